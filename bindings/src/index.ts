@@ -1,0 +1,6 @@
+/**
+ * The types of Redflow Runtime, as its contract declares them.
+ *
+ * @packageDocumentation
+ */
+export * from "./types.js";

@@ -1,0 +1,1790 @@
+// Written by `cargo xtask codegen`. Do not edit.
+
+export const CONTRACT_VERSION = 1;
+
+export type JsonValue = number | string | boolean | Array<JsonValue> | { [key in string]: JsonValue } | null;
+
+/**
+ * A node of a flow. Any non-empty string: Redflow writes dots, spaces and epoch times into it.
+ */
+export type NodeId = string;
+
+/**
+ * One run of one agent: a uuid v7 given from outside, also the trace id.
+ */
+export type RunId = string;
+
+/**
+ * One tool call of one run.
+ */
+export type CallId = string;
+
+/**
+ * The Node-RED instance a flow belongs to; `local` when the runtime runs alone.
+ */
+export type InstanceId = string;
+
+/**
+ * An effect of one run, numbered from 1 in the order of emission. Facts name the effect they answer.
+ */
+export type EffectId = number;
+
+/**
+ * A node across instances: two Node-REDs may share one runtime.
+ */
+export type NodeRef = { 
+/**
+ * The Node-RED instance.
+ */
+instance: InstanceId, 
+/**
+ * The node in that instance.
+ */
+nodeId: NodeId, };
+
+/**
+ * A node as people recognise it.
+ */
+export type NodeSummary = { 
+/**
+ * Its id.
+ */
+id: NodeId, 
+/**
+ * Its Node-RED type.
+ */
+type: string, 
+/**
+ * The name its owner gave it; empty if none.
+ */
+name: string, };
+
+/**
+ * A SHA-256 digest.
+ */
+export type Digest = string;
+
+/**
+ * A problem of a flow, found before anything runs.
+ */
+export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "DEFAULT_ASSUMED" | "NEEDS_NODE_RED";
+
+/**
+ * Why a run ended without an answer.
+ */
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "INTERNAL";
+
+/**
+ * How bad a diagnostic is.
+ */
+export type Severity = "error" | "warning" | "info";
+
+/**
+ * One problem, with both ends, the place and how to mend it.
+ */
+export type Diagnostic = { 
+/**
+ * What kind of problem.
+ */
+code: DiagnosticCode, 
+/**
+ * How bad.
+ */
+severity: Severity, 
+/**
+ * What is wrong, in one sentence.
+ */
+message: string, 
+/**
+ * How to mend it, in one sentence.
+ */
+help: string, 
+/**
+ * The node it is about; null when the whole file is.
+ */
+node: NodeSummary | null, 
+/**
+ * The output port of `node` it is about.
+ */
+port: number | null, 
+/**
+ * The node at the other end of the wire or binding.
+ */
+target: NodeSummary | null, 
+/**
+ * JSON pointer to the place: inside `node` if there is one, else inside the file.
+ */
+pointer: string | null, 
+/**
+ * The file, as it was named to the checker.
+ */
+file: string | null, 
+/**
+ * The edge kind or the value that belongs there.
+ */
+expected: string | null, 
+/**
+ * What is there.
+ */
+found: string | null, };
+
+/**
+ * The answer of a check: every problem at once.
+ */
+export type CheckReport = { 
+/**
+ * No errors (warnings may be there, unless they were denied).
+ */
+ok: boolean, 
+/**
+ * The problems, errors first, then in the order of the file.
+ */
+diagnostics: Array<Diagnostic>, 
+/**
+ * How many more there are of each code, when the list was cut.
+ */
+omitted?: { [code: string]: number }, };
+
+/**
+ * Why a run ended without an answer. The texts are ours; they quote no secret and no library.
+ */
+export type RunError = { 
+/**
+ * What kind of failure.
+ */
+code: RunErrorCode, 
+/**
+ * What happened, in one sentence.
+ */
+message: string, 
+/**
+ * JSON pointer into the model's answer or the configuration.
+ */
+pointer?: string, 
+/**
+ * The rule that was broken there, such as `required` or `maximum`.
+ */
+rule?: string, 
+/**
+ * The iteration it happened in; 0 before the first.
+ */
+iteration: number, };
+
+/**
+ * A code and a sentence, where the iteration is told by the place.
+ */
+export type Failure = { 
+/**
+ * What kind of failure.
+ */
+code: RunErrorCode, 
+/**
+ * What happened, in one sentence.
+ */
+message: string, };
+
+/**
+ * `msg.error`: the run's error, and Node-RED's word on who failed.
+ */
+export type MessageError = { 
+/**
+ * What kind of failure.
+ */
+code: RunErrorCode, 
+/**
+ * What happened, in one sentence.
+ */
+message: string, 
+/**
+ * JSON pointer into the model's answer or the configuration.
+ */
+pointer?: string, 
+/**
+ * The rule that was broken there.
+ */
+rule?: string, 
+/**
+ * The iteration it happened in; 0 before the first.
+ */
+iteration: number, 
+/**
+ * Who failed.
+ */
+source: ErrorSource, };
+
+/**
+ * Who failed, as Node-RED's Catch nodes tell it.
+ */
+export type ErrorSource = { 
+/**
+ * The node.
+ */
+id: NodeId, 
+/**
+ * Its type.
+ */
+type: string, 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * How often it has failed on this message.
+ */
+count: number, };
+
+/**
+ * The two kinds of action.
+ */
+export type ActionKind = "tool" | "final";
+
+/**
+ * One validated answer of a model.
+ */
+export type ModelAction = { "action": "tool", 
+/**
+ * The tool's name, one of `allowedTools`.
+ */
+tool: string, 
+/**
+ * Its input, valid against the tool's schema.
+ */
+input: { [key: string]: JsonValue }, 
+/**
+ * How sure the model is, 0 to 1.
+ */
+confidence: number, 
+/**
+ * A remark.
+ */
+message?: string | null, } | { "action": "final", 
+/**
+ * How sure the model is, 0 to 1.
+ */
+confidence?: number | null, 
+/**
+ * The answer.
+ */
+message?: string | null, };
+
+/**
+ * The state of a run as every peer sees it. Keys beyond the founding document are optional.
+ */
+export type AgentEnvelope = { 
+/**
+ * The payload the run was started with.
+ */
+input: JsonValue, 
+/**
+ * Where the run is.
+ */
+state: EnvelopeState, 
+/**
+ * The last exchange with the model.
+ */
+model?: EnvelopeModel, 
+/**
+ * The tools and what they were asked.
+ */
+tools: EnvelopeTools, 
+/**
+ * What was recalled from memory, if one is bound.
+ */
+memory?: { [key: string]: JsonValue }, 
+/**
+ * Who, when, what.
+ */
+observability: EnvelopeObservability, };
+
+/**
+ * Where a run is.
+ */
+export type EnvelopeState = { 
+/**
+ * The iteration, from 1; 0 before the first.
+ */
+iteration: number, 
+/**
+ * The last valid action.
+ */
+lastAction?: ActionKind, 
+/**
+ * The last tool that was called.
+ */
+lastTool?: string, 
+/**
+ * True only after a `final` action.
+ */
+completed: boolean, };
+
+/**
+ * The last exchange with the model.
+ */
+export type EnvelopeModel = { 
+/**
+ * What the model was sent; only with `debug: true`.
+ */
+lastPrompt?: string, 
+/**
+ * The last valid action, as the model wrote it.
+ */
+lastResponse?: JsonValue, };
+
+/**
+ * The tools of a run.
+ */
+export type EnvelopeTools = { 
+/**
+ * Names, in the order of `allowedTools`.
+ */
+available: Array<string>, 
+/**
+ * The calls, oldest first.
+ */
+history: Array<ToolHistoryItem>, };
+
+/**
+ * One tool call and what came of it.
+ */
+export type ToolHistoryItem = { 
+/**
+ * The iteration that asked for it.
+ */
+iteration: number, 
+/**
+ * The tool's name.
+ */
+tool: string, 
+/**
+ * What it was given.
+ */
+input: { [key: string]: JsonValue }, 
+/**
+ * What it gave back; null if it failed.
+ */
+output: JsonValue, 
+/**
+ * Whether it worked.
+ */
+success: boolean, 
+/**
+ * What went wrong.
+ */
+error?: string, 
+/**
+ * `unknown` when nobody knows whether the call happened.
+ */
+outcome?: CallOutcome, 
+/**
+ * How long it took.
+ */
+durationMs: number, 
+/**
+ * The call's id.
+ */
+callId: CallId, };
+
+/**
+ * What is known of a call that has no result.
+ */
+export type CallOutcome = "unknown";
+
+/**
+ * Who, when, what.
+ */
+export type EnvelopeObservability = { 
+/**
+ * The run's id.
+ */
+traceId: RunId, 
+/**
+ * ISO 8601, UTC.
+ */
+startedAt: string, 
+/**
+ * What happened, in order; the last one says how the run ended.
+ */
+events: Array<EnvelopeEvent>, };
+
+/**
+ * One thing that happened in a run.
+ */
+export type EnvelopeEvent = { 
+/**
+ * The iteration it belongs to.
+ */
+iteration: number, 
+/**
+ * What happened.
+ */
+action: EnvelopeAction, 
+/**
+ * The tool, if one is involved.
+ */
+tool?: string, 
+/**
+ * How long it took.
+ */
+durationMs?: number, 
+/**
+ * The model's confidence.
+ */
+confidence?: number, 
+/**
+ * What went wrong.
+ */
+error?: Failure, 
+/**
+ * ISO 8601, UTC.
+ */
+at?: string, 
+/**
+ * The beginning of the text or value; only with `debug: true`.
+ */
+preview?: string, };
+
+/**
+ * The names of [`EnvelopeEvent`]s.
+ */
+export type EnvelopeAction = "model_response" | "tool_request" | "tool_response" | "memory_error" | "completed" | "stopped" | "max_iterations_reached" | "error";
+
+/**
+ * Why a run ended.
+ */
+export type StopReason = "final_answer" | "confidence_threshold" | "iteration_limit" | "error";
+
+/**
+ * The outcome of a run, on the message that leaves port 3.
+ */
+export type AgentResult = { 
+/**
+ * True only after a `final` action.
+ */
+completed: boolean, 
+/**
+ * How many iterations were begun.
+ */
+iterations: number, 
+/**
+ * The run's id.
+ */
+traceId: RunId, 
+/**
+ * The last action's message; null if there is none.
+ */
+message: string | null, 
+/**
+ * The action the run ended on; null if it failed.
+ */
+finalAction: ActionKind | null, 
+/**
+ * Why it ended.
+ */
+stopReason: StopReason, 
+/**
+ * What went wrong, if it failed.
+ */
+error?: RunError, };
+
+/**
+ * The message that leaves port 3, exactly once per run. Other properties of the incoming message are kept.
+ */
+export type AgentOutputKeys = { 
+/**
+ * The final message, the last tool output, or the error.
+ */
+payload: JsonValue, 
+/**
+ * The run as one object.
+ */
+envelope: AgentEnvelope, 
+/**
+ * How it ended.
+ */
+agentResult: AgentResult, 
+/**
+ * On failure, for Catch nodes.
+ */
+error?: MessageError, };
+
+/**
+ * What rides on the messages of port 4, one per valid model answer.
+ */
+export type ModelResponseResult = { 
+/**
+ * The iteration.
+ */
+iteration: number, 
+/**
+ * The run's id.
+ */
+traceId: RunId, 
+/**
+ * What the model decided.
+ */
+action: ActionKind, 
+/**
+ * The tool it asked for.
+ */
+tool: string | null, 
+/**
+ * How sure it is.
+ */
+confidence: number | null, 
+/**
+ * Its message.
+ */
+message: string | null, };
+
+/**
+ * What a node is to an agent. The set may grow.
+ */
+export type Role = "agent" | "model" | "memory" | "tool" | "chat" | "data";
+
+/**
+ * What leaves an output port.
+ */
+export type PortKind = "model" | "tool" | "memory" | "result" | "model_response" | "stream" | "reply" | "flow_tool" | "chat" | "data";
+
+/**
+ * The kind of an edge.
+ */
+export type EdgeKind = "data" | "model" | "tool" | "tool_chain" | "memory" | "reply";
+
+/**
+ * How strictly an agent's configuration is read.
+ */
+export type Profile = "strict" | "redflow";
+
+/**
+ * The wrapping a flow came in, kept for export.
+ */
+export type FlowShape = "array" | "deployment" | "single_flow" | "redflow_export";
+
+/**
+ * A node as the flow file has it: the keys everyone reads. Every other property stands beside them.
+ */
+export type FlowNode = { 
+/**
+ * Any non-empty string, unique in the flow.
+ */
+id: string, 
+/**
+ * The Node-RED type.
+ */
+type: string, 
+/**
+ * The tab or subflow it is on.
+ */
+z?: string, 
+/**
+ * The name its owner gave it.
+ */
+name?: string, 
+/**
+ * Target ids per output port; may be shorter than the number of ports.
+ */
+wires?: Array<Array<string>>, 
+/**
+ * Disabled.
+ */
+d?: boolean, 
+/**
+ * The group it is in.
+ */
+g?: string, };
+
+/**
+ * What every agent may say beside its own schema.
+ */
+export type AgentBindingConfig = { 
+/**
+ * The bound model's id.
+ */
+model?: string, 
+/**
+ * The bound memory's id.
+ */
+memory?: string, 
+/**
+ * The bound tools' ids.
+ */
+tools?: Array<string>, 
+/**
+ * The conversation; wins over `msg.sessionId` and the memory's.
+ */
+sessionId?: string, 
+/**
+ * Milliseconds one run may take.
+ */
+timeout?: number, };
+
+/**
+ * One of Agent Core's stop conditions, after validation.
+ */
+export type StopCondition = { "type": "final_answer", } | { "type": "confidence_threshold", 
+/**
+ * 0 to 1.
+ */
+value: number, } | { "type": "iteration_limit", 
+/**
+ * From 1.
+ */
+value: number, };
+
+/**
+ * What a tool call may do to the world.
+ */
+export type EffectClass = "read" | "idempotent" | "at_most_once";
+
+/**
+ * What happens to a run when nobody knows whether its call happened.
+ */
+export type OnUnknown = "wait" | "fail";
+
+/**
+ * What every tool node may say; also a data node that is a tool.
+ */
+export type ToolConfig = { 
+/**
+ * The name the model calls it by.
+ */
+toolName?: string, 
+/**
+ * What it does, for the model.
+ */
+description?: string, 
+/**
+ * JSON Schema of its input: an object, or JSON text.
+ */
+inputSchema?: string | { [key: string]: JsonValue }, 
+/**
+ * What a call may do to the world.
+ */
+effect?: EffectClass, 
+/**
+ * Milliseconds one call may take.
+ */
+timeout?: number, 
+/**
+ * What happens when a call's outcome is unknown.
+ */
+onUnknown?: OnUnknown, };
+
+/**
+ * What every memory node may say.
+ */
+export type MemoryConfig = { 
+/**
+ * The conversation, when neither the agent nor the message names one.
+ */
+sessionId?: string, };
+
+/**
+ * `scripted-model`: answers from a list, for demos and tests without a network.
+ */
+export type ScriptedModelConfig = { 
+/**
+ * The k-th model call of a run gets the k-th reply, the last one repeats. A string goes out as it is,
+ * anything else as its JSON.
+ */
+replies: Array<JsonValue>, 
+/**
+ * Milliseconds to wait before each answer.
+ */
+delayMs?: number, };
+
+/**
+ * One property an inject node sets.
+ */
+export type InjectProperty = { 
+/**
+ * The property of the message, such as `payload` or `user.name`.
+ */
+p: string, 
+/**
+ * Its value, as text.
+ */
+v?: JsonValue, 
+/**
+ * The type of the value.
+ */
+vt?: string, };
+
+/**
+ * `inject`.
+ */
+export type InjectConfig = { 
+/**
+ * What the message is made of; absent in flows of old editors.
+ */
+props?: Array<InjectProperty>, 
+/**
+ * The payload, as text.
+ */
+payload?: JsonValue, 
+/**
+ * The payload's type.
+ */
+payloadType?: string, 
+/**
+ * The topic.
+ */
+topic?: string, };
+
+/**
+ * `debug`.
+ */
+export type DebugConfig = { 
+/**
+ * Whether it prints.
+ */
+active?: boolean, 
+/**
+ * The property to print, or `true` for the whole message.
+ */
+complete?: JsonValue, 
+/**
+ * What `complete` names: `msg`, `full` or `jsonata`.
+ */
+targetType?: string, };
+
+/**
+ * `link in` and `link out`.
+ */
+export type LinkConfig = { 
+/**
+ * The ids at the other end.
+ */
+links?: Array<string>, 
+/**
+ * `link`, or `return` for a link out that answers a link call.
+ */
+mode?: string, };
+
+/**
+ * `catch`.
+ */
+export type CatchConfig = { 
+/**
+ * The nodes it listens to; null for all on the tab, `group` for its group.
+ */
+scope?: string[] | "group" | null, 
+/**
+ * Only errors no other catch node took.
+ */
+uncaught?: boolean, };
+
+/**
+ * Bounds on one run. Part of the run's first fact, so that a replay uses the same ones.
+ */
+export type RunLimits = { 
+/**
+ * Bytes of one model answer.
+ */
+maxAnswerBytes: number, 
+/**
+ * Nesting of one model answer.
+ */
+maxAnswerDepth: number, 
+/**
+ * Bytes of one tool result as JSON; a larger one becomes a failed observation.
+ */
+maxResultBytes: number, 
+/**
+ * Bytes of the incoming message as JSON.
+ */
+maxMessageBytes: number, 
+/**
+ * Nesting of the incoming message and of tool results, so that every journal can be read back.
+ */
+maxValueDepth: number, };
+
+/**
+ * The agent, its bindings and their properties: not the whole flow. Secrets are replaced before they get here.
+ */
+export type AgentPlan = { 
+/**
+ * The agent's own properties.
+ */
+agent: PlanNode, 
+/**
+ * The model it binds.
+ */
+model: PlanNode, 
+/**
+ * The memory it binds.
+ */
+memory: PlanNode | null, 
+/**
+ * The tools it binds, in the order of their wires.
+ */
+tools: Array<PlanNode>, };
+
+/**
+ * A node of a plan.
+ */
+export type PlanNode = { 
+/**
+ * Which node.
+ */
+node: NodeSummary, 
+/**
+ * Its properties as the flow has them; `${ENV}` stays symbolic.
+ */
+config: { [key: string]: JsonValue }, };
+
+/**
+ * The agent as the machine works by it. Enters the journal with the run's first fact.
+ */
+export type AgentSpec = { 
+/**
+ * The agent.
+ */
+agent: NodeRef, 
+/**
+ * The agent's type.
+ */
+type: string, 
+/**
+ * The agent's name; empty if none.
+ */
+name: string, 
+/**
+ * How many model calls at most.
+ */
+maxIterations: number, 
+/**
+ * The tools the model may ask for, in the order it is told of them.
+ */
+tools: Array<ToolSpec>, 
+/**
+ * When to stop before a final answer.
+ */
+stopConditions: Array<StopCondition>, 
+/**
+ * Whether prompts and previews are shown.
+ */
+debug: boolean, 
+/**
+ * Milliseconds the run may take.
+ */
+timeoutMs: number, 
+/**
+ * Whether a memory is bound.
+ */
+memory: boolean, 
+/**
+ * Whether anything is wired to port 4; if not, nothing is made for it.
+ */
+modelResponseWired: boolean, 
+/**
+ * The bounds of the run.
+ */
+limits: RunLimits, };
+
+/**
+ * A tool as the model is told of it.
+ */
+export type ToolSpec = { 
+/**
+ * The name the model calls it by.
+ */
+name: string, 
+/**
+ * What it does.
+ */
+description: string, 
+/**
+ * JSON Schema of its input; null if it takes any object.
+ */
+inputSchema: JsonValue | null, 
+/**
+ * The node that is the tool.
+ */
+node: NodeId, 
+/**
+ * What its node declares of its calls; null if the tool itself decides.
+ */
+effect: EffectClass | null, 
+/**
+ * Milliseconds one call may take.
+ */
+timeoutMs: number, 
+/**
+ * What happens when a call's outcome is unknown.
+ */
+onUnknown: OnUnknown, };
+
+/**
+ * Who speaks.
+ */
+export type ChatRole = "system" | "user" | "assistant";
+
+/**
+ * One message of a conversation.
+ */
+export type ChatMessage = { 
+/**
+ * Who speaks.
+ */
+role: ChatRole, 
+/**
+ * What is said.
+ */
+content: string, };
+
+/**
+ * One thing that became known, and when.
+ */
+export type Fact = { "type": "run_started", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The run.
+ */
+runId: RunId, 
+/**
+ * The conversation, if a memory is bound.
+ */
+session: string | null, 
+/**
+ * The message that started it.
+ */
+message: { [key: string]: JsonValue }, 
+/**
+ * The agent with every reference resolved.
+ */
+spec: AgentSpec, } | { "type": "memory_recalled", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, 
+/**
+ * Oldest first.
+ */
+turns: Array<ChatMessage>, } | { "type": "memory_failed", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, 
+/**
+ * Why.
+ */
+error: Failure, } | { "type": "memory_appended", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, } | { "type": "model_answered", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, 
+/**
+ * What it said.
+ */
+answer: ModelAnswer, } | { "type": "model_failed", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, 
+/**
+ * Why.
+ */
+error: Failure, } | { "type": "tool_returned", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, 
+/**
+ * What came of it.
+ */
+result: ToolResult, } | { "type": "tool_outcome_unknown", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, 
+/**
+ * How that came about.
+ */
+reason: string, } | { "type": "outcome_resolved", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, 
+/**
+ * What came of it.
+ */
+result: ToolResult, } | { "type": "cancel_requested", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * Who or why.
+ */
+reason: string, } | { "type": "deadline_reached", 
+/**
+ * When.
+ */
+at: number, };
+
+/**
+ * What a model said, with what it cost.
+ */
+export type ModelAnswer = { 
+/**
+ * The text, untouched.
+ */
+text: string, 
+/**
+ * How the provider says it ended.
+ */
+finish: ModelFinish, 
+/**
+ * What it used, if the provider says so.
+ */
+usage?: Usage, };
+
+/**
+ * How an answer ended.
+ */
+export type ModelFinish = "stop" | "refused" | "truncated";
+
+/**
+ * What a model call used.
+ */
+export type Usage = { 
+/**
+ * Tokens read.
+ */
+inputTokens: number, 
+/**
+ * Tokens written.
+ */
+outputTokens: number, 
+/**
+ * Of those read, from the provider's cache.
+ */
+cachedTokens?: number, 
+/**
+ * In the currency of the price table.
+ */
+cost?: number, };
+
+/**
+ * What came of a tool call. This, as JSON, is the observation the model reads.
+ */
+export type ToolResult = { 
+/**
+ * Whether it worked.
+ */
+success: boolean, 
+/**
+ * What it gave; there (perhaps null) when it worked.
+ */
+output?: JsonValue, 
+/**
+ * What went wrong; there when it failed.
+ */
+error?: string, };
+
+/**
+ * What a journal records.
+ */
+export type JournalRecord = { "kind": "header", 
+/**
+ * The version of the contract's types.
+ */
+contract: number, 
+/**
+ * The version of the machine.
+ */
+machine: number, 
+/**
+ * The run.
+ */
+runId: RunId, 
+/**
+ * The agent.
+ */
+agent: NodeRef, 
+/**
+ * The digest of the plan.
+ */
+planDigest: Digest, 
+/**
+ * The run that started this one.
+ */
+parentRunId?: RunId, 
+/**
+ * The step of that run.
+ */
+stepId?: string, } | { "kind": "plan", 
+/**
+ * What the run runs.
+ */
+plan: AgentPlan, } | { "kind": "fact", 
+/**
+ * What.
+ */
+fact: Fact, } | { "kind": "effect", 
+/**
+ * Its number.
+ */
+id: EffectId, 
+/**
+ * Its type, for people.
+ */
+effect: string, 
+/**
+ * The digest of it.
+ */
+digest: Digest, } | { "kind": "output", 
+/**
+ * The digest of it.
+ */
+digest: Digest, };
+
+/**
+ * One line of a journal.
+ */
+export type JournalLine = { 
+/**
+ * The digest of the raw bytes of the line before; zeros in the first.
+ */
+prev: Digest, 
+/**
+ * What is recorded.
+ */
+record: JournalRecord, };
+
+/**
+ * One event of one run. `seq` counts from 1 without gaps.
+ */
+export type RunEvent = { 
+/**
+ * The run.
+ */
+runId: RunId, 
+/**
+ * Its place in the run.
+ */
+seq: number, 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The agent.
+ */
+agent: NodeRef, 
+/**
+ * What happened.
+ */
+event: RunEventKind, };
+
+/**
+ * What happened in a run.
+ */
+export type RunEventKind = { "type": "run_started", 
+/**
+ * The agent's name.
+ */
+name: string, 
+/**
+ * How many model calls at most.
+ */
+maxIterations: number, 
+/**
+ * The tools the model may ask for.
+ */
+tools: Array<string>, } | { "type": "memory_recalled", 
+/**
+ * How many.
+ */
+messages: number, } | { "type": "memory_failed", 
+/**
+ * Why.
+ */
+error: Failure, } | { "type": "model_called", 
+/**
+ * The iteration.
+ */
+iteration: number, } | { "type": "model_answered", 
+/**
+ * The iteration.
+ */
+iteration: number, 
+/**
+ * What it decided.
+ */
+action: ActionKind, 
+/**
+ * The tool it asked for.
+ */
+tool?: string, 
+/**
+ * How sure it is.
+ */
+confidence?: number, 
+/**
+ * How long it took.
+ */
+durationMs: number, 
+/**
+ * What it used.
+ */
+usage?: Usage, 
+/**
+ * The beginning of the answer; only with `debug: true`.
+ */
+preview?: string, } | { "type": "tool_called", 
+/**
+ * The iteration.
+ */
+iteration: number, 
+/**
+ * The tool.
+ */
+tool: string, 
+/**
+ * The call.
+ */
+callId: CallId, 
+/**
+ * The beginning of the input; only with `debug: true`.
+ */
+preview?: string, } | { "type": "tool_returned", 
+/**
+ * The iteration.
+ */
+iteration: number, 
+/**
+ * The tool.
+ */
+tool: string, 
+/**
+ * The call.
+ */
+callId: CallId, 
+/**
+ * Whether it worked.
+ */
+success: boolean, 
+/**
+ * What went wrong.
+ */
+error?: string, 
+/**
+ * How long it took.
+ */
+durationMs: number, 
+/**
+ * The beginning of the output; only with `debug: true`.
+ */
+preview?: string, } | { "type": "waiting_for_outcome", 
+/**
+ * The iteration.
+ */
+iteration: number, 
+/**
+ * The tool.
+ */
+tool: string, 
+/**
+ * The call.
+ */
+callId: CallId, 
+/**
+ * How that came about.
+ */
+reason: string, } | { "type": "run_finished", 
+/**
+ * True only after a `final` action.
+ */
+completed: boolean, 
+/**
+ * Why.
+ */
+stopReason: StopReason, 
+/**
+ * How many iterations were begun.
+ */
+iterations: number, 
+/**
+ * How long it took.
+ */
+durationMs: number, 
+/**
+ * What went wrong.
+ */
+error?: RunError, };
+
+/**
+ * What happened in the flow around the runs.
+ */
+export type FlowEvent = { "type": "debug", 
+/**
+ * The debug node.
+ */
+node: NodeSummary, 
+/**
+ * The property shown; `msg` for the whole message.
+ */
+property: string, 
+/**
+ * Its value.
+ */
+value: JsonValue, } | { "type": "needs_node_red", 
+/**
+ * The node.
+ */
+node: NodeSummary, } | { "type": "uncaught", 
+/**
+ * The node that failed.
+ */
+node: NodeSummary, 
+/**
+ * The error.
+ */
+error: MessageError, } | { "type": "chain_cut", 
+/**
+ * The agent that was not started again.
+ */
+node: NodeSummary, 
+/**
+ * The limit.
+ */
+limit: number, };
+
+/** What leaves port 3: the keys we write, and whatever came in with the message. */
+export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };
+
+/** The edge table: what no row allows is refused. */
+export const EDGE_TABLE = [
+  {
+    "kind": "data",
+    "from": [
+      "data",
+      "chat",
+      "result",
+      "model_response",
+      "stream"
+    ],
+    "to": [
+      "agent"
+    ],
+    "atLeast": 0,
+    "atMost": null,
+    "tooFew": null,
+    "tooMany": null
+  },
+  {
+    "kind": "model",
+    "from": [
+      "model"
+    ],
+    "to": [
+      "model"
+    ],
+    "atLeast": 1,
+    "atMost": 1,
+    "tooFew": "MODEL_MISSING",
+    "tooMany": "MODEL_MULTIPLE"
+  },
+  {
+    "kind": "tool",
+    "from": [
+      "tool"
+    ],
+    "to": [
+      "tool",
+      "data"
+    ],
+    "atLeast": 0,
+    "atMost": null,
+    "tooFew": null,
+    "tooMany": null
+  },
+  {
+    "kind": "tool_chain",
+    "from": [
+      "flow_tool"
+    ],
+    "to": [
+      "data"
+    ],
+    "atLeast": 0,
+    "atMost": null,
+    "tooFew": null,
+    "tooMany": null
+  },
+  {
+    "kind": "memory",
+    "from": [
+      "memory"
+    ],
+    "to": [
+      "memory"
+    ],
+    "atLeast": 0,
+    "atMost": 1,
+    "tooFew": null,
+    "tooMany": "MEMORY_MULTIPLE"
+  },
+  {
+    "kind": "data",
+    "from": [
+      "result",
+      "model_response",
+      "stream"
+    ],
+    "to": [
+      "data",
+      "chat"
+    ],
+    "atLeast": 0,
+    "atMost": null,
+    "tooFew": null,
+    "tooMany": null
+  },
+  {
+    "kind": "reply",
+    "from": [
+      "reply",
+      "flow_tool"
+    ],
+    "to": [
+      "agent"
+    ],
+    "atLeast": 0,
+    "atMost": null,
+    "tooFew": null,
+    "tooMany": null
+  }
+] as const;
+
+/** The node catalogue: type, role, ports. A type that is not listed is a data node. */
+export const CATALOGUE = [
+  {
+    "type": "agent-core",
+    "role": "agent",
+    "outputs": [
+      "model",
+      "tool",
+      "memory",
+      "result",
+      "model_response"
+    ],
+    "schemas": [
+      "agent-core.react",
+      "node.agent-binding"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "ai-agent",
+    "role": "agent",
+    "outputs": [
+      "result",
+      "stream"
+    ],
+    "schemas": [
+      "node.agent-binding"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "scripted-model",
+    "role": "model",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.scripted-model"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "openai-model",
+    "role": "model",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "anthropic-model",
+    "role": "model",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "ollama-model",
+    "role": "model",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "model.*",
+    "role": "model",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "buffer-memory",
+    "role": "memory",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.memory"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "window-memory",
+    "role": "memory",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.memory"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "redis-memory",
+    "role": "memory",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.memory"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "memory.*",
+    "role": "memory",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.memory"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "calculator-tool",
+    "role": "tool",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.tool"
+    ],
+    "tool": {
+      "name": "calculator",
+      "description": "Evaluates an arithmetic expression: + - * / ^, parentheses, decimals.",
+      "inputSchema": "{\"type\":\"object\",\"properties\":{\"expression\":{\"type\":\"string\"}},\"required\":[\"expression\"]}"
+    },
+    "transparent": false
+  },
+  {
+    "type": "http-request-tool",
+    "role": "tool",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.tool"
+    ],
+    "tool": {
+      "name": "http_request",
+      "description": "Makes one HTTP request and returns status, headers and body.",
+      "inputSchema": "{\"type\":\"object\",\"properties\":{\"url\":{\"type\":\"string\"},\"method\":{\"type\":\"string\",\"enum\":[\"GET\",\"POST\",\"PUT\",\"DELETE\"]},\"headers\":{\"type\":\"object\"},\"body\":{}},\"required\":[\"url\",\"method\"]}"
+    },
+    "transparent": false
+  },
+  {
+    "type": "knowledge-base-tool",
+    "role": "tool",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.tool"
+    ],
+    "tool": {
+      "name": "knowledge_base_search",
+      "description": "Searches the knowledge base for passages close in meaning to the query.",
+      "inputSchema": "{\"type\":\"object\",\"properties\":{\"query\":{\"type\":\"string\"},\"limit\":{\"type\":\"integer\",\"minimum\":1}},\"required\":[\"query\"]}"
+    },
+    "transparent": false
+  },
+  {
+    "type": "flow-tool",
+    "role": "tool",
+    "outputs": [
+      "flow_tool"
+    ],
+    "schemas": [
+      "node.tool"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "tool.*",
+    "role": "tool",
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.tool"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "chat-node",
+    "role": "chat",
+    "outputs": [
+      "chat"
+    ],
+    "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "flow-tool-return",
+    "role": "data",
+    "outputs": null,
+    "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "inject",
+    "role": "data",
+    "outputs": null,
+    "schemas": [
+      "node.inject"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "debug",
+    "role": "data",
+    "outputs": null,
+    "schemas": [
+      "node.debug"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "comment",
+    "role": "data",
+    "outputs": null,
+    "schemas": [],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "catch",
+    "role": "data",
+    "outputs": null,
+    "schemas": [
+      "node.catch"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "junction",
+    "role": "data",
+    "outputs": null,
+    "schemas": [],
+    "tool": null,
+    "transparent": true
+  },
+  {
+    "type": "link in",
+    "role": "data",
+    "outputs": null,
+    "schemas": [
+      "node.link"
+    ],
+    "tool": null,
+    "transparent": true
+  },
+  {
+    "type": "link out",
+    "role": "data",
+    "outputs": null,
+    "schemas": [
+      "node.link"
+    ],
+    "tool": null,
+    "transparent": true
+  }
+] as const;

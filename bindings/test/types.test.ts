@@ -1,0 +1,244 @@
+// Type-level tests: this file passes when it compiles. `bindings.test.mjs` also runs what it exports.
+
+import { CATALOGUE, CONTRACT_VERSION, EDGE_TABLE } from "@redflow/bindings";
+import type {
+  AgentEnvelope,
+  AgentOutput,
+  AgentResult,
+  CheckReport,
+  DiagnosticCode,
+  EdgeKind,
+  ModelAction,
+  RunError,
+  RunEvent,
+  RunEventKind,
+  Severity,
+  StopReason,
+  ToolHistoryItem,
+} from "@redflow/bindings";
+
+/** Compiles only if nothing is left. */
+function never(value: never): never {
+  throw new Error(`unexpected: ${String(value)}`);
+}
+
+/** Compiles only if both types are the same. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function isTrue<T extends true>(): T | undefined {
+  return undefined;
+}
+
+// Every optional key of the envelope, its history and its events.
+export const envelope: AgentEnvelope = {
+  input: { question: "What is 6 times 7?", tags: ["a", 1, null, true] },
+  state: { iteration: 2, lastAction: "final", lastTool: "calculator", completed: true },
+  model: { lastPrompt: "You are …", lastResponse: { action: "final", message: "42" } },
+  tools: {
+    available: ["calculator"],
+    history: [
+      {
+        iteration: 1,
+        tool: "calculator",
+        input: { expression: "6 * 7" },
+        output: 42,
+        success: true,
+        durationMs: 3,
+        callId: "call-1",
+      },
+      {
+        iteration: 1,
+        tool: "calculator",
+        input: {},
+        output: null,
+        success: false,
+        error: "lost",
+        outcome: "unknown",
+        durationMs: 3,
+        callId: "call-2",
+      },
+    ],
+  },
+  memory: { turns: [] },
+  observability: {
+    traceId: "0199b0c0-0000-7000-8000-000000000000",
+    startedAt: "2025-12-17T19:33:20.123Z",
+    events: [
+      { iteration: 1, action: "model_response", durationMs: 10, confidence: 0.9, preview: "{…}" },
+      { iteration: 1, action: "tool_request", tool: "calculator", at: "2025-12-17T19:33:20.123Z" },
+      { iteration: 1, action: "tool_response", tool: "calculator", durationMs: 3 },
+      { iteration: 2, action: "memory_error", error: { code: "MEMORY_ERROR", message: "The memory failed." } },
+      { iteration: 2, action: "completed" },
+    ],
+  },
+};
+
+export const output: AgentOutput = {
+  payload: "42",
+  envelope,
+  agentResult: {
+    completed: true,
+    iterations: 2,
+    traceId: envelope.observability.traceId,
+    message: "42",
+    finalAction: "final",
+    stopReason: "final_answer",
+  },
+  // Whatever came in with the message is kept.
+  topic: "sums",
+  _msgid: "1",
+};
+
+export const error: RunError = {
+  code: "TOOL_INPUT_INVALID",
+  message: "The tool input breaks the tool's schema.",
+  pointer: "/input/expression",
+  rule: "required",
+  iteration: 1,
+};
+
+export const failed: AgentOutput = {
+  payload: { ...error },
+  envelope: { ...envelope, state: { iteration: 1, completed: false } },
+  agentResult: {
+    completed: false,
+    iterations: 1,
+    traceId: envelope.observability.traceId,
+    message: null,
+    finalAction: null,
+    stopReason: "error",
+    error,
+  },
+  error,
+};
+
+export const actions: ModelAction[] = [
+  { action: "tool", tool: "calculator", input: { expression: "6 * 7" }, confidence: 0.9 },
+  { action: "final", message: "42" },
+  { action: "final", confidence: null, message: null },
+];
+
+export const report: CheckReport = {
+  ok: false,
+  diagnostics: [
+    {
+      code: "MODEL_MISSING",
+      severity: "error",
+      message: "The agent has no model.",
+      help: "Wire a model to port 0.",
+      node: { id: "agent", type: "agent-core", name: "" },
+      port: 0,
+      target: null,
+      pointer: null,
+      file: "flow.json",
+      expected: "model",
+      found: null,
+    },
+  ],
+  omitted: { EDGE_SELF: 3 },
+};
+
+export const event: RunEvent = {
+  runId: envelope.observability.traceId,
+  seq: 1,
+  at: 1_766_000_000_123,
+  agent: { instance: "local", nodeId: "agent" },
+  event: { type: "run_started", name: "", maxIterations: 5, tools: ["calculator"] },
+};
+
+// A kind of event or a code that is added makes these fail to compile, here and in every user's switch.
+
+export function describe(event: RunEventKind): string {
+  switch (event.type) {
+    case "run_started":
+      return `${event.name} may call the model ${event.maxIterations} times and use ${event.tools.join(", ")}`;
+    case "memory_recalled":
+      return `${event.messages} messages`;
+    case "memory_failed":
+      return event.error.message;
+    case "model_called":
+      return `iteration ${event.iteration}`;
+    case "model_answered":
+      return `${event.action} in ${event.durationMs} ms`;
+    case "tool_called":
+      return `${event.tool} as ${event.callId}`;
+    case "tool_returned":
+      return event.success ? "success" : (event.error ?? "failure");
+    case "waiting_for_outcome":
+      return event.reason;
+    case "run_finished":
+      return `${event.stopReason} after ${event.iterations}`;
+    default:
+      return never(event);
+  }
+}
+
+export function place(code: DiagnosticCode): "file" | "node" | "wire" | "tool" {
+  switch (code) {
+    case "FLOW_UNREADABLE":
+    case "FLOW_NOT_JSON":
+    case "FLOW_TOO_LARGE":
+    case "FLOW_TOO_DEEP":
+    case "FLOW_SHAPE_UNKNOWN":
+    case "DUPLICATE_KEY":
+      return "file";
+    case "DUPLICATE_ID":
+    case "SUBFLOW_CYCLE":
+    case "CONFIG_INVALID":
+    case "MODEL_MISSING":
+    case "MODEL_MULTIPLE":
+    case "MEMORY_MULTIPLE":
+    case "PROMPT_TEMPLATE_IGNORED":
+    case "SESSION_SHARED":
+    case "DEFAULT_ASSUMED":
+    case "NEEDS_NODE_RED":
+      return "node";
+    case "EDGE_TARGET_MISSING":
+    case "EDGE_SELF":
+    case "EDGE_DUPLICATE":
+    case "PORT_OUT_OF_RANGE":
+    case "EDGE_KIND_MISMATCH":
+    case "RESULT_ON_MEMORY_PORT":
+    case "EDGE_FOREIGN_REPLY":
+      return "wire";
+    case "TOOL_NAME_INVALID":
+    case "TOOL_NAME_DUPLICATE":
+    case "TOOL_NOT_CONNECTED":
+    case "TOOL_CHAIN_OPEN":
+    case "TOOL_WITHOUT_SCHEMA":
+    case "TOOL_CONNECTED_NOT_ALLOWED":
+      return "tool";
+    default:
+      return never(code);
+  }
+}
+
+// The tables are data with types of their own.
+isTrue<Same<typeof CONTRACT_VERSION, 1>>();
+isTrue<Same<(typeof EDGE_TABLE)[number]["kind"], EdgeKind>>();
+isTrue<Same<Severity, "error" | "warning" | "info">>();
+isTrue<Same<StopReason, "final_answer" | "confidence_threshold" | "iteration_limit" | "error">>();
+isTrue<Same<ToolHistoryItem["durationMs"], number>>();
+export const rows = EDGE_TABLE.length + CATALOGUE.length;
+
+// What must not compile. Each line below is an error, or this file does not compile.
+
+// @ts-expect-error an action is `tool` or `final`
+export const noSuchAction: ModelAction = { action: "think", message: "…" };
+// @ts-expect-error a tool call says how sure it is
+export const noConfidence: ModelAction = { action: "tool", tool: "calculator", input: {} };
+// @ts-expect-error the input of a tool is an object
+export const textInput: ModelAction = { action: "tool", tool: "calculator", input: "6 * 7", confidence: 1 };
+// @ts-expect-error a code is one of ours
+export const noSuchCode: RunError = { code: "OOPS", message: "", iteration: 0 };
+// @ts-expect-error a diagnostic's code is no run error's
+export const wrongSet: RunError = { code: "MODEL_MISSING", message: "", iteration: 0 };
+// @ts-expect-error null is said, never left out
+export const noMessage: AgentResult = { completed: true, iterations: 1, traceId: "", finalAction: null, stopReason: "error" };
+// @ts-expect-error an absent key is left out, never undefined
+export const undefinedKey: AgentEnvelope = { ...envelope, memory: undefined };
+// @ts-expect-error the envelope has no other keys
+export const extraKey: AgentEnvelope = { ...envelope, thoughts: "…" };
+// @ts-expect-error an output has an envelope
+export const noEnvelope: AgentOutput = { payload: "42", agentResult: output.agentResult };
+// @ts-expect-error an instance and an id make a node
+export const bareAgent: RunEvent = { ...event, agent: "agent" };

@@ -1,0 +1,48 @@
+//! `redflow schema` and `redflow types`: what this binary carries for others to build on.
+
+use crate::Exit;
+use crate::args::{SchemaOptions, TypesOptions};
+use crate::files::reason;
+use crate::terminal::{complain, data, printable_line, talk};
+use redflow_contract::schemas::{SCHEMAS, find};
+
+/// The TypeScript sources, as `cargo xtask codegen` wrote them.
+const TYPES: [(&str, &str); 2] = [
+    ("index.ts", include_str!("../../../bindings/src/index.ts")),
+    ("types.ts", include_str!("../../../bindings/src/types.ts")),
+];
+
+pub(crate) fn schema(options: &SchemaOptions) -> Exit {
+    let Some(name) = &options.name else {
+        let names: Vec<&str> = SCHEMAS.iter().map(|(name, _)| *name).collect();
+        data(&(names.join("\n") + "\n"));
+        return Exit::Well;
+    };
+    if let Some(text) = find(name.trim_end_matches(".schema.json")) {
+        data(text);
+        return Exit::Well;
+    }
+    complain(&format!("there is no schema `{}`; `redflow schema` lists them all", printable_line(name, 60)));
+    Exit::Unusable
+}
+
+pub(crate) fn types(options: &TypesOptions) -> Exit {
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(&options.folder)?;
+        for (name, text) in TYPES {
+            std::fs::write(options.folder.join(name), text)?;
+        }
+        Ok(())
+    };
+    let folder = options.folder.display();
+    match write() {
+        Ok(()) => {
+            talk(&format!("wrote index.ts and types.ts into {folder}"));
+            Exit::Well
+        }
+        Err(error) => {
+            complain(&format!("cannot write into {folder}: {}", reason(&error)));
+            Exit::Unusable
+        }
+    }
+}

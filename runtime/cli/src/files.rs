@@ -1,0 +1,46 @@
+//! Reading what the user names, never more than is allowed.
+
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Reads a file, or standard input for `-`, up to one byte more than the limit.
+pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+    } else {
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::other("it is a folder"));
+        }
+        file.take(most).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Reads a flow file; what is wrong comes back as a diagnostic.
+pub(crate) fn read_flow(path: &Path, limit: usize) -> Result<Vec<u8>, Box<Diagnostic>> {
+    let said = |code, message: String, help: &str| Box::new(Diagnostic::new(code, message, help.to_owned()));
+    let bytes = read_bounded(path, limit).map_err(|error| {
+        let message = format!("the flow file cannot be read: {}", reason(&error));
+        said(DiagnosticCode::FlowUnreadable, message, "Check the path and the file's permissions.")
+    })?;
+    if bytes.len() > limit {
+        let message = format!("the flow file has more than {limit} bytes");
+        return Err(said(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files."));
+    }
+    Ok(bytes)
+}
+
+/// An I/O error in words.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}

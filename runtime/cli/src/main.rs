@@ -1,0 +1,48 @@
+//! The `redflow` command: arguments, wiring, and what people read on the screen.
+//!
+//! Data goes to stdout, talk to stderr. Exit codes: 0 well, 1 the flow or the run is at fault, 2 the input
+//! cannot be used, 3 a run waits for a person.
+
+mod args;
+mod check;
+mod explain;
+mod export;
+mod files;
+mod journal;
+mod replay;
+mod run;
+mod terminal;
+mod timeline;
+mod wiring;
+
+use args::{Arguments, Command};
+use clap::{CommandFactory, Parser};
+use std::process::ExitCode;
+
+/// How a command ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Well = 0,
+    Fault = 1,
+    Unusable = 2,
+    Waiting = 3,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let exit = match arguments.command {
+        Command::Check(options) => check::check(&options),
+        Command::Run(options) => run::run(&options),
+        Command::Replay(options) => replay::replay_file(&options),
+        Command::Explain(options) => explain::explain(&options),
+        Command::Schema(options) => export::schema(&options),
+        Command::Types(options) => export::types(&options),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "redflow", &mut text);
+            terminal::data(&String::from_utf8_lossy(&text));
+            Exit::Well
+        }
+    };
+    ExitCode::from(exit as u8)
+}

@@ -1,0 +1,269 @@
+//! `redflow run`.
+
+use crate::args::RunOptions;
+use crate::check::{exit_of, render_one};
+use crate::files::{read_bounded, read_flow, reason};
+use crate::journal::{FileJournals, NoJournals};
+use crate::terminal::{complain, data, printable, printable_line, talk};
+use crate::timeline::Timeline;
+use crate::{Exit, wiring};
+use redflow_contract::Message;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::Role;
+use redflow_contract::effect::Ending;
+use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::run_error::MessageError;
+use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, SystemClock, build_flow};
+use redflow_flow::{CheckedFlow, NodeIx, Verdict};
+use redflow_ports::JournalStore;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) fn run(options: &RunOptions) -> Exit {
+    match prepare(options) {
+        Ok(prepared) => drive(options, prepared),
+        Err(exit) => exit,
+    }
+}
+
+struct Prepared {
+    checked: CheckedFlow,
+    start: Start,
+    journals: Arc<dyn JournalStore>,
+}
+
+/// Everything that can be refused before anything runs.
+fn prepare(options: &RunOptions) -> Result<Prepared, Exit> {
+    let unusable = |text: String| {
+        complain(&text);
+        Exit::Unusable
+    };
+    if options.flow == Path::new("-") && options.input.as_deref() == Some("-") {
+        return Err(unusable("the flow and the input cannot both come from standard input".to_owned()));
+    }
+    let file = options.flow.display().to_string();
+    let say = |diagnostics: Vec<Diagnostic>| {
+        for diagnostic in diagnostics {
+            talk(&render_one(&Diagnostic { file: Some(file.clone()), ..diagnostic }));
+        }
+    };
+    let bytes = read_flow(&options.flow, FlowLimits::default().max_bytes).map_err(|problem| {
+        say(vec![*problem]);
+        Exit::Unusable
+    })?;
+    let adapters = wiring::adapters();
+    let checked = wiring::check(&bytes, options.profile.into(), &adapters).map_err(|report| {
+        let exit = exit_of(&report);
+        say(report.diagnostics);
+        if exit == Exit::Well { exit } else { Exit::Unusable }
+    })?;
+    let input = options.input.as_deref().map(read_input).transpose().map_err(unusable)?;
+    let start = choose_start(&checked, options.node.as_deref(), input).map_err(unusable)?;
+    if let Some(problems) = refusals(&checked, &start) {
+        say(problems);
+    }
+    let journals: Arc<dyn JournalStore> = match &options.journal {
+        Some(path) => Arc::new(FileJournals::create(path).map_err(unusable)?),
+        None => Arc::new(NoJournals),
+    };
+    Ok(Prepared { checked, start, journals })
+}
+
+/// The payload: a JSON value, `@file`, or `-` for standard input.
+fn read_input(text: &str) -> Result<Value, String> {
+    let limits = RunLimits::default();
+    let most = usize::try_from(limits.max_message_bytes).unwrap_or(usize::MAX);
+    let path = if text == "-" { Some("-") } else { text.strip_prefix('@') };
+    let bytes = match path {
+        Some(path) => read_bounded(Path::new(path), most)
+            .map_err(|error| format!("cannot read the input {path}: {}", reason(&error)))?,
+        None => text.as_bytes().to_vec(),
+    };
+    parse_strict(&bytes, JsonLimits { max_bytes: most, max_depth: 100 }).map_err(|problem| match problem {
+        JsonProblem::TooLarge { limit, .. } => format!("the input has more than {limit} bytes"),
+        JsonProblem::TooDeep { limit, .. } => format!("the input nests deeper than {limit} levels"),
+        JsonProblem::DuplicateKeys { pointers, .. } => {
+            format!("the input names a key twice: {}", printable_line(&pointers.join(", "), 200))
+        }
+        JsonProblem::NotJson { message, line, column } => format!(
+            "the input is not JSON: {message} (line {line}, column {column}); text needs quotes: --input '\"hello\"'"
+        ),
+    })
+}
+
+/// Which node to start, and with what.
+fn choose_start(checked: &CheckedFlow, node: Option<&str>, input: Option<Value>) -> Result<Start, String> {
+    let flow = &checked.flow;
+    let chosen = match node {
+        Some(id) => flow.find(id).ok_or_else(|| {
+            format!("there is no node `{}` in the flow{}", printable_line(id, 80), agents(checked))
+        })?,
+        None => match checked.agents.as_slice() {
+            [] => return Err("there is no agent in the flow".to_owned()),
+            [only] => only.ix,
+            _ => {
+                return Err(format!(
+                    "the flow has several agents: choose one with --node ID{}",
+                    agents(checked)
+                ));
+            }
+        },
+    };
+    let type_name = flow.raw(chosen).type_name.as_str();
+    if type_name == "inject" && !flow.nodes[chosen].is_virtual {
+        return Ok(Start::Inject { node: chosen, payload: input });
+    }
+    if flow.nodes[chosen].kind.role != Role::Agent {
+        return Err(format!(
+            "`{}` is a {} node: only an agent or an inject node can be started{}",
+            printable_line(flow.nodes[chosen].id.as_str(), 80),
+            printable_line(type_name, 60),
+            agents(checked)
+        ));
+    }
+    if let Some(payload) = input {
+        return Ok(Start::Agent { node: chosen, payload });
+    }
+    let injects =
+        checked.agents.iter().find(|agent| agent.ix == chosen).map(|agent| agent.injects.as_slice());
+    match injects.unwrap_or_default() {
+        [only] => Ok(Start::Inject { node: *only, payload: None }),
+        [] => Err("no inject node is wired to the agent: give it something with --input JSON".to_owned()),
+        several => {
+            let list: Vec<String> = several.iter().map(|ix| describe(checked, *ix)).collect();
+            Err(format!(
+                "several inject nodes are wired to the agent: choose one with --node ID, or use --input JSON\n{}",
+                list.join("\n")
+            ))
+        }
+    }
+}
+
+fn agents(checked: &CheckedFlow) -> String {
+    checked.agents.iter().take(50).map(|agent| format!("\n{}", describe(checked, agent.ix))).collect()
+}
+
+fn describe(checked: &CheckedFlow, ix: NodeIx) -> String {
+    let node = checked.flow.summary(ix);
+    let (id, name) = (printable_line(node.id.as_str(), 80), printable_line(&node.name, 80));
+    format!("  {id}  {} {name}", printable_line(&node.type_name, 60))
+}
+
+/// What the checker holds against the agent that is to be started.
+fn refusals(checked: &CheckedFlow, start: &Start) -> Option<Vec<Diagnostic>> {
+    let agent = checked.agents.iter().find(|agent| match start {
+        Start::Agent { node, .. } => agent.ix == *node,
+        Start::Inject { node, .. } => agent.injects.contains(node),
+    })?;
+    match &agent.verdict {
+        Verdict::Ready(_) => None,
+        Verdict::Refused { problems, .. } => Some(problems.clone()),
+    }
+}
+
+fn drive(options: &RunOptions, prepared: Prepared) -> Exit {
+    let Prepared { checked, start, journals } = prepared;
+    let built = match build_flow(checked, &wiring::adapters()) {
+        Ok(built) => built,
+        Err(error) => {
+            complain(&printable(&error.to_string()));
+            return Exit::Unusable;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("cannot start: {}", reason(&error)));
+            return Exit::Unusable;
+        }
+    };
+    let timeline = Arc::new(Timeline::new(options.quiet));
+    let events = Arc::clone(&timeline);
+    let reports = runtime.block_on(async {
+        let cancel = CancellationToken::new();
+        let watcher = tokio::spawn(watch_interrupts(cancel.clone()));
+        let ports = Ports { clock: Arc::new(SystemClock), events, journals, env: wiring::process_env };
+        let reports = Engine::new(built, ports, EngineLimits::default()).run(start, &cancel).await;
+        watcher.abort();
+        reports
+    });
+    conclude(options, &reports, &timeline)
+}
+
+/// The first Ctrl-C cancels the runs, the second leaves at once.
+async fn watch_interrupts(cancel: CancellationToken) {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    talk("cancelling; press Ctrl-C again to leave at once");
+    cancel.cancel();
+    if tokio::signal::ctrl_c().await.is_ok() {
+        #[allow(clippy::disallowed_methods, reason = "the user asked twice to leave at once")]
+        std::process::exit(130);
+    }
+}
+
+/// What the started agent did decides how the command ends.
+fn conclude(options: &RunOptions, reports: &[RunReport], timeline: &Timeline) -> Exit {
+    let Some(report) = reports.first() else {
+        complain("no agent was reached");
+        return Exit::Unusable;
+    };
+    match &report.end {
+        RunEnd::Finished { ending, message } => {
+            print_result(options, message, matches!(ending, Ending::Failed { .. }));
+            match ending {
+                Ending::Completed | Ending::Stopped => Exit::Well,
+                Ending::Failed { .. } => {
+                    explain_failure(report, message, timeline);
+                    Exit::Fault
+                }
+            }
+        }
+        RunEnd::Refused { message, .. } => {
+            print_result(options, message, true);
+            explain_failure(report, message, timeline);
+            Exit::Unusable
+        }
+        RunEnd::Waiting { call_id, tool, .. } => {
+            complain(&format!(
+                "the run {} waits: nobody knows whether the call {} of `{}` happened",
+                report.run_id,
+                printable_line(call_id.as_str(), 80),
+                printable_line(tool, 60)
+            ));
+            Exit::Waiting
+        }
+        RunEnd::Aborted { reason } => {
+            complain(&format!("the run {} stopped: {}", report.run_id, printable_line(reason, 400)));
+            Exit::Fault
+        }
+    }
+}
+
+fn print_result(options: &RunOptions, message: &Message, failed: bool) {
+    if options.json {
+        data(&(serde_json::to_string(message).unwrap_or_default() + "\n"));
+        return;
+    }
+    if failed {
+        return;
+    }
+    let text = match message.get("payload") {
+        Some(Value::String(text)) => printable(text),
+        Some(other) => printable(&serde_json::to_string_pretty(other).unwrap_or_default()),
+        None => String::new(),
+    };
+    data(&(text + "\n"));
+}
+
+/// The coded error, on stderr; nothing if it was told already because no Catch node took it.
+fn explain_failure(report: &RunReport, message: &Message, timeline: &Timeline) {
+    let error = message.get("error").cloned().map(serde_json::from_value::<MessageError>);
+    if let Some(Ok(error)) = error {
+        timeline.failure(&report.agent, &error);
+    }
+}

@@ -1,0 +1,162 @@
+//! The iteration timeline, live on stderr, and what happens in the flow around the runs.
+
+use crate::terminal::{bold_red, printable_line, talk};
+use owo_colors::OwoColorize;
+use redflow_contract::action::ActionKind;
+use redflow_contract::envelope::StopReason;
+use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
+use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::run_error::MessageError;
+use redflow_ports::EventSink;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+/// Characters of a value that are shown.
+const SHOWN: usize = 200;
+
+/// Prints events as they happen.
+pub(crate) struct Timeline {
+    quiet: bool,
+    told: Mutex<HashSet<NodeId>>,
+}
+
+impl Timeline {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self { quiet, told: Mutex::default() }
+    }
+
+    /// Says how a node failed, once.
+    pub(crate) fn failure(&self, node: &NodeSummary, error: &MessageError) {
+        if !self.told.lock().is_ok_and(|mut told| told.insert(node.id.clone())) {
+            return;
+        }
+        let place = error.pointer.as_ref().map(|pointer| format!(" (at {})", printable_line(pointer, 120)));
+        talk(&format!(
+            "{}: {}: {}{}\n   = help: redflow explain {}",
+            format!("error[{}]", error.code).style(bold_red()),
+            label(node),
+            printable_line(&error.message, 600),
+            place.unwrap_or_default(),
+            error.code
+        ));
+    }
+}
+
+impl EventSink for Timeline {
+    fn watches_runs(&self) -> bool {
+        !self.quiet
+    }
+
+    fn run_event(&self, event: &RunEvent) {
+        if let Some(line) = line(event) {
+            talk(&line);
+        }
+    }
+
+    fn flow_event(&self, event: &FlowEvent) {
+        match event {
+            FlowEvent::Debug { node, property, value } if !self.quiet => {
+                let text = match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let label = format!("[debug {}] {property}:", label(node));
+                talk(&format!("{} {}", label.dimmed(), printable_line(&text, SHOWN * 4)));
+            }
+            FlowEvent::Debug { .. } => {}
+            FlowEvent::NeedsNodeRed { node } => talk(&format!(
+                "{}: the message stops at {}: this build cannot run the type `{}`",
+                "warning[NEEDS_NODE_RED]".yellow().bold(),
+                label(node),
+                printable_line(&node.type_name, 60)
+            )),
+            FlowEvent::Uncaught { node, error } => self.failure(node, error),
+            FlowEvent::ChainCut { node, limit } => talk(&format!(
+                "{}: the message goes round in circles; it was stopped at {} after {limit} steps",
+                "warning".yellow().bold(),
+                label(node)
+            )),
+        }
+    }
+}
+
+fn label(node: &NodeSummary) -> String {
+    let name = if node.name.is_empty() { node.id.as_str() } else { &node.name };
+    printable_line(name, 60)
+}
+
+/// One event as one line; none for what needs no line of its own.
+fn line(event: &RunEvent) -> Option<String> {
+    let preview = |text: &Option<String>| match text {
+        Some(text) => format!("\n       {}", printable_line(text, SHOWN).dimmed()),
+        None => String::new(),
+    };
+    Some(match &event.event {
+        RunEventKind::RunStarted { name, max_iterations, tools } => {
+            let name = if name.is_empty() { event.agent.node_id.as_str() } else { name };
+            let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+            format!(
+                "{} {}  {}",
+                "▶".cyan().bold(),
+                printable_line(name, 60).bold(),
+                format!("run {}, at most {max_iterations} iterations, tools: {tools}", event.run_id).dimmed()
+            )
+        }
+        RunEventKind::MemoryRecalled { messages } => format!("     memory      {messages} messages recalled"),
+        RunEventKind::MemoryFailed { error } => format!(
+            "     {}      {}: {}",
+            "memory".yellow(),
+            error.code,
+            printable_line(&error.message, SHOWN)
+        ),
+        RunEventKind::ModelCalled { .. } | RunEventKind::ToolCalled { .. } => return None,
+        RunEventKind::ModelAnswered {
+            iteration,
+            action,
+            tool,
+            confidence,
+            duration_ms,
+            preview: text,
+            ..
+        } => {
+            let action = match action {
+                ActionKind::Tool => "tool",
+                ActionKind::Final => "final",
+            };
+            let tool = printable_line(tool.as_deref().unwrap_or(""), 24);
+            let sure = confidence.map_or(String::new(), |value| format!("confidence {value:.2}"));
+            let line = format!("{iteration:>4} {action:<6} {tool:<24} {sure:<16} {duration_ms:>6} ms");
+            format!("{}{}", line.trim_end(), preview(text))
+        }
+        RunEventKind::ToolReturned { tool, success, error, duration_ms, preview: text, .. } => {
+            let said = if *success { "ok".green().to_string() } else { "failed".red().to_string() };
+            let why =
+                error.as_deref().map_or(String::new(), |why| format!(": {}", printable_line(why, SHOWN)));
+            let tool = printable_line(tool, 24);
+            format!("     └ {tool} {said}{why}  {}{}", format!("{duration_ms} ms").dimmed(), preview(text))
+        }
+        RunEventKind::WaitingForOutcome { tool, call_id, reason, .. } => format!(
+            "{} waiting: did `{}` (call {}) happen? {}",
+            "⏸".yellow().bold(),
+            printable_line(tool, 60),
+            printable_line(call_id.as_str(), 80),
+            printable_line(reason, SHOWN)
+        ),
+        RunEventKind::RunFinished { stop_reason, iterations, duration_ms, error, .. } => {
+            let how = match stop_reason {
+                StopReason::FinalAnswer => "completed".green().bold().to_string(),
+                StopReason::ConfidenceThreshold => "stopped: sure enough".yellow().bold().to_string(),
+                StopReason::IterationLimit => "stopped: iteration limit".yellow().bold().to_string(),
+                StopReason::Error => {
+                    let code = error.as_ref().map_or("", |error| error.code.as_str());
+                    format!("failed: {code}").style(bold_red()).to_string()
+                }
+            };
+            let mark =
+                if error.is_some() { "✘".style(bold_red()).to_string() } else { "✔".green().to_string() };
+            let rounds = crate::terminal::count(usize::try_from(*iterations).unwrap_or(0), "iteration");
+            format!("{mark} {how}  {}", format!("{rounds}, {duration_ms} ms").dimmed())
+        }
+    })
+}

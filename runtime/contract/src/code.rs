@@ -1,0 +1,209 @@
+//! The two sets of codes: diagnostics of a flow, and errors of a run. Codes may be added; none may change its
+//! meaning. Each has a page under `docs/codes`, which `redflow explain CODE` prints.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! codes {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident $text:literal $class:expr, $line:literal;)+ } class $class_type:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+        pub enum $name {
+            $(#[doc = $line] #[serde(rename = $text)] $variant,)+
+        }
+
+        impl $name {
+            /// Every code, in the order of its declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The code as it is written everywhere.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// What it means, in one line.
+            #[must_use]
+            pub fn summary(self) -> &'static str {
+                match self { $(Self::$variant => $line),+ }
+            }
+
+            /// Its documentation page, in Markdown.
+            #[must_use]
+            pub fn page(self) -> &'static str {
+                match self {
+                    $(Self::$variant => include_str!(concat!("../../../docs/codes/", $text, ".md"))),+
+                }
+            }
+
+            /// How bad, or how worth a second try, this is.
+            #[must_use]
+            pub fn class(self) -> $class_type {
+                match self { $(Self::$variant => $class),+ }
+            }
+
+            /// From its text.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.as_str() == text)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+/// How bad a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The flow, or the agent it names, is refused.
+    Error,
+    /// It runs, but probably not as meant.
+    Warning,
+    /// Good to know.
+    Info,
+}
+
+impl Severity {
+    /// As it is written everywhere.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// Whether the same thing may be tried again after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// The same request will fail in the same way.
+    Never,
+    /// It may pass later without a change.
+    Later,
+}
+
+codes! {
+    /// A problem of a flow, found before anything runs.
+    DiagnosticCode {
+        FlowUnreadable "FLOW_UNREADABLE" Severity::Error, "The flow file cannot be opened or read.";
+        FlowNotJson "FLOW_NOT_JSON" Severity::Error, "The flow file is not one JSON value.";
+        FlowTooLarge "FLOW_TOO_LARGE" Severity::Error, "The flow is larger than the limits allow.";
+        FlowTooDeep "FLOW_TOO_DEEP" Severity::Error, "The flow file is nested deeper than the limit allows.";
+        FlowShapeUnknown "FLOW_SHAPE_UNKNOWN" Severity::Error, "The file is JSON, but none of the four shapes of a flow.";
+        DuplicateKey "DUPLICATE_KEY" Severity::Error, "An object in the flow file names a key twice.";
+        DuplicateId "DUPLICATE_ID" Severity::Error, "Two nodes share an id, or a node has none.";
+        SubflowCycle "SUBFLOW_CYCLE" Severity::Error, "A subflow contains itself.";
+        ConfigInvalid "CONFIG_INVALID" Severity::Error, "A node's properties break the schema of its type.";
+        EdgeTargetMissing "EDGE_TARGET_MISSING" Severity::Error, "A wire or a binding names a node that does not exist.";
+        EdgeSelf "EDGE_SELF" Severity::Error, "A node is wired to itself.";
+        EdgeDuplicate "EDGE_DUPLICATE" Severity::Error, "The same wire is drawn twice.";
+        PortOutOfRange "PORT_OUT_OF_RANGE" Severity::Error, "A wire leaves from a port the node does not have.";
+        EdgeKindMismatch "EDGE_KIND_MISMATCH" Severity::Error, "A wire joins two ends that do not fit.";
+        ResultOnMemoryPort "RESULT_ON_MEMORY_PORT" Severity::Error, "An output node hangs on the memory port instead of the result port.";
+        EdgeForeignReply "EDGE_FOREIGN_REPLY" Severity::Error, "A service replies to an agent that did not bind it.";
+        ModelMissing "MODEL_MISSING" Severity::Error, "An agent has no model.";
+        ModelMultiple "MODEL_MULTIPLE" Severity::Error, "An agent has more than one model.";
+        MemoryMultiple "MEMORY_MULTIPLE" Severity::Error, "An agent has more than one memory.";
+        ToolNameInvalid "TOOL_NAME_INVALID" Severity::Error, "A tool's name is empty or not a valid function name.";
+        ToolNameDuplicate "TOOL_NAME_DUPLICATE" Severity::Error, "Two tools of one agent share a name.";
+        ToolNotConnected "TOOL_NOT_CONNECTED" Severity::Error, "`allowedTools` names a tool that is not connected.";
+        ToolChainOpen "TOOL_CHAIN_OPEN" Severity::Error, "A flow used as a tool never returns.";
+        ToolWithoutSchema "TOOL_WITHOUT_SCHEMA" Severity::Warning, "A tool has no JSON Schema for its input.";
+        ToolConnectedNotAllowed "TOOL_CONNECTED_NOT_ALLOWED" Severity::Warning, "A connected tool is not in `allowedTools`.";
+        PromptTemplateIgnored "PROMPT_TEMPLATE_IGNORED" Severity::Warning, "`modelPromptTemplate` has no effect.";
+        SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
+        DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
+        NeedsNodeRed "NEEDS_NODE_RED" Severity::Info, "This build cannot run the node; Node-RED can.";
+    } class Severity
+}
+
+codes! {
+    /// Why a run ended without an answer.
+    RunErrorCode {
+        InvalidJson "INVALID_JSON" Retry::Never, "The model's answer is not exactly one JSON object.";
+        InvalidAction "INVALID_ACTION" Retry::Never, "The model's answer is no valid action.";
+        InvalidConfidence "INVALID_CONFIDENCE" Retry::Never, "The action's confidence is missing, no number, or outside 0 to 1.";
+        ToolNotAllowed "TOOL_NOT_ALLOWED" Retry::Never, "The model asked for a tool that is not in `allowedTools`.";
+        ToolInputInvalid "TOOL_INPUT_INVALID" Retry::Never, "The tool input breaks the tool's schema.";
+        ModelRefused "MODEL_REFUSED" Retry::Never, "The model refused to answer.";
+        ModelTruncated "MODEL_TRUNCATED" Retry::Never, "The model's answer was cut off.";
+        IterationOverflow "ITERATION_OVERFLOW" Retry::Never, "The agent used all its iterations without a final answer.";
+        ConfigInvalid "CONFIG_INVALID" Retry::Never, "The agent, or a node it binds, is configured wrongly.";
+        EdgeRejected "EDGE_REJECTED" Retry::Never, "The agent's wires break the edge rules.";
+        NeedsNodeRed "NEEDS_NODE_RED" Retry::Never, "The agent binds a node this build cannot run.";
+        ModelError "MODEL_ERROR" Retry::Never, "The model call failed.";
+        ModelNotFound "MODEL_NOT_FOUND" Retry::Never, "The provider does not know the model.";
+        InvalidCredentials "INVALID_CREDENTIALS" Retry::Never, "The provider refused the credentials.";
+        RateLimit "RATE_LIMIT" Retry::Later, "The provider asks for fewer requests.";
+        QuotaExceeded "QUOTA_EXCEEDED" Retry::Never, "The provider's quota or balance is used up.";
+        ContextLength "CONTEXT_LENGTH" Retry::Never, "The conversation is longer than the model can read.";
+        ProviderUnavailable "PROVIDER_UNAVAILABLE" Retry::Later, "The provider cannot be reached or is overloaded.";
+        Timeout "TIMEOUT" Retry::Later, "The run's deadline passed.";
+        Cancelled "CANCELLED" Retry::Later, "The run was cancelled.";
+        BudgetExceeded "BUDGET_EXCEEDED" Retry::Never, "The run's budget is used up.";
+        QueueFull "QUEUE_FULL" Retry::Later, "Too many runs are waiting already.";
+        ToolError "TOOL_ERROR" Retry::Never, "A tool failed in a way the run cannot go on from.";
+        ToolOutcomeUnknown "TOOL_OUTCOME_UNKNOWN" Retry::Never, "Nobody knows whether a tool call happened.";
+        ApprovalRejected "APPROVAL_REJECTED" Retry::Never, "A person rejected the call.";
+        ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "Nobody approved the call in time.";
+        MemoryError "MEMORY_ERROR" Retry::Later, "The conversation memory failed.";
+        OutputNotJson "OUTPUT_NOT_JSON" Retry::Never, "The answer was to be JSON and is not.";
+        Internal "INTERNAL" Retry::Never, "Redflow Runtime itself failed.";
+    } class Retry
+}
+
+/// The page of a code of either set.
+#[must_use]
+pub fn page(code: &str) -> Option<&'static str> {
+    DiagnosticCode::parse(code)
+        .map(DiagnosticCode::page)
+        .or_else(|| RunErrorCode::parse(code).map(RunErrorCode::page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DiagnosticCode, RunErrorCode, page};
+
+    /// A page opens with its code and summary, and says how it comes about and how to mend it.
+    fn check_page(code: &str, summary: &str, page: &str) {
+        let mut lines = page.lines();
+        assert_eq!(lines.next(), Some(format!("# {code}").as_str()));
+        assert!(page.contains(summary), "{code}: the page must quote the summary: {summary}");
+        for heading in ["## What it means", "## How to mend it"] {
+            assert!(page.contains(heading), "{code}: no {heading}");
+        }
+    }
+
+    #[test]
+    fn every_code_has_a_page_and_round_trips() {
+        for code in DiagnosticCode::ALL {
+            check_page(code.as_str(), code.summary(), code.page());
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(DiagnosticCode::parse(code.as_str()), Some(*code));
+        }
+        for code in RunErrorCode::ALL {
+            check_page(code.as_str(), code.summary(), code.page());
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(RunErrorCode::parse(code.as_str()), Some(*code));
+        }
+        assert_eq!(page("NO_SUCH_CODE"), None);
+    }
+
+    #[test]
+    fn every_page_belongs_to_a_code() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/codes");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(page(name.trim_end_matches(".md")).is_some(), "docs/codes/{name} explains no code");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! SHA-256 digests, written as 64 hex digits.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "codegen",
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(type = "string"),
+    schemars(with = "String")
+)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest before anything was hashed into a chain.
+    pub const ZERO: Self = Self([0; 32]);
+
+    /// The digest of some bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The next link of a chain: the digest of this digest, a tag byte and the new bytes. The length goes
+    /// in too, so that two links can never be read as one.
+    #[must_use]
+    pub fn chain(&self, tag: u8, bytes: &[u8]) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        hasher.update([tag]);
+        hasher.update((bytes.len() as u64).to_be_bytes());
+        hasher.update(bytes);
+        Self(hasher.finalize().into())
+    }
+
+    /// The digest of a value's compact JSON. Keys keep their order, so equal values written in the same
+    /// order have equal digests.
+    ///
+    /// # Errors
+    /// Only when the value cannot be written as JSON at all (a map with keys that are no strings).
+    pub fn of_json<T: Serialize>(value: &T) -> Result<Self, serde_json::Error> {
+        struct HashWriter(Sha256);
+        impl std::io::Write for HashWriter {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.update(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut writer = std::io::BufWriter::with_capacity(512, HashWriter(Sha256::new()));
+        serde_json::to_writer(&mut writer, value)?;
+        let hasher = writer.into_inner().map_err(|e| serde_json::Error::io(e.into_error()))?;
+        Ok(Self(hasher.0.finalize().into()))
+    }
+
+    /// As 64 hex digits.
+    #[must_use]
+    pub fn to_hex(&self) -> String {
+        let mut text = String::with_capacity(64);
+        for byte in self.0 {
+            for digit in [byte >> 4, byte & 15] {
+                text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+            }
+        }
+        text
+    }
+
+    /// From 64 lower-case hex digits.
+    #[must_use]
+    pub fn parse_hex(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            for &digit in pair {
+                let value = match digit {
+                    b'0'..=b'9' => digit - b'0',
+                    b'a'..=b'f' => digit - b'a' + 10,
+                    _ => return None,
+                };
+                *byte = *byte << 4 | value;
+            }
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_hex())
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse_hex(&text).ok_or_else(|| serde::de::Error::custom("expected 64 lower-case hex digits"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digest;
+
+    #[test]
+    fn of_json_hashes_the_compact_text() {
+        let value = serde_json::json!({"b": 1, "a": [1.5, null, "ü"]});
+        assert_eq!(Digest::of_json(&value).unwrap(), Digest::of(value.to_string().as_bytes()));
+        assert_eq!(
+            Digest::of(b"abc").to_hex(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+
+    #[test]
+    fn hex_round_trips_and_refuses_everything_else() {
+        let digest = Digest::of(b"x");
+        assert_eq!(Digest::parse_hex(&digest.to_hex()), Some(digest));
+        let upper = digest.to_hex().to_uppercase();
+        for bad in ["", "00", upper.as_str(), &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(Digest::parse_hex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn chain_links_cannot_be_confused() {
+        let a = Digest::ZERO.chain(1, b"ab").chain(1, b"c");
+        assert_ne!(a, Digest::ZERO.chain(1, b"a").chain(1, b"bc"));
+        assert_ne!(Digest::ZERO.chain(1, b"a"), Digest::ZERO.chain(2, b"a"));
+    }
+}

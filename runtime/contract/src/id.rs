@@ -1,0 +1,95 @@
+//! Ids. Each is an opaque string to everyone but its maker.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! string_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+    };
+}
+
+string_id! {
+    /// A node of a flow. Any non-empty string: Redflow writes dots, spaces and epoch times into it.
+    NodeId
+}
+string_id! {
+    /// One run of one agent: a uuid v7 given from outside, also the trace id.
+    RunId
+}
+string_id! {
+    /// One tool call of one run.
+    CallId
+}
+string_id! {
+    /// The Node-RED instance a flow belongs to; `local` when the runtime runs alone.
+    InstanceId
+}
+
+impl InstanceId {
+    /// The instance of a runtime that runs alone.
+    #[must_use]
+    pub fn local() -> Self {
+        Self("local".to_owned())
+    }
+}
+
+/// An effect of one run, numbered from 1 in the order of emission. Facts name the effect they answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct EffectId(pub u32);
+
+impl std::fmt::Display for EffectId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A node across instances: two Node-REDs may share one runtime.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeRef {
+    /// The Node-RED instance.
+    pub instance: InstanceId,
+    /// The node in that instance.
+    pub node_id: NodeId,
+}
+
+/// A node as people recognise it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NodeSummary {
+    /// Its id.
+    pub id: NodeId,
+    /// Its Node-RED type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// The name its owner gave it; empty if none.
+    pub name: String,
+}

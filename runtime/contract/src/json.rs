@@ -1,0 +1,300 @@
+//! Strict reading of JSON text from strangers: bounded size, bounded depth, no duplicate keys.
+//!
+//! Flow files and model answers come through here. Never mends anything.
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Bounds on a JSON text.
+#[derive(Debug, Clone, Copy)]
+pub struct JsonLimits {
+    /// The longest text that is read at all.
+    pub max_bytes: usize,
+    /// The deepest nesting of arrays and objects; never more than [`MAX_DEPTH`].
+    pub max_depth: usize,
+}
+
+/// What the reader below can nest without its own recursion guard striking first.
+pub const MAX_DEPTH: usize = 120;
+
+/// Duplicate keys are listed up to this many; the rest are counted.
+const LISTED_DUPLICATES: usize = 100;
+
+/// Why a text was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JsonProblem {
+    /// More bytes than allowed.
+    TooLarge {
+        /// How many there are.
+        bytes: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Nested deeper than allowed.
+    TooDeep {
+        /// The limit that was passed.
+        limit: usize,
+        /// The byte at which it was passed.
+        offset: usize,
+    },
+    /// Not one JSON value and nothing else.
+    NotJson {
+        /// What is wrong, in one phrase without the text's own content.
+        message: String,
+        /// Line of the problem, from 1.
+        line: usize,
+        /// Column of the problem, from 1 (0 at the start of a line).
+        column: usize,
+    },
+    /// Some object names a key twice.
+    DuplicateKeys {
+        /// JSON pointers to the repeated keys, in reading order, bounded.
+        pointers: Vec<String>,
+        /// How many there are in all.
+        total: usize,
+    },
+}
+
+/// Reads exactly one JSON value.
+///
+/// # Errors
+/// The first problem that stops reading; all duplicate keys at once.
+pub fn parse_strict(text: &[u8], limits: JsonLimits) -> Result<Value, JsonProblem> {
+    if text.len() > limits.max_bytes {
+        return Err(JsonProblem::TooLarge { bytes: text.len(), limit: limits.max_bytes });
+    }
+    check_depth(text, limits.max_depth.min(MAX_DEPTH))?;
+    let mut duplicates = Duplicates::default();
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let seed = Strict { path: None, duplicates: &mut duplicates };
+    let value = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    match value {
+        Err(error) => {
+            Err(JsonProblem::NotJson { message: phrase(&error), line: error.line(), column: error.column() })
+        }
+        Ok(_) if duplicates.total > 0 => {
+            Err(JsonProblem::DuplicateKeys { pointers: duplicates.pointers, total: duplicates.total })
+        }
+        Ok(value) => Ok(value),
+    }
+}
+
+/// serde_json's message without its "at line 1 column 2", which we report on its own.
+fn phrase(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or_default().to_owned()
+}
+
+/// One pass over the bytes without a stack, so that no depth can hurt.
+fn check_depth(text: &[u8], limit: usize) -> Result<(), JsonProblem> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for (offset, &byte) in text.iter().enumerate() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > limit {
+                    return Err(JsonProblem::TooDeep { limit, offset });
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value nests no deeper than this many levels.
+#[must_use]
+pub fn nests_within(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| nests_within(item, levels - 1)),
+        Value::Object(map) => levels > 0 && map.values().all(|item| nests_within(item, levels - 1)),
+        _ => true,
+    }
+}
+
+/// Adds one token to a JSON pointer (RFC 6901).
+pub fn push_pointer(pointer: &mut String, token: &str) {
+    pointer.push('/');
+    for c in token.chars() {
+        match c {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            c => pointer.push(c),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Duplicates {
+    pointers: Vec<String>,
+    total: usize,
+}
+
+/// The way to the value being read; turned into text only when there is something to report.
+#[derive(Clone, Copy)]
+struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl Path<'_> {
+    fn write(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.write(out);
+        }
+        match self.step {
+            Step::Key(key) => push_pointer(out, key),
+            Step::Index(index) => push_pointer(out, &index.to_string()),
+        }
+    }
+}
+
+struct Strict<'a> {
+    path: Option<&'a Path<'a>>,
+    duplicates: &'a mut Duplicates,
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let path = Path { parent: self.path, step: Step::Index(items.len()) };
+            let seed = Strict { path: Some(&path), duplicates: &mut *self.duplicates };
+            match seq.next_element_seed(seed)? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = Path { parent: self.path, step: Step::Key(&key) };
+            let value =
+                access.next_value_seed(Strict { path: Some(&path), duplicates: &mut *self.duplicates })?;
+            if map.contains_key(&key) {
+                self.duplicates.total += 1;
+                if self.duplicates.pointers.len() < LISTED_DUPLICATES {
+                    let mut pointer = String::new();
+                    path.write(&mut pointer);
+                    self.duplicates.pointers.push(pointer);
+                }
+            }
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JsonLimits, JsonProblem, parse_strict};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const LIMITS: JsonLimits = JsonLimits { max_bytes: 1 << 20, max_depth: 100 };
+
+    fn parse(text: &str) -> Result<serde_json::Value, JsonProblem> {
+        parse_strict(text.as_bytes(), LIMITS)
+    }
+
+    #[test]
+    fn one_value_and_nothing_else() {
+        assert_eq!(parse(r#" {"b":[1,-2,1.5,"é\n"],"a":null} "#), Ok(json!({"b":[1,-2,1.5,"é\n"],"a":null})));
+        for bad in ["", " ", "{", "{}{}", "{} x", "[1,]", "{'a':1}", "\u{feff}{}", "NaN", "\"\\ud800\"", "01"]
+        {
+            assert!(matches!(parse(bad), Err(JsonProblem::NotJson { .. })), "{bad:?}");
+        }
+        assert!(matches!(parse_strict(b"\"\xff\"", LIMITS), Err(JsonProblem::NotJson { .. })));
+    }
+
+    #[test]
+    fn depth_and_size_are_bounded() {
+        let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(parse(&deep(100)).is_ok());
+        assert_eq!(parse(&deep(101)), Err(JsonProblem::TooDeep { limit: 100, offset: 100 }));
+        assert!(matches!(parse(&"[".repeat(100_000)), Err(JsonProblem::TooDeep { .. })));
+        assert!(parse(&format!("\"{}\\\"[\"", "[".repeat(500))).is_ok(), "brackets in strings do not nest");
+        let limits = JsonLimits { max_bytes: 3, max_depth: 9 };
+        assert_eq!(parse_strict(b"[  ]", limits), Err(JsonProblem::TooLarge { bytes: 4, limit: 3 }));
+    }
+
+    #[test]
+    fn nesting_is_counted_in_values_too() {
+        for (value, levels) in [(json!(1), 0), (json!([]), 1), (json!({"a": [1, {"b": 2}]}), 3)] {
+            assert!(super::nests_within(&value, levels), "{value}");
+            assert!(levels == 0 || !super::nests_within(&value, levels - 1), "{value}");
+        }
+    }
+
+    #[test]
+    fn every_duplicate_is_named() {
+        let text = r#"{"a":1,"b":[{"x/y":1,"x/y":2}],"a":{"k":0,"k":0}}"#;
+        let pointers = ["/b/0/x~1y", "/a/k", "/a"].map(str::to_owned).to_vec();
+        assert_eq!(parse(text), Err(JsonProblem::DuplicateKeys { pointers, total: 3 }));
+        let many = format!("{{{}\"a\":1}}", "\"a\":1,".repeat(500));
+        let Err(JsonProblem::DuplicateKeys { pointers, total }) = parse(&many) else { panic!() };
+        assert_eq!((pointers.len(), total), (100, 500));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_agrees_with_serde_json(text in r#"[\[\]{}",:0-9ae\\. -]{0,40}"#) {
+            match parse(&text) {
+                Ok(value) => prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value),
+                Err(JsonProblem::NotJson { .. }) => prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_err()),
+                Err(_) => {}
+            }
+        }
+    }
+}

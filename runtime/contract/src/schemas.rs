@@ -1,0 +1,59 @@
+//! The schemas, embedded. `agent-core.react` is written by hand; `cargo xtask codegen` writes the others.
+
+macro_rules! embedded {
+    ($($name:literal),+ $(,)?) => {
+        /// Every schema: its name, and its text.
+        pub const SCHEMAS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../schemas/", $name, ".schema.json")))),+];
+    };
+}
+
+embedded! {
+    "agent-core.react",
+    "agent-envelope",
+    "agent-output",
+    "agent-plan",
+    "agent-result",
+    "agent-spec",
+    "check-report",
+    "fact.cancel_requested",
+    "fact.deadline_reached",
+    "fact.memory_appended",
+    "fact.memory_failed",
+    "fact.memory_recalled",
+    "fact.model_answered",
+    "fact.model_failed",
+    "fact.outcome_resolved",
+    "fact.run_started",
+    "fact.tool_outcome_unknown",
+    "fact.tool_returned",
+    "flow-event.chain_cut",
+    "flow-event.debug",
+    "flow-event.needs_node_red",
+    "flow-event.uncaught",
+    "flow-node",
+    "journal.effect",
+    "journal.fact",
+    "journal.header",
+    "journal.output",
+    "journal.plan",
+    "model-action.final",
+    "model-action.tool",
+    "model-response-result",
+    "node.agent-binding",
+    "node.catch",
+    "node.debug",
+    "node.inject",
+    "node.link",
+    "node.memory",
+    "node.scripted-model",
+    "node.tool",
+    "run-error",
+    "run-event",
+}
+
+/// The text of a schema.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static str> {
+    SCHEMAS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}

@@ -1,0 +1,389 @@
+//! The way of a message: one queue for all nodes, one future per run.
+
+use crate::build::{BuiltAgent, BuiltFlow, BuiltNode};
+use crate::catch::{MAX_REPEATS, catchers, earlier_failures};
+use crate::drive::{NewRun, drive};
+use crate::session::session_key;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::Ending;
+use redflow_contract::event::FlowEvent;
+use redflow_contract::id::{CallId, NodeSummary, RunId};
+use redflow_contract::json::nests_within;
+use redflow_contract::limits::RunLimits;
+use redflow_contract::run_error::{Failure, MessageError, RunError};
+use redflow_flow::{NodeIx, Wire};
+use redflow_ports::{BoxFuture, Clock, EventSink, JournalStore, NodeContext};
+use redflow_react::refused_output;
+use serde_json::Value;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Agent Core's port for results.
+const RESULT_PORT: usize = 3;
+/// Agent Core's port for model answers.
+const MODEL_RESPONSE_PORT: usize = 4;
+/// Messages for port 4 that may wait for the engine before a run waits for it.
+const WAITING_RESPONSES: usize = 32;
+
+/// What the engine needs of the world.
+pub struct Ports {
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// Who watches.
+    pub events: Arc<dyn EventSink>,
+    /// Where journals go.
+    pub journals: Arc<dyn JournalStore>,
+    /// The process environment, as far as flows may see it.
+    pub env: fn(&str) -> Option<String>,
+}
+
+/// Bounds on what one message may set off.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineLimits {
+    /// Runs, counting agents that feed each other.
+    pub max_runs: usize,
+    /// Deliveries to nodes, counting circles of links.
+    pub max_deliveries: usize,
+}
+
+impl Default for EngineLimits {
+    fn default() -> Self {
+        Self { max_runs: 100, max_deliveries: 100_000 }
+    }
+}
+
+/// What starts a flow.
+#[derive(Debug, Clone)]
+pub enum Start {
+    /// An inject node fires, perhaps with another payload than its own.
+    Inject {
+        /// The inject node.
+        node: NodeIx,
+        /// The payload to use instead.
+        payload: Option<Value>,
+    },
+    /// An agent gets a message.
+    Agent {
+        /// The agent.
+        node: NodeIx,
+        /// The payload.
+        payload: Value,
+    },
+}
+
+/// What became of one run.
+#[derive(Debug)]
+pub struct RunReport {
+    /// The run.
+    pub run_id: RunId,
+    /// The agent.
+    pub agent: NodeSummary,
+    /// How it ended.
+    pub end: RunEnd,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum RunEnd {
+    /// With a message on port 3.
+    Finished {
+        /// How.
+        ending: Ending,
+        /// The message.
+        message: Message,
+    },
+    /// It never began: the agent is refused. The message left port 3 all the same.
+    Refused {
+        /// Why.
+        error: RunError,
+        /// The message.
+        message: Message,
+    },
+    /// It waits until someone says what happened to a call.
+    Waiting {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// The iteration.
+        iteration: u32,
+    },
+    /// It could not go on: its journal cannot be written, or the engine itself is at fault.
+    Aborted {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Drives one flow.
+pub struct Engine {
+    built: BuiltFlow,
+    ports: Ports,
+    limits: EngineLimits,
+}
+
+struct Delivery {
+    to: NodeIx,
+    message: Arc<Message>,
+}
+
+/// A run that goes on: gives its place in the reports and its end.
+type RunFuture<'a> = BoxFuture<'a, (usize, NodeIx, RunEnd)>;
+
+/// What one start has set off so far.
+struct Work<'a> {
+    queue: VecDeque<Delivery>,
+    runs: FuturesUnordered<RunFuture<'a>>,
+    reports: Vec<(RunId, NodeIx, Option<RunEnd>)>,
+    responses: mpsc::Sender<(NodeIx, Message)>,
+    told: HashSet<NodeIx>,
+    deliveries: usize,
+}
+
+impl Engine {
+    /// An engine for a flow.
+    #[must_use]
+    pub fn new(built: BuiltFlow, ports: Ports, limits: EngineLimits) -> Self {
+        Self { built, ports, limits }
+    }
+
+    /// Starts the flow and follows every message until nothing moves any more. The reports come in the order
+    /// in which the runs began.
+    pub async fn run(&self, start: Start, cancel: &CancellationToken) -> Vec<RunReport> {
+        let (responses, mut received) = mpsc::channel(WAITING_RESPONSES);
+        let mut work = Work {
+            queue: VecDeque::new(),
+            runs: FuturesUnordered::new(),
+            reports: Vec::new(),
+            responses,
+            told: HashSet::new(),
+            deliveries: 0,
+        };
+        self.begin(start, &mut work, cancel);
+        loop {
+            while let Some(delivery) = work.queue.pop_front() {
+                self.deliver(delivery, &mut work, cancel);
+            }
+            tokio::select! {
+                biased;
+                Some((agent, message)) = received.recv(), if !work.runs.is_empty() => {
+                    self.send(agent, MODEL_RESPONSE_PORT, &Arc::new(message), &mut work);
+                }
+                next = work.runs.next() => match next {
+                    None => break,
+                    Some((place, agent, end)) => {
+                        // What the run sent before it ended goes out before its result.
+                        while let Ok((agent, message)) = received.try_recv() {
+                            self.send(agent, MODEL_RESPONSE_PORT, &Arc::new(message), &mut work);
+                        }
+                        self.ended(place, agent, end, &mut work);
+                    }
+                },
+            }
+        }
+        let reports = work.reports.into_iter();
+        reports
+            .filter_map(|(run_id, agent, end)| {
+                Some(RunReport { run_id, agent: self.built.flow.summary(agent), end: end? })
+            })
+            .collect()
+    }
+
+    fn begin<'a>(&'a self, start: Start, work: &mut Work<'a>, cancel: &'a CancellationToken) {
+        let id = Value::from(self.ports.clock.message_id());
+        let mut message: Message = [("_msgid".to_owned(), id)].into_iter().collect();
+        match start {
+            Start::Agent { node, payload } => {
+                message.insert("payload".to_owned(), payload);
+                self.deliver(Delivery { to: node, message: Arc::new(message) }, work, cancel);
+            }
+            Start::Inject { node, payload: None } => {
+                self.deliver(Delivery { to: node, message: Arc::new(message) }, work, cancel);
+            }
+            Start::Inject { node, payload: Some(payload) } => {
+                let BuiltNode::Native(inject) = &self.built.nodes[node] else { return };
+                let output = self.with_context(node, |context| inject.receive(Arc::new(message), context));
+                for (port, made) in output.sends {
+                    let mut made = (*made).clone();
+                    made.insert("payload".to_owned(), payload.clone());
+                    self.send(node, port, &Arc::new(made), work);
+                }
+            }
+        }
+    }
+
+    fn deliver<'a>(&'a self, delivery: Delivery, work: &mut Work<'a>, cancel: &'a CancellationToken) {
+        let Delivery { to, message } = delivery;
+        work.deliveries += 1;
+        if work.deliveries > self.limits.max_deliveries {
+            self.cut(to, self.limits.max_deliveries, work);
+            return;
+        }
+        match &self.built.nodes[to] {
+            BuiltNode::Pass => self.send(to, 0, &message, work),
+            BuiltNode::Native(node) => {
+                let output = self.with_context(to, |context| node.receive(Arc::clone(&message), context));
+                if let Some((property, value)) = output.shows {
+                    let node = self.built.flow.summary(to);
+                    self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
+                }
+                for (port, message) in &output.sends {
+                    self.send(to, *port, message, work);
+                }
+                if let Some(Failure { code, message: text }) = output.error {
+                    let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
+                    let node = self.built.flow.summary(to);
+                    let count = earlier_failures(&message, node.id.as_str()).saturating_add(1);
+                    self.raise(to, error.on_message(&node, count), (*message).clone(), work);
+                }
+            }
+            BuiltNode::Agent(agent) => self.start_run(to, agent, &message, work, cancel),
+            BuiltNode::Refused { error, tools } => {
+                self.refuse(to, error.clone(), tools.clone(), &message, work)
+            }
+            // No message ever goes into a service: such a wire is refused.
+            BuiltNode::Service => {}
+            BuiltNode::Foreign => {
+                if work.told.insert(to) {
+                    let node = self.built.flow.summary(to);
+                    self.ports.events.flow_event(&FlowEvent::NeedsNodeRed { node });
+                }
+            }
+        }
+    }
+
+    fn with_context<T>(&self, ix: NodeIx, act: impl FnOnce(&NodeContext<'_>) -> T) -> T {
+        let process = |name: &str| (self.ports.env)(name);
+        let env = |name: &str| self.built.flow.env_value(ix, name, &process);
+        act(&NodeContext { now: self.ports.clock.now(), env: &env })
+    }
+
+    fn send(&self, from: NodeIx, port: usize, message: &Arc<Message>, work: &mut Work<'_>) {
+        for wire in self.built.flow.nodes[from].wires.get(port).into_iter().flatten() {
+            if let Wire::To(to) = wire {
+                work.queue.push_back(Delivery { to: *to, message: Arc::clone(message) });
+            }
+        }
+    }
+
+    fn start_run<'a>(
+        &'a self,
+        ix: NodeIx,
+        agent: &'a BuiltAgent,
+        message: &Arc<Message>,
+        work: &mut Work<'a>,
+        cancel: &'a CancellationToken,
+    ) {
+        if work.reports.len() >= self.limits.max_runs {
+            self.cut(ix, self.limits.max_runs, work);
+            return;
+        }
+        if let Some(error) = too_large(message, &agent.compiled.spec().limits) {
+            self.refuse(ix, error, Vec::new(), message, work);
+            return;
+        }
+        let run_id = self.ports.clock.run_id();
+        let session = agent.memory.as_ref().map(|_| {
+            let (own, kept) = (agent.session_id.as_deref(), agent.memory_session_id.as_deref());
+            session_key(&agent.tab, own, message, kept)
+        });
+        let place = work.reports.len();
+        work.reports.push((run_id.clone(), ix, None));
+        let (responses, message) = (work.responses.clone(), (**message).clone());
+        work.runs.push(Box::pin(async move {
+            let run = NewRun { ix, agent, run_id, session, message };
+            (place, ix, drive(run, &self.ports, cancel, responses).await)
+        }));
+    }
+
+    /// An agent that may not run answers every message with its error.
+    fn refuse(
+        &self,
+        ix: NodeIx,
+        error: RunError,
+        tools: Vec<String>,
+        message: &Message,
+        work: &mut Work<'_>,
+    ) {
+        if work.reports.len() >= self.limits.max_runs {
+            self.cut(ix, self.limits.max_runs, work);
+            return;
+        }
+        let run_id = self.ports.clock.run_id();
+        let summary = self.built.flow.summary(ix);
+        let message =
+            refused_output(&summary, run_id.clone(), self.ports.clock.now(), message, tools, &error);
+        let place = work.reports.len();
+        work.reports.push((run_id, ix, None));
+        self.ended(place, ix, RunEnd::Refused { error, message }, work);
+    }
+
+    fn ended(&self, place: usize, agent: NodeIx, end: RunEnd, work: &mut Work<'_>) {
+        match &end {
+            RunEnd::Finished { message, .. } | RunEnd::Refused { message, .. } => {
+                self.send(agent, RESULT_PORT, &Arc::new(message.clone()), work);
+                let error = message.get("error").filter(|_| failed(&end)).cloned();
+                if let Some(Ok(error)) = error.map(serde_json::from_value::<MessageError>) {
+                    self.raise(agent, error, message.clone(), work);
+                }
+            }
+            RunEnd::Waiting { .. } | RunEnd::Aborted { .. } => {}
+        }
+        if let Some(report) = work.reports.get_mut(place) {
+            report.2 = Some(end);
+        }
+    }
+
+    /// Hands an error to the Catch nodes that want it.
+    fn raise(&self, source: NodeIx, error: MessageError, mut message: Message, work: &mut Work<'_>) {
+        let found = catchers(&self.built, source);
+        if found.is_empty() || error.source.count > MAX_REPEATS {
+            let node = self.built.flow.summary(source);
+            self.ports.events.flow_event(&FlowEvent::Uncaught { node, error });
+            return;
+        }
+        message.insert("error".to_owned(), serde_json::to_value(&error).unwrap_or_default());
+        let message = Arc::new(message);
+        for to in found {
+            work.queue.push_back(Delivery { to, message: Arc::clone(&message) });
+        }
+    }
+
+    fn cut(&self, ix: NodeIx, limit: usize, work: &mut Work<'_>) {
+        work.queue.clear();
+        if work.told.insert(ix) {
+            let node = self.built.flow.summary(ix);
+            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+            self.ports.events.flow_event(&FlowEvent::ChainCut { node, limit });
+        }
+    }
+}
+
+/// Whether the message of a run carries an error of that run.
+fn failed(end: &RunEnd) -> bool {
+    matches!(end, RunEnd::Refused { .. } | RunEnd::Finished { ending: Ending::Failed { .. }, .. })
+}
+
+/// A message no run may start with: it could not be journalled and read back.
+fn too_large(message: &Message, limits: &RunLimits) -> Option<RunError> {
+    let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
+    let (most, levels) = (to_usize(limits.max_message_bytes), to_usize(limits.max_value_depth));
+    let (rule, text) = if bytes > most {
+        ("maxMessageBytes", format!("the message has {bytes} bytes; the limit is {most}"))
+    } else if !message.values().all(|value| nests_within(value, levels)) {
+        ("maxValueDepth", format!("the message nests deeper than {levels} levels"))
+    } else {
+        return None;
+    };
+    let rule = Some(rule.to_owned());
+    Some(RunError { code: RunErrorCode::ContextLength, message: text, pointer: None, rule, iteration: 0 })
+}
+
+pub(crate) fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,78 @@
+//! Which conversation a message belongs to.
+
+use redflow_contract::Message;
+use serde_json::Value;
+
+/// The agent's `sessionId`, else the message's, else the memory's, else `default`; scoped by flow.
+pub(crate) fn session_key(
+    flow: &str,
+    agent: Option<&str>,
+    message: &Message,
+    memory: Option<&str>,
+) -> String {
+    let own = agent.map(|template| render(template, message)).filter(|text| !text.is_empty());
+    let sent = || message.get("sessionId").map(text_of).filter(|text| !text.is_empty());
+    let kept = || memory.map(|template| render(template, message)).filter(|text| !text.is_empty());
+    let session = own.or_else(sent).or_else(kept).unwrap_or_else(|| "default".to_owned());
+    format!("{flow}:{session}")
+}
+
+/// Replaces `{{msg.x}}` by a property of the message and `{{json.x}}` by one of its payload: one pass, so
+/// that what comes in is never expanded again. What is not there is empty.
+fn render(template: &str, message: &Message) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, tail)) = after.split_once("}}") else { break };
+        out.push_str(before);
+        if let Some(value) = look_up(name.trim(), message) {
+            out.push_str(&text_of(value));
+        }
+        rest = tail;
+    }
+    out + rest
+}
+
+fn look_up<'a>(name: &str, message: &'a Message) -> Option<&'a Value> {
+    let mut steps = name.split('.');
+    let start = match steps.next()? {
+        "json" => message.get("payload")?,
+        "msg" => message.get(steps.next()?)?,
+        _ => return None,
+    };
+    steps.try_fold(start, |value, key| value.get(key).or_else(|| value.get(key.parse::<usize>().ok()?)))
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::session_key;
+    use serde_json::json;
+
+    #[test]
+    fn who_decides() {
+        let message = json!({"sessionId": 7, "user": {"name": "Ada {{msg.topic}}"}, "topic": "t", "payload": {"id": [5]}});
+        let message = message.as_object().unwrap();
+        let empty = serde_json::Map::new();
+        let rows = [
+            (Some("fixed"), message, Some("mem"), "f:fixed"),
+            (Some("{{msg.user.name}}-{{ json.id.0 }}"), message, None, "f:Ada {{msg.topic}}-5"),
+            (Some("{{msg.gone}}"), message, Some("mem"), "f:7"),
+            (None, message, Some("mem"), "f:7"),
+            (None, &empty, Some("mem"), "f:mem"),
+            (None, &empty, None, "f:default"),
+            (Some("{{open"), &empty, None, "f:{{open"),
+            (Some("{{other.x}}"), &empty, None, "f:default"),
+        ];
+        for (agent, message, memory, expected) in rows {
+            assert_eq!(session_key("f", agent, message, memory), expected);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Which services an agent binds, in any of three spellings: a wire from its own port, a wire from the
+//! service, a property.
+
+use super::Checker;
+use super::config::AgentConfig;
+use super::wires::{Bound, Edges, port_of};
+use crate::resolve::{NodeIx, Wire};
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::{PortKind, Role, binding_rule, judge};
+
+/// What an agent binds: each service once, in the order of its wires, then of its properties.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bindings {
+    pub(super) models: Vec<NodeIx>,
+    pub(super) memories: Vec<NodeIx>,
+    pub(super) tools: Vec<NodeIx>,
+    pub(super) model_response_wired: bool,
+}
+
+impl Bindings {
+    fn of(&mut self, role: Role) -> &mut Vec<NodeIx> {
+        match role {
+            Role::Model => &mut self.models,
+            Role::Memory => &mut self.memories,
+            Role::Tool | Role::Agent | Role::Chat | Role::Data => &mut self.tools,
+        }
+    }
+
+    /// Every bound service.
+    pub(super) fn all(&self) -> impl Iterator<Item = NodeIx> {
+        self.models.iter().chain(&self.memories).chain(&self.tools).copied()
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn check_bindings(&mut self, agent: NodeIx, config: &AgentConfig, edges: &Edges) -> Bindings {
+        let mut bound =
+            Bindings { model_response_wired: edges.model_response.contains(&agent), ..Bindings::default() };
+        for Bound { node, role, .. } in edges.bound.get(&agent).into_iter().flatten() {
+            add(bound.of(*role), *node);
+        }
+        let mut properties: Vec<(Role, &str, String)> = Vec::new();
+        properties.extend(config.model.as_deref().map(|id| (Role::Model, id, "/model".to_owned())));
+        properties.extend(config.memory.as_deref().map(|id| (Role::Memory, id, "/memory".to_owned())));
+        for (place, id) in config.tools.iter().enumerate() {
+            let pointer = format!("/tools/{place}");
+            if config.tools[..place].contains(id) {
+                self.doubled_property(agent, id, pointer);
+            } else {
+                properties.push((Role::Tool, id, pointer));
+            }
+        }
+        for (role, id, pointer) in properties {
+            if let Some(node) = self.bound_by_property(agent, role, id, pointer) {
+                add(bound.of(role), node);
+            }
+        }
+        // Services wired to the agent's input bind only a role that nothing else binds; else they reply.
+        let replies = edges.replies.get(&agent).map(Vec::as_slice).unwrap_or_default();
+        for role in [Role::Model, Role::Memory, Role::Tool] {
+            let binds = bound.of(role).is_empty();
+            for reply in replies.iter().filter(|reply| reply.role == role) {
+                if binds {
+                    add(bound.of(role), reply.node);
+                } else if !bound.of(role).contains(&reply.node) {
+                    self.foreign_reply(reply, agent);
+                }
+            }
+        }
+        for role in [Role::Model, Role::Memory] {
+            self.check_count(agent, role, bound.of(role).clone().as_slice());
+        }
+        self.check_session(agent, config, &bound);
+        bound
+    }
+
+    fn bound_by_property(&mut self, agent: NodeIx, role: Role, id: &str, pointer: String) -> Option<NodeIx> {
+        let key = pointer.split('/').nth(1).unwrap_or_default().to_owned();
+        let port = match role {
+            Role::Model => PortKind::Model,
+            Role::Memory => PortKind::Memory,
+            Role::Tool | Role::Agent | Role::Chat | Role::Data => PortKind::Tool,
+        };
+        match self.flow.find_from(self.flow.nodes[agent].scope, id) {
+            Wire::Absent => None,
+            Wire::Missing(_) => {
+                self.sink.push(DiagnosticCode::EdgeTargetMissing, agent, None, || Diagnostic {
+                    pointer: Some(pointer),
+                    found: Some(id.to_owned()),
+                    expected: Some(role.as_str().to_owned()),
+                    ..Diagnostic::new(
+                        DiagnosticCode::EdgeTargetMissing,
+                        format!("`{key}` names `{id}`, which is not in the flow"),
+                        format!("Name a {} node by its id, or remove the property.", role.as_str()),
+                    )
+                });
+                None
+            }
+            Wire::To(node) => {
+                let found = self.flow.nodes[node].kind.role;
+                if judge(port, found).is_some() && node != agent {
+                    return Some(node);
+                }
+                let label = self.label(node);
+                self.sink.push(DiagnosticCode::EdgeKindMismatch, agent, Some(node), || Diagnostic {
+                    pointer: Some(pointer),
+                    expected: Some(role.as_str().to_owned()),
+                    found: Some(found.as_str().to_owned()),
+                    ..Diagnostic::new(
+                        DiagnosticCode::EdgeKindMismatch,
+                        format!("`{key}` names {label}, a {} node", found.as_str()),
+                        format!("Name a {} node there.", role.as_str()),
+                    )
+                });
+                None
+            }
+        }
+    }
+
+    fn doubled_property(&mut self, agent: NodeIx, id: &str, pointer: String) {
+        self.sink.push(DiagnosticCode::EdgeDuplicate, agent, None, || Diagnostic {
+            pointer: Some(pointer),
+            found: Some(id.to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::EdgeDuplicate,
+                format!("`tools` names `{id}` twice"),
+                "Name every tool once.".to_owned(),
+            )
+        });
+    }
+
+    fn foreign_reply(&mut self, reply: &Bound, agent: NodeIx) {
+        let (service, label) = (self.label(reply.node), self.label(agent));
+        let role = reply.role;
+        self.sink.push(DiagnosticCode::EdgeForeignReply, reply.node, Some(agent), || Diagnostic {
+            port: u32::try_from(reply.port).ok(),
+            pointer: Some(format!("/wires/{}/{}", reply.port, reply.wire)),
+            expected: Some("reply".to_owned()),
+            found: Some(role.as_str().to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::EdgeForeignReply,
+                format!("{service} replies to {label}, which uses another {}", role.as_str()),
+                format!("Wire the agent's port {} to it, or remove this wire.", port_of(role)),
+            )
+        });
+    }
+
+    fn check_count(&mut self, agent: NodeIx, role: Role, bound: &[NodeIx]) {
+        let Some(rule) = binding_rule(role) else { return };
+        let count = u32::try_from(bound.len()).unwrap_or(u32::MAX);
+        let port = (self.flow.raw(agent).type_name == "agent-core").then(|| port_of(role));
+        let (name, label) = (role.as_str(), self.label(agent));
+        if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
+            self.sink.push(code, agent, None, || Diagnostic {
+                port,
+                expected: Some(format!("exactly 1 {name}")),
+                found: Some("none".to_owned()),
+                ..Diagnostic::new(
+                    code,
+                    format!("{label} has no {name}"),
+                    match port {
+                        Some(port) => format!("Wire port {port} to a {name} node, or name one in `{name}`."),
+                        None => format!("Wire a {name} node to the agent's input, or name one in `{name}`."),
+                    },
+                )
+            });
+        }
+        if let Some(code) = rule.too_many.filter(|_| rule.at_most.is_some_and(|most| count > most)) {
+            let names: Vec<String> = bound.iter().take(5).map(|ix| self.label(*ix)).collect();
+            self.sink.push(code, agent, bound.get(1).copied(), || Diagnostic {
+                port,
+                expected: Some(format!("at most 1 {name}")),
+                found: Some(count.to_string()),
+                ..Diagnostic::new(
+                    code,
+                    format!("{label} has {count} of kind {name}: {}", names.join(", ")),
+                    format!("Keep one {name} and remove the wires or properties that bind the others."),
+                )
+            });
+        }
+    }
+
+    /// A memory without a session of its own mixes everybody's conversations.
+    fn check_session(&mut self, agent: NodeIx, config: &AgentConfig, bound: &Bindings) {
+        let Some(memory) = bound.memories.first().copied() else { return };
+        let own = self.flow.raw(memory).text("sessionId").unwrap_or("default");
+        if config.session_id.is_some() || own != "default" {
+            return;
+        }
+        let label = self.label(memory);
+        self.sink.push(DiagnosticCode::SessionShared, agent, Some(memory), || Diagnostic {
+            pointer: Some("/sessionId".to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::SessionShared,
+                format!("messages without `msg.sessionId` all share one conversation in {label}"),
+                "Set `sessionId` on the agent, such as `{{msg.userId}}`, or send `msg.sessionId`.".to_owned(),
+            )
+        });
+    }
+}
+
+fn add(list: &mut Vec<NodeIx>, node: NodeIx) {
+    if !list.contains(&node) {
+        list.push(node);
+    }
+}

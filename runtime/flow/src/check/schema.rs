@@ -1,0 +1,141 @@
+//! JSON Schemas: compiled once per check, and violations in words of our own.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// Violations reported for one node, at most.
+const MAX_VIOLATIONS: usize = 50;
+
+/// Validators, by the name of an embedded schema or by the text of a tool's own.
+#[derive(Default)]
+pub(super) struct SchemaStore {
+    embedded: HashMap<&'static str, Option<Validator>>,
+    tools: HashMap<String, Result<(), String>>,
+}
+
+/// One rule that one value breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Violation {
+    pub(super) pointer: String,
+    pub(super) rule: String,
+    /// What should be there.
+    pub(super) expected: String,
+    /// What is there: the kind of value, and the value itself only where it can be no secret.
+    pub(super) found: String,
+}
+
+impl SchemaStore {
+    /// Every rule of an embedded schema that a value breaks.
+    pub(super) fn violations(&mut self, schema: &'static str, value: &Value) -> Vec<Violation> {
+        let validator = self.embedded.entry(schema).or_insert_with(|| {
+            let text = redflow_contract::schemas::find(schema)?;
+            build(&serde_json::from_str(text).ok()?).ok()
+        });
+        let Some(validator) = validator else { return Vec::new() };
+        if validator.is_valid(value) {
+            return Vec::new();
+        }
+        let mut found: Vec<Violation> =
+            validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| describe(&error)).collect();
+        found.sort_by(|a, b| (&a.pointer, &a.rule).cmp(&(&b.pointer, &b.rule)));
+        found
+    }
+
+    /// Whether a tool's own schema is one. The same schema is compiled once.
+    pub(super) fn check_tool_schema(&mut self, schema: &Value) -> Result<(), String> {
+        let known = self.tools.entry(schema.to_string());
+        known.or_insert_with(|| build(schema).map(drop)).clone()
+    }
+}
+
+/// References to files and hosts are refused, and so are patterns that can take for ever.
+fn build(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options()
+        .offline()
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+        .map_err(|error| error.schema_path().as_str().to_owned())
+}
+
+fn describe(error: &jsonschema::ValidationError<'_>) -> Violation {
+    let mut pointer = error.instance_path().as_str().to_owned();
+    let (expected, mut found) = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            redflow_contract::json::push_pointer(&mut pointer, name);
+            (format!("a property `{name}`"), "nothing".to_owned())
+        }
+        ValidationErrorKind::Type { kind } => (types(kind), String::new()),
+        ValidationErrorKind::Constant { expected_value } => {
+            (expected_value.to_string(), shown(error.instance()))
+        }
+        ValidationErrorKind::Enum { options } => {
+            let list = options.as_array().map(Vec::as_slice).unwrap_or_default();
+            let words: Vec<String> = list.iter().map(Value::to_string).collect();
+            (format!("one of {}", words.join(", ")), shown(error.instance()))
+        }
+        ValidationErrorKind::Minimum { limit } => (format!("at least {limit}"), shown(error.instance())),
+        ValidationErrorKind::Maximum { limit } => (format!("at most {limit}"), shown(error.instance())),
+        ValidationErrorKind::MinItems { limit } => (format!("at least {limit} entry"), "fewer".to_owned()),
+        _ => (known_alternatives(&pointer).to_owned(), String::new()),
+    };
+    if found.is_empty() {
+        found = kind_of(error.instance()).to_owned();
+    }
+    Violation { pointer, rule: error.kind().keyword().to_owned(), expected, found }
+}
+
+fn types(kind: &TypeKind) -> String {
+    let word = |t: jsonschema::JsonType| match t {
+        jsonschema::JsonType::Array => "an array",
+        jsonschema::JsonType::Boolean => "true or false",
+        jsonschema::JsonType::Integer => "a whole number",
+        jsonschema::JsonType::Null => "null",
+        jsonschema::JsonType::Number => "a number",
+        jsonschema::JsonType::Object => "an object",
+        jsonschema::JsonType::String => "a string",
+    };
+    match kind {
+        TypeKind::Single(one) => word(*one).to_owned(),
+        // Null is how an editor writes "not set"; it helps nobody to be told so.
+        TypeKind::Multiple(many) => {
+            let words: Vec<&str> =
+                many.iter().filter(|t| *t != jsonschema::JsonType::Null).map(word).collect();
+            words.join(" or ")
+        }
+    }
+}
+
+/// What the generated `anyOf`s allow, in words.
+fn known_alternatives(pointer: &str) -> &'static str {
+    match pointer {
+        "/effect" => "\"read\", \"idempotent\" or \"at_most_once\"",
+        "/onUnknown" => "\"wait\" or \"fail\"",
+        "/inputSchema" => "a JSON Schema object, or its text",
+        "/scope" => "a list of node ids, \"group\" or null",
+        _ => "another form",
+    }
+}
+
+/// A value short enough and plain enough to show.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().count() <= 40 => value.to_string(),
+        Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
+        other => kind_of(other).to_owned(),
+    }
+}
+
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(number) if number.is_f64() => "a number",
+        Value::Number(_) => "a whole number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

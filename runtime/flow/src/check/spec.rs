@@ -1,0 +1,150 @@
+//! From a checked agent to what runs: the machine's spec and the journal's plan, or a refusal.
+
+use super::bindings::Bindings;
+use super::config::{AgentConfig, NODE_RED_KEYS, without};
+use super::{CheckedAgent, Checker, ReadyAgent, ReadyTool, Verdict};
+use crate::resolve::NodeIx;
+use redflow_contract::code::{DiagnosticCode, RunErrorCode};
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::Role;
+use redflow_contract::id::NodeRef;
+use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
+use redflow_contract::run_error::RunError;
+use redflow_contract::secret::redact;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Checker<'_> {
+    pub(super) fn build_agent(
+        &mut self,
+        ix: NodeIx,
+        config: AgentConfig,
+        bound: &Bindings,
+        injects: Vec<NodeIx>,
+    ) -> CheckedAgent {
+        let verdict = match self.refusal(ix, bound) {
+            Some((error, problems)) => {
+                let tools = config.core.map(|core| core.allowed_tools).unwrap_or_default();
+                Verdict::Refused { error, tools, problems }
+            }
+            None => match self.ready_agent(ix, config, bound) {
+                Some(ready) => Verdict::Ready(Box::new(ready)),
+                None => {
+                    let message = "the agent could not be built although no problem was found".to_owned();
+                    let error = refused(RunErrorCode::Internal, message);
+                    Verdict::Refused { error, tools: Vec::new(), problems: Vec::new() }
+                }
+            },
+        };
+        CheckedAgent { ix, node: self.flow.summary(ix), injects, verdict }
+    }
+
+    /// Why an agent may not run: errors of its own or of what it binds, or a type this build cannot run.
+    fn refusal(&self, ix: NodeIx, bound: &Bindings) -> Option<(RunError, Vec<Diagnostic>)> {
+        let mut problems: Vec<Diagnostic> = Vec::new();
+        for node in std::iter::once(ix).chain(bound.all()) {
+            for problem in self.sink.errors_of(node) {
+                if !problems.contains(problem) {
+                    problems.push(problem.clone());
+                }
+            }
+        }
+        if let Some(first) = problems.first() {
+            let more = match problems.len() - 1 {
+                0 => String::new(),
+                count => format!(" (and {count} more)"),
+            };
+            let code = if problems.iter().all(|problem| is_config(problem.code)) {
+                RunErrorCode::ConfigInvalid
+            } else {
+                RunErrorCode::EdgeRejected
+            };
+            let message = format!("the agent is refused: {}: {}{more}", first.code, first.message);
+            return Some((refused(code, message), problems));
+        }
+        let flow_node = |node: &NodeIx| self.flow.nodes[*node].kind.role == Role::Data;
+        let missing = std::iter::once(ix)
+            .chain(bound.all())
+            .find(|node| flow_node(node) || !(self.options.runs)(&self.flow.raw(*node).type_name))?;
+        let summary = self.flow.summary(missing);
+        let message = if flow_node(&missing) {
+            format!("the tool at `{}` is a flow, which needs Node-RED", summary.id)
+        } else {
+            format!("`{}` is of type `{}`, which this build cannot run", summary.id, summary.type_name)
+        };
+        let help = "Run this flow beside Node-RED, or use a type this build runs.".to_owned();
+        let mut problem = Diagnostic::new(DiagnosticCode::NeedsNodeRed, message.clone(), help);
+        problem.node = Some(summary);
+        Some((refused(RunErrorCode::NeedsNodeRed, message), vec![problem]))
+    }
+
+    fn ready_agent(&mut self, ix: NodeIx, config: AgentConfig, bound: &Bindings) -> Option<ReadyAgent> {
+        let core = config.core?;
+        let model = bound.models.first().copied()?;
+        let memory = bound.memories.first().copied();
+        let mut tools = Vec::new();
+        let mut ready_tools = Vec::new();
+        for name in &core.allowed_tools {
+            let tool = bound.tools.iter().copied().find(|tool| self.tool_info(*tool).name == *name)?;
+            let info = self.tool_info(tool);
+            tools.push(ToolSpec {
+                name: info.name.clone(),
+                description: info.description.clone(),
+                input_schema: info.input_schema.clone(),
+                node: self.flow.nodes[tool].id.clone(),
+                effect: info.effect,
+                timeout_ms: info.timeout_ms,
+                on_unknown: info.on_unknown,
+            });
+            ready_tools.push(ReadyTool { name: name.clone(), ix: tool });
+        }
+        let summary = self.flow.summary(ix);
+        let spec = AgentSpec {
+            agent: NodeRef { instance: self.options.instance.clone(), node_id: summary.id },
+            type_name: summary.type_name,
+            name: summary.name,
+            max_iterations: core.max_iterations,
+            tools,
+            stop_conditions: core.stop_conditions,
+            debug: core.debug,
+            timeout_ms: config.timeout_ms,
+            memory: memory.is_some(),
+            model_response_wired: bound.model_response_wired,
+            limits: self.options.run_limits,
+        };
+        let plan = AgentPlan {
+            agent: self.plan_node(ix),
+            model: self.plan_node(model),
+            memory: memory.map(|memory| self.plan_node(memory)),
+            tools: bound.tools.iter().map(|tool| self.plan_node(*tool)).collect(),
+        };
+        Some(ReadyAgent {
+            spec: Arc::new(spec),
+            plan: Arc::new(plan),
+            model,
+            memory,
+            tools: ready_tools,
+            session_id: config.session_id,
+        })
+    }
+
+    fn plan_node(&self, ix: NodeIx) -> PlanNode {
+        let config = redact(&Value::Object(without(self.props(ix), &[&NODE_RED_KEYS])));
+        let config = match config {
+            Value::Object(map) => map,
+            _ => serde_json::Map::new(),
+        };
+        PlanNode { node: self.flow.summary(ix), config }
+    }
+}
+
+fn refused(code: RunErrorCode, message: String) -> RunError {
+    RunError { code, message, pointer: None, rule: None, iteration: 0 }
+}
+
+fn is_config(code: DiagnosticCode) -> bool {
+    matches!(
+        code,
+        DiagnosticCode::ConfigInvalid | DiagnosticCode::ToolNameInvalid | DiagnosticCode::ToolNameDuplicate
+    )
+}

@@ -1,0 +1,238 @@
+//! Tools: their names, their schemas, and whether the agent allows them.
+
+use super::Checker;
+use super::bindings::Bindings;
+use super::config::{AgentConfig, NODE_RED_KEYS, whole, without};
+use super::schema::Violation;
+use crate::graph::WalkTooLong;
+use crate::resolve::NodeIx;
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::Role;
+use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
+use redflow_contract::node_config::{EffectClass, OnUnknown, ToolConfig};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The type that ends a flow used as a tool.
+pub(super) const FLOW_TOOL_RETURN: &str = "flow-tool-return";
+
+/// What a tool's own properties may say.
+const TOOL_KEYS: [&str; 6] = ["toolName", "description", "inputSchema", "effect", "timeout", "onUnknown"];
+
+/// A tool node, with `${NAME}` resolved.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ToolInfo {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) input_schema: Option<Value>,
+    pub(super) effect: Option<EffectClass>,
+    pub(super) timeout_ms: u64,
+    pub(super) on_unknown: OnUnknown,
+}
+
+impl Checker<'_> {
+    /// Reads a tool node, or a data node used as one. Its problems are reported the first time.
+    pub(super) fn tool_info(&mut self, ix: NodeIx) -> Arc<ToolInfo> {
+        if let Some(known) = &self.tools[ix] {
+            return Arc::clone(known);
+        }
+        let info = Arc::new(self.read_tool(ix));
+        self.tools[ix] = Some(Arc::clone(&info));
+        info
+    }
+
+    fn read_tool(&mut self, ix: NodeIx) -> ToolInfo {
+        let props = without(self.props(ix), &[&NODE_RED_KEYS]);
+        let mut own: Map<String, Value> =
+            TOOL_KEYS.iter().filter_map(|key| Some(((*key).to_owned(), props.get(*key)?.clone()))).collect();
+        own = self.resolved(ix, &own);
+        let fixed = self.flow.nodes[ix].kind.tool;
+        let value = Value::Object(own);
+        let config = if self.report_violations(ix, "node.tool", &value) {
+            serde_json::from_value::<ToolConfig>(whole(value)).unwrap_or_default()
+        } else {
+            ToolConfig::default()
+        };
+        let set = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let name = set(config.tool_name)
+            .or_else(|| fixed.map(|tool| tool.name.to_owned()))
+            .unwrap_or_else(|| self.flow.raw(ix).text("name").unwrap_or_default().to_owned());
+        self.check_tool_name(ix, &name);
+        let input_schema = match fixed {
+            Some(tool) => serde_json::from_str(tool.input_schema).ok(),
+            None => self.tool_schema(ix, config.input_schema),
+        };
+        ToolInfo {
+            name,
+            description: set(config.description)
+                .or_else(|| fixed.map(|tool| tool.description.to_owned()))
+                .unwrap_or_default(),
+            input_schema,
+            effect: config.effect,
+            timeout_ms: config.timeout.unwrap_or(DEFAULT_TOOL_TIMEOUT_MS),
+            on_unknown: config.on_unknown.unwrap_or_default(),
+        }
+    }
+
+    fn check_tool_name(&mut self, ix: NodeIx, name: &str) {
+        let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if letters && (1..=64).contains(&name.len()) {
+            return;
+        }
+        self.sink.push(DiagnosticCode::ToolNameInvalid, ix, None, || {
+            let message = if name.is_empty() {
+                "the tool has no name".to_owned()
+            } else {
+                format!("`{}` cannot be a tool's name", name.chars().take(80).collect::<String>())
+            };
+            Diagnostic {
+                pointer: Some("/toolName".to_owned()),
+                expected: Some("1 to 64 letters, digits, `_` or `-`".to_owned()),
+                found: Some(name.chars().take(80).collect()),
+                ..Diagnostic::new(
+                    DiagnosticCode::ToolNameInvalid,
+                    message,
+                    "Set `toolName` to 1 to 64 letters, digits, `_` or `-`.".to_owned(),
+                )
+            }
+        });
+    }
+
+    /// The input schema: an object, or its text; nothing if there is none or it is broken.
+    fn tool_schema(&mut self, ix: NodeIx, schema: Option<Value>) -> Option<Value> {
+        let schema = match schema {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) if text.trim().is_empty() => None,
+            Some(Value::String(text)) => {
+                let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
+                Some(parse_strict(text.as_bytes(), limits).ok().filter(Value::is_object).ok_or("JSON"))
+            }
+            Some(schema) => Some(Ok(schema)),
+        };
+        let Some(schema) = schema else {
+            let label = self.label(ix);
+            self.sink.push(DiagnosticCode::ToolWithoutSchema, ix, None, || Diagnostic {
+                pointer: Some("/inputSchema".to_owned()),
+                ..Diagnostic::new(
+                    DiagnosticCode::ToolWithoutSchema,
+                    format!("{label} has no `inputSchema`: the model may send it any object"),
+                    "Set `inputSchema` to a JSON Schema of the tool's input.".to_owned(),
+                )
+            });
+            return None;
+        };
+        let checked = schema.map_err(str::to_owned).and_then(|schema| {
+            self.schemas
+                .check_tool_schema(&schema)
+                .map(|()| schema)
+                .map_err(|place| format!("valid at `{place}`"))
+        });
+        match checked {
+            Ok(schema) => Some(schema),
+            Err(what) => {
+                let violation = Violation {
+                    pointer: "/inputSchema".to_owned(),
+                    rule: "schema".to_owned(),
+                    expected: "a valid JSON Schema without outside references".to_owned(),
+                    found: format!("not {what}"),
+                };
+                self.config_invalid(ix, violation, None);
+                None
+            }
+        }
+    }
+
+    /// Names unique, allowed ones connected, connected ones allowed, flows that return.
+    pub(super) fn check_tools(
+        &mut self,
+        agent: NodeIx,
+        config: &AgentConfig,
+        bound: &Bindings,
+    ) -> Result<(), WalkTooLong> {
+        let is_core = self.flow.raw(agent).type_name == "agent-core";
+        let mut names: HashMap<String, NodeIx> = HashMap::new();
+        for tool in bound.tools.iter().copied() {
+            let info = self.tool_info(tool);
+            if let Some(first) = names.insert(info.name.clone(), tool) {
+                self.duplicate_name(agent, first, tool, &info.name, is_core);
+            }
+            if self.flow.nodes[tool].kind.role == Role::Data {
+                let flow = self.flow;
+                let back = |ix: NodeIx| ix == agent || flow.raw(ix).type_name == FLOW_TOOL_RETURN;
+                if !self.walker.comes_back(tool, &back)? {
+                    self.chain_open(agent, Some(1), tool);
+                }
+            }
+        }
+        let Some(core) = &config.core else { return Ok(()) };
+        for (place, name) in core.allowed_tools.iter().enumerate() {
+            if !names.contains_key(name) {
+                self.not_connected(agent, place, name, &names);
+            }
+        }
+        for tool in bound.tools.iter().copied() {
+            let name = self.tool_info(tool).name.clone();
+            if !core.allowed_tools.contains(&name) {
+                self.sink.push(DiagnosticCode::ToolConnectedNotAllowed, agent, Some(tool), || Diagnostic {
+                    port: Some(1),
+                    pointer: Some("/allowedTools".to_owned()),
+                    found: Some(name.clone()),
+                    ..Diagnostic::new(
+                        DiagnosticCode::ToolConnectedNotAllowed,
+                        format!("the tool `{name}` is connected, but the model may not ask for it"),
+                        format!("Add \"{name}\" to `allowedTools`, or disconnect the tool."),
+                    )
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn chain_open(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
+        let label = self.label(start);
+        let target = (node != start).then_some(start);
+        self.sink.push(DiagnosticCode::ToolChainOpen, node, target, || Diagnostic {
+            port,
+            expected: Some("tool_chain".to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::ToolChainOpen,
+                format!("the flow that begins at {label} is used as a tool, but nothing in it returns"),
+                "Wire its last node to a flow-tool-return, or back to the agent's input.".to_owned(),
+            )
+        });
+    }
+
+    fn duplicate_name(&mut self, agent: NodeIx, first: NodeIx, second: NodeIx, name: &str, is_core: bool) {
+        let (a, b) = (self.flow.summary(first).id, self.flow.summary(second).id);
+        self.sink.push(DiagnosticCode::ToolNameDuplicate, agent, Some(second), || Diagnostic {
+            port: is_core.then_some(1),
+            found: Some(name.to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::ToolNameDuplicate,
+                format!("the tools `{a}` and `{b}` are both called `{name}`"),
+                "Set another `toolName` on one of them.".to_owned(),
+            )
+        });
+    }
+
+    fn not_connected(&mut self, agent: NodeIx, place: usize, name: &str, names: &HashMap<String, NodeIx>) {
+        let mut connected: Vec<&str> =
+            names.keys().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        connected.sort_unstable();
+        let list = if connected.is_empty() { "none".to_owned() } else { connected.join(", ") };
+        self.sink.push(DiagnosticCode::ToolNotConnected, agent, None, || Diagnostic {
+            port: Some(1),
+            pointer: Some(format!("/allowedTools/{place}")),
+            expected: Some(format!("one of the connected tools: {list}")),
+            found: Some(name.to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::ToolNotConnected,
+                format!("`allowedTools` names `{name}`, but no connected tool has that name"),
+                "Wire port 1 to a tool of that name, or take the name out of `allowedTools`.".to_owned(),
+            )
+        });
+    }
+}

@@ -1,0 +1,316 @@
+//! Wires that touch an agent, a model, a memory or a tool, judged by the edge table.
+
+use super::Checker;
+use crate::graph::{Reached, WalkTooLong, targets};
+use crate::resolve::{NodeIx, Wire};
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::{EdgeKind, PortKind, Role, judge, kind_of_port};
+use std::collections::{HashMap, HashSet};
+
+/// What the wires say, by agent.
+#[derive(Debug, Default)]
+pub(super) struct Edges {
+    /// Services and data nodes on an agent-core's ports 0, 1 and 2.
+    pub(super) bound: HashMap<NodeIx, Vec<Bound>>,
+    /// Services wired to an agent's input.
+    pub(super) replies: HashMap<NodeIx, Vec<Bound>>,
+    /// Agents with something on port 4.
+    pub(super) model_response: HashSet<NodeIx>,
+}
+
+/// One service an agent is wired to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    pub(super) node: NodeIx,
+    pub(super) role: Role,
+    /// The port and the place in it, of whichever end has the wire.
+    pub(super) port: usize,
+    pub(super) wire: usize,
+}
+
+impl Checker<'_> {
+    pub(super) fn check_wires(&mut self) -> Result<Edges, WalkTooLong> {
+        let mut edges = Edges::default();
+        for ix in 0..self.flow.nodes.len() {
+            if self.flow.nodes[ix].is_virtual {
+                continue;
+            }
+            self.check_own_wires(ix);
+            if self.flow.nodes[ix].kind.role.is_judged() {
+                self.judge_ports(ix, &mut edges)?;
+            }
+        }
+        self.check_data_into_services();
+        Ok(edges)
+    }
+
+    /// Dangling, doubled and impossible wires, as drawn.
+    fn check_own_wires(&mut self, ix: NodeIx) {
+        let node = &self.flow.nodes[ix];
+        let judged = node.kind.role.is_judged();
+        let outputs = node.kind.outputs.map_or(usize::MAX, <[_]>::len);
+        let mut seen = HashSet::new();
+        for (port, wires) in node.wires.iter().enumerate() {
+            if judged && port >= outputs {
+                if !wires.is_empty() {
+                    self.port_out_of_range(ix, port, outputs);
+                }
+                continue;
+            }
+            seen.clear();
+            for (place, wire) in wires.iter().enumerate() {
+                match wire {
+                    Wire::Absent => {}
+                    Wire::Missing(id) if judged => {
+                        self.sink.push(DiagnosticCode::EdgeTargetMissing, ix, None, || Diagnostic {
+                            port: u32::try_from(port).ok(),
+                            pointer: Some(format!("/wires/{port}/{place}")),
+                            found: Some(id.clone()),
+                            ..Diagnostic::new(
+                                DiagnosticCode::EdgeTargetMissing,
+                                format!("port {port} is wired to `{id}`, which is not in the flow"),
+                                "Remove the wire, or add the node it should lead to.".to_owned(),
+                            )
+                        })
+                    }
+                    Wire::Missing(_) => {}
+                    Wire::To(to) => {
+                        let touches = judged || self.flow.nodes[*to].kind.role.is_judged();
+                        if touches && !seen.insert(*to) {
+                            self.duplicate(ix, port, place, *to);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn port_out_of_range(&mut self, ix: NodeIx, port: usize, outputs: usize) {
+        let type_name = &self.flow.raw(ix).type_name;
+        self.sink.push(DiagnosticCode::PortOutOfRange, ix, None, || {
+            let ports =
+                if outputs == 1 { "only port 0".to_owned() } else { format!("ports 0 to {}", outputs - 1) };
+            Diagnostic {
+                port: u32::try_from(port).ok(),
+                pointer: Some(format!("/wires/{port}")),
+                expected: Some(ports.clone()),
+                found: Some(format!("port {port}")),
+                ..Diagnostic::new(
+                    DiagnosticCode::PortOutOfRange,
+                    format!("a wire leaves from port {port}, but `{type_name}` has {ports}"),
+                    "Move the wire to a port the node has.".to_owned(),
+                )
+            }
+        });
+    }
+
+    fn duplicate(&mut self, ix: NodeIx, port: usize, place: usize, to: NodeIx) {
+        let label = self.label(to);
+        self.sink.push(DiagnosticCode::EdgeDuplicate, ix, Some(to), || Diagnostic {
+            port: u32::try_from(port).ok(),
+            pointer: Some(format!("/wires/{port}/{place}")),
+            ..Diagnostic::new(
+                DiagnosticCode::EdgeDuplicate,
+                format!("port {port} is wired to {label} twice"),
+                "Remove one of the two wires: every message would arrive twice.".to_owned(),
+            )
+        });
+    }
+
+    /// Judges every wire that leaves an agent or a service.
+    fn judge_ports(&mut self, ix: NodeIx, edges: &mut Edges) -> Result<(), WalkTooLong> {
+        for (port, kind) in self.flow.nodes[ix].kind.outputs.unwrap_or_default().iter().enumerate() {
+            for Reached { target, wire } in self.walker.reached(ix, port)? {
+                let role = self.flow.nodes[target].kind.role;
+                if target == ix {
+                    self.self_edge(ix, port, wire);
+                    continue;
+                }
+                let Some(rule) = judge(*kind, role) else {
+                    self.mismatch(ix, port, wire, *kind, target);
+                    continue;
+                };
+                match rule.kind {
+                    EdgeKind::Model | EdgeKind::Memory | EdgeKind::Tool => {
+                        let role = if role == Role::Data { Role::Tool } else { role };
+                        edges.bound.entry(ix).or_default().push(Bound { node: target, role, port, wire });
+                    }
+                    EdgeKind::Reply => {
+                        let role = self.flow.nodes[ix].kind.role;
+                        edges.replies.entry(target).or_default().push(Bound { node: ix, role, port, wire });
+                    }
+                    EdgeKind::Data => {
+                        if *kind == PortKind::ModelResponse {
+                            edges.model_response.insert(ix);
+                        }
+                    }
+                    EdgeKind::ToolChain => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn self_edge(&mut self, ix: NodeIx, port: usize, wire: usize) {
+        self.sink.push(DiagnosticCode::EdgeSelf, ix, Some(ix), || Diagnostic {
+            port: u32::try_from(port).ok(),
+            pointer: Some(format!("/wires/{port}/{wire}")),
+            ..Diagnostic::new(
+                DiagnosticCode::EdgeSelf,
+                format!("port {port} leads back to the node's own input"),
+                "Remove the wire; to keep an agent going, let its model ask for another tool.".to_owned(),
+            )
+        });
+    }
+
+    fn mismatch(&mut self, ix: NodeIx, port: usize, wire: usize, kind: PortKind, target: NodeIx) {
+        let role = self.flow.nodes[target].kind.role;
+        let on_memory_port = kind == PortKind::Memory && matches!(role, Role::Data | Role::Chat);
+        let code = if on_memory_port {
+            DiagnosticCode::ResultOnMemoryPort
+        } else {
+            DiagnosticCode::EdgeKindMismatch
+        };
+        let (label, help) = (self.label(target), mend(kind, role));
+        self.sink.push(code, ix, Some(target), || Diagnostic {
+            port: u32::try_from(port).ok(),
+            pointer: Some(format!("/wires/{port}/{wire}")),
+            expected: Some(kind_of_port(kind).as_str().to_owned()),
+            found: Some(role.as_str().to_owned()),
+            ..Diagnostic::new(code, says(kind, port, role, &label), help.to_owned())
+        });
+    }
+
+    /// A data or chat node wired into a model, memory or tool. Which services a junction leads to is worked
+    /// out backwards once, so that hubs cost no more than their wires.
+    fn check_data_into_services(&mut self) {
+        let flow = self.flow;
+        let mut into: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
+        for (ix, node) in flow.nodes.iter().enumerate().filter(|(_, node)| node.transparent) {
+            debug_assert!(!node.kind.role.is_judged());
+            for target in targets(flow, ix) {
+                into.entry(target).or_default().push(ix);
+            }
+        }
+        let mut leads_to: HashMap<NodeIx, NodeIx> = HashMap::new();
+        for (service, _) in flow.nodes.iter().enumerate().filter(|(_, node)| node.kind.role.is_service()) {
+            let mut stack = vec![service];
+            while let Some(ix) = stack.pop() {
+                for hub in into.get(&ix).into_iter().flatten() {
+                    if leads_to.insert(*hub, service).is_none() {
+                        stack.push(*hub);
+                    }
+                }
+            }
+        }
+        for (ix, node) in flow.nodes.iter().enumerate() {
+            if node.kind.role.is_judged() || node.transparent {
+                continue;
+            }
+            let kind = if node.kind.role == Role::Chat { PortKind::Chat } else { PortKind::Data };
+            for (port, wires) in node.wires.iter().enumerate() {
+                for (wire, end) in wires.iter().enumerate() {
+                    let Wire::To(to) = end else { continue };
+                    let service =
+                        if flow.nodes[*to].kind.role.is_service() { Some(to) } else { leads_to.get(to) };
+                    if let Some(service) = service {
+                        self.data_into_service(ix, port, wire, kind, *service);
+                    }
+                }
+            }
+        }
+    }
+
+    fn data_into_service(&mut self, ix: NodeIx, port: usize, wire: usize, kind: PortKind, service: NodeIx) {
+        let role = self.flow.nodes[service].kind.role;
+        let label = self.label(service);
+        self.sink.push(DiagnosticCode::EdgeKindMismatch, ix, Some(service), || Diagnostic {
+            port: u32::try_from(port).ok(),
+            pointer: Some(format!("/wires/{port}/{wire}")),
+            expected: Some(role.as_str().to_owned()),
+            found: Some(kind_of_port(kind).as_str().to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::EdgeKindMismatch,
+                format!("messages are wired into {label}, a {}: only an agent may use it", role.as_str()),
+                format!(
+                    "Wire the messages to the agent's input, and the agent's port {} to it.",
+                    port_of(role)
+                ),
+            )
+        });
+    }
+
+    /// The inject nodes wired to each agent.
+    pub(super) fn injects_of_agents(&mut self) -> Result<HashMap<NodeIx, Vec<NodeIx>>, WalkTooLong> {
+        let mut found: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
+        for ix in 0..self.flow.nodes.len() {
+            if self.flow.nodes[ix].is_virtual || self.flow.raw(ix).type_name != "inject" {
+                continue;
+            }
+            for Reached { target, .. } in self.walker.reached(ix, 0)? {
+                if self.flow.nodes[target].kind.role == Role::Agent {
+                    found.entry(target).or_default().push(ix);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Agent Core's port for services of a role.
+pub(super) fn port_of(role: Role) -> u32 {
+    match role {
+        Role::Model => 0,
+        Role::Tool => 1,
+        Role::Memory => 2,
+        Role::Agent | Role::Chat | Role::Data => 3,
+    }
+}
+
+fn says(kind: PortKind, port: usize, role: Role, label: &str) -> String {
+    let role = role.as_str();
+    match kind {
+        PortKind::Model => format!("port {port} binds a model, but {label} is a {role} node"),
+        PortKind::Tool => format!("port {port} binds tools, but {label} is a {role} node"),
+        PortKind::Memory => format!("port {port} binds a memory, but {label} is a {role} node"),
+        PortKind::Result | PortKind::ModelResponse | PortKind::Stream => {
+            format!("port {port} sends results, but {label} is a {role}, which takes none")
+        }
+        PortKind::Reply => {
+            format!("a service answers only the agent that uses it, but {label} is a {role} node")
+        }
+        PortKind::FlowTool => {
+            format!("a flow tool leads into the flow that does the work, but {label} is a {role}")
+        }
+        PortKind::Chat | PortKind::Data => format!("messages are wired into {label}, a {role}"),
+    }
+}
+
+fn mend(kind: PortKind, role: Role) -> &'static str {
+    match (kind, role) {
+        (PortKind::Model | PortKind::Tool | PortKind::Memory, Role::Data | Role::Chat) => {
+            "Move the wire to port 3, where the result leaves."
+        }
+        (PortKind::Model | PortKind::Tool | PortKind::Memory, Role::Agent) => {
+            "Move the wire to port 3: one agent feeds another with its result."
+        }
+        (PortKind::Model | PortKind::Tool | PortKind::Memory | PortKind::Result, Role::Model)
+        | (PortKind::ModelResponse | PortKind::Stream, Role::Model) => {
+            "Move the wire to port 0 of an agent-core."
+        }
+        (PortKind::Model | PortKind::Tool | PortKind::Memory | PortKind::Result, Role::Tool)
+        | (PortKind::ModelResponse | PortKind::Stream, Role::Tool) => {
+            "Move the wire to port 1 of an agent-core."
+        }
+        (PortKind::Model | PortKind::Tool | PortKind::Memory | PortKind::Result, Role::Memory)
+        | (PortKind::ModelResponse | PortKind::Stream, Role::Memory) => {
+            "Move the wire to port 2 of an agent-core."
+        }
+        (PortKind::Reply, _) => {
+            "Remove the wire; to see what the model or tool said, use the agent's port 3 or 4."
+        }
+        (PortKind::FlowTool, _) => "Wire the flow tool to ordinary nodes that end in a flow-tool-return.",
+        _ => "Remove the wire.",
+    }
+}

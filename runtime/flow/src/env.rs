@@ -1,0 +1,140 @@
+//! `${NAME}` in properties: Node-RED's whole-property substitution, and its lookup chain from the node outward.
+
+use crate::resolve::{NodeIx, ResolvedFlow};
+use redflow_contract::secret::is_secret_name;
+use serde_json::{Map, Value};
+
+/// The process environment, as far as the caller lets a flow see it.
+pub(crate) type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Variables that name variables, at most.
+const MAX_HOPS: usize = 10;
+
+/// Resolves the properties of one node.
+pub(crate) struct EnvResolver<'a> {
+    pub(crate) flow: &'a ResolvedFlow,
+    pub(crate) process: ProcessEnv<'a>,
+    pub(crate) node: NodeIx,
+    /// Process variables that look like secrets: named, never read.
+    pub(crate) refused: Vec<String>,
+}
+
+impl EnvResolver<'_> {
+    /// A copy of a value with every `${NAME}` that is a whole string replaced by the variable's value, with
+    /// its type. What is not known stays as it is written, as in Node-RED.
+    pub(crate) fn resolve(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => match whole_reference(text).and_then(|name| self.lookup(name)) {
+                Some(found) => found,
+                None => value.clone(),
+            },
+            Value::Array(items) => items.iter().map(|item| self.resolve(item)).collect(),
+            Value::Object(map) => Value::Object(self.resolve_map(map)),
+            other => other.clone(),
+        }
+    }
+
+    /// The same for an object's values.
+    pub(crate) fn resolve_map(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
+        map.iter().map(|(key, value)| (key.clone(), self.resolve(value))).collect()
+    }
+
+    /// The value of a variable as the node sees it.
+    pub(crate) fn lookup(&mut self, name: &str) -> Option<Value> {
+        let (mut name, mut start) = (name, Start::Node);
+        if let Some(rest) = name.strip_prefix("$parent.") {
+            (name, start) = (rest, Start::Parent);
+        }
+        self.lookup_from(name, start, 0)
+    }
+
+    fn lookup_from(&mut self, name: &str, start: Start, hops: usize) -> Option<Value> {
+        let flow = self.flow;
+        let node = &flow.nodes[self.node];
+        let mut scope = Some(node.scope);
+        match start {
+            Start::Node => {
+                match name {
+                    "NR_NODE_ID" => return Some(Value::from(node.id.as_str())),
+                    "NR_NODE_NAME" => {
+                        return Some(Value::from(flow.raw(self.node).text("name").unwrap_or("")));
+                    }
+                    _ => {}
+                }
+                for group in flow.groups_of(self.node) {
+                    let props = flow.groups.get(group).map(|raw| &flow.raw.nodes()[*raw].props);
+                    let env = props.and_then(|props| props.get("env")).and_then(Value::as_array);
+                    if let Some(found) = self.entry(env.map(Vec::as_slice).unwrap_or_default(), name, hops) {
+                        return Some(found);
+                    }
+                }
+            }
+            Start::Parent => scope = flow.scopes[node.scope].parent,
+        }
+        while let Some(ix) = scope {
+            let current = &flow.scopes[ix];
+            match name {
+                "NR_FLOW_ID" if current.parent.is_none() => return Some(Value::from(current.id.as_str())),
+                "NR_FLOW_NAME" if current.parent.is_none() => {
+                    return Some(Value::from(current.name.as_str()));
+                }
+                "NR_SUBFLOW_ID" if current.parent.is_some() => return Some(Value::from(current.id.as_str())),
+                "NR_SUBFLOW_NAME" if current.parent.is_some() => {
+                    return Some(Value::from(current.name.as_str()));
+                }
+                _ => {}
+            }
+            if let Some(found) = self.entry(&current.env, name, hops) {
+                return Some(found);
+            }
+            scope = current.parent;
+        }
+        if let Some(found) = self.entry(&flow.global_env, name, hops) {
+            return Some(found);
+        }
+        // What is resolved here can reach prompts and journals, so a secret must not come this way.
+        if is_secret_name(name) {
+            if (self.process)(name).is_some() {
+                self.refused.push(name.to_owned());
+            }
+            return None;
+        }
+        (self.process)(name).map(Value::String)
+    }
+
+    /// The last entry of this name in an `env` list, with its type.
+    fn entry(&mut self, env: &[Value], name: &str, hops: usize) -> Option<Value> {
+        let entry = env.iter().rev().find(|entry| entry.get("name").and_then(Value::as_str) == Some(name))?;
+        let value = entry.get("value").cloned().unwrap_or_default();
+        let text = value.as_str();
+        match entry.get("type").and_then(Value::as_str).unwrap_or("str") {
+            "num" => text.map_or(Some(value.clone()), |text| serde_json::from_str(text.trim()).ok()),
+            "bool" => Some(text.map_or(value.clone(), |text| Value::Bool(text.eq_ignore_ascii_case("true")))),
+            "json" => text.map_or(Some(value.clone()), |text| serde_json::from_str(text).ok()),
+            "env" if hops < MAX_HOPS => {
+                let target = text.map(|text| whole_reference(text).unwrap_or(text))?.to_owned();
+                // A variable that names itself means the one further out.
+                let start = if target == name { Start::Parent } else { Start::Node };
+                self.lookup_from(&target, start, hops + 1)
+            }
+            // Secrets, and what only JavaScript can work out.
+            "env" | "cred" | "jsonata" | "bin" | "re" | "date" => None,
+            _ => Some(value),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Start {
+    Node,
+    Parent,
+}
+
+/// The name in `${NAME}` or the old `$(NAME)`, if the text is that and nothing else.
+pub(crate) fn whole_reference(text: &str) -> Option<&str> {
+    let inner = match text.strip_prefix("${") {
+        Some(rest) => rest.strip_suffix('}')?,
+        None => text.strip_prefix("$(")?.strip_suffix(')')?,
+    };
+    (!inner.is_empty() && !inner.contains(char::is_whitespace)).then_some(inner)
+}

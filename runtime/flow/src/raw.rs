@@ -1,0 +1,283 @@
+//! A flow as its file has it: read strictly, kept whole, written back without loss.
+
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::flow::FlowShape;
+use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::limits::FlowLimits;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// A flow file, parsed. Node properties are kept as they are, unknown ones too.
+#[derive(Debug, Clone)]
+pub struct RawFlow {
+    shape: FlowShape,
+    /// The file without its nodes: `null` stands where each array of nodes was.
+    shell: Value,
+    /// Where each array was, and how many nodes it holds.
+    sections: Vec<(&'static [&'static str], usize)>,
+    nodes: Vec<RawNode>,
+}
+
+/// A node as the file has it.
+#[derive(Debug, Clone)]
+pub struct RawNode {
+    /// Its id.
+    pub id: NodeId,
+    /// Its type.
+    pub type_name: String,
+    /// All its properties, `id` and `type` too.
+    pub props: Map<String, Value>,
+}
+
+impl RawNode {
+    /// A property that is text; absent, empty and anything else are `None`.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.props.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// Whether a property is `true`.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> bool {
+        self.props.get(key) == Some(&Value::Bool(true))
+    }
+
+    /// The node as people recognise it.
+    #[must_use]
+    pub fn summary(&self) -> NodeSummary {
+        NodeSummary {
+            id: self.id.clone(),
+            type_name: self.type_name.clone(),
+            name: self.text("name").or_else(|| self.text("label")).unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// Problems are listed up to this many while reading; a file with more is refused all the same.
+const LISTED_PROBLEMS: usize = 1_000;
+
+impl RawFlow {
+    /// Reads a flow in any of its four shapes.
+    ///
+    /// # Errors
+    /// Everything that refuses the whole flow, all at once where reading can go on.
+    pub fn parse(bytes: &[u8], limits: &FlowLimits) -> Result<Self, Vec<Diagnostic>> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let json = JsonLimits { max_bytes: limits.max_bytes, max_depth: limits.max_depth };
+        let document = parse_strict(bytes, json).map_err(json_diagnostics)?;
+        Self::from_value(document, limits)
+    }
+
+    /// Reads a flow that is JSON already.
+    ///
+    /// # Errors
+    /// As for [`RawFlow::parse`].
+    pub fn from_value(mut document: Value, limits: &FlowLimits) -> Result<Self, Vec<Diagnostic>> {
+        let (shape, paths) = shape_of(&document).ok_or_else(|| vec![unknown_shape()])?;
+        let mut problems = Vec::new();
+        let (mut sections, mut nodes) = (Vec::new(), Vec::new());
+        for path in paths {
+            let Some(Value::Array(items)) = place(&mut document, path).map(Value::take) else { continue };
+            sections.push((*path, items.len()));
+            for (index, item) in items.into_iter().enumerate() {
+                match read_node(item, path, index) {
+                    Ok(node) => nodes.push(node),
+                    Err(problem) if problems.len() < LISTED_PROBLEMS => problems.push(*problem),
+                    Err(_) => {}
+                }
+            }
+        }
+        if nodes.len() > limits.max_nodes {
+            return Err(vec![too_many_nodes(limits.max_nodes)]);
+        }
+        check_ids(&nodes, &mut problems);
+        if problems.is_empty() { Ok(Self { shape, shell: document, sections, nodes }) } else { Err(problems) }
+    }
+
+    /// The wrapping it came in.
+    #[must_use]
+    pub fn shape(&self) -> FlowShape {
+        self.shape
+    }
+
+    /// Its nodes, in the order of the file.
+    #[must_use]
+    pub fn nodes(&self) -> &[RawNode] {
+        &self.nodes
+    }
+
+    /// The tab that `{id, label, nodes}` and Redflow's export are, which is no node of its own there.
+    #[must_use]
+    pub fn wrapping_tab(&self) -> Option<&Map<String, Value>> {
+        match self.shape {
+            FlowShape::Array | FlowShape::Deployment => None,
+            FlowShape::SingleFlow => self.shell.as_object(),
+            FlowShape::RedflowExport => self.shell.get("flow").and_then(Value::as_object),
+        }
+    }
+
+    /// The flow as JSON in the shape it came in: every property, key order and id kept. Whole floats are
+    /// written as integers, as JavaScript does.
+    #[must_use]
+    pub fn export(&self) -> Value {
+        let mut document = self.shell.clone();
+        let mut nodes = self.nodes.iter();
+        for (path, count) in &self.sections {
+            let items =
+                nodes.by_ref().take(*count).map(|node| whole_numbers(&Value::Object(node.props.clone())));
+            let array = Value::Array(items.collect());
+            if let Some(slot) = place(&mut document, path) {
+                *slot = array;
+            }
+        }
+        document
+    }
+}
+
+/// The shape of a document, and where its arrays of nodes are.
+fn shape_of(document: &Value) -> Option<(FlowShape, &'static [&'static [&'static str]])> {
+    if document.is_array() {
+        return Some((FlowShape::Array, &[&[]]));
+    }
+    let has = |path: &[&str]| {
+        path.iter().try_fold(document, |value, key| value.get(key)).is_some_and(Value::is_array)
+    };
+    if has(&["flows"]) {
+        Some((FlowShape::Deployment, &[&["flows"]]))
+    } else if has(&["flow", "nodes"]) {
+        Some((FlowShape::RedflowExport, &[&["flow", "nodes"], &["flow", "configs"]]))
+    } else if has(&["nodes"]) {
+        Some((FlowShape::SingleFlow, &[&["nodes"], &["configs"]]))
+    } else {
+        None
+    }
+}
+
+fn place<'a>(document: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
+    path.iter().try_fold(document, |value, key| value.get_mut(key))
+}
+
+fn read_node(item: Value, path: &[&str], index: usize) -> Result<RawNode, Box<Diagnostic>> {
+    let mut pointer: String = path.iter().flat_map(|key| ["/", key]).collect();
+    pointer.push_str(&format!("/{index}"));
+    let Value::Object(props) = item else {
+        let help = "Every entry of the list of nodes must be an object with `id` and `type`.";
+        return Err(shape_problem("this entry of the flow is not an object", help, pointer));
+    };
+    let text = |key: &str| props.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let Some(type_name) = text("type") else {
+        let help = "Give the node a `type`, such as \"agent-core\" or \"inject\".";
+        return Err(shape_problem("this node has no `type`", help, pointer + "/type"));
+    };
+    let (id, type_name) = (text("id").unwrap_or_default().to_owned(), type_name.to_owned());
+    if id.is_empty() {
+        let message = format!("this `{type_name}` node has no id");
+        let help = "Give every node an `id` of its own: any text that is not empty.".to_owned();
+        let mut problem = Diagnostic::new(DiagnosticCode::DuplicateId, message, help);
+        problem.pointer = Some(pointer + "/id");
+        return Err(Box::new(problem));
+    }
+    Ok(RawNode { id: NodeId(id), type_name, props })
+}
+
+fn check_ids(nodes: &[RawNode], problems: &mut Vec<Diagnostic>) {
+    let mut seen: HashMap<&str, &RawNode> = HashMap::with_capacity(nodes.len());
+    for node in nodes {
+        let Some(first) = seen.insert(node.id.as_str(), node) else { continue };
+        if problems.len() >= LISTED_PROBLEMS {
+            return;
+        }
+        let mut problem = Diagnostic::new(
+            DiagnosticCode::DuplicateId,
+            format!(
+                "two nodes share the id `{}`: a `{}` and a `{}`",
+                node.id, first.type_name, node.type_name
+            ),
+            "Give one of them another id, and change the wires that mean it.".to_owned(),
+        );
+        problem.node = Some(first.summary());
+        problem.target = Some(node.summary());
+        problem.pointer = Some("/id".to_owned());
+        problems.push(problem);
+    }
+}
+
+fn shape_problem(message: &str, help: &str, pointer: String) -> Box<Diagnostic> {
+    let mut problem = Diagnostic::new(DiagnosticCode::FlowShapeUnknown, message.to_owned(), help.to_owned());
+    problem.pointer = Some(pointer);
+    Box::new(problem)
+}
+
+fn unknown_shape() -> Diagnostic {
+    let mut problem = Diagnostic::new(
+        DiagnosticCode::FlowShapeUnknown,
+        "the file is JSON, but not a flow".to_owned(),
+        "Export the flow from Node-RED (an array of nodes) or from Redflow, and use that file.".to_owned(),
+    );
+    problem.pointer = Some(String::new());
+    problem.expected =
+        Some("an array of nodes, {flows, rev}, {id, label, nodes, configs} or {flow: {nodes}}".to_owned());
+    problem
+}
+
+pub(crate) fn too_many_nodes(limit: usize) -> Diagnostic {
+    let mut problem = Diagnostic::new(
+        DiagnosticCode::FlowTooLarge,
+        format!("the flow has more than {limit} nodes once its subflows are expanded"),
+        "Split the flow, or use fewer instances of large subflows.".to_owned(),
+    );
+    problem.expected = Some(format!("at most {limit} nodes"));
+    problem
+}
+
+fn json_diagnostics(problem: JsonProblem) -> Vec<Diagnostic> {
+    let one = |code, message: String, help: &str| Diagnostic::new(code, message, help.to_owned());
+    match problem {
+        JsonProblem::TooLarge { bytes, limit } => {
+            let message = format!("the flow file has {bytes} bytes; the limit is {limit}");
+            vec![one(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files.")]
+        }
+        JsonProblem::TooDeep { limit, offset } => {
+            let message = format!("the flow file nests deeper than {limit} levels (at byte {offset})");
+            vec![one(DiagnosticCode::FlowTooDeep, message, "Move deeply nested data out of the flow file.")]
+        }
+        JsonProblem::NotJson { message, line, column } => {
+            let message = format!("the flow file is not JSON: {message} (line {line}, column {column})");
+            let help = "Mend the file there, or export the flow again.";
+            vec![one(DiagnosticCode::FlowNotJson, message, help)]
+        }
+        JsonProblem::DuplicateKeys { pointers, total } => pointers
+            .into_iter()
+            .map(|pointer| {
+                let key = pointer.rsplit('/').next().unwrap_or_default();
+                let message =
+                    format!("the key `{key}` stands twice in one object ({total} such keys in all)");
+                let help = "Remove one of the two: it is not clear which one counts.";
+                Diagnostic {
+                    pointer: Some(pointer.clone()),
+                    ..one(DiagnosticCode::DuplicateKey, message, help)
+                }
+            })
+            .collect(),
+    }
+}
+
+/// JavaScript has one kind of number and writes 1000.0 as 1000.
+fn whole_numbers(value: &Value) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT =>
+            {
+                #[allow(clippy::cast_possible_truncation)]
+                Value::from(float as i64)
+            }
+            _ => value.clone(),
+        },
+        Value::Array(items) => Value::Array(items.iter().map(whole_numbers).collect()),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), whole_numbers(value))).collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,541 @@
+//! From a raw flow to the nodes that would run: subflows expanded, link pairs joined, disabled nodes gone.
+//!
+//! A subflow instance becomes a transparent node for its input and one per output, so inner nodes reach outer
+//! ones without wires being multiplied out.
+
+use crate::env::EnvResolver;
+use crate::raw::{RawFlow, RawNode, too_many_nodes};
+use redflow_contract::catalogue::{self, NodeType, STRUCTURE_TYPES};
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::edge::Role;
+use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::limits::FlowLimits;
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+
+/// A node's place in [`ResolvedFlow::nodes`].
+pub type NodeIx = usize;
+
+/// Subflows inside subflows, at most.
+const MAX_SUBFLOW_DEPTH: usize = 50;
+
+/// The highest output port a subflow's own wiring may name.
+const MAX_PORT: u64 = 1_023;
+
+/// One end of a wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wire {
+    /// Another node.
+    To(NodeIx),
+    /// A disabled node: as if the wire were not there.
+    Absent,
+    /// No such node.
+    Missing(String),
+}
+
+/// A node that would run.
+#[derive(Debug, Clone)]
+pub struct ResolvedNode {
+    /// Its id; `<instance>-<node>` inside a subflow.
+    pub id: NodeId,
+    /// The node of the file it comes from.
+    pub raw: usize,
+    /// What the catalogue says of its type.
+    pub kind: &'static NodeType,
+    /// Messages pass through unchanged: junctions, link nodes, the ends of a subflow instance.
+    pub transparent: bool,
+    /// An end of a subflow instance: in no file.
+    pub is_virtual: bool,
+    /// Without coordinates: Node-RED treats it as a config node.
+    pub is_config: bool,
+    /// The tab or subflow instance it is in.
+    pub(crate) scope: usize,
+    /// Where its messages go, port by port; at least as many ports as the catalogue says.
+    pub wires: Vec<Vec<Wire>>,
+}
+
+/// A tab or a subflow instance, for looking up environment variables.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    pub(crate) parent: Option<usize>,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Later entries win.
+    pub(crate) env: Vec<Value>,
+    /// Empty for tabs, else `<instance>-`.
+    prefix: String,
+}
+
+/// The nodes that would run.
+#[derive(Debug)]
+pub struct ResolvedFlow {
+    pub(crate) raw: RawFlow,
+    /// The nodes.
+    pub nodes: Vec<ResolvedNode>,
+    pub(crate) scopes: Vec<Scope>,
+    by_id: HashMap<NodeId, NodeIx>,
+    pub(crate) groups: HashMap<String, usize>,
+    pub(crate) global_env: Vec<Value>,
+    disabled: HashSet<String>,
+}
+
+impl ResolvedFlow {
+    /// The node of the file a resolved node comes from.
+    #[must_use]
+    pub fn raw(&self, ix: NodeIx) -> &RawNode {
+        &self.raw.nodes()[self.nodes[ix].raw]
+    }
+
+    /// A node as people recognise it.
+    #[must_use]
+    pub fn summary(&self, ix: NodeIx) -> NodeSummary {
+        NodeSummary { id: self.nodes[ix].id.clone(), ..self.raw(ix).summary() }
+    }
+
+    /// The node of an id.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<NodeIx> {
+        self.by_id.get(&NodeId(id.to_owned())).copied()
+    }
+
+    /// What a node inside `scope` means by an id: a neighbour first, then a node of the whole flow.
+    pub(crate) fn find_from(&self, scope: usize, id: &str) -> Wire {
+        let prefix = &self.scopes[scope].prefix;
+        let inner = if prefix.is_empty() { None } else { self.find(&format!("{prefix}{id}")) };
+        match inner.or_else(|| self.find(id)) {
+            Some(ix) => Wire::To(ix),
+            None if self.disabled.contains(id) => Wire::Absent,
+            None => Wire::Missing(id.to_owned()),
+        }
+    }
+
+    /// The id of the tab or instance a node is in, and of the groups around it, nearest first.
+    #[must_use]
+    pub fn groups_of(&self, ix: NodeIx) -> Vec<&str> {
+        let mut found = Vec::new();
+        let mut next = self.raw(ix).text("g");
+        while let Some(id) = next {
+            if found.len() > 100 || found.contains(&id) {
+                break;
+            }
+            found.push(id);
+            next = self.groups.get(id).and_then(|raw| self.raw.nodes()[*raw].text("g"));
+        }
+        found
+    }
+
+    /// Who reports for a node, from the inside out: the node itself, then each subflow instance around it.
+    #[must_use]
+    pub fn reporters(&self, ix: NodeIx) -> Vec<NodeIx> {
+        let mut reporters = vec![ix];
+        let mut scope = &self.scopes[self.nodes[ix].scope];
+        while let Some(parent) = scope.parent {
+            reporters.extend(self.find(&scope.id));
+            scope = &self.scopes[parent];
+        }
+        reporters
+    }
+
+    /// Whether two nodes are on the same tab or in the same subflow instance.
+    #[must_use]
+    pub fn same_scope(&self, a: NodeIx, b: NodeIx) -> bool {
+        self.nodes[a].scope == self.nodes[b].scope
+    }
+
+    /// Whether a node inside the same scope as `from` means `target` by this id.
+    #[must_use]
+    pub fn means(&self, from: NodeIx, id: &str, target: NodeIx) -> bool {
+        self.find_from(self.nodes[from].scope, id) == Wire::To(target)
+    }
+
+    /// An environment variable as a node sees it; `process` is asked last, and never for a secret.
+    #[must_use]
+    pub fn env_value(
+        &self,
+        ix: NodeIx,
+        name: &str,
+        process: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Value> {
+        EnvResolver { flow: self, process, node: ix, refused: Vec::new() }.lookup(name)
+    }
+
+    /// The tab a node is on, through any subflow instances.
+    #[must_use]
+    pub fn tab_of(&self, ix: NodeIx) -> &str {
+        let mut scope = &self.scopes[self.nodes[ix].scope];
+        while let Some(parent) = scope.parent {
+            scope = &self.scopes[parent];
+        }
+        &scope.id
+    }
+}
+
+/// Expands, joins and drops.
+///
+/// # Errors
+/// What refuses the whole flow. What refuses only an instance comes back beside the result.
+pub fn resolve_flow(
+    raw: RawFlow,
+    limits: &FlowLimits,
+) -> Result<(ResolvedFlow, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut resolver = Resolver::new(&raw, limits);
+    resolver.emit_tabs()?;
+    let Resolver { nodes, scopes, by_id, groups, global_env, disabled, problems, outs, .. } = resolver;
+    let mut flow = ResolvedFlow { raw, nodes, scopes, by_id, groups, global_env, disabled };
+    connect(&mut flow, &outs);
+    Ok((flow, problems))
+}
+
+/// A subflow instance whose ends still have to be wired.
+struct Instance {
+    template: usize,
+    raw: usize,
+    entry: NodeIx,
+    outputs: Vec<NodeIx>,
+    inner_scope: usize,
+    outer_scope: usize,
+}
+
+struct Resolver<'a> {
+    raw: &'a RawFlow,
+    limits: &'a FlowLimits,
+    templates: HashMap<&'a str, usize>,
+    members: HashMap<&'a str, Vec<usize>>,
+    nodes: Vec<ResolvedNode>,
+    scopes: Vec<Scope>,
+    by_id: HashMap<NodeId, NodeIx>,
+    groups: HashMap<String, usize>,
+    global_env: Vec<Value>,
+    disabled: HashSet<String>,
+    problems: Vec<Diagnostic>,
+    outs: Vec<Instance>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(raw: &'a RawFlow, limits: &'a FlowLimits) -> Self {
+        let mut resolver = Self {
+            raw,
+            limits,
+            templates: HashMap::new(),
+            members: HashMap::new(),
+            nodes: Vec::with_capacity(raw.nodes().len()),
+            scopes: Vec::new(),
+            by_id: HashMap::with_capacity(raw.nodes().len()),
+            groups: HashMap::new(),
+            global_env: Vec::new(),
+            disabled: HashSet::new(),
+            problems: Vec::new(),
+            outs: Vec::new(),
+        };
+        for (ix, node) in raw.nodes().iter().enumerate() {
+            match node.type_name.as_str() {
+                "subflow" => drop(resolver.templates.insert(node.id.as_str(), ix)),
+                "group" => drop(resolver.groups.insert(node.id.0.clone(), ix)),
+                "global-config" => resolver.global_env.extend(env_of(&node.props)),
+                _ => {}
+            }
+        }
+        for (ix, node) in raw.nodes().iter().enumerate() {
+            if let Some(template) = node.text("z").filter(|z| resolver.templates.contains_key(z)) {
+                resolver.members.entry(template).or_default().push(ix);
+            }
+        }
+        resolver
+    }
+
+    fn emit_tabs(&mut self) -> Result<(), Vec<Diagnostic>> {
+        let mut tabs: HashMap<&str, (usize, bool)> = HashMap::new();
+        let wrapping = self.raw.wrapping_tab();
+        let wrapping_id = wrapping.and_then(|tab| tab.get("id")).and_then(Value::as_str).unwrap_or_default();
+        if let Some(tab) = wrapping {
+            let scope = self.add_tab(wrapping_id, tab);
+            tabs.insert(wrapping_id, (scope, tab.get("disabled") == Some(&Value::Bool(true))));
+        }
+        for node in self.raw.nodes().iter().filter(|node| node.type_name == "tab") {
+            let scope = self.add_tab(node.id.as_str(), &node.props);
+            tabs.insert(node.id.as_str(), (scope, node.flag("disabled")));
+        }
+        for (ix, node) in self.raw.nodes().iter().enumerate() {
+            let z = node.text("z").unwrap_or(wrapping_id);
+            if STRUCTURE_TYPES.contains(&node.type_name.as_str()) || self.templates.contains_key(z) {
+                continue;
+            }
+            // Node-RED makes a tab for a node whose tab is not in the file.
+            let (scope, tab_disabled) = match tabs.get(z) {
+                Some(found) => *found,
+                None => {
+                    let scope = self.add_tab(z, &Map::new());
+                    tabs.insert(z, (scope, false));
+                    (scope, false)
+                }
+            };
+            if tab_disabled || node.flag("d") {
+                self.disabled.insert(node.id.0.clone());
+            } else {
+                self.emit(ix, scope, &mut Vec::new())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_tab(&mut self, id: &str, props: &Map<String, Value>) -> usize {
+        let name = props.get("label").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let env = env_of(props);
+        self.scopes.push(Scope { parent: None, id: id.to_owned(), name, env, prefix: String::new() });
+        self.scopes.len() - 1
+    }
+
+    /// Adds a node, and everything inside it if it is a subflow instance. `stack` holds the templates we are in.
+    fn emit(&mut self, raw_ix: usize, scope: usize, stack: &mut Vec<usize>) -> Result<(), Vec<Diagnostic>> {
+        let node = &self.raw.nodes()[raw_ix];
+        let id = NodeId(format!("{}{}", self.scopes[scope].prefix, node.id));
+        let template = node.type_name.strip_prefix("subflow:").and_then(|id| self.templates.get(id)).copied();
+        let Some(template) = template else {
+            let kind = catalogue::lookup(&node.type_name);
+            let placed = ["x", "y"].iter().all(|key| node.props.get(*key).is_some_and(|v| !v.is_null()));
+            return self
+                .push(ResolvedNode {
+                    id,
+                    raw: raw_ix,
+                    kind,
+                    transparent: kind.transparent,
+                    is_virtual: false,
+                    is_config: kind.role == Role::Data && !placed,
+                    scope,
+                    wires: Vec::new(),
+                })
+                .map(drop);
+        };
+        if stack.contains(&template) {
+            self.problems.push(cycle(node, id, &self.raw.nodes()[template]));
+            self.disabled.insert(node.id.0.clone());
+            return Ok(());
+        }
+        if stack.len() >= MAX_SUBFLOW_DEPTH {
+            return Err(vec![Diagnostic::new(
+                DiagnosticCode::FlowTooDeep,
+                format!("subflows are nested deeper than {MAX_SUBFLOW_DEPTH} levels"),
+                "Flatten the subflows.".to_owned(),
+            )]);
+        }
+        let template_node = &self.raw.nodes()[template];
+        let mut env = env_of(&template_node.props);
+        env.extend(env_of(&node.props));
+        self.scopes.push(Scope {
+            parent: Some(scope),
+            id: id.0.clone(),
+            name: node.summary().name,
+            env,
+            prefix: format!("{id}-"),
+        });
+        let inner_scope = self.scopes.len() - 1;
+        let end = |id: NodeId| ResolvedNode {
+            id,
+            raw: raw_ix,
+            kind: catalogue::lookup("junction"),
+            transparent: true,
+            is_virtual: true,
+            is_config: false,
+            scope,
+            wires: Vec::new(),
+        };
+        let entry = self.push(end(id.clone()))?;
+        let count = template_node.props.get("out").and_then(Value::as_array).map_or(0, Vec::len);
+        // The ids of outputs can be nobody's target, and a line feed keeps them apart from real ones.
+        let outputs = (0..count)
+            .map(|port| self.push(end(NodeId(format!("{id}\noutput {port}")))))
+            .collect::<Result<Vec<_>, _>>()?;
+        self.outs.push(Instance { template, raw: raw_ix, entry, outputs, inner_scope, outer_scope: scope });
+        stack.push(template);
+        for member in self.members.get(template_node.id.as_str()).cloned().unwrap_or_default() {
+            let inner = &self.raw.nodes()[member];
+            if STRUCTURE_TYPES.contains(&inner.type_name.as_str()) {
+                continue;
+            }
+            if inner.flag("d") {
+                self.disabled.insert(inner.id.0.clone());
+            } else {
+                self.emit(member, inner_scope, stack)?;
+            }
+        }
+        stack.pop();
+        Ok(())
+    }
+
+    fn push(&mut self, node: ResolvedNode) -> Result<NodeIx, Vec<Diagnostic>> {
+        let ix = self.nodes.len();
+        if ix >= self.limits.max_nodes {
+            return Err(vec![too_many_nodes(self.limits.max_nodes)]);
+        }
+        if self.by_id.insert(node.id.clone(), ix).is_some() {
+            return Err(vec![Diagnostic::new(
+                DiagnosticCode::DuplicateId,
+                format!("the id `{}` is also the id of a node inside a subflow instance", node.id),
+                "Give one of them another id.".to_owned(),
+            )]);
+        }
+        self.nodes.push(node);
+        Ok(ix)
+    }
+}
+
+fn cycle(node: &RawNode, id: NodeId, template: &RawNode) -> Diagnostic {
+    let mut problem = Diagnostic::new(
+        DiagnosticCode::SubflowCycle,
+        format!("the subflow `{}` contains itself; this instance is left out", template.summary().name),
+        "Remove the instance of the subflow from inside the subflow.".to_owned(),
+    );
+    problem.node = Some(NodeSummary { id, ..node.summary() });
+    problem.target = Some(template.summary());
+    problem
+}
+
+fn env_of(props: &Map<String, Value>) -> Vec<Value> {
+    props.get("env").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// Fills in every node's wires.
+fn connect(flow: &mut ResolvedFlow, instances: &[Instance]) {
+    for ix in 0..flow.nodes.len() {
+        let node = &flow.nodes[ix];
+        if node.is_virtual {
+            continue;
+        }
+        let mut wires = wires_from(flow, node.scope, flow.raw(ix).props.get("wires"));
+        match flow.raw(ix).type_name.as_str() {
+            "link out" => {
+                let returns = flow.raw(ix).text("mode") == Some("return");
+                wires = vec![if returns { Vec::new() } else { linked(flow, ix) }];
+            }
+            _ => {
+                let ports = node.kind.outputs.map_or(0, <[_]>::len);
+                if wires.len() < ports {
+                    wires.resize(ports, Vec::new());
+                }
+            }
+        }
+        flow.nodes[ix].wires = wires;
+    }
+    join_link_ins(flow);
+    for instance in instances {
+        open_instance(flow, instance);
+    }
+    for instance in instances {
+        join_instance(flow, instance);
+    }
+}
+
+fn wires_from(flow: &ResolvedFlow, scope: usize, wires: Option<&Value>) -> Vec<Vec<Wire>> {
+    let ports = wires.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let targets = |port: &Value| {
+        let ids = port.as_array().map(Vec::as_slice).unwrap_or_default();
+        ids.iter().filter_map(Value::as_str).map(|id| flow.find_from(scope, id)).collect()
+    };
+    ports.iter().map(targets).collect()
+}
+
+/// The link ins a link out names. Saved `wires` of a link out mean nothing.
+fn linked(flow: &ResolvedFlow, ix: NodeIx) -> Vec<Wire> {
+    let mut seen = HashSet::new();
+    link_ids(flow, ix)
+        .map(|id| flow.find_from(flow.nodes[ix].scope, id))
+        .filter(
+            |wire| matches!(wire, Wire::To(to) if seen.insert(*to) && flow.raw(*to).type_name == "link in"),
+        )
+        .collect()
+}
+
+fn link_ids(flow: &ResolvedFlow, ix: NodeIx) -> impl Iterator<Item = &str> {
+    let links = flow.raw(ix).props.get("links").and_then(Value::as_array);
+    links.map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
+}
+
+/// A link in may name a link out that does not name it back: that counts too.
+fn join_link_ins(flow: &mut ResolvedFlow) {
+    let mut joins = Vec::new();
+    let mut known: HashSet<(NodeIx, NodeIx)> = HashSet::new();
+    for (ix, node) in flow.nodes.iter().enumerate() {
+        match flow.raw(ix).type_name.as_str() {
+            _ if node.is_virtual => {}
+            "link out" => known.extend(node.wires.iter().flatten().filter_map(|wire| match wire {
+                Wire::To(to) => Some((ix, *to)),
+                Wire::Absent | Wire::Missing(_) => None,
+            })),
+            "link in" => {
+                joins.extend(link_ids(flow, ix).filter_map(|id| match flow.find_from(node.scope, id) {
+                    Wire::To(from) => Some((from, ix)),
+                    Wire::Absent | Wire::Missing(_) => None,
+                }))
+            }
+            _ => {}
+        }
+    }
+    for (from, to) in joins {
+        let source = flow.raw(from);
+        let sends = source.type_name == "link out" && source.text("mode") != Some("return");
+        if sends && known.insert((from, to)) {
+            flow.nodes[from].wires[0].push(Wire::To(to));
+        }
+    }
+}
+
+/// The two ends of a wire in a subflow's own `in` and `out` lists.
+fn ends(value: &Value) -> Vec<(String, usize)> {
+    let wires = value.get("wires").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    wires
+        .iter()
+        .filter_map(|wire| {
+            let id = wire.get("id")?.as_str()?.to_owned();
+            let port = wire.get("port").and_then(Value::as_u64).unwrap_or(0);
+            (port <= MAX_PORT).then_some((id, usize::try_from(port).ok()?))
+        })
+        .collect()
+}
+
+fn end_list(flow: &ResolvedFlow, instance: &Instance, key: &str) -> Vec<Vec<(String, usize)>> {
+    let list = flow.raw.nodes()[instance.template].props.get(key).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default().iter().map(ends).collect()
+}
+
+/// What an instance's input leads to inside, and its outputs outside.
+fn open_instance(flow: &mut ResolvedFlow, instance: &Instance) {
+    let inputs = end_list(flow, instance, "in").into_iter().next().unwrap_or_default();
+    let inside = inputs.iter().map(|(id, _)| flow.find_from(instance.inner_scope, id)).collect();
+    flow.nodes[instance.entry].wires = vec![inside];
+    let outside = wires_from(flow, instance.outer_scope, flow.raw.nodes()[instance.raw].props.get("wires"));
+    for (out, targets) in instance.outputs.iter().zip(outside) {
+        flow.nodes[*out].wires = vec![targets];
+    }
+}
+
+/// Which inner nodes send to an instance's outputs.
+fn join_instance(flow: &mut ResolvedFlow, instance: &Instance) {
+    let template_id = flow.raw.nodes()[instance.template].id.0.clone();
+    for (out, sources) in instance.outputs.iter().zip(end_list(flow, instance, "out")) {
+        for (id, port) in sources {
+            let (from, port) = if id == template_id {
+                (instance.entry, 0)
+            } else {
+                match flow.find_from(instance.inner_scope, &id) {
+                    Wire::To(ix) => nested_output(flow, ix, port),
+                    Wire::Absent | Wire::Missing(_) => continue,
+                }
+            };
+            let wires = &mut flow.nodes[from].wires;
+            if wires.len() <= port {
+                wires.resize(port + 1, Vec::new());
+            }
+            wires[port].push(Wire::To(*out));
+        }
+    }
+}
+
+/// A nested instance sends from the node that stands for that output.
+fn nested_output(flow: &ResolvedFlow, ix: NodeIx, port: usize) -> (NodeIx, usize) {
+    let node = &flow.nodes[ix];
+    if !node.is_virtual {
+        return (ix, port);
+    }
+    flow.find(&format!("{}\noutput {port}", node.id)).map_or((ix, 0), |out| (out, 0))
+}

@@ -1,0 +1,121 @@
+//! Three spellings of a binding, replies, and counts.
+
+use crate::kit::{agent, calculator, check, checked, model, node, with};
+use redflow_flow::Verdict;
+use serde_json::{Value, json};
+
+/// Who the only agent binds: model, memory, tools.
+fn bound(flow: &Value) -> (String, Option<String>, Vec<String>) {
+    let checked = checked(flow);
+    let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };
+    let id = |ix: usize| checked.flow.nodes[ix].id.0.clone();
+    (id(ready.model), ready.memory.map(id), ready.tools.iter().map(|tool| id(tool.ix)).collect())
+}
+
+#[test]
+fn any_spelling_is_one_binding() {
+    let wired = json!([agent("a", json!([["m"], ["c"]])), model("m", json!([])), calculator("c", json!([]))]);
+    let from_service =
+        json!([agent("a", json!([])), model("m", json!([["a"]])), calculator("c", json!([["a"]]))]);
+    let property = json!([
+        with(agent("a", json!([])), json!({"model": "m", "tools": ["c"], "memory": ""})),
+        model("m", json!([])),
+        calculator("c", json!([])),
+    ]);
+    let every = json!([
+        with(agent("a", json!([["m"], ["c"]])), json!({"model": "m", "tools": ["c"]})),
+        model("m", json!([["a"]])),
+        calculator("c", json!([["a"]])),
+    ]);
+    for flow in [wired, from_service, property, every] {
+        check(flow.clone(), &[]);
+        assert_eq!(bound(&flow), ("m".to_owned(), None, vec!["c".to_owned()]));
+    }
+}
+
+#[test]
+fn services_need_no_place_on_the_canvas() {
+    let mut m = model("m", json!([]));
+    m.as_object_mut().unwrap().retain(|key, _| key != "x" && key != "y" && key != "z");
+    let flow = json!([agent("a", json!([["m"], ["c"]])), m, calculator("c", json!([]))]);
+    check(flow.clone(), &[]);
+    assert_eq!(bound(&flow).0, "m");
+}
+
+#[test]
+fn a_service_wired_to_an_agent_that_binds_another_is_foreign() {
+    let flow = json!([
+        agent("a", json!([["m"], ["c"]])),
+        agent("b", json!([[], ["c"]])),
+        model("m", json!([["a"]])),
+        model("m2", json!([["a", "b"]])),
+        calculator("c", json!([["a", "b"]])),
+        with(calculator("c2", json!([["a"]])), json!({"toolName": "other"})),
+    ]);
+    // m2 replies to a, which bound m; b has no model but m2. c2 replies to a, which bound c.
+    check(flow, &["EDGE_FOREIGN_REPLY m2:0 -> a /wires/0/0", "EDGE_FOREIGN_REPLY c2:0 -> a /wires/0/0"]);
+}
+
+#[test]
+fn properties_name_services_that_exist_and_fit() {
+    let flow = json!([
+        with(
+            agent("a", json!([["m"], ["c"]])),
+            json!({"model": "c", "memory": "nowhere", "tools": ["c", "m", "c", "a"]})
+        ),
+        model("m", json!([])),
+        calculator("c", json!([])),
+    ]);
+    check(
+        flow,
+        &[
+            "EDGE_DUPLICATE a /tools/2",
+            "EDGE_KIND_MISMATCH a -> c /model",
+            "EDGE_TARGET_MISSING a /memory",
+            "EDGE_KIND_MISMATCH a -> m /tools/1",
+            "EDGE_KIND_MISMATCH a -> a /tools/3",
+        ],
+    );
+}
+
+#[test]
+fn exactly_one_model_and_at_most_one_memory() {
+    let memory = |id: &str| with(node(id, "window-memory", json!([])), json!({"sessionId": "x"}));
+    let flow = json!([
+        agent("a", json!([["m", "m2"], ["c"], ["x", "y"]])),
+        agent("b", json!([[], ["c"]])),
+        model("m", json!([])),
+        model("m2", json!([])),
+        calculator("c", json!([])),
+        memory("x"),
+        memory("y"),
+    ]);
+    check(flow, &["MODEL_MULTIPLE a:0 -> m2", "MEMORY_MULTIPLE a:2 -> y", "MODEL_MISSING b:0"]);
+    // An ai-agent binds by a wire from the service or by property; it has no port for it.
+    let flow = json!([
+        node("ai", "ai-agent", json!([["d"], ["d"]])),
+        node("ai2", "ai-agent", json!([[], []])),
+        model("m", json!([["ai"]])),
+        node("d", "debug", json!([])),
+    ]);
+    check(flow, &["MODEL_MISSING ai2"]);
+}
+
+#[test]
+fn a_memory_without_a_session_warns() {
+    let memory = |extra: Value| with(node("mem", "redis-memory", json!([])), extra);
+    let flow = |agent_extra: Value, extra: Value| {
+        json!([
+            with(agent("a", json!([["m"], ["c"], ["mem"]])), agent_extra),
+            model("m", json!([])),
+            calculator("c", json!([])),
+            memory(extra),
+        ])
+    };
+    let shared = ["SESSION_SHARED a -> mem /sessionId"];
+    check(flow(json!({}), json!({})), &shared);
+    check(flow(json!({}), json!({"sessionId": "default"})), &shared);
+    check(flow(json!({"sessionId": ""}), json!({"sessionId": ""})), &shared);
+    check(flow(json!({"sessionId": "{{msg.user}}"}), json!({})), &[]);
+    check(flow(json!({}), json!({"sessionId": "kitchen"})), &[]);
+}

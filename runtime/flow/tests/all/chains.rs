@@ -1,0 +1,143 @@
+//! Flows used as tools.
+
+use crate::kit::{agent, calculator, check, lines, model, node, with};
+use redflow_contract::flow::Profile;
+use serde_json::{Value, json};
+
+fn tool_node(id: &str, wires: Value) -> Value {
+    with(node(id, "function", wires), json!({"toolName": id, "inputSchema": {"type": "object"}}))
+}
+
+fn agent_with(id: &str, tools: Value, wires: Value) -> Value {
+    with(agent(id, wires), json!({"allowedTools": tools}))
+}
+
+#[test]
+fn a_data_node_on_port_1_is_a_tool_if_it_comes_back() {
+    let flow = json!([
+        agent_with("a", json!(["f"]), json!([["m"], ["f"]])),
+        model("m", json!([])),
+        tool_node("f", json!([["g"], ["dead"]])),
+        node("g", "http request", json!([["j"]])),
+        node("j", "junction", json!([["a"]])),
+        node("dead", "debug", json!([])),
+    ]);
+    check(flow, &[]);
+    let open = json!([
+        agent_with("a", json!(["f"]), json!([["m"], ["f"]])),
+        agent_with("b", json!(["h"]), json!([["m"], ["h"]])),
+        model("m", json!([])),
+        tool_node("f", json!([["g"]])),
+        node("g", "function", json!([["f"]])),
+        tool_node("h", json!([["return"]])),
+        node("return", "flow-tool-return", json!([])),
+    ]);
+    check(open, &["TOOL_CHAIN_OPEN a:1 -> f"]);
+}
+
+#[test]
+fn a_flow_tool_needs_a_return() {
+    let flow_tool = |wires| {
+        with(
+            node("ft", "flow-tool", wires),
+            json!({"toolName": "lookup", "inputSchema": "{\"type\":\"object\"}"}),
+        )
+    };
+    let flow = |wires: Value, last: Value| {
+        json!([
+            agent_with("a", json!(["lookup"]), json!([["m"], ["ft"]])),
+            model("m", json!([])),
+            flow_tool(wires),
+            last,
+        ])
+    };
+    check(flow(json!([["f"]]), node("f", "function", json!([[]]))), &["TOOL_CHAIN_OPEN ft:0"]);
+    check(flow(json!([[]]), node("f", "function", json!([[]]))), &["TOOL_CHAIN_OPEN ft:0"]);
+    check(flow(json!([["f"]]), node("f", "function", json!([["a"]]))), &[]);
+    check(flow(json!([["f", "a"]]), node("f", "flow-tool-return", json!([]))), &[]);
+    check(
+        flow(json!([["f", "m"]]), node("f", "flow-tool-return", json!([]))),
+        &["EDGE_KIND_MISMATCH ft:0 -> m /wires/0/1"],
+    );
+}
+
+#[test]
+fn the_end_of_a_chain_answers_its_own_agent() {
+    let flow = |extra: Value| {
+        json!([
+            agent_with("a", json!(["f"]), json!([["m"], ["f"]])),
+            agent("b", json!([["m"], ["c"]])),
+            model("m", json!([])),
+            calculator("c", json!([])),
+            tool_node("f", json!([["g"]])),
+            node("g", "function", json!([["a", "b"]])),
+            extra,
+        ])
+    };
+    check(flow(node("x", "debug", json!([]))), &["EDGE_FOREIGN_REPLY g:0 -> b /wires/0/1"]);
+    // Once other messages come that way too, the node is no longer only the tool's.
+    check(flow(node("x", "inject", json!([["g"]]))), &[]);
+}
+
+#[test]
+fn names_and_schemas_of_tools() {
+    let named = |id: &str, name: Value| {
+        with(node(id, "tool.mine", json!([])), json!({"toolName": name, "inputSchema": {}}))
+    };
+    let flow = json!([
+        agent_with(
+            "a",
+            json!(["one", "calculator", "ghost"]),
+            json!([["m"], ["t1", "t2", "t3", "t4", "t5", "t6", "c"]])
+        ),
+        model("m", json!([])),
+        named("t1", json!("one")),
+        named("t2", json!("one")),
+        named("t3", json!("has space")),
+        with(named("t4", json!("")), json!({"name": ""})),
+        named("t5", json!("x".repeat(65))),
+        with(node("t6", "tool.mine", json!([])), json!({"inputSchema": "", "name": "six"})),
+        calculator("c", json!([])),
+    ]);
+    assert_eq!(
+        lines(&flow, Profile::Strict),
+        [
+            "TOOL_NAME_DUPLICATE a:1 -> t2",
+            "TOOL_NOT_CONNECTED a:1 /allowedTools/2",
+            "TOOL_NAME_INVALID t3 /toolName",
+            "TOOL_NAME_INVALID t4 /toolName",
+            "TOOL_NAME_INVALID t5 /toolName",
+            "TOOL_CONNECTED_NOT_ALLOWED a:1 -> t3 /allowedTools",
+            "TOOL_CONNECTED_NOT_ALLOWED a:1 -> t4 /allowedTools",
+            "TOOL_CONNECTED_NOT_ALLOWED a:1 -> t5 /allowedTools",
+            "TOOL_CONNECTED_NOT_ALLOWED a:1 -> t6 /allowedTools",
+            "TOOL_WITHOUT_SCHEMA t6 /inputSchema",
+        ]
+    );
+}
+
+#[test]
+fn a_broken_tool_schema_is_a_configuration_error() {
+    for schema in [
+        json!("no json"),
+        json!("[1]"),
+        json!({"type": 5}),
+        json!({"$ref": "file:///etc/passwd"}),
+        json!({"$ref": "http://example.com/s.json"}),
+        json!({"pattern": "(?=a)b"}),
+        json!(7),
+        json!("{\"a\":1,\"a\":2}"),
+    ] {
+        let flow = json!([
+            agent_with("a", json!(["t"]), json!([["m"], ["t"]])),
+            model("m", json!([])),
+            with(node("t", "tool.mine", json!([])), json!({"inputSchema": schema})),
+        ]);
+        let expected = if schema == json!(7) {
+            vec!["CONFIG_INVALID t /inputSchema", "TOOL_WITHOUT_SCHEMA t /inputSchema"]
+        } else {
+            vec!["CONFIG_INVALID t /inputSchema"]
+        };
+        check(flow, &expected);
+    }
+}

@@ -1,0 +1,150 @@
+//! Agent Core's schema, the other types' schemas, both profiles.
+
+use crate::kit::{agent, check, good, lines, model, node, report, with};
+use redflow_contract::flow::Profile;
+use serde_json::{Value, json};
+
+fn with_config(extra: Value) -> Value {
+    let mut flow = good(json!([["m"], ["c"], [], ["d"]]), vec![]);
+    flow[1] = with(flow[1].clone(), extra);
+    flow
+}
+
+#[test]
+fn the_schema_to_the_letter() {
+    let rows: [(Value, &[&str]); 16] = [
+        (json!({"strategy": "plan"}), &["CONFIG_INVALID a /strategy"]),
+        (json!({"maxIterations": 0}), &["CONFIG_INVALID a /maxIterations"]),
+        (json!({"maxIterations": 21}), &["CONFIG_INVALID a /maxIterations"]),
+        (json!({"maxIterations": "5"}), &["CONFIG_INVALID a /maxIterations"]),
+        (json!({"maxIterations": 2.5}), &["CONFIG_INVALID a /maxIterations"]),
+        (json!({"maxIterations": 5.0}), &[]),
+        (json!({"allowedTools": "calculator"}), &["CONFIG_INVALID a /allowedTools"]),
+        (json!({"allowedTools": [1, "calculator"]}), &["CONFIG_INVALID a /allowedTools/0"]),
+        (json!({"debug": "yes"}), &["CONFIG_INVALID a /debug"]),
+        (json!({"stopConditions": [{"value": 1}]}), &["CONFIG_INVALID a /stopConditions/0/type"]),
+        (json!({"timeout": 0}), &["CONFIG_INVALID a /timeout"]),
+        (json!({"timeout": "soon"}), &["CONFIG_INVALID a /timeout"]),
+        (json!({"sessionId": 5}), &["CONFIG_INVALID a /sessionId"]),
+        (json!({"tools": "c"}), &["CONFIG_INVALID a /tools"]),
+        (json!({"anything": {"else": 1}, "allowedTools": ["calculator", "calculator"]}), &[]),
+        (
+            json!({"wires": "a"}),
+            &["CONFIG_INVALID a /wires", "MODEL_MISSING a:0", "TOOL_NOT_CONNECTED a:1 /allowedTools/0"],
+        ),
+    ];
+    for (extra, expected) in rows {
+        check(with_config(extra), expected);
+    }
+}
+
+#[test]
+fn stop_conditions_and_their_values() {
+    let conditions = json!([
+        {"type": "final_answer"},
+        {"type": "confidence_threshold", "value": 0.9},
+        {"type": "iteration_limit", "value": 3},
+        {"type": "final_answer", "value": "ignored"},
+    ]);
+    check(with_config(json!({"stopConditions": conditions})), &[]);
+    let wrong = json!([
+        {"type": "confidence_threshold", "value": "0.9"},
+        {"type": "confidence_threshold"},
+        {"type": "confidence_threshold", "value": 1.5},
+        {"type": "iteration_limit", "value": 0},
+        {"type": "iteration_limit", "value": 1.5},
+        {"type": "iteration_limit", "value": null},
+        {"type": "goalAchieved", "value": "x"},
+        {"type": "maxIterations", "value": "5"},
+    ]);
+    let flow = with_config(json!({"stopConditions": wrong}));
+    for profile in [Profile::Strict, Profile::Redflow] {
+        let mut found = lines(&flow, profile);
+        found.sort();
+        assert_eq!(
+            found,
+            [0, 1, 2, 3, 4, 5]
+                .map(|place| format!("CONFIG_INVALID a /stopConditions/{place}/value"))
+                .into_iter()
+                .chain([6, 7].map(|place| format!("CONFIG_INVALID a /stopConditions/{place}/type")))
+                .collect::<Vec<_>>()
+        );
+    }
+    let report = report(&flow, Profile::Redflow);
+    let name =
+        report.diagnostics.iter().find(|d| d.pointer.as_deref() == Some("/stopConditions/6/type")).unwrap();
+    for word in ["final_answer", "confidence_threshold", "iteration_limit"] {
+        assert!(name.help.contains(word), "{}", name.help);
+    }
+    assert_eq!(name.found.as_deref(), Some("\"goalAchieved\""));
+}
+
+#[test]
+fn a_fresh_redflow_node_in_both_profiles() {
+    let fresh = |extra: Value| {
+        json!([with(node("a", "agent-core", json!([["m"]])), extra), model("m", json!([["a"]]))])
+    };
+    let strict =
+        ["CONFIG_INVALID a /allowedTools", "CONFIG_INVALID a /maxIterations", "CONFIG_INVALID a /strategy"];
+    assert_eq!(lines(&fresh(json!({})), Profile::Strict), strict);
+    let mercy = [
+        "DEFAULT_ASSUMED a /strategy",
+        "DEFAULT_ASSUMED a /maxIterations",
+        "DEFAULT_ASSUMED a /allowedTools",
+    ];
+    assert_eq!(lines(&fresh(json!({})), Profile::Redflow), mercy);
+    let seed = json!({"strategy": "react", "maxIterations": 5, "allowedTools": [], "stopConditions": [], "debug": false, "modelPromptTemplate": ""});
+    assert_eq!(lines(&fresh(seed.clone()), Profile::Strict), ["CONFIG_INVALID a /allowedTools"]);
+    assert_eq!(lines(&fresh(seed), Profile::Redflow), ["DEFAULT_ASSUMED a /allowedTools"]);
+    // Mercy is for what is missing, not for what is wrong.
+    let wrong = json!({"strategy": null, "maxIterations": "5", "allowedTools": [""]});
+    assert_eq!(
+        lines(&fresh(wrong), Profile::Redflow),
+        ["CONFIG_INVALID a /maxIterations", "CONFIG_INVALID a /strategy"]
+    );
+}
+
+#[test]
+fn a_prompt_template_is_ignored_with_a_warning() {
+    check(
+        with_config(json!({"modelPromptTemplate": "Be kind."})),
+        &["PROMPT_TEMPLATE_IGNORED a /modelPromptTemplate"],
+    );
+    check(with_config(json!({"modelPromptTemplate": "  "})), &[]);
+}
+
+#[test]
+fn other_types_are_checked_too() {
+    let scripted = |extra: Value| with(node("m2", "scripted-model", json!([])), extra);
+    let rows: [(Value, &[&str]); 10] = [
+        (scripted(json!({})), &["CONFIG_INVALID m2 /replies"]),
+        (scripted(json!({"replies": []})), &["CONFIG_INVALID m2 /replies"]),
+        (scripted(json!({"replies": ["x"], "delayMs": -1})), &["CONFIG_INVALID m2 /delayMs"]),
+        (scripted(json!({"replies": "${REPLIES}"})), &[]),
+        (
+            with(
+                node("t", "calculator-tool", json!([])),
+                json!({"effect": "write", "onUnknown": "retry", "timeout": 0}),
+            ),
+            &["CONFIG_INVALID t /effect", "CONFIG_INVALID t /onUnknown", "CONFIG_INVALID t /timeout"],
+        ),
+        (with(node("x", "inject", json!([])), json!({"props": "payload"})), &["CONFIG_INVALID x /props"]),
+        (with(node("x", "catch", json!([])), json!({"scope": 5})), &["CONFIG_INVALID x /scope"]),
+        (with(node("x", "catch", json!([])), json!({"scope": null, "uncaught": false})), &[]),
+        (with(node("x", "link out", json!([])), json!({"links": "in"})), &["CONFIG_INVALID x /links"]),
+        (with(node("x", "function", json!("anything")), json!({"links": 1})), &[]),
+    ];
+    for (extra, expected) in rows {
+        check(json!([extra]), expected);
+    }
+}
+
+#[test]
+fn no_value_that_could_be_a_secret_is_shown() {
+    let flow = json!([with(
+        agent("a", json!([])),
+        json!({"debug": "sk-secret", "timeout": "sk-secret", "sessionId": ["sk-secret"]})
+    )]);
+    let text = serde_json::to_string(&report(&flow, Profile::Strict)).unwrap();
+    assert!(!text.contains("sk-secret"), "{text}");
+}

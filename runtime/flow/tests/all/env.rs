@@ -1,0 +1,83 @@
+//! `${NAME}` in an agent's own properties and in tools.
+
+use crate::kit::{agent, check, checked, lines, model, node, with};
+use redflow_contract::flow::Profile;
+use redflow_flow::Verdict;
+use serde_json::{Value, json};
+
+fn flow(agent_extra: Value, tool_extra: Value, tab_env: Value) -> Value {
+    json!([
+        {"id": "t", "type": "tab", "label": "Home", "env": tab_env},
+        {"id": "g1", "type": "group", "z": "t", "env": [{"name": "WHO", "type": "str", "value": "the group"}]},
+        {"id": "gc", "type": "global-config", "env": [{"name": "FAR", "type": "str", "value": "away"}]},
+        with(agent("a", json!([["m"], ["c"]])), agent_extra),
+        with(model("m", json!([])), json!({"replies": ["${SERVICE_API_KEY}"]})),
+        with(node("c", "calculator-tool", json!([])), tool_extra),
+    ])
+}
+
+fn spec(flow: &Value) -> redflow_contract::plan::AgentSpec {
+    let checked = checked(flow);
+    match &checked.agents[0].verdict {
+        Verdict::Ready(ready) => (*ready.spec).clone(),
+        refused => panic!("{refused:#?}"),
+    }
+}
+
+#[test]
+fn values_come_with_their_type_from_near_to_far() {
+    let env = json!([
+        {"name": "N", "type": "num", "value": "7"},
+        {"name": "B", "type": "bool", "value": "TRUE"},
+        {"name": "LIST", "type": "json", "value": "[\"calc\"]"},
+        {"name": "INDIRECT", "type": "env", "value": "N"},
+        {"name": "N", "type": "num", "value": "8"},
+    ]);
+    let flow = flow(
+        json!({"maxIterations": "${INDIRECT}", "debug": "$(B)", "allowedTools": "${LIST}"}),
+        json!({"toolName": "calc", "description": "${WHO}", "g": "g1"}),
+        env,
+    );
+    let spec = spec(&flow);
+    assert_eq!((spec.max_iterations, spec.debug), (8, true));
+    assert_eq!((spec.tools[0].name.as_str(), spec.tools[0].description.as_str()), ("calc", "the group"));
+}
+
+#[test]
+fn the_process_and_the_flow_give_names() {
+    let plain = |description: &str| {
+        spec(&flow(
+            json!({"allowedTools": ["${TOOL_NAME}"]}),
+            json!({"toolName": "${TOOL_NAME}", "description": description}),
+            json!([]),
+        ))
+        .tools
+        .remove(0)
+    };
+    assert_eq!(plain("${FAR}").name, "sums");
+    assert_eq!(plain("${FAR}").description, "away");
+    assert_eq!(plain("${NR_FLOW_NAME}").description, "Home");
+    assert_eq!(plain("${NR_NODE_ID}").description, "c");
+    assert_eq!(plain("a ${FAR} b").description, "a ${FAR} b", "only whole properties");
+    assert_eq!(plain("${UNKNOWN}").description, "${UNKNOWN}", "what is not known stays");
+}
+
+#[test]
+fn a_resolved_value_is_checked_like_any_other() {
+    let env = json!([{"name": "N", "type": "str", "value": "7"}]);
+    check(flow(json!({"maxIterations": "${N}"}), json!({}), env), &["CONFIG_INVALID a /maxIterations"]);
+    let circle =
+        json!([{"name": "A", "type": "env", "value": "B"}, {"name": "B", "type": "env", "value": "A"}]);
+    check(flow(json!({"maxIterations": "${A}"}), json!({}), circle), &["CONFIG_INVALID a /maxIterations"]);
+}
+
+#[test]
+fn secrets_of_the_process_never_enter_prompts_or_plans() {
+    let flow = flow(json!({}), json!({"description": "${SERVICE_API_KEY}"}), json!([]));
+    assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID c"]);
+    // Elsewhere the reference stays symbolic.
+    let checked = checked(&self::flow(json!({"apiKey": "sk-plain"}), json!({}), json!([])));
+    let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };
+    assert_eq!(ready.plan.model.config["replies"], json!(["${SERVICE_API_KEY}"]));
+    assert_eq!(ready.plan.agent.config["apiKey"], "[redacted]");
+}

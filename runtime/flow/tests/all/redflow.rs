@@ -1,0 +1,74 @@
+//! Flows as the Redflow UI writes them, in both profiles.
+
+use crate::kit::{lines, report};
+use redflow_contract::code::DiagnosticCode;
+use redflow_contract::flow::Profile;
+use serde_json::{Value, json};
+
+/// A chat assistant: five ports wired, the model's reply drawn, an Azure model this build cannot run.
+fn chat_flow() -> Value {
+    json!([
+        {"id": "flow-chat", "type": "tab", "label": "Assistant", "x": 0, "y": 0, "wires": [], "projectId": null},
+        {"id": "chat-1", "type": "chat-node", "z": "flow-chat", "maxHistory": 50, "x": 80, "y": 80, "wires": [["core-1"]]},
+        {"id": "core-1", "type": "agent-core", "z": "flow-chat", "name": "Helper", "strategy": "react", "maxIterations": 5,
+         "allowedTools": [], "stopConditions": [], "modelPromptTemplate": "", "debug": false, "x": 200, "y": 80,
+         "wires": [["model.azure.openai-17"], [], [], ["out-1"], ["chat-1"]]},
+        {"id": "model.azure.openai-17", "type": "model.azure.openai", "z": "flow-chat", "endpoint": "", "deployment": "",
+         "apiKey": "", "temperature": 0, "x": 300, "y": 200, "wires": [["core-1"]]},
+        {"id": "out-1", "type": "debug", "z": "flow-chat", "x": 400, "y": 80, "wires": []},
+    ])
+}
+
+/// The sample with the result on port 2, three wires, and nodes on a tab that is not in the file.
+fn port_two_flow() -> Value {
+    json!({"rev": "0f", "flows": [
+        {"id": "in-1", "type": "inject", "z": "gone tab", "x": 1, "y": 1, "wires": [["core 2"]]},
+        {"id": "core 2", "type": "agent-core", "z": "gone tab", "name": "", "strategy": "react", "maxIterations": 3,
+         "allowedTools": [], "stopConditions": [{"type": "final_answer"}], "debug": false, "x": 447.77, "y": 227.01,
+         "wires": [["m.1"], [], ["show"]]},
+        {"id": "m.1", "type": "model.azure.openai", "z": "gone tab", "x": 5, "y": 5, "wires": [["core 2"]]},
+        {"id": "show", "type": "debug", "z": "gone tab", "x": 7, "y": 8, "wires": []},
+    ]})
+}
+
+#[test]
+fn the_chat_flow() {
+    assert_eq!(lines(&chat_flow(), Profile::Redflow), ["DEFAULT_ASSUMED core-1 /allowedTools"]);
+    assert_eq!(lines(&chat_flow(), Profile::Strict), ["CONFIG_INVALID core-1 /allowedTools"]);
+    assert!(report(&chat_flow(), Profile::Redflow).ok);
+    let away: Vec<String> = report(&chat_flow(), Profile::Redflow)
+        .diagnostics
+        .iter()
+        .filter(|d| d.code == DiagnosticCode::NeedsNodeRed)
+        .map(|d| d.node.as_ref().unwrap().type_name.clone())
+        .collect();
+    assert_eq!(away, ["chat-node", "model.azure.openai"]);
+}
+
+#[test]
+fn the_sample_with_the_result_on_port_2() {
+    assert_eq!(
+        lines(&port_two_flow(), Profile::Redflow),
+        ["RESULT_ON_MEMORY_PORT core 2:2 -> show /wires/2/0", "DEFAULT_ASSUMED core 2 /allowedTools"]
+    );
+    assert_eq!(
+        lines(&port_two_flow(), Profile::Strict),
+        ["CONFIG_INVALID core 2 /allowedTools", "RESULT_ON_MEMORY_PORT core 2:2 -> show /wires/2/0"]
+    );
+}
+
+#[test]
+fn all_four_shapes_say_the_same() {
+    let Value::Array(nodes) = chat_flow() else { panic!() };
+    let inner: Vec<Value> = nodes[1..].to_vec();
+    let shapes = [
+        json!(nodes),
+        json!({"flows": nodes, "rev": "1"}),
+        json!({"id": "flow-chat", "label": "Assistant", "nodes": inner, "configs": []}),
+        json!({"flow": {"id": "flow-chat", "label": "Assistant", "nodes": inner}, "exportedAt": "2026-01-01T00:00:00Z"}),
+        json!({"label": "Assistant", "nodes": inner}),
+    ];
+    for shape in shapes {
+        assert_eq!(lines(&shape, Profile::Redflow), ["DEFAULT_ASSUMED core-1 /allowedTools"], "{shape}");
+    }
+}

@@ -1,0 +1,113 @@
+//! `scripted-model`: answers from a list, so that flows run without a network and without a key.
+
+use redflow_contract::fact::{ModelAnswer, ModelFinish};
+use redflow_contract::node_config::ScriptedModelConfig;
+use redflow_contract::run_error::Failure;
+use redflow_ports::{BoxFuture, BuildError, ChatModel, ModelRequest, NodeConfig};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The k-th call of a run gets the k-th reply; the last one repeats.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    replies: Vec<String>,
+    delay: Duration,
+}
+
+impl ScriptedModel {
+    /// From the node's properties.
+    ///
+    /// # Errors
+    /// Without at least one reply.
+    pub fn build(config: NodeConfig<'_>) -> Result<Arc<dyn ChatModel>, BuildError> {
+        let ScriptedModelConfig { replies, delay_ms } = config.typed()?;
+        if replies.is_empty() {
+            return Err(config.error("`replies` is empty"));
+        }
+        let text = |reply| match reply {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let replies = replies.into_iter().map(text).collect();
+        Ok(Arc::new(Self { replies, delay: Duration::from_millis(delay_ms.unwrap_or(0)) }))
+    }
+}
+
+impl ChatModel for ScriptedModel {
+    fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
+        Box::pin(async move {
+            if !self.delay.is_zero() {
+                tokio::time::sleep(self.delay).await;
+            }
+            let place = usize::try_from(request.iteration).unwrap_or(usize::MAX).saturating_sub(1);
+            let reply = self.replies.get(place).or(self.replies.last());
+            Ok(ModelAnswer {
+                text: reply.cloned().unwrap_or_default(),
+                finish: ModelFinish::Stop,
+                usage: None,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ScriptedModel;
+    use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
+    use redflow_contract::limits::RunLimits;
+    use redflow_contract::plan::AgentSpec;
+    use redflow_contract::transcript::Transcript;
+    use redflow_ports::{BuildError, ChatModel, ModelRequest, NodeConfig};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    fn build(props: &Value) -> Result<Arc<dyn ChatModel>, BuildError> {
+        let node =
+            NodeSummary { id: "m".into(), type_name: "scripted-model".to_owned(), name: String::new() };
+        ScriptedModel::build(NodeConfig { node: &node, props: props.as_object().unwrap() })
+    }
+
+    async fn ask(model: &dyn ChatModel, iteration: u32) -> String {
+        let spec = AgentSpec {
+            agent: NodeRef { instance: InstanceId::local(), node_id: "a".into() },
+            type_name: "agent-core".to_owned(),
+            name: String::new(),
+            max_iterations: 5,
+            tools: vec![],
+            stop_conditions: vec![],
+            debug: false,
+            timeout_ms: 1,
+            memory: false,
+            model_response_wired: false,
+            limits: RunLimits::default(),
+        };
+        let transcript = Transcript::default();
+        model.call(ModelRequest { iteration, transcript: &transcript, spec: &spec }).await.unwrap().text
+    }
+
+    #[tokio::test]
+    async fn the_kth_call_gets_the_kth_reply_and_the_last_repeats() {
+        let model = build(&json!({"replies": ["as it is", {"b": 1, "a": 2}, 7]})).unwrap();
+        let answers =
+            [ask(&*model, 1).await, ask(&*model, 2).await, ask(&*model, 3).await, ask(&*model, 9).await];
+        assert_eq!(answers, ["as it is", r#"{"b":1,"a":2}"#, "7", "7"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delay_is_waited_for() {
+        let model = build(&json!({"replies": ["x"], "delayMs": 250})).unwrap();
+        let before = Instant::now();
+        ask(&*model, 1).await;
+        assert_eq!(before.elapsed(), Duration::from_millis(250));
+    }
+
+    #[test]
+    fn no_replies_cannot_be_built() {
+        for props in [json!({"replies": []}), json!({}), json!({"replies": "x"})] {
+            assert!(build(&props).is_err(), "{props}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! `catch`: hands errors on. Which errors reach it, the engine decides by its `scope`.
+
+use redflow_contract::Message;
+use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
+use std::sync::Arc;
+
+struct Catch;
+
+impl FlowNode for Catch {
+    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+        NodeOutput::send(message)
+    }
+}
+
+pub(crate) fn build(_: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
+    Ok(Box::new(Catch))
+}

@@ -1,0 +1,96 @@
+//! `debug`: shows a property of a message, or all of it.
+
+use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::node_config::DebugConfig;
+use redflow_contract::run_error::Failure;
+use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
+use serde_json::Value;
+use std::sync::Arc;
+
+enum Shows {
+    Nothing,
+    Everything,
+    Property(String),
+    /// JSONata runs in Node-RED only.
+    Expression,
+}
+
+impl FlowNode for Shows {
+    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+        let shows = match self {
+            Self::Nothing => return NodeOutput::default(),
+            Self::Everything => ("msg".to_owned(), Value::Object((*message).clone())),
+            Self::Property(path) => (format!("msg.{path}"), property(&message, path)),
+            Self::Expression => {
+                return NodeOutput::failed(Failure {
+                    code: RunErrorCode::NeedsNodeRed,
+                    message: "this debug node shows a JSONata expression, which needs Node-RED".to_owned(),
+                });
+            }
+        };
+        NodeOutput { shows: Some(shows), ..NodeOutput::default() }
+    }
+}
+
+/// The value at `a.b.0`; null if there is none.
+fn property(message: &Message, path: &str) -> Value {
+    let mut steps = path.split('.');
+    let first = steps.next().and_then(|key| message.get(key));
+    let found = steps.try_fold(first, |value, key| {
+        let value = value?;
+        Some(value.get(key).or_else(|| value.get(key.parse::<usize>().ok()?)))
+    });
+    found.flatten().cloned().unwrap_or_default()
+}
+
+pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
+    let DebugConfig { active, complete, target_type } = config.typed()?;
+    let shows = match (active.unwrap_or(true), target_type.as_deref(), complete) {
+        (false, ..) => Shows::Nothing,
+        (_, Some("jsonata"), _) => Shows::Expression,
+        (_, Some("full"), _) | (_, _, Some(Value::Bool(true))) => Shows::Everything,
+        (_, _, Some(Value::String(text))) if text == "true" => Shows::Everything,
+        (_, _, Some(Value::String(text))) if !text.is_empty() && text != "false" => Shows::Property(text),
+        _ => Shows::Property("payload".to_owned()),
+    };
+    Ok(Box::new(shows))
+}
+
+#[cfg(test)]
+mod tests {
+    use redflow_contract::id::NodeSummary;
+    use redflow_ports::{NodeConfig, NodeContext};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    fn shows(props: &Value) -> Option<(String, Value)> {
+        let node = NodeSummary { id: "d".into(), type_name: "debug".to_owned(), name: String::new() };
+        let node = super::build(NodeConfig { node: &node, props: props.as_object().unwrap() }).unwrap();
+        let message = json!({"payload": {"list": [1, {"deep": true}]}, "topic": "t"});
+        let context = NodeContext { now: 0, env: &|_| None };
+        node.receive(Arc::new(message.as_object().unwrap().clone()), &context).shows
+    }
+
+    #[test]
+    fn what_is_shown() {
+        let payload = json!({"list": [1, {"deep": true}]});
+        let rows = [
+            (json!({}), Some(("msg.payload", payload.clone()))),
+            (json!({"complete": "false"}), Some(("msg.payload", payload.clone()))),
+            (json!({"complete": "topic", "targetType": "msg"}), Some(("msg.topic", json!("t")))),
+            (json!({"complete": "payload.list.1.deep"}), Some(("msg.payload.list.1.deep", json!(true)))),
+            (json!({"complete": "gone.away"}), Some(("msg.gone.away", Value::Null))),
+            (
+                json!({"complete": "true", "targetType": "full"}),
+                Some(("msg", json!({"payload": payload, "topic": "t"}))),
+            ),
+            (json!({"active": false}), None),
+            (json!({"complete": "$sum(x)", "targetType": "jsonata"}), None),
+        ];
+        for (props, expected) in rows {
+            let expected = expected.map(|(name, value)| (name.to_owned(), value));
+            assert_eq!(shows(&props), expected, "{props}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `inject`: makes a message from its properties.
+
+use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::node_config::{InjectConfig, InjectProperty};
+use redflow_contract::run_error::Failure;
+use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+struct Inject {
+    properties: Vec<Property>,
+}
+
+struct Property {
+    path: Vec<String>,
+    value: Value,
+    kind: String,
+}
+
+/// Steps in a property's path, at most: each one is a level of nesting.
+const MAX_PATH: usize = 20;
+
+impl FlowNode for Inject {
+    fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+        // Only `_msgid` of what came in counts: an inject makes its own message.
+        let mut made: Message =
+            message.get("_msgid").map(|id| ("_msgid".to_owned(), id.clone())).into_iter().collect();
+        for Property { path, value, kind } in &self.properties {
+            match evaluate(value, kind, context) {
+                Ok(value) => set(&mut made, path, value),
+                Err(message) => {
+                    return NodeOutput::failed(Failure { code: RunErrorCode::NeedsNodeRed, message });
+                }
+            }
+        }
+        NodeOutput::send(Arc::new(made))
+    }
+}
+
+fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> Result<Value, String> {
+    let text = value.as_str();
+    let wrong = |what: &str| format!("the inject's value is no {what}; correct it in the flow");
+    Ok(match kind {
+        "str" => Value::String(text.map_or_else(|| value.to_string(), str::to_owned)),
+        "num" => match text.map(str::trim) {
+            None if value.is_number() => value.clone(),
+            Some("") => Value::from(0),
+            Some(text) => {
+                serde_json::from_str(text).ok().filter(Value::is_number).ok_or_else(|| wrong("number"))?
+            }
+            None => return Err(wrong("number")),
+        },
+        "bool" => {
+            Value::Bool(text.map_or(value == &Value::Bool(true), |text| text.eq_ignore_ascii_case("true")))
+        }
+        "json" => match text {
+            Some(text) => serde_json::from_str(text).map_err(|_| wrong("JSON"))?,
+            None => value.clone(),
+        },
+        "date" if text.unwrap_or_default().is_empty() => Value::from(context.now),
+        "date" if text == Some("iso") => Value::String(redflow_contract::iso_time(context.now)),
+        "env" => text.and_then(|name| (context.env)(name)).unwrap_or_else(|| Value::from("")),
+        other => return Err(format!("this inject uses the type `{other}`, which needs Node-RED")),
+    })
+}
+
+/// Sets `a.b.c`, making what is missing on the way.
+fn set(message: &mut Message, path: &[String], value: Value) {
+    let Some((last, parents)) = path.split_last() else { return };
+    let mut map = message;
+    for key in parents {
+        let slot = map.entry(key.clone()).or_insert_with(|| Value::Object(Map::new()));
+        if !slot.is_object() {
+            *slot = Value::Object(Map::new());
+        }
+        let Value::Object(next) = slot else { return };
+        map = next;
+    }
+    map.insert(last.clone(), value);
+}
+
+pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
+    let InjectConfig { props, payload, payload_type, topic } = config.typed()?;
+    // Old editors wrote no `props`: payload and topic were all there was.
+    let named = |p: &str| InjectProperty { p: p.to_owned(), v: None, vt: None };
+    let props = props.unwrap_or_else(|| vec![named("payload"), named("topic")]);
+    let mut properties = Vec::new();
+    for InjectProperty { p, v, vt } in props {
+        let path: Vec<String> = p.split('.').map(str::to_owned).collect();
+        if p.is_empty() || path.len() > MAX_PATH || path.iter().any(String::is_empty) {
+            return Err(config
+                .error(format!("`{}` is no property of a message", p.chars().take(80).collect::<String>())));
+        }
+        let (value, kind) = match p.as_str() {
+            "payload" if v.is_none() => (payload.clone(), vt.or_else(|| payload_type.clone())),
+            "topic" if v.is_none() => (topic.clone().map(Value::from), vt),
+            _ => (v, vt),
+        };
+        let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or_else(|| "str".to_owned());
+        properties.push(Property { path, value: value.unwrap_or_else(|| Value::from("")), kind });
+    }
+    Ok(Box::new(Inject { properties }))
+}
+
+#[cfg(test)]
+mod tests {
+    use redflow_contract::id::NodeSummary;
+    use redflow_ports::{NodeConfig, NodeContext, NodeOutput};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    fn fire(props: &Value) -> Result<NodeOutput, String> {
+        let node = NodeSummary { id: "i".into(), type_name: "inject".to_owned(), name: String::new() };
+        let node = super::build(NodeConfig { node: &node, props: props.as_object().unwrap() })
+            .map_err(|e| e.reason)?;
+        let came_in = json!({"_msgid": "m1", "payload": "old"});
+        let env = |name: &str| (name == "HOME_TOWN").then(|| json!("Graz"));
+        let context = NodeContext { now: 1_766_000_000_123, env: &env };
+        Ok(node.receive(Arc::new(came_in.as_object().unwrap().clone()), &context))
+    }
+
+    fn sent(props: &Value) -> Value {
+        let output = fire(props).unwrap();
+        assert_eq!(output.sends.len(), 1, "{props}: {output:?}");
+        Value::Object((*output.sends[0].1).clone())
+    }
+
+    #[test]
+    fn messages_by_type() {
+        let typed = |value: Value, kind: &str| {
+            sent(&json!({"props": [{"p": "payload"}], "payload": value, "payloadType": kind}))["payload"]
+                .clone()
+        };
+        assert_eq!(typed(json!("hi"), "str"), "hi");
+        assert_eq!(typed(json!("4.5"), "num"), 4.5);
+        assert_eq!(typed(json!(""), "num"), 0);
+        assert_eq!(typed(json!(4), "num"), 4);
+        assert_eq!(typed(json!("TRUE"), "bool"), true);
+        assert_eq!(typed(json!("no"), "bool"), false);
+        assert_eq!(typed(json!("{\"a\":[1]}"), "json"), json!({"a": [1]}));
+        assert_eq!(typed(json!(""), "date"), 1_766_000_000_123_u64);
+        assert_eq!(typed(json!("iso"), "date"), "2025-12-17T19:33:20.123Z");
+        assert_eq!(typed(json!("HOME_TOWN"), "env"), "Graz");
+        assert_eq!(typed(json!("NOWHERE"), "env"), "");
+    }
+
+    #[test]
+    fn properties_old_and_new() {
+        assert_eq!(
+            sent(&json!({"payload": "x", "payloadType": "str", "topic": "t"})),
+            json!({"_msgid": "m1", "payload": "x", "topic": "t"})
+        );
+        assert_eq!(
+            sent(
+                &json!({"props": [{"p": "user.name", "v": "Ada", "vt": "str"}, {"p": "user.age", "v": "36", "vt": "num"}]})
+            ),
+            json!({"_msgid": "m1", "user": {"name": "Ada", "age": 36}})
+        );
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_said() {
+        for (value, kind) in [("1+", "jsonata"), ("x", "flow"), ("[1]", "bin"), ("abc", "num"), ("{", "json")]
+        {
+            let output =
+                fire(&json!({"props": [{"p": "payload"}], "payload": value, "payloadType": kind})).unwrap();
+            assert!(output.sends.is_empty() && output.error.is_some(), "{kind}: {output:?}");
+        }
+        let deep = vec!["a"; 30].join(".");
+        for path in ["", "a..b", deep.as_str()] {
+            assert!(fire(&json!({"props": [{"p": path, "v": "1", "vt": "str"}]})).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `junction`, `link in`, `link out` hand messages on; `comment` does nothing. Where a message goes is the
+//! flow's business, so these need no code of their own.
+
+use redflow_contract::Message;
+use redflow_ports::{BuildError, FlowNode, NodeBuilder, NodeConfig, NodeContext, NodeOutput};
+use std::sync::Arc;
+
+pub(crate) const TYPES: [(&str, NodeBuilder); 4] =
+    [("junction", build_pass), ("link in", build_pass), ("link out", build_pass), ("comment", build_silent)];
+
+struct Pass;
+
+impl FlowNode for Pass {
+    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+        NodeOutput::send(message)
+    }
+}
+
+struct Silent;
+
+impl FlowNode for Silent {
+    fn receive(&self, _: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+        NodeOutput::default()
+    }
+}
+
+fn build_pass(_: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
+    Ok(Box::new(Pass))
+}
+
+fn build_silent(_: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
+    Ok(Box::new(Silent))
+}

@@ -1,0 +1,115 @@
+//! The traits between the engine and the outside world: nouns of role, implemented by adapters.
+//!
+//! Owns no behaviour. Knows no runtime, no adapter and no transport.
+
+mod adapters;
+mod flow_node;
+
+pub use adapters::{Adapters, BuildError, MemoryBuilder, ModelBuilder, NodeBuilder, NodeConfig, ToolBuilder};
+pub use flow_node::{FlowNode, NodeContext, NodeOutput};
+
+use redflow_contract::effect::ToolCall;
+use redflow_contract::event::{FlowEvent, RunEvent};
+use redflow_contract::fact::{ModelAnswer, ToolResult};
+use redflow_contract::id::RunId;
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::plan::AgentSpec;
+use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::{ChatMessage, Transcript};
+use redflow_contract::{Message, Millis};
+use std::pin::Pin;
+
+/// A future behind a trait object.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Answers prompts. Dropping the future cancels the call down to the socket.
+pub trait ChatModel: Send + Sync {
+    /// Makes one call. A failure is final: retries happen inside.
+    fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>>;
+}
+
+/// One call to a model.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelRequest<'a> {
+    /// The iteration of the run, from 1.
+    pub iteration: u32,
+    /// What to send.
+    pub transcript: &'a Transcript,
+    /// The agent it is for.
+    pub spec: &'a AgentSpec,
+}
+
+/// Acts on the world, or reads it.
+pub trait Tool: Send + Sync {
+    /// What this very call may do to the world.
+    fn effect(&self, input: &Message) -> EffectClass;
+
+    /// Makes one call. Dropping the future cancels it as far as that is possible.
+    fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome>;
+}
+
+/// What came of a tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolOutcome {
+    /// It returned, well or badly.
+    Returned(ToolResult),
+    /// It was sent, and nobody knows whether it happened.
+    Unknown {
+        /// How that came about.
+        reason: String,
+    },
+}
+
+/// Keeps conversations.
+pub trait Memory: Send + Sync {
+    /// The conversation so far, oldest first.
+    fn recall<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, Failure>>;
+
+    /// Adds one turn. The same run never adds twice.
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        run: &'a RunId,
+        turn: &'a [ChatMessage],
+    ) -> BoxFuture<'a, Result<(), Failure>>;
+}
+
+/// Where the journal of one run goes.
+pub trait Journal: Send {
+    /// Makes these lines durable, in this order, before it returns.
+    fn append<'a>(&'a mut self, lines: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>>;
+}
+
+/// Opens journals.
+pub trait JournalStore: Send + Sync {
+    /// A new journal for a new run.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    fn open(&self, run: &RunId) -> Result<Box<dyn Journal>, JournalError>;
+}
+
+/// A journal could not be written. The run must not go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the journal cannot be written: {0}")]
+pub struct JournalError(pub String);
+
+/// Sees what happens.
+pub trait EventSink: Send + Sync {
+    /// Whether anybody looks; if not, no run event is made.
+    fn watches_runs(&self) -> bool;
+    /// Something happened in a run.
+    fn run_event(&self, event: &RunEvent);
+    /// Something happened in the flow around the runs.
+    fn flow_event(&self, event: &FlowEvent);
+}
+
+/// Time and ids, which the pure crates may not make.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Millis;
+    /// A new run id: uuid v7.
+    fn run_id(&self) -> RunId;
+    /// A new Node-RED message id: 16 hex digits.
+    fn message_id(&self) -> String;
+}

@@ -1,0 +1,184 @@
+//! The messages that leave ports 3 and 4, and the texts made of values.
+//!
+//! Owns the order of their keys: what came in, in its order and with the payload replaced in place, then
+//! `envelope`, `agentResult` and `error`. Never changes another property of the incoming message.
+
+use crate::wording::preview;
+use redflow_contract::envelope::{
+    AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, EnvelopeObservability, EnvelopeState,
+    EnvelopeTools, StopReason,
+};
+use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::run_error::{Failure, RunError};
+use redflow_contract::transcript::ChatMessage;
+use redflow_contract::{Message, Millis, iso_time};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The envelope of a run that has just begun.
+pub(crate) fn new_envelope(run_id: RunId, at: Millis, input: Value, tools: Vec<String>) -> AgentEnvelope {
+    AgentEnvelope {
+        input,
+        state: EnvelopeState { iteration: 0, last_action: None, last_tool: None, completed: false },
+        model: None,
+        tools: EnvelopeTools { available: tools, history: Vec::new() },
+        memory: None,
+        observability: EnvelopeObservability {
+            trace_id: run_id,
+            started_at: iso_time(at),
+            events: Vec::new(),
+        },
+    }
+}
+
+/// An event of the envelope with nothing but what every one has.
+pub(crate) fn new_event(iteration: u32, action: EnvelopeAction, at: Millis) -> EnvelopeEvent {
+    EnvelopeEvent {
+        iteration,
+        action,
+        tool: None,
+        duration_ms: None,
+        confidence: None,
+        error: None,
+        at: Some(iso_time(at)),
+        preview: None,
+    }
+}
+
+/// The last event of a run that failed.
+pub(crate) fn failure_event(action: EnvelopeAction, at: Millis, error: &RunError) -> EnvelopeEvent {
+    let failure = Failure { code: error.code, message: error.message.clone() };
+    EnvelopeEvent { error: Some(failure), ..new_event(error.iteration, action, at) }
+}
+
+/// A message for port 3 or 4.
+pub(crate) fn build_message<R: Serialize>(
+    incoming: Message,
+    payload: Value,
+    envelope: &AgentEnvelope,
+    result: &R,
+    failed: Option<(&NodeSummary, &RunError)>,
+) -> Message {
+    let mut payload = Some(payload);
+    let error = failed.map(|(node, error)| error.on_message(node, failures(node, &incoming)));
+    let moves_error = error.is_some() && incoming.contains_key("error");
+    let mut message = Message::with_capacity(incoming.len() + 4);
+    for (key, value) in incoming {
+        match key.as_str() {
+            "payload" => message.insert(key, payload.take().unwrap_or_default()),
+            "envelope" | "agentResult" => continue,
+            // As Node-RED does: the newer error takes the name, the older one stays readable.
+            "error" if moves_error => message.insert("_error".to_owned(), value),
+            "_error" if moves_error => continue,
+            _ => message.insert(key, value),
+        };
+    }
+    if let Some(payload) = payload {
+        message.insert("payload".to_owned(), payload);
+    }
+    message.insert("envelope".to_owned(), to_value(envelope));
+    message.insert("agentResult".to_owned(), to_value(result));
+    if let Some(error) = error {
+        message.insert("error".to_owned(), to_value(&error));
+    }
+    message
+}
+
+/// How often the node has now failed on this message, as Node-RED counts it: a message that comes back with
+/// an error of the same node is a loop.
+fn failures(node: &NodeSummary, incoming: &Message) -> u32 {
+    let source = incoming.get("error").and_then(|error| error.get("source"));
+    let before = source
+        .filter(|source| source.get("id").and_then(Value::as_str) == Some(node.id.as_str()))
+        .and_then(|source| source.get("count").and_then(Value::as_u64))
+        .unwrap_or(0);
+    u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// What leaves port 3 for a message whose agent was refused, so that no run began.
+#[must_use]
+pub fn refused_output(
+    agent: &NodeSummary,
+    run_id: RunId,
+    at: Millis,
+    message: &Message,
+    tools: Vec<String>,
+    error: &RunError,
+) -> Message {
+    let input = message.get("payload").cloned().unwrap_or_default();
+    let mut envelope = new_envelope(run_id.clone(), at, input, tools);
+    envelope.observability.events.push(failure_event(EnvelopeAction::Error, at, error));
+    let result = AgentResult {
+        completed: false,
+        iterations: 0,
+        trace_id: run_id,
+        message: None,
+        final_action: None,
+        stop_reason: StopReason::Error,
+        error: Some(error.clone()),
+    };
+    build_message(message.clone(), to_value(error), &envelope, &result, Some((agent, error)))
+}
+
+/// Any of our types as a value. They have string keys only, so this cannot fail.
+pub(crate) fn to_value<T: Serialize>(value: &T) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// A value as a model reads it: a string as it is, anything else as compact JSON.
+pub(crate) fn to_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The beginning of a value as text, without writing out the rest of it.
+pub(crate) fn preview_value(value: &Value) -> String {
+    if let Value::String(text) = value {
+        return preview(text);
+    }
+    let mut beginning = Beginning(Vec::new());
+    // An error only says that the value is longer than what is kept.
+    let _ = serde_json::to_writer(&mut beginning, value);
+    preview(&String::from_utf8_lossy(&beginning.0))
+}
+
+/// Bytes that surely hold the characters of a preview, with room for one that is cut in half.
+const PREVIEW_BYTES: usize = 1_024;
+
+struct Beginning(Vec<u8>);
+
+impl std::io::Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let room = PREVIEW_BYTES - self.0.len();
+        if room == 0 {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        let taken = bytes.len().min(room);
+        self.0.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the model was sent, for people.
+pub(crate) fn render_prompt(segments: &[Arc<ChatMessage>]) -> String {
+    let mut text = String::new();
+    for segment in segments {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(segment.role.as_str());
+        text.push_str(": ");
+        text.push_str(&segment.content);
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

@@ -1,0 +1,48 @@
+use super::system_prompt;
+use crate::compile::tests::{expression_schema, spec};
+use pretty_assertions::assert_eq;
+
+#[test]
+fn the_prompt_to_the_letter() {
+    let spec = spec(&[
+        ("calculator", "Evaluates an arithmetic expression.", Some(expression_schema())),
+        ("notes", "Keeps\n  notes.\n", None),
+        ("echo", "", Some(serde_json::json!({"z": 1, "a": [true, null]}))),
+    ]);
+    let expected = r#"You are an execution agent.
+
+You must decide ONE action per iteration.
+
+Available tools:
+- calculator: Evaluates an arithmetic expression. Input schema: {"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"],"additionalProperties":false}
+- notes: Keeps notes. Input schema: {"type":"object"}
+- echo: Input schema: {"z":1,"a":[true,null]}
+
+Rules:
+- Use only the provided tools
+- If you have enough information, return a FINAL action
+- Always respond in valid JSON
+- Do NOT explain your reasoning
+
+Output format:
+{
+  "action": "tool" | "final",
+  "tool": "tool_name_if_any",
+  "input": {},
+  "confidence": number,
+  "message": "optional"
+}"#;
+    assert_eq!(system_prompt(&spec), expected);
+}
+
+#[test]
+fn without_tools_it_says_so() {
+    assert!(system_prompt(&spec(&[])).contains("Available tools:\n(none)\n\nRules:"));
+}
+
+#[test]
+fn a_tool_cannot_list_the_tools_again() {
+    let prompt = system_prompt(&spec(&[("a", "Says {{tools}}.", None), ("b", "", None)]));
+    assert!(prompt.contains("\n- a: Says {{tools}}. Input schema: "), "{prompt}");
+    assert_eq!(prompt.matches("- b:").count(), 1);
+}

@@ -1,0 +1,235 @@
+//! Reading a journal back, trusting nothing in it.
+//!
+//! Owns the rules of a sound journal: every line is exactly what a writer would write, and is chained to the
+//! one before; the header comes first, the plan it names second. Never runs anything: that is `replay`.
+
+use crate::MACHINE_VERSION;
+use redflow_contract::CONTRACT_VERSION;
+use redflow_contract::digest::Digest;
+use redflow_contract::id::{NodeRef, RunId};
+use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_contract::plan::AgentPlan;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The longest line that is read, in bytes.
+pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+
+/// The most lines that are read. A run of 20 iterations writes about a hundred.
+pub const MAX_LINES: usize = 100_000;
+
+/// A journal that is sound in itself; whether the machine agrees with it is for a replay to say.
+#[derive(Debug)]
+pub struct Journal {
+    /// The run.
+    pub run_id: RunId,
+    /// The agent.
+    pub agent: NodeRef,
+    /// The run that started this one.
+    pub parent_run_id: Option<RunId>,
+    /// The step of that run.
+    pub step_id: Option<String>,
+    /// What the run runs.
+    pub plan: Box<AgentPlan>,
+    /// Everything after the header and the plan, in order.
+    pub records: Vec<JournalRecord>,
+    /// The digest of the last line.
+    pub last: Digest,
+}
+
+/// The first place where a journal is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+#[error("line {line}: {message}")]
+pub struct Difference {
+    /// The line, from 1.
+    pub line: usize,
+    /// What kind of thing is wrong.
+    pub what: DifferenceKind,
+    /// What the journal says, in short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<String>,
+    /// What it should say, in short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<String>,
+    /// The whole thing in one sentence.
+    pub message: String,
+}
+
+/// What may be wrong with a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DifferenceKind {
+    /// Larger than this build reads.
+    TooLarge,
+    /// A line is no journal line.
+    Unreadable,
+    /// A line is not written as a journal writes it.
+    NotCanonical,
+    /// A line does not follow from the one before.
+    Chain,
+    /// The header is missing, misplaced or contradicted.
+    Header,
+    /// The plan is missing, misplaced or not the one the header names.
+    Plan,
+    /// Written by another version of Redflow Runtime.
+    Version,
+    /// A fact the machine would not take there.
+    Fact,
+    /// Another effect than the machine asks for.
+    Effect,
+    /// Another output than the machine gives.
+    Output,
+    /// Something after the end of the run.
+    Extra,
+    /// It ends before the run does.
+    Incomplete,
+}
+
+impl Difference {
+    pub(crate) fn new(line: usize, what: DifferenceKind, message: impl Into<String>) -> Self {
+        Self { line, what, recorded: None, replayed: None, message: message.into() }
+    }
+
+    pub(crate) fn between(mut self, recorded: impl Into<String>, replayed: impl Into<String>) -> Self {
+        self.recorded = Some(recorded.into());
+        self.replayed = Some(replayed.into());
+        self
+    }
+}
+
+/// Reads a whole journal: JSON lines, the last one with or without a line feed.
+///
+/// # Errors
+/// The first line that is not as it should be.
+pub fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
+    let (mut journal, mut reader) = open_journal(bytes)?;
+    while let Some(record) = reader.next_record()? {
+        journal.records.push(record);
+        journal.last = reader.prev;
+    }
+    Ok(journal)
+}
+
+/// Reads the header and the plan, and leaves the rest to be read.
+pub(crate) fn open_journal(bytes: &[u8]) -> Result<(Journal, JournalReader<'_>), Difference> {
+    if bytes.iter().filter(|byte| **byte == b'\n').count() > MAX_LINES {
+        let message = format!("The journal has more than {MAX_LINES} lines.");
+        return Err(Difference::new(MAX_LINES + 1, DifferenceKind::TooLarge, message));
+    }
+    let mut reader = JournalReader { rest: bytes, line: 0, prev: Digest::ZERO };
+    let Some(JournalRecord::Header { contract, machine, run_id, agent, plan_digest, parent_run_id, step_id }) =
+        reader.next_record()?
+    else {
+        return Err(Difference::new(1, DifferenceKind::Header, "A journal begins with its header."));
+    };
+    check_version("contract", contract, CONTRACT_VERSION)?;
+    check_version("machine", machine, MACHINE_VERSION)?;
+    let Some(JournalRecord::Plan { plan }) = reader.next_record()? else {
+        let message = "The second line of a journal is its plan.";
+        return Err(Difference::new(2, DifferenceKind::Plan, message));
+    };
+    let found = digest(2, &plan)?;
+    if found != plan_digest {
+        let message = "The plan is not the one the header names.";
+        return Err(
+            Difference::new(2, DifferenceKind::Plan, message).between(found.to_hex(), plan_digest.to_hex())
+        );
+    }
+    let last = reader.prev;
+    let journal = Journal { run_id, agent, parent_run_id, step_id, plan, records: Vec::new(), last };
+    Ok((journal, reader))
+}
+
+fn check_version(what: &str, recorded: u32, ours: u32) -> Result<(), Difference> {
+    if recorded == ours {
+        return Ok(());
+    }
+    let advice = if recorded > ours {
+        "replay it with a newer Redflow Runtime"
+    } else {
+        "this build no longer knows that version"
+    };
+    let message = format!(
+        "The journal was written with version {recorded} of the {what} and this is version {ours}: {advice}."
+    );
+    Err(Difference::new(1, DifferenceKind::Version, message).between(recorded.to_string(), ours.to_string()))
+}
+
+/// A header of a later version may not even be readable here: then its version is the news.
+fn check_foreign_header(text: &[u8]) -> Result<(), Difference> {
+    let header: Value = serde_json::from_slice(text).unwrap_or_default();
+    for (what, ours) in [("contract", CONTRACT_VERSION), ("machine", MACHINE_VERSION)] {
+        let recorded = header.pointer(&format!("/record/{what}")).and_then(Value::as_u64);
+        if let Some(recorded) = recorded.and_then(|number| u32::try_from(number).ok()) {
+            check_version(what, recorded, ours)?;
+        }
+    }
+    Ok(())
+}
+
+/// The digest of something that was just read, and so can be written.
+pub(crate) fn digest<T: Serialize>(line: usize, value: &T) -> Result<Digest, Difference> {
+    Digest::of_json(value).map_err(|_| unwritable(line))
+}
+
+pub(crate) fn unwritable(line: usize) -> Difference {
+    Difference::new(line, DifferenceKind::Unreadable, "The line holds something that is no JSON.")
+}
+
+/// Reads one line after the other.
+pub(crate) struct JournalReader<'a> {
+    rest: &'a [u8],
+    line: usize,
+    prev: Digest,
+}
+
+impl JournalReader<'_> {
+    /// The number of the line that was read last.
+    pub(crate) fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The record of the next line; none at the end.
+    pub(crate) fn next_record(&mut self) -> Result<Option<JournalRecord>, Difference> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        self.line += 1;
+        let (text, rest) = match self.rest.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
+            None => (self.rest, &self.rest[self.rest.len()..]),
+        };
+        self.rest = rest;
+        let wrong = |what, message: String| Err(Difference::new(self.line, what, message));
+        if text.len() > MAX_LINE_BYTES {
+            return wrong(
+                DifferenceKind::TooLarge,
+                format!("The line has more than {MAX_LINE_BYTES} bytes."),
+            );
+        }
+        let Ok(line) = serde_json::from_slice::<JournalLine>(text) else {
+            if self.line == 1 {
+                check_foreign_header(text)?;
+            }
+            return wrong(DifferenceKind::Unreadable, "The line is no line of a journal.".to_owned());
+        };
+        if !serde_json::to_vec(&line).is_ok_and(|written| written == text) {
+            let message = "The line is not written as a journal writes it: it was changed.";
+            return wrong(DifferenceKind::NotCanonical, message.to_owned());
+        }
+        if line.prev != self.prev {
+            let message = match self.line {
+                1 => "The first line of a journal follows no other.".to_owned(),
+                number => format!(
+                    "The line does not follow from line {}: one of the two was changed, or a line is missing.",
+                    number - 1
+                ),
+            };
+            return Err(Difference::new(self.line, DifferenceKind::Chain, message)
+                .between(line.prev.to_hex(), self.prev.to_hex()));
+        }
+        self.prev = Digest::of(text);
+        Ok(Some(line.record))
+    }
+}

@@ -1,0 +1,94 @@
+//! How a run ends: completed, stopped or failed.
+//!
+//! Owns the last event and the one message for port 3. Never ends a run twice: after `finish` the run takes
+//! no more facts.
+
+use super::{OpenCall, Phase, Run};
+use crate::output::{build_message, failure_event, new_event, to_value};
+use redflow_contract::Millis;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::{Effect, Ending};
+use redflow_contract::envelope::{AgentResult, CallOutcome, EnvelopeAction, StopReason, ToolHistoryItem};
+use redflow_contract::event::RunEventKind;
+use redflow_contract::id::NodeSummary;
+use redflow_contract::run_error::RunError;
+use serde_json::Value;
+
+impl Run {
+    pub(super) fn complete(&mut self, at: Millis) {
+        self.note(new_event(self.iteration(), EnvelopeAction::Completed, at));
+        let payload = self.final_payload();
+        self.finish(at, Ending::Completed, StopReason::FinalAnswer, payload, None);
+    }
+
+    pub(super) fn break_off(&mut self, at: Millis, phase: Phase, code: RunErrorCode, message: String) {
+        if let Phase::Calling(call) | Phase::Parked(call) = phase {
+            self.abandon(at, call, "The run ended before the outcome of this call was known.".to_owned());
+        }
+        let error = self.error(code, message);
+        self.fail(at, EnvelopeAction::Error, &error);
+    }
+
+    /// A call that was made and whose outcome will never be known stays in the history as such.
+    pub(super) fn abandon(&mut self, at: Millis, call: OpenCall, why: String) {
+        let item = ToolHistoryItem {
+            iteration: self.iteration(),
+            tool: call.tool,
+            input: call.input,
+            output: Value::Null,
+            success: false,
+            error: Some(why),
+            outcome: Some(CallOutcome::Unknown),
+            duration_ms: self.took(at),
+            call_id: call.id,
+        };
+        self.envelope.tools.history.push(item);
+    }
+
+    pub(super) fn fail(&mut self, at: Millis, action: EnvelopeAction, error: &RunError) {
+        self.note(failure_event(action, at, error));
+        let ending = Ending::Failed { code: error.code };
+        self.finish(at, ending, StopReason::Error, to_value(error), Some(error));
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        at: Millis,
+        ending: Ending,
+        stop_reason: StopReason,
+        payload: Value,
+        error: Option<&RunError>,
+    ) {
+        let iterations = self.iteration();
+        let completed = ending == Ending::Completed;
+        self.fill_prompt();
+        self.observer.emit(at, || RunEventKind::RunFinished {
+            completed,
+            stop_reason,
+            iterations,
+            duration_ms: at.saturating_sub(self.started_at),
+            error: error.cloned(),
+        });
+        let result = AgentResult {
+            completed,
+            iterations,
+            trace_id: self.run_id().clone(),
+            message: self.last_message.take().filter(|_| error.is_none()),
+            final_action: self.envelope.state.last_action.filter(|_| error.is_none()),
+            stop_reason,
+            error: error.cloned(),
+        };
+        let incoming = std::mem::take(&mut self.message);
+        let spec = self.agent.spec();
+        let node = NodeSummary {
+            id: spec.agent.node_id.clone(),
+            type_name: spec.type_name.clone(),
+            name: spec.name.clone(),
+        };
+        let failed = error.map(|error| (&node, error));
+        let message = build_message(incoming, payload, &self.envelope, &result, failed);
+        let id = self.next_id();
+        self.phase = Phase::Finished(ending);
+        self.effects.push_back(Effect::Finish { id, ending, message });
+    }
+}

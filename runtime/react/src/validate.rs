@@ -1,0 +1,269 @@
+//! Whether a model's answer is one valid action. The order of the checks is part of the contract.
+//!
+//! Owns the rules and the texts of their errors. Never mends an answer, and never repeats what it says: a
+//! text names the place and the rule, and at most quotes a key or a tool's name.
+
+use crate::compile::CompiledAgent;
+use crate::wording::{pointer_to, quoted, shown_pointer};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{ValidationError, Validator};
+use redflow_contract::action::ModelAction;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::fact::{ModelAnswer, ModelFinish};
+use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::limits::RunLimits;
+use redflow_contract::run_error::RunError;
+use serde_json::{Map, Value};
+
+/// The keys of an action.
+const KEYS: [&str; 5] = ["action", "tool", "input", "confidence", "message"];
+
+/// Up to this length of an answer every violation of a tool's schema is looked at and the first by pointer and
+/// rule is reported, whatever order the validator finds them in. A longer answer could hold a million
+/// of them: there the validator's own first is taken.
+const SORTED_BYTES: usize = 32 * 1024;
+
+/// An answer that is one valid action.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValidAnswer {
+    /// What the model decided.
+    pub action: ModelAction,
+    /// The action as the model wrote it.
+    pub raw: Value,
+}
+
+/// Checks one answer.
+///
+/// # Errors
+/// The first rule it breaks.
+pub fn validate_answer(
+    agent: &CompiledAgent,
+    answer: &ModelAnswer,
+    iteration: u32,
+) -> Result<ValidAnswer, RunError> {
+    check(agent, answer).map_err(|broken| RunError {
+        code: broken.code,
+        message: broken.message,
+        pointer: broken.pointer,
+        rule: broken.rule.map(str::to_owned),
+        iteration,
+    })
+}
+
+/// A broken rule, before anyone knows the iteration.
+struct Broken {
+    code: RunErrorCode,
+    message: String,
+    pointer: Option<String>,
+    rule: Option<&'static str>,
+}
+
+impl Broken {
+    /// About the answer as a whole.
+    fn whole(code: RunErrorCode, rule: Option<&'static str>, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), pointer: None, rule }
+    }
+
+    /// About one of its keys.
+    fn key(code: RunErrorCode, key: &str, rule: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), pointer: Some(pointer_to("", key)), rule: Some(rule) }
+    }
+}
+
+fn check(agent: &CompiledAgent, answer: &ModelAnswer) -> Result<ValidAnswer, Broken> {
+    match answer.finish {
+        ModelFinish::Refused => {
+            return Err(Broken::whole(RunErrorCode::ModelRefused, None, "The model refused to answer."));
+        }
+        ModelFinish::Truncated => {
+            let message = "The model's answer was cut off by a length limit before it ended.";
+            return Err(Broken::whole(RunErrorCode::ModelTruncated, None, message));
+        }
+        ModelFinish::Stop => {}
+    }
+    let raw = read_object(&answer.text, &agent.spec().limits)?;
+    let action = read_action(agent, &raw, answer.text.len())?;
+    Ok(ValidAnswer { action, raw: Value::Object(raw) })
+}
+
+/// Exactly one JSON object.
+fn read_object(text: &str, limits: &RunLimits) -> Result<Map<String, Value>, Broken> {
+    let broken = |rule, message: String| Broken::whole(RunErrorCode::InvalidJson, Some(rule), message);
+    let limits = JsonLimits {
+        max_bytes: usize::try_from(limits.max_answer_bytes).unwrap_or(usize::MAX),
+        max_depth: usize::try_from(limits.max_answer_depth).unwrap_or(usize::MAX),
+    };
+    match parse_strict(text.as_bytes(), limits) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(broken("type", "The answer is JSON, but not an object.".to_owned())),
+        Err(JsonProblem::TooLarge { bytes, limit }) => {
+            Err(broken("maxBytes", format!("The answer has {bytes} bytes; {limit} are allowed.")))
+        }
+        Err(JsonProblem::TooDeep { limit, .. }) => {
+            Err(broken("maxDepth", format!("The answer is nested deeper than {limit} levels.")))
+        }
+        Err(JsonProblem::NotJson { .. }) if text.trim().is_empty() => {
+            Err(broken("json", "The answer is empty.".to_owned()))
+        }
+        Err(JsonProblem::NotJson { line, column, .. }) => Err(broken(
+            "json",
+            format!(
+                "The answer is not exactly one JSON object; reading stopped at line {line}, column {column}."
+            ),
+        )),
+        Err(JsonProblem::DuplicateKeys { pointers, .. }) => {
+            let pointer = pointers.first().map(|pointer| shown_pointer(pointer)).unwrap_or_default();
+            let message = format!("An object in the answer names a key twice: {pointer}.");
+            Err(Broken { pointer: Some(pointer), ..broken("duplicateKey", message) })
+        }
+    }
+}
+
+fn read_action(
+    agent: &CompiledAgent,
+    object: &Map<String, Value>,
+    answer_bytes: usize,
+) -> Result<ModelAction, Broken> {
+    let invalid =
+        |key: &str, rule, message: String| Broken::key(RunErrorCode::InvalidAction, key, rule, message);
+    if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        let message = format!(
+            "An action has no key {}, only action, tool, input, confidence and message.",
+            quoted(key)
+        );
+        return Err(invalid(key, "additionalProperties", message));
+    }
+    let action = match present(object, "action") {
+        Some(Value::String(action)) => action.as_str(),
+        Some(_) => return Err(invalid("action", "type", "`action` must be a string.".to_owned())),
+        None => return Err(invalid("action", "required", "`action` is missing.".to_owned())),
+    };
+    if !matches!(action, "tool" | "final") {
+        return Err(invalid("action", "enum", "`action` must be \"tool\" or \"final\".".to_owned()));
+    }
+    let message = match present(object, "message") {
+        None => None,
+        Some(Value::String(message)) => Some(message.clone()),
+        Some(_) => return Err(invalid("message", "type", "`message` must be a string.".to_owned())),
+    };
+    if action == "final" {
+        return Ok(ModelAction::Final { confidence: confidence(object)?, message });
+    }
+    let tool = match present(object, "tool") {
+        Some(Value::String(tool)) => tool,
+        Some(_) => return Err(invalid("tool", "type", "`tool` must be a string.".to_owned())),
+        None => {
+            return Err(invalid("tool", "required", "`tool` is missing from a tool action.".to_owned()));
+        }
+    };
+    let (input, fields) = match present(object, "input") {
+        Some(input @ Value::Object(fields)) => (input, fields),
+        Some(_) => return Err(invalid("input", "type", "`input` must be an object.".to_owned())),
+        None => {
+            return Err(invalid("input", "required", "`input` is missing from a tool action.".to_owned()));
+        }
+    };
+    let Some((_, validator)) = agent.tool(tool) else {
+        let message = format!("The tool {} is not one of the allowed tools.", quoted(tool));
+        return Err(Broken::key(RunErrorCode::ToolNotAllowed, "tool", "enum", message));
+    };
+    if let Some(validator) = validator {
+        check_input(tool, validator, input, answer_bytes <= SORTED_BYTES)?;
+    }
+    let Some(confidence) = confidence(object)? else {
+        let message = "`confidence` is missing from a tool action.";
+        return Err(Broken::key(RunErrorCode::InvalidConfidence, "confidence", "required", message));
+    };
+    Ok(ModelAction::Tool { tool: tool.clone(), input: fields.clone(), confidence, message })
+}
+
+/// The value of a key; null means absent.
+fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    object.get(key).filter(|value| !value.is_null())
+}
+
+fn confidence(object: &Map<String, Value>) -> Result<Option<f64>, Broken> {
+    let broken = |rule, message| Broken::key(RunErrorCode::InvalidConfidence, "confidence", rule, message);
+    let Some(value) = present(object, "confidence") else { return Ok(None) };
+    match value.as_f64() {
+        None => Err(broken("type", "`confidence` must be a number.")),
+        Some(number) if number < 0.0 => Err(broken("minimum", "`confidence` must not be less than 0.")),
+        Some(number) if number > 1.0 => Err(broken("maximum", "`confidence` must not be more than 1.")),
+        Some(number) => Ok(Some(number)),
+    }
+}
+
+fn check_input(tool: &str, validator: &Validator, input: &Value, sorted: bool) -> Result<(), Broken> {
+    if validator.is_valid(input) {
+        return Ok(());
+    }
+    let first = if sorted {
+        validator.iter_errors(input).map(|error| place(&error)).min()
+    } else {
+        validator.validate(input).err().map(|error| place(&error))
+    };
+    // `is_valid` said no, so there is a first one.
+    let (pointer, (rule, complaint)) = first.unwrap_or_else(|| ("/input".to_owned(), OTHER_RULE));
+    let message =
+        format!("The input for tool {} breaks the tool's schema: {pointer} {complaint}.", quoted(tool));
+    let code = RunErrorCode::ToolInputInvalid;
+    Err(Broken { code, message, pointer: Some(pointer), rule: Some(rule) })
+}
+
+/// Where in the answer a violation is, and of which rule. A missing or unexpected property is named itself.
+fn place(error: &ValidationError<'_>) -> (String, Rule) {
+    let at = format!("/input{}", error.instance_path().as_str());
+    let pointer = match error.kind() {
+        ValidationErrorKind::Required { property: Value::String(key) } => pointer_to(&at, key),
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            unexpected.iter().min().map_or_else(|| shown_pointer(&at), |key| pointer_to(&at, key))
+        }
+        _ => shown_pointer(&at),
+    };
+    let keyword = error.kind().keyword();
+    (pointer, RULES.into_iter().find(|(rule, _)| *rule == keyword).unwrap_or(OTHER_RULE))
+}
+
+/// A rule's name, and what is said of a value that breaks it.
+type Rule = (&'static str, &'static str);
+
+/// For a rule the validator may learn later.
+const OTHER_RULE: Rule = ("schema", "is not allowed by the schema");
+
+const RULES: [Rule; 30] = [
+    ("additionalItems", "has more items than the schema allows"),
+    ("additionalProperties", "is no property the schema knows"),
+    ("anyOf", "matches none of the schema's alternatives"),
+    ("const", "is not the one value the schema allows"),
+    ("contains", "lacks an item the schema asks for"),
+    ("contentEncoding", "is not encoded as the schema asks"),
+    ("contentMediaType", "is not of the media type the schema asks for"),
+    ("enum", "is none of the values the schema allows"),
+    ("exclusiveMaximum", "is too large"),
+    ("exclusiveMinimum", "is too small"),
+    ("falseSchema", "is not allowed by the schema"),
+    ("format", "does not have the format the schema asks for"),
+    ("maxItems", "has too many items"),
+    ("maxLength", "is too long"),
+    ("maxProperties", "has too many properties"),
+    ("maximum", "is too large"),
+    ("minItems", "has too few items"),
+    ("minLength", "is too short"),
+    ("minProperties", "has too few properties"),
+    ("minimum", "is too small"),
+    ("multipleOf", "is not a multiple of what the schema asks for"),
+    ("not", "is what the schema forbids"),
+    ("oneOf", "does not match exactly one of the schema's alternatives"),
+    ("pattern", "does not match the schema's pattern"),
+    ("propertyNames", "has a property with a name the schema forbids"),
+    ("required", "is missing"),
+    ("type", "has the wrong type"),
+    ("unevaluatedItems", "has more items than the schema allows"),
+    ("unevaluatedProperties", "is no property the schema knows"),
+    ("uniqueItems", "has the same item twice"),
+];
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

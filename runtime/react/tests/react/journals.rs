@@ -1,0 +1,359 @@
+//! Journals that are not what they should be: the first difference is found and named.
+
+use crate::script::{Next, Play, calculate, finally, plan, play, send_mail, spec, with};
+use pretty_assertions::assert_eq;
+use redflow_contract::digest::Digest;
+use redflow_contract::fact::Fact;
+use redflow_contract::id::EffectId;
+use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_react::{
+    Difference, DifferenceKind, EncodedPlan, JournalWriter, MAX_LINE_BYTES, MAX_LINES, Origin, Recorder,
+    fold, read_journal, replay,
+};
+use serde_json::{Value, json};
+
+fn finished() -> Play {
+    play(spec(), &[calculate("2+2", 0.25), Next::Gives(json!(4)), finally("4")])
+}
+
+fn joined<S: AsRef<str>>(lines: &[S]) -> Vec<u8> {
+    lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect::<String>().into_bytes()
+}
+
+/// The journal of a finished run with one record changed and every line chained anew, as a careful forger
+/// would do it.
+fn forged(index: usize, change: impl FnOnce(&mut JournalRecord)) -> Vec<u8> {
+    let mut records: Vec<JournalRecord> = finished()
+        .lines
+        .iter()
+        .map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record)
+        .collect();
+    change(&mut records[index]);
+    rewritten(&records)
+}
+
+fn rewritten(records: &[JournalRecord]) -> Vec<u8> {
+    let mut writer = JournalWriter::default();
+    joined(&records.iter().map(|record| writer.line(record).unwrap()).collect::<Vec<_>>())
+}
+
+fn difference(bytes: &[u8]) -> Difference {
+    let report = replay(bytes);
+    assert!(!report.equal);
+    let difference = report.difference.unwrap();
+    assert!(difference.message.ends_with('.'), "{}", difference.message);
+    difference
+}
+
+/// Line and kind of the first difference.
+fn found(bytes: &[u8]) -> (usize, DifferenceKind) {
+    let difference = difference(bytes);
+    (difference.line, difference.what)
+}
+
+#[test]
+fn the_lines_of_a_run() {
+    let kinds: Vec<String> = finished()
+        .lines
+        .iter()
+        .map(|line| match serde_json::from_str::<JournalLine>(line).unwrap().record {
+            JournalRecord::Fact { fact } => format!("fact {}", fact.name()),
+            JournalRecord::Effect { id, effect, .. } => format!("effect {id} {effect}"),
+            record => record.name().to_owned(),
+        })
+        .collect();
+    let expected = [
+        "header",
+        "plan",
+        "fact run_started",
+        "effect 1 call_model",
+        "fact model_answered",
+        "effect 2 call_tool",
+        "fact tool_returned",
+        "effect 3 call_model",
+        "fact model_answered",
+        "effect 4 finish",
+        "output",
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn a_journal_replays_and_says_so() {
+    let report = replay(&finished().journal());
+    let expected = json!({
+        "equal": true, "complete": true, "runId": "0197-run", "facts": 4, "effects": 4,
+        "outcome": {"type": "completed"}, "difference": null,
+    });
+    assert_eq!(serde_json::to_value(&report).unwrap(), expected);
+    let without_line_feed = finished().lines.join("\n").into_bytes();
+    assert!(replay(&without_line_feed).equal);
+    let failed = replay(&play(spec(), &[Next::Deadline]).journal());
+    assert_eq!(serde_json::to_value(failed.outcome).unwrap(), json!({"type": "failed", "code": "TIMEOUT"}));
+}
+
+#[test]
+fn a_journal_of_a_child_names_its_parent() {
+    let agent = redflow_react::CompiledAgent::compile(std::sync::Arc::new(spec())).unwrap();
+    let encoded = EncodedPlan::new(&plan(&spec())).unwrap();
+    let fact = crate::script::first_fact(agent.spec(), json!({}), None);
+    let origin = Origin { parent_run_id: Some("parent".into()), step_id: Some("step".to_owned()) };
+    let (_, step) = Recorder::start(agent, false, &encoded, origin, fact).unwrap();
+    assert!(step.events.is_empty());
+    let journal = read_journal(&joined(&step.lines)).unwrap();
+    assert_eq!(journal.parent_run_id, Some("parent".into()));
+    assert_eq!(journal.step_id.as_deref(), Some("step"));
+    assert_eq!(*journal.plan, plan(&spec()));
+    assert_eq!(Digest::of_json(&*journal.plan).unwrap(), encoded.digest());
+    assert_eq!(journal.last, Digest::of(step.lines.last().unwrap().as_bytes()));
+    assert_eq!(journal.records.len(), step.lines.len() - 2);
+}
+
+#[test]
+fn a_journal_that_ends_too_early() {
+    let lines = finished().lines;
+    let sentences = [
+        (2, "The journal ends before the run's first fact."),
+        (3, "The journal ends where effect 1 (`call_model`) must follow."),
+        (4, "The journal ends while the run waits for its next fact."),
+        (10, "The journal ends where an output must follow."),
+    ];
+    for (count, sentence) in sentences {
+        let report = replay(&joined(&lines[..count]));
+        assert_eq!((report.equal, report.complete, report.outcome), (false, false, None));
+        let difference = report.difference.unwrap();
+        assert_eq!((difference.line, difference.what), (count + 1, DifferenceKind::Incomplete));
+        assert_eq!(difference.message, sentence);
+    }
+    let mut parked = Play::start(spec(), json!({"payload": 1}), None);
+    parked.next(send_mail()).unwrap();
+    parked.next(Next::Unknown).unwrap();
+    assert_eq!(
+        difference(&parked.journal()).message,
+        "The journal ends while the run waits for the outcome of call 0197-run:1."
+    );
+}
+
+#[test]
+fn files_that_are_no_journals() {
+    use DifferenceKind::{Chain, Header, NotCanonical, Plan, TooLarge, Unreadable};
+    let lines = finished().lines;
+    let crlf = lines.join("\r\n").into_bytes();
+    let spaced = format!(" {}", lines[0]).into_bytes();
+    let blank = format!("{}\n\n{}\n", lines[0], lines[1]).into_bytes();
+    let upper = lines[0].replacen("000000", "00000A", 1).into_bytes();
+    let chained = lines[0].replacen("000000", "00000a", 1).into_bytes();
+    let extra_key = lines[0].replacen("\"kind\"", "\"more\":1,\"kind\"", 1).into_bytes();
+    let cases: Vec<(&str, Vec<u8>, (usize, DifferenceKind))> = vec![
+        ("empty", Vec::new(), (1, Header)),
+        ("only a line feed", b"\n".to_vec(), (1, Unreadable)),
+        ("prose", b"hello".to_vec(), (1, Unreadable)),
+        ("no text at all", vec![0xff, 0xfe, 0], (1, Unreadable)),
+        ("a line feed too many", [joined(&lines), b"\n".to_vec()].concat(), (12, Unreadable)),
+        ("windows line ends", crlf, (1, NotCanonical)),
+        ("white space", spaced, (1, NotCanonical)),
+        ("a blank line", blank, (2, Unreadable)),
+        ("capital digits", upper, (1, Unreadable)),
+        ("a first line that follows another", chained, (1, Chain)),
+        ("an unknown key", extra_key, (1, Unreadable)),
+        ("no header", joined(&lines[1..]), (1, Chain)),
+        ("no plan", joined(&[&lines[0], &lines[2]]), (2, Chain)),
+        ("a line lost", joined(&[&lines[..5], &lines[6..]].concat()), (6, Chain)),
+        ("a line doubled", joined(&[&lines[..5], &lines[4..]].concat()), (6, Chain)),
+        ("too many lines", vec![b'\n'; MAX_LINES + 1], (MAX_LINES + 1, TooLarge)),
+        ("a line too long", vec![b'['; MAX_LINE_BYTES + 1], (1, TooLarge)),
+        ("nested for ever", vec![b'['; 1_000_000], (1, Unreadable)),
+    ];
+    for (name, bytes, expected) in cases {
+        assert_eq!(found(&bytes), expected, "{name}");
+        assert_eq!(read_journal(&bytes).unwrap_err().what, expected.1, "{name}");
+    }
+    let records: Vec<JournalRecord> =
+        lines.iter().map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record).collect();
+    assert_eq!(found(&rewritten(&records[1..])), (1, Header), "chained anew, but without a header");
+    assert_eq!(found(&rewritten(&[&records[..1], &records[2..]].concat())), (2, Plan));
+}
+
+#[test]
+fn another_version_is_named() {
+    for (what, line) in [("contract", "\"contract\":1"), ("machine", "\"machine\":1")] {
+        for (number, advice) in [(7, "a newer Redflow Runtime"), (0, "no longer knows")] {
+            let header = finished().lines[0].replace(line, &format!("\"{what}\":{number}"));
+            let difference = difference(header.as_bytes());
+            assert_eq!((difference.line, difference.what), (1, DifferenceKind::Version));
+            assert!(difference.message.contains(&format!("version {number} of the {what}")));
+            assert!(difference.message.contains(advice), "{}", difference.message);
+        }
+    }
+    // A later header may have keys this build has never heard of.
+    let header = finished().lines[0].replace("\"machine\":1", "\"machine\":2,\"colour\":\"blue\"");
+    assert_eq!(found(header.as_bytes()), (1, DifferenceKind::Version));
+}
+
+#[test]
+fn a_careful_forger_is_found_by_the_machine() {
+    use DifferenceKind::{Effect, Extra, Fact as FactKind, Header, Output, Plan};
+    type Change = Box<dyn FnOnce(&mut JournalRecord)>;
+    let cases: Vec<(&str, usize, Change, (usize, DifferenceKind))> = vec![
+        (
+            "another answer of the model",
+            4,
+            Box::new(|record| {
+                let JournalRecord::Fact { fact } = record else { panic!() };
+                let Fact::ModelAnswered { answer, .. } = fact.as_mut() else { panic!() };
+                answer.text = answer.text.replace("2+2", "9+9");
+            }),
+            (6, Effect),
+        ),
+        (
+            "another time",
+            8,
+            Box::new(|record| {
+                let JournalRecord::Fact { fact } = record else { panic!() };
+                let Fact::ModelAnswered { at, .. } = fact.as_mut() else { panic!() };
+                *at += 1;
+            }),
+            (10, Effect),
+        ),
+        (
+            "another effect answered",
+            6,
+            Box::new(|record| {
+                let JournalRecord::Fact { fact } = record else { panic!() };
+                let Fact::ToolReturned { effect, .. } = fact.as_mut() else { panic!() };
+                *effect = EffectId(1);
+            }),
+            (7, FactKind),
+        ),
+        (
+            "another number",
+            5,
+            Box::new(|record| {
+                let JournalRecord::Effect { id, .. } = record else { panic!() };
+                *id = EffectId(9);
+            }),
+            (6, Effect),
+        ),
+        (
+            "another output",
+            10,
+            Box::new(|record| *record = JournalRecord::Output { digest: Digest::ZERO }),
+            (11, Output),
+        ),
+        (
+            "another run in the header",
+            0,
+            Box::new(|record| {
+                let JournalRecord::Header { run_id, .. } = record else { panic!() };
+                *run_id = "other".into();
+            }),
+            (3, Header),
+        ),
+        (
+            "another plan",
+            1,
+            Box::new(|record| {
+                let JournalRecord::Plan { plan } = record else { panic!() };
+                plan.model.config.insert("model".to_owned(), json!("cheap"));
+            }),
+            (2, Plan),
+        ),
+        (
+            "an effect for a fact",
+            4,
+            Box::new(|record| {
+                *record = JournalRecord::Effect {
+                    id: EffectId(2),
+                    effect: "call_tool".to_owned(),
+                    digest: Digest::ZERO,
+                };
+            }),
+            (5, Effect),
+        ),
+        (
+            "a fact for an effect",
+            5,
+            Box::new(|record| {
+                *record = JournalRecord::Fact { fact: Box::new(Fact::DeadlineReached { at: 1 }) };
+            }),
+            (6, Effect),
+        ),
+    ];
+    for (name, index, change, expected) in cases {
+        assert_eq!(found(&forged(index, change)), expected, "{name}");
+    }
+    let mut records: Vec<JournalRecord> = finished()
+        .lines
+        .iter()
+        .map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record)
+        .collect();
+    records.push(JournalRecord::Fact { fact: Box::new(Fact::DeadlineReached { at: 1 }) });
+    let report = replay(&rewritten(&records));
+    assert_eq!((report.equal, report.complete), (false, true));
+    let difference = report.difference.unwrap();
+    assert_eq!((difference.line, difference.what), (12, Extra));
+    assert_eq!(difference.message, "The run is over, but the journal goes on with a fact.");
+}
+
+#[test]
+fn a_difference_shows_both_sides() {
+    let forged = forged(5, |record| {
+        let JournalRecord::Effect { digest, .. } = record else { panic!() };
+        *digest = Digest::ZERO;
+    });
+    let value: Value = serde_json::to_value(replay(&forged)).unwrap();
+    let difference = &value["difference"];
+    assert_eq!(difference["line"], 6);
+    assert_eq!(difference["what"], "effect");
+    assert_eq!(difference["recorded"], format!("effect 2 (`call_tool`) {}", Digest::ZERO));
+    assert!(difference["replayed"].as_str().unwrap().starts_with("effect 2 (`call_tool`) "));
+    assert_ne!(difference["recorded"], difference["replayed"]);
+    assert_eq!((&value["facts"], &value["effects"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn a_spec_that_cannot_be_compiled_is_a_difference() {
+    let forged = forged(2, |record| {
+        let JournalRecord::Fact { fact } = record else { panic!() };
+        let Fact::RunStarted { spec, .. } = fact.as_mut() else { panic!() };
+        *spec = std::sync::Arc::new(with(|spec| spec.tools[0].input_schema = Some(json!({"type": 7}))));
+    });
+    let difference = difference(&forged);
+    assert_eq!((difference.line, difference.what), (3, DifferenceKind::Fact));
+    assert!(difference.message.contains("tool `calculator`"), "{}", difference.message);
+}
+
+#[test]
+fn a_fold_goes_on_where_the_journal_ends() {
+    let whole = finished();
+    // After the tool returned: the third model call is still to be polled.
+    let journal = read_journal(&joined(&whole.lines[..7])).unwrap();
+    let last = journal.last;
+    let mut machine = fold(journal).unwrap();
+    assert_eq!(machine.iteration(), 2);
+    assert_eq!(machine.poll().as_ref(), whole.effects.get(2));
+    assert_eq!(machine.poll(), None);
+    machine.feed(finally("4").fact(crate::script::START + 30, EffectId(3))).unwrap();
+    assert_eq!(machine.poll().as_ref(), whole.effects.last());
+    // The journal goes on as well.
+    let JournalLine { record, .. } = serde_json::from_str(&whole.lines[7]).unwrap();
+    assert_eq!(JournalWriter::after(last).line(&record).unwrap(), whole.lines[7]);
+
+    let empty = read_journal(&joined(&whole.lines[..2])).unwrap();
+    assert_eq!(fold(empty).unwrap_err().what, DifferenceKind::Incomplete);
+    let headless = read_journal(&forged(2, |record| {
+        *record = JournalRecord::Fact { fact: Box::new(Fact::DeadlineReached { at: 1 }) };
+    }));
+    assert_eq!(fold(headless.unwrap()).unwrap_err().line, 3);
+}
+
+/// Whatever a strict reader lets in can be read back from a journal.
+#[test]
+fn the_deepest_values_survive_a_journal() {
+    let nested = |depth: usize| (0..depth).fold(json!("core"), |value, _| json!([value]));
+    let limit = redflow_contract::json::MAX_DEPTH;
+    let message = json!({"payload": nested(limit - 1)});
+    let script = [calculate("1", 0.1), Next::Gives(nested(limit)), finally("deep")];
+    let play = crate::script::play_message(spec(), message, None, &script);
+    assert!(replay(&play.journal()).equal);
+}

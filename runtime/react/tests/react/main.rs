@@ -1,0 +1,11 @@
+//! Whole runs of the machine, driven by scripts, through the public interface only.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod errors;
+mod feeding;
+mod golden;
+mod journals;
+mod properties;
+mod runs;
+mod script;

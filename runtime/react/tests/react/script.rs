@@ -1,0 +1,324 @@
+//! A driver that plays a script: each line of it is the next fact.
+
+use pretty_assertions::assert_eq;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::Effect;
+use redflow_contract::event::RunEvent;
+use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
+use redflow_contract::id::{EffectId, InstanceId, NodeRef, NodeSummary, RunId};
+use redflow_contract::limits::RunLimits;
+use redflow_contract::node_config::{EffectClass, OnUnknown};
+use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
+use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::{ChatMessage, ChatRole};
+use redflow_contract::{Message, Millis};
+use redflow_react::{CompiledAgent, EncodedPlan, Origin, Recorder, Status, Step, StepError, replay};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// When every scripted run starts.
+pub(crate) const START: Millis = 1_766_000_000_000;
+
+/// The run of every script.
+pub(crate) const RUN: &str = "0197-run";
+
+/// What happens next, told of the effect that is open.
+#[derive(Debug, Clone)]
+pub(crate) enum Next {
+    /// The model answers with this text.
+    Says(String),
+    /// The model call fails.
+    ModelFails(RunErrorCode),
+    /// The tool gives this.
+    Gives(Value),
+    /// The tool fails.
+    Fails(&'static str),
+    /// Nobody knows what the tool did.
+    Unknown,
+    /// Someone says that the call happened.
+    Done(Value),
+    /// Someone says that it did not.
+    NotDone,
+    /// The memory gives these turns.
+    Recalls(Vec<ChatMessage>),
+    /// The memory wrote the turn.
+    Appended,
+    /// The memory fails.
+    MemoryFails,
+    /// Someone cancels.
+    Cancel,
+    /// Time is up.
+    Deadline,
+}
+
+impl Next {
+    pub(crate) fn fact(self, at: Millis, effect: EffectId) -> Fact {
+        match self {
+            Self::Says(text) => {
+                let usage =
+                    Usage { input_tokens: 100, output_tokens: 9, cached_tokens: None, cost: Some(0.25) };
+                let answer = ModelAnswer { text, usage: Some(usage), ..ModelAnswer::default() };
+                Fact::ModelAnswered { at, effect, answer }
+            }
+            Self::ModelFails(code) => {
+                let message = format!("The provider said {code}.");
+                Fact::ModelFailed { at, effect, error: Failure { code, message } }
+            }
+            Self::Gives(output) => Fact::ToolReturned { at, effect, result: ToolResult::ok(output) },
+            Self::Fails(error) => Fact::ToolReturned { at, effect, result: ToolResult::failed(error) },
+            Self::Unknown => {
+                Fact::ToolOutcomeUnknown { at, effect, reason: "The connection was lost.".to_owned() }
+            }
+            Self::Done(output) => Fact::OutcomeResolved { at, effect, result: ToolResult::ok(output) },
+            Self::NotDone => {
+                Fact::OutcomeResolved { at, effect, result: ToolResult::failed("It never happened.") }
+            }
+            Self::Recalls(turns) => Fact::MemoryRecalled { at, effect, turns },
+            Self::Appended => Fact::MemoryAppended { at, effect },
+            Self::MemoryFails => {
+                let message = "The memory cannot be reached.".to_owned();
+                let error = Failure { code: RunErrorCode::MemoryError, message };
+                Fact::MemoryFailed { at, effect, error }
+            }
+            Self::Cancel => Fact::CancelRequested { at, reason: "by the user".to_owned() },
+            Self::Deadline => Fact::DeadlineReached { at },
+        }
+    }
+}
+
+/// The model asks for the calculator.
+pub(crate) fn calculate(expression: &str, confidence: f64) -> Next {
+    let action = json!({"action": "tool", "tool": "calculator", "input": {"expression": expression}, "confidence": confidence});
+    Next::Says(action.to_string())
+}
+
+/// The model asks for the tool whose calls may not be made twice.
+pub(crate) fn send_mail() -> Next {
+    let action = json!({"action": "tool", "tool": "mail", "input": {"to": "ada"}, "confidence": 0.5, "message": "Sending."});
+    Next::Says(action.to_string())
+}
+
+/// The model's final answer.
+pub(crate) fn finally(message: &str) -> Next {
+    Next::Says(json!({"action": "final", "message": message, "confidence": 0.75}).to_string())
+}
+
+pub(crate) fn turn(role: ChatRole, content: &str) -> ChatMessage {
+    ChatMessage { role, content: content.to_owned() }
+}
+
+/// An agent with a calculator and a mail tool.
+pub(crate) fn spec() -> AgentSpec {
+    let tool = |name: &str, description: &str, schema, effect, on_unknown| ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema: schema,
+        node: format!("node-{name}").as_str().into(),
+        effect,
+        timeout_ms: 30_000,
+        on_unknown,
+    };
+    let schema = json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]});
+    AgentSpec {
+        agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
+        type_name: "agent-core".to_owned(),
+        name: "Counting".to_owned(),
+        max_iterations: 3,
+        tools: vec![
+            tool("calculator", "Calculates.", Some(schema), Some(EffectClass::Read), OnUnknown::Wait),
+            tool("mail", "Sends a mail.", None, Some(EffectClass::AtMostOnce), OnUnknown::Wait),
+        ],
+        stop_conditions: Vec::new(),
+        debug: false,
+        timeout_ms: 300_000,
+        memory: false,
+        model_response_wired: false,
+        limits: RunLimits::default(),
+    }
+}
+
+pub(crate) fn with(change: impl FnOnce(&mut AgentSpec)) -> AgentSpec {
+    let mut spec = spec();
+    change(&mut spec);
+    spec
+}
+
+pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
+    let node = |id: &str, kind: &str, config: Value| PlanNode {
+        node: NodeSummary { id: id.into(), type_name: kind.to_owned(), name: String::new() },
+        config: config.as_object().cloned().unwrap_or_default(),
+    };
+    AgentPlan {
+        agent: node(
+            "agent",
+            "agent-core",
+            json!({"maxIterations": spec.max_iterations, "strategy": "react"}),
+        ),
+        model: node("model", "openai-model", json!({"model": "gpt", "baseUrl": "${URL}"})),
+        memory: spec.memory.then(|| node("memory", "buffer-memory", json!({}))),
+        tools: spec
+            .tools
+            .iter()
+            .map(|tool| node(tool.node.as_str(), "tool", json!({"toolName": tool.name})))
+            .collect(),
+    }
+}
+
+/// A run that is being played.
+#[derive(Debug)]
+pub(crate) struct Play {
+    pub(crate) recorder: Recorder,
+    pub(crate) lines: Vec<String>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) events: Vec<RunEvent>,
+    pub(crate) at: Millis,
+}
+
+pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<&str>) -> Fact {
+    let Value::Object(message) = message else { panic!("not an object") };
+    Fact::RunStarted {
+        at: START,
+        run_id: RunId(RUN.to_owned()),
+        session: session.map(str::to_owned),
+        message,
+        spec: Arc::clone(spec),
+    }
+}
+
+impl Play {
+    pub(crate) fn start(spec: AgentSpec, message: Value, session: Option<&str>) -> Self {
+        let plan = EncodedPlan::new(&plan(&spec)).unwrap();
+        let agent = CompiledAgent::compile(Arc::new(spec)).unwrap();
+        let fact = first_fact(agent.spec(), message, session);
+        let (recorder, step) = Recorder::start(agent, true, &plan, Origin::default(), fact).unwrap();
+        let mut play =
+            Self { recorder, lines: Vec::new(), effects: Vec::new(), events: Vec::new(), at: START };
+        play.keep(step);
+        play
+    }
+
+    fn keep(&mut self, step: Step) {
+        self.lines.extend(step.lines);
+        self.effects.extend(step.effects);
+        self.events.extend(step.events);
+    }
+
+    /// The last effect: the open one while the run goes on.
+    pub(crate) fn open(&self) -> EffectId {
+        self.effects.last().unwrap().id()
+    }
+
+    pub(crate) fn next(&mut self, next: Next) -> Result<(), StepError> {
+        let fact = next.fact(self.at + 10, self.open());
+        self.feed(fact)
+    }
+
+    pub(crate) fn feed(&mut self, fact: Fact) -> Result<(), StepError> {
+        let at = fact.at();
+        let step = self.recorder.step(fact)?;
+        self.at = at;
+        self.keep(step);
+        Ok(())
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.recorder.machine().status()
+    }
+
+    pub(crate) fn journal(&self) -> Vec<u8> {
+        let mut text = self.lines.join("\n");
+        text.push('\n');
+        text.into_bytes()
+    }
+
+    /// The message that left port 3.
+    pub(crate) fn output(&self) -> &Message {
+        let Some(Effect::Finish { message, .. }) = self.effects.last() else { panic!("the run goes on") };
+        message
+    }
+
+    /// The output as one value, to be looked into.
+    pub(crate) fn out(&self) -> Value {
+        Value::Object(self.output().clone())
+    }
+
+    pub(crate) fn effect_names(&self) -> Vec<&'static str> {
+        self.effects.iter().map(Effect::name).collect()
+    }
+
+    /// `iteration action` of the envelope's events.
+    pub(crate) fn envelope_events(&self) -> Vec<String> {
+        let out = self.out();
+        let events = out["envelope"]["observability"]["events"].as_array().unwrap();
+        let line = |event: &Value| format!("{} {}", event["iteration"], event["action"].as_str().unwrap());
+        events.iter().map(line).collect()
+    }
+
+    /// The `type`s of the run events.
+    pub(crate) fn event_names(&self) -> Vec<String> {
+        let name = |event: &RunEvent| {
+            serde_json::to_value(&event.event).unwrap()["type"].as_str().unwrap().to_owned()
+        };
+        self.events.iter().map(name).collect()
+    }
+
+    /// Everything a run did, as people can read it.
+    pub(crate) fn story(&self) -> Value {
+        let mut sent = 0;
+        let effects: Vec<Value> = self
+            .effects
+            .iter()
+            .map(|effect| match effect {
+                Effect::CallModel { id, iteration, transcript, .. } => {
+                    let segments = &transcript.segments()[sent..];
+                    sent = transcript.segments().len();
+                    let line = |segment: &Arc<ChatMessage>| match segment.role {
+                        ChatRole::System => "system: …".to_owned(),
+                        role => format!("{}: {}", role.as_str(), segment.content),
+                    };
+                    let added: Vec<String> = segments.iter().map(line).collect();
+                    json!({"type": "call_model", "id": id, "iteration": iteration, "added": added})
+                }
+                effect => serde_json::to_value(effect).unwrap(),
+            })
+            .collect();
+        let events: Vec<Value> = self
+            .events
+            .iter()
+            .map(|event| {
+                let mut value = json!({"seq": event.seq, "at": event.at - START});
+                let kind = serde_json::to_value(&event.event).unwrap();
+                value.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+                value
+            })
+            .collect();
+        json!({"effects": effects, "events": events})
+    }
+}
+
+/// Plays a whole run on the payload "2+2", and checks what holds for every run.
+pub(crate) fn play(spec: AgentSpec, script: &[Next]) -> Play {
+    let message = json!({"_msgid": "m1", "payload": "2+2", "topic": "sums"});
+    play_message(spec, message, Some("ada"), script)
+}
+
+pub(crate) fn play_message(spec: AgentSpec, message: Value, session: Option<&str>, script: &[Next]) -> Play {
+    let mut play = Play::start(spec, message, session);
+    for next in script {
+        play.next(next.clone()).unwrap();
+    }
+    check_end(&play);
+    play
+}
+
+fn check_end(play: &Play) {
+    assert!(matches!(play.status(), Status::Finished(_)), "{:?}", play.status());
+    let report = replay(&play.journal());
+    assert!(report.equal && report.complete, "{:?}", report.difference);
+    assert_eq!(report.effects, play.effects.len());
+    let seqs: Vec<u32> = play.events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, (1..=u32::try_from(play.events.len()).unwrap()).collect::<Vec<_>>());
+    // The output is what its type says, with nothing lost.
+    let output: redflow_contract::envelope::AgentOutput = serde_json::from_value(play.out()).unwrap();
+    assert_eq!(serde_json::to_value(&output).unwrap(), play.out());
+}

@@ -1,0 +1,349 @@
+//! Reads an arithmetic expression and works it out.
+//!
+//! Owns the grammar, the limits on an expression and the errors that explain what is wrong with one. Never
+//! calculates (that is `number`), never runs code, never does I/O, and recurses only into parentheses, whose
+//! depth is limited.
+//!
+//! ```text
+//! expression = term , { ( "+" | "-" ) , term } ;
+//! term       = signed , { ( "*" | "/" ) , signed } ;
+//! signed     = { "+" | "-" } , power ;
+//! power      = primary , [ "^" , signed ] ;
+//! primary    = number | "(" , expression , ")" ;
+//! number     = digit , { digit } , [ "." , { digit } ] | "." , digit , { digit } ;
+//! digit      = "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" ;
+//! ```
+//!
+//! ASCII white space may stand between any two of these, but not inside a number. Hence `-2^2` is -4, `2^3^2`
+//! is 512, `2^-1` is 0.5 and `--2` is 2; a unary plus changes nothing. Multiplication is always written out.
+//!
+//! Fractions are exact while numerator and denominator fit 127 bits; beyond that, and for an exponent that is
+//! not whole, the calculation goes on in `f64` and its result is rounded to 15 significant digits. A wrong
+//! expression is reported as such even where an earlier part of it could not be calculated either.
+
+use serde_json::Number;
+
+use super::number::{Fault, Value};
+
+/// The longest expression that is read, in characters.
+pub const MAX_EXPRESSION_CHARS: usize = 1_000;
+
+/// How many parentheses and unary signs, counted together, may be open around a number.
+pub const MAX_DEPTH: usize = 64;
+
+/// The most of a piece of the expression that an error repeats, in characters.
+const MAX_QUOTED_CHARS: usize = 20;
+
+/// Why an expression has no result. Every `position` counts characters from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// There is nothing but white space.
+    #[error("The expression is empty at character 1: write one such as 2 * (3 + 4)")]
+    Empty,
+    /// It is longer than [`MAX_EXPRESSION_CHARS`].
+    #[error("The expression has {length} characters: remove all after character {MAX_EXPRESSION_CHARS}")]
+    TooLong {
+        /// How many characters it has.
+        length: usize,
+    },
+    /// A character that no expression may contain.
+    #[error(
+        "Invalid expression: only numbers and operators allowed, but character {position} is {character:?}; \
+         use only digits, + - * / ^ ( ) . and spaces"
+    )]
+    InvalidCharacter {
+        /// The character.
+        character: char,
+        /// Where it stands.
+        position: usize,
+    },
+    /// Digits and points that make no number.
+    #[error("'{text}' at character {position} is no number: use digits and at most one decimal point")]
+    MalformedNumber {
+        /// What was written, shortened if it is long.
+        text: String,
+        /// Where it begins.
+        position: usize,
+    },
+    /// Something else stands where a number has to follow.
+    #[error("Unexpected '{found}' at character {position}: put a number before it or remove it")]
+    ExpectedOperand {
+        /// What was written.
+        found: char,
+        /// Where it stands.
+        position: usize,
+    },
+    /// A number or an opening parenthesis directly follows a finished part.
+    #[error("Unexpected '{found}' at character {position}: put an operator such as * before it")]
+    ExpectedOperator {
+        /// What was written, shortened if it is long.
+        found: String,
+        /// Where it begins.
+        position: usize,
+    },
+    /// It stops where a number has to follow.
+    #[error("Unexpected end after character {position}: add the number that is missing there")]
+    UnexpectedEnd {
+        /// Where the last piece that is not white space ends.
+        position: usize,
+    },
+    /// An opening parenthesis without a closing one.
+    #[error("The '(' at character {position} is never closed: add the missing ')' or remove the '('")]
+    UnclosedParenthesis {
+        /// Where the opening one stands.
+        position: usize,
+    },
+    /// A closing parenthesis without an opening one.
+    #[error("The ')' at character {position} was never opened: add the missing '(' or remove the ')'")]
+    StrayClosingParenthesis {
+        /// Where the closing one stands.
+        position: usize,
+    },
+    /// More than [`MAX_DEPTH`] parentheses and unary signs inside one another.
+    #[error(
+        "Nested too deeply at character {position}: open at most {MAX_DEPTH} parentheses and signs at once"
+    )]
+    TooDeep {
+        /// Where the first one too many stands.
+        position: usize,
+    },
+    /// A division by zero, or zero to a negative power.
+    #[error("Division by zero at character {position}: use a divisor or base other than zero")]
+    DivisionByZero {
+        /// Where the operator stands.
+        position: usize,
+    },
+    /// A number beyond the range of an `f64`.
+    #[error("Overflow at character {position}: use smaller numbers, the limit is about 1.8 * 10^308")]
+    Overflow {
+        /// Where the number or the operator stands.
+        position: usize,
+    },
+    /// A root of a negative number.
+    #[error("No real result at character {position}: use a whole exponent or a base that is not negative")]
+    NoRealResult {
+        /// Where the `^` stands.
+        position: usize,
+    },
+    /// A negative base to a power no longer known to be odd or even.
+    #[error("Exponent too large at character {position}: for a negative base, use one below 10^15")]
+    ExponentTooLarge {
+        /// Where the `^` stands.
+        position: usize,
+    },
+}
+
+/// Works out `expression`: an integer where the result is whole and fits 64 bits, else the nearest `f64`.
+///
+/// # Errors
+///
+/// An [`ExpressionError`] that says what is wrong, where, and how to mend it.
+pub fn evaluate(expression: &str) -> Result<Number, ExpressionError> {
+    let mut parser = Parser { tokens: tokenise(expression)?, next: 0, parentheses: 0, signs: 0 };
+    let outcome = parser.expression()?;
+    if let Some(token) = parser.peek() {
+        return Err(match token.text {
+            ")" => ExpressionError::StrayClosingParenthesis { position: token.position },
+            _ => token.expected_operator(),
+        });
+    }
+    // Whatever is out of range was reported where it arose, so no better position is needed here.
+    outcome?.to_number().map_err(|fault| located(fault, 1))
+}
+
+/// What a part comes to. Kept apart from errors in the expression itself, which are reported first.
+type Outcome = Result<Value, ExpressionError>;
+
+/// A number or a single symbol.
+#[derive(Clone, Copy)]
+struct Token<'a> {
+    text: &'a str,
+    position: usize,
+}
+
+impl Token<'_> {
+    fn symbol(self) -> Option<char> {
+        self.text.chars().next().filter(|&c| !is_numeric(c))
+    }
+
+    fn expected_operator(self) -> ExpressionError {
+        ExpressionError::ExpectedOperator { found: quoted(self.text), position: self.position }
+    }
+}
+
+fn is_numeric(character: char) -> bool {
+    character.is_ascii_digit() || character == '.'
+}
+
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Checks all that can be said without grammar.
+fn tokenise(expression: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
+    let length = expression.chars().count();
+    if length > MAX_EXPRESSION_CHARS {
+        return Err(ExpressionError::TooLong { length });
+    }
+    let allowed = |c: char| is_numeric(c) || "+-*/^()".contains(c) || c.is_ascii_whitespace();
+    if let Some((index, character)) = expression.chars().enumerate().find(|&(_, c)| !allowed(c)) {
+        return Err(ExpressionError::InvalidCharacter { character, position: index + 1 });
+    }
+    // All is ASCII from here on, so that bytes and characters are the same.
+    let mut tokens = Vec::new();
+    let mut start = 0;
+    while let Some(character) = expression[start..].chars().next() {
+        let rest = &expression[start..];
+        let length =
+            if is_numeric(character) { rest.find(|c| !is_numeric(c)).unwrap_or(rest.len()) } else { 1 };
+        let token = Token { text: &rest[..length], position: start + 1 };
+        if is_numeric(character) && (token.text == "." || token.text.matches('.').count() > 1) {
+            return Err(ExpressionError::MalformedNumber {
+                text: quoted(token.text),
+                position: token.position,
+            });
+        }
+        if !character.is_ascii_whitespace() {
+            tokens.push(token);
+        }
+        start += length;
+    }
+    if tokens.is_empty() { Err(ExpressionError::Empty) } else { Ok(tokens) }
+}
+
+/// One method for each rule of the grammar, save that `signed` reads `power` too.
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    next: usize,
+    /// How many parentheses are open at this point, and how many unary signs wait for their operand.
+    parentheses: usize,
+    signs: usize,
+}
+
+/// What is applied, last come first, once the innermost operand of a `signed` is known.
+enum Pending {
+    Minus,
+    Power { base: Outcome, position: usize },
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<Token<'a>> {
+        self.tokens.get(self.next).copied()
+    }
+
+    /// Takes the next token if it is one of `symbols`.
+    fn take(&mut self, symbols: &str) -> Option<(char, usize)> {
+        let token = self.peek()?;
+        let symbol = token.symbol().filter(|&c| symbols.contains(c))?;
+        self.next += 1;
+        Some((symbol, token.position))
+    }
+
+    fn check_depth(&self, position: usize) -> Result<(), ExpressionError> {
+        if self.parentheses + self.signs > MAX_DEPTH {
+            Err(ExpressionError::TooDeep { position })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn expression(&mut self) -> Result<Outcome, ExpressionError> {
+        let mut left = self.term()?;
+        while let Some((symbol, position)) = self.take("+-") {
+            let operation = if symbol == '+' { Value::add } else { Value::subtract };
+            left = apply(operation, left, self.term()?, position);
+        }
+        Ok(left)
+    }
+
+    fn term(&mut self) -> Result<Outcome, ExpressionError> {
+        let mut left = self.signed()?;
+        while let Some((symbol, position)) = self.take("*/") {
+            let operation = if symbol == '*' { Value::multiply } else { Value::divide };
+            left = apply(operation, left, self.signed()?, position);
+        }
+        Ok(left)
+    }
+
+    /// A loop, not a recursion, so that a long chain of signs or powers needs no stack.
+    fn signed(&mut self) -> Result<Outcome, ExpressionError> {
+        let signs_outside = self.signs;
+        let mut pending = Vec::new();
+        let mut outcome = loop {
+            while let Some((symbol, position)) = self.take("+-") {
+                self.signs += 1;
+                self.check_depth(position)?;
+                if symbol == '-' {
+                    pending.push(Pending::Minus);
+                }
+            }
+            let base = self.primary()?;
+            match self.take("^") {
+                Some((_, position)) => pending.push(Pending::Power { base, position }),
+                None => break base,
+            }
+        };
+        while let Some(operation) = pending.pop() {
+            outcome = match operation {
+                Pending::Minus => outcome.map(Value::negate),
+                Pending::Power { base, position } => apply(Value::power, base, outcome, position),
+            };
+        }
+        self.signs = signs_outside;
+        Ok(outcome)
+    }
+
+    fn primary(&mut self) -> Result<Outcome, ExpressionError> {
+        if let Some((_, opened)) = self.take("(") {
+            self.parentheses += 1;
+            self.check_depth(opened)?;
+            let inner = self.expression()?;
+            if self.take(")").is_none() {
+                return Err(match self.peek() {
+                    Some(token) => token.expected_operator(),
+                    None => ExpressionError::UnclosedParenthesis { position: opened },
+                });
+            }
+            self.parentheses -= 1;
+            return Ok(inner);
+        }
+        let Some(token) = self.peek() else {
+            let end = self.tokens.last().map_or(0, |last| last.position + last.text.len() - 1);
+            return Err(ExpressionError::UnexpectedEnd { position: end });
+        };
+        let position = token.position;
+        match token.symbol() {
+            None => {
+                self.next += 1;
+                Ok(Value::parse(token.text).map_err(|fault| located(fault, position)))
+            }
+            Some(')') if self.parentheses == 0 => Err(ExpressionError::StrayClosingParenthesis { position }),
+            Some(found) => Err(ExpressionError::ExpectedOperand { found, position }),
+        }
+    }
+}
+
+fn apply(
+    operation: fn(Value, Value) -> Result<Value, Fault>,
+    left: Outcome,
+    right: Outcome,
+    position: usize,
+) -> Outcome {
+    operation(left?, right?).map_err(|fault| located(fault, position))
+}
+
+fn located(fault: Fault, position: usize) -> ExpressionError {
+    match fault {
+        Fault::DivisionByZero => ExpressionError::DivisionByZero { position },
+        Fault::Overflow => ExpressionError::Overflow { position },
+        Fault::NoRealResult => ExpressionError::NoRealResult { position },
+        Fault::UnknownSign => ExpressionError::ExponentTooLarge { position },
+    }
+}
+
+#[cfg(test)]
+#[path = "expression_tests.rs"]
+mod tests;

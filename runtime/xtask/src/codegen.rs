@@ -1,0 +1,188 @@
+//! `cargo xtask codegen`: the files that are written from the contract's types.
+
+use crate::{Failure, switches};
+use redflow_contract::{codegen, schemas};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::ExitCode;
+
+const TYPES: &str = "bindings/src/types.ts";
+const SCHEMA_END: &str = ".schema.json";
+/// Schemas that are written by hand.
+const BY_HAND: &[&str] = &["agent-core.react"];
+
+/// Files by their path from the root.
+pub type Files = BTreeMap<String, String>;
+
+/// How a file on disk differs from what the contract says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Drift {
+    /// It should be there and is not.
+    Missing,
+    /// It is there and says something else.
+    Differs,
+    /// It is there and should not be.
+    Stale,
+}
+
+/// Writes the generated files, or with `--check` only compares them.
+///
+/// # Errors
+/// If a file cannot be read or written, or `--check` finds a difference.
+pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
+    let [check] = switches(args, ["--check"])?;
+    let drifted = drift(&expected(), &on_disk(root)?);
+    let unlisted = unlisted(&expected());
+    if check {
+        let problems: Vec<String> =
+            drifted.iter().map(|(path, drift)| problem(path, *drift)).chain(unlisted).collect();
+        if problems.is_empty() {
+            println!("The generated files are current.");
+            return Ok(ExitCode::SUCCESS);
+        }
+        return Err(Failure::Failed(format!(
+            "the generated files are not current; run `cargo xtask codegen`\n  {}",
+            problems.join("\n  ")
+        )));
+    }
+    write(root, &drifted)?;
+    for (path, drift) in &drifted {
+        println!("{} {path}", if *drift == Drift::Stale { "removed" } else { "wrote  " });
+    }
+    if drifted.is_empty() {
+        println!("Nothing to do: the generated files are current.");
+    }
+    for problem in unlisted {
+        println!("note: {problem}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every difference between the generated files and the tree, one sentence each.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn problems(root: &Path) -> Result<Vec<String>, String> {
+    let expected = expected();
+    let drifted = drift(&expected, &on_disk(root)?);
+    Ok(drifted.iter().map(|(path, drift)| problem(path, *drift)).chain(unlisted(&expected)).collect())
+}
+
+fn problem(path: &str, drift: Drift) -> String {
+    match drift {
+        Drift::Missing => format!("{path} is missing"),
+        Drift::Differs => format!("{path} differs from what the contract says"),
+        Drift::Stale => format!("{path} is written by nothing any more"),
+    }
+}
+
+/// What should be there.
+#[must_use]
+pub fn expected() -> Files {
+    let schemas = codegen::schemas().into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
+    schemas.chain([(TYPES.to_owned(), codegen::typescript())]).collect()
+}
+
+/// What is there, of the kind we write.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn on_disk(root: &Path) -> Result<Files, String> {
+    let by_hand: BTreeSet<String> =
+        BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
+    let schemas = crate::files::list(root, "schemas");
+    let ours = schemas.into_iter().filter(|path| path.ends_with(SCHEMA_END) && !by_hand.contains(path));
+    let types = Some(TYPES.to_owned()).filter(|path| root.join(path).exists());
+    ours.chain(types).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
+}
+
+/// The differences, by path.
+#[must_use]
+pub fn drift(expected: &Files, found: &Files) -> BTreeMap<String, Drift> {
+    let wanted = expected.iter().filter_map(|(path, text)| match found.get(path) {
+        None => Some((path.clone(), Drift::Missing)),
+        Some(now) if now != text => Some((path.clone(), Drift::Differs)),
+        Some(_) => None,
+    });
+    let stale = found.keys().filter(|path| !expected.contains_key(*path));
+    wanted.chain(stale.map(|path| (path.clone(), Drift::Stale))).collect()
+}
+
+/// Mends the differences; touches nothing else.
+fn write(root: &Path, drifted: &BTreeMap<String, Drift>) -> Result<(), String> {
+    let expected = expected();
+    for (path, drift) in drifted {
+        let file = root.join(path);
+        let done = match (drift, expected.get(path)) {
+            (Drift::Missing | Drift::Differs, Some(text)) => file
+                .parent()
+                .map_or(Ok(()), std::fs::create_dir_all)
+                .and_then(|()| std::fs::write(&file, text)),
+            _ => std::fs::remove_file(&file),
+        };
+        done.map_err(|error| format!("{path}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Schemas that are generated but not embedded, or the other way round.
+fn unlisted(expected: &Files) -> Vec<String> {
+    let name = |path: &String| Some(path.strip_prefix("schemas/")?.strip_suffix(SCHEMA_END)?.to_owned());
+    let generated: BTreeSet<String> = expected.keys().filter_map(name).collect();
+    let embedded: BTreeSet<String> = schemas::SCHEMAS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let by_hand: BTreeSet<String> = BY_HAND.iter().map(|name| (*name).to_owned()).collect();
+    let list = "the list in runtime/contract/src/schemas.rs";
+    let missing = generated.difference(&embedded).map(|name| format!("add \"{name}\" to {list}"));
+    let extra = embedded.difference(&generated).filter(|name| !by_hand.contains(*name));
+    missing.chain(extra.map(|name| format!("take \"{name}\" off {list}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Drift, Files, drift, expected, on_disk, unlisted, write};
+    use pretty_assertions::assert_eq;
+
+    fn files(list: &[(&str, &str)]) -> Files {
+        list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn every_kind_of_drift_is_seen() {
+        let expected = files(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        let found = files(&[("a", "1"), ("b", "two"), ("d", "4")]);
+        let seen: Vec<_> = drift(&expected, &found).into_iter().collect();
+        let wanted = [("b", Drift::Differs), ("c", Drift::Missing), ("d", Drift::Stale)];
+        assert_eq!(seen, wanted.map(|(path, drift)| (path.to_owned(), drift)));
+        assert!(drift(&expected, &expected).is_empty());
+    }
+
+    #[test]
+    fn writing_mends_the_drift_and_spares_what_is_written_by_hand() {
+        let folder = tempfile::tempdir().unwrap();
+        let by_hand = folder.path().join("schemas/agent-core.react.schema.json");
+        std::fs::create_dir_all(folder.path().join("schemas")).unwrap();
+        std::fs::write(&by_hand, "by hand").unwrap();
+        std::fs::write(folder.path().join("schemas/README.md"), "a page").unwrap();
+        std::fs::write(folder.path().join("schemas/gone.schema.json"), "{}").unwrap();
+
+        let before = drift(&expected(), &on_disk(folder.path()).unwrap());
+        assert_eq!(before.get("schemas/gone.schema.json"), Some(&Drift::Stale));
+        assert_eq!(before.get("bindings/src/types.ts"), Some(&Drift::Missing));
+        write(folder.path(), &before).unwrap();
+
+        assert!(drift(&expected(), &on_disk(folder.path()).unwrap()).is_empty());
+        assert_eq!(std::fs::read_to_string(by_hand).unwrap(), "by hand");
+        assert!(folder.path().join("schemas/README.md").exists());
+    }
+
+    #[test]
+    fn a_schema_that_is_not_embedded_is_named() {
+        let mut more = expected();
+        more.insert("schemas/brand-new.schema.json".into(), "{}".into());
+        let list = unlisted(&more);
+        assert_eq!(list, ["add \"brand-new\" to the list in runtime/contract/src/schemas.rs"]);
+        let mut fewer = expected();
+        fewer.remove("schemas/run-error.schema.json");
+        assert_eq!(unlisted(&fewer), ["take \"run-error\" off the list in runtime/contract/src/schemas.rs"]);
+    }
+}

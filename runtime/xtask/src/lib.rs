@@ -1,0 +1,165 @@
+//! The developer's commands, run as `cargo xtask COMMAND`.
+//!
+//! Owns what keeps the tree in order: generated files, the invariants, the test command, the demo. Nothing
+//! here is part of the product, and nothing in the product depends on it.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a developer's commands talk to a terminal")]
+
+pub mod bench;
+pub mod codegen;
+pub mod demo;
+mod files;
+mod process;
+mod rust_text;
+pub mod test;
+pub mod tidy;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Why a command did not succeed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It was called wrongly: say how to call it, exit code 2.
+    Usage(String),
+    /// It was called well and did not succeed: exit code 1.
+    Failed(String),
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Failed(message)
+    }
+}
+
+struct Command {
+    name: &'static str,
+    options: &'static str,
+    about: &'static str,
+    run: fn(&Path, &[String]) -> Result<ExitCode, Failure>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "demo",
+        options: "[--once] [--json]",
+        about: "build redflow and watch an agent use a calculator; no network, no keys",
+        run: demo::run,
+    },
+    Command {
+        name: "test",
+        options: "[--fast]",
+        about: "everything that must pass: format, lints, Rust tests, bindings; --fast leaves npm out",
+        run: test::run,
+    },
+    Command {
+        name: "tidy",
+        options: "",
+        about: "the invariants of the tree alone (they also run as Rust tests)",
+        run: tidy::run,
+    },
+    Command {
+        name: "codegen",
+        options: "[--check]",
+        about: "write bindings/src/types.ts and schemas/; --check only compares",
+        run: codegen::run,
+    },
+    Command {
+        name: "bench",
+        options: "[ARGS…]",
+        about: "run the benchmarks, built for release",
+        run: bench::run,
+    },
+    Command { name: "help", options: "", about: "this list", run: help },
+];
+
+/// Runs the command that `args` name.
+///
+/// # Errors
+/// If the command is unknown, called wrongly, or does not succeed.
+pub fn run(args: &[String]) -> Result<ExitCode, Failure> {
+    let (name, rest) = match args {
+        [] => return Err(Failure::Usage("no command given".into())),
+        [name, ..] if name == "--help" || name == "-h" => ("help", &args[..0]),
+        [name, rest @ ..] => (name.as_str(), rest),
+    };
+    let command = COMMANDS
+        .iter()
+        .find(|command| command.name == name)
+        .ok_or_else(|| Failure::Usage(format!("there is no command `{name}`")))?;
+    (command.run)(&root(), rest)
+}
+
+/// The commands, a line each.
+#[must_use]
+pub fn usage() -> String {
+    let mut out = String::from("Usage: cargo xtask COMMAND\n\n");
+    for Command { name, options, about, .. } in COMMANDS {
+        let _ = writeln!(out, "  {:<26}{about}", format!("{name} {options}"));
+    }
+    out.pop();
+    out
+}
+
+fn help(_root: &Path, _args: &[String]) -> Result<ExitCode, Failure> {
+    println!("{}", usage());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The top of the workspace.
+#[must_use]
+pub fn root() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder.ancestors().nth(2).unwrap_or(crate_folder).to_owned()
+}
+
+/// Which of the `known` switches were given, in their order.
+fn switches<const N: usize>(args: &[String], known: [&str; N]) -> Result<[bool; N], Failure> {
+    let mut given = [false; N];
+    for arg in args {
+        match known.iter().position(|switch| switch == arg) {
+            Some(index) => given[index] = true,
+            None => return Err(Failure::Usage(format!("`{arg}` is not understood here"))),
+        }
+    }
+    Ok(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMANDS, Failure, root, run, switches, usage};
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_unknown_command_or_switch_is_a_usage_error() {
+        for line in ["", "no-such-command", "demo --no-such-switch", "codegen check", "tidy --all"] {
+            assert!(matches!(run(&words(line)), Err(Failure::Usage(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_command() {
+        for command in COMMANDS {
+            assert!(usage().contains(&format!("  {} ", command.name)), "{}", command.name);
+        }
+        for line in ["help", "--help", "-h"] {
+            assert!(run(&words(line)).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn switches_come_in_any_order() {
+        assert_eq!(switches(&words("--b"), ["--a", "--b"]), Ok([false, true]));
+        assert_eq!(switches(&words("--b --a"), ["--a", "--b"]), Ok([true, true]));
+    }
+
+    #[test]
+    fn the_root_is_the_workspace() {
+        let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("[workspace]"));
+    }
+}

@@ -1,0 +1,251 @@
+//! `cargo xtask test`: everything that must pass, on any machine that has cargo.
+//!
+//! Every step runs even if an earlier one failed, so that all problems are seen at once. What a step needs and
+//! can fetch by itself, it fetches; what it cannot, it names.
+
+use crate::{Failure, demo, process, switches};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The oldest Node.js that runs the bindings' tests.
+const OLDEST_NODE: u32 = 18;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Skipped(String),
+    Failed(String),
+}
+
+impl From<Result<(), String>> for Outcome {
+    fn from(result: Result<(), String>) -> Self {
+        result.map_or_else(Self::Failed, |()| Self::Passed)
+    }
+}
+
+type Report = (&'static str, Outcome);
+
+/// Runs every step and sums up.
+///
+/// # Errors
+/// If a step failed.
+pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
+    let [fast] = switches(args, ["--fast"])?;
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    let began = Instant::now();
+    let mut reports = vec![
+        step("format", || component(root, ci, "rustfmt", &["fmt"], &["fmt", "--all", "--check"])),
+        step("lints", || {
+            let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+            component(root, ci, "clippy", &["clippy"], &lint)
+        }),
+        step("Rust tests", || rust_tests(root)),
+    ];
+    if fast {
+        println!("\n== bindings\nskipped: --fast");
+    } else {
+        reports.extend(bindings_steps(root));
+    }
+    let (line, passed) = summary(&reports, began.elapsed());
+    println!("\n{line}");
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn step(name: &'static str, work: impl FnOnce() -> Outcome) -> Report {
+    println!("\n== {name}");
+    let began = Instant::now();
+    let outcome = work();
+    let time = seconds(began.elapsed());
+    match &outcome {
+        Outcome::Passed => println!("passed in {time}"),
+        Outcome::Skipped(why) => println!("skipped: {why}"),
+        Outcome::Failed(why) => println!("FAILED after {time}: {why}"),
+    }
+    (name, outcome)
+}
+
+/// Says the command, then runs it in the open.
+fn check(command: Command) -> Result<(), String> {
+    println!("$ {}", process::shown(&command));
+    process::check(command)
+}
+
+/// Runs a command of a rustup component, if that is installed.
+fn component(root: &Path, ci: bool, name: &str, probe: &[&str], args: &[&str]) -> Outcome {
+    let command = |args: &[&str]| {
+        let mut command = process::cargo(root, []);
+        command.args(args);
+        command
+    };
+    let mut version = command(probe);
+    version.arg("--version");
+    if process::works(version) { check(command(args)).into() } else { absent(ci, name) }
+}
+
+fn absent(ci: bool, name: &str) -> Outcome {
+    let why = format!("{name} not installed (`rustup component add {name}`)");
+    if ci { Outcome::Failed(why) } else { Outcome::Skipped(why) }
+}
+
+fn rust_tests(root: &Path) -> Outcome {
+    let nextest = process::works(process::cargo(root, ["nextest", "--version"]));
+    let command = if nextest {
+        process::cargo(root, ["nextest", "run", "--workspace", "--no-fail-fast"])
+    } else {
+        process::cargo(root, ["test", "--workspace", "--no-fail-fast"])
+    };
+    check(command).into()
+}
+
+fn bindings_steps(root: &Path) -> Vec<Report> {
+    let folder = root.join("bindings");
+    let node = step("Node.js", || node(root).into());
+    let ready = node.1 == Outcome::Passed;
+    let needs_node = || Outcome::Skipped("needs Node.js".into());
+    let bindings = step("bindings", || {
+        if ready { install(&folder).and_then(|()| npm_test(&folder)).into() } else { needs_node() }
+    });
+    let output = step("output against the bindings", || {
+        if ready { typed_output(root, &folder).into() } else { needs_node() }
+    });
+    vec![node, bindings, output]
+}
+
+/// Finds Node.js and npm; on Debian, as root, installs them.
+fn node(root: &Path) -> Result<(), String> {
+    let there = || {
+        process::works(process::program(root, "npm", ["--version"]))
+            && process::works(process::program(root, "node", ["--version"]))
+    };
+    if !there() {
+        let root_user = process::read(process::program(root, "id", ["-u"])).is_ok_and(|id| id.trim() == "0");
+        let debian = Path::new("/etc/debian_version").exists();
+        if !(root_user && debian) {
+            return Err(format!(
+                "the bindings need Node.js {OLDEST_NODE} or newer with npm: install them from your system's \
+                 packages or https://nodejs.org, or run `cargo xtask test --fast` without them"
+            ));
+        }
+        println!("Node.js and npm are not installed; fetching Debian's packages");
+        check(apt(root, &["update"]))?;
+        check(apt(root, &["install", "-y", "--no-install-recommends", "nodejs", "npm"]))?;
+    }
+    let version = process::read(process::program(root, "node", ["--version"]))?;
+    println!("node {}", version.trim());
+    match node_major(&version) {
+        Some(major) if major >= OLDEST_NODE => Ok(()),
+        _ => Err(format!("Node.js {} is too old: the bindings need {OLDEST_NODE} or newer", version.trim())),
+    }
+}
+
+fn apt(root: &Path, args: &[&str]) -> Command {
+    let mut command = process::program(root, "apt-get", []);
+    command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+fn node_major(version: &str) -> Option<u32> {
+    version.trim().trim_start_matches('v').split('.').next()?.parse().ok()
+}
+
+/// Installs what the lock file names, unless that was done since it last changed.
+fn install(folder: &Path) -> Result<(), String> {
+    let changed = |name: &str| std::fs::metadata(folder.join(name)).and_then(|data| data.modified()).ok();
+    // npm writes this file last.
+    let installed = changed("node_modules/.package-lock.json");
+    if is_stale(installed, &[changed("package.json"), changed("package-lock.json")]) {
+        check(process::program(folder, "npm", ["ci", "--no-audit", "--no-fund"]))?;
+    }
+    Ok(())
+}
+
+fn is_stale(installed: Option<SystemTime>, sources: &[Option<SystemTime>]) -> bool {
+    installed.is_none_or(|installed| sources.iter().any(|source| source.is_none_or(|at| at > installed)))
+}
+
+fn npm_test(folder: &Path) -> Result<(), String> {
+    check(process::program(folder, "npm", ["test"]))
+}
+
+/// What the command line prints is what the bindings say it prints.
+fn typed_output(root: &Path, folder: &Path) -> Result<(), String> {
+    let run = process::cargo(
+        root,
+        ["run", "--quiet", "--package", "redflow-cli", "--", "run", demo::FLOW, "--json"],
+    );
+    let judge = process::program(folder, "npm", ["run", "--silent", "check-output", "--", "-"]);
+    println!("$ {} | {}", process::shown(&run), process::shown(&judge));
+    let output = process::read(run)?;
+    process::check_with_input(judge, &output)
+}
+
+/// The last line, and whether all is well.
+fn summary(reports: &[Report], time: Duration) -> (String, bool) {
+    let names = |wanted: fn(&Outcome) -> bool| -> Vec<&str> {
+        reports.iter().filter(|(_, outcome)| wanted(outcome)).map(|(name, _)| *name).collect()
+    };
+    let passed = names(|outcome| *outcome == Outcome::Passed);
+    let skipped = names(|outcome| matches!(outcome, Outcome::Skipped(_)));
+    let failed = names(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let mut line = if failed.is_empty() {
+        format!("cargo xtask test: ok, {} passed", passed.len())
+    } else {
+        format!("cargo xtask test: FAILED: {}; {} passed", failed.join(", "), passed.len())
+    };
+    if !skipped.is_empty() {
+        line += &format!(", {} skipped ({})", skipped.len(), skipped.join(", "));
+    }
+    (format!("{line} in {}", seconds(time)), failed.is_empty())
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, absent, is_stale, node_major, summary};
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn one_failed_step_fails_the_whole_and_is_named() {
+        let failed = || Outcome::Failed("why".into());
+        let reports = [
+            ("format", Outcome::Passed),
+            ("lints", Outcome::Skipped("not here".into())),
+            ("Rust tests", failed()),
+            ("Node.js", failed()),
+        ];
+        let (line, passed) = summary(&reports, Duration::from_millis(1234));
+        assert!(!passed);
+        let wanted = "cargo xtask test: FAILED: Rust tests, Node.js; 1 passed, 1 skipped (lints) in 1.2 s";
+        assert_eq!(line, wanted);
+        let (line, passed) = summary(&reports[..1], Duration::ZERO);
+        assert!(passed);
+        assert_eq!(line, "cargo xtask test: ok, 1 passed in 0.0 s");
+    }
+
+    #[test]
+    fn a_missing_component_fails_only_on_ci() {
+        assert!(
+            matches!(absent(false, "rustfmt"), Outcome::Skipped(why) if why.contains("rustfmt not installed"))
+        );
+        assert!(matches!(absent(true, "rustfmt"), Outcome::Failed(_)));
+    }
+
+    #[test]
+    fn an_install_is_stale_when_anything_it_came_from_is_newer() {
+        let at = |seconds: u64| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert!(is_stale(None, &[at(1)]));
+        assert!(is_stale(at(2), &[at(1), at(3)]));
+        assert!(is_stale(at(2), &[None]));
+        assert!(!is_stale(at(2), &[at(1), at(2)]));
+    }
+
+    #[test]
+    fn node_versions_are_read() {
+        assert_eq!(node_major("v20.20.2\n"), Some(20));
+        assert_eq!(node_major("what"), None);
+    }
+}
