@@ -776,6 +776,92 @@ scope?: string[] | "group" | null,
 uncaught?: boolean, };
 
 /**
+ * One variable of a tab, a group, a subflow or the whole flow.
+ */
+export type EnvVariable = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Its value, as text.
+ */
+value?: JsonValue, 
+/**
+ * The type of the value: `str`, `num`, `bool`, `json`, `env` and others.
+ */
+type?: string, };
+
+/**
+ * `tab`.
+ */
+export type TabConfig = { 
+/**
+ * Its name.
+ */
+label?: string, 
+/**
+ * Whether none of its nodes run.
+ */
+disabled?: boolean, 
+/**
+ * Its variables.
+ */
+env?: Array<EnvVariable>, };
+
+/**
+ * `group` and `global-config`.
+ */
+export type GroupConfig = { 
+/**
+ * Its variables.
+ */
+env?: Array<EnvVariable>, };
+
+/**
+ * An input or output of a subflow.
+ */
+export type SubflowPort = { 
+/**
+ * The nodes inside it is joined to.
+ */
+wires: Array<SubflowWire>, };
+
+/**
+ * One end of a wire inside a subflow.
+ */
+export type SubflowWire = { 
+/**
+ * The node inside, or the subflow itself for its own input.
+ */
+id: string, 
+/**
+ * The node's output.
+ */
+port?: number, };
+
+/**
+ * `subflow`.
+ */
+export type SubflowConfig = { 
+/**
+ * Its name.
+ */
+name?: string, 
+/**
+ * Its input: none or one.
+ */
+in?: Array<SubflowPort>, 
+/**
+ * Its outputs.
+ */
+out?: Array<SubflowPort>, 
+/**
+ * Its variables.
+ */
+env?: Array<EnvVariable>, };
+
+/**
  * Bounds on one run. Part of the run's first fact, so that a replay uses the same ones.
  */
 export type RunLimits = { 
@@ -1504,6 +1590,7 @@ export const CATALOGUE = [
   {
     "type": "agent-core",
     "role": "agent",
+    "inputs": 1,
     "outputs": [
       "model",
       "tool",
@@ -1521,6 +1608,7 @@ export const CATALOGUE = [
   {
     "type": "ai-agent",
     "role": "agent",
+    "inputs": 1,
     "outputs": [
       "result",
       "stream"
@@ -1534,6 +1622,7 @@ export const CATALOGUE = [
   {
     "type": "scripted-model",
     "role": "model",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1546,6 +1635,7 @@ export const CATALOGUE = [
   {
     "type": "openai-model",
     "role": "model",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1556,6 +1646,7 @@ export const CATALOGUE = [
   {
     "type": "anthropic-model",
     "role": "model",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1566,6 +1657,7 @@ export const CATALOGUE = [
   {
     "type": "ollama-model",
     "role": "model",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1576,6 +1668,7 @@ export const CATALOGUE = [
   {
     "type": "model.*",
     "role": "model",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1586,6 +1679,7 @@ export const CATALOGUE = [
   {
     "type": "buffer-memory",
     "role": "memory",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1598,6 +1692,7 @@ export const CATALOGUE = [
   {
     "type": "window-memory",
     "role": "memory",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1610,6 +1705,7 @@ export const CATALOGUE = [
   {
     "type": "redis-memory",
     "role": "memory",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1622,6 +1718,7 @@ export const CATALOGUE = [
   {
     "type": "memory.*",
     "role": "memory",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1634,6 +1731,7 @@ export const CATALOGUE = [
   {
     "type": "calculator-tool",
     "role": "tool",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1650,6 +1748,7 @@ export const CATALOGUE = [
   {
     "type": "http-request-tool",
     "role": "tool",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1666,6 +1765,7 @@ export const CATALOGUE = [
   {
     "type": "knowledge-base-tool",
     "role": "tool",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1682,6 +1782,7 @@ export const CATALOGUE = [
   {
     "type": "flow-tool",
     "role": "tool",
+    "inputs": 1,
     "outputs": [
       "flow_tool"
     ],
@@ -1694,6 +1795,7 @@ export const CATALOGUE = [
   {
     "type": "tool.*",
     "role": "tool",
+    "inputs": 1,
     "outputs": [
       "reply"
     ],
@@ -1706,6 +1808,7 @@ export const CATALOGUE = [
   {
     "type": "chat-node",
     "role": "chat",
+    "inputs": 1,
     "outputs": [
       "chat"
     ],
@@ -1716,6 +1819,7 @@ export const CATALOGUE = [
   {
     "type": "flow-tool-return",
     "role": "data",
+    "inputs": 1,
     "outputs": null,
     "schemas": [],
     "tool": null,
@@ -1724,6 +1828,7 @@ export const CATALOGUE = [
   {
     "type": "inject",
     "role": "data",
+    "inputs": 0,
     "outputs": null,
     "schemas": [
       "node.inject"
@@ -1734,6 +1839,7 @@ export const CATALOGUE = [
   {
     "type": "debug",
     "role": "data",
+    "inputs": 1,
     "outputs": null,
     "schemas": [
       "node.debug"
@@ -1744,6 +1850,7 @@ export const CATALOGUE = [
   {
     "type": "comment",
     "role": "data",
+    "inputs": 0,
     "outputs": null,
     "schemas": [],
     "tool": null,
@@ -1752,6 +1859,7 @@ export const CATALOGUE = [
   {
     "type": "catch",
     "role": "data",
+    "inputs": 0,
     "outputs": null,
     "schemas": [
       "node.catch"
@@ -1762,6 +1870,7 @@ export const CATALOGUE = [
   {
     "type": "junction",
     "role": "data",
+    "inputs": 1,
     "outputs": null,
     "schemas": [],
     "tool": null,
@@ -1770,6 +1879,7 @@ export const CATALOGUE = [
   {
     "type": "link in",
     "role": "data",
+    "inputs": 0,
     "outputs": null,
     "schemas": [
       "node.link"
@@ -1780,11 +1890,56 @@ export const CATALOGUE = [
   {
     "type": "link out",
     "role": "data",
+    "inputs": 1,
     "outputs": null,
     "schemas": [
       "node.link"
     ],
     "tool": null,
     "transparent": true
+  },
+  {
+    "type": "tab",
+    "role": "data",
+    "inputs": 0,
+    "outputs": null,
+    "schemas": [
+      "node.tab"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "subflow",
+    "role": "data",
+    "inputs": 0,
+    "outputs": null,
+    "schemas": [
+      "node.subflow"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "group",
+    "role": "data",
+    "inputs": 0,
+    "outputs": null,
+    "schemas": [
+      "node.group"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "global-config",
+    "role": "data",
+    "inputs": 0,
+    "outputs": null,
+    "schemas": [
+      "node.group"
+    ],
+    "tool": null,
+    "transparent": false
   }
 ] as const;

@@ -108,7 +108,8 @@ export const failed: AgentOutput = {
     stopReason: "error",
     error,
   },
-  error,
+  // Catch nodes are told who failed as well.
+  error: { ...error, source: { id: "a", type: "agent-core", name: "Agent", count: 1 } },
 };
 
 export const actions: ModelAction[] = [

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Checks and runs the agents in Node-RED flows.
 #[derive(Debug, Parser)]
-#[command(name = "redflow", version, about, after_help = AFTER_HELP)]
+#[command(name = "redflow", version, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -2,7 +2,7 @@
 
 use crate::args::CheckOptions;
 use crate::files::read_flow;
-use crate::terminal::{count, data, printable_line, severity_style};
+use crate::terminal::{count, data, json, printable_line, severity_style};
 use crate::{Exit, wiring};
 use owo_colors::OwoColorize;
 use redflow_contract::code::{DiagnosticCode, Severity};
@@ -35,16 +35,12 @@ pub(crate) fn check(options: &CheckOptions) -> Exit {
     if options.deny_warnings && whole.diagnostics.iter().any(|d| d.severity == Severity::Warning) {
         whole.ok = false;
     }
-    if options.json {
-        data(&(serde_json::to_string(&whole).unwrap_or_default() + "\n"));
-    } else {
-        data(&render(&whole, options.flows.len()));
-    }
-    exit_of(&whole)
+    let written = if options.json { json(&whole) } else { data(&render(&whole, options.flows.len())) };
+    written.max(exit_of(&whole))
 }
 
 /// 2 if a flow could not even be read as one, 1 if it has errors.
-pub(crate) fn exit_of(report: &CheckReport) -> Exit {
+fn exit_of(report: &CheckReport) -> Exit {
     if report.diagnostics.iter().any(|diagnostic| is_unreadable(diagnostic.code)) {
         Exit::Unusable
     } else if report.ok {
@@ -119,17 +115,12 @@ pub(crate) fn render_one(diagnostic: &Diagnostic) -> String {
     if !place.is_empty() {
         let _ = writeln!(out, "  {} {place}", "-->".blue().bold());
     }
-    if diagnostic.expected.is_some() || diagnostic.found.is_some() {
-        let say = |text: &Option<String>| {
-            text.as_deref().map_or("–".to_owned(), |text| printable_line(text, 120))
-        };
-        let _ = writeln!(
-            out,
-            "   {} expected {}, found {}",
-            "=".blue().bold(),
-            say(&diagnostic.expected),
-            say(&diagnostic.found)
-        );
+    let ends = [("expected", &diagnostic.expected), ("found", &diagnostic.found)];
+    let ends = ends.into_iter().filter_map(|(word, text)| Some((word, text.as_ref()?)));
+    let ends: Vec<String> =
+        ends.map(|(word, text)| format!("{word} {}", printable_line(text, 120))).collect();
+    if !ends.is_empty() {
+        let _ = writeln!(out, "   {} {}", "=".blue().bold(), ends.join(", "));
     }
     let _ = writeln!(out, "   {} {}", "= help:".blue().bold(), printable_line(&diagnostic.help, 400));
     out

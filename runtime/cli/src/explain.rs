@@ -8,13 +8,11 @@ use std::fmt::Write as _;
 
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
     let Some(asked) = &options.code else {
-        data(&list());
-        return Exit::Well;
+        return data(&list());
     };
     let name = asked.trim().to_uppercase().replace('-', "_");
     if let Some(page) = code::page(&name) {
-        data(page);
-        return Exit::Well;
+        return data(page);
     }
     complain(&format!("there is no code `{}`; `redflow explain` lists them all", printable_line(asked, 60)));
     Exit::Unusable

@@ -2,7 +2,7 @@
 
 use crate::Exit;
 use crate::args::{SchemaOptions, TypesOptions};
-use crate::files::reason;
+use crate::files::{reason, shown};
 use crate::terminal::{complain, data, printable_line, talk};
 use redflow_contract::schemas::{SCHEMAS, find};
 
@@ -15,12 +15,10 @@ const TYPES: [(&str, &str); 2] = [
 pub(crate) fn schema(options: &SchemaOptions) -> Exit {
     let Some(name) = &options.name else {
         let names: Vec<&str> = SCHEMAS.iter().map(|(name, _)| *name).collect();
-        data(&(names.join("\n") + "\n"));
-        return Exit::Well;
+        return data(&(names.join("\n") + "\n"));
     };
     if let Some(text) = find(name.trim_end_matches(".schema.json")) {
-        data(text);
-        return Exit::Well;
+        return data(text);
     }
     complain(&format!("there is no schema `{}`; `redflow schema` lists them all", printable_line(name, 60)));
     Exit::Unusable
@@ -34,7 +32,7 @@ pub(crate) fn types(options: &TypesOptions) -> Exit {
         }
         Ok(())
     };
-    let folder = options.folder.display();
+    let folder = shown(&options.folder);
     match write() {
         Ok(()) => {
             talk(&format!("wrote index.ts and types.ts into {folder}"));

@@ -1,5 +1,6 @@
 //! Reading what the user names, never more than is allowed.
 
+use crate::terminal::printable_line;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use std::fs::File;
@@ -34,6 +35,11 @@ pub(crate) fn read_flow(path: &Path, limit: usize) -> Result<Vec<u8>, Box<Diagno
         return Err(said(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files."));
     }
     Ok(bytes)
+}
+
+/// A path as it is shown.
+pub(crate) fn shown(path: &Path) -> String {
+    printable_line(&path.display().to_string(), 200)
 }
 
 /// An I/O error in words.

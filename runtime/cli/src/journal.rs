@@ -1,7 +1,7 @@
 //! Journals as files: `--journal FILE`. A journal is evidence, so a file that holds something is never
 //! written over.
 
-use crate::files::reason;
+use crate::files::{reason, shown};
 use redflow_contract::id::RunId;
 use redflow_ports::{BoxFuture, Journal, JournalError, JournalStore};
 use std::fs::File;
@@ -26,12 +26,12 @@ impl FileJournals {
 
 fn new_file(path: &Path) -> Result<File, String> {
     let wrong =
-        |error: &std::io::Error| format!("cannot write the journal {}: {}", path.display(), reason(error));
+        |error: &std::io::Error| format!("cannot write the journal {}: {}", shown(path), reason(error));
     let file = File::options().create(true).append(true).open(path).map_err(|error| wrong(&error))?;
     if file.metadata().map_err(|error| wrong(&error))?.len() > 0 {
         return Err(format!(
             "{} is not empty; a journal is never written over, so name a new file",
-            path.display()
+            shown(path)
         ));
     }
     Ok(file)

@@ -8,6 +8,7 @@ mod check;
 mod explain;
 mod export;
 mod files;
+mod interrupt;
 mod journal;
 mod replay;
 mod run;
@@ -20,7 +21,7 @@ use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
 /// How a command ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Exit {
     Well = 0,
     Fault = 1,
@@ -40,8 +41,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "redflow", &mut text);
-            terminal::data(&String::from_utf8_lossy(&text));
-            Exit::Well
+            terminal::data(&String::from_utf8_lossy(&text))
         }
     };
     ExitCode::from(exit as u8)

@@ -2,8 +2,8 @@
 
 use crate::Exit;
 use crate::args::ReplayOptions;
-use crate::files::{read_bounded, reason};
-use crate::terminal::{bold_red, complain, count, data, printable_line};
+use crate::files::{read_bounded, reason, shown};
+use crate::terminal::{bold_red, complain, count, data, json, printable_line};
 use owo_colors::OwoColorize;
 use redflow_contract::effect::Ending;
 use redflow_react::{ReplayReport, replay};
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 const MAX_JOURNAL_BYTES: usize = 512 * 1024 * 1024;
 
 pub(crate) fn replay_file(options: &ReplayOptions) -> Exit {
-    let path = options.journal.display();
+    let path = shown(&options.journal);
     let bytes = match read_bounded(&options.journal, MAX_JOURNAL_BYTES) {
         Ok(bytes) if bytes.len() > MAX_JOURNAL_BYTES => {
             complain(&format!("{path} has more than {MAX_JOURNAL_BYTES} bytes"));
@@ -26,12 +26,8 @@ pub(crate) fn replay_file(options: &ReplayOptions) -> Exit {
         }
     };
     let report = replay(&bytes);
-    if options.json {
-        data(&(serde_json::to_string(&report).unwrap_or_default() + "\n"));
-    } else {
-        data(&render(&report));
-    }
-    if report.equal { Exit::Well } else { Exit::Fault }
+    let written = if options.json { json(&report) } else { data(&render(&report)) };
+    written.max(if report.equal { Exit::Well } else { Exit::Fault })
 }
 
 fn render(report: &ReplayReport) -> String {

@@ -1,16 +1,17 @@
 //! `redflow run`.
 
 use crate::args::RunOptions;
-use crate::check::{exit_of, render_one};
-use crate::files::{read_bounded, read_flow, reason};
+use crate::check::render_one;
+use crate::files::{read_bounded, read_flow, reason, shown};
 use crate::journal::{FileJournals, NoJournals};
-use crate::terminal::{complain, data, printable, printable_line, talk};
+use crate::terminal::{complain, data, json, printable, printable_line, talk};
 use crate::timeline::Timeline;
-use crate::{Exit, wiring};
+use crate::{Exit, interrupt, wiring};
 use redflow_contract::Message;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::effect::Ending;
+use redflow_contract::id::NodeId;
 use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::run_error::MessageError;
@@ -32,6 +33,8 @@ pub(crate) fn run(options: &RunOptions) -> Exit {
 struct Prepared {
     checked: CheckedFlow,
     start: Start,
+    /// The agent that was asked for; none if an inject node was.
+    agent: Option<NodeId>,
     journals: Arc<dyn JournalStore>,
 }
 
@@ -56,12 +59,11 @@ fn prepare(options: &RunOptions) -> Result<Prepared, Exit> {
     })?;
     let adapters = wiring::adapters();
     let checked = wiring::check(&bytes, options.profile.into(), &adapters).map_err(|report| {
-        let exit = exit_of(&report);
         say(report.diagnostics);
-        if exit == Exit::Well { exit } else { Exit::Unusable }
+        Exit::Unusable
     })?;
     let input = options.input.as_deref().map(read_input).transpose().map_err(unusable)?;
-    let start = choose_start(&checked, options.node.as_deref(), input).map_err(unusable)?;
+    let (start, agent) = choose_start(&checked, options.node.as_deref(), input).map_err(unusable)?;
     if let Some(problems) = refusals(&checked, &start) {
         say(problems);
     }
@@ -69,7 +71,7 @@ fn prepare(options: &RunOptions) -> Result<Prepared, Exit> {
         Some(path) => Arc::new(FileJournals::create(path).map_err(unusable)?),
         None => Arc::new(NoJournals),
     };
-    Ok(Prepared { checked, start, journals })
+    Ok(Prepared { checked, start, agent, journals })
 }
 
 /// The payload: a JSON value, `@file`, or `-` for standard input.
@@ -78,8 +80,9 @@ fn read_input(text: &str) -> Result<Value, String> {
     let most = usize::try_from(limits.max_message_bytes).unwrap_or(usize::MAX);
     let path = if text == "-" { Some("-") } else { text.strip_prefix('@') };
     let bytes = match path {
-        Some(path) => read_bounded(Path::new(path), most)
-            .map_err(|error| format!("cannot read the input {path}: {}", reason(&error)))?,
+        Some(path) => read_bounded(Path::new(path), most).map_err(|error| {
+            format!("cannot read the input {}: {}", shown(Path::new(path)), reason(&error))
+        })?,
         None => text.as_bytes().to_vec(),
     };
     parse_strict(&bytes, JsonLimits { max_bytes: most, max_depth: 100 }).map_err(|problem| match problem {
@@ -94,8 +97,12 @@ fn read_input(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Which node to start, and with what.
-fn choose_start(checked: &CheckedFlow, node: Option<&str>, input: Option<Value>) -> Result<Start, String> {
+/// Which node to start and with what, and the agent that was asked for.
+fn choose_start(
+    checked: &CheckedFlow,
+    node: Option<&str>,
+    input: Option<Value>,
+) -> Result<(Start, Option<NodeId>), String> {
     let flow = &checked.flow;
     let chosen = match node {
         Some(id) => flow.find(id).ok_or_else(|| {
@@ -114,7 +121,7 @@ fn choose_start(checked: &CheckedFlow, node: Option<&str>, input: Option<Value>)
     };
     let type_name = flow.raw(chosen).type_name.as_str();
     if type_name == "inject" && !flow.nodes[chosen].is_virtual {
-        return Ok(Start::Inject { node: chosen, payload: input });
+        return Ok((Start::Inject { node: chosen, payload: input }, None));
     }
     if flow.nodes[chosen].kind.role != Role::Agent {
         return Err(format!(
@@ -124,13 +131,14 @@ fn choose_start(checked: &CheckedFlow, node: Option<&str>, input: Option<Value>)
             agents(checked)
         ));
     }
+    let agent = Some(flow.nodes[chosen].id.clone());
     if let Some(payload) = input {
-        return Ok(Start::Agent { node: chosen, payload });
+        return Ok((Start::Agent { node: chosen, payload }, agent));
     }
     let injects =
         checked.agents.iter().find(|agent| agent.ix == chosen).map(|agent| agent.injects.as_slice());
     match injects.unwrap_or_default() {
-        [only] => Ok(Start::Inject { node: *only, payload: None }),
+        [only] => Ok((Start::Inject { node: *only, payload: None }, agent)),
         [] => Err("no inject node is wired to the agent: give it something with --input JSON".to_owned()),
         several => {
             let list: Vec<String> = several.iter().map(|ix| describe(checked, *ix)).collect();
@@ -165,15 +173,11 @@ fn refusals(checked: &CheckedFlow, start: &Start) -> Option<Vec<Diagnostic>> {
 }
 
 fn drive(options: &RunOptions, prepared: Prepared) -> Exit {
-    let Prepared { checked, start, journals } = prepared;
-    let built = match build_flow(checked, &wiring::adapters()) {
-        Ok(built) => built,
-        Err(error) => {
-            complain(&printable(&error.to_string()));
-            return Exit::Unusable;
-        }
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let Prepared { checked, start, agent, journals } = prepared;
+    let built = build_flow(checked, &wiring::adapters(), &wiring::process_env);
+    let cancel = CancellationToken::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match interrupt::listen(cancel.clone()).and(runtime) {
         Ok(runtime) => runtime,
         Err(error) => {
             complain(&format!("cannot start: {}", reason(&error)));
@@ -182,52 +186,53 @@ fn drive(options: &RunOptions, prepared: Prepared) -> Exit {
     };
     let timeline = Arc::new(Timeline::new(options.quiet));
     let events = Arc::clone(&timeline);
-    let reports = runtime.block_on(async {
-        let cancel = CancellationToken::new();
-        let watcher = tokio::spawn(watch_interrupts(cancel.clone()));
-        let ports = Ports { clock: Arc::new(SystemClock), events, journals, env: wiring::process_env };
-        let reports = Engine::new(built, ports, EngineLimits::default()).run(start, &cancel).await;
-        watcher.abort();
-        reports
-    });
-    conclude(options, &reports, &timeline)
+    let ports = Ports { clock: Arc::new(SystemClock), events, journals, env: wiring::process_env };
+    let engine = Engine::new(built, ports, EngineLimits::default());
+    let reports = runtime.block_on(engine.run(start, &cancel));
+    conclude(options, agent.as_ref(), &reports, &timeline, cancel.is_cancelled())
 }
 
-/// The first Ctrl-C cancels the runs, the second leaves at once.
-async fn watch_interrupts(cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
-    talk("cancelling; press Ctrl-C again to leave at once");
-    cancel.cancel();
-    if tokio::signal::ctrl_c().await.is_ok() {
-        #[allow(clippy::disallowed_methods, reason = "the user asked twice to leave at once")]
-        std::process::exit(130);
-    }
-}
-
-/// What the started agent did decides how the command ends.
-fn conclude(options: &RunOptions, reports: &[RunReport], timeline: &Timeline) -> Exit {
-    let Some(report) = reports.first() else {
-        complain("no agent was reached");
-        return Exit::Unusable;
+/// What the chosen agent did decides how the command ends, or else the first that was reached. What the others
+/// did was told as it happened, unless they could not end.
+fn conclude(
+    options: &RunOptions,
+    chosen: Option<&NodeId>,
+    reports: &[RunReport],
+    timeline: &Timeline,
+    cancelled: bool,
+) -> Exit {
+    let asked = |report: &&RunReport| chosen.is_none_or(|id| report.agent.id == *id);
+    let Some(report) = reports.iter().find(asked) else {
+        let why = if cancelled { "cancelled before the run began" } else { "no agent was reached" };
+        complain(why);
+        return if cancelled { Exit::Fault } else { Exit::Unusable };
     };
-    match &report.end {
+    let exit = match &report.end {
         RunEnd::Finished { ending, message } => {
-            print_result(options, message, matches!(ending, Ending::Failed { .. }));
-            match ending {
-                Ending::Completed | Ending::Stopped => Exit::Well,
-                Ending::Failed { .. } => {
-                    explain_failure(report, message, timeline);
-                    Exit::Fault
-                }
+            let failed = matches!(ending, Ending::Failed { .. });
+            let written = print_result(options, message, failed);
+            if failed {
+                explain_failure(report, message, timeline);
             }
+            written.max(if failed { Exit::Fault } else { Exit::Well })
         }
         RunEnd::Refused { message, .. } => {
             print_result(options, message, true);
             explain_failure(report, message, timeline);
             Exit::Unusable
         }
+        RunEnd::Waiting { .. } => cannot_end(report, timeline),
+        RunEnd::Aborted { message } => print_result(options, message, true).max(cannot_end(report, timeline)),
+    };
+    let others = reports.iter().filter(|other| other.run_id != report.run_id);
+    let worst = others.map(|other| cannot_end(other, timeline)).max().unwrap_or(Exit::Well);
+    if exit == Exit::Well { worst } else { exit }
+}
+
+/// Says why a run has no end of its own.
+fn cannot_end(report: &RunReport, timeline: &Timeline) -> Exit {
+    match &report.end {
+        RunEnd::Finished { .. } | RunEnd::Refused { .. } => Exit::Well,
         RunEnd::Waiting { call_id, tool, .. } => {
             complain(&format!(
                 "the run {} waits: nobody knows whether the call {} of `{}` happened",
@@ -237,27 +242,26 @@ fn conclude(options: &RunOptions, reports: &[RunReport], timeline: &Timeline) ->
             ));
             Exit::Waiting
         }
-        RunEnd::Aborted { reason } => {
-            complain(&format!("the run {} stopped: {}", report.run_id, printable_line(reason, 400)));
+        RunEnd::Aborted { message } => {
+            explain_failure(report, message, timeline);
             Exit::Fault
         }
     }
 }
 
-fn print_result(options: &RunOptions, message: &Message, failed: bool) {
+fn print_result(options: &RunOptions, message: &Message, failed: bool) -> Exit {
     if options.json {
-        data(&(serde_json::to_string(message).unwrap_or_default() + "\n"));
-        return;
+        return json(message);
     }
     if failed {
-        return;
+        return Exit::Well;
     }
     let text = match message.get("payload") {
         Some(Value::String(text)) => printable(text),
         Some(other) => printable(&serde_json::to_string_pretty(other).unwrap_or_default()),
         None => String::new(),
     };
-    data(&(text + "\n"));
+    data(&(text + "\n"))
 }
 
 /// The coded error, on stderr; nothing if it was told already because no Catch node took it.

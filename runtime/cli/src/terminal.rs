@@ -1,15 +1,41 @@
 //! Writing to the screen. What comes from a flow or a model is shown as text, whatever it holds.
 
+use crate::Exit;
+use crate::files::reason;
 use owo_colors::{OwoColorize, Style};
 use redflow_contract::code::Severity;
+use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
-/// Writes data to stdout. A reader that went away is no error of ours.
-pub(crate) fn data(text: &str) {
+/// Writes data to stdout. A reader that went away is no error of ours; a full disk is one.
+pub(crate) fn data(text: &str) -> Exit {
     let mut out = anstream::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            complain(&format!("cannot write the output: {}", reason(&error)));
+            Exit::Unusable
+        }
+        _ => Exit::Well,
+    }
+}
+
+/// Writes one JSON value as one line to stdout. What acts on a terminal, or is taken for an escape sequence
+/// on the way, is written `\uXXXX`: the same value to every reader.
+pub(crate) fn json<T: Serialize>(value: &T) -> Exit {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let mut line = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        if c.is_control() || is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(line, "\\u{unit:04x}");
+            }
+        } else {
+            line.push(c);
+        }
+    }
+    line.push('\n');
+    data(&line)
 }
 
 /// Writes one line of talk to stderr.
@@ -35,12 +61,17 @@ pub(crate) fn severity_style(severity: Severity) -> Style {
     }
 }
 
+/// Characters that cannot be seen, or that turn the direction of what follows.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// Text from strangers without control characters, escape sequences and direction overrides.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        let hidden = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if hidden || (c.is_control() && c != '\n' && c != '\t') {
+        if is_hidden(c) || (c.is_control() && c != '\n' && c != '\t') {
             let _ = write!(out, "\\u{{{:x}}}", c as u32);
         } else {
             out.push(c);

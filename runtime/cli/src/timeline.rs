@@ -61,7 +61,7 @@ impl EventSink for Timeline {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
-                let label = format!("[debug {}] {property}:", label(node));
+                let label = format!("[debug {}] {}:", label(node), printable_line(property, 60));
                 talk(&format!("{} {}", label.dimmed(), printable_line(&text, SHOWN * 4)));
             }
             FlowEvent::Debug { .. } => {}
@@ -73,7 +73,7 @@ impl EventSink for Timeline {
             )),
             FlowEvent::Uncaught { node, error } => self.failure(node, error),
             FlowEvent::ChainCut { node, limit } => talk(&format!(
-                "{}: the message goes round in circles; it was stopped at {} after {limit} steps",
+                "{}: one start sets off at most {limit} runs or deliveries; the message was stopped at {}",
                 "warning".yellow().bold(),
                 label(node)
             )),

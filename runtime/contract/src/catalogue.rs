@@ -12,6 +12,8 @@ pub struct NodeType {
     pub name: &'static str,
     /// What it is to an agent.
     pub role: Role,
+    /// How many inputs it has: none or one.
+    pub inputs: u32,
     /// What leaves its outputs, in order; null when the node itself decides how many it has.
     pub outputs: Option<&'static [PortKind]>,
     /// The schemas its properties must satisfy, by name (see [`crate::schemas`]).
@@ -39,15 +41,26 @@ const AGENT_CORE: &[PortKind] =
 const AI_AGENT: &[PortKind] = &[PortKind::Result, PortKind::Stream];
 const REPLY: &[PortKind] = &[PortKind::Reply];
 
-const DATA: NodeType =
-    NodeType { name: "*", role: Role::Data, outputs: None, schemas: &[], tool: None, transparent: false };
+const DATA: NodeType = NodeType {
+    name: "*",
+    role: Role::Data,
+    inputs: 1,
+    outputs: None,
+    schemas: &[],
+    tool: None,
+    transparent: false,
+};
 
 const fn service(name: &'static str, role: Role, schemas: &'static [&'static str]) -> NodeType {
-    NodeType { name, role, outputs: Some(REPLY), schemas, tool: None, transparent: false }
+    NodeType { name, role, inputs: 1, outputs: Some(REPLY), schemas, tool: None, transparent: false }
 }
 
-const fn data(name: &'static str, schemas: &'static [&'static str], transparent: bool) -> NodeType {
-    NodeType { name, role: Role::Data, outputs: None, schemas, tool: None, transparent }
+const fn data(name: &'static str, inputs: u32, schemas: &'static [&'static str]) -> NodeType {
+    NodeType { name, inputs, schemas, ..DATA }
+}
+
+const fn transparent(name: &'static str, inputs: u32, schemas: &'static [&'static str]) -> NodeType {
+    NodeType { transparent: true, ..data(name, inputs, schemas) }
 }
 
 const TOOL: &[&str] = &["node.tool"];
@@ -58,6 +71,7 @@ pub const CATALOGUE: &[NodeType] = &[
     NodeType {
         name: "agent-core",
         role: Role::Agent,
+        inputs: 1,
         outputs: Some(AGENT_CORE),
         schemas: &["agent-core.react", "node.agent-binding"],
         tool: None,
@@ -66,6 +80,7 @@ pub const CATALOGUE: &[NodeType] = &[
     NodeType {
         name: "ai-agent",
         role: Role::Agent,
+        inputs: 1,
         outputs: Some(AI_AGENT),
         schemas: &["node.agent-binding"],
         tool: None,
@@ -109,19 +124,24 @@ pub const CATALOGUE: &[NodeType] = &[
     NodeType {
         name: "chat-node",
         role: Role::Chat,
+        inputs: 1,
         outputs: Some(&[PortKind::Chat]),
         schemas: &[],
         tool: None,
         transparent: false,
     },
-    data("flow-tool-return", &[], false),
-    data("inject", &["node.inject"], false),
-    data("debug", &["node.debug"], false),
-    data("comment", &[], false),
-    data("catch", &["node.catch"], false),
-    data("junction", &[], true),
-    data("link in", &["node.link"], true),
-    data("link out", &["node.link"], true),
+    data("flow-tool-return", 1, &[]),
+    data("inject", 0, &["node.inject"]),
+    data("debug", 1, &["node.debug"]),
+    data("comment", 0, &[]),
+    data("catch", 0, &["node.catch"]),
+    transparent("junction", 1, &[]),
+    transparent("link in", 0, &["node.link"]),
+    transparent("link out", 1, &["node.link"]),
+    data("tab", 0, &["node.tab"]),
+    data("subflow", 0, &["node.subflow"]),
+    data("group", 0, &["node.group"]),
+    data("global-config", 0, &["node.group"]),
 ];
 
 /// What is known of a type: its own row, else the row of its prefix, else a plain data node.

@@ -89,6 +89,12 @@ pub fn typescript() -> String {
         node_config::DebugConfig,
         node_config::LinkConfig,
         node_config::CatchConfig,
+        node_config::EnvVariable,
+        node_config::TabConfig,
+        node_config::GroupConfig,
+        node_config::SubflowPort,
+        node_config::SubflowWire,
+        node_config::SubflowConfig,
         limits::RunLimits,
         plan::AgentPlan,
         plan::PlanNode,
@@ -143,6 +149,9 @@ pub fn schemas() -> Vec<GeneratedFile> {
         whole::<node_config::DebugConfig>("node.debug"),
         whole::<node_config::LinkConfig>("node.link"),
         whole::<node_config::CatchConfig>("node.catch"),
+        whole::<node_config::TabConfig>("node.tab"),
+        whole::<node_config::GroupConfig>("node.group"),
+        whole::<node_config::SubflowConfig>("node.subflow"),
     ];
     files.extend(variants::<action::ModelAction>("model-action", "action"));
     files.extend(variants::<fact::Fact>("fact", "type"));

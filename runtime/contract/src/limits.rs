@@ -11,6 +11,8 @@ pub struct FlowLimits {
     pub max_depth: usize,
     /// Nodes after subflows are expanded.
     pub max_nodes: usize,
+    /// Wires after subflows are expanded.
+    pub max_wires: usize,
     /// Steps taken through junctions, link pairs and tool chains while edges are checked. Direct wires are
     /// not counted; hubs that join everything to everything are what this stops.
     pub max_walk: usize,
@@ -24,6 +26,7 @@ impl Default for FlowLimits {
             max_bytes: 40 * 1024 * 1024,
             max_depth: 100,
             max_nodes: 200_000,
+            max_wires: 4_000_000,
             max_walk: 5_000_000,
             max_diagnostics: 1_000,
         }

@@ -188,6 +188,76 @@ config! {
     }
 }
 
+/// One variable of a tab, a group, a subflow or the whole flow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+#[serde(default)]
+pub struct EnvVariable {
+    /// Its name.
+    pub name: String,
+    /// Its value, as text.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub value: Option<Value>,
+    /// The type of the value: `str`, `num`, `bool`, `json`, `env` and others.
+    #[serde(rename = "type", skip_serializing_if = "is_unset")]
+    pub type_name: Option<String>,
+}
+
+config! {
+    /// `tab`.
+    TabConfig {
+        /// Its name.
+        label: String,
+        /// Whether none of its nodes run.
+        disabled: bool,
+        /// Its variables.
+        env: Vec<EnvVariable>,
+    }
+}
+
+config! {
+    /// `group` and `global-config`.
+    GroupConfig {
+        /// Its variables.
+        env: Vec<EnvVariable>,
+    }
+}
+
+/// An input or output of a subflow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(default)]
+pub struct SubflowPort {
+    /// The nodes inside it is joined to.
+    pub wires: Vec<SubflowWire>,
+}
+
+/// One end of a wire inside a subflow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+#[serde(default)]
+pub struct SubflowWire {
+    /// The node inside, or the subflow itself for its own input.
+    pub id: String,
+    /// The node's output.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub port: Option<u32>,
+}
+
+config! {
+    /// `subflow`.
+    SubflowConfig {
+        /// Its name.
+        name: String,
+        /// Its input: none or one.
+        r#in: Vec<SubflowPort>,
+        /// Its outputs.
+        out: Vec<SubflowPort>,
+        /// Its variables.
+        env: Vec<EnvVariable>,
+    }
+}
+
 config! {
     /// `catch`.
     CatchConfig {

@@ -1,24 +1,30 @@
 //! From a checked flow to live nodes.
 
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::RunError;
 use redflow_flow::{CheckedFlow, NodeIx, ReadyAgent, ResolvedFlow, Verdict};
 use redflow_ports::{Adapters, BuildError, ChatModel, FlowNode, Memory, NodeConfig, Tool};
 use redflow_react::{CompiledAgent, EncodedPlan};
-use std::collections::HashMap;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A flow whose nodes can be driven.
 pub struct BuiltFlow {
     pub(crate) flow: ResolvedFlow,
     pub(crate) nodes: Vec<BuiltNode>,
+    /// The Catch nodes.
+    pub(crate) catches: Vec<NodeIx>,
 }
 
 pub(crate) enum BuiltNode {
     /// Hands messages on: the ends of a subflow instance.
     Pass,
     Native(Box<dyn FlowNode>),
+    /// An ordinary node whose properties are wrong.
+    Broken(RunError),
     Agent(Arc<BuiltAgent>),
     Refused {
         error: RunError,
@@ -43,15 +49,15 @@ pub struct BuiltAgent {
     pub(crate) tab: String,
 }
 
-/// Builds every node this build can run.
-///
-/// # Errors
-/// The first node whose adapter refuses its properties.
-pub fn build_flow(checked: CheckedFlow, adapters: &Adapters) -> Result<BuiltFlow, BuildError> {
+/// Builds every node this build can run. A node that cannot be built does not stop the others: an agent that
+/// needs it is refused, an ordinary node answers every message with the error.
+#[must_use]
+pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>) -> BuiltFlow {
     let CheckedFlow { flow, agents, .. } = checked;
     let mut builder = Builder {
         flow: &flow,
         adapters,
+        env,
         models: HashMap::new(),
         memories: HashMap::new(),
         tools: HashMap::new(),
@@ -59,25 +65,40 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters) -> Result<BuiltFlow
     let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
     for agent in agents {
         let node = match agent.verdict {
-            Verdict::Ready(ready) => {
-                BuiltNode::Agent(Arc::new(builder.agent(agent.ix, &agent.node, &ready)?))
-            }
+            Verdict::Ready(ready) => match builder.agent(agent.ix, &agent.node, &ready) {
+                Ok(agent) => BuiltNode::Agent(Arc::new(agent)),
+                Err(error) => {
+                    let tools = ready.tools.iter().map(|tool| tool.name.clone()).collect();
+                    BuiltNode::Refused { error: run_error(&error), tools }
+                }
+            },
             Verdict::Refused { error, tools, .. } => BuiltNode::Refused { error, tools },
         };
         built.insert(agent.ix, node);
     }
     let nodes = (0..flow.nodes.len())
         .map(|ix| match built.remove(&ix) {
-            Some(agent) => Ok(agent),
-            None => builder.ordinary(ix),
+            Some(agent) => agent,
+            None => builder.ordinary(ix).unwrap_or_else(|error| BuiltNode::Broken(run_error(&error))),
         })
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(BuiltFlow { flow, nodes })
+        .collect();
+    let is_catch = |ix: &NodeIx| !flow.nodes[*ix].is_virtual && flow.raw(*ix).type_name == "catch";
+    let catches = (0..flow.nodes.len()).filter(is_catch).collect();
+    BuiltFlow { flow, nodes, catches }
+}
+
+/// What the process environment says of a name.
+type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+fn run_error(error: &BuildError) -> RunError {
+    let (code, message) = (RunErrorCode::ConfigInvalid, error.to_string());
+    RunError { code, message, pointer: None, rule: None, iteration: 0 }
 }
 
 struct Builder<'a> {
     flow: &'a ResolvedFlow,
     adapters: &'a Adapters,
+    env: ProcessEnv<'a>,
     models: HashMap<NodeIx, Arc<dyn ChatModel>>,
     memories: HashMap<NodeIx, Arc<dyn Memory>>,
     tools: HashMap<NodeIx, Arc<dyn Tool>>,
@@ -91,25 +112,24 @@ impl Builder<'_> {
         ready: &ReadyAgent,
     ) -> Result<BuiltAgent, BuildError> {
         let wrong = |reason: String| BuildError { node: node.id.to_string(), reason };
-        let compiled =
-            CompiledAgent::compile(Arc::clone(&ready.spec)).map_err(|error| wrong(error.to_string()))?;
+        let spec = Arc::clone(&ready.spec);
+        let compiled = CompiledAgent::compile(spec).map_err(|error| wrong(error.to_string()))?;
         let plan = EncodedPlan::new(&ready.plan).map_err(|error| wrong(error.to_string()))?;
-        let adapters = self.adapters;
-        let model =
-            shared(self.flow, &mut self.models, ready.model, |name| adapters.models.get(name).copied())?;
+        let (flow, env, adapters) = (self.flow, self.env, self.adapters);
+        let model = shared(flow, env, &mut self.models, ready.model, &adapters.models)?;
         let memory = match ready.memory {
-            Some(memory) => Some(shared(self.flow, &mut self.memories, memory, |name| {
-                adapters.memories.get(name).copied()
-            })?),
+            Some(memory) => Some(shared(flow, env, &mut self.memories, memory, &adapters.memories)?),
             None => None,
         };
         let tools = ready
             .tools
             .iter()
-            .map(|tool| shared(self.flow, &mut self.tools, tool.ix, |name| adapters.tools.get(name).copied()))
+            .map(|tool| shared(flow, env, &mut self.tools, tool.ix, &adapters.tools))
             .collect::<Result<Vec<_>, _>>()?;
-        let memory_session_id =
-            ready.memory.and_then(|memory| self.flow.raw(memory).text("sessionId")).map(str::to_owned);
+        let memory_session_id = ready.memory.and_then(|memory| {
+            let props = flow.resolved_props(memory, env, false);
+            props.get("sessionId").and_then(Value::as_str).map(str::to_owned)
+        });
         Ok(BuiltAgent {
             compiled,
             plan,
@@ -118,7 +138,7 @@ impl Builder<'_> {
             tools,
             session_id: ready.session_id.clone(),
             memory_session_id,
-            tab: self.flow.tab_of(ix).to_owned(),
+            tab: flow.tab_of(ix).to_owned(),
         })
     }
 
@@ -130,12 +150,12 @@ impl Builder<'_> {
         if node.kind.role != Role::Data {
             return Ok(if node.kind.role.is_service() { BuiltNode::Service } else { BuiltNode::Foreign });
         }
-        let raw = self.flow.raw(ix);
-        let Some(build) = self.adapters.nodes.get(raw.type_name.as_str()) else {
+        let Some(build) = self.adapters.nodes.get(self.flow.raw(ix).type_name.as_str()) else {
             return Ok(BuiltNode::Foreign);
         };
-        let summary = self.flow.summary(ix);
-        build(NodeConfig { node: &summary, props: &raw.props }).map(BuiltNode::Native)
+        // What an ordinary node holds can end up in a message, so no secret is resolved for it.
+        let props = self.flow.resolved_props(ix, self.env, false);
+        build(NodeConfig { node: &self.flow.summary(ix), props: &props }).map(BuiltNode::Native)
     }
 }
 
@@ -144,17 +164,19 @@ type Build<T> = fn(NodeConfig<'_>) -> Result<Arc<T>, BuildError>;
 /// A service, built once however many agents bind it.
 fn shared<T: ?Sized>(
     flow: &ResolvedFlow,
+    env: ProcessEnv<'_>,
     known: &mut HashMap<NodeIx, Arc<T>>,
     ix: NodeIx,
-    builder: impl Fn(&str) -> Option<Build<T>>,
+    builders: &BTreeMap<&'static str, Build<T>>,
 ) -> Result<Arc<T>, BuildError> {
     if let Some(found) = known.get(&ix) {
         return Ok(Arc::clone(found));
     }
-    let (raw, summary) = (flow.raw(ix), flow.summary(ix));
-    let config = NodeConfig { node: &summary, props: &raw.props };
-    let build = builder(&raw.type_name)
-        .ok_or_else(|| config.error(format!("this build cannot run the type `{}`", raw.type_name)))?;
+    let (node, props) = (flow.summary(ix), flow.resolved_props(ix, env, true));
+    let config = NodeConfig { node: &node, props: &props };
+    let build = builders
+        .get(node.type_name.as_str())
+        .ok_or_else(|| config.error(format!("this build cannot run the type `{}`", node.type_name)))?;
     let made = build(config)?;
     known.insert(ix, Arc::clone(&made));
     Ok(made)

@@ -2,6 +2,8 @@
 
 use crate::build::BuiltFlow;
 use redflow_contract::Message;
+use redflow_contract::id::NodeId;
+use redflow_contract::run_error::MessageError;
 use redflow_flow::NodeIx;
 use serde_json::Value;
 
@@ -15,11 +17,8 @@ pub(crate) fn catchers(built: &BuiltFlow, source: NodeIx) -> Vec<NodeIx> {
     let flow = &built.flow;
     for reporter in flow.reporters(source) {
         let (mut named, mut all, mut uncaught) = (Vec::new(), Vec::new(), Vec::new());
-        for ix in 0..flow.nodes.len() {
+        for ix in built.catches.iter().copied().filter(|ix| flow.same_scope(*ix, reporter)) {
             let raw = flow.raw(ix);
-            if flow.nodes[ix].is_virtual || raw.type_name != "catch" || !flow.same_scope(ix, reporter) {
-                continue;
-            }
             match raw.props.get("scope") {
                 Some(Value::Array(ids)) => {
                     if ids.iter().filter_map(Value::as_str).any(|id| flow.means(ix, id, reporter)) {
@@ -46,9 +45,18 @@ pub(crate) fn catchers(built: &BuiltFlow, source: NodeIx) -> Vec<NodeIx> {
 }
 
 /// How often the same node has failed on this message before.
-pub(crate) fn earlier_failures(message: &Message, source: &str) -> u32 {
+pub(crate) fn earlier_failures(message: &Message, source: &NodeId) -> u32 {
     let older = message.get("error").and_then(|error| error.get("source"));
-    let same = older.filter(|from| from.get("id").and_then(Value::as_str) == Some(source));
+    let same = older.filter(|from| from.get("id").and_then(Value::as_str) == Some(source.as_str()));
     let count = same.and_then(|from| from.get("count")).and_then(Value::as_u64).unwrap_or(0);
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The message with an error, as Node-RED puts it there: an older one stays readable.
+pub(crate) fn with_error(mut message: Message, error: &MessageError) -> Message {
+    if let Some(older) = message.get("error").cloned() {
+        message.insert("_error".to_owned(), older);
+    }
+    message.insert("error".to_owned(), serde_json::to_value(error).unwrap_or_default());
+    message
 }

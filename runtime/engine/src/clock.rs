@@ -25,3 +25,19 @@ impl Clock for SystemClock {
         bytes[8..].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SystemClock;
+    use redflow_ports::Clock;
+
+    #[test]
+    fn ids_are_new_each_time_and_well_formed() {
+        let (first, second) = (SystemClock.run_id(), SystemClock.run_id());
+        assert!(first < second, "a v7 uuid tells the order: {first} {second}");
+        assert_eq!(uuid::Uuid::parse_str(first.as_str()).unwrap().get_version_num(), 7);
+        let (first, second) = (SystemClock.message_id(), SystemClock.message_id());
+        assert_ne!(first, second);
+        assert!(first.len() == 16 && first.chars().all(|c| c.is_ascii_hexdigit()), "{first}");
+    }
+}

@@ -26,19 +26,16 @@ pub(crate) struct NewRun<'a> {
     pub(crate) message: Message,
 }
 
-/// Runs to the end, or until it must wait for a person. Messages for port 4 go out through `model_responses`.
+/// Runs to the end, or until it must wait for a person; an error says why it could do neither. Messages for port 4 go out through `model_responses`.
 pub(crate) async fn drive(
     run: NewRun<'_>,
     ports: &Ports,
     cancel: &CancellationToken,
     model_responses: mpsc::Sender<(NodeIx, Message)>,
-) -> RunEnd {
+) -> Result<RunEnd, String> {
     let NewRun { ix, agent, run_id, session, message } = run;
     let spec = agent.compiled.spec();
-    let mut journal = match ports.journals.open(&run_id) {
-        Ok(journal) => journal,
-        Err(error) => return RunEnd::Aborted { reason: error.to_string() },
-    };
+    let mut journal = ports.journals.open(&run_id).map_err(|error| error.to_string())?;
     let deadline = tokio::time::sleep(Duration::from_millis(spec.timeout_ms));
     tokio::pin!(deadline);
     let started =
@@ -46,24 +43,18 @@ pub(crate) async fn drive(
     let observed = ports.events.watches_runs();
     let started =
         Recorder::start(Arc::clone(&agent.compiled), observed, &agent.plan, Origin::default(), started);
-    let (mut recorder, mut step) = match started {
-        Ok(started) => started,
-        Err(error) => return RunEnd::Aborted { reason: error.to_string() },
-    };
+    let (mut recorder, mut step) = started.map_err(|error| error.to_string())?;
     loop {
-        let open = match act(step, ix, ports, &mut *journal, &model_responses).await {
-            Ok(Next::Finished(end)) => return end,
-            Ok(Next::Open(effect)) => effect,
-            Err(reason) => return RunEnd::Aborted { reason },
+        let open = match act(step, ix, ports, &mut *journal, &model_responses).await? {
+            Next::Finished(end) => return Ok(end),
+            Next::Open(effect) => effect,
         };
         let Some(effect) = open else {
             // Nothing to do and not over: the run waits for a person.
             let Status::WaitingOutcome { call_id, tool, iteration, .. } = recorder.machine().status() else {
-                return RunEnd::Aborted {
-                    reason: "the machine has nothing to do and is not over".to_owned(),
-                };
+                return Err("the machine has nothing to do and is not over".to_owned());
             };
-            return RunEnd::Waiting { call_id, tool, iteration };
+            return Ok(RunEnd::Waiting { call_id, tool, iteration });
         };
         let fact = tokio::select! {
             biased;
@@ -71,10 +62,7 @@ pub(crate) async fn drive(
             () = &mut deadline => Fact::DeadlineReached { at: ports.clock.now() },
             fact = perform(effect, agent, ports) => fact,
         };
-        step = match recorder.step(fact) {
-            Ok(step) => step,
-            Err(error) => return RunEnd::Aborted { reason: error.to_string() },
-        };
+        step = recorder.step(fact).map_err(|error| error.to_string())?;
     }
 }
 
@@ -156,17 +144,16 @@ async fn call_tool(id: EffectId, call: &ToolCall, agent: &BuiltAgent, ports: &Po
         None => ToolOutcome::Returned(ToolResult::failed("the tool is gone")),
         Some((tool_spec, tool)) => {
             let limit = Duration::from_millis(call.timeout_ms);
-            match tokio::time::timeout(limit, tool.call(call)).await {
-                Ok(outcome) => outcome,
-                Err(_) => {
-                    let reason = format!("the tool did not answer within {} ms", call.timeout_ms);
-                    match tool_spec.effect.unwrap_or_else(|| tool.effect(&call.input)) {
-                        EffectClass::Read | EffectClass::Idempotent => {
-                            ToolOutcome::Returned(ToolResult::failed(reason))
-                        }
-                        EffectClass::AtMostOnce => ToolOutcome::Unknown { reason },
-                    }
+            let outcome =
+                tokio::time::timeout(limit, tool.call(call)).await.unwrap_or_else(|_| ToolOutcome::Unknown {
+                    reason: format!("the tool did not answer within {} ms", call.timeout_ms),
+                });
+            match (outcome, tool_spec.effect.unwrap_or_else(|| tool.effect(&call.input))) {
+                // Such a call may be made again: not to know is a failure like any other.
+                (ToolOutcome::Unknown { reason }, EffectClass::Read | EffectClass::Idempotent) => {
+                    ToolOutcome::Returned(ToolResult::failed(reason))
                 }
+                (outcome, _) => outcome,
             }
         }
     };

@@ -1,13 +1,14 @@
 //! The way of a message: one queue for all nodes, one future per run.
 
 use crate::build::{BuiltAgent, BuiltFlow, BuiltNode};
-use crate::catch::{MAX_REPEATS, catchers, earlier_failures};
+use crate::catch::{MAX_REPEATS, catchers, earlier_failures, with_error};
 use crate::drive::{NewRun, drive};
 use crate::session::session_key;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::edge::PortKind;
 use redflow_contract::effect::Ending;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{CallId, NodeSummary, RunId};
@@ -15,7 +16,7 @@ use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::{Failure, MessageError, RunError};
 use redflow_flow::{NodeIx, Wire};
-use redflow_ports::{BoxFuture, Clock, EventSink, JournalStore, NodeContext};
+use redflow_ports::{BoxFuture, Clock, EventSink, JournalStore, NodeContext, NodeOutput};
 use redflow_react::refused_output;
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
@@ -23,10 +24,6 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Agent Core's port for results.
-const RESULT_PORT: usize = 3;
-/// Agent Core's port for model answers.
-const MODEL_RESPONSE_PORT: usize = 4;
 /// Messages for port 4 that may wait for the engine before a run waits for it.
 const WAITING_RESPONSES: usize = 32;
 
@@ -113,10 +110,11 @@ pub enum RunEnd {
         /// The iteration.
         iteration: u32,
     },
-    /// It could not go on: its journal cannot be written, or the engine itself is at fault.
+    /// It could not go on: its journal cannot be written, or the engine itself is at fault. A message with
+    /// the error `INTERNAL` left port 3, of which the journal knows nothing.
     Aborted {
-        /// Why.
-        reason: String,
+        /// The message.
+        message: Message,
     },
 }
 
@@ -141,8 +139,11 @@ struct Work<'a> {
     runs: FuturesUnordered<RunFuture<'a>>,
     reports: Vec<(RunId, NodeIx, Option<RunEnd>)>,
     responses: mpsc::Sender<(NodeIx, Message)>,
+    /// Nodes of which the user has been told that no message gets past them.
     told: HashSet<NodeIx>,
     deliveries: usize,
+    /// Whether the user has been told that the deliveries are used up.
+    cut: bool,
 }
 
 impl Engine {
@@ -153,7 +154,7 @@ impl Engine {
     }
 
     /// Starts the flow and follows every message until nothing moves any more. The reports come in the order
-    /// in which the runs began.
+    /// in which the runs began. After a cancel the runs end and none begins.
     pub async fn run(&self, start: Start, cancel: &CancellationToken) -> Vec<RunReport> {
         let (responses, mut received) = mpsc::channel(WAITING_RESPONSES);
         let mut work = Work {
@@ -163,8 +164,9 @@ impl Engine {
             responses,
             told: HashSet::new(),
             deliveries: 0,
+            cut: false,
         };
-        self.begin(start, &mut work, cancel);
+        self.begin(start, &mut work);
         loop {
             while let Some(delivery) = work.queue.pop_front() {
                 self.deliver(delivery, &mut work, cancel);
@@ -172,14 +174,14 @@ impl Engine {
             tokio::select! {
                 biased;
                 Some((agent, message)) = received.recv(), if !work.runs.is_empty() => {
-                    self.send(agent, MODEL_RESPONSE_PORT, &Arc::new(message), &mut work);
+                    self.send_on(agent, PortKind::ModelResponse, message, &mut work);
                 }
                 next = work.runs.next() => match next {
                     None => break,
                     Some((place, agent, end)) => {
                         // What the run sent before it ended goes out before its result.
                         while let Ok((agent, message)) = received.try_recv() {
-                            self.send(agent, MODEL_RESPONSE_PORT, &Arc::new(message), &mut work);
+                            self.send_on(agent, PortKind::ModelResponse, message, &mut work);
                         }
                         self.ended(place, agent, end, &mut work);
                     }
@@ -194,54 +196,39 @@ impl Engine {
             .collect()
     }
 
-    fn begin<'a>(&'a self, start: Start, work: &mut Work<'a>, cancel: &'a CancellationToken) {
+    fn begin(&self, start: Start, work: &mut Work<'_>) {
         let id = Value::from(self.ports.clock.message_id());
         let mut message: Message = [("_msgid".to_owned(), id)].into_iter().collect();
-        match start {
+        let (node, other_payload) = match start {
+            Start::Inject { node, payload } => (node, payload),
             Start::Agent { node, payload } => {
                 message.insert("payload".to_owned(), payload);
-                self.deliver(Delivery { to: node, message: Arc::new(message) }, work, cancel);
+                (node, None)
             }
-            Start::Inject { node, payload: None } => {
-                self.deliver(Delivery { to: node, message: Arc::new(message) }, work, cancel);
-            }
-            Start::Inject { node, payload: Some(payload) } => {
-                let BuiltNode::Native(inject) = &self.built.nodes[node] else { return };
-                let output = self.with_context(node, |context| inject.receive(Arc::new(message), context));
-                for (port, made) in output.sends {
-                    let mut made = (*made).clone();
-                    made.insert("payload".to_owned(), payload.clone());
-                    self.send(node, port, &Arc::new(made), work);
+        };
+        let message = Arc::new(message);
+        match (&self.built.nodes[node], other_payload) {
+            (BuiltNode::Native(inject), Some(payload)) => {
+                let mut output =
+                    self.with_context(node, |context| inject.receive(Arc::clone(&message), context));
+                for (_, made) in &mut output.sends {
+                    Arc::make_mut(made).insert("payload".to_owned(), payload.clone());
                 }
+                self.put_out(node, &message, output, work);
             }
+            _ => self.enqueue(node, message, work),
         }
     }
 
     fn deliver<'a>(&'a self, delivery: Delivery, work: &mut Work<'a>, cancel: &'a CancellationToken) {
         let Delivery { to, message } = delivery;
-        work.deliveries += 1;
-        if work.deliveries > self.limits.max_deliveries {
-            self.cut(to, self.limits.max_deliveries, work);
-            return;
-        }
         match &self.built.nodes[to] {
             BuiltNode::Pass => self.send(to, 0, &message, work),
             BuiltNode::Native(node) => {
                 let output = self.with_context(to, |context| node.receive(Arc::clone(&message), context));
-                if let Some((property, value)) = output.shows {
-                    let node = self.built.flow.summary(to);
-                    self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
-                }
-                for (port, message) in &output.sends {
-                    self.send(to, *port, message, work);
-                }
-                if let Some(Failure { code, message: text }) = output.error {
-                    let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
-                    let node = self.built.flow.summary(to);
-                    let count = earlier_failures(&message, node.id.as_str()).saturating_add(1);
-                    self.raise(to, error.on_message(&node, count), (*message).clone(), work);
-                }
+                self.put_out(to, &message, output, work);
             }
+            BuiltNode::Broken(error) => self.fail(to, error, &message, work),
             BuiltNode::Agent(agent) => self.start_run(to, agent, &message, work, cancel),
             BuiltNode::Refused { error, tools } => {
                 self.refuse(to, error.clone(), tools.clone(), &message, work)
@@ -257,6 +244,29 @@ impl Engine {
         }
     }
 
+    /// Does what an ordinary node says about a message.
+    fn put_out(&self, from: NodeIx, message: &Message, output: NodeOutput, work: &mut Work<'_>) {
+        let NodeOutput { sends, shows, error } = output;
+        if let Some((property, value)) = shows {
+            let node = self.built.flow.summary(from);
+            self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
+        }
+        for (port, message) in &sends {
+            self.send(from, *port, message, work);
+        }
+        if let Some(Failure { code, message: text }) = error {
+            let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
+            self.fail(from, &error, message, work);
+        }
+    }
+
+    /// An ordinary node failed on a message.
+    fn fail(&self, ix: NodeIx, error: &RunError, message: &Message, work: &mut Work<'_>) {
+        let node = self.built.flow.summary(ix);
+        let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
+        self.raise(ix, &error, with_error(message.clone(), &error), work);
+    }
+
     fn with_context<T>(&self, ix: NodeIx, act: impl FnOnce(&NodeContext<'_>) -> T) -> T {
         let process = |name: &str| (self.ports.env)(name);
         let env = |name: &str| self.built.flow.env_value(ix, name, &process);
@@ -266,8 +276,27 @@ impl Engine {
     fn send(&self, from: NodeIx, port: usize, message: &Arc<Message>, work: &mut Work<'_>) {
         for wire in self.built.flow.nodes[from].wires.get(port).into_iter().flatten() {
             if let Wire::To(to) = wire {
-                work.queue.push_back(Delivery { to: *to, message: Arc::clone(message) });
+                self.enqueue(*to, Arc::clone(message), work);
             }
+        }
+    }
+
+    /// Sends from the port of an agent that is for such messages.
+    fn send_on(&self, agent: NodeIx, kind: PortKind, message: Message, work: &mut Work<'_>) {
+        let ports = self.built.flow.nodes[agent].kind.outputs.unwrap_or_default();
+        if let Some(port) = ports.iter().position(|port| *port == kind) {
+            self.send(agent, port, &Arc::new(message), work);
+        }
+    }
+
+    /// Every delivery is counted here, before it waits: so the queue is bounded too.
+    fn enqueue(&self, to: NodeIx, message: Arc<Message>, work: &mut Work<'_>) {
+        if work.deliveries < self.limits.max_deliveries {
+            work.deliveries += 1;
+            work.queue.push_back(Delivery { to, message });
+        } else if !work.cut {
+            work.cut = true;
+            self.tell_cut(to, self.limits.max_deliveries);
         }
     }
 
@@ -279,13 +308,13 @@ impl Engine {
         work: &mut Work<'a>,
         cancel: &'a CancellationToken,
     ) {
-        if work.reports.len() >= self.limits.max_runs {
-            self.cut(ix, self.limits.max_runs, work);
+        if cancel.is_cancelled() || !self.has_room(ix, work) {
             return;
         }
-        if let Some(error) = too_large(message, &agent.compiled.spec().limits) {
-            self.refuse(ix, error, Vec::new(), message, work);
-            return;
+        let spec = agent.compiled.spec();
+        if let Some(error) = too_large(message, &spec.limits) {
+            let tools = spec.tools.iter().map(|tool| tool.name.clone()).collect();
+            return self.refuse(ix, error, tools, message, work);
         }
         let run_id = self.ports.clock.run_id();
         let session = agent.memory.as_ref().map(|_| {
@@ -294,11 +323,34 @@ impl Engine {
         });
         let place = work.reports.len();
         work.reports.push((run_id.clone(), ix, None));
-        let (responses, message) = (work.responses.clone(), (**message).clone());
+        let (responses, incoming) = (work.responses.clone(), Arc::clone(message));
         work.runs.push(Box::pin(async move {
-            let run = NewRun { ix, agent, run_id, session, message };
-            (place, ix, drive(run, &self.ports, cancel, responses).await)
+            let message = (*incoming).clone();
+            let run = NewRun { ix, agent, run_id: run_id.clone(), session, message };
+            let end = match drive(run, &self.ports, cancel, responses).await {
+                Ok(end) => end,
+                Err(reason) => self.aborted(ix, agent, run_id, &incoming, &reason),
+            };
+            (place, ix, end)
         }));
+    }
+
+    /// A run that cannot be recorded or driven any further ends all the same: with an error, not in silence.
+    fn aborted(
+        &self,
+        ix: NodeIx,
+        agent: &BuiltAgent,
+        run_id: RunId,
+        incoming: &Message,
+        reason: &str,
+    ) -> RunEnd {
+        let message = format!("The run stopped: {reason}.");
+        let error =
+            RunError { code: RunErrorCode::Internal, message, pointer: None, rule: None, iteration: 0 };
+        let tools = agent.compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect();
+        let summary = self.built.flow.summary(ix);
+        let message = refused_output(&summary, run_id, self.ports.clock.now(), incoming, tools, &error);
+        RunEnd::Aborted { message }
     }
 
     /// An agent that may not run answers every message with its error.
@@ -310,8 +362,7 @@ impl Engine {
         message: &Message,
         work: &mut Work<'_>,
     ) {
-        if work.reports.len() >= self.limits.max_runs {
-            self.cut(ix, self.limits.max_runs, work);
+        if !self.has_room(ix, work) {
             return;
         }
         let run_id = self.ports.clock.run_id();
@@ -323,62 +374,70 @@ impl Engine {
         self.ended(place, ix, RunEnd::Refused { error, message }, work);
     }
 
+    /// Whether one more run may begin. If not, the user is told once for each agent.
+    fn has_room(&self, agent: NodeIx, work: &mut Work<'_>) -> bool {
+        let room = work.reports.len() < self.limits.max_runs;
+        if !room && work.told.insert(agent) {
+            self.tell_cut(agent, self.limits.max_runs);
+        }
+        room
+    }
+
     fn ended(&self, place: usize, agent: NodeIx, end: RunEnd, work: &mut Work<'_>) {
         match &end {
-            RunEnd::Finished { message, .. } | RunEnd::Refused { message, .. } => {
-                self.send(agent, RESULT_PORT, &Arc::new(message.clone()), work);
+            RunEnd::Finished { message, .. }
+            | RunEnd::Refused { message, .. }
+            | RunEnd::Aborted { message } => {
+                self.send_on(agent, PortKind::Result, message.clone(), work);
                 let error = message.get("error").filter(|_| failed(&end)).cloned();
                 if let Some(Ok(error)) = error.map(serde_json::from_value::<MessageError>) {
-                    self.raise(agent, error, message.clone(), work);
+                    self.raise(agent, &error, message.clone(), work);
                 }
             }
-            RunEnd::Waiting { .. } | RunEnd::Aborted { .. } => {}
+            RunEnd::Waiting { .. } => {}
         }
         if let Some(report) = work.reports.get_mut(place) {
             report.2 = Some(end);
         }
     }
 
-    /// Hands an error to the Catch nodes that want it.
-    fn raise(&self, source: NodeIx, error: MessageError, mut message: Message, work: &mut Work<'_>) {
+    /// Hands a message that carries an error to the Catch nodes that want it.
+    fn raise(&self, source: NodeIx, error: &MessageError, message: Message, work: &mut Work<'_>) {
         let found = catchers(&self.built, source);
         if found.is_empty() || error.source.count > MAX_REPEATS {
             let node = self.built.flow.summary(source);
-            self.ports.events.flow_event(&FlowEvent::Uncaught { node, error });
+            self.ports.events.flow_event(&FlowEvent::Uncaught { node, error: error.clone() });
             return;
         }
-        message.insert("error".to_owned(), serde_json::to_value(&error).unwrap_or_default());
         let message = Arc::new(message);
         for to in found {
-            work.queue.push_back(Delivery { to, message: Arc::clone(&message) });
+            self.enqueue(to, Arc::clone(&message), work);
         }
     }
 
-    fn cut(&self, ix: NodeIx, limit: usize, work: &mut Work<'_>) {
-        work.queue.clear();
-        if work.told.insert(ix) {
-            let node = self.built.flow.summary(ix);
-            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-            self.ports.events.flow_event(&FlowEvent::ChainCut { node, limit });
-        }
+    fn tell_cut(&self, ix: NodeIx, limit: usize) {
+        let node = self.built.flow.summary(ix);
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        self.ports.events.flow_event(&FlowEvent::ChainCut { node, limit });
     }
 }
 
 /// Whether the message of a run carries an error of that run.
 fn failed(end: &RunEnd) -> bool {
-    matches!(end, RunEnd::Refused { .. } | RunEnd::Finished { ending: Ending::Failed { .. }, .. })
+    !matches!(end, RunEnd::Finished { ending: Ending::Completed | Ending::Stopped, .. })
 }
 
 /// A message no run may start with: it could not be journalled and read back.
 fn too_large(message: &Message, limits: &RunLimits) -> Option<RunError> {
-    let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
     let (most, levels) = (to_usize(limits.max_message_bytes), to_usize(limits.max_value_depth));
-    let (rule, text) = if bytes > most {
-        ("maxMessageBytes", format!("the message has {bytes} bytes; the limit is {most}"))
-    } else if !message.values().all(|value| nests_within(value, levels)) {
+    let (rule, text) = if !message.values().all(|value| nests_within(value, levels)) {
         ("maxValueDepth", format!("the message nests deeper than {levels} levels"))
     } else {
-        return None;
+        let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
+        if bytes <= most {
+            return None;
+        }
+        ("maxMessageBytes", format!("the message has {bytes} bytes; the limit is {most}"))
     };
     let rule = Some(rule.to_owned());
     Some(RunError { code: RunErrorCode::ContextLength, message: text, pointer: None, rule, iteration: 0 })

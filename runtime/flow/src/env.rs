@@ -3,6 +3,10 @@
 use crate::resolve::{NodeIx, ResolvedFlow};
 use redflow_contract::secret::is_secret_name;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Variables by name, each entry as the flow has it: `name`, `value`, `type`.
+pub(crate) type Env = HashMap<String, Value>;
 
 /// The process environment, as far as the caller lets a flow see it.
 pub(crate) type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -15,7 +19,9 @@ pub(crate) struct EnvResolver<'a> {
     pub(crate) flow: &'a ResolvedFlow,
     pub(crate) process: ProcessEnv<'a>,
     pub(crate) node: NodeIx,
-    /// Process variables that look like secrets: named, never read.
+    /// Whether process variables that look like secrets may be read: only for what never leaves an adapter.
+    pub(crate) secrets: bool,
+    /// Those that were asked for and not read.
     pub(crate) refused: Vec<String>,
 }
 
@@ -62,9 +68,8 @@ impl EnvResolver<'_> {
                     _ => {}
                 }
                 for group in flow.groups_of(self.node) {
-                    let props = flow.groups.get(group).map(|raw| &flow.raw.nodes()[*raw].props);
-                    let env = props.and_then(|props| props.get("env")).and_then(Value::as_array);
-                    if let Some(found) = self.entry(env.map(Vec::as_slice).unwrap_or_default(), name, hops) {
+                    let env = flow.groups.get(group).map(|group| &group.env);
+                    if let Some(found) = env.and_then(|env| self.entry(env, name, hops)) {
                         return Some(found);
                     }
                 }
@@ -84,7 +89,7 @@ impl EnvResolver<'_> {
                 }
                 _ => {}
             }
-            if let Some(found) = self.entry(&current.env, name, hops) {
+            if let Some(found) = current.env.iter().find_map(|env| self.entry(env, name, hops)) {
                 return Some(found);
             }
             scope = current.parent;
@@ -93,7 +98,7 @@ impl EnvResolver<'_> {
             return Some(found);
         }
         // What is resolved here can reach prompts and journals, so a secret must not come this way.
-        if is_secret_name(name) {
+        if !self.secrets && is_secret_name(name) {
             if (self.process)(name).is_some() {
                 self.refused.push(name.to_owned());
             }
@@ -102,9 +107,9 @@ impl EnvResolver<'_> {
         (self.process)(name).map(Value::String)
     }
 
-    /// The last entry of this name in an `env` list, with its type.
-    fn entry(&mut self, env: &[Value], name: &str, hops: usize) -> Option<Value> {
-        let entry = env.iter().rev().find(|entry| entry.get("name").and_then(Value::as_str) == Some(name))?;
+    /// A variable's value, with its type.
+    fn entry(&mut self, env: &Env, name: &str, hops: usize) -> Option<Value> {
+        let entry = env.get(name)?;
         let value = entry.get("value").cloned().unwrap_or_default();
         let text = value.as_str();
         match entry.get("type").and_then(Value::as_str).unwrap_or("str") {

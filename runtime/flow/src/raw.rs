@@ -232,6 +232,16 @@ pub(crate) fn too_many_nodes(limit: usize) -> Diagnostic {
     problem
 }
 
+pub(crate) fn too_many_wires(limit: usize) -> Diagnostic {
+    let mut problem = Diagnostic::new(
+        DiagnosticCode::FlowTooLarge,
+        format!("the flow has more than {limit} wires once its subflows are expanded"),
+        "Split the flow, or use fewer instances of large subflows.".to_owned(),
+    );
+    problem.expected = Some(format!("at most {limit} wires"));
+    problem
+}
+
 fn json_diagnostics(problem: JsonProblem) -> Vec<Diagnostic> {
     let one = |code, message: String, help: &str| Diagnostic::new(code, message, help.to_owned());
     match problem {

@@ -3,8 +3,8 @@
 //! A subflow instance becomes a transparent node for its input and one per output, so inner nodes reach outer
 //! ones without wires being multiplied out.
 
-use crate::env::EnvResolver;
-use crate::raw::{RawFlow, RawNode, too_many_nodes};
+use crate::env::{Env, EnvResolver};
+use crate::raw::{RawFlow, RawNode, too_many_nodes, too_many_wires};
 use redflow_contract::catalogue::{self, NodeType, STRUCTURE_TYPES};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
@@ -13,6 +13,7 @@ use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::limits::FlowLimits;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// A node's place in [`ResolvedFlow::nodes`].
 pub type NodeIx = usize;
@@ -61,8 +62,8 @@ pub(crate) struct Scope {
     pub(crate) parent: Option<usize>,
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Later entries win.
-    pub(crate) env: Vec<Value>,
+    /// Nearest first: an instance's own, then its template's.
+    pub(crate) env: Vec<Arc<Env>>,
     /// Empty for tabs, else `<instance>-`.
     prefix: String,
 }
@@ -75,9 +76,16 @@ pub struct ResolvedFlow {
     pub nodes: Vec<ResolvedNode>,
     pub(crate) scopes: Vec<Scope>,
     by_id: HashMap<NodeId, NodeIx>,
-    pub(crate) groups: HashMap<String, usize>,
-    pub(crate) global_env: Vec<Value>,
+    pub(crate) groups: HashMap<String, Group>,
+    pub(crate) global_env: Env,
     disabled: HashSet<String>,
+}
+
+/// A group of nodes, which may have variables and a group around it.
+#[derive(Debug)]
+pub(crate) struct Group {
+    raw: usize,
+    pub(crate) env: Env,
 }
 
 impl ResolvedFlow {
@@ -120,7 +128,7 @@ impl ResolvedFlow {
                 break;
             }
             found.push(id);
-            next = self.groups.get(id).and_then(|raw| self.raw.nodes()[*raw].text("g"));
+            next = self.groups.get(id).and_then(|group| self.raw.nodes()[group.raw].text("g"));
         }
         found
     }
@@ -157,7 +165,20 @@ impl ResolvedFlow {
         name: &str,
         process: &dyn Fn(&str) -> Option<String>,
     ) -> Option<Value> {
-        EnvResolver { flow: self, process, node: ix, refused: Vec::new() }.lookup(name)
+        EnvResolver { flow: self, process, node: ix, secrets: false, refused: Vec::new() }.lookup(name)
+    }
+
+    /// A node's properties with every whole `${NAME}` resolved, as Node-RED does when it makes the node. With
+    /// `secrets`, process variables that look like secrets too: for services, whose properties go nowhere else.
+    #[must_use]
+    pub fn resolved_props(
+        &self,
+        ix: NodeIx,
+        process: &dyn Fn(&str) -> Option<String>,
+        secrets: bool,
+    ) -> Map<String, Value> {
+        let mut env = EnvResolver { flow: self, process, node: ix, secrets, refused: Vec::new() };
+        env.resolve_map(&self.raw(ix).props)
     }
 
     /// The tab a node is on, through any subflow instances.
@@ -183,7 +204,7 @@ pub fn resolve_flow(
     resolver.emit_tabs()?;
     let Resolver { nodes, scopes, by_id, groups, global_env, disabled, problems, outs, .. } = resolver;
     let mut flow = ResolvedFlow { raw, nodes, scopes, by_id, groups, global_env, disabled };
-    connect(&mut flow, &outs);
+    connect(&mut flow, &outs, limits.max_wires)?;
     Ok((flow, problems))
 }
 
@@ -200,13 +221,14 @@ struct Instance {
 struct Resolver<'a> {
     raw: &'a RawFlow,
     limits: &'a FlowLimits,
-    templates: HashMap<&'a str, usize>,
+    /// Each template's place in the file, and its variables.
+    templates: HashMap<&'a str, (usize, Arc<Env>)>,
     members: HashMap<&'a str, Vec<usize>>,
     nodes: Vec<ResolvedNode>,
     scopes: Vec<Scope>,
     by_id: HashMap<NodeId, NodeIx>,
-    groups: HashMap<String, usize>,
-    global_env: Vec<Value>,
+    groups: HashMap<String, Group>,
+    global_env: Env,
     disabled: HashSet<String>,
     problems: Vec<Diagnostic>,
     outs: Vec<Instance>,
@@ -223,15 +245,21 @@ impl<'a> Resolver<'a> {
             scopes: Vec::new(),
             by_id: HashMap::with_capacity(raw.nodes().len()),
             groups: HashMap::new(),
-            global_env: Vec::new(),
+            global_env: Env::new(),
             disabled: HashSet::new(),
             problems: Vec::new(),
             outs: Vec::new(),
         };
         for (ix, node) in raw.nodes().iter().enumerate() {
             match node.type_name.as_str() {
-                "subflow" => drop(resolver.templates.insert(node.id.as_str(), ix)),
-                "group" => drop(resolver.groups.insert(node.id.0.clone(), ix)),
+                "subflow" => {
+                    let env = Arc::new(env_of(&node.props));
+                    resolver.templates.insert(node.id.as_str(), (ix, env));
+                }
+                "group" => {
+                    let group = Group { raw: ix, env: env_of(&node.props) };
+                    resolver.groups.insert(node.id.0.clone(), group);
+                }
                 "global-config" => resolver.global_env.extend(env_of(&node.props)),
                 _ => {}
             }
@@ -281,7 +309,7 @@ impl<'a> Resolver<'a> {
 
     fn add_tab(&mut self, id: &str, props: &Map<String, Value>) -> usize {
         let name = props.get("label").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let env = env_of(props);
+        let env = vec![Arc::new(env_of(props))];
         self.scopes.push(Scope { parent: None, id: id.to_owned(), name, env, prefix: String::new() });
         self.scopes.len() - 1
     }
@@ -290,8 +318,8 @@ impl<'a> Resolver<'a> {
     fn emit(&mut self, raw_ix: usize, scope: usize, stack: &mut Vec<usize>) -> Result<(), Vec<Diagnostic>> {
         let node = &self.raw.nodes()[raw_ix];
         let id = NodeId(format!("{}{}", self.scopes[scope].prefix, node.id));
-        let template = node.type_name.strip_prefix("subflow:").and_then(|id| self.templates.get(id)).copied();
-        let Some(template) = template else {
+        let template = node.type_name.strip_prefix("subflow:").and_then(|id| self.templates.get(id)).cloned();
+        let Some((template, template_env)) = template else {
             let kind = catalogue::lookup(&node.type_name);
             let placed = ["x", "y"].iter().all(|key| node.props.get(*key).is_some_and(|v| !v.is_null()));
             return self
@@ -320,8 +348,7 @@ impl<'a> Resolver<'a> {
             )]);
         }
         let template_node = &self.raw.nodes()[template];
-        let mut env = env_of(&template_node.props);
-        env.extend(env_of(&node.props));
+        let env = vec![Arc::new(env_of(&node.props)), template_env];
         self.scopes.push(Scope {
             parent: Some(scope),
             id: id.0.clone(),
@@ -391,12 +418,19 @@ fn cycle(node: &RawNode, id: NodeId, template: &RawNode) -> Diagnostic {
     problem
 }
 
-fn env_of(props: &Map<String, Value>) -> Vec<Value> {
-    props.get("env").and_then(Value::as_array).cloned().unwrap_or_default()
+fn env_of(props: &Map<String, Value>) -> Env {
+    let list = props.get("env").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let named = |entry: &Value| Some((entry.get("name")?.as_str()?.to_owned(), entry.clone()));
+    list.iter().filter_map(named).collect()
 }
 
 /// Fills in every node's wires.
-fn connect(flow: &mut ResolvedFlow, instances: &[Instance]) {
+fn connect(flow: &mut ResolvedFlow, instances: &[Instance], max_wires: usize) -> Result<(), Vec<Diagnostic>> {
+    let mut wires_left = max_wires;
+    let mut count = |number: usize| {
+        wires_left = wires_left.checked_sub(number).ok_or_else(|| vec![too_many_wires(max_wires)])?;
+        Ok::<(), Vec<Diagnostic>>(())
+    };
     for ix in 0..flow.nodes.len() {
         let node = &flow.nodes[ix];
         if node.is_virtual {
@@ -415,15 +449,17 @@ fn connect(flow: &mut ResolvedFlow, instances: &[Instance]) {
                 }
             }
         }
+        count(wires.iter().map(Vec::len).sum())?;
         flow.nodes[ix].wires = wires;
     }
     join_link_ins(flow);
     for instance in instances {
-        open_instance(flow, instance);
+        count(open_instance(flow, instance))?;
     }
     for instance in instances {
-        join_instance(flow, instance);
+        count(join_instance(flow, instance))?;
     }
+    Ok(())
 }
 
 fn wires_from(flow: &ResolvedFlow, scope: usize, wires: Option<&Value>) -> Vec<Vec<Wire>> {
@@ -498,19 +534,23 @@ fn end_list(flow: &ResolvedFlow, instance: &Instance, key: &str) -> Vec<Vec<(Str
     list.map(Vec::as_slice).unwrap_or_default().iter().map(ends).collect()
 }
 
-/// What an instance's input leads to inside, and its outputs outside.
-fn open_instance(flow: &mut ResolvedFlow, instance: &Instance) {
+/// What an instance's input leads to inside, and its outputs outside. Says how many wires that makes.
+fn open_instance(flow: &mut ResolvedFlow, instance: &Instance) -> usize {
     let inputs = end_list(flow, instance, "in").into_iter().next().unwrap_or_default();
     let inside = inputs.iter().map(|(id, _)| flow.find_from(instance.inner_scope, id)).collect();
     flow.nodes[instance.entry].wires = vec![inside];
+    let mut made = inputs.len();
     let outside = wires_from(flow, instance.outer_scope, flow.raw.nodes()[instance.raw].props.get("wires"));
     for (out, targets) in instance.outputs.iter().zip(outside) {
+        made += targets.len();
         flow.nodes[*out].wires = vec![targets];
     }
+    made
 }
 
-/// Which inner nodes send to an instance's outputs.
-fn join_instance(flow: &mut ResolvedFlow, instance: &Instance) {
+/// Which inner nodes send to an instance's outputs. Says how many wires that makes.
+fn join_instance(flow: &mut ResolvedFlow, instance: &Instance) -> usize {
+    let mut made = 0;
     let template_id = flow.raw.nodes()[instance.template].id.0.clone();
     for (out, sources) in instance.outputs.iter().zip(end_list(flow, instance, "out")) {
         for (id, port) in sources {
@@ -527,8 +567,10 @@ fn join_instance(flow: &mut ResolvedFlow, instance: &Instance) {
                 wires.resize(port + 1, Vec::new());
             }
             wires[port].push(Wire::To(*out));
+            made += 1;
         }
     }
+    made
 }
 
 /// A nested instance sends from the node that stands for that output.

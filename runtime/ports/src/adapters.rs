@@ -31,8 +31,9 @@ impl NodeConfig<'_> {
     /// # Errors
     /// When they do not fit the type.
     pub fn typed<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, BuildError> {
+        // The library's words may quote a value, and a value may be a secret.
         serde_json::from_value(Value::Object(self.props.clone()))
-            .map_err(|error| self.error(error.to_string()))
+            .map_err(|_| self.error(format!("its properties do not fit the type `{}`", self.node.type_name)))
     }
 
     /// An error about this node.

@@ -157,7 +157,8 @@ impl Replayer {
             return Err(Difference::new(line, what, message));
         };
         if *record != expected {
-            let message = format!("The journal has {} where the replay has {}.", a(record), a(&expected));
+            let message =
+                format!("The journal has {}, but the replay gives {}.", a(record), other(&expected, record));
             return Err(Difference::new(line, what, message).between(short(record), short(&expected)));
         }
         match record {
@@ -197,6 +198,12 @@ fn a(record: &JournalRecord) -> String {
         JournalRecord::Output { .. } => "an output".to_owned(),
         record => format!("a {}", record.name()),
     }
+}
+
+/// What the replay has instead, told apart from what the journal has.
+fn other(expected: &JournalRecord, recorded: &JournalRecord) -> String {
+    let name = a(expected);
+    if name == a(recorded) { "another one".to_owned() } else { name }
 }
 
 /// A record in short, with its digest.

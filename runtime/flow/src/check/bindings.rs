@@ -8,6 +8,7 @@ use crate::resolve::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role, binding_rule, judge};
+use std::collections::HashSet;
 
 /// What an agent binds: each service once, in the order of its wires, then of its properties.
 #[derive(Debug, Clone, Default)]
@@ -16,14 +17,26 @@ pub(super) struct Bindings {
     pub(super) memories: Vec<NodeIx>,
     pub(super) tools: Vec<NodeIx>,
     pub(super) model_response_wired: bool,
+    known: HashSet<NodeIx>,
 }
 
 impl Bindings {
-    fn of(&mut self, role: Role) -> &mut Vec<NodeIx> {
+    fn of(&self, role: Role) -> &[NodeIx] {
         match role {
-            Role::Model => &mut self.models,
-            Role::Memory => &mut self.memories,
-            Role::Tool | Role::Agent | Role::Chat | Role::Data => &mut self.tools,
+            Role::Model => &self.models,
+            Role::Memory => &self.memories,
+            Role::Tool | Role::Agent | Role::Chat | Role::Data => &self.tools,
+        }
+    }
+
+    /// A node has one role, so it is bound once however often it is named.
+    fn add(&mut self, role: Role, node: NodeIx) {
+        if self.known.insert(node) {
+            match role {
+                Role::Model => self.models.push(node),
+                Role::Memory => self.memories.push(node),
+                Role::Tool | Role::Agent | Role::Chat | Role::Data => self.tools.push(node),
+            }
         }
     }
 
@@ -38,14 +51,15 @@ impl Checker<'_> {
         let mut bound =
             Bindings { model_response_wired: edges.model_response.contains(&agent), ..Bindings::default() };
         for Bound { node, role, .. } in edges.bound.get(&agent).into_iter().flatten() {
-            add(bound.of(*role), *node);
+            bound.add(*role, *node);
         }
         let mut properties: Vec<(Role, &str, String)> = Vec::new();
         properties.extend(config.model.as_deref().map(|id| (Role::Model, id, "/model".to_owned())));
         properties.extend(config.memory.as_deref().map(|id| (Role::Memory, id, "/memory".to_owned())));
+        let mut named = HashSet::new();
         for (place, id) in config.tools.iter().enumerate() {
             let pointer = format!("/tools/{place}");
-            if config.tools[..place].contains(id) {
+            if !named.insert(id) {
                 self.doubled_property(agent, id, pointer);
             } else {
                 properties.push((Role::Tool, id, pointer));
@@ -53,7 +67,7 @@ impl Checker<'_> {
         }
         for (role, id, pointer) in properties {
             if let Some(node) = self.bound_by_property(agent, role, id, pointer) {
-                add(bound.of(role), node);
+                bound.add(role, node);
             }
         }
         // Services wired to the agent's input bind only a role that nothing else binds; else they reply.
@@ -62,14 +76,14 @@ impl Checker<'_> {
             let binds = bound.of(role).is_empty();
             for reply in replies.iter().filter(|reply| reply.role == role) {
                 if binds {
-                    add(bound.of(role), reply.node);
-                } else if !bound.of(role).contains(&reply.node) {
+                    bound.add(role, reply.node);
+                } else if !bound.known.contains(&reply.node) {
                     self.foreign_reply(reply, agent);
                 }
             }
         }
         for role in [Role::Model, Role::Memory] {
-            self.check_count(agent, role, bound.of(role).clone().as_slice());
+            self.check_count(agent, role, bound.of(role));
         }
         self.check_session(agent, config, &bound);
         bound
@@ -197,11 +211,5 @@ impl Checker<'_> {
                 "Set `sessionId` on the agent, such as `{{msg.userId}}`, or send `msg.sessionId`.".to_owned(),
             )
         });
-    }
-}
-
-fn add(list: &mut Vec<NodeIx>, node: NodeIx) {
-    if !list.contains(&node) {
-        list.push(node);
     }
 }

@@ -4,6 +4,7 @@ use super::Checker;
 use super::schema::{Violation, kind_of};
 use crate::env::{EnvResolver, whole_reference};
 use crate::resolve::NodeIx;
+use redflow_contract::catalogue::{STRUCTURE_TYPES, lookup};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
@@ -11,6 +12,7 @@ use redflow_contract::flow::Profile;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node_config::{AgentBindingConfig, StopCondition};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// Node-RED's own keys: never part of a configuration.
 pub(super) const NODE_RED_KEYS: [&str; 11] =
@@ -42,6 +44,7 @@ pub(super) struct CoreConfig {
 
 impl Checker<'_> {
     pub(super) fn check_configs(&mut self) {
+        self.check_structure();
         for ix in 0..self.flow.nodes.len() {
             let node = &self.flow.nodes[ix];
             if node.is_virtual {
@@ -65,6 +68,21 @@ impl Checker<'_> {
                             self.report_violations(ix, schema, &config);
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// Tabs, groups and subflows: no nodes that run, but nodes are read by what they say.
+    fn check_structure(&mut self) {
+        let raw = self.flow.raw.nodes();
+        for (place, node) in raw.iter().enumerate().filter(|(_, node)| is_structure(&node.type_name)) {
+            let config = Value::Object(without(&node.props, &[&["id", "type", "z", "info", "wires"]]));
+            for schema in lookup(&node.type_name).schemas {
+                for violation in self.schemas.violations(schema, &config) {
+                    let mut diagnostic = describe(&node.type_name, violation, None, self.options.profile);
+                    diagnostic.node = Some(node.summary());
+                    self.sink.add(diagnostic, place);
                 }
             }
         }
@@ -106,21 +124,8 @@ impl Checker<'_> {
     pub(super) fn config_invalid(&mut self, ix: NodeIx, violation: Violation, help: Option<String>) {
         let type_name = &self.flow.raw(ix).type_name;
         let profile = self.options.profile;
-        self.sink.push(DiagnosticCode::ConfigInvalid, ix, None, || {
-            let Violation { pointer, rule, expected, found } = violation;
-            let name = pointer.trim_start_matches('/').replace('/', ".");
-            let message = match rule.as_str() {
-                "required" => format!("`{name}` is missing"),
-                _ => format!("`{name}` must be {expected}, and is {found} (rule `{rule}`)"),
-            };
-            let help = help.unwrap_or_else(|| mend(type_name, &pointer, &rule, &expected, profile));
-            Diagnostic {
-                pointer: Some(pointer),
-                expected: Some(expected),
-                found: Some(found),
-                ..Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help)
-            }
-        });
+        self.sink
+            .push(DiagnosticCode::ConfigInvalid, ix, None, || describe(type_name, violation, help, profile));
     }
 
     /// An agent's properties with every `${NAME}` resolved, checked and typed.
@@ -151,8 +156,13 @@ impl Checker<'_> {
 
     /// Resolves `${NAME}` in a node's properties and says which ones must not be.
     pub(super) fn resolved(&mut self, ix: NodeIx, props: &Map<String, Value>) -> Map<String, Value> {
-        let mut env =
-            EnvResolver { flow: self.flow, process: self.options.env, node: ix, refused: Vec::new() };
+        let mut env = EnvResolver {
+            flow: self.flow,
+            process: self.options.env,
+            node: ix,
+            secrets: false,
+            refused: Vec::new(),
+        };
         let props = env.resolve_map(props);
         for name in env.refused {
             self.sink.push(DiagnosticCode::ConfigInvalid, ix, None, || Diagnostic {
@@ -203,12 +213,9 @@ impl Checker<'_> {
         }
         let tools =
             config.get("allowedTools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let mut allowed_tools: Vec<String> = Vec::new();
-        for name in tools.iter().filter_map(Value::as_str) {
-            if !allowed_tools.iter().any(|known| known == name) {
-                allowed_tools.push(name.to_owned());
-            }
-        }
+        let mut known = HashSet::new();
+        let names = tools.iter().filter_map(Value::as_str).filter(|name| known.insert(*name));
+        let allowed_tools = names.map(str::to_owned).collect();
         Some(CoreConfig {
             max_iterations: config.get("maxIterations").and_then(whole_number)?,
             allowed_tools,
@@ -284,6 +291,27 @@ impl Checker<'_> {
             }
         }
         conditions
+    }
+}
+
+fn is_structure(type_name: &str) -> bool {
+    STRUCTURE_TYPES.contains(&type_name)
+}
+
+/// A violation as a diagnostic without its node.
+fn describe(type_name: &str, violation: Violation, help: Option<String>, profile: Profile) -> Diagnostic {
+    let Violation { pointer, rule, expected, found } = violation;
+    let name = pointer.trim_start_matches('/').replace('/', ".");
+    let message = match rule.as_str() {
+        "required" => format!("`{name}` is missing"),
+        _ => format!("`{name}` must be {expected}, and is {found} (rule `{rule}`)"),
+    };
+    let help = help.unwrap_or_else(|| mend(type_name, &pointer, &rule, &expected, profile));
+    Diagnostic {
+        pointer: Some(pointer),
+        expected: Some(expected),
+        found: Some(found),
+        ..Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help)
     }
 }
 

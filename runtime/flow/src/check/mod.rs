@@ -132,7 +132,7 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
         configs: Vec::new(),
     };
     for problem in problems {
-        checker.sink.add(problem, None);
+        checker.sink.add(problem, 0);
     }
     match checker.run() {
         Ok(agents) => {

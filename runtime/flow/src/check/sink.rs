@@ -55,9 +55,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds a diagnostic that is complete already.
-    pub(super) fn add(&mut self, diagnostic: Diagnostic, node: Option<NodeIx>) {
-        let place = node.map_or(0, |ix| self.flow.nodes[ix].raw);
+    /// Adds a diagnostic that is complete already, about a node at this place in the file.
+    pub(super) fn add(&mut self, diagnostic: Diagnostic, place: usize) {
         let kept = self.kept.entry(diagnostic.severity).or_default();
         if kept.len() < self.limit {
             kept.push((place, diagnostic));

@@ -12,7 +12,11 @@ use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::secret::redact;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Problems a refusal carries, at most.
+const KEPT_PROBLEMS: usize = 20;
 
 impl Checker<'_> {
     pub(super) fn build_agent(
@@ -44,7 +48,7 @@ impl Checker<'_> {
         let mut problems: Vec<Diagnostic> = Vec::new();
         for node in std::iter::once(ix).chain(bound.all()) {
             for problem in self.sink.errors_of(node) {
-                if !problems.contains(problem) {
+                if problems.len() < KEPT_PROBLEMS && !problems.contains(problem) {
                     problems.push(problem.clone());
                 }
             }
@@ -84,8 +88,10 @@ impl Checker<'_> {
         let memory = bound.memories.first().copied();
         let mut tools = Vec::new();
         let mut ready_tools = Vec::new();
+        let by_name: HashMap<String, NodeIx> =
+            bound.tools.iter().map(|tool| (self.tool_info(*tool).name.clone(), *tool)).collect();
         for name in &core.allowed_tools {
-            let tool = bound.tools.iter().copied().find(|tool| self.tool_info(*tool).name == *name)?;
+            let tool = *by_name.get(name)?;
             let info = self.tool_info(tool);
             tools.push(ToolSpec {
                 name: info.name.clone(),

@@ -13,7 +13,7 @@ use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node_config::{EffectClass, OnUnknown, ToolConfig};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The type that ends a flow used as a tool.
@@ -21,6 +21,9 @@ pub(super) const FLOW_TOOL_RETURN: &str = "flow-tool-return";
 
 /// What a tool's own properties may say.
 const TOOL_KEYS: [&str; 6] = ["toolName", "description", "inputSchema", "effect", "timeout", "onUnknown"];
+
+/// Connected tools that a message lists, at most.
+const LISTED_TOOLS: usize = 20;
 
 /// A tool node, with `${NAME}` resolved.
 #[derive(Debug, Clone, Default)]
@@ -155,40 +158,52 @@ impl Checker<'_> {
         let is_core = self.flow.raw(agent).type_name == "agent-core";
         let mut names: HashMap<String, NodeIx> = HashMap::new();
         for tool in bound.tools.iter().copied() {
+            // A data node nothing returns from is hardly meant as a tool: its name and schema do not matter.
+            if self.flow.nodes[tool].kind.role == Role::Data && !self.returns(agent, tool)? {
+                self.chain_open(agent, Some(1), tool);
+                continue;
+            }
             let info = self.tool_info(tool);
             if let Some(first) = names.insert(info.name.clone(), tool) {
                 self.duplicate_name(agent, first, tool, &info.name, is_core);
             }
-            if self.flow.nodes[tool].kind.role == Role::Data {
-                let flow = self.flow;
-                let back = |ix: NodeIx| ix == agent || flow.raw(ix).type_name == FLOW_TOOL_RETURN;
-                if !self.walker.comes_back(tool, &back)? {
-                    self.chain_open(agent, Some(1), tool);
-                }
-            }
         }
         let Some(core) = &config.core else { return Ok(()) };
+        let allowed: HashSet<&str> = core.allowed_tools.iter().map(String::as_str).collect();
+        let mut connected: Vec<&str> =
+            names.keys().map(String::as_str).filter(|name| !name.is_empty()).take(LISTED_TOOLS).collect();
+        connected.sort_unstable();
         for (place, name) in core.allowed_tools.iter().enumerate() {
             if !names.contains_key(name) {
-                self.not_connected(agent, place, name, &names);
+                self.not_connected(agent, place, name, &connected);
             }
         }
         for tool in bound.tools.iter().copied() {
-            let name = self.tool_info(tool).name.clone();
-            if !core.allowed_tools.contains(&name) {
-                self.sink.push(DiagnosticCode::ToolConnectedNotAllowed, agent, Some(tool), || Diagnostic {
-                    port: Some(1),
-                    pointer: Some("/allowedTools".to_owned()),
-                    found: Some(name.clone()),
-                    ..Diagnostic::new(
-                        DiagnosticCode::ToolConnectedNotAllowed,
-                        format!("the tool `{name}` is connected, but the model may not ask for it"),
-                        format!("Add \"{name}\" to `allowedTools`, or disconnect the tool."),
-                    )
-                });
+            let Some(name) = self.tools[tool].as_ref().map(|info| info.name.clone()) else { continue };
+            if !allowed.contains(name.as_str()) {
+                self.not_allowed(agent, tool, &name);
             }
         }
         Ok(())
+    }
+
+    /// Whether the flow that begins at a data node comes back to the agent or to a return.
+    fn returns(&mut self, agent: NodeIx, start: NodeIx) -> Result<bool, WalkTooLong> {
+        let flow = self.flow;
+        self.walker.comes_back(start, &|ix| ix == agent || flow.raw(ix).type_name == FLOW_TOOL_RETURN)
+    }
+
+    fn not_allowed(&mut self, agent: NodeIx, tool: NodeIx, name: &str) {
+        self.sink.push(DiagnosticCode::ToolConnectedNotAllowed, agent, Some(tool), || Diagnostic {
+            port: Some(1),
+            pointer: Some("/allowedTools".to_owned()),
+            found: Some(name.to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::ToolConnectedNotAllowed,
+                format!("the tool `{name}` is connected, but the model may not ask for it"),
+                format!("Add \"{name}\" to `allowedTools`, or disconnect the tool."),
+            )
+        });
     }
 
     pub(super) fn chain_open(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
@@ -218,10 +233,7 @@ impl Checker<'_> {
         });
     }
 
-    fn not_connected(&mut self, agent: NodeIx, place: usize, name: &str, names: &HashMap<String, NodeIx>) {
-        let mut connected: Vec<&str> =
-            names.keys().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        connected.sort_unstable();
+    fn not_connected(&mut self, agent: NodeIx, place: usize, name: &str, connected: &[&str]) {
         let list = if connected.is_empty() { "none".to_owned() } else { connected.join(", ") };
         self.sink.push(DiagnosticCode::ToolNotConnected, agent, None, || Diagnostic {
             port: Some(1),

@@ -122,6 +122,33 @@ fn a_subflow_output_cannot_ask_for_endless_ports() {
 }
 
 #[test]
+fn subflows_cannot_multiply_wires_without_end() {
+    // One node with many wires, many times over.
+    let mut nodes = vec![
+        json!({"id": "s", "type": "subflow", "in": [], "out": []}),
+        json!({"id": "f", "type": "function", "z": "s", "x": 1, "y": 1, "wires": [vec!["f"; 10_000]]}),
+    ];
+    nodes.extend((0..500).map(|ix| node(&format!("i{ix}"), "subflow:s", json!([]))));
+    let report = report(&json!(nodes), Profile::Strict);
+    assert_eq!(report.diagnostics[0].code, DiagnosticCode::FlowTooLarge);
+    assert!(report.diagnostics[0].message.contains("wires"));
+    let few = FlowLimits { max_wires: 1, ..FlowLimits::default() };
+    let two = r#"[{"id":"a","type":"x","x":1,"y":1,"wires":[["a","a"]]}]"#;
+    assert_eq!(codes(two.as_bytes(), few), ["FLOW_TOO_LARGE"]);
+}
+
+#[test]
+fn an_agent_may_have_a_great_many_tools() {
+    // Quadratic work would take minutes here.
+    let names: Vec<String> = (0..50_000).map(|ix| format!("t{ix}")).collect();
+    let tool = |id: &String| json!({"id": id, "type": "tool.x", "toolName": id, "inputSchema": {}});
+    let mut nodes: Vec<Value> = names.iter().map(tool).collect();
+    let extra = json!({"allowedTools": names, "tools": names});
+    nodes.extend([with(agent("a", json!([["m"], names])), extra), model("m", json!([]))]);
+    assert!(report(&json!(nodes), Profile::Strict).ok);
+}
+
+#[test]
 fn an_id_that_meets_an_expanded_one_is_a_duplicate() {
     let flow = json!([
         {"id": "s", "type": "subflow", "in": [], "out": []},

@@ -32,7 +32,15 @@ fn a_data_node_on_port_1_is_a_tool_if_it_comes_back() {
         tool_node("h", json!([["return"]])),
         node("return", "flow-tool-return", json!([])),
     ]);
-    check(open, &["TOOL_CHAIN_OPEN a:1 -> f"]);
+    check(open, &["TOOL_CHAIN_OPEN a:1 -> f", "TOOL_NOT_CONNECTED a:1 /allowedTools/0"]);
+    // A stray debug node gets one sentence, not four.
+    let stray = json!([
+        agent("a", json!([["m"], ["c", "d"]])),
+        model("m", json!([])),
+        calculator("c", json!([])),
+        with(node("d", "debug", json!([])), json!({"name": ""})),
+    ]);
+    check(stray, &["TOOL_CHAIN_OPEN a:1 -> d"]);
 }
 
 #[test]

@@ -140,6 +140,28 @@ fn other_types_are_checked_too() {
 }
 
 #[test]
+fn tabs_groups_and_subflows_are_checked_too() {
+    let flow = json!([
+        {"id": "t", "type": "tab", "label": "Home", "disabled": "no", "env": [{"name": 5}], "x": 0, "wires": []},
+        {"id": "g", "type": "group", "env": {}},
+        {"id": "s", "type": "subflow", "in": [{"wires": [{"id": "f", "port": "0"}]}], "out": 3, "env": null},
+        {"id": "ok", "type": "subflow", "name": "S", "in": [{"x": 1, "y": 2, "wires": [{"id": "f"}]}],
+         "out": [{"x": 1, "wires": [{"id": "f", "port": 0}]}], "env": [{"name": "A", "type": "cred", "ui": {}}]},
+        {"id": "gc", "type": "global-config", "env": []},
+    ]);
+    check(
+        flow,
+        &[
+            "CONFIG_INVALID t /disabled",
+            "CONFIG_INVALID t /env/0/name",
+            "CONFIG_INVALID g /env",
+            "CONFIG_INVALID s /in/0/wires/0/port",
+            "CONFIG_INVALID s /out",
+        ],
+    );
+}
+
+#[test]
 fn no_value_that_could_be_a_secret_is_shown() {
     let flow = json!([with(
         agent("a", json!([])),

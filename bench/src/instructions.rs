@@ -1,0 +1,267 @@
+//! Instructions, counted by valgrind: the same on a busy machine as on an idle one.
+//!
+//! The benchmark starts itself again under callgrind, which counts only inside the functions whose names
+//! begin with `counted_` and writes down the count at each call of [`mark`]. Parent and child go through the
+//! same list of [`Part`]s, so the n-th count belongs to the n-th part.
+
+use crate::script::{Driver, Kind, Script, raw_answer, raw_result, sample_result};
+use crate::table::{Column, Table};
+use crate::{Failure, flows};
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_flow::check_bytes;
+use std::hint::black_box;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The first argument of a benchmark that was started to be counted.
+pub(crate) const PROBE: &str = "--probe";
+
+const STEPS: u32 = 20;
+const FIRST: RangeInclusive<u32> = 1..=5;
+const LAST: RangeInclusive<u32> = 16..=20;
+const INPUTS: [Input; 2] = [Input::Answer, Input::Result];
+
+/// What a step takes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Answer,
+    Result,
+}
+
+/// What is counted by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Raw(Input),
+    Steps(Kind, Input, RangeInclusive<u32>),
+}
+
+/// Every part, in the order they are counted in.
+fn parts() -> Vec<Part> {
+    let mut parts: Vec<Part> = INPUTS.map(Part::Raw).into();
+    for kind in Kind::ALL {
+        for input in INPUTS {
+            parts.extend([FIRST, LAST].map(|range| Part::Steps(kind, input, range)));
+        }
+    }
+    parts
+}
+
+pub(crate) fn measure(
+    quick: bool,
+    show: &mut dyn FnMut(Table) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let there = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
+    if !there.is_ok_and(|status| status.success()) {
+        let mut table = Table::new("instructions", "instructions per step and per node", Vec::new());
+        table.note("not counted: valgrind is not on the PATH");
+        return show(table);
+    }
+    let folder = Folder::new()?;
+    show(steps(&folder.0, if quick { 5 } else { 100 })?)?;
+    let sizes: &[usize] = if quick { &[1_000, 2_000] } else { &[1_000, 10_000, 100_000] };
+    show(checks(&folder.0, sizes)?)
+}
+
+fn steps(folder: &Path, runs: u32) -> Result<Table, Failure> {
+    let columns = [
+        ("what", "what", 0),
+        ("first", "steps 1 to 5", 0),
+        ("last", "steps 16 to 20", 0),
+        ("growth", "last to first", 3),
+        ("ratio", "× raw", 2),
+    ];
+    let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
+    let mut table = Table::new("instructions-step", "instructions per step", columns.into());
+    let counts = counted(folder, &["steps".to_owned(), runs.to_string()])?;
+    let parts = parts();
+    // Each part is counted over some runs, then over twice as many: what happens only once drops out.
+    let per_call = |wanted: &Part| -> Result<f64, Failure> {
+        let place = parts.iter().position(|part| part == wanted).ok_or("no such part")?;
+        let (few, many) = counts.get(2 * place).zip(counts.get(2 * place + 1)).ok_or("a count is missing")?;
+        let calls = if matches!(wanted, Part::Raw(_)) { 1.0 } else { 5.0 };
+        Ok((many - few) / (f64::from(runs) * calls))
+    };
+    for kind in Kind::ALL {
+        for input in INPUTS {
+            let first = per_call(&Part::Steps(kind, input, FIRST))?;
+            let last = per_call(&Part::Steps(kind, input, LAST))?;
+            let raw = per_call(&Part::Raw(input))?;
+            let what = format!("{}, {}", kind.name(), input.name());
+            let growth = last / first;
+            table.row(vec![
+                what.as_str().into(),
+                first.into(),
+                last.into(),
+                growth.into(),
+                (last / raw).into(),
+            ]);
+        }
+    }
+    table.figure("rawAnswer", "raw answer, as in the section step", per_call(&Part::Raw(Input::Answer))?, "");
+    table.figure("rawResult", "raw result, as in the section step", per_call(&Part::Raw(Input::Result))?, "");
+    table.note("valgrind knows no SHA instructions: hashing is counted as software does it");
+    Ok(table)
+}
+
+fn checks(folder: &Path, sizes: &[usize]) -> Result<Table, Failure> {
+    let columns = [
+        ("nodes", "nodes", 0),
+        ("perNode", "per node", 0),
+        ("growth", "to the first", 3),
+        ("ratio", "× raw parse", 2),
+    ];
+    let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
+    let mut table =
+        Table::new("instructions-check", "instructions of a check without errors", columns.into());
+    let mut args = vec!["checks".to_owned()];
+    let mut nodes = Vec::new();
+    for size in sizes {
+        let flow = flows::generate(*size, false)?;
+        let file = folder.join(format!("{size}.json"));
+        std::fs::write(&file, &flow.bytes)?;
+        args.push(file.to_string_lossy().into_owned());
+        nodes.push(as_f64(flow.nodes));
+    }
+    let counts = counted(folder, &args)?;
+    let mut first = None;
+    for (nodes, pair) in nodes.into_iter().zip(counts.chunks_exact(2)) {
+        let per_node = pair[1] / nodes;
+        let growth = per_node / *first.get_or_insert(per_node);
+        table.row(vec![nodes.into(), per_node.into(), growth.into(), (pair[1] / pair[0]).into()]);
+    }
+    Ok(table)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn as_f64(number: usize) -> f64 {
+    number as f64
+}
+
+/// Starts the probe under valgrind and reads its counts, one for each mark.
+fn counted(folder: &Path, args: &[String]) -> Result<Vec<f64>, Failure> {
+    let counts = folder.join("counts");
+    let mut out = std::ffi::OsString::from("--callgrind-out-file=");
+    out.push(&counts);
+    let output = Command::new("valgrind")
+        .args([
+            "--tool=callgrind",
+            "--toggle-collect=*counted_*",
+            "--dump-after=*instructions::mark",
+            "--combine-dumps=yes",
+        ])
+        .arg(out)
+        .arg(std::env::current_exe()?)
+        .arg(PROBE)
+        .args(args)
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("valgrind could not count: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let text = std::fs::read_to_string(counts)?;
+    let totals = text.lines().filter_map(|line| line.strip_prefix("totals: "));
+    Ok(totals.map(|total| total.trim().parse::<f64>()).collect::<Result<_, _>>()?)
+}
+
+/// The part that runs under valgrind: `steps RUNS` or `checks FILE…`.
+pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
+    match args {
+        [what, runs] if what == "steps" => probe_steps(runs.parse()?),
+        [what, files @ ..] if what == "checks" => files.iter().try_for_each(|file| probe_check(file)),
+        _ => Err("a probe takes `steps RUNS` or `checks FILE…`".into()),
+    }
+}
+
+fn probe_steps(runs: u32) -> Result<(), Failure> {
+    let script = Script::new(STEPS)?;
+    let result = sample_result();
+    for part in parts() {
+        for count in [runs, 2 * runs] {
+            for _ in 0..count {
+                match &part {
+                    Part::Raw(input) => counted_raw(*input, &result),
+                    Part::Steps(kind, input, range) => probe_run(&script, *kind, *input, range)?,
+                }
+            }
+            mark();
+        }
+    }
+    Ok(())
+}
+
+fn probe_run(script: &Script, kind: Kind, input: Input, range: &RangeInclusive<u32>) -> Result<(), Failure> {
+    let (mut driver, _) = script.start(kind, script.started())?;
+    for (fact, place) in script.facts(STEPS).into_iter().zip(0..) {
+        let is_answer = place % 2 == 0;
+        if range.contains(&(place / 2 + 1)) && is_answer == (input == Input::Answer) {
+            counted_step(&mut driver, fact)?;
+        } else {
+            driver.step(fact)?;
+        }
+    }
+    driver.check_finished()
+}
+
+fn probe_check(file: &str) -> Result<(), Failure> {
+    let bytes = std::fs::read(file)?;
+    counted_parse(&bytes);
+    mark();
+    counted_check(&bytes);
+    mark();
+    Ok(())
+}
+
+/// Valgrind writes down here what it has counted since the last time.
+#[inline(never)]
+fn mark() {
+    black_box(());
+}
+
+#[inline(never)]
+fn counted_step(driver: &mut Driver, fact: Fact) -> Result<(), Failure> {
+    driver.step(black_box(fact))
+}
+
+#[inline(never)]
+fn counted_raw(input: Input, result: &ToolResult) {
+    match input {
+        Input::Answer => drop(black_box(raw_answer())),
+        Input::Result => drop(black_box(raw_result(result))),
+    }
+}
+
+#[inline(never)]
+fn counted_parse(bytes: &[u8]) {
+    std::mem::forget(black_box(serde_json::from_slice::<serde_json::Value>(bytes)));
+}
+
+#[inline(never)]
+fn counted_check(bytes: &[u8]) {
+    std::mem::forget(black_box(check_bytes(bytes, &flows::options())));
+}
+
+impl Input {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Result => "result",
+        }
+    }
+}
+
+/// A folder that is gone when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("redflow-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,109 @@
+//! Bad answers of a model: each its own code, on stderr and in the result.
+
+use crate::kit::{flow, port3, run_flow};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+#[track_caller]
+fn check(reply: Value, code: &str, pointer: Option<&str>) {
+    let output = run_flow(&flow(json!([reply]), vec![]), &["--json"]);
+    assert_eq!((output.code, output.errors()), (1, vec![code]), "{reply}: {output:#?}");
+    let message = port3(&output);
+    let error = &message["agentResult"]["error"];
+    assert_eq!(
+        (error["code"].as_str(), error["pointer"].as_str()),
+        (Some(code), pointer),
+        "{reply}: {error}"
+    );
+    assert_eq!((&error["iteration"], &message["payload"]), (&json!(1), error), "{reply}");
+    assert_eq!(message["agentResult"]["completed"], false);
+    let last = message["envelope"]["observability"]["events"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!([&last["action"], &last["error"]["code"]], ["error", code], "{reply}");
+}
+
+fn tool(extra: Value) -> Value {
+    let mut action =
+        json!({"action": "tool", "tool": "calculator", "input": {"expression": "1+1"}, "confidence": 0.9});
+    for (key, value) in extra.as_object().unwrap() {
+        action[key] = value.clone();
+    }
+    action
+}
+
+#[test]
+fn not_exactly_one_json_object() {
+    let object = r#"{"action": "final", "message": "hi", "confidence": 1}"#;
+    let rows = [
+        "The answer is 42.".to_owned(),
+        format!("```json\n{object}\n```"),
+        format!("{object}{object}"),
+        format!("{object}\n{object}"),
+        format!("{object} Hope this helps!"),
+        format!("Sure! {object}"),
+        format!("[{object}]"),
+        object.replace("\"hi\"", "'hi'"),
+        object.replace("1}", "1,}"),
+        r#"{"action": "final", "action": "tool"}"#.to_owned(),
+        r#"{"action": "tool", "tool": "calculator", "input": {"expression": "1", "expression": "2"}, "confidence": 1}"#
+            .to_owned(),
+        String::new(),
+        "null".to_owned(),
+        "[".repeat(10_000),
+    ];
+    for row in rows {
+        let reply = json!(row);
+        let output = run_flow(&flow(json!([reply]), vec![]), &["--json"]);
+        assert_eq!((output.code, output.errors()), (1, vec!["INVALID_JSON"]), "{reply}: {output:#?}");
+        assert_eq!(port3(&output)["payload"]["code"], "INVALID_JSON", "{reply}");
+    }
+}
+
+#[test]
+fn no_valid_action() {
+    check(tool(json!({"tool": 7})), "INVALID_ACTION", Some("/tool"));
+    check(tool(json!({"tool": null})), "INVALID_ACTION", Some("/tool"));
+    check(tool(json!({"input": "1+1"})), "INVALID_ACTION", Some("/input"));
+    check(tool(json!({"thought": "hm"})), "INVALID_ACTION", Some("/thought"));
+    check(tool(json!({"action": "think"})), "INVALID_ACTION", Some("/action"));
+    check(tool(json!({"message": 5})), "INVALID_ACTION", Some("/message"));
+    check(json!({"message": "hi"}), "INVALID_ACTION", Some("/action"));
+}
+
+#[test]
+fn tools_that_may_not_be_called_so() {
+    check(tool(json!({"tool": "shell"})), "TOOL_NOT_ALLOWED", Some("/tool"));
+    check(tool(json!({"input": {}})), "TOOL_INPUT_INVALID", Some("/input/expression"));
+    check(tool(json!({"input": {"expression": 7}})), "TOOL_INPUT_INVALID", Some("/input/expression"));
+}
+
+#[test]
+fn no_valid_confidence() {
+    let pointer = Some("/confidence");
+    for confidence in [json!("0.9"), json!(1.0001), json!(-0.1), json!(null), json!([1])] {
+        check(tool(json!({"confidence": confidence})), "INVALID_CONFIDENCE", pointer);
+    }
+    let mut action = tool(json!({}));
+    action.as_object_mut().unwrap().remove("confidence");
+    check(action, "INVALID_CONFIDENCE", pointer);
+    check(json!({"action": "final", "message": "hi", "confidence": 2}), "INVALID_CONFIDENCE", pointer);
+}
+
+#[test]
+fn answers_that_are_good() {
+    let rows = [
+        (json!({"action": "final", "message": "hi"}), json!("hi")),
+        (json!({"action": "final", "message": "hi", "confidence": 0, "tool": null, "input": 7}), json!("hi")),
+        (json!({"action": "final"}), json!({"action": "final"})),
+    ];
+    for (reply, payload) in rows {
+        let output = run_flow(&flow(json!([reply]), vec![]), &["--json"]);
+        assert_eq!((output.code, &port3(&output)["payload"]), (0, &payload), "{reply}: {output:#?}");
+    }
+}
+
+#[test]
+fn a_hostile_answer_is_shown_as_text() {
+    let output = run_flow(&flow(json!([tool(json!({"tool": "\u{1b}[2J\u{202e}x\n"}))]), vec![]), &[]);
+    assert_eq!((output.code, output.errors()), (1, vec!["TOOL_NOT_ALLOWED"]));
+    assert_eq!(output.stderr.find(['\u{1b}', '\u{202e}']), None, "{output:#?}");
+}

@@ -1,0 +1,86 @@
+//! What happens around the started agent: other agents, other nodes.
+
+use crate::kit::{Folder, agent, final_answer, flow, flow_with, inject, model, node, port3, run_flow, with};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+/// Agent `a` hands its result to agent `b`.
+fn chain(second: Value) -> Value {
+    json!([
+        inject("i", "hello", json!([["a"]])),
+        agent("a", json!([["m"], ["c"], [], ["b"], []])),
+        agent("b", json!([["m2"], ["c"], [], ["d"], []])),
+        model("m", final_answer("from a")),
+        model("m2", second),
+        node("c", "calculator-tool", json!([[]])),
+        node("d", "debug", json!([])),
+    ])
+}
+
+#[test]
+fn the_started_agent_decides_and_the_others_are_told() {
+    let output = run_flow(&chain(final_answer("from b")), &["--json", "--node", "a"]);
+    assert_eq!((output.code, &port3(&output)["payload"]), (0, &json!("from a")));
+    assert!(output.stderr.contains("[debug d] msg.payload: from b\n"), "{output:#?}");
+
+    let output = run_flow(&chain(json!(["prose"])), &["--json", "--node", "a"]);
+    assert_eq!((output.code, &port3(&output)["payload"]), (0, &json!("from a")));
+    assert_eq!(output.errors(), ["INVALID_JSON"]);
+}
+
+#[test]
+fn each_run_has_its_own_journal() {
+    let folder = Folder::with_flow(&chain(final_answer("from b")));
+    let output = folder.redflow(["run", "flow.json", "--node", "a", "--journal", "j"]).run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert_eq!(folder.files().into_iter().collect::<Vec<_>>(), ["flow.json", "j", "j.2"]);
+    for (journal, agent) in [("j", "a"), ("j.2", "b")] {
+        assert_eq!(folder.redflow(["replay", journal]).run().code, 0, "{journal}");
+        let header: Value = serde_json::from_str(folder.read(journal).lines().next().unwrap()).unwrap();
+        assert_eq!(header["record"]["agent"]["nodeId"], agent);
+    }
+}
+
+#[test]
+fn a_later_run_that_cannot_keep_its_journal_is_told() {
+    let folder = Folder::with_flow(&chain(final_answer("from b")));
+    folder.write("j.2", "mine\n");
+    let output = folder.redflow(["run", "flow.json", "--json", "--node", "a", "--journal", "j"]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["INTERNAL"]), "{output:#?}");
+    assert!(output.stderr.contains("j.2 is not empty"), "{output:#?}");
+    assert_eq!(port3(&output)["payload"], "from a");
+    assert_eq!(folder.read("j.2"), "mine\n");
+    assert_eq!(folder.redflow(["replay", "j"]).run().code, 0);
+}
+
+#[test]
+fn a_node_that_needs_node_red_stops_the_message() {
+    let nodes = flow_with(final_answer("hi"), "d", json!({"type": "function", "name": "\u{1b}[31mF"}));
+    let output = run_flow(&nodes, &["--quiet"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "hi\n"));
+    let words = "warning[NEEDS_NODE_RED]: the message stops at \\u{1b}[31mF: this build cannot run the type `function`\n";
+    assert_eq!(output.stderr, words);
+}
+
+#[test]
+fn a_message_that_goes_in_circles_ends() {
+    let more = vec![node("j1", "junction", json!([["j2"]])), node("j2", "junction", json!([["j1"]]))];
+    let Value::Array(nodes) = flow(final_answer("hi"), more) else { panic!() };
+    let nodes: Value = nodes
+        .into_iter()
+        .map(|node| match node["id"].as_str() {
+            Some("a") => with(node, json!({"wires": [["m"], ["c"], [], ["j1"], []]})),
+            _ => node,
+        })
+        .collect();
+    let output = run_flow(&nodes, &["--quiet"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "hi\n"));
+    assert!(output.stderr.starts_with("warning: one start sets off at most 100000 "), "{output:#?}");
+}
+
+#[test]
+fn what_a_debug_node_is_called_is_shown_as_text() {
+    let extra = json!({"complete": "\u{1b}[31mx\u{202e}", "name": "\u{9b}2J"});
+    let output = run_flow(&flow_with(final_answer("hi"), "d", extra), &[]);
+    assert!(output.stderr.contains("[debug \\u{9b}2J] msg.\\u{1b}[31mx\\u{202e}: null\n"), "{output:#?}");
+}

@@ -1,0 +1,131 @@
+//! `examples/`: they run or fail as their table says.
+
+use crate::kit::{Output, port3, redflow, repository, steady, steady_json};
+use pretty_assertions::assert_eq;
+use std::collections::BTreeSet;
+
+struct Row {
+    file: String,
+    what: String,
+    check: i32,
+    run: i32,
+}
+
+fn table() -> Vec<Row> {
+    let text = std::fs::read_to_string(repository().join("examples/README.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| ["));
+    rows.map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [flow, what, check, run] = cells[..] else { panic!("{line}") };
+        let file = flow.trim_start_matches('[').split(']').next().unwrap().to_owned();
+        assert_eq!(flow, format!("[{file}]({file})"));
+        let what = what.to_owned();
+        Row { file, what, check: check.parse().unwrap(), run: run.parse().unwrap() }
+    })
+    .collect()
+}
+
+/// What an example needs to get as far as its agent; most need nothing.
+fn more(file: &str) -> &'static [&'static str] {
+    match file {
+        "redflow-chat.json" => &["--profile", "redflow", "--input", "\"hi\""],
+        _ => &[],
+    }
+}
+
+#[test]
+fn every_example_is_in_the_table() {
+    let entries = std::fs::read_dir(repository().join("examples")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files: BTreeSet<String> = names.filter(|name| name != "README.md").collect();
+    let listed: BTreeSet<String> = table().into_iter().map(|row| row.file).collect();
+    assert_eq!(listed, files);
+    assert!(listed.len() >= 6);
+}
+
+#[test]
+fn exit_codes_are_those_of_the_table() {
+    for Row { file, check, run, .. } in table() {
+        let path = format!("examples/{file}");
+        assert_eq!(redflow(["check", &path]).run().code, check, "check {file}");
+        assert_eq!(redflow(["run", &path]).run().code, run, "run {file}");
+    }
+}
+
+#[test]
+fn every_result_is_one_object_that_fits_the_schemas() {
+    for Row { file, what, run, .. } in table() {
+        let path = format!("examples/{file}");
+        let args = ["run", &path, "--json"].into_iter().chain(more(&file).iter().copied());
+        let output = redflow(args).run();
+        assert_eq!(output.code, run, "{file}");
+        let message = port3(&output);
+        let result = &message["agentResult"];
+        let error = &result["error"];
+        assert_eq!(result["stopReason"] == "error", run != 0, "{file}");
+        if run == 0 {
+            assert_eq!((error, message.get("error")), (&serde_json::Value::Null, None), "{file}");
+            assert_eq!(output.errors(), [] as [&str; 0], "{file}");
+            continue;
+        }
+        // The error is the same everywhere, told once, and the one the table speaks of.
+        let code = error["code"].as_str().unwrap();
+        assert_eq!(&message["payload"], error, "{file}");
+        assert_eq!(
+            [&message["error"]["code"], &message["error"]["message"]],
+            [&error["code"], &error["message"]]
+        );
+        assert_eq!(output.errors().iter().filter(|told| **told == code).count(), 1, "{file}: {output:#?}");
+        assert!(what.contains(&format!("`{code}`")), "{file}: {code} is not in: {what}");
+        if run == 1 {
+            assert_eq!(output.errors(), [code], "{file}");
+        }
+    }
+}
+
+#[test]
+fn the_whole_message() {
+    let output = redflow(["run", "examples/calculator-loop.json", "--json"]).run();
+    insta::assert_json_snapshot!(steady_json(output.json()));
+}
+
+fn run(file: &str, more: &[&str]) -> Output {
+    redflow(["run", &format!("examples/{file}")].into_iter().chain(more.iter().copied())).run()
+}
+
+#[test]
+fn the_timeline() {
+    for name in ["calculator-loop", "confidence-stop", "tool-failure", "overflow"] {
+        let output = run(&format!("{name}.json"), &[]);
+        insta::assert_snapshot!(
+            format!("timeline-{name}"),
+            format!("{}---\n{}", steady(&output.stderr), output.stdout)
+        );
+    }
+}
+
+#[test]
+fn a_caught_error_is_told_once_all_the_same() {
+    let output = run("prose-answer.json", &[]);
+    insta::assert_snapshot!(steady(&output.stderr));
+    assert_eq!((output.code, output.stdout.as_str(), output.errors()), (1, "", vec!["INVALID_JSON"]));
+}
+
+#[test]
+fn a_refused_agent_says_why() {
+    let output = run("refused-edge.json", &["--quiet"]);
+    insta::assert_snapshot!(output.stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn quiet_means_the_answer_only() {
+    let output = run("calculator-loop.json", &["--quiet"]);
+    let expected = Output { code: 0, stdout: "You pay 235.99.\n".to_owned(), stderr: String::new() };
+    assert_eq!(output, expected);
+    assert_eq!(run("calculator-loop.json", &["-q"]), expected);
+    // Errors are no chatter.
+    let output = run("tool-not-allowed.json", &["-q"]);
+    insta::assert_snapshot!(output.stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (1, ""));
+}

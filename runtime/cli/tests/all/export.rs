@@ -1,0 +1,82 @@
+//! What the binary carries: schemas, types, completions, help.
+
+use crate::kit::{Folder, Output, redflow, repository};
+use pretty_assertions::assert_eq;
+use redflow_contract::schemas::SCHEMAS;
+
+fn well(stdout: String) -> Output {
+    Output { code: 0, stdout, stderr: String::new() }
+}
+
+#[test]
+fn schemas_are_listed_and_printed() {
+    let names: Vec<&str> = SCHEMAS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(redflow(["schema"]).run(), well(names.join("\n") + "\n"));
+    for name in names {
+        let file = repository().join(format!("schemas/{name}.schema.json"));
+        let expected = well(std::fs::read_to_string(file).unwrap());
+        assert_eq!(redflow(["schema", name]).run(), expected);
+        assert_eq!(redflow(["schema", &format!("{name}.schema.json")]).run(), expected);
+        jsonschema::validator_for(&serde_json::from_str(&expected.stdout).unwrap()).unwrap();
+    }
+    redflow(["schema", "agent"]).run().refused("there is no schema `agent`; `redflow schema` lists them all");
+}
+
+#[test]
+fn types_are_those_of_the_bindings() {
+    let folder = Folder::new();
+    let output = folder.redflow(["types", "new/deep"]).run();
+    assert_eq!((output.code, output.stdout.as_str()), (0, ""));
+    assert_eq!(output.stderr, "wrote index.ts and types.ts into new/deep\n");
+    for name in ["index.ts", "types.ts"] {
+        let expected = std::fs::read_to_string(repository().join("bindings/src").join(name)).unwrap();
+        assert_eq!(folder.read(&format!("new/deep/{name}")), expected);
+    }
+    assert_eq!(folder.redflow(["types", "new/deep"]).run().code, 0, "they may be written again");
+}
+
+#[test]
+fn types_where_nothing_can_be_written() {
+    let folder = Folder::new();
+    folder.write("file", "mine");
+    folder.redflow(["types", "file"]).run().refused("cannot write into file: ");
+    folder.redflow(["types", "file/below"]).run().refused("cannot write into file/below: ");
+    std::fs::create_dir_all(folder.path("taken/types.ts")).unwrap();
+    folder.redflow(["types", "taken"]).run().refused("cannot write into taken: ");
+    assert_eq!(folder.read("file"), "mine");
+    redflow(["types"]).run().refused("<DIR>");
+}
+
+#[test]
+fn version() {
+    let expected = well(format!("redflow {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(redflow(["--version"]).run(), expected);
+    assert_eq!(redflow(["-V"]).run(), expected);
+}
+
+const COMMANDS: [&str; 7] = ["check", "run", "replay", "explain", "schema", "types", "completions"];
+
+#[test]
+fn help() {
+    let top = redflow(["--help"]).run();
+    insta::assert_snapshot!(top.stdout);
+    assert_eq!((top.code, top.stderr.as_str()), (0, ""));
+    for command in COMMANDS {
+        let output = redflow([command, "--help"]).run();
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+        assert!(output.stdout.contains(&format!("Usage: redflow {command}")), "{output:#?}");
+        assert_eq!(redflow(["help", command]).run(), output);
+    }
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = redflow(["completions", shell]).run();
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{shell}");
+        for word in COMMANDS.iter().chain(&["deny-warnings", "journal"]) {
+            assert!(output.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    redflow(["completions", "cmd"]).run().refused("invalid value 'cmd'");
+}

@@ -1,0 +1,94 @@
+//! `--input`: a value, a file, standard input.
+
+use crate::kit::{Folder, final_answer, flow, port3, run_flow};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+fn folder() -> Folder {
+    Folder::with_flow(&flow(final_answer("hi"), vec![]))
+}
+
+#[test]
+fn values() {
+    let rows = ["1", "-1", "null", "true", "\"text\"", "[1, {\"a\": 0.1}]", "{\"b\": 1, \"a\": \"🙂\"}"];
+    for row in rows {
+        let output = run_flow(&flow(final_answer("hi"), vec![]), &["--json", "--input", row]);
+        assert_eq!(output.code, 0, "{output:#?}");
+        assert_eq!(port3(&output)["envelope"]["input"], serde_json::from_str::<Value>(row).unwrap());
+    }
+}
+
+#[test]
+fn a_value_comes_back_as_it_went_in() {
+    let hostile = "\u{0}\u{1b}[31m\u{7f}\u{9b}2J\u{202e}\u{feff}\u{e0041}🙂\u{2028}\\";
+    let input = json!(hostile).to_string();
+    let output = run_flow(&flow(final_answer(hostile), vec![]), &["--json", "--input", &input]);
+    let message = port3(&output);
+    assert_eq!([&message["envelope"]["input"], &message["payload"]], [hostile; 2]);
+    let output = run_flow(&flow(final_answer(hostile), vec![]), &["--input", &input]);
+    let shown = "\\u{0}\\u{1b}[31m\\u{7f}\\u{9b}2J\\u{202e}\\u{feff}\\u{e0041}🙂\\u{2028}\\";
+    assert_eq!(output.stdout, format!("{shown}\n"));
+    assert!(output.stderr.contains(&format!("[debug d] msg.payload: {shown}\n")), "{output:#?}");
+}
+
+#[test]
+fn files_and_standard_input() {
+    let folder = folder();
+    folder.write("in.json", "{\"from\": \"file\"}");
+    let output = folder.redflow(["run", "flow.json", "--json", "--input", "@in.json"]).run();
+    assert_eq!(port3(&output)["envelope"]["input"], json!({"from": "file"}));
+    let output = folder.redflow(["run", "flow.json", "--json", "--input", "-"]).stdin("[\"pipe\"]\n").run();
+    assert_eq!(port3(&output)["envelope"]["input"], json!(["pipe"]));
+    let text = folder.read("flow.json");
+    let output = folder.redflow(["run", "-", "--json", "--input", "@in.json"]).stdin(text).run();
+    assert_eq!(port3(&output)["envelope"]["input"], json!({"from": "file"}));
+    folder
+        .redflow(["run", "-", "--input", "-"])
+        .run()
+        .refused("the flow and the input cannot both come from standard input");
+}
+
+#[test]
+fn what_is_no_input() {
+    let hint = "text needs quotes: --input '\"hello\"'";
+    let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    let rows = [
+        ("hello", hint),
+        ("", hint),
+        ("{\"a\": 1} 2", hint),
+        ("{'a': 1}", hint),
+        ("{\"a\": {\"b\": 1, \"b\": 2}}", "the input names a key twice: /a/b"),
+        ("@gone.json", "cannot read the input gone.json: there is no such file"),
+        ("@.", "cannot read the input .: it is a folder"),
+        (&deep, "the input nests deeper than 100 levels"),
+    ];
+    let folder = folder();
+    for (input, words) in rows {
+        folder.redflow(["run", "flow.json", "--json", "--input", input]).run().refused(words);
+    }
+    folder.redflow(["run", "flow.json", "--input", "-"]).run().refused(hint);
+}
+
+#[test]
+fn an_input_that_is_too_large() {
+    let folder = folder();
+    let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+    let limit = 4 * 1024 * 1024;
+    folder.write("in.json", text(limit + 1));
+    let words = "the input has more than 4194304 bytes";
+    folder.redflow(["run", "flow.json", "--json", "--input", "@in.json"]).run().refused(words);
+    folder
+        .redflow(["run", "flow.json", "--json", "--input", "-"])
+        .stdin(text(50_000_000))
+        .run()
+        .refused(words);
+
+    // The payload fits, but not with the message around it: the agent refuses, and says so.
+    folder.write("in.json", text(limit));
+    let output = folder.redflow(["run", "flow.json", "--json", "--input", "@in.json"]).run();
+    assert_eq!((output.code, output.errors()), (2, vec!["CONTEXT_LENGTH"]));
+    assert_eq!(port3(&output)["payload"]["rule"], "maxMessageBytes");
+
+    folder.write("in.json", text(limit - 100));
+    assert_eq!(folder.redflow(["run", "flow.json", "--quiet", "--input", "@in.json"]).run().code, 0);
+}

@@ -1,0 +1,201 @@
+//! `--journal` and `redflow replay`.
+
+use crate::kit::{Folder, Output, check_schema, final_answer, flow, port3, steady, steady_json};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+fn loop_flow() -> Value {
+    let call = |text: &str| json!({"action": "tool", "tool": "calculator", "input": {"expression": text}, "confidence": 0.5});
+    let end = json!({"action": "final", "message": "done", "confidence": 1});
+    flow(json!([call("6*7"), call("1/0"), end]), vec![])
+}
+
+/// A folder with the flow and the journal `j` of its run.
+#[track_caller]
+fn journal_of(flow: &Value, code: i32) -> Folder {
+    let folder = Folder::with_flow(flow);
+    let output = folder.redflow(["run", "flow.json", "--quiet", "--json", "--journal", "j"]).run();
+    assert_eq!(output.code, code, "{output:#?}");
+    folder
+}
+
+/// Replays both ways.
+#[track_caller]
+pub(crate) fn replay(folder: &Folder, name: &str) -> (Output, Value) {
+    let text = folder.redflow(["replay", name]).run();
+    let json = folder.redflow(["replay", name, "--json"]).run();
+    let report = json.json();
+    assert_eq!((text.code, text.stderr.as_str(), json.stderr.as_str()), (json.code, "", ""), "{text:#?}");
+    assert_eq!(report["equal"], text.code == 0, "{report:#}");
+    let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["equal", "complete", "runId", "facts", "effects", "outcome", "difference"]);
+    (text, report)
+}
+
+/// Writes a changed journal and wants the first difference to be found in this line.
+#[track_caller]
+fn different(folder: &Folder, text: impl AsRef<[u8]>, lines: &[usize]) -> Value {
+    folder.write("changed", text);
+    let (text, report) = replay(folder, "changed");
+    assert!(text.code == 1 && text.stdout.starts_with("different: line "), "{text:#?}");
+    let line = usize::try_from(report["difference"]["line"].as_u64().unwrap()).unwrap();
+    assert!(lines.contains(&line), "not in {lines:?}: {report:#}");
+    report["difference"].clone()
+}
+
+#[test]
+fn a_run_replays() {
+    let folder = journal_of(&loop_flow(), 0);
+    let (text, report) = replay(&folder, "j");
+    insta::assert_snapshot!(steady(&text.stdout));
+    assert_eq!(
+        steady_json(report),
+        json!({"equal": true, "complete": true, "runId": "…", "facts": 6, "effects": 6,
+               "outcome": {"type": "completed"}, "difference": null})
+    );
+    assert_eq!(text.code, 0);
+    let without_end = folder.read("j").trim_end().to_owned();
+    folder.write("j", without_end);
+    assert_eq!(replay(&folder, "j").0.code, 0, "the last line feed says nothing");
+}
+
+#[test]
+fn every_line_fits_its_schema() {
+    let folder = journal_of(&loop_flow(), 0);
+    let mut kinds = Vec::new();
+    for line in folder.read("j").lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let record = &line["record"];
+        let kind = record["kind"].as_str().unwrap();
+        check_schema(&format!("journal.{kind}"), record);
+        if let Some(fact) = record.get("fact") {
+            check_schema(&format!("fact.{}", fact["type"].as_str().unwrap()), fact);
+        }
+        kinds.push(kind.to_owned());
+    }
+    let expected = [["header", "plan"].as_slice(), &["fact", "effect"].repeat(6), &["output"]].concat();
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn runs_that_fail_or_stop_replay_too() {
+    let rows = [
+        (
+            json!(["prose"]),
+            1,
+            json!({"type": "failed", "code": "INVALID_JSON"}),
+            "it failed with INVALID_JSON",
+        ),
+        (final_answer("hi"), 0, json!({"type": "completed"}), "it completed"),
+    ];
+    for (replies, code, outcome, words) in rows {
+        let folder = journal_of(&flow(replies, vec![]), code);
+        let (text, report) = replay(&folder, "j");
+        assert_eq!((text.code, &report["outcome"]), (0, &outcome));
+        assert!(text.stdout.ends_with(&format!("{words}\n")), "{text:#?}");
+    }
+    let conditions = json!({"stopConditions": [{"type": "confidence_threshold", "value": 0.5}]});
+    let mut nodes = loop_flow();
+    nodes[1] = crate::kit::with(nodes[1].clone(), conditions);
+    let folder = journal_of(&nodes, 0);
+    let (text, report) = replay(&folder, "j");
+    assert_eq!((text.code, &report["outcome"]), (0, &json!({"type": "stopped"})));
+}
+
+#[test]
+fn one_changed_byte_is_found_wherever_it_is() {
+    let folder = journal_of(&loop_flow(), 0);
+    let bytes = folder.read("j").into_bytes();
+    let mut start = 0;
+    for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let length = line.len() - 1;
+        let digit = (length / 2..length).find(|at| line[*at].is_ascii_digit()).unwrap();
+        for at in [0, length / 2, digit, length - 1] {
+            let mut changed = bytes.clone();
+            let byte = &mut changed[start + at];
+            *byte = if byte.is_ascii_digit() { b'0' + (*byte - b'0' + 1) % 10 } else { *byte ^ 1 };
+            // A change that leaves the line a line of a journal is found by the next one, or by the end.
+            different(&folder, changed, &[index + 1, index + 2]);
+        }
+        start += line.len();
+    }
+}
+
+#[test]
+fn a_journal_that_is_not_whole_is_different() {
+    let folder = journal_of(&loop_flow(), 0);
+    let text = folder.read("j");
+    let lines: Vec<&str> = text.lines().collect();
+    let count = lines.len();
+    let all_but = |dropped: usize| {
+        let kept = lines.iter().enumerate().filter(|(index, _)| *index != dropped);
+        kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
+    };
+    let kind = |difference: Value| difference["what"].as_str().unwrap().to_owned();
+    assert_eq!(kind(different(&folder, &text[..text.len() - 20], &[count])), "unreadable");
+    assert_eq!(kind(different(&folder, all_but(count - 1), &[count])), "incomplete");
+    assert_eq!(kind(different(&folder, all_but(4), &[5])), "chain");
+    assert_eq!(kind(different(&folder, format!("{text}{}\n", lines[count - 1]), &[count + 1])), "chain");
+    assert_eq!(kind(different(&folder, format!("{text}\n"), &[count + 1])), "unreadable");
+    assert_eq!(kind(different(&folder, "", &[1])), "header");
+    assert_eq!(kind(different(&folder, "garbage\n\u{1b}[31m", &[1])), "unreadable");
+    assert_eq!(kind(different(&folder, [0, 159, 146, 150], &[1])), "unreadable");
+    assert_eq!(kind(different(&folder, all_but(0), &[1])), "chain");
+}
+
+#[test]
+fn the_first_difference_is_shown() {
+    let folder = journal_of(&loop_flow(), 0);
+    let text = folder.read("j");
+    let last = text.lines().last().unwrap();
+    let digest = last.split("\"digest\":\"").nth(1).unwrap().split('"').next().unwrap();
+    folder.write("changed", text.replace(digest, &"0".repeat(64)));
+    let (text, report) = replay(&folder, "changed");
+    let shown = steady(&text.stdout).replace(digest, "DIGEST");
+    insta::assert_snapshot!(shown);
+    assert_eq!((text.code, &report["difference"]["what"]), (1, &json!("output")));
+}
+
+#[test]
+fn what_is_no_journal_file() {
+    let folder = Folder::new();
+    folder.redflow(["replay", "gone"]).run().refused("cannot read gone: there is no such file");
+    folder.redflow(["replay", "gone", "--json"]).run().refused("cannot read gone");
+    folder.redflow(["replay", "."]).run().refused("cannot read .: it is a folder");
+    folder.redflow(["replay", "\u{1b}[31m"]).run().refused("cannot read \\u{1b}[31m");
+    folder.redflow(["replay"]).run().refused("<JOURNAL>");
+}
+
+#[test]
+fn a_journal_is_never_written_over() {
+    let folder = journal_of(&loop_flow(), 0);
+    let before = folder.read("j");
+    let output = folder.redflow(["run", "flow.json", "--json", "--journal", "j"]).run();
+    output.refused("j is not empty; a journal is never written over, so name a new file");
+    assert_eq!(folder.read("j"), before);
+    assert_eq!(output.stderr.lines().count(), 1, "nothing has run: {output:#?}");
+
+    folder.write("empty", "");
+    assert_eq!(folder.redflow(["run", "flow.json", "--journal", "empty"]).run().code, 0);
+    assert_eq!(replay(&folder, "empty").0.code, 0);
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_is_known_before_anything_runs() {
+    let folder = Folder::with_flow(&loop_flow());
+    for path in ["gone/j", ".", "flow.json/j"] {
+        let output = folder.redflow(["run", "flow.json", "--json", "--journal", path]).run();
+        output.refused(&format!("cannot write the journal {path}: "));
+        assert_eq!(output.stderr.lines().count(), 1, "nothing has run: {output:#?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_the_run_with_a_coded_error() {
+    let folder = Folder::with_flow(&loop_flow());
+    let output = folder.redflow(["run", "flow.json", "--json", "--journal", "/dev/full"]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["INTERNAL"]), "{output:#?}");
+    assert!(output.stderr.contains("the journal cannot be written"), "{output:#?}");
+    assert_eq!(port3(&output)["payload"]["code"], "INTERNAL");
+}

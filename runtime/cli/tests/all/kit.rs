@@ -1,0 +1,286 @@
+//! The binary, folders for its files, and flows in a few words.
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// What a call came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Output {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Output {
+    /// The one JSON value on stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert!(self.stdout.ends_with('\n') && self.stdout.lines().count() == 1, "no single line: {self:#?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// A failure of the command itself: nothing on stdout, and these words on stderr.
+    #[track_caller]
+    pub(crate) fn refused(&self, words: &str) {
+        assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{self:#?}");
+        assert!(self.stderr.contains(words), "no `{words}`: {self:#?}");
+    }
+
+    /// The codes of the errors on stderr.
+    pub(crate) fn errors(&self) -> Vec<&str> {
+        let lines = self.stderr.lines().filter_map(|line| line.strip_prefix("error["));
+        lines.filter_map(|line| line.split(']').next()).collect()
+    }
+}
+
+/// A call that is being put together. It runs at the top of the repository, without colours.
+pub(crate) struct Call {
+    command: Command,
+    stdin: Option<Vec<u8>>,
+}
+
+pub(crate) fn redflow<'a>(args: impl IntoIterator<Item = &'a str>) -> Call {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_redflow"));
+    command.args(args).current_dir(repository()).env("NO_COLOR", "1");
+    for name in ["CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Call { command, stdin: None }
+}
+
+impl Call {
+    pub(crate) fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(text.into());
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn within(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    pub(crate) fn stdout(mut self, to: impl Into<Stdio>) -> Self {
+        self.command.stdout(to);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn run(mut self) -> Output {
+        let stdin = self.stdin.take();
+        if stdin.is_some() {
+            self.command.stdin(Stdio::piped());
+        }
+        let mut child = self.command.spawn().unwrap();
+        let writer = child.stdin.take().zip(stdin).map(|(mut pipe, text)| {
+            // The child may well leave before it has read everything.
+            std::thread::spawn(move || drop(pipe.write_all(&text)))
+        });
+        let output = child.wait_with_output().unwrap();
+        if let Some(writer) = writer {
+            writer.join().unwrap();
+        }
+        Output {
+            code: code_of(output.status),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Starts the call with a stdin to write to.
+    pub(crate) fn spawn(mut self) -> Running {
+        Running(self.command.stdin(Stdio::piped()).spawn().unwrap())
+    }
+}
+
+#[track_caller]
+pub(crate) fn code_of(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| panic!("ended by a signal: {status}"))
+}
+
+/// A process that does not outlive its test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A folder for the files of one test. Calls run inside it, so that names of files are short and the same
+/// everywhere.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// A folder that holds a flow.
+    pub(crate) fn with_flow(flow: &Value) -> Self {
+        let folder = Self::new();
+        folder.write("flow.json", flow.to_string());
+        folder
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn files(&self) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    pub(crate) fn redflow<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
+        redflow(args).within(self.0.path())
+    }
+}
+
+/// Runs a flow with more arguments, from a folder of its own.
+#[track_caller]
+pub(crate) fn run_flow(flow: &Value, args: &[&str]) -> Output {
+    let args = ["run", "flow.json"].into_iter().chain(args.iter().copied());
+    Folder::with_flow(flow).redflow(args).run()
+}
+
+/// A node with a place on tab `t`.
+pub(crate) fn node(id: &str, type_name: &str, wires: Value) -> Value {
+    json!({"id": id, "type": type_name, "z": "t", "name": id, "x": 1, "y": 1, "wires": wires})
+}
+
+pub(crate) fn with(mut node: Value, extra: Value) -> Value {
+    for (key, value) in extra.as_object().unwrap() {
+        node[key] = value.clone();
+    }
+    node
+}
+
+/// An inject that sends a text.
+pub(crate) fn inject(id: &str, payload: &str, wires: Value) -> Value {
+    let props = json!([{"p": "payload"}, {"p": "topic", "vt": "str"}]);
+    with(
+        node(id, "inject", wires),
+        json!({"props": props, "payload": payload, "payloadType": "str", "topic": "t"}),
+    )
+}
+
+/// An agent-core that allows the calculator.
+pub(crate) fn agent(id: &str, wires: Value) -> Value {
+    let config = json!({"strategy": "react", "maxIterations": 5, "allowedTools": ["calculator"]});
+    with(node(id, "agent-core", wires), config)
+}
+
+pub(crate) fn model(id: &str, replies: Value) -> Value {
+    with(node(id, "scripted-model", json!([[]])), json!({"replies": replies}))
+}
+
+pub(crate) fn final_answer(message: &str) -> Value {
+    json!([{"action": "final", "message": message, "confidence": 1}])
+}
+
+/// Inject `i` → agent `a` with model `m` and calculator `c`, result to debug `d`, and more nodes.
+pub(crate) fn flow(replies: Value, more: Vec<Value>) -> Value {
+    let mut nodes = vec![
+        inject("i", "hello", json!([["a"]])),
+        agent("a", json!([["m"], ["c"], [], ["d"], []])),
+        model("m", replies),
+        node("c", "calculator-tool", json!([[]])),
+        node("d", "debug", json!([])),
+    ];
+    nodes.extend(more);
+    Value::Array(nodes)
+}
+
+/// A flow as [`flow`] makes it, with other properties for one of its nodes.
+pub(crate) fn flow_with(replies: Value, id: &str, extra: Value) -> Value {
+    let Value::Array(nodes) = flow(replies, vec![]) else { panic!() };
+    nodes.into_iter().map(|node| if node["id"] == id { with(node, extra.clone()) } else { node }).collect()
+}
+
+/// Validates a value with a schema as the binary prints it.
+#[track_caller]
+pub(crate) fn check_schema(name: &str, value: &Value) {
+    let schema = redflow(["schema", name]).run();
+    assert_eq!((schema.code, schema.stderr.as_str()), (0, ""), "{name}");
+    let schema: Value = serde_json::from_str(&schema.stdout).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let problems: Vec<String> =
+        validator.iter_errors(value).map(|error| format!("{} {error}", error.instance_path())).collect();
+    assert_eq!(problems, [] as [String; 0], "{name}: {value:#}");
+}
+
+/// The message that left port 3, valid with its schemas.
+#[track_caller]
+pub(crate) fn port3(output: &Output) -> Value {
+    const PARTS: [(&str, &str); 3] =
+        [("agent-output", ""), ("agent-envelope", "/envelope"), ("agent-result", "/agentResult")];
+    let message = output.json();
+    for (schema, pointer) in PARTS {
+        let part = message.pointer(pointer).unwrap_or_else(|| panic!("no {pointer}: {message:#}"));
+        check_schema(schema, part);
+    }
+    message
+}
+
+/// Text without what differs from run to run: ids of runs, and milliseconds.
+pub(crate) fn steady(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut kept: Vec<String> = Vec::new();
+        for (place, word) in words.iter().enumerate() {
+            let plain = word.trim_end_matches([',', ':']);
+            let is_id = plain.len() == 36 && plain.matches('-').count() == 4;
+            let is_time = words.get(place + 1) == Some(&"ms") && word.parse::<u64>().is_ok();
+            if is_time {
+                while kept.pop_if(|last| last.is_empty()).is_some() {}
+            }
+            kept.push(match (is_id, is_time) {
+                (true, _) => word.replace(plain, "ID"),
+                (_, true) => "N".to_owned(),
+                _ => (*word).to_owned(),
+            });
+        }
+        out += kept.join(" ").trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+/// A message without what differs from run to run.
+pub(crate) fn steady_json(value: Value) -> Value {
+    const VARIES: [&str; 7] = ["_msgid", "traceId", "startedAt", "at", "durationMs", "callId", "runId"];
+    match value {
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, value)| {
+                let value = if VARIES.contains(&key.as_str()) { json!("…") } else { steady_json(value) };
+                (key, value)
+            })
+            .collect(),
+        Value::Array(items) => items.into_iter().map(steady_json).collect(),
+        other => other,
+    }
+}

@@ -1,0 +1,25 @@
+//! The real binary, as people and scripts use it.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking, and reads best when its helpers take what they are given"
+)]
+
+mod answers;
+mod chains;
+mod check;
+mod environment;
+mod examples;
+mod explain;
+mod export;
+mod input;
+#[cfg(unix)]
+mod interrupt;
+mod journal;
+mod kit;
+mod pipes;
+mod readme;
+mod start;
+mod unreadable;

@@ -1,0 +1,55 @@
+//! Readers that go away, and disks that are full.
+
+use crate::kit::{code_of, final_answer, flow, redflow};
+use std::io::{Read as _, Write as _};
+
+/// Calls with the reader of stdout gone before the first word: what the call needs comes later, on stdin.
+#[track_caller]
+fn without_reader(args: &[&str], stdin: &str, code: i32) {
+    let mut running = redflow(args.iter().copied()).spawn();
+    drop(running.0.stdout.take());
+    // A command that reads nothing may be gone already.
+    let _ = running.0.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let mut stderr = String::new();
+    running.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(code_of(running.0.wait().unwrap()), code, "{args:?}: {stderr}");
+    assert!(!stderr.contains("panicked") && !stderr.contains("cannot write"), "{args:?}: {stderr}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_fault() {
+    let good = flow(final_answer(&"long ".repeat(50_000)), vec![]).to_string();
+    let bad = flow(serde_json::json!(["prose"]), vec![]).to_string();
+    without_reader(&["check", "-"], &good, 0);
+    without_reader(&["check", "--json", "-"], "[", 2);
+    without_reader(&["run", "-"], &good, 0);
+    without_reader(&["run", "--json", "-"], &good, 0);
+    without_reader(&["run", "--json", "-"], &bad, 1);
+    for args in
+        [["schema", "run-event"].as_slice(), &["schema"], &["explain"], &["completions", "bash"], &["--help"]]
+    {
+        without_reader(args, "", 0);
+    }
+}
+
+#[test]
+fn nobody_watches_the_timeline() {
+    let mut running = redflow(["run", "-"]).spawn();
+    drop(running.0.stderr.take());
+    let text = flow(final_answer("hi"), vec![]).to_string();
+    running.0.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let mut stdout = String::new();
+    running.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!((code_of(running.0.wait().unwrap()), stdout.as_str()), (0, "hi\n"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let text = flow(final_answer("hi"), vec![]).to_string();
+    for args in [["check", "-"].as_slice(), &["check", "--json", "-"], &["run", "--json", "-"], &["schema"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = redflow(args.iter().copied()).stdin(text.as_str()).stdout(full).run();
+        output.refused("error: cannot write the output: ");
+    }
+}

@@ -1,0 +1,50 @@
+//! The README's own flow, commands and list of types.
+
+use crate::kit::{redflow, repository};
+
+fn readme() -> String {
+    std::fs::read_to_string(repository().join("README.md")).unwrap()
+}
+
+#[test]
+fn its_flow_checks_clean_and_answers() {
+    let readme = readme();
+    let flow = readme.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let checked = redflow(["check", "--deny-warnings", "-"]).stdin(flow).run();
+    assert_eq!((checked.code, checked.stdout.as_str()), (0, "ok: 0 errors, 0 warnings, 0 notes in 1 flow\n"));
+    let ran = redflow(["run", "-"]).stdin(flow).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "It is 4.\n"), "{ran:#?}");
+}
+
+#[test]
+fn every_option_it_names_exists() {
+    let readme = readme();
+    let table = readme.split("## Commands").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        for command in row.split('`').skip(1).step_by(2) {
+            let name = command.split_whitespace().next().unwrap();
+            let help = redflow([name, "--help"]).run();
+            assert_eq!(help.code, 0, "{name}");
+            for option in command.split(['[', ']', ' ', '|']).filter(|word| word.starts_with("--")) {
+                assert!(help.stdout.contains(option), "redflow {name} has no {option}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_types_it_says_run_natively_do() {
+    let readme = readme();
+    let list = readme
+        .split("**What runs natively:**")
+        .nth(1)
+        .and_then(|rest| rest.split("and subflows").next())
+        .unwrap();
+    let types: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    assert_eq!(types.len(), 10, "{types:?}");
+    for type_name in types {
+        let flow = serde_json::json!([{"id": "n", "type": type_name, "x": 1, "y": 1, "wires": []}]);
+        let report = redflow(["check", "--json", "-"]).stdin(flow.to_string()).run();
+        assert!(!report.stdout.contains("NEEDS_NODE_RED"), "{type_name}: {report:#?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What is too large or too deep for a journal gets no further than the agent.
+
+use crate::kit::{
+    Setup, agent_with_tool, asks, catch, debug, ends, inject, model, nested, only_message, says, tool_double,
+};
+use pretty_assertions::assert_eq;
+use redflow_contract::limits::RunLimits;
+use serde_json::{Value, json};
+
+fn flow(result: Value) -> Value {
+    json!([
+        inject(&["a"]),
+        agent_with_tool("a", "m", &["d"]),
+        model("m", json!([asks("t", json!({})), says("done")])),
+        tool_double(json!({"result": result})),
+        debug("d", "agentResult.stopReason"),
+        catch("c", Value::Null, &["e"]),
+        debug("e", "error.code"),
+    ])
+}
+
+fn small() -> Setup {
+    let run_limits =
+        RunLimits { max_result_bytes: 60, max_message_bytes: 80, max_value_depth: 4, ..RunLimits::default() };
+    Setup { run_limits, ..Setup::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn results() {
+    let rows = [
+        (json!("x".repeat(32)), None),
+        (json!("x".repeat(33)), Some("the tool's result has 61 bytes; the limit is 60")),
+        (nested(4), None),
+        (nested(5), Some("the tool's result nests deeper than 4 levels")),
+        (json!({"a": [{"b": [1]}]}), None),
+        (json!({"a": [{"b": [[]]}]}), Some("the tool's result nests deeper than 4 levels")),
+    ];
+    for (result, error) in rows {
+        let world = small().world(&flow(result.clone()));
+        let message = only_message(&world.fire().await);
+        let call = &message["envelope"]["tools"]["history"][0];
+        assert_eq!(call["error"].as_str(), error, "{result}");
+        assert_eq!(call["output"], if error.is_none() { result } else { Value::Null });
+        assert_eq!(message["payload"], "done", "the model decides");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages() {
+    // {"_msgid":"msg-1","payload":"…"} has 31 bytes around the text.
+    let rows = [
+        (json!("x".repeat(49)), None),
+        (json!("x".repeat(50)), Some(("maxMessageBytes", "the message has 81 bytes; the limit is 80"))),
+        (nested(4), None),
+        (nested(5), Some(("maxValueDepth", "the message nests deeper than 4 levels"))),
+    ];
+    for (payload, refused) in rows {
+        let world = small().world(&flow(json!(1)));
+        let reports = world.ask(payload.clone()).await;
+        let Some((rule, text)) = refused else {
+            assert_eq!(ends(&reports), ["run-1 a completed"], "{payload}");
+            continue;
+        };
+        assert_eq!(ends(&reports), ["run-1 a refused CONTEXT_LENGTH"]);
+        let message = only_message(&reports);
+        let error = json!({"code": "CONTEXT_LENGTH", "message": text, "rule": rule, "iteration": 0});
+        assert_eq!((&message["payload"], &message["agentResult"]["error"]), (&error, &error));
+        assert_eq!(message["envelope"]["input"], payload);
+        assert_eq!(message["envelope"]["tools"]["available"], json!(["t"]));
+        assert_eq!(world.watch.shown(), ["d: \"error\"", "e: \"CONTEXT_LENGTH\""]);
+        assert_eq!(world.watch.done(), ["built t"], "neither model nor tool is asked");
+    }
+}
+
+/// The kit replays every journal: this one holds the deepest values that get in.
+#[tokio::test(start_paused = true)]
+async fn the_default_depth_can_be_journalled_and_read_back() {
+    let deepest = nested(100);
+    // No flow file nests as deep, so the tool makes its result itself.
+    let mut flow = flow(Value::Null);
+    flow[3]["nests"] = json!(100);
+    let world = Setup::default().world(&flow);
+    let reports = world.ask(deepest.clone()).await;
+    assert_eq!(ends(&reports), ["run-1 a completed"]);
+    assert_eq!(only_message(&reports)["envelope"]["tools"]["history"][0]["output"], deepest);
+    assert_eq!(ends(&world.ask(nested(101)).await), ["run-2 a refused CONTEXT_LENGTH"]);
+}

@@ -1,0 +1,23 @@
+//! The engine, as a user sees it: a flow in, a message started, runs ended and debug nodes filled.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking, and reads best when its helpers take what they are given"
+)]
+
+mod building;
+mod catching;
+mod chains;
+mod doubles;
+mod journals;
+mod kit;
+mod limits;
+mod memory;
+mod refused;
+mod several;
+mod stopping;
+mod tools;
+mod watch;
+mod whole;

@@ -1,0 +1,124 @@
+//! Memory: recalled before the first call, written after the last, and never worth a run.
+
+use crate::kit::{
+    World, actions, agent, asks, calculator, check, debug, ends, inject, model, model_double, node,
+    only_message, prose, says, with,
+};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+/// An agent that binds the memory `mem`; `settings` are the agent's own, `props` the memory's.
+fn flow(replies: Value, settings: Value, props: Value) -> Value {
+    json!([
+        inject(&["a"]),
+        with(with(agent("a", "m", &["d"]), json!({"memory": "mem", "timeout": 5000})), settings),
+        model_double("m", replies, json!({})),
+        calculator(),
+        with(node("mem", "buffer-memory", json!([])), props),
+        debug("d", "payload"),
+    ])
+}
+
+const SAID: &str = "append mem t:default run-1 user: go | assistant: hi";
+
+#[tokio::test(start_paused = true)]
+async fn recalled_before_and_appended_after() {
+    let turns = json!([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]);
+    let world = World::new(&flow(json!([says("hi")]), json!({"debug": true}), json!({"turns": turns})));
+    let message = only_message(&world.fire().await);
+    assert_eq!(world.watch.done(), ["built m", "built mem", "recall mem t:default", "model m 1", SAID]);
+    assert_eq!(message["envelope"]["memory"], json!({"sessionId": "t:default", "messages": turns}));
+    let prompt = message["envelope"]["model"]["lastPrompt"].as_str().unwrap();
+    assert!(prompt.ends_with("\n\nuser: hello\n\nassistant: good day\n\nuser: go"), "{prompt}");
+    assert_eq!(actions(&message), ["model_response", "completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_memory_costs_no_answer() {
+    let failure = json!({"code": "MEMORY_ERROR", "message": "The store is away."});
+    let rows = [
+        (json!({"recallFails": failure}), ["memory_error", "model_response", "completed"], SAID),
+        (json!({"appendFails": failure}), ["model_response", "memory_error", "completed"], SAID),
+        (json!({"hangs": "append"}), ["model_response", "completed", ""], "dropped append mem"),
+    ];
+    for (props, expected, last) in rows {
+        let world = World::new(&flow(json!([says("hi")]), json!({}), props.clone()));
+        let reports = world.fire().await;
+        assert_eq!(ends(&reports), ["run-1 a completed"], "{props}");
+        let message = only_message(&reports);
+        assert_eq!(message["payload"], "hi");
+        let expected: Vec<&str> = expected.into_iter().filter(|action| !action.is_empty()).collect();
+        assert_eq!(actions(&message), expected, "{props}");
+        let events = message["envelope"]["observability"]["events"].as_array().unwrap();
+        let errors: Vec<&Value> = events.iter().filter_map(|event| event.get("error")).collect();
+        assert!(errors.iter().all(|error| **error == failure), "{errors:?}");
+        assert_eq!(world.watch.done().last().unwrap(), last, "{props}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_that_hangs_at_first_is_the_deadlines_business() {
+    let world = World::new(&flow(json!([says("hi")]), json!({}), json!({"hangs": "recall"})));
+    assert_eq!(ends(&world.fire().await), ["run-1 a failed TIMEOUT"]);
+    let done = ["built m", "built mem", "recall mem t:default", "dropped recall mem"];
+    assert_eq!(world.watch.done(), done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_final_answer_is_remembered() {
+    let sum = asks("calculator", json!({"expression": "1"}));
+    let stop = json!({"stopConditions": [{"type": "iteration_limit", "value": 1}]});
+    let rows = [
+        (json!([sum]), stop, "run-1 a stopped"),
+        (json!([prose()]), json!({}), "run-1 a failed INVALID_JSON"),
+        (json!([sum]), json!({"maxIterations": 1}), "run-1 a failed ITERATION_OVERFLOW"),
+    ];
+    for (replies, settings, end) in rows {
+        let world = World::new(&flow(replies, settings, json!({})));
+        assert_eq!(ends(&world.fire().await), [end]);
+        let done = ["built m", "built mem", "recall mem t:default", "model m 1"];
+        assert_eq!(world.watch.done(), done, "{end}");
+    }
+}
+
+/// The agent's `sessionId`, then the message's, then the memory's, then `default`: always by tab.
+#[tokio::test(start_paused = true)]
+async fn whose_conversation_it_is() {
+    let rows = [
+        (json!({"sessionId": "desk"}), "msg", json!({"sessionId": "own"}), "t:desk"),
+        (json!({"sessionId": "{{msg.topic}}-{{json.user}}"}), "msg", json!({}), "t:sums-Ada"),
+        (json!({}), "msg", json!({"sessionId": "own"}), "t:msg"),
+        (json!({}), "", json!({"sessionId": "own"}), "t:own"),
+        (json!({}), "", json!({}), "t:default"),
+    ];
+    for (settings, sent, props, key) in rows {
+        let mut flow = flow(json!([says("hi")]), settings.clone(), props.clone());
+        flow[0]["props"].as_array_mut().unwrap().push(json!({"p": "sessionId", "v": sent, "vt": "str"}));
+        let world = World::new(&flow);
+        let message = only_message(&world.fire_with(json!({"user": "Ada"})).await);
+        assert_eq!(message["envelope"]["memory"]["sessionId"], key, "{settings} {sent} {props}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_memory_keeps_two_tabs_apart() {
+    let elsewhere = |node: Value| with(node, json!({"z": "u"}));
+    let inner = |node: Value| with(node, json!({"z": "sf"}));
+    let remembers = json!({"memory": "mem"});
+    let flow = json!([
+        inject(&["a", "b", "box"]),
+        with(agent("a", "m", &[]), remembers.clone()),
+        with(elsewhere(agent("b", "m", &[])), remembers.clone()),
+        {"id": "sf", "type": "subflow", "name": "sf", "in": [{"wires": [{"id": "c"}]}], "out": []},
+        with(inner(agent("c", "m", &[])), remembers),
+        elsewhere(node("box", "subflow:sf", json!([]))),
+        with(node("mem", "buffer-memory", json!([])), json!({"sessionId": "s"})),
+        model("m", json!([says("hi")])),
+        calculator(),
+    ]);
+    let completed = ["run-1 a completed", "run-2 b completed", "run-3 box-c completed"];
+    let world = check(flow, &completed, &[]).await;
+    let asked: Vec<String> =
+        world.watch.done().into_iter().filter(|line| line.starts_with("recall")).collect();
+    assert_eq!(asked, ["recall mem t:s", "recall mem u:s", "recall mem u:s"]);
+}

@@ -1,0 +1,201 @@
+//! Whole flows with the real model, tool and nodes.
+
+use crate::kit::{
+    Setup, World, actions, agent, asks, calculator, check, debug, ends, inject, model, node, only_message,
+    prose, says, with,
+};
+use pretty_assertions::assert_eq;
+use redflow_contract::event::FlowEvent;
+use redflow_contract::id::NodeSummary;
+use serde_json::{Value, json};
+
+fn sum() -> Value {
+    asks("calculator", json!({"expression": "2+2"}))
+}
+
+/// inject → agent → debug; `more` is what else the agent has.
+fn flow(replies: Value, more: Value) -> Value {
+    json!([
+        inject(&["a"]),
+        with(agent("a", "m", &["d"]), more),
+        with(model("m", replies), json!({"delayMs": 250})),
+        calculator(),
+        debug("d", "payload"),
+        debug("e", "agentResult.action"),
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn inject_to_agent_to_debug() {
+    let world = World::new(&flow(json!([sum(), says("It is 4.")]), json!({})));
+    let reports = world.fire().await;
+    assert_eq!(ends(&reports), ["run-1 a completed"]);
+    let event = |iteration: u32, action: &str, at: &str| json!({"iteration": iteration, "action": action, "at": format!("2025-12-17T19:33:20.{at}Z")});
+    let events = [
+        with(
+            event(1, "model_response", "250"),
+            json!({"tool": "calculator", "durationMs": 250, "confidence": 0.5}),
+        ),
+        with(event(1, "tool_request", "250"), json!({"tool": "calculator"})),
+        with(event(1, "tool_response", "250"), json!({"tool": "calculator", "durationMs": 0})),
+        with(event(2, "model_response", "500"), json!({"durationMs": 250})),
+        event(2, "completed", "500"),
+    ];
+    let history = json!({
+        "iteration": 1,
+        "tool": "calculator",
+        "input": {"expression": "2+2"},
+        "output": {"result": 4, "expression": "2+2"},
+        "success": true,
+        "durationMs": 0,
+        "callId": "run-1:1",
+    });
+    let expected = json!({
+        "_msgid": "msg-1",
+        "topic": "sums",
+        "payload": "It is 4.",
+        "envelope": {
+            "input": "go",
+            "state": {"iteration": 2, "lastAction": "final", "lastTool": "calculator", "completed": true},
+            "model": {"lastResponse": says("It is 4.")},
+            "tools": {"available": ["calculator"], "history": [history]},
+            "observability": {"traceId": "run-1", "startedAt": "2025-12-17T19:33:20.000Z", "events": events},
+        },
+        "agentResult": {
+            "completed": true,
+            "iterations": 2,
+            "traceId": "run-1",
+            "message": "It is 4.",
+            "finalAction": "final",
+            "stopReason": "final_answer",
+        },
+    });
+    assert_eq!(only_message(&reports), expected);
+    let node = NodeSummary { id: "d".into(), type_name: "debug".to_owned(), name: "d".to_owned() };
+    let shown = FlowEvent::Debug { node, property: "msg.payload".to_owned(), value: json!("It is 4.") };
+    assert_eq!(world.watch.flow_events(), [shown]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn port_4_speaks_before_port_3_and_only_when_wired() {
+    let wired = json!({"wires": [["m"], ["calc"], [], ["d"], ["e"]]});
+    let talk = json!([sum(), sum(), says("4")]);
+    let shown = ["e: \"tool\"", "e: \"tool\"", "e: \"final\"", "d: \"4\""];
+    check(flow(talk.clone(), wired.clone()), &["run-1 a completed"], &shown).await;
+    check(flow(talk, json!({})), &["run-1 a completed"], &["d: \"4\""]).await;
+    // An answer that is not valid is shown nowhere.
+    let world = World::new(&flow(json!([sum(), prose()]), wired));
+    world.fire().await;
+    assert_eq!(
+        world.watch.shown(),
+        [
+            "e: \"tool\"",
+            "a uncaught INVALID_JSON #1",
+            "d: {\"code\":\"INVALID_JSON\",\"message\":\"The answer is not exactly one JSON object; reading stopped at line 1, column 1.\",\"rule\":\"json\",\"iteration\":2}",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_port_4_keep_what_came_in() {
+    let wires = json!({"wires": [["m"], ["calc"], [], [], ["d"]]});
+    let mut flow = flow(json!([says("4")]), wires);
+    flow[4]["complete"] = json!("true");
+    let world = World::new(&flow);
+    let result = only_message(&world.fire().await);
+    let [FlowEvent::Debug { value, .. }] = &world.watch.flow_events()[..] else { panic!("one message") };
+    for key in ["_msgid", "topic"] {
+        assert_eq!(value[key], result[key]);
+    }
+    assert_eq!(value["payload"], says("4"));
+    assert_eq!(actions(value), ["model_response"]);
+    assert_eq!(
+        value["agentResult"],
+        json!({"iteration": 1, "traceId": "run-1", "action": "final", "tool": null, "confidence": null, "message": "4"})
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_payload_replaces_only_the_payload() {
+    let flow = flow(json!([says("hi")]), json!({}));
+    let sent = only_message(&World::new(&flow).fire_with(json!({"n": 1})).await);
+    assert_eq!((&sent["topic"], &sent["envelope"]["input"]), (&json!("sums"), &json!({"n": 1})));
+    let asked = only_message(&World::new(&flow).ask(json!([7])).await);
+    assert_eq!((&asked["topic"], &asked["envelope"]["input"]), (&Value::Null, &json!([7])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inject_that_cannot_make_its_message_says_so() {
+    let mut flow = flow(json!([says("hi")]), json!({}));
+    flow[0]["props"] = json!([{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]);
+    let shown = ["i uncaught NEEDS_NODE_RED #1"];
+    let none: [&str; 0] = [];
+    let world = check(flow, &none, &shown).await;
+    assert_eq!(ends(&world.fire_with(json!("x")).await), none);
+    assert_eq!(world.watch.shown(), [shown, shown].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_see_the_environment_around_them() {
+    let flow = json!([
+        {"id": "t", "type": "tab", "label": "Tab", "env": [{"name": "ROUND", "type": "num", "value": "3"}]},
+        with(inject(&["d", "e"]), json!({"props": [
+            {"p": "payload", "v": "ROUND", "vt": "env"},
+            {"p": "topic", "v": "HOME_TOWN", "vt": "env"},
+        ]})),
+        debug("d", "payload"),
+        debug("e", "topic"),
+    ]);
+    check(flow, &[], &["d: 3", "e: \"Graz\""]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn links_junctions_and_subflows_carry_messages() {
+    let inner = |node: Value| with(node, json!({"z": "sf"}));
+    let flow = json!([
+        inject(&["out"]),
+        with(node("out", "link out", json!([])), json!({"links": ["in"]})),
+        with(node("in", "link in", json!([["j"]])), json!({"links": []})),
+        node("j", "junction", json!([["box"]])),
+        node("box", "subflow:sf", json!([["d"]])),
+        {"id": "sf", "type": "subflow", "name": "sf",
+            "in": [{"wires": [{"id": "a"}]}], "out": [{"wires": [{"id": "a", "port": 3}]}]},
+        inner(agent("a", "m", &[])),
+        inner(model("m", json!([says("from inside")]))),
+        inner(calculator()),
+        debug("d", "payload"),
+    ]);
+    check(flow, &["run-1 box-a completed"], &["d: \"from inside\""]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_events_are_counted_and_change_nothing() {
+    let flow = flow(json!([sum(), says("4")]), json!({}));
+    let watched = World::new(&flow);
+    let seen = watched.fire().await;
+    let alone = Setup { watches_runs: false, ..Setup::default() }.world(&flow);
+    let unseen = alone.fire().await;
+    assert_eq!(only_message(&seen), only_message(&unseen));
+    assert_eq!(watched.watch.journal(&seen[0].run_id), alone.watch.journal(&unseen[0].run_id));
+    assert_eq!(alone.watch.run_events(), []);
+    let events = serde_json::to_value(watched.watch.run_events()).unwrap();
+    let events: Vec<(u64, &str)> = events
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| (event["seq"].as_u64().unwrap(), event["event"]["type"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        events,
+        [
+            (1, "run_started"),
+            (2, "model_called"),
+            (3, "model_answered"),
+            (4, "tool_called"),
+            (5, "tool_returned"),
+            (6, "model_called"),
+            (7, "model_answered"),
+            (8, "run_finished"),
+        ]
+    );
+}
