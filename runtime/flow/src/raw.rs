@@ -90,7 +90,7 @@ impl RawFlow {
             }
         }
         if nodes.len() > limits.max_nodes {
-            return Err(vec![too_many_nodes(limits.max_nodes)]);
+            return Err(vec![too_many("nodes", limits.max_nodes)]);
         }
         check_ids(&nodes, &mut problems);
         if problems.is_empty() { Ok(Self { shape, shell: document, sections, nodes }) } else { Err(problems) }
@@ -222,23 +222,14 @@ fn unknown_shape() -> Diagnostic {
     problem
 }
 
-pub(crate) fn too_many_nodes(limit: usize) -> Diagnostic {
+/// More `what` (nodes or wires) than allowed.
+pub(crate) fn too_many(what: &str, limit: usize) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::FlowTooLarge,
-        format!("the flow has more than {limit} nodes once its subflows are expanded"),
+        format!("the flow has more than {limit} {what} once its subflows are expanded"),
         "Split the flow, or use fewer instances of large subflows.".to_owned(),
     );
-    problem.expected = Some(format!("at most {limit} nodes"));
-    problem
-}
-
-pub(crate) fn too_many_wires(limit: usize) -> Diagnostic {
-    let mut problem = Diagnostic::new(
-        DiagnosticCode::FlowTooLarge,
-        format!("the flow has more than {limit} wires once its subflows are expanded"),
-        "Split the flow, or use fewer instances of large subflows.".to_owned(),
-    );
-    problem.expected = Some(format!("at most {limit} wires"));
+    problem.expected = Some(format!("at most {limit} {what}"));
     problem
 }
 

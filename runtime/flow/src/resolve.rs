@@ -4,7 +4,7 @@
 //! ones without wires being multiplied out.
 
 use crate::env::{Env, EnvResolver};
-use crate::raw::{RawFlow, RawNode, too_many_nodes, too_many_wires};
+use crate::raw::{RawFlow, RawNode, too_many};
 use redflow_contract::catalogue::{self, NodeType, STRUCTURE_TYPES};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
@@ -393,7 +393,7 @@ impl<'a> Resolver<'a> {
     fn push(&mut self, node: ResolvedNode) -> Result<NodeIx, Vec<Diagnostic>> {
         let ix = self.nodes.len();
         if ix >= self.limits.max_nodes {
-            return Err(vec![too_many_nodes(self.limits.max_nodes)]);
+            return Err(vec![too_many("nodes", self.limits.max_nodes)]);
         }
         if self.by_id.insert(node.id.clone(), ix).is_some() {
             return Err(vec![Diagnostic::new(
@@ -428,7 +428,7 @@ fn env_of(props: &Map<String, Value>) -> Env {
 fn connect(flow: &mut ResolvedFlow, instances: &[Instance], max_wires: usize) -> Result<(), Vec<Diagnostic>> {
     let mut wires_left = max_wires;
     let mut count = |number: usize| {
-        wires_left = wires_left.checked_sub(number).ok_or_else(|| vec![too_many_wires(max_wires)])?;
+        wires_left = wires_left.checked_sub(number).ok_or_else(|| vec![too_many("wires", max_wires)])?;
         Ok::<(), Vec<Diagnostic>>(())
     };
     for ix in 0..flow.nodes.len() {
