@@ -64,7 +64,7 @@ pub(crate) fn measure(
 }
 
 fn repetitions(size: usize, quick: bool) -> usize {
-    if quick { 30_000_usize.div_ceil(size) } else { 9 + 200_000 / size }
+    if quick { 30_000_usize.div_ceil(size) } else { 5 + 100_000 / size }
 }
 
 /// Each repetition takes all three times, so that a slow moment of the machine falls on all of them.

@@ -53,7 +53,9 @@ impl Script {
         let mut spec = (*ready.spec).clone();
         // One more than the editor lets people set after 20 calls, so that the 20th is like any other.
         spec.max_iterations = tool_calls + 1;
-        Ok(Self { agent: CompiledAgent::compile(Arc::new(spec))?, plan: EncodedPlan::new(&ready.plan)? })
+        let mut plan = (*ready.plan).clone();
+        plan.agent.config.insert("maxIterations".to_owned(), spec.max_iterations.into());
+        Ok(Self { agent: CompiledAgent::compile(Arc::new(spec))?, plan: EncodedPlan::new(&plan)? })
     }
 
     pub(crate) fn agent(&self) -> &Arc<CompiledAgent> {

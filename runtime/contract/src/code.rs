@@ -97,7 +97,7 @@ codes! {
         FlowUnreadable "FLOW_UNREADABLE" Severity::Error, "The flow file cannot be opened or read.";
         FlowNotJson "FLOW_NOT_JSON" Severity::Error, "The flow file is not one JSON value.";
         FlowTooLarge "FLOW_TOO_LARGE" Severity::Error, "The flow is larger than the limits allow.";
-        FlowTooDeep "FLOW_TOO_DEEP" Severity::Error, "The flow file is nested deeper than the limit allows.";
+        FlowTooDeep "FLOW_TOO_DEEP" Severity::Error, "The flow is nested deeper than the limits allow.";
         FlowShapeUnknown "FLOW_SHAPE_UNKNOWN" Severity::Error, "The file is JSON, but none of the four shapes of a flow.";
         DuplicateKey "DUPLICATE_KEY" Severity::Error, "An object in the flow file names a key twice.";
         DuplicateId "DUPLICATE_ID" Severity::Error, "Two nodes share an id, or a node has none.";

@@ -60,13 +60,18 @@ impl Digest {
     /// As 64 hex digits.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        let mut text = String::with_capacity(64);
-        for byte in self.0 {
-            for digit in [byte >> 4, byte & 15] {
-                text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-            }
+        self.with_hex(str::to_owned)
+    }
+
+    /// The hex digits without a copy on the heap: every journal line has one.
+    fn with_hex<T>(&self, act: impl FnOnce(&str) -> T) -> T {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
         }
-        text
+        act(std::str::from_utf8(&text).unwrap_or_default())
     }
 
     /// From 64 lower-case hex digits.
@@ -93,7 +98,7 @@ impl Digest {
 
 impl std::fmt::Display for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.to_hex())
+        self.with_hex(|text| f.write_str(text))
     }
 }
 
@@ -105,7 +110,7 @@ impl std::fmt::Debug for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_hex())
+        self.with_hex(|text| serializer.serialize_str(text))
     }
 }
 

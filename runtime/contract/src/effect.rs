@@ -64,7 +64,9 @@ pub enum Effect {
         id: EffectId,
         /// How it ended.
         ending: Ending,
-        /// The message.
+        /// The message. The journal records its digest on its own, as the output, so the effect's digest
+        /// leaves it out.
+        #[serde(skip)]
         message: Message,
     },
 }

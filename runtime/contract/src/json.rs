@@ -3,6 +3,7 @@
 //! Flow files and model answers come through here. Never mends anything.
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 /// Bounds on a JSON text.
@@ -18,7 +19,10 @@ pub struct JsonLimits {
 pub const MAX_DEPTH: usize = 120;
 
 /// Duplicate keys are listed up to this many; the rest are counted.
-const LISTED_DUPLICATES: usize = 100;
+const LISTED_DUPLICATES: usize = 1_000;
+
+/// A pointer to a duplicate is cut to this many characters.
+const POINTER_CHARS: usize = 500;
 
 /// Why a text was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +127,20 @@ pub fn nests_within(value: &Value, levels: usize) -> bool {
     }
 }
 
+/// Roughly the bytes a copy of a value takes.
+#[must_use]
+pub fn size_of(value: &Value) -> usize {
+    const NODE: usize = 32;
+    match value {
+        Value::String(text) => NODE + text.len(),
+        Value::Array(items) => NODE + items.iter().map(size_of).sum::<usize>(),
+        Value::Object(map) => {
+            NODE + map.iter().map(|(key, value)| NODE + key.len() + size_of(value)).sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
+    }
+}
+
 /// Adds one token to a JSON pointer (RFC 6901).
 pub fn push_pointer(pointer: &mut String, token: &str) {
     pointer.push('/');
@@ -139,6 +157,22 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
 struct Duplicates {
     pointers: Vec<String>,
     total: usize,
+}
+
+impl Duplicates {
+    fn note(&mut self, path: Path<'_>) {
+        self.total += 1;
+        if self.pointers.len() < LISTED_DUPLICATES {
+            let mut pointer = String::new();
+            path.write(&mut pointer);
+            if let Some((end, _)) = pointer.char_indices().nth(POINTER_CHARS) {
+                pointer.truncate(end);
+                pointer.shrink_to_fit();
+                pointer.push('…');
+            }
+            self.pointers.push(pointer);
+        }
+    }
 }
 
 /// The way to the value being read; turned into text only when there is something to report.
@@ -222,15 +256,13 @@ impl<'de> Visitor<'de> for Strict<'_> {
             let path = Path { parent: self.path, step: Step::Key(&key) };
             let value =
                 access.next_value_seed(Strict { path: Some(&path), duplicates: &mut *self.duplicates })?;
-            if map.contains_key(&key) {
-                self.duplicates.total += 1;
-                if self.duplicates.pointers.len() < LISTED_DUPLICATES {
-                    let mut pointer = String::new();
-                    path.write(&mut pointer);
-                    self.duplicates.pointers.push(pointer);
+            match map.entry(key) {
+                Entry::Vacant(slot) => drop(slot.insert(value)),
+                Entry::Occupied(mut slot) => {
+                    self.duplicates.note(Path { parent: self.path, step: Step::Key(slot.key()) });
+                    slot.insert(value);
                 }
             }
-            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }
@@ -282,9 +314,12 @@ mod tests {
         let text = r#"{"a":1,"b":[{"x/y":1,"x/y":2}],"a":{"k":0,"k":0}}"#;
         let pointers = ["/b/0/x~1y", "/a/k", "/a"].map(str::to_owned).to_vec();
         assert_eq!(parse(text), Err(JsonProblem::DuplicateKeys { pointers, total: 3 }));
-        let many = format!("{{{}\"a\":1}}", "\"a\":1,".repeat(500));
+        let many = format!("{{{}\"a\":1}}", "\"a\":1,".repeat(1_500));
         let Err(JsonProblem::DuplicateKeys { pointers, total }) = parse(&many) else { panic!() };
-        assert_eq!((pointers.len(), total), (100, 500));
+        assert_eq!((pointers.len(), total), (1_000, 1_500));
+        let long = format!("{{\"{}\":{{\"a\":1,\"a\":1}}}}", "k".repeat(10_000));
+        let Err(JsonProblem::DuplicateKeys { pointers, .. }) = parse(&long) else { panic!() };
+        assert_eq!(pointers[0].chars().count(), 501);
     }
 
     proptest! {

@@ -24,6 +24,7 @@ pub mod limits;
 pub mod node_config;
 pub mod plan;
 pub mod run_error;
+pub mod schema_cost;
 pub mod schemas;
 pub mod secret;
 pub mod transcript;

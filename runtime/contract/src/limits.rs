@@ -13,6 +13,9 @@ pub struct FlowLimits {
     pub max_nodes: usize,
     /// Wires after subflows are expanded.
     pub max_wires: usize,
+    /// Bytes of ids, resolved variables and properties that expansion and checking may copy. A small file whose
+    /// subflows, variables or shared services multiply is what this stops.
+    pub max_copied_bytes: usize,
     /// Steps taken through junctions, link pairs and tool chains while edges are checked. Direct wires are
     /// not counted; hubs that join everything to everything are what this stops.
     pub max_walk: usize,
@@ -27,6 +30,7 @@ impl Default for FlowLimits {
             max_depth: 100,
             max_nodes: 200_000,
             max_wires: 4_000_000,
+            max_copied_bytes: 512 * 1024 * 1024,
             max_walk: 5_000_000,
             max_diagnostics: 1_000,
         }

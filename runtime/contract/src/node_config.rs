@@ -142,6 +142,7 @@ pub struct ScriptedModelConfig {
 #[serde(default)]
 pub struct InjectProperty {
     /// The property of the message, such as `payload` or `user.name`.
+    #[cfg_attr(feature = "codegen", schemars(length(min = 1)))]
     pub p: String,
     /// Its value, as text.
     #[serde(skip_serializing_if = "is_unset")]

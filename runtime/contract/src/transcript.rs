@@ -46,13 +46,14 @@ pub struct ChatMessage {
 /// An append-only conversation. Cloning shares the segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
-    segments: Vec<Arc<ChatMessage>>,
+    /// Shared with the requests that were made of it; copied only if one of them is still held at the next push.
+    segments: Arc<Vec<Arc<ChatMessage>>>,
     hash: Digest,
 }
 
 impl Default for Transcript {
     fn default() -> Self {
-        Self { segments: Vec::new(), hash: Digest::ZERO }
+        Self { segments: Arc::default(), hash: Digest::ZERO }
     }
 }
 
@@ -60,7 +61,7 @@ impl Transcript {
     /// Adds one segment.
     pub fn push(&mut self, segment: Arc<ChatMessage>) {
         self.hash = self.hash.chain(segment.role as u8, segment.content.as_bytes());
-        self.segments.push(segment);
+        Arc::make_mut(&mut self.segments).push(segment);
     }
 
     /// The segments, oldest first.

@@ -1,5 +1,6 @@
 //! From a checked flow to live nodes.
 
+use crate::catch::Catches;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
 use redflow_contract::id::NodeSummary;
@@ -15,8 +16,7 @@ use std::sync::Arc;
 pub struct BuiltFlow {
     pub(crate) flow: ResolvedFlow,
     pub(crate) nodes: Vec<BuiltNode>,
-    /// The Catch nodes.
-    pub(crate) catches: Vec<NodeIx>,
+    pub(crate) catches: Catches,
 }
 
 pub(crate) enum BuiltNode {
@@ -45,7 +45,7 @@ pub struct BuiltAgent {
     /// In the order of the spec's tools.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) session_id: Option<String>,
-    pub(crate) memory_session_id: Option<String>,
+    pub(crate) memory_session_id: Option<Arc<str>>,
     pub(crate) tab: String,
 }
 
@@ -60,6 +60,7 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
         env,
         models: HashMap::new(),
         memories: HashMap::new(),
+        memory_sessions: HashMap::new(),
         tools: HashMap::new(),
     };
     let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
@@ -82,8 +83,7 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
             None => builder.ordinary(ix).unwrap_or_else(|error| BuiltNode::Broken(run_error(&error))),
         })
         .collect();
-    let is_catch = |ix: &NodeIx| !flow.nodes[*ix].is_virtual && flow.raw(*ix).type_name == "catch";
-    let catches = (0..flow.nodes.len()).filter(is_catch).collect();
+    let catches = Catches::new(&flow);
     BuiltFlow { flow, nodes, catches }
 }
 
@@ -99,9 +99,11 @@ struct Builder<'a> {
     flow: &'a ResolvedFlow,
     adapters: &'a Adapters,
     env: ProcessEnv<'a>,
-    models: HashMap<NodeIx, Arc<dyn ChatModel>>,
-    memories: HashMap<NodeIx, Arc<dyn Memory>>,
-    tools: HashMap<NodeIx, Arc<dyn Tool>>,
+    models: Known<dyn ChatModel>,
+    memories: Known<dyn Memory>,
+    /// The `sessionId` of each memory.
+    memory_sessions: HashMap<NodeIx, Option<Arc<str>>>,
+    tools: Known<dyn Tool>,
 }
 
 impl Builder<'_> {
@@ -127,8 +129,11 @@ impl Builder<'_> {
             .map(|tool| shared(flow, env, &mut self.tools, tool.ix, &adapters.tools))
             .collect::<Result<Vec<_>, _>>()?;
         let memory_session_id = ready.memory.and_then(|memory| {
-            let props = flow.resolved_props(memory, env, false);
-            props.get("sessionId").and_then(Value::as_str).map(str::to_owned)
+            let read = || {
+                let props = flow.resolved_props(memory, env, false);
+                props.get("sessionId").and_then(Value::as_str).map(Arc::from)
+            };
+            self.memory_sessions.entry(memory).or_insert_with(read).clone()
         });
         Ok(BuiltAgent {
             compiled,
@@ -161,23 +166,24 @@ impl Builder<'_> {
 
 type Build<T> = fn(NodeConfig<'_>) -> Result<Arc<T>, BuildError>;
 
-/// A service, built once however many agents bind it.
+/// What came of building each service.
+type Known<T> = HashMap<NodeIx, Result<Arc<T>, BuildError>>;
+
+/// A service, built once however many agents bind it, and tried only once.
 fn shared<T: ?Sized>(
     flow: &ResolvedFlow,
     env: ProcessEnv<'_>,
-    known: &mut HashMap<NodeIx, Arc<T>>,
+    known: &mut Known<T>,
     ix: NodeIx,
     builders: &BTreeMap<&'static str, Build<T>>,
 ) -> Result<Arc<T>, BuildError> {
-    if let Some(found) = known.get(&ix) {
-        return Ok(Arc::clone(found));
-    }
-    let (node, props) = (flow.summary(ix), flow.resolved_props(ix, env, true));
-    let config = NodeConfig { node: &node, props: &props };
-    let build = builders
-        .get(node.type_name.as_str())
-        .ok_or_else(|| config.error(format!("this build cannot run the type `{}`", node.type_name)))?;
-    let made = build(config)?;
-    known.insert(ix, Arc::clone(&made));
-    Ok(made)
+    let make = || {
+        let (node, props) = (flow.summary(ix), flow.resolved_props(ix, env, true));
+        let config = NodeConfig { node: &node, props: &props };
+        match builders.get(node.type_name.as_str()) {
+            Some(build) => build(config),
+            None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
+        }
+    };
+    known.entry(ix).or_insert_with(make).clone()
 }

@@ -1,7 +1,7 @@
 //! The way of a message: one queue for all nodes, one future per run.
 
 use crate::build::{BuiltAgent, BuiltFlow, BuiltNode};
-use crate::catch::{MAX_REPEATS, catchers, earlier_failures, with_error};
+use crate::catch::{MAX_REPEATS, earlier_failures, with_error};
 use crate::drive::{NewRun, drive};
 use crate::session::session_key;
 use futures::StreamExt;
@@ -16,7 +16,7 @@ use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::{Failure, MessageError, RunError};
 use redflow_flow::{NodeIx, Wire};
-use redflow_ports::{BoxFuture, Clock, EventSink, JournalStore, NodeContext, NodeOutput};
+use redflow_ports::{BoxFuture, Clock, EventSink, FlowNode, JournalStore, NodeContext, NodeOutput};
 use redflow_react::refused_output;
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
@@ -206,17 +206,11 @@ impl Engine {
                 (node, None)
             }
         };
-        let message = Arc::new(message);
-        match (&self.built.nodes[node], other_payload) {
-            (BuiltNode::Native(inject), Some(payload)) => {
-                let mut output =
-                    self.with_context(node, |context| inject.receive(Arc::clone(&message), context));
-                for (_, made) in &mut output.sends {
-                    Arc::make_mut(made).insert("payload".to_owned(), payload.clone());
-                }
-                self.put_out(node, &message, output, work);
+        match (&self.built.nodes[node], &other_payload) {
+            (BuiltNode::Native(inject), Some(_)) => {
+                self.receive(node, &**inject, &Arc::new(message), other_payload.as_ref(), work);
             }
-            _ => self.enqueue(node, message, work),
+            _ => self.enqueue(node, Arc::new(message), work),
         }
     }
 
@@ -224,10 +218,7 @@ impl Engine {
         let Delivery { to, message } = delivery;
         match &self.built.nodes[to] {
             BuiltNode::Pass => self.send(to, 0, &message, work),
-            BuiltNode::Native(node) => {
-                let output = self.with_context(to, |context| node.receive(Arc::clone(&message), context));
-                self.put_out(to, &message, output, work);
-            }
+            BuiltNode::Native(node) => self.receive(to, &**node, &message, None, work),
             BuiltNode::Broken(error) => self.fail(to, error, &message, work),
             BuiltNode::Agent(agent) => self.start_run(to, agent, &message, work, cancel),
             BuiltNode::Refused { error, tools } => {
@@ -244,9 +235,19 @@ impl Engine {
         }
     }
 
-    /// Does what an ordinary node says about a message.
-    fn put_out(&self, from: NodeIx, message: &Message, output: NodeOutput, work: &mut Work<'_>) {
-        let NodeOutput { sends, shows, error } = output;
+    /// Gives an ordinary node a message and does what it says.
+    fn receive(
+        &self,
+        from: NodeIx,
+        node: &dyn FlowNode,
+        message: &Arc<Message>,
+        payload: Option<&Value>,
+        work: &mut Work<'_>,
+    ) {
+        let process = |name: &str| (self.ports.env)(name);
+        let env = |name: &str| self.built.flow.env_value(from, name, &process);
+        let context = NodeContext { now: self.ports.clock.now(), env: &env, payload };
+        let NodeOutput { sends, shows, error } = node.receive(Arc::clone(message), &context);
         if let Some((property, value)) = shows {
             let node = self.built.flow.summary(from);
             self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
@@ -267,14 +268,12 @@ impl Engine {
         self.raise(ix, &error, with_error(message.clone(), &error), work);
     }
 
-    fn with_context<T>(&self, ix: NodeIx, act: impl FnOnce(&NodeContext<'_>) -> T) -> T {
-        let process = |name: &str| (self.ports.env)(name);
-        let env = |name: &str| self.built.flow.env_value(ix, name, &process);
-        act(&NodeContext { now: self.ports.clock.now(), env: &env })
-    }
-
     fn send(&self, from: NodeIx, port: usize, message: &Arc<Message>, work: &mut Work<'_>) {
         for wire in self.built.flow.nodes[from].wires.get(port).into_iter().flatten() {
+            if work.cut {
+                // Nothing is delivered any more, however many wires there are.
+                return;
+            }
             if let Wire::To(to) = wire {
                 self.enqueue(*to, Arc::clone(message), work);
             }
@@ -403,7 +402,9 @@ impl Engine {
 
     /// Hands a message that carries an error to the Catch nodes that want it.
     fn raise(&self, source: NodeIx, error: &MessageError, message: Message, work: &mut Work<'_>) {
-        let found = catchers(&self.built, source);
+        // Once nothing is delivered any more it only counts whether there is one.
+        let most = if work.cut { 1 } else { usize::MAX };
+        let found = self.built.catches.of(&self.built.flow, source, most);
         if found.is_empty() || error.source.count > MAX_REPEATS {
             let node = self.built.flow.summary(source);
             self.ports.events.flow_event(&FlowEvent::Uncaught { node, error: error.clone() });

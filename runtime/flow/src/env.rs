@@ -1,6 +1,7 @@
 //! `${NAME}` in properties: Node-RED's whole-property substitution, and its lookup chain from the node outward.
 
 use crate::resolve::{NodeIx, ResolvedFlow};
+use redflow_contract::json::size_of;
 use redflow_contract::secret::is_secret_name;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -21,17 +22,48 @@ pub(crate) struct EnvResolver<'a> {
     pub(crate) node: NodeIx,
     /// Whether process variables that look like secrets may be read: only for what never leaves an adapter.
     pub(crate) secrets: bool,
-    /// Those that were asked for and not read.
-    pub(crate) refused: Vec<String>,
+    /// Bytes that may still be copied from variables; once they are used up, references stay as they are.
+    pub(crate) bytes_left: usize,
+    /// Whether they were used up.
+    pub(crate) exhausted: bool,
+    /// Secrets that were asked for and not read: the property, and the variable.
+    pub(crate) refused: Vec<(String, String)>,
+    /// The property that is being resolved.
+    property: String,
 }
 
-impl EnvResolver<'_> {
+/// What one node may copy from variables when it is made.
+const BYTES_PER_NODE: usize = 16 * 1024 * 1024;
+
+impl<'a> EnvResolver<'a> {
+    pub(crate) fn new(flow: &'a ResolvedFlow, process: ProcessEnv<'a>, node: NodeIx, secrets: bool) -> Self {
+        Self {
+            flow,
+            process,
+            node,
+            secrets,
+            bytes_left: BYTES_PER_NODE,
+            exhausted: false,
+            refused: Vec::new(),
+            property: String::new(),
+        }
+    }
+
     /// A copy of a value with every `${NAME}` that is a whole string replaced by the variable's value, with
     /// its type. What is not known stays as it is written, as in Node-RED.
     pub(crate) fn resolve(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) => match whole_reference(text).and_then(|name| self.lookup(name)) {
-                Some(found) => found,
+                Some(found) => match self.bytes_left.checked_sub(size_of(&found)) {
+                    Some(left) => {
+                        self.bytes_left = left;
+                        found
+                    }
+                    None => {
+                        self.exhausted = true;
+                        value.clone()
+                    }
+                },
                 None => value.clone(),
             },
             Value::Array(items) => items.iter().map(|item| self.resolve(item)).collect(),
@@ -43,6 +75,16 @@ impl EnvResolver<'_> {
     /// The same for an object's values.
     pub(crate) fn resolve_map(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
         map.iter().map(|(key, value)| (key.clone(), self.resolve(value))).collect()
+    }
+
+    /// The same for a node's properties, remembering which one is looked at.
+    pub(crate) fn resolve_props(&mut self, props: &Map<String, Value>) -> Map<String, Value> {
+        let mut resolved = Map::with_capacity(props.len());
+        for (key, value) in props {
+            self.property.clone_from(key);
+            resolved.insert(key.clone(), self.resolve(value));
+        }
+        resolved
     }
 
     /// The value of a variable as the node sees it.
@@ -100,7 +142,7 @@ impl EnvResolver<'_> {
         // What is resolved here can reach prompts and journals, so a secret must not come this way.
         if !self.secrets && is_secret_name(name) {
             if (self.process)(name).is_some() {
-                self.refused.push(name.to_owned());
+                self.refused.push((self.property.clone(), name.to_owned()));
             }
             return None;
         }

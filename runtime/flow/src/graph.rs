@@ -3,9 +3,14 @@
 
 use crate::resolve::{NodeIx, ResolvedFlow, Wire};
 
-/// The limit on steps was passed: the flow is refused as too large.
+/// A limit on the work of a check was passed: the flow is refused as too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WalkTooLong;
+pub(crate) enum TooMuch {
+    /// Steps through junctions, link pairs and tool chains.
+    Walking,
+    /// Bytes of properties and variables.
+    Copying,
+}
 
 /// Walks one flow, remembering which nodes the current walk has seen.
 pub(crate) struct Walker<'a> {
@@ -41,13 +46,13 @@ impl<'a> Walker<'a> {
         new
     }
 
-    fn step(&mut self) -> Result<(), WalkTooLong> {
-        self.steps_left = self.steps_left.checked_sub(1).ok_or(WalkTooLong)?;
+    fn step(&mut self) -> Result<(), TooMuch> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(TooMuch::Walking)?;
         Ok(())
     }
 
     /// The nodes a port reaches, each once, transparent ones left out.
-    pub(crate) fn reached(&mut self, from: NodeIx, port: usize) -> Result<Vec<Reached>, WalkTooLong> {
+    pub(crate) fn reached(&mut self, from: NodeIx, port: usize) -> Result<Vec<Reached>, TooMuch> {
         self.begin();
         let mut found = Vec::new();
         let flow = self.flow;
@@ -77,7 +82,7 @@ impl<'a> Walker<'a> {
         &mut self,
         start: NodeIx,
         is_end: &dyn Fn(NodeIx) -> bool,
-    ) -> Result<bool, WalkTooLong> {
+    ) -> Result<bool, TooMuch> {
         self.begin();
         self.first_visit(start);
         self.stack.push(start);

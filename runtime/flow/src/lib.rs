@@ -5,6 +5,7 @@
 //! Never does I/O: bytes and environment values come in as arguments.
 
 mod check;
+mod connect;
 mod env;
 mod graph;
 mod raw;

@@ -1,7 +1,7 @@
 //! A flow as its file has it: read strictly, kept whole, written back without loss.
 
 use redflow_contract::code::DiagnosticCode;
-use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::FlowShape;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
@@ -55,18 +55,80 @@ impl RawNode {
     }
 }
 
-/// Problems are listed up to this many while reading; a file with more is refused all the same.
-const LISTED_PROBLEMS: usize = 1_000;
+/// Why a whole flow is refused: problems up to the limit, the rest counted.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    limit: usize,
+    pub(crate) report: CheckReport,
+}
+
+impl Refusal {
+    pub(crate) fn new(limits: &FlowLimits) -> Self {
+        Self { limit: limits.max_diagnostics, report: CheckReport::default() }
+    }
+
+    /// A refusal for one reason.
+    pub(crate) fn because(limits: &FlowLimits, problem: Diagnostic) -> CheckReport {
+        let mut refusal = Self::new(limits);
+        refusal.add(problem.code, || problem);
+        refusal.report
+    }
+
+    fn add(&mut self, code: DiagnosticCode, problem: impl FnOnce() -> Diagnostic) {
+        if self.report.diagnostics.len() < self.limit {
+            self.report.diagnostics.push(bounded(problem()));
+        } else {
+            self.omit(code, 1);
+        }
+    }
+
+    fn omit(&mut self, code: DiagnosticCode, count: usize) {
+        if count > 0 {
+            let omitted = self.report.omitted.entry(code.to_string()).or_default();
+            *omitted = omitted.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// A diagnostic whose texts a hostile flow cannot blow up.
+pub(crate) fn bounded(mut diagnostic: Diagnostic) -> Diagnostic {
+    const TEXT: usize = 600;
+    const NAME: usize = 256;
+    cut(&mut diagnostic.message, TEXT);
+    cut(&mut diagnostic.help, TEXT);
+    for text in
+        [&mut diagnostic.pointer, &mut diagnostic.expected, &mut diagnostic.found].into_iter().flatten()
+    {
+        cut(text, TEXT);
+    }
+    for node in [&mut diagnostic.node, &mut diagnostic.target].into_iter().flatten() {
+        cut(&mut node.id.0, NAME);
+        cut(&mut node.type_name, NAME);
+        cut(&mut node.name, NAME);
+    }
+    diagnostic
+}
+
+/// Cuts a text to a number of characters.
+pub(crate) fn cut(text: &mut String, chars: usize) {
+    if text.len() > chars
+        && let Some((end, _)) = text.char_indices().nth(chars)
+    {
+        text.truncate(end);
+        text.push('…');
+        text.shrink_to_fit();
+    }
+}
 
 impl RawFlow {
     /// Reads a flow in any of its four shapes.
     ///
     /// # Errors
     /// Everything that refuses the whole flow, all at once where reading can go on.
-    pub fn parse(bytes: &[u8], limits: &FlowLimits) -> Result<Self, Vec<Diagnostic>> {
+    pub fn parse(bytes: &[u8], limits: &FlowLimits) -> Result<Self, CheckReport> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let json = JsonLimits { max_bytes: limits.max_bytes, max_depth: limits.max_depth };
-        let document = parse_strict(bytes, json).map_err(json_diagnostics)?;
+        let document = parse_strict(bytes, json).map_err(|problem| json_refusal(problem, limits))?;
         Self::from_value(document, limits)
     }
 
@@ -74,26 +136,30 @@ impl RawFlow {
     ///
     /// # Errors
     /// As for [`RawFlow::parse`].
-    pub fn from_value(mut document: Value, limits: &FlowLimits) -> Result<Self, Vec<Diagnostic>> {
-        let (shape, paths) = shape_of(&document).ok_or_else(|| vec![unknown_shape()])?;
-        let mut problems = Vec::new();
+    pub fn from_value(mut document: Value, limits: &FlowLimits) -> Result<Self, CheckReport> {
+        let (shape, paths) = shape_of(&document).ok_or_else(|| Refusal::because(limits, unknown_shape()))?;
+        let mut refusal = Refusal::new(limits);
         let (mut sections, mut nodes) = (Vec::new(), Vec::new());
         for path in paths {
-            let Some(Value::Array(items)) = place(&mut document, path).map(Value::take) else { continue };
+            let Some(slot) = place(&mut document, path).filter(|slot| slot.is_array()) else { continue };
+            let Value::Array(items) = slot.take() else { continue };
             sections.push((*path, items.len()));
             for (index, item) in items.into_iter().enumerate() {
                 match read_node(item, path, index) {
                     Ok(node) => nodes.push(node),
-                    Err(problem) if problems.len() < LISTED_PROBLEMS => problems.push(*problem),
-                    Err(_) => {}
+                    Err(problem) => refusal.add(problem.code, || *problem),
                 }
             }
         }
         if nodes.len() > limits.max_nodes {
-            return Err(vec![too_many("nodes", limits.max_nodes)]);
+            return Err(Refusal::because(limits, too_many("nodes", limits.max_nodes)));
         }
-        check_ids(&nodes, &mut problems);
-        if problems.is_empty() { Ok(Self { shape, shell: document, sections, nodes }) } else { Err(problems) }
+        check_ids(&nodes, &mut refusal);
+        if refusal.report.diagnostics.is_empty() {
+            Ok(Self { shape, shell: document, sections, nodes })
+        } else {
+            Err(refusal.report)
+        }
     }
 
     /// The wrapping it came in.
@@ -182,25 +248,23 @@ fn read_node(item: Value, path: &[&str], index: usize) -> Result<RawNode, Box<Di
     Ok(RawNode { id: NodeId(id), type_name, props })
 }
 
-fn check_ids(nodes: &[RawNode], problems: &mut Vec<Diagnostic>) {
+fn check_ids(nodes: &[RawNode], refusal: &mut Refusal) {
     let mut seen: HashMap<&str, &RawNode> = HashMap::with_capacity(nodes.len());
     for node in nodes {
         let Some(first) = seen.insert(node.id.as_str(), node) else { continue };
-        if problems.len() >= LISTED_PROBLEMS {
-            return;
-        }
-        let mut problem = Diagnostic::new(
-            DiagnosticCode::DuplicateId,
-            format!(
-                "two nodes share the id `{}`: a `{}` and a `{}`",
-                node.id, first.type_name, node.type_name
-            ),
-            "Give one of them another id, and change the wires that mean it.".to_owned(),
-        );
-        problem.node = Some(first.summary());
-        problem.target = Some(node.summary());
-        problem.pointer = Some("/id".to_owned());
-        problems.push(problem);
+        refusal.add(DiagnosticCode::DuplicateId, || Diagnostic {
+            node: Some(first.summary()),
+            target: Some(node.summary()),
+            pointer: Some("/id".to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::DuplicateId,
+                format!(
+                    "two nodes share the id `{}`: a `{}` and a `{}`",
+                    node.id, first.type_name, node.type_name
+                ),
+                "Give one of them another id, and change the wires that mean it.".to_owned(),
+            )
+        });
     }
 }
 
@@ -233,35 +297,36 @@ pub(crate) fn too_many(what: &str, limit: usize) -> Diagnostic {
     problem
 }
 
-fn json_diagnostics(problem: JsonProblem) -> Vec<Diagnostic> {
+fn json_refusal(problem: JsonProblem, limits: &FlowLimits) -> CheckReport {
     let one = |code, message: String, help: &str| Diagnostic::new(code, message, help.to_owned());
+    let because = |code, message, help| Refusal::because(limits, one(code, message, help));
     match problem {
         JsonProblem::TooLarge { bytes, limit } => {
             let message = format!("the flow file has {bytes} bytes; the limit is {limit}");
-            vec![one(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files.")]
+            because(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files.")
         }
         JsonProblem::TooDeep { limit, offset } => {
             let message = format!("the flow file nests deeper than {limit} levels (at byte {offset})");
-            vec![one(DiagnosticCode::FlowTooDeep, message, "Move deeply nested data out of the flow file.")]
+            because(DiagnosticCode::FlowTooDeep, message, "Move deeply nested data out of the flow file.")
         }
         JsonProblem::NotJson { message, line, column } => {
             let message = format!("the flow file is not JSON: {message} (line {line}, column {column})");
-            let help = "Mend the file there, or export the flow again.";
-            vec![one(DiagnosticCode::FlowNotJson, message, help)]
+            because(DiagnosticCode::FlowNotJson, message, "Mend the file there, or export the flow again.")
         }
-        JsonProblem::DuplicateKeys { pointers, total } => pointers
-            .into_iter()
-            .map(|pointer| {
-                let key = pointer.rsplit('/').next().unwrap_or_default();
-                let message =
-                    format!("the key `{key}` stands twice in one object ({total} such keys in all)");
-                let help = "Remove one of the two: it is not clear which one counts.";
-                Diagnostic {
-                    pointer: Some(pointer.clone()),
-                    ..one(DiagnosticCode::DuplicateKey, message, help)
-                }
-            })
-            .collect(),
+        JsonProblem::DuplicateKeys { pointers, total } => {
+            let mut refusal = Refusal::new(limits);
+            refusal.omit(DiagnosticCode::DuplicateKey, total - pointers.len());
+            for pointer in pointers {
+                refusal.add(DiagnosticCode::DuplicateKey, || {
+                    let key =
+                        pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+                    let message = format!("the key `{key}` stands twice in one object");
+                    let help = "Remove one of the two: it is not clear which one counts.";
+                    Diagnostic { pointer: Some(pointer), ..one(DiagnosticCode::DuplicateKey, message, help) }
+                });
+            }
+            refusal.report
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 //! A subflow instance becomes a transparent node for its input and one per output, so inner nodes reach outer
 //! ones without wires being multiplied out.
 
+use crate::connect::connect;
 use crate::env::{Env, EnvResolver};
-use crate::raw::{RawFlow, RawNode, too_many};
+use crate::raw::{RawFlow, RawNode, Refusal, too_many};
 use redflow_contract::catalogue::{self, NodeType, STRUCTURE_TYPES};
 use redflow_contract::code::DiagnosticCode;
-use redflow_contract::diagnostic::Diagnostic;
+use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::edge::Role;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::limits::FlowLimits;
@@ -21,8 +22,8 @@ pub type NodeIx = usize;
 /// Subflows inside subflows, at most.
 const MAX_SUBFLOW_DEPTH: usize = 50;
 
-/// The highest output port a subflow's own wiring may name.
-const MAX_PORT: u64 = 1_023;
+/// How often an id is kept: with its node, in the index of ids, and in the names of a subflow's outputs.
+const COPIES_OF_IDS: usize = 4;
 
 /// One end of a wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl ResolvedFlow {
     /// The node of an id.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<NodeIx> {
-        self.by_id.get(&NodeId(id.to_owned())).copied()
+        self.by_id.get(id).copied()
     }
 
     /// What a node inside `scope` means by an id: a neighbour first, then a node of the whole flow.
@@ -145,18 +146,6 @@ impl ResolvedFlow {
         reporters
     }
 
-    /// Whether two nodes are on the same tab or in the same subflow instance.
-    #[must_use]
-    pub fn same_scope(&self, a: NodeIx, b: NodeIx) -> bool {
-        self.nodes[a].scope == self.nodes[b].scope
-    }
-
-    /// Whether a node inside the same scope as `from` means `target` by this id.
-    #[must_use]
-    pub fn means(&self, from: NodeIx, id: &str, target: NodeIx) -> bool {
-        self.find_from(self.nodes[from].scope, id) == Wire::To(target)
-    }
-
     /// An environment variable as a node sees it; `process` is asked last, and never for a secret.
     #[must_use]
     pub fn env_value(
@@ -165,7 +154,7 @@ impl ResolvedFlow {
         name: &str,
         process: &dyn Fn(&str) -> Option<String>,
     ) -> Option<Value> {
-        EnvResolver { flow: self, process, node: ix, secrets: false, refused: Vec::new() }.lookup(name)
+        EnvResolver::new(self, process, ix, false).lookup(name)
     }
 
     /// A node's properties with every whole `${NAME}` resolved, as Node-RED does when it makes the node. With
@@ -177,8 +166,7 @@ impl ResolvedFlow {
         process: &dyn Fn(&str) -> Option<String>,
         secrets: bool,
     ) -> Map<String, Value> {
-        let mut env = EnvResolver { flow: self, process, node: ix, secrets, refused: Vec::new() };
-        env.resolve_map(&self.raw(ix).props)
+        EnvResolver::new(self, process, ix, secrets).resolve_props(&self.raw(ix).props)
     }
 
     /// The tab a node is on, through any subflow instances.
@@ -199,23 +187,23 @@ impl ResolvedFlow {
 pub fn resolve_flow(
     raw: RawFlow,
     limits: &FlowLimits,
-) -> Result<(ResolvedFlow, Vec<Diagnostic>), Vec<Diagnostic>> {
+) -> Result<(ResolvedFlow, Vec<Diagnostic>), CheckReport> {
     let mut resolver = Resolver::new(&raw, limits);
-    resolver.emit_tabs()?;
+    resolver.emit_tabs().map_err(|problem| Refusal::because(limits, *problem))?;
     let Resolver { nodes, scopes, by_id, groups, global_env, disabled, problems, outs, .. } = resolver;
     let mut flow = ResolvedFlow { raw, nodes, scopes, by_id, groups, global_env, disabled };
-    connect(&mut flow, &outs, limits.max_wires)?;
+    connect(&mut flow, &outs, limits.max_wires).map_err(|problem| Refusal::because(limits, *problem))?;
     Ok((flow, problems))
 }
 
 /// A subflow instance whose ends still have to be wired.
-struct Instance {
-    template: usize,
-    raw: usize,
-    entry: NodeIx,
-    outputs: Vec<NodeIx>,
-    inner_scope: usize,
-    outer_scope: usize,
+pub(crate) struct Instance {
+    pub(crate) template: usize,
+    pub(crate) raw: usize,
+    pub(crate) entry: NodeIx,
+    pub(crate) outputs: Vec<NodeIx>,
+    pub(crate) inner_scope: usize,
+    pub(crate) outer_scope: usize,
 }
 
 struct Resolver<'a> {
@@ -223,7 +211,7 @@ struct Resolver<'a> {
     limits: &'a FlowLimits,
     /// Each template's place in the file, and its variables.
     templates: HashMap<&'a str, (usize, Arc<Env>)>,
-    members: HashMap<&'a str, Vec<usize>>,
+    members: HashMap<&'a str, Arc<Vec<usize>>>,
     nodes: Vec<ResolvedNode>,
     scopes: Vec<Scope>,
     by_id: HashMap<NodeId, NodeIx>,
@@ -231,7 +219,11 @@ struct Resolver<'a> {
     global_env: Env,
     disabled: HashSet<String>,
     problems: Vec<Diagnostic>,
+    /// The instances that were left out because they are inside themselves.
+    cycles: HashSet<usize>,
     outs: Vec<Instance>,
+    visits_left: usize,
+    bytes_left: usize,
 }
 
 impl<'a> Resolver<'a> {
@@ -248,7 +240,11 @@ impl<'a> Resolver<'a> {
             global_env: Env::new(),
             disabled: HashSet::new(),
             problems: Vec::new(),
+            cycles: HashSet::new(),
             outs: Vec::new(),
+            // Instances that are left out are visited all the same.
+            visits_left: limits.max_nodes.saturating_mul(2),
+            bytes_left: limits.max_copied_bytes,
         };
         for (ix, node) in raw.nodes().iter().enumerate() {
             match node.type_name.as_str() {
@@ -265,14 +261,20 @@ impl<'a> Resolver<'a> {
             }
         }
         for (ix, node) in raw.nodes().iter().enumerate() {
-            if let Some(template) = node.text("z").filter(|z| resolver.templates.contains_key(z)) {
-                resolver.members.entry(template).or_default().push(ix);
+            let Some(template) = node.text("z").filter(|z| resolver.templates.contains_key(z)) else {
+                continue;
+            };
+            // What never runs is left out here, once, and not in every instance.
+            if node.flag("d") {
+                resolver.disabled.insert(node.id.0.clone());
+            } else if !STRUCTURE_TYPES.contains(&node.type_name.as_str()) {
+                Arc::make_mut(resolver.members.entry(template).or_default()).push(ix);
             }
         }
         resolver
     }
 
-    fn emit_tabs(&mut self) -> Result<(), Vec<Diagnostic>> {
+    fn emit_tabs(&mut self) -> Result<(), Box<Diagnostic>> {
         let mut tabs: HashMap<&str, (usize, bool)> = HashMap::new();
         let wrapping = self.raw.wrapping_tab();
         let wrapping_id = wrapping.and_then(|tab| tab.get("id")).and_then(Value::as_str).unwrap_or_default();
@@ -315,8 +317,13 @@ impl<'a> Resolver<'a> {
     }
 
     /// Adds a node, and everything inside it if it is a subflow instance. `stack` holds the templates we are in.
-    fn emit(&mut self, raw_ix: usize, scope: usize, stack: &mut Vec<usize>) -> Result<(), Vec<Diagnostic>> {
+    fn emit(&mut self, raw_ix: usize, scope: usize, stack: &mut Vec<usize>) -> Result<(), Box<Diagnostic>> {
+        let too_many_nodes = || Box::new(too_many("nodes", self.limits.max_nodes));
+        self.visits_left = self.visits_left.checked_sub(1).ok_or_else(too_many_nodes)?;
         let node = &self.raw.nodes()[raw_ix];
+        let bytes = self.scopes[scope].prefix.len() + node.id.as_str().len();
+        let too_many_bytes = || Box::new(too_many("bytes of ids", self.limits.max_copied_bytes));
+        self.bytes_left = self.bytes_left.checked_sub(bytes * COPIES_OF_IDS).ok_or_else(too_many_bytes)?;
         let id = NodeId(format!("{}{}", self.scopes[scope].prefix, node.id));
         let template = node.type_name.strip_prefix("subflow:").and_then(|id| self.templates.get(id)).cloned();
         let Some((template, template_env)) = template else {
@@ -336,16 +343,19 @@ impl<'a> Resolver<'a> {
                 .map(drop);
         };
         if stack.contains(&template) {
-            self.problems.push(cycle(node, id, &self.raw.nodes()[template]));
-            self.disabled.insert(node.id.0.clone());
+            // Once per place in the template: however many instances there are, it is one mistake.
+            if self.cycles.insert(raw_ix) {
+                self.problems.push(cycle(node, id, &self.raw.nodes()[template]));
+                self.disabled.insert(node.id.0.clone());
+            }
             return Ok(());
         }
         if stack.len() >= MAX_SUBFLOW_DEPTH {
-            return Err(vec![Diagnostic::new(
+            return Err(Box::new(Diagnostic::new(
                 DiagnosticCode::FlowTooDeep,
                 format!("subflows are nested deeper than {MAX_SUBFLOW_DEPTH} levels"),
                 "Flatten the subflows.".to_owned(),
-            )]);
+            )));
         }
         let template_node = &self.raw.nodes()[template];
         let env = vec![Arc::new(env_of(&node.props)), template_env];
@@ -375,32 +385,25 @@ impl<'a> Resolver<'a> {
             .collect::<Result<Vec<_>, _>>()?;
         self.outs.push(Instance { template, raw: raw_ix, entry, outputs, inner_scope, outer_scope: scope });
         stack.push(template);
-        for member in self.members.get(template_node.id.as_str()).cloned().unwrap_or_default() {
-            let inner = &self.raw.nodes()[member];
-            if STRUCTURE_TYPES.contains(&inner.type_name.as_str()) {
-                continue;
-            }
-            if inner.flag("d") {
-                self.disabled.insert(inner.id.0.clone());
-            } else {
-                self.emit(member, inner_scope, stack)?;
-            }
+        let members = self.members.get(template_node.id.as_str()).map(Arc::clone).unwrap_or_default();
+        for member in members.iter() {
+            self.emit(*member, inner_scope, stack)?;
         }
         stack.pop();
         Ok(())
     }
 
-    fn push(&mut self, node: ResolvedNode) -> Result<NodeIx, Vec<Diagnostic>> {
+    fn push(&mut self, node: ResolvedNode) -> Result<NodeIx, Box<Diagnostic>> {
         let ix = self.nodes.len();
         if ix >= self.limits.max_nodes {
-            return Err(vec![too_many("nodes", self.limits.max_nodes)]);
+            return Err(Box::new(too_many("nodes", self.limits.max_nodes)));
         }
         if self.by_id.insert(node.id.clone(), ix).is_some() {
-            return Err(vec![Diagnostic::new(
+            return Err(Box::new(Diagnostic::new(
                 DiagnosticCode::DuplicateId,
                 format!("the id `{}` is also the id of a node inside a subflow instance", node.id),
                 "Give one of them another id.".to_owned(),
-            )]);
+            )));
         }
         self.nodes.push(node);
         Ok(ix)
@@ -422,162 +425,4 @@ fn env_of(props: &Map<String, Value>) -> Env {
     let list = props.get("env").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let named = |entry: &Value| Some((entry.get("name")?.as_str()?.to_owned(), entry.clone()));
     list.iter().filter_map(named).collect()
-}
-
-/// Fills in every node's wires.
-fn connect(flow: &mut ResolvedFlow, instances: &[Instance], max_wires: usize) -> Result<(), Vec<Diagnostic>> {
-    let mut wires_left = max_wires;
-    let mut count = |number: usize| {
-        wires_left = wires_left.checked_sub(number).ok_or_else(|| vec![too_many("wires", max_wires)])?;
-        Ok::<(), Vec<Diagnostic>>(())
-    };
-    for ix in 0..flow.nodes.len() {
-        let node = &flow.nodes[ix];
-        if node.is_virtual {
-            continue;
-        }
-        let mut wires = wires_from(flow, node.scope, flow.raw(ix).props.get("wires"));
-        match flow.raw(ix).type_name.as_str() {
-            "link out" => {
-                let returns = flow.raw(ix).text("mode") == Some("return");
-                wires = vec![if returns { Vec::new() } else { linked(flow, ix) }];
-            }
-            _ => {
-                let ports = node.kind.outputs.map_or(0, <[_]>::len);
-                if wires.len() < ports {
-                    wires.resize(ports, Vec::new());
-                }
-            }
-        }
-        count(wires.iter().map(Vec::len).sum())?;
-        flow.nodes[ix].wires = wires;
-    }
-    join_link_ins(flow);
-    for instance in instances {
-        count(open_instance(flow, instance))?;
-    }
-    for instance in instances {
-        count(join_instance(flow, instance))?;
-    }
-    Ok(())
-}
-
-fn wires_from(flow: &ResolvedFlow, scope: usize, wires: Option<&Value>) -> Vec<Vec<Wire>> {
-    let ports = wires.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let targets = |port: &Value| {
-        let ids = port.as_array().map(Vec::as_slice).unwrap_or_default();
-        ids.iter().filter_map(Value::as_str).map(|id| flow.find_from(scope, id)).collect()
-    };
-    ports.iter().map(targets).collect()
-}
-
-/// The link ins a link out names. Saved `wires` of a link out mean nothing.
-fn linked(flow: &ResolvedFlow, ix: NodeIx) -> Vec<Wire> {
-    let mut seen = HashSet::new();
-    link_ids(flow, ix)
-        .map(|id| flow.find_from(flow.nodes[ix].scope, id))
-        .filter(
-            |wire| matches!(wire, Wire::To(to) if seen.insert(*to) && flow.raw(*to).type_name == "link in"),
-        )
-        .collect()
-}
-
-fn link_ids(flow: &ResolvedFlow, ix: NodeIx) -> impl Iterator<Item = &str> {
-    let links = flow.raw(ix).props.get("links").and_then(Value::as_array);
-    links.map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
-}
-
-/// A link in may name a link out that does not name it back: that counts too.
-fn join_link_ins(flow: &mut ResolvedFlow) {
-    let mut joins = Vec::new();
-    let mut known: HashSet<(NodeIx, NodeIx)> = HashSet::new();
-    for (ix, node) in flow.nodes.iter().enumerate() {
-        match flow.raw(ix).type_name.as_str() {
-            _ if node.is_virtual => {}
-            "link out" => known.extend(node.wires.iter().flatten().filter_map(|wire| match wire {
-                Wire::To(to) => Some((ix, *to)),
-                Wire::Absent | Wire::Missing(_) => None,
-            })),
-            "link in" => {
-                joins.extend(link_ids(flow, ix).filter_map(|id| match flow.find_from(node.scope, id) {
-                    Wire::To(from) => Some((from, ix)),
-                    Wire::Absent | Wire::Missing(_) => None,
-                }))
-            }
-            _ => {}
-        }
-    }
-    for (from, to) in joins {
-        let source = flow.raw(from);
-        let sends = source.type_name == "link out" && source.text("mode") != Some("return");
-        if sends && known.insert((from, to)) {
-            flow.nodes[from].wires[0].push(Wire::To(to));
-        }
-    }
-}
-
-/// The two ends of a wire in a subflow's own `in` and `out` lists.
-fn ends(value: &Value) -> Vec<(String, usize)> {
-    let wires = value.get("wires").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    wires
-        .iter()
-        .filter_map(|wire| {
-            let id = wire.get("id")?.as_str()?.to_owned();
-            let port = wire.get("port").and_then(Value::as_u64).unwrap_or(0);
-            (port <= MAX_PORT).then_some((id, usize::try_from(port).ok()?))
-        })
-        .collect()
-}
-
-fn end_list(flow: &ResolvedFlow, instance: &Instance, key: &str) -> Vec<Vec<(String, usize)>> {
-    let list = flow.raw.nodes()[instance.template].props.get(key).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default().iter().map(ends).collect()
-}
-
-/// What an instance's input leads to inside, and its outputs outside. Says how many wires that makes.
-fn open_instance(flow: &mut ResolvedFlow, instance: &Instance) -> usize {
-    let inputs = end_list(flow, instance, "in").into_iter().next().unwrap_or_default();
-    let inside = inputs.iter().map(|(id, _)| flow.find_from(instance.inner_scope, id)).collect();
-    flow.nodes[instance.entry].wires = vec![inside];
-    let mut made = inputs.len();
-    let outside = wires_from(flow, instance.outer_scope, flow.raw.nodes()[instance.raw].props.get("wires"));
-    for (out, targets) in instance.outputs.iter().zip(outside) {
-        made += targets.len();
-        flow.nodes[*out].wires = vec![targets];
-    }
-    made
-}
-
-/// Which inner nodes send to an instance's outputs. Says how many wires that makes.
-fn join_instance(flow: &mut ResolvedFlow, instance: &Instance) -> usize {
-    let mut made = 0;
-    let template_id = flow.raw.nodes()[instance.template].id.0.clone();
-    for (out, sources) in instance.outputs.iter().zip(end_list(flow, instance, "out")) {
-        for (id, port) in sources {
-            let (from, port) = if id == template_id {
-                (instance.entry, 0)
-            } else {
-                match flow.find_from(instance.inner_scope, &id) {
-                    Wire::To(ix) => nested_output(flow, ix, port),
-                    Wire::Absent | Wire::Missing(_) => continue,
-                }
-            };
-            let wires = &mut flow.nodes[from].wires;
-            if wires.len() <= port {
-                wires.resize(port + 1, Vec::new());
-            }
-            wires[port].push(Wire::To(*out));
-            made += 1;
-        }
-    }
-    made
-}
-
-/// A nested instance sends from the node that stands for that output.
-fn nested_output(flow: &ResolvedFlow, ix: NodeIx, port: usize) -> (NodeIx, usize) {
-    let node = &flow.nodes[ix];
-    if !node.is_virtual {
-        return (ix, port);
-    }
-    flow.find(&format!("{}\noutput {port}", node.id)).map_or((ix, 0), |out| (out, 0))
 }

@@ -6,6 +6,7 @@ use redflow_contract::node_config::{InjectConfig, InjectProperty};
 use redflow_contract::run_error::Failure;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 struct Inject {
@@ -27,12 +28,20 @@ impl FlowNode for Inject {
         let mut made: Message =
             message.get("_msgid").map(|id| ("_msgid".to_owned(), id.clone())).into_iter().collect();
         for Property { path, value, kind } in &self.properties {
-            match evaluate(value, kind, context) {
+            let value = match context.payload {
+                // Only keeps its place: the other payload comes last.
+                Some(_) if *path == ["payload"] => Ok(Value::Null),
+                _ => evaluate(value, kind, context),
+            };
+            match value {
                 Ok(value) => set(&mut made, path, value),
                 Err(message) => {
                     return NodeOutput::failed(Failure { code: RunErrorCode::NeedsNodeRed, message });
                 }
             }
+        }
+        if let Some(payload) = context.payload {
+            made.insert("payload".to_owned(), payload.clone());
         }
         NodeOutput::send(Arc::new(made))
     }
@@ -86,11 +95,16 @@ pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildEr
     let named = |p: &str| InjectProperty { p: p.to_owned(), v: None, vt: None };
     let props = props.unwrap_or_else(|| vec![named("payload"), named("topic")]);
     let mut properties = Vec::new();
-    for InjectProperty { p, v, vt } in props {
+    let mut seen = HashSet::new();
+    // From the end: of a property that is set again and again only the last value counts.
+    for InjectProperty { p, v, vt } in props.into_iter().rev() {
         let path: Vec<String> = p.split('.').map(str::to_owned).collect();
         if p.is_empty() || path.len() > MAX_PATH || path.iter().any(String::is_empty) {
             return Err(config
                 .error(format!("`{}` is no property of a message", p.chars().take(80).collect::<String>())));
+        }
+        if !seen.insert(p.clone()) {
+            continue;
         }
         let (value, kind) = match p.as_str() {
             "payload" if v.is_none() => (payload.clone(), vt.or_else(|| payload_type.clone())),
@@ -100,6 +114,7 @@ pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildEr
         let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or_else(|| "str".to_owned());
         properties.push(Property { path, value: value.unwrap_or_else(|| Value::from("")), kind });
     }
+    properties.reverse();
     Ok(Box::new(Inject { properties }))
 }
 
@@ -111,12 +126,16 @@ mod tests {
     use std::sync::Arc;
 
     fn fire(props: &Value) -> Result<NodeOutput, String> {
+        fire_with(props, None)
+    }
+
+    fn fire_with(props: &Value, payload: Option<&Value>) -> Result<NodeOutput, String> {
         let node = NodeSummary { id: "i".into(), type_name: "inject".to_owned(), name: String::new() };
         let node = super::build(NodeConfig { node: &node, props: props.as_object().unwrap() })
             .map_err(|e| e.reason)?;
         let came_in = json!({"_msgid": "m1", "payload": "old"});
         let env = |name: &str| (name == "HOME_TOWN").then(|| json!("Graz"));
-        let context = NodeContext { now: 1_766_000_000_123, env: &env };
+        let context = NodeContext { now: 1_766_000_000_123, env: &env, payload };
         Ok(node.receive(Arc::new(came_in.as_object().unwrap().clone()), &context))
     }
 
@@ -157,6 +176,35 @@ mod tests {
             ),
             json!({"_msgid": "m1", "user": {"name": "Ada", "age": 36}})
         );
+    }
+
+    #[test]
+    fn of_a_property_set_twice_the_last_value_counts() {
+        let twice = json!([
+            {"p": "a", "v": "$now()", "vt": "jsonata"},
+            {"p": "a.b", "v": "1", "vt": "num"},
+            {"p": "a", "v": "2", "vt": "num"},
+            {"p": "a.c", "v": "3", "vt": "num"},
+        ]);
+        assert_eq!(sent(&json!({"props": twice})), json!({"_msgid": "m1", "a": {"c": 3}}));
+    }
+
+    #[test]
+    fn another_payload_is_taken_instead_of_the_own_one() {
+        let topic = json!({"p": "topic", "v": "t", "vt": "str"});
+        let own = json!({"p": "payload", "v": "$now()", "vt": "jsonata"});
+        let inner = json!({"p": "payload.deep", "v": "1", "vt": "num"});
+        for props in [json!([own, topic]), json!([topic]), json!([topic, own, inner]), json!([inner, topic])]
+        {
+            let output = fire_with(&json!({"props": props}), Some(&json!({"n": 1}))).unwrap();
+            assert_eq!(output.sends.len(), 1, "{props}: {output:?}");
+            let expected = json!({"_msgid": "m1", "topic": "t", "payload": {"n": 1}});
+            assert_eq!(Value::Object((*output.sends[0].1).clone()), expected, "{props}");
+        }
+        // What is not replaced must still be made.
+        let broken = json!({"props": [{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]});
+        let output = fire_with(&broken, Some(&json!("x"))).unwrap();
+        assert!(output.sends.is_empty() && output.error.is_some(), "{output:?}");
     }
 
     #[test]

@@ -32,14 +32,33 @@ impl NodeConfig<'_> {
     /// When they do not fit the type.
     pub fn typed<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, BuildError> {
         // The library's words may quote a value, and a value may be a secret.
-        serde_json::from_value(Value::Object(self.props.clone()))
-            .map_err(|_| self.error(format!("its properties do not fit the type `{}`", self.node.type_name)))
+        serde_json::from_value(whole_numbers(Value::Object(self.props.clone()))).map_err(|_| {
+            let type_name = &self.node.type_name;
+            self.error(format!(
+                "its properties do not fit the type `{type_name}`; run `redflow check` for details"
+            ))
+        })
     }
 
     /// An error about this node.
     #[must_use]
     pub fn error(&self, reason: impl Into<String>) -> BuildError {
         BuildError { node: self.node.id.to_string(), reason: reason.into() }
+    }
+}
+
+/// Writes every whole number as an integer: `5.0` is one to JSON Schema, and to Node-RED.
+fn whole_numbers(value: Value) -> Value {
+    /// 2^53: beyond it a float no longer tells neighbours apart.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < EXACT => Value::from(float as i64),
+            _ => Value::Number(number),
+        },
+        Value::Array(items) => items.into_iter().map(whole_numbers).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, whole_numbers(value))).collect(),
+        other => other,
     }
 }
 
@@ -74,5 +93,38 @@ impl Adapters {
             || self.tools.contains_key(type_name)
             || self.memories.contains_key(type_name)
             || self.nodes.contains_key(type_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NodeConfig;
+    use redflow_contract::id::NodeSummary;
+    use redflow_contract::node_config::ScriptedModelConfig;
+    use serde_json::{Value, json};
+
+    fn typed(props: &Value) -> Result<ScriptedModelConfig, String> {
+        let node =
+            NodeSummary { id: "m".into(), type_name: "scripted-model".to_owned(), name: String::new() };
+        let config = NodeConfig { node: &node, props: props.as_object().unwrap() };
+        config.typed().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        let replies = json!([{"a": [1.0, -2e3, -0.0, 0.5, 9_007_199_254_740_991.0, 1e300, u64::MAX, "5.0"]}]);
+        let config = typed(&json!({"replies": replies, "delayMs": 5.0})).unwrap();
+        assert_eq!(config.delay_ms, Some(5));
+        let written = r#"{"a":[1,-2000,0,0.5,9007199254740991,1e+300,18446744073709551615,"5.0"]}"#;
+        assert_eq!(config.replies[0].to_string(), written);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_quoted() {
+        for wrong in [json!(5.5), json!(-1), json!("s3cret"), json!(1e300)] {
+            let error = typed(&json!({"replies": ["x"], "delayMs": wrong})).unwrap_err();
+            let text = "its properties do not fit the type `scripted-model`; run `redflow check` for details";
+            assert_eq!(error, format!("`m` cannot be built: {text}"), "{wrong}");
+        }
     }
 }

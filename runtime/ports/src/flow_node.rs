@@ -17,6 +17,8 @@ pub struct NodeContext<'a> {
     pub now: Millis,
     /// The value of an environment variable as this node sees it.
     pub env: &'a dyn Fn(&str) -> Option<Value>,
+    /// What the starter of the flow wants instead of the node's own payload.
+    pub payload: Option<&'a Value>,
 }
 
 /// What a node does with a message.

@@ -6,6 +6,7 @@ use crate::prompt::system_prompt;
 use crate::wording::{preview, shown_pointer};
 use jsonschema::{PatternOptions, Validator};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
+use redflow_contract::schema_cost::check_cost;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use serde_json::Value;
 use std::sync::Arc;
@@ -78,11 +79,12 @@ fn compile_tool(tool: &ToolSpec) -> Result<Option<Validator>, CompileError> {
 }
 
 /// Compiles one schema: nothing is fetched, and patterns are matched in linear time, so look-around and
-/// back-references are refused here instead of hanging a run.
+/// back-references are refused here instead of hanging a run, as are schemas that are applied without end.
 ///
 /// # Errors
 /// A phrase that says why the schema cannot be used.
 pub fn compile_schema(schema: &Value) -> Result<Validator, String> {
+    check_cost(schema)?;
     let options = jsonschema::options().offline().with_pattern_options(PatternOptions::regex());
     options.build(schema).map_err(|error| {
         let text = error.to_string();

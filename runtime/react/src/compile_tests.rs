@@ -38,6 +38,16 @@ pub(crate) fn expression_schema() -> Value {
     json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"], "additionalProperties": false})
 }
 
+/// Would compile, but needs two to the power of `levels` steps to validate anything.
+fn doubling_schema(levels: u32) -> Value {
+    let link = |number: u32| json!({"$ref": format!("#/$defs/a{}", number + 1)});
+    let mut defs: serde_json::Map<String, Value> = (0..40)
+        .map(|number| (format!("a{number}"), json!({"allOf": [link(number), link(number)]})))
+        .collect();
+    defs.insert(format!("a{levels}"), json!({"type": "object"}));
+    json!({"$ref": "#/$defs/a0", "$defs": defs})
+}
+
 #[test]
 fn an_agent_begins_with_its_system_message() {
     let agent = CompiledAgent::compile(spec(&[("calculator", "Adds.", Some(expression_schema()))])).unwrap();
@@ -65,9 +75,16 @@ fn schemas_that_fetch_hang_or_make_no_sense_are_refused() {
         (json!({"patternProperties": {"(?!x)": true}}), "at `/patternProperties/(?!x)`"),
         (json!({"pattern": "((a{1,1000}){1,1000}){1,1000}"}), "at `/pattern`"),
         (json!({"pattern": "("}), "at `/pattern`"),
-        (json!({"$ref": "https://example.com/x.json"}), "Resource"),
-        (json!({"$ref": "file:///etc/passwd"}), "Resource"),
-        (json!({"$ref": "#/$defs/none"}), "Pointer"),
+        (json!({"$ref": "https://example.com/x.json"}), "a reference in it leads to nothing inside it"),
+        (json!({"$ref": "file:///etc/passwd"}), "a reference in it leads to nothing inside it"),
+        (json!({"$ref": "#/$defs/none"}), "a reference in it leads to nothing inside it"),
+        (doubling_schema(20), "it applies too many schemas to one value"),
+        (doubling_schema(40), "it applies too many schemas to one value"),
+        (json!({"allOf": [{"$ref": "#"}]}), "it comes back to itself in more than one way"),
+        (
+            json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}}),
+            "it comes back to itself in more than one way",
+        ),
         (json!({"$schema": "https://example.com/none"}), "Unknown meta-schema"),
         (json!("text"), "\"text\""),
     ] {
@@ -77,14 +94,30 @@ fn schemas_that_fetch_hang_or_make_no_sense_are_refused() {
 }
 
 #[test]
-fn schemas_that_name_themselves_come_to_an_end() {
-    for schema in [
-        json!({"$ref": "#"}),
-        json!({"allOf": [{"$ref": "#"}]}),
-        json!({"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}),
-        json!({"properties": {"a": {"$ref": "#"}}, "type": "object"}),
-    ] {
-        let validator = compile_schema(&schema).unwrap();
-        assert!(validator.is_valid(&json!({"a": {"a": {}}})), "{schema}");
+fn a_schema_may_name_itself_in_a_part_of_the_value() {
+    let validator = compile_schema(&json!({"properties": {"a": {"$ref": "#"}}, "type": "object"})).unwrap();
+    assert!(validator.is_valid(&json!({"a": {"a": {}}})));
+    assert!(!validator.is_valid(&json!({"a": {"a": 1}})));
+}
+
+/// What the bounds let through must neither overflow a thread's stack nor take long: schemas as deep as they
+/// may be, on answers as deep as they may be.
+#[test]
+fn the_deepest_schemas_fit_on_a_stack() {
+    let answer = (0..64).fold(json!("wrong"), |value, _| json!({"a": value}));
+    let links: [fn(Value) -> Value; 5] = [
+        |inner| json!({"anyOf": [inner]}),
+        |inner| json!({"oneOf": [inner, {"const": 1}]}),
+        |inner| json!({"if": {"type": "object"}, "then": inner, "else": false}),
+        |inner| json!({"not": inner}),
+        |inner| json!({"allOf": [inner], "minProperties": 1}),
+    ];
+    for link in links {
+        for part in [json!({"$ref": "#"}), json!({"type": "string"})] {
+            let core = json!({"type": "object", "properties": {"a": part}});
+            let nested = |depth| (0..depth).fold(core.clone(), |schema, _| link(schema));
+            let deepest = (0..80).rev().find_map(|depth| compile_schema(&nested(depth)).ok()).unwrap();
+            assert_eq!(deepest.iter_errors(&answer).count() == 0, deepest.is_valid(&answer));
+        }
     }
 }

@@ -10,6 +10,7 @@ mod journal;
 mod machine;
 mod observer;
 mod output;
+mod plan_check;
 mod prompt;
 mod read;
 mod replay;

@@ -1,7 +1,8 @@
 //! The messages that leave ports 3 and 4, and the texts made of values.
 //!
 //! Owns the order of their keys: what came in, in its order and with the payload replaced in place, then
-//! `envelope`, `agentResult` and `error`. Never changes another property of the incoming message.
+//! `envelope`, `agentResult` and `error`. An `error` that came in becomes `_error`; never changes another
+//! property of the incoming message.
 
 use crate::wording::preview;
 use redflow_contract::envelope::{
@@ -62,13 +63,14 @@ pub(crate) fn build_message<R: Serialize>(
 ) -> Message {
     let mut payload = Some(payload);
     let error = failed.map(|(node, error)| error.on_message(node, failures(node, &incoming)));
-    let moves_error = error.is_some() && incoming.contains_key("error");
+    let moves_error = incoming.contains_key("error");
     let mut message = Message::with_capacity(incoming.len() + 4);
     for (key, value) in incoming {
         match key.as_str() {
             "payload" => message.insert(key, payload.take().unwrap_or_default()),
             "envelope" | "agentResult" => continue,
-            // As Node-RED does: the newer error takes the name, the older one stays readable.
+            // As Node-RED does with a newer error: the older one stays readable. Also when this run went
+            // well: with an `error` its message would look like a failure's.
             "error" if moves_error => message.insert("_error".to_owned(), value),
             "_error" if moves_error => continue,
             _ => message.insert(key, value),

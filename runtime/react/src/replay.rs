@@ -6,6 +6,7 @@
 use crate::compile::CompiledAgent;
 use crate::journal::effect_records;
 use crate::machine::{Machine, Status};
+use crate::plan_check::contradiction;
 use crate::read::{Difference, DifferenceKind, Journal, JournalReader, open_journal, unwritable};
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Fact;
@@ -134,6 +135,12 @@ impl Replayer {
         {
             let message = "The header names another run or agent than the first fact.";
             return Err(Difference::new(line, DifferenceKind::Header, message));
+        }
+        if let Fact::RunStarted { spec, .. } = &fact
+            && let Some(what) = contradiction(&journal.plan, spec)
+        {
+            let message = format!("The plan and the run's first fact contradict each other in {what}.");
+            return Err(Difference::new(2, DifferenceKind::Plan, message));
         }
         let machine = machine_for(&mut self.machine, line, &fact)?;
         machine.feed(fact).map_err(|error| refused(line, &error))?;

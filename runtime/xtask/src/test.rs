@@ -4,7 +4,7 @@
 //! can fetch by itself, it fetches; what it cannot, it names.
 
 use crate::{Failure, demo, process, switches};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -170,10 +170,12 @@ fn npm_test(folder: &Path) -> Result<(), String> {
 
 /// What the command line prints is what the bindings say it prints.
 fn typed_output(root: &Path, folder: &Path) -> Result<(), String> {
-    let run = process::cargo(
-        root,
-        ["run", "--quiet", "--package", "redflow-cli", "--", "run", demo::FLOW, "--json"],
-    );
+    // The binary the tests have just built: building the package alone would compile its dependencies again
+    // with fewer features.
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let binary = target.join("debug").join(format!("redflow{}", std::env::consts::EXE_SUFFIX));
+    let binary = binary.to_str().ok_or("the target folder has a name that is no text")?;
+    let run = process::program(root, binary, ["run", demo::FLOW, "--json"]);
     let judge = process::program(folder, "npm", ["run", "--silent", "check-output", "--", "-"]);
     println!("$ {} | {}", process::shown(&run), process::shown(&judge));
     let output = process::read(run)?;

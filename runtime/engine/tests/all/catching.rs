@@ -173,3 +173,67 @@ async fn an_error_that_is_mended_is_not_raised_again() {
     ]);
     check(flow, &["run-1 a failed INVALID_JSON", "run-2 b completed"], &["d: \"mended\""]).await;
 }
+
+/// A debug node that fails on every message.
+fn broken(id: &str) -> Value {
+    with(debug(id, ""), json!({"complete": "$sum(x)", "targetType": "jsonata"}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_catch_nodes_the_right_one_hears() {
+    const MANY: usize = 3_000;
+    let ids: Vec<String> = (0..MANY).map(|n| format!("b{n}")).collect();
+    let mut flow: Vec<Value> = ids.iter().map(|id| broken(id)).collect();
+    flow.push(inject(&ids.iter().map(String::as_str).collect::<Vec<_>>()));
+    for id in &ids {
+        // Named twice, heard once; what is on another tab is nobody's.
+        flow.push(catch(&format!("c-{id}"), json!([id, "nobody", id]), &[&format!("d-{id}")]));
+        flow.push(with(catch(&format!("u-{id}"), json!([id]), &[]), json!({"z": "u"})));
+        flow.push(debug(&format!("d-{id}"), "error.source.id"));
+    }
+    let shown: Vec<String> = ids.iter().map(|id| format!("d-{id}: \"{id}\"")).collect();
+    let world = World::new(&Value::Array(flow));
+    world.fire().await;
+    // To look at every Catch node for every failure takes half a minute.
+    assert_eq!(world.watch.shown(), shown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_instance_of_a_subflow_has_catch_nodes_of_its_own() {
+    let inner = |props: Value| with(props, json!({"z": "sf"}));
+    let boxes = ["one", "two", "three"];
+    let mut flow = vec![
+        inject(&boxes),
+        json!({"id": "sf", "type": "subflow", "name": "sf", "in": [{"wires": [{"id": "a"}, {"id": "b"}]}], "out": []}),
+        inner(broken("a")),
+        inner(broken("b")),
+    ];
+    flow.extend(boxes.map(|id| node(id, "subflow:sf", json!([]))));
+    flow.extend(heard("in", inner(json!({"scope": ["a"]}))));
+    flow.extend(heard("out", json!({"scope": ["two"]})));
+    let world = World::new(&Value::Array(flow));
+    world.fire().await;
+    let mut shown = world.watch.shown();
+    shown.sort();
+    let expected = [
+        "one-b uncaught NEEDS_NODE_RED #1",
+        "one-in!: \"one-a\"",
+        "out!: \"two-b\"",
+        "three-b uncaught NEEDS_NODE_RED #1",
+        "three-in!: \"three-a\"",
+        "two-in!: \"two-a\"",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chain_that_is_cut_costs_no_more_however_wide_it_is() {
+    // Each of 100 000 deliveries would go to 50 000 more, and each failure to 2 000 Catch nodes.
+    let wide = [vec!["j"; 48_000], vec!["broken"; 2_000]].concat();
+    let mut flow = vec![inject(&["broken", "j"]), node("j", "junction", json!([wide])), broken("broken")];
+    flow.extend((0..2_000).map(|n| catch(&format!("c{n}"), Value::Null, &["j"])));
+    let world = World::new(&Value::Array(flow));
+    world.fire().await;
+    let cut = world.watch.shown().iter().filter(|line| line.contains("100000")).count();
+    assert_eq!(cut, 1);
+}

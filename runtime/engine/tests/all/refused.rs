@@ -63,7 +63,7 @@ async fn the_answer_is_whole() {
         "envelope": {
             "input": "go",
             "state": {"iteration": 0, "completed": false},
-            "tools": {"available": [], "history": []},
+            "tools": {"available": ["calculator"], "history": []},
             "observability": {"traceId": "run-1", "startedAt": at, "events": [event]},
         },
         "agentResult": {

@@ -125,6 +125,19 @@ async fn another_payload_replaces_only_the_payload() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_payload_that_is_replaced_need_not_be_made() {
+    let mut flow = flow(json!([says("hi")]), json!({}));
+    for (props, kind) in
+        [(flow[0]["props"].clone(), "jsonata"), (json!([{"p": "topic", "v": "sums"}]), "str")]
+    {
+        flow[0]["props"] = props;
+        flow[0]["payloadType"] = json!(kind);
+        let sent = only_message(&World::new(&flow).fire_with(json!("x")).await);
+        assert_eq!((&sent["topic"], &sent["envelope"]["input"]), (&json!("sums"), &json!("x")), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_inject_that_cannot_make_its_message_says_so() {
     let mut flow = flow(json!([says("hi")]), json!({}));
     flow[0]["props"] = json!([{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]);

@@ -1,9 +1,9 @@
 //! Which services an agent binds, in any of three spellings: a wire from its own port, a wire from the
 //! service, a property.
 
-use super::Checker;
 use super::config::AgentConfig;
 use super::wires::{Bound, Edges, port_of};
+use super::{Checker, label};
 use crate::resolve::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
@@ -147,15 +147,21 @@ impl Checker<'_> {
     fn foreign_reply(&mut self, reply: &Bound, agent: NodeIx) {
         let (service, label) = (self.label(reply.node), self.label(agent));
         let role = reply.role;
+        let has_ports = self.flow.raw(agent).type_name == "agent-core";
+        let pointer = self.wire_pointer(reply.node, reply.port, reply.wire);
         self.sink.push(DiagnosticCode::EdgeForeignReply, reply.node, Some(agent), || Diagnostic {
             port: u32::try_from(reply.port).ok(),
-            pointer: Some(format!("/wires/{}/{}", reply.port, reply.wire)),
+            pointer,
             expected: Some("reply".to_owned()),
             found: Some(role.as_str().to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeForeignReply,
                 format!("{service} replies to {label}, which uses another {}", role.as_str()),
-                format!("Wire the agent's port {} to it, or remove this wire.", port_of(role)),
+                if has_ports {
+                    format!("Wire the agent's port {} to it, or remove this wire.", port_of(role))
+                } else {
+                    "Name it in the agent's properties, or remove this wire.".to_owned()
+                },
             )
         });
     }
@@ -164,7 +170,7 @@ impl Checker<'_> {
         let Some(rule) = binding_rule(role) else { return };
         let count = u32::try_from(bound.len()).unwrap_or(u32::MAX);
         let port = (self.flow.raw(agent).type_name == "agent-core").then(|| port_of(role));
-        let (name, label) = (role.as_str(), self.label(agent));
+        let (name, flow) = (role.as_str(), self.flow);
         if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
             self.sink.push(code, agent, None, || Diagnostic {
                 port,
@@ -172,7 +178,7 @@ impl Checker<'_> {
                 found: Some("none".to_owned()),
                 ..Diagnostic::new(
                     code,
-                    format!("{label} has no {name}"),
+                    format!("{} has no {name}", label(flow, agent)),
                     match port {
                         Some(port) => format!("Wire port {port} to a {name} node, or name one in `{name}`."),
                         None => format!("Wire a {name} node to the agent's input, or name one in `{name}`."),
@@ -188,7 +194,7 @@ impl Checker<'_> {
                 found: Some(count.to_string()),
                 ..Diagnostic::new(
                     code,
-                    format!("{label} has {count} of kind {name}: {}", names.join(", ")),
+                    format!("{} has {count} of kind {name}: {}", label(flow, agent), names.join(", ")),
                     format!("Keep one {name} and remove the wires or properties that bind the others."),
                 )
             });

@@ -5,7 +5,7 @@ use super::bindings::Bindings;
 use super::config::AgentConfig;
 use super::tools::FLOW_TOOL_RETURN;
 use super::wires::Edges;
-use crate::graph::{WalkTooLong, targets};
+use crate::graph::{Reached, TooMuch, targets};
 use crate::resolve::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
@@ -26,7 +26,7 @@ impl Checker<'_> {
         &mut self,
         edges: &Edges,
         agents: &[(NodeIx, AgentConfig, Bindings)],
-    ) -> Result<(), WalkTooLong> {
+    ) -> Result<(), TooMuch> {
         let flow = self.flow;
         let mut users: HashMap<NodeIx, HashSet<NodeIx>> = HashMap::new();
         for (agent, _, bound) in agents {
@@ -38,52 +38,67 @@ impl Checker<'_> {
             .filter(|ix| flow.nodes[*ix].kind.outputs == Some(&[PortKind::FlowTool]))
             .collect::<Vec<_>>();
         for tool in flow_tools.iter().copied() {
-            let used_by = users.get(&tool);
-            let back = |ix: NodeIx| {
-                used_by.is_some_and(|agents| agents.contains(&ix))
-                    || flow.raw(ix).type_name == FLOW_TOOL_RETURN
-            };
-            if !self.walker.comes_back(tool, &back)? {
+            if self.walker.comes_back(tool, &|ix| flow.raw(ix).type_name == FLOW_TOOL_RETURN)? {
+                continue;
+            }
+            // Without a return, the chain must come back to every agent that uses it.
+            let mut waiting: Vec<NodeIx> = users.get(&tool).into_iter().flatten().copied().collect();
+            waiting.sort_unstable();
+            let all = waiting.len();
+            let mut open = Vec::new();
+            for agent in waiting {
+                if !self.walker.comes_back(tool, &|ix| ix == agent)? {
+                    open.push(agent);
+                }
+            }
+            if open.len() == all {
                 self.chain_open(tool, Some(0), tool);
+            } else {
+                for agent in open {
+                    self.chain_open(agent, Some(1), tool);
+                }
             }
         }
         let calls =
             edges.bound.values().flatten().any(|bound| flow.nodes[bound.node].kind.role == Role::Data);
         if calls || !flow_tools.is_empty() {
-            self.check_chain_replies(&users);
+            self.check_chain_replies(&users)?;
         }
         Ok(())
     }
 
     /// A node that only a tool's messages reach answers that tool's agent and nobody else.
-    fn check_chain_replies(&mut self, users: &HashMap<NodeIx, HashSet<NodeIx>>) {
+    fn check_chain_replies(&mut self, users: &HashMap<NodeIx, HashSet<NodeIx>>) -> Result<(), TooMuch> {
         let flow = self.flow;
-        let origins = self.origins();
-        for (ix, origin) in origins.iter().enumerate() {
-            let Some(Origin::Tool(owner)) = origin else { continue };
-            for (port, wires) in flow.nodes[ix].wires.iter().enumerate() {
-                for (place, wire) in wires.iter().enumerate() {
-                    let Wire::To(agent) = wire else { continue };
-                    let at_home =
-                        *agent == *owner || users.get(owner).is_some_and(|users| users.contains(agent));
-                    if flow.nodes[*agent].kind.role != Role::Agent || at_home {
-                        continue;
+        for (ix, origin) in self.origins().into_iter().enumerate() {
+            let Some(Origin::Tool(owner)) = origin.filter(|_| !flow.nodes[ix].transparent) else { continue };
+            for port in 0..flow.nodes[ix].wires.len() {
+                for Reached { target, wire } in self.walker.reached(ix, port)? {
+                    let users = users.get(&owner);
+                    let at_home = target == owner || users.is_some_and(|users| users.contains(&target));
+                    if flow.nodes[target].kind.role == Role::Agent && !at_home {
+                        self.foreign_answer(ix, port, wire, owner, target);
                     }
-                    let (owner, other) = (self.label(*owner), self.label(*agent));
-                    self.sink.push(DiagnosticCode::EdgeForeignReply, ix, Some(*agent), || Diagnostic {
-                        port: u32::try_from(port).ok(),
-                        pointer: Some(format!("/wires/{port}/{place}")),
-                        expected: Some("reply".to_owned()),
-                        found: Some("data".to_owned()),
-                        ..Diagnostic::new(
-                            DiagnosticCode::EdgeForeignReply,
-                            format!("this node works for the tool of {owner}, but answers {other}"),
-                            "Wire it back to the agent that calls the tool.".to_owned(),
-                        )
-                    });
                 }
             }
         }
+        Ok(())
+    }
+
+    fn foreign_answer(&mut self, ix: NodeIx, port: usize, wire: usize, owner: NodeIx, agent: NodeIx) {
+        let (owner, other) = (self.label(owner), self.label(agent));
+        let pointer = self.wire_pointer(ix, port, wire);
+        self.sink.push(DiagnosticCode::EdgeForeignReply, ix, Some(agent), || Diagnostic {
+            port: u32::try_from(port).ok(),
+            pointer,
+            expected: Some("reply".to_owned()),
+            found: Some("data".to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::EdgeForeignReply,
+                format!("this node works for the tool of {owner}, but answers {other}"),
+                "Wire it back to the agent that calls the tool.".to_owned(),
+            )
+        });
     }
 
     /// For each data node and junction: whose tool alone it serves. Each node changes at most twice.

@@ -1,16 +1,20 @@
 //! Properties of nodes against the schemas of their types, and Agent Core's own settings.
 
 use super::Checker;
-use super::schema::{Violation, kind_of};
+use super::schema::{Violation, kind_of, shown};
 use crate::env::{EnvResolver, whole_reference};
+use crate::graph::TooMuch;
 use crate::resolve::NodeIx;
 use redflow_contract::catalogue::{STRUCTURE_TYPES, lookup};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
+use redflow_contract::id::NodeSummary;
+use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
-use redflow_contract::node_config::{AgentBindingConfig, StopCondition};
+use redflow_contract::node_config::StopCondition;
+use redflow_contract::secret::is_secret_name;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -21,11 +25,22 @@ pub(super) const NODE_RED_KEYS: [&str; 11] =
 /// Keys that bind services or belong to the runtime: not part of Agent Core's schema.
 const BINDING_KEYS: [&str; 5] = ["model", "memory", "tools", "sessionId", "timeout"];
 
-/// An agent's own settings.
+/// What becomes of a `${NAME}` that looks like a secret of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It stays as it is, and is resolved when the node is made.
+    Stays,
+    /// It must not be there: the property can reach prompts and journals.
+    IsAnError,
+}
+
+/// An agent's own settings. Each is read on its own: one that is wrong says nothing about the others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AgentConfig {
     /// Agent Core's; none if they are invalid, or for another kind of agent.
     pub(super) core: Option<CoreConfig>,
+    /// The tools the model may ask for, each once, with its place in `allowedTools`; none if there is no list.
+    pub(super) allowed_tools: Option<Vec<(usize, String)>>,
     pub(super) model: Option<String>,
     pub(super) memory: Option<String>,
     pub(super) tools: Vec<String>,
@@ -37,40 +52,40 @@ pub(super) struct AgentConfig {
 #[derive(Debug, Clone)]
 pub(super) struct CoreConfig {
     pub(super) max_iterations: u32,
-    pub(super) allowed_tools: Vec<String>,
     pub(super) stop_conditions: Vec<StopCondition>,
     pub(super) debug: bool,
 }
 
 impl Checker<'_> {
-    pub(super) fn check_configs(&mut self) {
+    pub(super) fn check_configs(&mut self) -> Result<(), TooMuch> {
         self.check_structure();
         for ix in 0..self.flow.nodes.len() {
             let node = &self.flow.nodes[ix];
             if node.is_virtual {
                 continue;
             }
-            let role = node.kind.role;
-            if role.is_judged() || !node.kind.schemas.is_empty() {
+            let (role, schemas) = (node.kind.role, node.kind.schemas);
+            if role.is_judged() || !schemas.is_empty() {
                 self.check_wires_shape(ix);
             }
             match role {
                 Role::Agent => {
-                    let config = self.agent_config(ix);
+                    let config = self.agent_config(ix)?;
                     self.configs.push((ix, config));
                 }
-                Role::Tool => drop(self.tool_info(ix)),
+                Role::Tool => drop(self.tool_info(ix)?),
                 Role::Model | Role::Memory | Role::Chat | Role::Data => {
-                    let schemas = node.kind.schemas;
                     if !schemas.is_empty() {
-                        let config = Value::Object(without(self.props(ix), &[&NODE_RED_KEYS]));
+                        let config = self.resolved(ix, &[], Refused::Stays)?;
+                        let config = Value::Object(config);
                         for schema in schemas {
-                            self.report_violations(ix, schema, &config);
+                            self.report_violations(ix, schema, &config, Refused::Stays);
                         }
                     }
                 }
             }
         }
+        Ok(())
     }
 
     /// Tabs, groups and subflows: no nodes that run, but nodes are read by what they say.
@@ -78,12 +93,28 @@ impl Checker<'_> {
         let raw = self.flow.raw.nodes();
         for (place, node) in raw.iter().enumerate().filter(|(_, node)| is_structure(&node.type_name)) {
             let config = Value::Object(without(&node.props, &[&["id", "type", "z", "info", "wires"]]));
-            for schema in lookup(&node.type_name).schemas {
-                for violation in self.schemas.violations(schema, &config) {
-                    let mut diagnostic = describe(&node.type_name, violation, None, self.options.profile);
-                    diagnostic.node = Some(node.summary());
-                    self.sink.add(diagnostic, place);
-                }
+            self.check_structure_config(&node.type_name, Some(&node.summary()), &config, place);
+        }
+        // The tab that a wrapping is has no node of its own.
+        if let Some(tab) = self.flow.raw.wrapping_tab() {
+            let config = Value::Object(without(tab, &[&["nodes", "configs"]]));
+            self.check_structure_config("tab", None, &config, 0);
+        }
+    }
+
+    fn check_structure_config(
+        &mut self,
+        type_name: &str,
+        node: Option<&NodeSummary>,
+        config: &Value,
+        place: usize,
+    ) {
+        for schema in lookup(type_name).schemas {
+            let (violations, more) = self.schemas.violations(schema, config);
+            self.sink.omit(DiagnosticCode::ConfigInvalid, more);
+            for violation in violations {
+                let diagnostic = describe(type_name, violation, None, self.options.profile);
+                self.sink.add(Diagnostic { node: node.cloned(), ..diagnostic }, place);
             }
         }
     }
@@ -105,18 +136,26 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a configuration against an embedded schema. Values that are still `${NAME}` are let be: what
-    /// they stand for is known later.
-    pub(super) fn report_violations(&mut self, ix: NodeIx, schema: &'static str, config: &Value) -> bool {
+    /// Checks a configuration against an embedded schema.
+    pub(super) fn report_violations(
+        &mut self,
+        ix: NodeIx,
+        schema: &'static str,
+        config: &Value,
+        refused: Refused,
+    ) -> bool {
+        let (violations, more) = self.schemas.violations(schema, config);
+        self.sink.omit(DiagnosticCode::ConfigInvalid, more);
         let mut clean = true;
-        for violation in self.schemas.violations(schema, config) {
-            let value = config.pointer(&violation.pointer).and_then(Value::as_str);
-            let symbolic = value.is_some_and(|text| whole_reference(text).is_some());
-            if symbolic && self.flow.nodes[ix].kind.role != Role::Agent {
+        for violation in violations {
+            let text = config.pointer(&violation.pointer).and_then(Value::as_str);
+            let reference = text.and_then(whole_reference);
+            // A secret of the process is known only when the node is made.
+            if refused == Refused::Stays && reference.is_some_and(is_secret_name) {
                 continue;
             }
             clean = false;
-            self.config_invalid(ix, violation, None);
+            self.config_invalid(ix, violation, reference.map(unset_variable));
         }
         clean
     }
@@ -129,59 +168,75 @@ impl Checker<'_> {
     }
 
     /// An agent's properties with every `${NAME}` resolved, checked and typed.
-    fn agent_config(&mut self, ix: NodeIx) -> AgentConfig {
-        let props = without(self.props(ix), &[&NODE_RED_KEYS]);
-        let props = self.resolved(ix, &props);
-        let mut config = AgentConfig { timeout_ms: DEFAULT_RUN_TIMEOUT_MS, ..AgentConfig::default() };
-
+    fn agent_config(&mut self, ix: NodeIx) -> Result<AgentConfig, TooMuch> {
+        let props = self.resolved(ix, &[], Refused::IsAnError)?;
         let bindings: Map<String, Value> = BINDING_KEYS
             .iter()
             .filter_map(|key| Some(((*key).to_owned(), props.get(*key)?.clone())))
             .collect();
         let bindings = Value::Object(bindings);
-        if self.report_violations(ix, "node.agent-binding", &bindings) {
-            let typed = serde_json::from_value::<AgentBindingConfig>(whole(bindings)).unwrap_or_default();
-            let set = |text: Option<String>| text.filter(|text| !text.is_empty());
-            config.model = set(typed.model);
-            config.memory = set(typed.memory);
-            config.tools = typed.tools.unwrap_or_default();
-            config.session_id = set(typed.session_id);
-            config.timeout_ms = typed.timeout.unwrap_or(config.timeout_ms);
-        }
+        self.report_violations(ix, "node.agent-binding", &bindings, Refused::IsAnError);
+        let text = |key: &str| {
+            let text = bindings.get(key).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let tools = bindings.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut config = AgentConfig {
+            core: None,
+            allowed_tools: None,
+            model: text("model"),
+            memory: text("memory"),
+            tools: tools.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            session_id: text("sessionId"),
+            timeout_ms: bindings.get("timeout").and_then(whole_number).unwrap_or(DEFAULT_RUN_TIMEOUT_MS),
+        };
         if self.flow.raw(ix).type_name == "agent-core" {
-            config.core = self.core_config(ix, props);
+            self.core_config(ix, props, &mut config);
         }
-        config
+        Ok(config)
     }
 
-    /// Resolves `${NAME}` in a node's properties and says which ones must not be.
-    pub(super) fn resolved(&mut self, ix: NodeIx, props: &Map<String, Value>) -> Map<String, Value> {
-        let mut env = EnvResolver {
-            flow: self.flow,
-            process: self.options.env,
-            node: ix,
-            secrets: false,
-            refused: Vec::new(),
-        };
-        let props = env.resolve_map(props);
-        for name in env.refused {
-            self.sink.push(DiagnosticCode::ConfigInvalid, ix, None, || Diagnostic {
-                found: Some(format!("${{{name}}}")),
-                expected: Some("a variable that holds no secret".to_owned()),
-                ..Diagnostic::new(
-                    DiagnosticCode::ConfigInvalid,
-                    format!(
-                        "`${{{name}}}` looks like a secret, and this property can reach prompts and journals"
-                    ),
-                    "Use a variable of another name, or put the value into the flow's own environment."
-                        .to_owned(),
-                )
+    /// A node's properties with `${NAME}` resolved; only those keys, if any are named. What looks like a secret
+    /// of the process is not: where it could reach prompts and journals, that is an error.
+    pub(super) fn resolved(
+        &mut self,
+        ix: NodeIx,
+        keys: &[&str],
+        refused: Refused,
+    ) -> Result<Map<String, Value>, TooMuch> {
+        self.spend(self.size(ix))?;
+        let mut props = without(self.props(ix), &[&NODE_RED_KEYS[..]]);
+        if !keys.is_empty() {
+            props = self.props(ix).clone();
+            props.retain(|key, _| keys.contains(&key.as_str()));
+        }
+        let mut env = EnvResolver::new(self.flow, self.options.env, ix, false);
+        env.bytes_left = self.bytes_left;
+        let props = env.resolve_props(&props);
+        if env.exhausted {
+            return Err(TooMuch::Copying);
+        }
+        self.bytes_left = env.bytes_left;
+        for (property, name) in env.refused.into_iter().filter(|_| refused == Refused::IsAnError) {
+            self.sink.push(DiagnosticCode::ConfigInvalid, ix, None, || {
+                let mut pointer = String::new();
+                push_pointer(&mut pointer, &property);
+                Diagnostic {
+                    pointer: Some(pointer),
+                    found: Some(format!("${{{name}}}")),
+                    expected: Some("a variable that holds no secret".to_owned()),
+                    ..Diagnostic::new(
+                        DiagnosticCode::ConfigInvalid,
+                        format!("`${{{name}}}` looks like a secret, and this property can reach prompts and journals"),
+                        "Use a variable of another name, or put the value into the flow's own environment.".to_owned(),
+                    )
+                }
             });
         }
-        props
+        Ok(props)
     }
 
-    fn core_config(&mut self, ix: NodeIx, props: Map<String, Value>) -> Option<CoreConfig> {
+    fn core_config(&mut self, ix: NodeIx, props: Map<String, Value>, agent: &mut AgentConfig) {
         let template = props.get("modelPromptTemplate").and_then(Value::as_str).unwrap_or_default();
         if !template.trim().is_empty() {
             self.sink.push(DiagnosticCode::PromptTemplateIgnored, ix, None, || Diagnostic {
@@ -199,29 +254,34 @@ impl Checker<'_> {
             no_tools = self.assume_defaults(ix, &mut props);
         }
         let config = Value::Object(props);
+        let (violations, more) = self.schemas.violations("agent-core.react", &config);
+        self.sink.omit(DiagnosticCode::ConfigInvalid, more);
         let mut clean = true;
-        for violation in self.schemas.violations("agent-core.react", &config) {
+        for violation in violations {
             if no_tools && violation.pointer == "/allowedTools" && violation.rule == "minItems" {
                 continue;
             }
             clean = false;
-            self.config_invalid(ix, violation, None);
+            let text = config.pointer(&violation.pointer).and_then(Value::as_str);
+            let unset = text.and_then(whole_reference).map(unset_variable);
+            self.config_invalid(ix, violation, unset);
         }
         let stop_conditions = self.stop_conditions(ix, config.get("stopConditions"));
-        if !clean {
-            return None;
+        agent.allowed_tools = config.get("allowedTools").and_then(Value::as_array).map(|tools| {
+            let mut known = HashSet::new();
+            let names = tools.iter().enumerate().filter_map(|(place, name)| Some((place, name.as_str()?)));
+            names
+                .filter(|(_, name)| known.insert(*name))
+                .map(|(place, name)| (place, name.to_owned()))
+                .collect()
+        });
+        let max_iterations = config.get("maxIterations").and_then(whole_number);
+        let max_iterations = max_iterations.and_then(|number| u32::try_from(number).ok());
+        if let (true, Some(max_iterations), Some(stop_conditions)) = (clean, max_iterations, stop_conditions)
+        {
+            let debug = config.get("debug").and_then(Value::as_bool).unwrap_or(false);
+            agent.core = Some(CoreConfig { max_iterations, stop_conditions, debug });
         }
-        let tools =
-            config.get("allowedTools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let mut known = HashSet::new();
-        let names = tools.iter().filter_map(Value::as_str).filter(|name| known.insert(*name));
-        let allowed_tools = names.map(str::to_owned).collect();
-        Some(CoreConfig {
-            max_iterations: config.get("maxIterations").and_then(whole_number)?,
-            allowed_tools,
-            stop_conditions: stop_conditions?,
-            debug: config.get("debug").and_then(Value::as_bool).unwrap_or(false),
-        })
     }
 
     /// Profile `redflow`: what a fresh Redflow node lacks takes its default. Says whether it has no tools.
@@ -265,8 +325,9 @@ impl Checker<'_> {
                     (condition, "a number from 0 to 1")
                 }
                 Some("iteration_limit") => {
-                    let value = value.and_then(whole_number).filter(|value| *value >= 1);
-                    (value.map(|value| StopCondition::IterationLimit { value }), "a whole number from 1")
+                    let value = value.and_then(whole_number).and_then(|value| u32::try_from(value).ok());
+                    let condition = value.filter(|value| *value >= 1);
+                    (condition.map(|value| StopCondition::IterationLimit { value }), "a whole number from 1")
                 }
                 // The schema has said so already.
                 _ => continue,
@@ -281,9 +342,14 @@ impl Checker<'_> {
                     conditions = None;
                     let violation = Violation {
                         pointer: format!("/stopConditions/{place}/value"),
-                        rule: if value.is_none() { "required" } else { "type" }.to_owned(),
+                        rule: match value {
+                            None => "required",
+                            Some(Value::Number(_)) => "range",
+                            Some(_) => "type",
+                        }
+                        .to_owned(),
                         expected: expected.to_owned(),
-                        found: value.map_or("nothing", kind_of).to_owned(),
+                        found: value.map_or("nothing".to_owned(), shown),
                     };
                     let help = format!("Set `value` to {expected}, as a number and not as text.");
                     self.config_invalid(ix, violation, Some(help));
@@ -292,6 +358,14 @@ impl Checker<'_> {
         }
         conditions
     }
+}
+
+/// What to do with a reference that could not be resolved.
+fn unset_variable(name: &str) -> String {
+    let name: String = name.chars().take(80).collect();
+    format!(
+        "Set the variable `{name}` on the tab, group or subflow, with its type; a process variable is always text."
+    )
 }
 
 fn is_structure(type_name: &str) -> bool {
@@ -337,23 +411,12 @@ fn mend(type_name: &str, pointer: &str, rule: &str, expected: &str, profile: Pro
     help
 }
 
-/// A whole number, also when it is written as 5.0.
-fn whole_number(value: &Value) -> Option<u32> {
+/// A whole number up to 2^53, also when it is written as 5.0.
+pub(super) fn whole_number(value: &Value) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = value.as_f64()?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    (number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number)).then_some(number as u32)
-}
-
-/// A JSON Schema `integer` may be written 5.0, which serde does not take for one.
-pub(super) fn whole(value: Value) -> Value {
-    match value {
-        Value::Number(ref number) if number.is_f64() => match whole_number(&value) {
-            Some(whole) => Value::from(whole),
-            None => value,
-        },
-        Value::Object(map) => map.into_iter().map(|(key, value)| (key, whole(value))).collect(),
-        other => other,
-    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
+    (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number as u64)
 }
 
 fn without_keys(mut map: Map<String, Value>, keys: &[&str]) -> Map<String, Value> {

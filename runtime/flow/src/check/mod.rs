@@ -9,13 +9,14 @@ mod spec;
 mod tools;
 mod wires;
 
-use crate::graph::{WalkTooLong, Walker};
-use crate::raw::RawFlow;
+use crate::graph::{TooMuch, Walker};
+use crate::raw::{RawFlow, Refusal};
 use crate::resolve::{NodeIx, ResolvedFlow, resolve_flow};
-use redflow_contract::code::{DiagnosticCode, Severity};
+use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeSummary};
+use redflow_contract::json::size_of;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run_error::RunError;
@@ -111,8 +112,7 @@ pub struct ReadyTool {
 /// # Errors
 /// A report of what refuses the whole flow.
 pub fn check_bytes(bytes: &[u8], options: &CheckOptions<'_>) -> Result<CheckedFlow, CheckReport> {
-    let raw = RawFlow::parse(bytes, &options.limits).map_err(|problems| refused(problems, options))?;
-    check_flow(raw, options)
+    check_flow(RawFlow::parse(bytes, &options.limits)?, options)
 }
 
 /// Resolves and checks a flow.
@@ -120,8 +120,7 @@ pub fn check_bytes(bytes: &[u8], options: &CheckOptions<'_>) -> Result<CheckedFl
 /// # Errors
 /// A report of what refuses the whole flow.
 pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlow, CheckReport> {
-    let (flow, problems) =
-        resolve_flow(raw, &options.limits).map_err(|problems| refused(problems, options))?;
+    let (flow, problems) = resolve_flow(raw, &options.limits)?;
     let mut checker = Checker {
         flow: &flow,
         options,
@@ -130,6 +129,8 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
         schemas: SchemaStore::default(),
         tools: vec![None; flow.nodes.len()],
         configs: Vec::new(),
+        sizes: flow.raw.nodes().iter().map(|node| node.props.values().map(size_of).sum()).collect(),
+        bytes_left: options.limits.max_copied_bytes,
     };
     for problem in problems {
         checker.sink.add(problem, 0);
@@ -139,7 +140,8 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
             let report = checker.sink.finish();
             Ok(CheckedFlow { report, flow, agents })
         }
-        Err(WalkTooLong) => Err(refused(vec![hub_too_large(options.limits.max_walk)], options)),
+        Err(TooMuch::Walking) => Err(Refusal::because(&options.limits, hub_too_large(&options.limits))),
+        Err(TooMuch::Copying) => Err(Refusal::because(&options.limits, copies_too_large(&options.limits))),
     }
 }
 
@@ -153,11 +155,14 @@ struct Checker<'a> {
     tools: Vec<Option<Arc<tools::ToolInfo>>>,
     /// Each agent's settings, once its own properties are read.
     configs: Vec<(NodeIx, config::AgentConfig)>,
+    /// What a copy of the properties of each node of the file takes.
+    sizes: Vec<usize>,
+    bytes_left: usize,
 }
 
 impl Checker<'_> {
-    fn run(&mut self) -> Result<Vec<CheckedAgent>, WalkTooLong> {
-        self.check_configs();
+    fn run(&mut self) -> Result<Vec<CheckedAgent>, TooMuch> {
+        self.check_configs()?;
         let edges = self.check_wires()?;
         let mut agents = Vec::new();
         for (ix, config) in std::mem::take(&mut self.configs) {
@@ -168,19 +173,35 @@ impl Checker<'_> {
         self.check_chains(&edges, &agents)?;
         self.note_types_for_node_red();
         let injects = self.injects_of_agents()?;
-        Ok(agents
+        agents
             .into_iter()
             .map(|(ix, config, bound)| {
                 let injects = injects.get(&ix).cloned().unwrap_or_default();
                 self.build_agent(ix, config, &bound, injects)
             })
-            .collect())
+            .collect()
+    }
+
+    /// Accounts for bytes that are about to be copied.
+    fn spend(&mut self, bytes: usize) -> Result<(), TooMuch> {
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(TooMuch::Copying)?;
+        Ok(())
+    }
+
+    /// What a copy of a node's properties takes.
+    fn size(&self, ix: NodeIx) -> usize {
+        self.sizes[self.flow.nodes[ix].raw]
+    }
+
+    /// The place of a wire in the node's own `wires`; none if the wire is drawn elsewhere, as a subflow's are.
+    fn wire_pointer(&self, ix: NodeIx, port: usize, place: usize) -> Option<String> {
+        let wires = self.props(ix).get("wires")?;
+        wires.get(port)?.get(place)?.is_string().then(|| format!("/wires/{port}/{place}"))
     }
 
     /// The node's name or id, for a sentence.
     fn label(&self, ix: NodeIx) -> String {
-        let node = self.flow.summary(ix);
-        if node.name.is_empty() { format!("`{}`", node.id) } else { format!("`{}`", node.name) }
+        label(self.flow, ix)
     }
 
     fn props(&self, ix: NodeIx) -> &Map<String, Value> {
@@ -206,23 +227,27 @@ impl Checker<'_> {
     }
 }
 
-/// The report on a flow that is refused as a whole.
-fn refused(mut diagnostics: Vec<Diagnostic>, options: &CheckOptions<'_>) -> CheckReport {
-    let mut report = CheckReport::default();
-    for extra in diagnostics.drain(options.limits.max_diagnostics.min(diagnostics.len())..) {
-        *report.omitted.entry(extra.code.to_string()).or_default() += 1;
-    }
-    report.ok = !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    report.diagnostics = diagnostics;
-    report
+fn label(flow: &ResolvedFlow, ix: NodeIx) -> String {
+    let name = flow.raw(ix).text("name").unwrap_or(flow.nodes[ix].id.as_str());
+    format!("`{}`", name.chars().take(80).collect::<String>())
 }
 
-fn hub_too_large(limit: usize) -> Diagnostic {
+fn copies_too_large(limits: &FlowLimits) -> Diagnostic {
+    let mut problem = Diagnostic::new(
+        DiagnosticCode::FlowTooLarge,
+        "subflows, variables or shared services of this flow multiply large properties".to_owned(),
+        "Use smaller properties in what is used many times.".to_owned(),
+    );
+    problem.expected = Some(format!("at most {} bytes of copies", limits.max_copied_bytes));
+    problem
+}
+
+fn hub_too_large(limits: &FlowLimits) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::FlowTooLarge,
         "junctions, links and tool chains of this flow join too many nodes to too many others".to_owned(),
         "Wire agents and services directly, or split the flow.".to_owned(),
     );
-    problem.expected = Some(format!("at most {limit} steps"));
+    problem.expected = Some(format!("at most {} steps", limits.max_walk));
     problem
 }

@@ -2,11 +2,12 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, Validator};
+use redflow_contract::schema_cost::check_cost;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Violations reported for one node, at most.
-const MAX_VIOLATIONS: usize = 50;
+/// Violations described for one node, at most; the rest are counted.
+const MAX_VIOLATIONS: usize = 1_000;
 
 /// Validators, by the name of an embedded schema or by the text of a tool's own.
 #[derive(Default)]
@@ -27,26 +28,30 @@ pub(super) struct Violation {
 }
 
 impl SchemaStore {
-    /// Every rule of an embedded schema that a value breaks.
-    pub(super) fn violations(&mut self, schema: &'static str, value: &Value) -> Vec<Violation> {
+    /// Every rule of an embedded schema that a value breaks, and how many more there are than are described.
+    pub(super) fn violations(&mut self, schema: &'static str, value: &Value) -> (Vec<Violation>, usize) {
         let validator = self.embedded.entry(schema).or_insert_with(|| {
             let text = redflow_contract::schemas::find(schema)?;
             build(&serde_json::from_str(text).ok()?).ok()
         });
-        let Some(validator) = validator else { return Vec::new() };
-        if validator.is_valid(value) {
-            return Vec::new();
-        }
+        let Some(validator) = validator.as_ref().filter(|validator| !validator.is_valid(value)) else {
+            return (Vec::new(), 0);
+        };
+        let mut errors = validator.iter_errors(value);
         let mut found: Vec<Violation> =
-            validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| describe(&error)).collect();
+            errors.by_ref().take(MAX_VIOLATIONS).map(|error| describe(&error)).collect();
         found.sort_by(|a, b| (&a.pointer, &a.rule).cmp(&(&b.pointer, &b.rule)));
-        found
+        (found, errors.count())
     }
 
     /// Whether a tool's own schema is one. The same schema is compiled once.
     pub(super) fn check_tool_schema(&mut self, schema: &Value) -> Result<(), String> {
         let known = self.tools.entry(schema.to_string());
-        known.or_insert_with(|| build(schema).map(drop)).clone()
+        known
+            .or_insert_with(|| {
+                check_cost(schema).map_err(str::to_owned).and_then(|()| build(schema).map(drop))
+            })
+            .clone()
     }
 }
 
@@ -56,7 +61,7 @@ fn build(schema: &Value) -> Result<Validator, String> {
         .offline()
         .with_pattern_options(PatternOptions::regex())
         .build(schema)
-        .map_err(|error| error.schema_path().as_str().to_owned())
+        .map_err(|error| format!("it is not valid at `{}`", error.schema_path().as_str()))
 }
 
 fn describe(error: &jsonschema::ValidationError<'_>) -> Violation {
@@ -120,7 +125,7 @@ fn known_alternatives(pointer: &str) -> &'static str {
 }
 
 /// A value short enough and plain enough to show.
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() <= 40 => value.to_string(),
         Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),

@@ -1,5 +1,6 @@
 //! Where diagnostics gather: bounded, sorted at the end, and with a note of which nodes have errors.
 
+use crate::raw::bounded;
 use crate::resolve::{NodeIx, ResolvedFlow};
 use redflow_contract::code::{DiagnosticCode, Severity};
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
@@ -44,6 +45,7 @@ impl<'a> Sink<'a> {
         let mut diagnostic = build();
         diagnostic.node = Some(self.flow.summary(node));
         diagnostic.target = diagnostic.target.or_else(|| target.map(|ix| self.flow.summary(ix)));
+        let diagnostic = bounded(diagnostic);
         for ix in blame {
             let list = self.blamed.entry(ix).or_default();
             if list.len() < KEPT_PER_NODE {
@@ -57,11 +59,20 @@ impl<'a> Sink<'a> {
 
     /// Adds a diagnostic that is complete already, about a node at this place in the file.
     pub(super) fn add(&mut self, diagnostic: Diagnostic, place: usize) {
+        let diagnostic = bounded(diagnostic);
         let kept = self.kept.entry(diagnostic.severity).or_default();
         if kept.len() < self.limit {
             kept.push((place, diagnostic));
         } else {
             *self.omitted.entry(diagnostic.code.to_string()).or_default() += 1;
+        }
+    }
+
+    /// Counts diagnostics that were not even made.
+    pub(super) fn omit(&mut self, code: DiagnosticCode, count: usize) {
+        if count > 0 {
+            let omitted = self.omitted.entry(code.to_string()).or_default();
+            *omitted = omitted.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
         }
     }
 

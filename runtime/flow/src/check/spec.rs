@@ -1,8 +1,9 @@
 //! From a checked agent to what runs: the machine's spec and the journal's plan, or a refusal.
 
 use super::bindings::Bindings;
-use super::config::{AgentConfig, NODE_RED_KEYS, without};
+use super::config::{AgentConfig, NODE_RED_KEYS};
 use super::{CheckedAgent, Checker, ReadyAgent, ReadyTool, Verdict};
+use crate::graph::TooMuch;
 use crate::resolve::NodeIx;
 use redflow_contract::code::{DiagnosticCode, RunErrorCode};
 use redflow_contract::diagnostic::Diagnostic;
@@ -10,8 +11,7 @@ use redflow_contract::edge::Role;
 use redflow_contract::id::NodeRef;
 use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
-use redflow_contract::secret::redact;
-use serde_json::Value;
+use redflow_contract::secret::redact_property;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ impl Checker<'_> {
         config: AgentConfig,
         bound: &Bindings,
         injects: Vec<NodeIx>,
-    ) -> CheckedAgent {
+    ) -> Result<CheckedAgent, TooMuch> {
         let verdict = match self.refusal(ix, bound) {
             Some((error, problems)) => {
-                let tools = config.core.map(|core| core.allowed_tools).unwrap_or_default();
+                let tools = config.allowed_tools.into_iter().flatten().map(|(_, name)| name).collect();
                 Verdict::Refused { error, tools, problems }
             }
-            None => match self.ready_agent(ix, config, bound) {
+            None => match self.ready_agent(ix, config, bound)? {
                 Some(ready) => Verdict::Ready(Box::new(ready)),
                 None => {
                     let message = "the agent could not be built although no problem was found".to_owned();
@@ -40,7 +40,7 @@ impl Checker<'_> {
                 }
             },
         };
-        CheckedAgent { ix, node: self.flow.summary(ix), injects, verdict }
+        Ok(CheckedAgent { ix, node: self.flow.summary(ix), injects, verdict })
     }
 
     /// Why an agent may not run: errors of its own or of what it binds, or a type this build cannot run.
@@ -82,17 +82,23 @@ impl Checker<'_> {
         Some((refused(RunErrorCode::NeedsNodeRed, message), vec![problem]))
     }
 
-    fn ready_agent(&mut self, ix: NodeIx, config: AgentConfig, bound: &Bindings) -> Option<ReadyAgent> {
-        let core = config.core?;
-        let model = bound.models.first().copied()?;
+    fn ready_agent(
+        &mut self,
+        ix: NodeIx,
+        config: AgentConfig,
+        bound: &Bindings,
+    ) -> Result<Option<ReadyAgent>, TooMuch> {
+        let (Some(core), Some(model)) = (config.core, bound.models.first().copied()) else { return Ok(None) };
         let memory = bound.memories.first().copied();
-        let mut tools = Vec::new();
-        let mut ready_tools = Vec::new();
-        let by_name: HashMap<String, NodeIx> =
-            bound.tools.iter().map(|tool| (self.tool_info(*tool).name.clone(), *tool)).collect();
-        for name in &core.allowed_tools {
-            let tool = *by_name.get(name)?;
-            let info = self.tool_info(tool);
+        let mut by_name: HashMap<String, NodeIx> = HashMap::new();
+        for tool in bound.tools.iter().copied() {
+            by_name.insert(self.tool_info(tool)?.name.clone(), tool);
+        }
+        let (mut tools, mut ready_tools) = (Vec::new(), Vec::new());
+        for (_, name) in config.allowed_tools.unwrap_or_default() {
+            let Some(tool) = by_name.get(&name).copied() else { return Ok(None) };
+            let info = self.tool_info(tool)?;
+            self.spend(info.size)?;
             tools.push(ToolSpec {
                 name: info.name.clone(),
                 description: info.description.clone(),
@@ -102,7 +108,7 @@ impl Checker<'_> {
                 timeout_ms: info.timeout_ms,
                 on_unknown: info.on_unknown,
             });
-            ready_tools.push(ReadyTool { name: name.clone(), ix: tool });
+            ready_tools.push(ReadyTool { name, ix: tool });
         }
         let summary = self.flow.summary(ix);
         let spec = AgentSpec {
@@ -118,29 +124,31 @@ impl Checker<'_> {
             model_response_wired: bound.model_response_wired,
             limits: self.options.run_limits,
         };
+        let mut planned = Vec::new();
+        for tool in &bound.tools {
+            planned.push(self.plan_node(*tool)?);
+        }
         let plan = AgentPlan {
-            agent: self.plan_node(ix),
-            model: self.plan_node(model),
-            memory: memory.map(|memory| self.plan_node(memory)),
-            tools: bound.tools.iter().map(|tool| self.plan_node(*tool)).collect(),
+            agent: self.plan_node(ix)?,
+            model: self.plan_node(model)?,
+            memory: memory.map(|memory| self.plan_node(memory)).transpose()?,
+            tools: planned,
         };
-        Some(ReadyAgent {
+        Ok(Some(ReadyAgent {
             spec: Arc::new(spec),
             plan: Arc::new(plan),
             model,
             memory,
             tools: ready_tools,
             session_id: config.session_id,
-        })
+        }))
     }
 
-    fn plan_node(&self, ix: NodeIx) -> PlanNode {
-        let config = redact(&Value::Object(without(self.props(ix), &[&NODE_RED_KEYS])));
-        let config = match config {
-            Value::Object(map) => map,
-            _ => serde_json::Map::new(),
-        };
-        PlanNode { node: self.flow.summary(ix), config }
+    fn plan_node(&mut self, ix: NodeIx) -> Result<PlanNode, TooMuch> {
+        self.spend(self.size(ix))?;
+        let props = self.props(ix).iter().filter(|(key, _)| !NODE_RED_KEYS.contains(&key.as_str()));
+        let config = props.map(|(key, value)| (key.clone(), redact_property(key, value))).collect();
+        Ok(PlanNode { node: self.flow.summary(ix), config })
     }
 }
 

@@ -2,25 +2,27 @@
 
 use super::Checker;
 use super::bindings::Bindings;
-use super::config::{AgentConfig, NODE_RED_KEYS, whole, without};
+use super::config::{AgentConfig, Refused, whole_number};
 use super::schema::Violation;
-use crate::graph::WalkTooLong;
+use crate::graph::TooMuch;
+use crate::raw::cut;
 use crate::resolve::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::{JsonLimits, parse_strict, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
-use redflow_contract::node_config::{EffectClass, OnUnknown, ToolConfig};
-use serde_json::{Map, Value};
+use redflow_contract::node_config::{EffectClass, OnUnknown};
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The type that ends a flow used as a tool.
 pub(super) const FLOW_TOOL_RETURN: &str = "flow-tool-return";
 
-/// What a tool's own properties may say.
-const TOOL_KEYS: [&str; 6] = ["toolName", "description", "inputSchema", "effect", "timeout", "onUnknown"];
+/// What a tool's own properties may say; `name` counts where there is no `toolName`.
+const TOOL_KEYS: [&str; 7] =
+    ["toolName", "description", "inputSchema", "effect", "timeout", "onUnknown", "name"];
 
 /// Connected tools that a message lists, at most.
 const LISTED_TOOLS: usize = 20;
@@ -34,50 +36,54 @@ pub(super) struct ToolInfo {
     pub(super) effect: Option<EffectClass>,
     pub(super) timeout_ms: u64,
     pub(super) on_unknown: OnUnknown,
+    /// What a copy of it takes.
+    pub(super) size: usize,
+}
+
+/// A property as its own type; nothing if it is absent or wrong, which the schema has said.
+fn typed<T: for<'de> serde::Deserialize<'de>>(value: &Value, key: &str) -> Option<T> {
+    value.get(key).and_then(|value| serde_json::from_value(value.clone()).ok())
 }
 
 impl Checker<'_> {
     /// Reads a tool node, or a data node used as one. Its problems are reported the first time.
-    pub(super) fn tool_info(&mut self, ix: NodeIx) -> Arc<ToolInfo> {
+    pub(super) fn tool_info(&mut self, ix: NodeIx) -> Result<Arc<ToolInfo>, TooMuch> {
         if let Some(known) = &self.tools[ix] {
-            return Arc::clone(known);
+            return Ok(Arc::clone(known));
         }
-        let info = Arc::new(self.read_tool(ix));
+        let info = Arc::new(self.read_tool(ix)?);
         self.tools[ix] = Some(Arc::clone(&info));
-        info
+        Ok(info)
     }
 
-    fn read_tool(&mut self, ix: NodeIx) -> ToolInfo {
-        let props = without(self.props(ix), &[&NODE_RED_KEYS]);
-        let mut own: Map<String, Value> =
-            TOOL_KEYS.iter().filter_map(|key| Some(((*key).to_owned(), props.get(*key)?.clone()))).collect();
-        own = self.resolved(ix, &own);
+    fn read_tool(&mut self, ix: NodeIx) -> Result<ToolInfo, TooMuch> {
+        let mut own = self.resolved(ix, &TOOL_KEYS, Refused::IsAnError)?;
+        let node_name = own.remove("name");
         let fixed = self.flow.nodes[ix].kind.tool;
         let value = Value::Object(own);
-        let config = if self.report_violations(ix, "node.tool", &value) {
-            serde_json::from_value::<ToolConfig>(whole(value)).unwrap_or_default()
-        } else {
-            ToolConfig::default()
-        };
-        let set = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let name = set(config.tool_name)
-            .or_else(|| fixed.map(|tool| tool.name.to_owned()))
-            .unwrap_or_else(|| self.flow.raw(ix).text("name").unwrap_or_default().to_owned());
+        self.report_violations(ix, "node.tool", &value, Refused::IsAnError);
+        let text = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let name = text("toolName")
+            .or(fixed.map(|tool| tool.name))
+            .or(node_name.as_ref().and_then(Value::as_str))
+            .unwrap_or_default()
+            .to_owned();
         self.check_tool_name(ix, &name);
         let input_schema = match fixed {
             Some(tool) => serde_json::from_str(tool.input_schema).ok(),
-            None => self.tool_schema(ix, config.input_schema),
+            None => self.tool_schema(ix, value.get("inputSchema").cloned()),
         };
-        ToolInfo {
+        let description = text("description").or(fixed.map(|tool| tool.description)).unwrap_or_default();
+        let size = name.len() + description.len() + input_schema.as_ref().map_or(0, size_of);
+        Ok(ToolInfo {
             name,
-            description: set(config.description)
-                .or_else(|| fixed.map(|tool| tool.description.to_owned()))
-                .unwrap_or_default(),
+            description: description.to_owned(),
             input_schema,
-            effect: config.effect,
-            timeout_ms: config.timeout.unwrap_or(DEFAULT_TOOL_TIMEOUT_MS),
-            on_unknown: config.on_unknown.unwrap_or_default(),
-        }
+            effect: typed(&value, "effect"),
+            timeout_ms: value.get("timeout").and_then(whole_number).unwrap_or(DEFAULT_TOOL_TIMEOUT_MS),
+            on_unknown: typed(&value, "onUnknown").unwrap_or_default(),
+            size,
+        })
     }
 
     fn check_tool_name(&mut self, ix: NodeIx, name: &str) {
@@ -108,10 +114,17 @@ impl Checker<'_> {
     fn tool_schema(&mut self, ix: NodeIx, schema: Option<Value>) -> Option<Value> {
         let schema = match schema {
             None | Some(Value::Null) => None,
+            // The schema of tool nodes has said that this is none.
+            Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return None,
             Some(Value::String(text)) if text.trim().is_empty() => None,
             Some(Value::String(text)) => {
                 let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
-                Some(parse_strict(text.as_bytes(), limits).ok().filter(Value::is_object).ok_or("JSON"))
+                Some(
+                    parse_strict(text.as_bytes(), limits)
+                        .ok()
+                        .filter(Value::is_object)
+                        .ok_or("it is no JSON object"),
+                )
             }
             Some(schema) => Some(Ok(schema)),
         };
@@ -127,12 +140,9 @@ impl Checker<'_> {
             });
             return None;
         };
-        let checked = schema.map_err(str::to_owned).and_then(|schema| {
-            self.schemas
-                .check_tool_schema(&schema)
-                .map(|()| schema)
-                .map_err(|place| format!("valid at `{place}`"))
-        });
+        let checked = schema
+            .map_err(str::to_owned)
+            .and_then(|schema| self.schemas.check_tool_schema(&schema).map(|()| schema));
         match checked {
             Ok(schema) => Some(schema),
             Err(what) => {
@@ -140,7 +150,7 @@ impl Checker<'_> {
                     pointer: "/inputSchema".to_owned(),
                     rule: "schema".to_owned(),
                     expected: "a valid JSON Schema without outside references".to_owned(),
-                    found: format!("not {what}"),
+                    found: format!("none: {what}"),
                 };
                 self.config_invalid(ix, violation, None);
                 None
@@ -154,28 +164,32 @@ impl Checker<'_> {
         agent: NodeIx,
         config: &AgentConfig,
         bound: &Bindings,
-    ) -> Result<(), WalkTooLong> {
+    ) -> Result<(), TooMuch> {
         let is_core = self.flow.raw(agent).type_name == "agent-core";
         let mut names: HashMap<String, NodeIx> = HashMap::new();
+        let mut open: HashSet<String> = HashSet::new();
         for tool in bound.tools.iter().copied() {
             // A data node nothing returns from is hardly meant as a tool: its name and schema do not matter.
             if self.flow.nodes[tool].kind.role == Role::Data && !self.returns(agent, tool)? {
                 self.chain_open(agent, Some(1), tool);
+                let raw = self.flow.raw(tool);
+                open.extend(raw.text("toolName").or(raw.text("name")).map(str::to_owned));
                 continue;
             }
-            let info = self.tool_info(tool);
+            let info = self.tool_info(tool)?;
             if let Some(first) = names.insert(info.name.clone(), tool) {
                 self.duplicate_name(agent, first, tool, &info.name, is_core);
             }
         }
-        let Some(core) = &config.core else { return Ok(()) };
-        let allowed: HashSet<&str> = core.allowed_tools.iter().map(String::as_str).collect();
+        let Some(allowed_tools) = &config.allowed_tools else { return Ok(()) };
+        let allowed: HashSet<&str> = allowed_tools.iter().map(|(_, name)| name.as_str()).collect();
         let mut connected: Vec<&str> =
-            names.keys().map(String::as_str).filter(|name| !name.is_empty()).take(LISTED_TOOLS).collect();
+            names.keys().map(String::as_str).filter(|name| !name.is_empty()).collect();
         connected.sort_unstable();
-        for (place, name) in core.allowed_tools.iter().enumerate() {
-            if !names.contains_key(name) {
-                self.not_connected(agent, place, name, &connected);
+        connected.truncate(LISTED_TOOLS);
+        for (place, name) in allowed_tools {
+            if !names.contains_key(name) && !open.contains(name) {
+                self.not_connected(agent, *place, name, &connected);
             }
         }
         for tool in bound.tools.iter().copied() {
@@ -188,7 +202,7 @@ impl Checker<'_> {
     }
 
     /// Whether the flow that begins at a data node comes back to the agent or to a return.
-    fn returns(&mut self, agent: NodeIx, start: NodeIx) -> Result<bool, WalkTooLong> {
+    fn returns(&mut self, agent: NodeIx, start: NodeIx) -> Result<bool, TooMuch> {
         let flow = self.flow;
         self.walker.comes_back(start, &|ix| ix == agent || flow.raw(ix).type_name == FLOW_TOOL_RETURN)
     }
@@ -215,7 +229,8 @@ impl Checker<'_> {
             ..Diagnostic::new(
                 DiagnosticCode::ToolChainOpen,
                 format!("the flow that begins at {label} is used as a tool, but nothing in it returns"),
-                "Wire its last node to a flow-tool-return, or back to the agent's input.".to_owned(),
+                "Wire its last node to a flow-tool-return or back to the agent; for results, use port 3."
+                    .to_owned(),
             )
         });
     }
@@ -234,7 +249,8 @@ impl Checker<'_> {
     }
 
     fn not_connected(&mut self, agent: NodeIx, place: usize, name: &str, connected: &[&str]) {
-        let list = if connected.is_empty() { "none".to_owned() } else { connected.join(", ") };
+        let mut list = if connected.is_empty() { "none".to_owned() } else { connected.join(", ") };
+        cut(&mut list, 400);
         self.sink.push(DiagnosticCode::ToolNotConnected, agent, None, || Diagnostic {
             port: Some(1),
             pointer: Some(format!("/allowedTools/{place}")),

@@ -1,7 +1,7 @@
 //! Wires that touch an agent, a model, a memory or a tool, judged by the edge table.
 
-use super::Checker;
-use crate::graph::{Reached, WalkTooLong, targets};
+use super::{Checker, label};
+use crate::graph::{Reached, TooMuch, targets};
 use crate::resolve::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
@@ -30,7 +30,7 @@ pub(super) struct Bound {
 }
 
 impl Checker<'_> {
-    pub(super) fn check_wires(&mut self) -> Result<Edges, WalkTooLong> {
+    pub(super) fn check_wires(&mut self) -> Result<Edges, TooMuch> {
         let mut edges = Edges::default();
         for ix in 0..self.flow.nodes.len() {
             if self.flow.nodes[ix].is_virtual {
@@ -106,20 +106,21 @@ impl Checker<'_> {
     }
 
     fn duplicate(&mut self, ix: NodeIx, port: usize, place: usize, to: NodeIx) {
-        let label = self.label(to);
+        // There may be a million of these: nothing is made before it is known to be kept.
+        let flow = self.flow;
         self.sink.push(DiagnosticCode::EdgeDuplicate, ix, Some(to), || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer: Some(format!("/wires/{port}/{place}")),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeDuplicate,
-                format!("port {port} is wired to {label} twice"),
+                format!("port {port} is wired to {} twice", label(flow, to)),
                 "Remove one of the two wires: every message would arrive twice.".to_owned(),
             )
         });
     }
 
     /// Judges every wire that leaves an agent or a service.
-    fn judge_ports(&mut self, ix: NodeIx, edges: &mut Edges) -> Result<(), WalkTooLong> {
+    fn judge_ports(&mut self, ix: NodeIx, edges: &mut Edges) -> Result<(), TooMuch> {
         for (port, kind) in self.flow.nodes[ix].kind.outputs.unwrap_or_default().iter().enumerate() {
             for Reached { target, wire } in self.walker.reached(ix, port)? {
                 let role = self.flow.nodes[target].kind.role;
@@ -153,13 +154,14 @@ impl Checker<'_> {
     }
 
     fn self_edge(&mut self, ix: NodeIx, port: usize, wire: usize) {
+        let pointer = self.wire_pointer(ix, port, wire);
         self.sink.push(DiagnosticCode::EdgeSelf, ix, Some(ix), || Diagnostic {
             port: u32::try_from(port).ok(),
-            pointer: Some(format!("/wires/{port}/{wire}")),
+            pointer,
             ..Diagnostic::new(
                 DiagnosticCode::EdgeSelf,
                 format!("port {port} leads back to the node's own input"),
-                "Remove the wire; to keep an agent going, let its model ask for another tool.".to_owned(),
+                "Remove the wire.".to_owned(),
             )
         });
     }
@@ -173,9 +175,10 @@ impl Checker<'_> {
             DiagnosticCode::EdgeKindMismatch
         };
         let (label, help) = (self.label(target), mend(kind, role));
+        let pointer = self.wire_pointer(ix, port, wire);
         self.sink.push(code, ix, Some(target), || Diagnostic {
             port: u32::try_from(port).ok(),
-            pointer: Some(format!("/wires/{port}/{wire}")),
+            pointer,
             expected: Some(kind_of_port(kind).as_str().to_owned()),
             found: Some(role.as_str().to_owned()),
             ..Diagnostic::new(code, says(kind, port, role, &label), help.to_owned())
@@ -192,12 +195,16 @@ impl Checker<'_> {
                 into.entry(target).or_default().push(ix);
             }
         }
-        let mut leads_to: HashMap<NodeIx, NodeIx> = HashMap::new();
+        // A junction is remembered with the first few services it leads to: enough to name and to refuse.
+        const NAMED: usize = 4;
+        let mut leads_to: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
         for (service, _) in flow.nodes.iter().enumerate().filter(|(_, node)| node.kind.role.is_service()) {
             let mut stack = vec![service];
             while let Some(ix) = stack.pop() {
                 for hub in into.get(&ix).into_iter().flatten() {
-                    if leads_to.insert(*hub, service).is_none() {
+                    let known = leads_to.entry(*hub).or_default();
+                    if known.len() < NAMED && !known.contains(&service) {
+                        known.push(service);
                         stack.push(*hub);
                     }
                 }
@@ -211,9 +218,10 @@ impl Checker<'_> {
             for (port, wires) in node.wires.iter().enumerate() {
                 for (wire, end) in wires.iter().enumerate() {
                     let Wire::To(to) = end else { continue };
-                    let service =
-                        if flow.nodes[*to].kind.role.is_service() { Some(to) } else { leads_to.get(to) };
-                    if let Some(service) = service {
+                    if flow.nodes[*to].kind.role.is_service() {
+                        self.data_into_service(ix, port, wire, kind, *to);
+                    }
+                    for service in leads_to.get(to).into_iter().flatten() {
                         self.data_into_service(ix, port, wire, kind, *service);
                     }
                 }
@@ -224,9 +232,10 @@ impl Checker<'_> {
     fn data_into_service(&mut self, ix: NodeIx, port: usize, wire: usize, kind: PortKind, service: NodeIx) {
         let role = self.flow.nodes[service].kind.role;
         let label = self.label(service);
+        let pointer = self.wire_pointer(ix, port, wire);
         self.sink.push(DiagnosticCode::EdgeKindMismatch, ix, Some(service), || Diagnostic {
             port: u32::try_from(port).ok(),
-            pointer: Some(format!("/wires/{port}/{wire}")),
+            pointer,
             expected: Some(role.as_str().to_owned()),
             found: Some(kind_of_port(kind).as_str().to_owned()),
             ..Diagnostic::new(
@@ -241,7 +250,7 @@ impl Checker<'_> {
     }
 
     /// The inject nodes wired to each agent.
-    pub(super) fn injects_of_agents(&mut self) -> Result<HashMap<NodeIx, Vec<NodeIx>>, WalkTooLong> {
+    pub(super) fn injects_of_agents(&mut self) -> Result<HashMap<NodeIx, Vec<NodeIx>>, TooMuch> {
         let mut found: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
         for ix in 0..self.flow.nodes.len() {
             if self.flow.nodes[ix].is_virtual || self.flow.raw(ix).type_name != "inject" {

@@ -126,15 +126,10 @@ fn subflows_cannot_multiply_wires_without_end() {
     // One node with many wires, many times over.
     let mut nodes = vec![
         json!({"id": "s", "type": "subflow", "in": [], "out": []}),
-        json!({"id": "f", "type": "function", "z": "s", "x": 1, "y": 1, "wires": [vec!["f"; 10_000]]}),
+        json!({"id": "f", "type": "function", "z": "s", "x": 1, "y": 1, "wires": [vec!["f"; 100]]}),
     ];
-    nodes.extend((0..500).map(|ix| node(&format!("i{ix}"), "subflow:s", json!([]))));
-    let report = report(&json!(nodes), Profile::Strict);
-    assert_eq!(report.diagnostics[0].code, DiagnosticCode::FlowTooLarge);
-    assert!(report.diagnostics[0].message.contains("wires"));
-    let few = FlowLimits { max_wires: 1, ..FlowLimits::default() };
-    let two = r#"[{"id":"a","type":"x","x":1,"y":1,"wires":[["a","a"]]}]"#;
-    assert_eq!(codes(two.as_bytes(), few), ["FLOW_TOO_LARGE"]);
+    nodes.extend((0..100).map(|ix| node(&format!("i{ix}"), "subflow:s", json!([]))));
+    too_large(nodes, FlowLimits { max_wires: 9_999, ..FlowLimits::default() });
 }
 
 #[test]
@@ -146,6 +141,82 @@ fn an_agent_may_have_a_great_many_tools() {
     let extra = json!({"allowedTools": names, "tools": names});
     nodes.extend([with(agent("a", json!([["m"], names])), extra), model("m", json!([]))]);
     assert!(report(&json!(nodes), Profile::Strict).ok);
+}
+
+/// Refused as too large under these limits, and by no other measure than theirs.
+#[track_caller]
+fn too_large(nodes: Vec<Value>, limits: FlowLimits) {
+    let flow = json!(nodes).to_string();
+    assert_eq!(codes(flow.as_bytes(), limits), ["FLOW_TOO_LARGE"]);
+    assert_ne!(codes(flow.as_bytes(), FlowLimits::default()), ["FLOW_TOO_LARGE"]);
+}
+
+#[test]
+fn small_files_cannot_grow_into_gigabytes() {
+    let limits = FlowLimits { max_copied_bytes: 5_000_000, ..FlowLimits::default() };
+    let long = "x".repeat(100_000);
+    // A large model in the plans of a hundred agents.
+    let mut nodes: Vec<Value> = (0..100).map(|ix| agent(&format!("a{ix}"), json!([["m"], ["c"]]))).collect();
+    nodes.extend([with(model("m", json!([])), json!({"replies": [long]})), calculator("c", json!([]))]);
+    too_large(nodes, limits);
+    // A large tool in a hundred instances.
+    let mut nodes = vec![json!({"id": "s", "type": "subflow", "in": [], "out": []})];
+    nodes.push(json!({"id": "t", "type": "calculator-tool", "z": "s", "description": long}));
+    nodes.extend((0..100).map(|ix| node(&format!("i{ix}"), "subflow:s", json!([]))));
+    too_large(nodes, limits);
+    // A large variable, a hundred times over.
+    let tab = json!({"id": "t", "type": "tab", "env": [{"name": "B", "type": "str", "value": long}]});
+    too_large(vec![tab, with(agent("a", json!([])), json!({"allowedTools": vec!["${B}"; 100]}))], limits);
+    // A long id before a hundred others.
+    let mut nodes =
+        vec![json!({"id": "s", "type": "subflow", "in": [], "out": []}), node(&long, "subflow:s", json!([]))];
+    nodes.extend(
+        (0..100).map(|ix| json!({"id": format!("n{ix}"), "type": "debug", "z": "s", "x": 1, "y": 1})),
+    );
+    too_large(nodes, limits);
+}
+
+#[test]
+fn instances_that_are_left_out_cost_something_too() {
+    let limits = FlowLimits { max_nodes: 1_000, max_wires: 1_000, ..FlowLimits::default() };
+    let mut nodes = vec![json!({"id": "s", "type": "subflow", "in": [], "out": []})];
+    nodes.extend((0..100).map(|ix| json!({"id": format!("in{ix}"), "type": "subflow:s", "z": "s"})));
+    nodes.extend((0..100).map(|ix| node(&format!("out{ix}"), "subflow:s", json!([]))));
+    too_large(nodes, limits);
+    // Wires that lead nowhere are looked at in every instance.
+    let ends = json!({"wires": vec![json!({"id": "gone", "port": 0}); 100]});
+    let mut nodes = vec![json!({"id": "s", "type": "subflow", "in": [], "out": [ends]})];
+    nodes.extend((0..100).map(|ix| node(&format!("i{ix}"), "subflow:s", json!([]))));
+    too_large(nodes, limits);
+}
+
+#[test]
+fn diagnostics_stay_small_and_are_counted() {
+    let size = |flow: Value| serde_json::to_string(&report(&flow, Profile::Strict)).unwrap().len();
+    let unknown: Vec<String> = (0..1_000).map(|ix| format!("u{ix}")).collect();
+    let named =
+        with(agent("a", json!([[], ["c"]])), json!({"name": "n".repeat(500_000), "allowedTools": unknown}));
+    assert!(size(json!([named, calculator("c", json!([]))])) < 3_000_000);
+    let many =
+        |count: usize| json!((0..count).map(|_| json!({"id": "same", "type": "x"})).collect::<Vec<_>>());
+    let report = report(&many(1_500), Profile::Strict);
+    assert_eq!((report.diagnostics.len(), report.omitted["DUPLICATE_ID"]), (1_000, 499));
+    let wrong = with(agent("a", json!([])), json!({"allowedTools": vec![1; 1_500]}));
+    let report = crate::kit::report(&json!([wrong]), Profile::Strict);
+    assert!(report.omitted["CONFIG_INVALID"] >= 500, "{:?}", report.omitted);
+}
+
+#[test]
+fn the_report_is_the_same_every_time() {
+    let mut nodes: Vec<Value> = (0..40)
+        .map(|ix| with(calculator(&format!("c{ix}"), json!([])), json!({"toolName": format!("t{ix}")})))
+        .collect();
+    let names: Vec<String> = (0..40).map(|ix| format!("c{ix}")).collect();
+    nodes.push(with(agent("a", json!([[], names])), json!({"allowedTools": ["nope"]})));
+    let first = report(&json!(nodes), Profile::Strict);
+    for _ in 0..5 {
+        assert_eq!(report(&json!(nodes), Profile::Strict), first);
+    }
 }
 
 #[test]

@@ -100,8 +100,56 @@ fn a_fresh_redflow_node_in_both_profiles() {
     let wrong = json!({"strategy": null, "maxIterations": "5", "allowedTools": [""]});
     assert_eq!(
         lines(&fresh(wrong), Profile::Redflow),
-        ["CONFIG_INVALID a /maxIterations", "CONFIG_INVALID a /strategy"]
+        [
+            "CONFIG_INVALID a /maxIterations",
+            "CONFIG_INVALID a /strategy",
+            "TOOL_NOT_CONNECTED a:1 /allowedTools/0"
+        ]
     );
+}
+
+#[test]
+fn one_wrong_property_hides_no_other_and_makes_no_other() {
+    let agent = |extra: Value| {
+        json!([
+            with(agent("a", json!([[], ["c"]])), extra),
+            model("m", json!([])),
+            node("c", "calculator-tool", json!([])),
+        ])
+    };
+    check(agent(json!({"model": "m", "sessionId": 5})), &["CONFIG_INVALID a /sessionId"]);
+    check(agent(json!({"model": "m", "timeout": 5e9})), &[]);
+    let two =
+        json!({"model": "m", "maxIterations": 50, "allowedTools": ["calculator", "calculator", "nope"]});
+    check(agent(two), &["CONFIG_INVALID a /maxIterations", "TOOL_NOT_CONNECTED a:1 /allowedTools/2"]);
+    let tool = |extra: Value| {
+        json!([
+            with(super::kit::agent("a", json!([["m"], ["t"]])), json!({"allowedTools": ["x"]})),
+            model("m", json!([])),
+            with(node("t", "tool.mine", json!([])), with(json!({"toolName": "x", "inputSchema": {}}), extra)),
+        ])
+    };
+    check(tool(json!({"timeout": "abc"})), &["CONFIG_INVALID t /timeout"]);
+    check(tool(json!({"timeout": "${UNSET}"})), &["CONFIG_INVALID t /timeout"]);
+    check(tool(json!({"timeout": 1e10})), &[]);
+    check(
+        tool(json!({"toolName": "", "name": "${TOOL_NAME}"})),
+        &["TOOL_CONNECTED_NOT_ALLOWED a:1 -> t /allowedTools", "TOOL_NOT_CONNECTED a:1 /allowedTools/0"]
+            .iter()
+            .rev()
+            .copied()
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn the_help_fits_the_mistake() {
+    let first = |extra: Value| report(&with_config(extra), Profile::Strict).diagnostics.remove(0);
+    let unset = first(json!({"maxIterations": "${UNSET}"}));
+    assert!(unset.help.contains("`UNSET`"), "{}", unset.help);
+    let high = first(json!({"stopConditions": [{"type": "confidence_threshold", "value": 2}]}));
+    assert_eq!(high.found.as_deref(), Some("2"));
+    assert!(high.message.contains("`range`"), "{}", high.message);
 }
 
 #[test]
@@ -116,11 +164,12 @@ fn a_prompt_template_is_ignored_with_a_warning() {
 #[test]
 fn other_types_are_checked_too() {
     let scripted = |extra: Value| with(node("m2", "scripted-model", json!([])), extra);
-    let rows: [(Value, &[&str]); 10] = [
+    let rows: [(Value, &[&str]); 12] = [
         (scripted(json!({})), &["CONFIG_INVALID m2 /replies"]),
         (scripted(json!({"replies": []})), &["CONFIG_INVALID m2 /replies"]),
         (scripted(json!({"replies": ["x"], "delayMs": -1})), &["CONFIG_INVALID m2 /delayMs"]),
-        (scripted(json!({"replies": "${REPLIES}"})), &[]),
+        (scripted(json!({"replies": "${REPLIES}"})), &["CONFIG_INVALID m2 /replies"]),
+        (scripted(json!({"replies": ["x"], "delayMs": "${SERVICE_API_KEY}"})), &[]),
         (
             with(
                 node("t", "calculator-tool", json!([])),
@@ -129,6 +178,10 @@ fn other_types_are_checked_too() {
             &["CONFIG_INVALID t /effect", "CONFIG_INVALID t /onUnknown", "CONFIG_INVALID t /timeout"],
         ),
         (with(node("x", "inject", json!([])), json!({"props": "payload"})), &["CONFIG_INVALID x /props"]),
+        (
+            with(node("x", "inject", json!([])), json!({"props": [{"p": ""}]})),
+            &["CONFIG_INVALID x /props/0/p"],
+        ),
         (with(node("x", "catch", json!([])), json!({"scope": 5})), &["CONFIG_INVALID x /scope"]),
         (with(node("x", "catch", json!([])), json!({"scope": null, "uncaught": false})), &[]),
         (with(node("x", "link out", json!([])), json!({"links": "in"})), &["CONFIG_INVALID x /links"]),

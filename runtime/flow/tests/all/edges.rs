@@ -87,6 +87,13 @@ fn data_does_not_go_into_services_directly_or_through_hubs() {
             "EDGE_KIND_MISMATCH chat:0 -> c /wires/0/0",
         ],
     );
+    let both = json!([
+        node("f", "function", json!([["j"]])),
+        node("j", "junction", json!([["m", "c"]])),
+        model("m", json!([])),
+        calculator("c", json!([]))
+    ]);
+    check(both, &["EDGE_KIND_MISMATCH f:0 -> m /wires/0/0", "EDGE_KIND_MISMATCH f:0 -> c /wires/0/0"]);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_resolved_value_is_checked_like_any_other() {
 #[test]
 fn secrets_of_the_process_never_enter_prompts_or_plans() {
     let flow = flow(json!({}), json!({"description": "${SERVICE_API_KEY}"}), json!([]));
-    assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID c"]);
+    assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID c /description"]);
     // Elsewhere the reference stays symbolic.
     let checked = checked(&self::flow(json!({"apiKey": "sk-plain"}), json!({}), json!([])));
     let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };

@@ -65,15 +65,15 @@ impl Run {
             duration_ms: Some(duration_ms),
             ..new_event(iteration, EnvelopeAction::ModelResponse, at)
         };
+        let shown = self.agent.spec().debug.then(|| preview(&answer.text));
         let ValidAnswer { action, raw } = match validate_answer(&self.agent, &answer, iteration) {
             Ok(valid) => valid,
-            // What was wrong with the answer is in the error; the answer itself is shown nowhere.
+            // What was wrong with the answer is in the error; the answer itself is shown only with debug.
             Err(error) => {
-                self.note(event);
+                self.note(EnvelopeEvent { preview: shown, ..event });
                 return self.fail(at, EnvelopeAction::Error, &error);
             }
         };
-        let shown = self.agent.spec().debug.then(|| preview(&answer.text));
         self.observer.emit(at, || RunEventKind::ModelAnswered {
             iteration,
             action: action.kind(),

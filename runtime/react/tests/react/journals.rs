@@ -6,6 +6,8 @@ use redflow_contract::digest::Digest;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_contract::node_config::StopCondition;
+use redflow_contract::plan::AgentPlan;
 use redflow_react::{
     Difference, DifferenceKind, EncodedPlan, JournalWriter, MAX_LINE_BYTES, MAX_LINES, Origin, Recorder,
     fold, read_journal, replay,
@@ -213,7 +215,7 @@ fn a_careful_forger_is_found_by_the_machine() {
                 let Fact::ModelAnswered { at, .. } = fact.as_mut() else { panic!() };
                 *at += 1;
             }),
-            (10, Effect),
+            (11, Output),
         ),
         (
             "another effect answered",
@@ -321,6 +323,91 @@ fn a_spec_that_cannot_be_compiled_is_a_difference() {
     let difference = difference(&forged);
     assert_eq!((difference.line, difference.what), (3, DifferenceKind::Fact));
     assert!(difference.message.contains("tool `calculator`"), "{}", difference.message);
+}
+
+/// A schema that would take 2^40 steps to validate with.
+#[test]
+fn a_schema_without_end_is_a_difference_and_no_hang() {
+    let next = |number: u32| json!({"$ref": format!("#/$defs/a{}", number + 1)});
+    let mut defs: serde_json::Map<String, Value> = (0..40)
+        .map(|number| (format!("a{number}"), json!({"allOf": [next(number), next(number)]})))
+        .collect();
+    defs.insert("a40".to_owned(), json!({"type": "object"}));
+    let schema = json!({"$ref": "#/$defs/a0", "$defs": defs});
+    let forged = forged(2, |record| {
+        let JournalRecord::Fact { fact } = record else { panic!() };
+        let Fact::RunStarted { spec, .. } = fact.as_mut() else { panic!() };
+        *spec = std::sync::Arc::new(with(|spec| spec.tools[0].input_schema = Some(schema)));
+    });
+    assert_eq!(found(&forged), (3, DifferenceKind::Fact));
+    assert_eq!(fold(read_journal(&forged).unwrap()).unwrap_err().what, DifferenceKind::Fact);
+}
+
+/// The journal of a run with every setting, its plan changed and its header made to fit.
+fn replanned(change: impl FnOnce(&mut AgentPlan)) -> Vec<u8> {
+    let spec = with(|spec| {
+        spec.stop_conditions = vec![
+            StopCondition::FinalAnswer {},
+            StopCondition::ConfidenceThreshold { value: 0.9 },
+            StopCondition::IterationLimit { value: 9 },
+        ];
+    });
+    let lines = play(spec, &[finally("4")]).lines;
+    let mut records: Vec<JournalRecord> =
+        lines.iter().map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record).collect();
+    let [JournalRecord::Header { plan_digest, .. }, JournalRecord::Plan { plan }, ..] = &mut records[..]
+    else {
+        panic!()
+    };
+    change(plan);
+    *plan_digest = Digest::of_json(&**plan).unwrap();
+    rewritten(&records)
+}
+
+#[test]
+fn a_plan_that_contradicts_the_run_is_found() {
+    type Change = fn(&mut AgentPlan);
+    let cases: [(Change, &str); 9] = [
+        (|plan| plan.agent.node.id = "other".into(), "id, type or name of the agent"),
+        (|plan| plan.agent.node.name = "Other".to_owned(), "id, type or name of the agent"),
+        (|plan| plan.agent.node.type_name = "ai-agent".to_owned(), "id, type or name of the agent"),
+        (|plan| drop(plan.tools.pop()), "the tools"),
+        (|plan| plan.memory = Some(plan.model.clone()), "the memory"),
+        (|plan| drop(plan.agent.config.remove("maxIterations")), "`maxIterations`"),
+        (|plan| drop(plan.agent.config.remove("allowedTools")), "`allowedTools`"),
+        (|plan| drop(plan.agent.config.remove("stopConditions")), "`stopConditions`"),
+        (|plan| drop(plan.agent.config.insert("timeout".to_owned(), json!("300000"))), "`timeout`"),
+    ];
+    for (change, what) in cases {
+        let difference = difference(&replanned(change));
+        assert_eq!((difference.line, difference.what), (2, DifferenceKind::Plan), "{what}");
+        let message = format!("The plan and the run's first fact contradict each other in {what}.");
+        assert_eq!(difference.message, message);
+    }
+    let conditions = |value: Value| json!([{"type": "final_answer"}, {"type": "confidence_threshold", "value": value}, {"type": "iteration_limit", "value": 9}]);
+    for (key, value, fits) in [
+        ("maxIterations", json!(19), false),
+        ("maxIterations", json!("${MAX}"), true),
+        ("maxIterations", json!("$(MAX)"), true),
+        ("maxIterations", json!(3.0), true),
+        ("maxIterations", json!(3.5), false),
+        ("debug", json!(true), false),
+        ("debug", json!(null), true),
+        ("allowedTools", json!(["calculator", "mail", "calculator"]), true),
+        ("allowedTools", json!(["mail", "calculator"]), false),
+        ("allowedTools", json!(["calculator"]), false),
+        ("allowedTools", json!(["calculator", "${TOOL}"]), true),
+        ("stopConditions", conditions(json!(0.9)), true),
+        ("stopConditions", conditions(json!(0.8)), false),
+        ("stopConditions", conditions(json!("${SURE}")), true),
+        ("stopConditions", json!([{"type": "final_answer"}]), false),
+        ("timeout", json!(null), true),
+        ("timeout", json!(1), false),
+        ("anything", json!(1), true),
+    ] {
+        let report = replay(&replanned(|plan| drop(plan.agent.config.insert(key.to_owned(), value.clone()))));
+        assert_eq!(report.equal, fits, "{key} {value}: {:?}", report.difference);
+    }
 }
 
 #[test]

@@ -193,6 +193,7 @@ proptest! {
         prop_assert_eq!(completed, result["finalAction"] == "final");
         let failed = result["stopReason"] == "error";
         prop_assert_eq!(failed, result.get("error").is_some());
+        prop_assert_eq!(failed, out.get("error").is_some());
         if failed {
             prop_assert_eq!(&out["payload"], &result["error"]);
             prop_assert_eq!(&out["error"]["message"], &result["error"]["message"]);

@@ -55,7 +55,7 @@ fn overflow() {
 #[test]
 fn an_invalid_answer_ends_the_run() {
     let script = [calculate("2+2", 0.25), Next::Gives(json!(4)), Next::Says("Let me think …".to_owned())];
-    let play = play(with(|spec| spec.debug = true), &script);
+    let play = play(spec(), &script);
     let out = play.out();
     let error = json!({
         "code": "INVALID_JSON",
@@ -81,7 +81,31 @@ fn an_invalid_answer_ends_the_run() {
         assert!(last_answer.get(absent).is_none(), "{absent}");
     }
     let shown = format!("{out}{:?}", play.events);
-    assert!(!shown.contains("Let me think"), "an invalid answer is shown nowhere");
+    assert!(!shown.contains("Let me think"), "without debug an invalid answer is shown nowhere");
+}
+
+#[test]
+fn debug_shows_the_beginning_of_an_invalid_answer() {
+    let answer = format!("Let me think {}", "…".repeat(300));
+    let play = play(with(|spec| spec.debug = true), &[Next::Says(answer.clone())]);
+    let out = play.out();
+    let events = &out["envelope"]["observability"]["events"];
+    assert_eq!(events[0]["action"], "model_response");
+    assert_eq!(events[0]["preview"], answer.chars().take(200).collect::<String>());
+    assert_eq!(events[1]["action"], "error");
+    assert!(events[1].get("preview").is_none());
+    assert!(!out["error"].to_string().contains("think"), "the error itself never repeats the answer");
+}
+
+#[test]
+fn an_error_that_came_in_is_no_error_of_this_run() {
+    let message =
+        json!({"payload": "2+2", "error": {"message": "caught", "source": {"id": "other"}}, "_error": 1});
+    let play = play_message(with(|spec| spec.model_response_wired = true), message, None, &[finally("4")]);
+    let out = play.out();
+    assert_eq!((out.get("error"), &out["_error"]["message"]), (None, &json!("caught")));
+    let Some(Effect::EmitModelResponse { message, .. }) = play.effects.get(1) else { panic!() };
+    assert_eq!((message.get("error"), &message["_error"]["message"]), (None, &json!("caught")));
 }
 
 /// The error as `msg.error` has it.

@@ -143,23 +143,27 @@ pub(crate) fn with(change: impl FnOnce(&mut AgentSpec)) -> AgentSpec {
     spec
 }
 
+/// The plan of a flow from which such an agent would come.
 pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
-    let node = |id: &str, kind: &str, config: Value| PlanNode {
-        node: NodeSummary { id: id.into(), type_name: kind.to_owned(), name: String::new() },
+    let node = |id: &str, kind: &str, name: &str, config: Value| PlanNode {
+        node: NodeSummary { id: id.into(), type_name: kind.to_owned(), name: name.to_owned() },
         config: config.as_object().cloned().unwrap_or_default(),
     };
+    let tools = spec.tools.iter();
+    let config = json!({
+        "maxIterations": spec.max_iterations,
+        "strategy": "react",
+        "allowedTools": tools.clone().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
+        "stopConditions": spec.stop_conditions,
+        "debug": spec.debug,
+        "timeout": spec.timeout_ms,
+    });
     AgentPlan {
-        agent: node(
-            "agent",
-            "agent-core",
-            json!({"maxIterations": spec.max_iterations, "strategy": "react"}),
-        ),
-        model: node("model", "openai-model", json!({"model": "gpt", "baseUrl": "${URL}"})),
-        memory: spec.memory.then(|| node("memory", "buffer-memory", json!({}))),
-        tools: spec
-            .tools
-            .iter()
-            .map(|tool| node(tool.node.as_str(), "tool", json!({"toolName": tool.name})))
+        agent: node("agent", "agent-core", &spec.name, config),
+        model: node("model", "openai-model", "", json!({"model": "gpt", "baseUrl": "${URL}"})),
+        memory: spec.memory.then(|| node("memory", "buffer-memory", "", json!({}))),
+        tools: tools
+            .map(|tool| node(tool.node.as_str(), "tool", "", json!({"toolName": tool.name})))
             .collect(),
     }
 }
@@ -278,6 +282,12 @@ impl Play {
                     };
                     let added: Vec<String> = segments.iter().map(line).collect();
                     json!({"type": "call_model", "id": id, "iteration": iteration, "added": added})
+                }
+                // The message is no part of the effect's own JSON.
+                Effect::Finish { message, .. } => {
+                    let mut told = serde_json::to_value(effect).unwrap();
+                    told["message"] = Value::Object(message.clone());
+                    told
                 }
                 effect => serde_json::to_value(effect).unwrap(),
             })

@@ -1,0 +1,239 @@
+//! How much work a JSON Schema can make of one value. A schema of a few lines can name itself or others so
+//! often that a validator never comes back; such a schema is refused before anything is validated.
+//!
+//! Owns the bounds and the count. Never validates, and never repeats what a schema says. It would rather
+//! refuse a strange schema than let one through: the tools' authors can say the same more simply.
+
+use serde_json::{Map, Value};
+
+/// How many schemas may be met when every reference is followed.
+pub const MAX_SCHEMAS: usize = 10_000;
+
+/// How deep they may be nested, references followed.
+pub const MAX_NESTING: usize = 100;
+
+/// How often a schema may come back to itself, in different parts of a value.
+pub const MAX_RETURNS: usize = 100;
+
+/// How many schemas may apply to one value, one inside the other, where a schema comes back to itself: a
+/// validator recurses through them at every level, and a stack has an end.
+pub const MAX_NESTING_OF_RETURNS: usize = 16;
+
+/// Whether validating against this schema takes an amount of work that is bounded by the size of the value.
+///
+/// Every local reference is followed, as a validator would. A schema may come back to itself only in parts of
+/// the value that cannot be the same: twice in one part would double the work with every level.
+///
+/// # Errors
+/// A phrase that says what is too much.
+pub fn check_cost(schema: &Value) -> Result<(), &'static str> {
+    let mut count = Count {
+        root: schema,
+        met: 0,
+        path: Vec::new(),
+        keys: Vec::new(),
+        returns: Vec::new(),
+        unevaluated: false,
+        part_began: 0,
+        longest: 0,
+    };
+    count.visit(schema)?;
+    if count.longest > MAX_NESTING_OF_RETURNS && !count.returns.is_empty() {
+        return Err("its schemas are nested too deep");
+    }
+    if count.unevaluated && !count.returns.is_empty() {
+        return Err("it names itself beside `unevaluated…`");
+    }
+    Ok(())
+}
+
+/// A part of a value: a property by its name, or any of several.
+#[derive(Clone, Copy, PartialEq)]
+enum Part<'a> {
+    Named(&'a str),
+    Any,
+}
+
+impl Part<'_> {
+    fn may_be(self, other: Self) -> bool {
+        self == Part::Any || other == Part::Any || self == other
+    }
+}
+
+struct Count<'a> {
+    root: &'a Value,
+    met: usize,
+    /// The schemas we are in, each with how many parts deep it is.
+    path: Vec<(&'a Value, usize)>,
+    /// The parts of the value we are in.
+    keys: Vec<Part<'a>>,
+    /// Where schemas came back to themselves: which, and the parts passed on the way.
+    returns: Vec<(&'a Value, Vec<Part<'a>>)>,
+    unevaluated: bool,
+    /// How long the path was when the part we are in began.
+    part_began: usize,
+    /// The most schemas that apply to one value, one inside the other.
+    longest: usize,
+}
+
+impl<'a> Count<'a> {
+    fn visit(&mut self, schema: &'a Value) -> Result<(), &'static str> {
+        let Value::Object(map) = schema else { return Ok(()) };
+        self.met += 1;
+        if self.met > MAX_SCHEMAS {
+            return Err("it applies too many schemas to one value");
+        }
+        if let Some((_, depth)) = self.path.iter().find(|(known, _)| std::ptr::eq(*known, schema)) {
+            return self.come_back(schema, *depth);
+        }
+        if self.path.len() >= MAX_NESTING {
+            return Err("its schemas are nested too deep");
+        }
+        self.path.push((schema, self.keys.len()));
+        self.longest = self.longest.max(self.path.len() - self.part_began);
+        self.visit_keywords(map)?;
+        self.path.pop();
+        Ok(())
+    }
+
+    fn come_back(&mut self, schema: &'a Value, depth: usize) -> Result<(), &'static str> {
+        let passed = self.keys[depth..].to_vec();
+        // No part at all: the validator would go round for ever on the same value.
+        let again = self.returns.iter().any(|(known, other)| {
+            std::ptr::eq(*known, schema) && passed.iter().zip(other).all(|(a, b)| a.may_be(*b))
+        });
+        if passed.is_empty() || again || self.returns.len() >= MAX_RETURNS {
+            return Err("it comes back to itself in more than one way");
+        }
+        self.returns.push((schema, passed));
+        Ok(())
+    }
+
+    fn visit_keywords(&mut self, map: &'a Map<String, Value>) -> Result<(), &'static str> {
+        for (keyword, value) in map {
+            match keyword.as_str() {
+                "$ref" => {
+                    let target = value.as_str().and_then(|text| text.strip_prefix('#'));
+                    let target = target.and_then(|pointer| self.root.pointer(&decoded(pointer)));
+                    self.visit(target.ok_or("a reference in it leads to nothing inside it")?)?;
+                }
+                "$dynamicRef" | "$recursiveRef" => return Err("it uses a reference whose target can change"),
+                "$id" if self.path.len() > 1 => return Err("a part of it has an `$id` of its own"),
+                "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" => self.visit_all(value)?,
+                "dependentSchemas" | "dependencies" => {
+                    for value in value.as_object().into_iter().flat_map(Map::values) {
+                        self.visit(value)?;
+                    }
+                }
+                "properties" => {
+                    for (key, value) in value.as_object().into_iter().flatten() {
+                        self.visit_part(Part::Named(key), value)?;
+                    }
+                }
+                "patternProperties" => {
+                    for value in value.as_object().into_iter().flat_map(Map::values) {
+                        self.visit_part(Part::Any, value)?;
+                    }
+                }
+                "items"
+                | "prefixItems"
+                | "additionalItems"
+                | "contains"
+                | "additionalProperties"
+                | "propertyNames" => self.visit_part(Part::Any, value)?,
+                "unevaluatedItems" | "unevaluatedProperties" => {
+                    self.unevaluated = true;
+                    self.visit_part(Part::Any, value)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_part(&mut self, part: Part<'a>, value: &'a Value) -> Result<(), &'static str> {
+        let outer = std::mem::replace(&mut self.part_began, self.path.len());
+        self.keys.push(part);
+        self.visit_all(value)?;
+        self.keys.pop();
+        self.part_began = outer;
+        Ok(())
+    }
+
+    /// A schema, or a list of them.
+    fn visit_all(&mut self, value: &'a Value) -> Result<(), &'static str> {
+        match value {
+            Value::Array(schemas) => schemas.iter().try_for_each(|schema| self.visit(schema)),
+            schema => self.visit(schema),
+        }
+    }
+}
+
+/// A pointer in a reference is percent-encoded; only what JSON pointers need is decoded.
+fn decoded(pointer: &str) -> String {
+    pointer.replace("%25", "%").replace("%22", "\"").replace("%20", " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_cost;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn ordinary_schemas_pass() {
+        let wide: Value = (0..2_000)
+            .map(|n| (format!("p{n}"), json!({"type": "string"})))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        let rows = [
+            json!({}),
+            json!(true),
+            json!({"type": "object", "properties": wide}),
+            json!({"$defs": {"a": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/a"}}}),
+            // A tree, and an expression with several ways down.
+            json!({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}),
+            json!({"properties": {"name": {"type": "string"}, "children": {"items": {"$ref": "#"}}}}),
+            json!({"anyOf": [{"properties": {"and": {"items": {"$ref": "#"}}}}, {"properties": {"or": {"items": {"$ref": "#"}}}}]}),
+            json!({"$defs": {"a b": {}}, "$ref": "#/$defs/a%20b"}),
+            json!({"properties": {"a": {}}, "unevaluatedProperties": false}),
+            // `$ref` as the name of a property is no reference.
+            json!({"properties": {"$ref": {"type": "string"}}}),
+        ];
+        for schema in rows {
+            assert_eq!(check_cost(&schema), Ok(()), "{schema}");
+        }
+    }
+
+    #[test]
+    fn schemas_that_multiply_are_refused() {
+        let mut doubling = json!({"$ref": "#/$defs/a0", "$defs": {}});
+        for n in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
+            doubling["$defs"][format!("a{n}")] = json!({"allOf": [next, next]});
+        }
+        doubling["$defs"]["a40"] = json!({"type": "object"});
+        let deep = (0..200).fold(json!({}), |inner, _| json!({"not": inner}));
+        let nested =
+            (0..20).fold(json!({"properties": {"a": {"$ref": "#"}}}), |inner, _| json!({"oneOf": [inner]}));
+        let rows = [
+            doubling,
+            deep,
+            nested,
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}]}),
+            json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}}),
+            json!({"anyOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]}),
+            json!({"properties": {"a": {"$ref": "#"}}, "patternProperties": {"a": {"$ref": "#"}}}),
+            json!({"properties": {"a": {"$ref": "#", "properties": {"b": {"$ref": "#"}}}}}),
+            json!({"$defs": {"x": {"properties": {"y": {"$ref": "#"}}}}, "properties": {"k": {"anyOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/x"}]}}}),
+            json!({"properties": {"a": {"$ref": "#"}}, "unevaluatedProperties": false}),
+            json!({"$ref": "#/$defs/gone"}),
+            json!({"$ref": "other.json"}),
+            json!({"$dynamicRef": "#a"}),
+            json!({"properties": {"a": {"$id": "b", "$ref": "#"}}}),
+        ];
+        for schema in rows {
+            assert!(check_cost(&schema).is_err(), "{schema}");
+        }
+    }
+}
