@@ -194,7 +194,11 @@ impl Path<'_> {
             parent.write(out);
         }
         match self.step {
-            Step::Key(key) => push_pointer(out, key),
+            Step::Key(_) if out.len() > POINTER_CHARS * 4 => {}
+            Step::Key(key) => {
+                let end = key.char_indices().nth(POINTER_CHARS).map_or(key.len(), |(end, _)| end);
+                push_pointer(out, &key[..end]);
+            }
             Step::Index(index) => push_pointer(out, &index.to_string()),
         }
     }

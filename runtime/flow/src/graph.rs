@@ -19,7 +19,13 @@ pub(crate) struct Walker<'a> {
     round: u32,
     stack: Vec<NodeIx>,
     steps_left: usize,
+    /// Ids of nodes that are not there, behind the junctions of the last [`Walker::reached`], and the wire of
+    /// the port that leads to each. The first few.
+    pub(crate) missing: Vec<(usize, String)>,
 }
+
+/// Missing nodes that one walk names, at most.
+const NAMED_MISSING: usize = 10;
 
 /// A node that messages from some port reach, and which wire of the port leads there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +37,14 @@ pub(crate) struct Reached {
 
 impl<'a> Walker<'a> {
     pub(crate) fn new(flow: &'a ResolvedFlow, max_steps: usize) -> Self {
-        Self { flow, seen: vec![0; flow.nodes.len()], round: 0, stack: Vec::new(), steps_left: max_steps }
+        Self {
+            flow,
+            seen: vec![0; flow.nodes.len()],
+            round: 0,
+            stack: Vec::new(),
+            steps_left: max_steps,
+            missing: Vec::new(),
+        }
     }
 
     fn begin(&mut self) {
@@ -54,6 +67,7 @@ impl<'a> Walker<'a> {
     /// The nodes a port reaches, each once, transparent ones left out.
     pub(crate) fn reached(&mut self, from: NodeIx, port: usize) -> Result<Vec<Reached>, TooMuch> {
         self.begin();
+        self.missing.clear();
         let mut found = Vec::new();
         let flow = self.flow;
         for (wire, end) in flow.nodes[from].wires.get(port).into_iter().flatten().enumerate() {
@@ -67,9 +81,15 @@ impl<'a> Walker<'a> {
                     found.push(Reached { target: ix, wire });
                     continue;
                 }
-                for next in targets(flow, ix) {
+                for next in flow.nodes[ix].wires.iter().flatten() {
                     self.step()?;
-                    self.stack.push(next);
+                    match next {
+                        Wire::To(next) => self.stack.push(*next),
+                        Wire::Missing(id) if self.missing.len() < NAMED_MISSING => {
+                            self.missing.push((wire, id.clone()));
+                        }
+                        Wire::Missing(_) | Wire::Absent => {}
+                    }
                 }
             }
         }

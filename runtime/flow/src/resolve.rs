@@ -49,6 +49,8 @@ pub struct ResolvedNode {
     pub transparent: bool,
     /// An end of a subflow instance: in no file.
     pub is_virtual: bool,
+    /// For an output of an instance: the node that stands for the instance, and which output it is.
+    pub(crate) output_of: Option<(NodeIx, usize)>,
     /// Without coordinates: Node-RED treats it as a config node.
     pub is_config: bool,
     /// The tab or subflow instance it is in.
@@ -336,6 +338,7 @@ impl<'a> Resolver<'a> {
                     kind,
                     transparent: kind.transparent,
                     is_virtual: false,
+                    output_of: None,
                     is_config: kind.role == Role::Data && !placed,
                     scope,
                     wires: Vec::new(),
@@ -367,8 +370,9 @@ impl<'a> Resolver<'a> {
             prefix: format!("{id}-"),
         });
         let inner_scope = self.scopes.len() - 1;
-        let end = |id: NodeId| ResolvedNode {
+        let end = |id: NodeId, output_of: Option<(NodeIx, usize)>| ResolvedNode {
             id,
+            output_of,
             raw: raw_ix,
             kind: catalogue::lookup("junction"),
             transparent: true,
@@ -377,11 +381,11 @@ impl<'a> Resolver<'a> {
             scope,
             wires: Vec::new(),
         };
-        let entry = self.push(end(id.clone()))?;
+        let entry = self.push(end(id.clone(), None))?;
         let count = template_node.props.get("out").and_then(Value::as_array).map_or(0, Vec::len);
         // The ids of outputs can be nobody's target, and a line feed keeps them apart from real ones.
         let outputs = (0..count)
-            .map(|port| self.push(end(NodeId(format!("{id}\noutput {port}")))))
+            .map(|port| self.push(end(NodeId(format!("{id}\noutput {port}")), Some((entry, port)))))
             .collect::<Result<Vec<_>, _>>()?;
         self.outs.push(Instance { template, raw: raw_ix, entry, outputs, inner_scope, outer_scope: scope });
         stack.push(template);

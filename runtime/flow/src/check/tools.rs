@@ -24,6 +24,9 @@ pub(super) const FLOW_TOOL_RETURN: &str = "flow-tool-return";
 const TOOL_KEYS: [&str; 7] =
     ["toolName", "description", "inputSchema", "effect", "timeout", "onUnknown", "name"];
 
+/// The longest name that is compared with others.
+const LONGEST_NAME: usize = 256;
+
 /// Connected tools that a message lists, at most.
 const LISTED_TOOLS: usize = 20;
 
@@ -177,6 +180,10 @@ impl Checker<'_> {
                 continue;
             }
             let info = self.tool_info(tool)?;
+            // A name this long is invalid and named by nobody; to compare it for every agent would take long.
+            if info.name.len() > LONGEST_NAME {
+                continue;
+            }
             if let Some(first) = names.insert(info.name.clone(), tool) {
                 self.duplicate_name(agent, first, tool, &info.name, is_core);
             }
@@ -193,9 +200,9 @@ impl Checker<'_> {
             }
         }
         for tool in bound.tools.iter().copied() {
-            let Some(name) = self.tools[tool].as_ref().map(|info| info.name.clone()) else { continue };
-            if !allowed.contains(name.as_str()) {
-                self.not_allowed(agent, tool, &name);
+            let Some(info) = self.tools[tool].clone() else { continue };
+            if info.name.len() > LONGEST_NAME || !allowed.contains(info.name.as_str()) {
+                self.not_allowed(agent, tool, &info.name);
             }
         }
         Ok(())

@@ -34,6 +34,7 @@ impl Checker<'_> {
         let mut edges = Edges::default();
         for ix in 0..self.flow.nodes.len() {
             if self.flow.nodes[ix].is_virtual {
+                self.check_output_wires(ix);
                 continue;
             }
             self.check_own_wires(ix);
@@ -62,18 +63,7 @@ impl Checker<'_> {
             for (place, wire) in wires.iter().enumerate() {
                 match wire {
                     Wire::Absent => {}
-                    Wire::Missing(id) if judged => {
-                        self.sink.push(DiagnosticCode::EdgeTargetMissing, ix, None, || Diagnostic {
-                            port: u32::try_from(port).ok(),
-                            pointer: Some(format!("/wires/{port}/{place}")),
-                            found: Some(id.clone()),
-                            ..Diagnostic::new(
-                                DiagnosticCode::EdgeTargetMissing,
-                                format!("port {port} is wired to `{id}`, which is not in the flow"),
-                                "Remove the wire, or add the node it should lead to.".to_owned(),
-                            )
-                        })
-                    }
+                    Wire::Missing(id) if judged => self.target_missing(ix, port, place, id),
                     Wire::Missing(_) => {}
                     Wire::To(to) => {
                         let touches = judged || self.flow.nodes[*to].kind.role.is_judged();
@@ -84,6 +74,33 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+
+    /// A subflow instance's own wires: drawn on the instance, sent by what is inside it.
+    fn check_output_wires(&mut self, ix: NodeIx) {
+        let node = &self.flow.nodes[ix];
+        let Some((instance, port)) = node.output_of else { return };
+        let mut seen = HashSet::new();
+        for (place, wire) in node.wires.iter().flatten().enumerate() {
+            let Wire::To(to) = wire else { continue };
+            if self.flow.nodes[*to].kind.role.is_judged() && !seen.insert(*to) {
+                self.duplicate(instance, port, place, *to);
+            }
+        }
+    }
+
+    fn target_missing(&mut self, ix: NodeIx, port: usize, place: usize, id: &str) {
+        let pointer = self.wire_pointer(ix, port, place);
+        self.sink.push(DiagnosticCode::EdgeTargetMissing, ix, None, || Diagnostic {
+            port: u32::try_from(port).ok(),
+            pointer,
+            found: Some(id.to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::EdgeTargetMissing,
+                format!("port {port} leads to `{id}`, which is not in the flow"),
+                "Remove the wire, or add the node it should lead to.".to_owned(),
+            )
+        });
     }
 
     fn port_out_of_range(&mut self, ix: NodeIx, port: usize, outputs: usize) {
@@ -122,7 +139,11 @@ impl Checker<'_> {
     /// Judges every wire that leaves an agent or a service.
     fn judge_ports(&mut self, ix: NodeIx, edges: &mut Edges) -> Result<(), TooMuch> {
         for (port, kind) in self.flow.nodes[ix].kind.outputs.unwrap_or_default().iter().enumerate() {
-            for Reached { target, wire } in self.walker.reached(ix, port)? {
+            let reached = self.walker.reached(ix, port)?;
+            for (wire, id) in std::mem::take(&mut self.walker.missing) {
+                self.target_missing(ix, port, wire, &id);
+            }
+            for Reached { target, wire } in reached {
                 let role = self.flow.nodes[target].kind.role;
                 if target == ix {
                     self.self_edge(ix, port, wire);

@@ -119,6 +119,20 @@ fn what_is_wrong_with_a_wire_itself() {
 }
 
 #[test]
+fn wires_are_followed_through_junctions_and_instances() {
+    let flow = json!([
+        agent("a", json!([["m"], ["c"], [], ["j"]])),
+        model("m", json!([])),
+        calculator("c", json!([])),
+        node("j", "junction", json!([["gone"]])),
+        {"id": "sf", "type": "subflow", "in": [], "out": [{"wires": [{"id": "f", "port": 0}]}]},
+        with(node("f", "function", json!([[]])), json!({"z": "sf"})),
+        node("s", "subflow:sf", json!([["a", "a"]])),
+    ]);
+    check(flow, &["EDGE_TARGET_MISSING a:3 /wires/3/0", "EDGE_DUPLICATE s:0 -> a /wires/0/1"]);
+}
+
+#[test]
 fn data_to_data_is_not_our_business() {
     let f = node("f", "function", json!([["gone", "f", "d", "d"], ["x"], ["y"]]));
     check(good(json!([["m"], ["c"], [], ["f"]]), vec![f]), &[]);
