@@ -5,6 +5,7 @@ use crate::args::{SchemaOptions, TypesOptions};
 use crate::files::{reason, shown};
 use crate::terminal::{complain, data, printable_line, talk};
 use redflow_contract::schemas::{SCHEMAS, find};
+use std::path::Path;
 
 /// The TypeScript sources, as `cargo xtask codegen` wrote them.
 const TYPES: [(&str, &str); 2] = [
@@ -24,7 +25,22 @@ pub(crate) fn schema(options: &SchemaOptions) -> Exit {
     Exit::Unusable
 }
 
+/// By its first two lines an older copy of ours is told from somebody's own file.
+fn is_ours(path: &Path, text: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|found| found.lines().take(2).eq(text.lines().take(2)))
+}
+
 pub(crate) fn types(options: &TypesOptions) -> Exit {
+    for (name, text) in TYPES {
+        let path = options.folder.join(name);
+        if path.exists() && !is_ours(&path, text) {
+            complain(&format!(
+                "{} is there and not written by `redflow types`; name another folder",
+                shown(&path)
+            ));
+            return Exit::Unusable;
+        }
+    }
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(&options.folder)?;
         for (name, text) in TYPES {

@@ -16,7 +16,7 @@ pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     } else {
         let file = File::open(path)?;
         if file.metadata()?.is_dir() {
-            return Err(io::Error::other("it is a folder"));
+            return Err(io::Error::other("it is a folder; name a file in it"));
         }
         file.take(most).read_to_end(&mut bytes)?;
     }

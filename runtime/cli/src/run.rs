@@ -151,7 +151,9 @@ fn choose_start(
 }
 
 fn agents(checked: &CheckedFlow) -> String {
-    checked.agents.iter().take(50).map(|agent| format!("\n{}", describe(checked, agent.ix))).collect()
+    let list: String =
+        checked.agents.iter().take(50).map(|agent| format!("\n{}", describe(checked, agent.ix))).collect();
+    if list.is_empty() { list } else { format!("\nthe agents of the flow, by id:{list}") }
 }
 
 fn describe(checked: &CheckedFlow, ix: NodeIx) -> String {
@@ -192,8 +194,8 @@ fn drive(options: &RunOptions, prepared: Prepared) -> Exit {
     conclude(options, agent.as_ref(), &reports, &timeline, cancel.is_cancelled())
 }
 
-/// What the chosen agent did decides how the command ends, or else the first that was reached. What the others
-/// did was told as it happened, unless they could not end.
+/// What the chosen agent did decides how the command ends. Where none was chosen, because an inject node was
+/// fired, the result is that of the first agent it reached and the worst end counts; it need not reach any.
 fn conclude(
     options: &RunOptions,
     chosen: Option<&NodeId>,
@@ -203,9 +205,15 @@ fn conclude(
 ) -> Exit {
     let asked = |report: &&RunReport| chosen.is_none_or(|id| report.agent.id == *id);
     let Some(report) = reports.iter().find(asked) else {
-        let why = if cancelled { "cancelled before the run began" } else { "no agent was reached" };
-        complain(why);
-        return if cancelled { Exit::Fault } else { Exit::Unusable };
+        if cancelled {
+            complain("cancelled before the run began");
+            return Exit::Fault;
+        }
+        if chosen.is_none() && !options.json {
+            return Exit::Well;
+        }
+        complain("no agent was reached, so there is no result");
+        return Exit::Unusable;
     };
     let exit = match &report.end {
         RunEnd::Finished { ending, message } => {
@@ -225,7 +233,12 @@ fn conclude(
         RunEnd::Aborted { message } => print_result(options, message, true).max(cannot_end(report, timeline)),
     };
     let others = reports.iter().filter(|other| other.run_id != report.run_id);
-    let worst = others.map(|other| cannot_end(other, timeline)).max().unwrap_or(Exit::Well);
+    let end_of = |other: &RunReport| match &other.end {
+        RunEnd::Finished { ending: Ending::Failed { .. }, .. } if chosen.is_none() => Exit::Fault,
+        RunEnd::Refused { .. } if chosen.is_none() => Exit::Unusable,
+        _ => cannot_end(other, timeline),
+    };
+    let worst = others.map(end_of).max().unwrap_or(Exit::Well);
     if exit == Exit::Well { worst } else { exit }
 }
 

@@ -2,14 +2,15 @@
 
 use crate::terminal::{bold_red, printable_line, talk};
 use owo_colors::OwoColorize;
+use redflow_contract::Millis;
 use redflow_contract::action::ActionKind;
 use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
-use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run_error::MessageError;
 use redflow_ports::EventSink;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 /// Characters of a value that are shown.
@@ -19,11 +20,31 @@ const SHOWN: usize = 200;
 pub(crate) struct Timeline {
     quiet: bool,
     told: Mutex<HashSet<NodeId>>,
+    /// The runs that wait for a model: since when, and in which iteration.
+    asked: Mutex<HashMap<RunId, (u32, Millis)>>,
 }
 
 impl Timeline {
     pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet, told: Mutex::default() }
+        Self { quiet, told: Mutex::default(), asked: Mutex::default() }
+    }
+
+    /// The row of an iteration that ended without a valid action.
+    fn unanswered(&self, event: &RunEvent) -> Option<String> {
+        let mut asked = self.asked.lock().ok()?;
+        match &event.event {
+            RunEventKind::ModelCalled { iteration } => {
+                asked.insert(event.run_id.clone(), (*iteration, event.at));
+                None
+            }
+            RunEventKind::ModelAnswered { .. } => asked.remove(&event.run_id).and(None),
+            RunEventKind::RunFinished { .. } => {
+                let (iteration, since) = asked.remove(&event.run_id)?;
+                let took = event.at.saturating_sub(since);
+                Some(format!("{iteration:>4} {:<6} {:<41} {took:>6} ms", "–", "no valid action"))
+            }
+            _ => None,
+        }
     }
 
     /// Says how a node failed, once.
@@ -49,6 +70,9 @@ impl EventSink for Timeline {
     }
 
     fn run_event(&self, event: &RunEvent) {
+        if let Some(line) = self.unanswered(event) {
+            talk(&line);
+        }
         if let Some(line) = line(event) {
             talk(&line);
         }

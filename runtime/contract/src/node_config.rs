@@ -89,7 +89,7 @@ config! {
         /// What it does, for the model.
         description: String,
         /// JSON Schema of its input: an object, or JSON text.
-        #[cfg_attr(feature = "codegen", schemars(with = "ObjectOrText"), ts(type = "string | { [key: string]: JsonValue }", optional))]
+        #[cfg_attr(feature = "codegen", schemars(with = "Option<ObjectOrText>"), ts(type = "string | { [key: string]: JsonValue }", optional))]
         input_schema: Value,
         /// What a call may do to the world.
         effect: EffectClass,

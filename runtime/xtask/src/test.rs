@@ -4,7 +4,7 @@
 //! can fetch by itself, it fetches; what it cannot, it names.
 
 use crate::{Failure, demo, process, switches};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -172,9 +172,11 @@ fn npm_test(folder: &Path) -> Result<(), String> {
 fn typed_output(root: &Path, folder: &Path) -> Result<(), String> {
     // The binary the tests have just built: building the package alone would compile its dependencies again
     // with fewer features.
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let binary = target.join("debug").join(format!("redflow{}", std::env::consts::EXE_SUFFIX));
-    let binary = binary.to_str().ok_or("the target folder has a name that is no text")?;
+    let metadata = process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
+    let binary = format!("{target}/debug/redflow{}", std::env::consts::EXE_SUFFIX);
+    let binary = binary.as_str();
     let run = process::program(root, binary, ["run", demo::FLOW, "--json"]);
     let judge = process::program(folder, "npm", ["run", "--silent", "check-output", "--", "-"]);
     println!("$ {} | {}", process::shown(&run), process::shown(&judge));

@@ -31,6 +31,7 @@ pub const CHECKS: &[Check] = &[
     ("no_private_paths", repository::private_paths),
     ("lock_files_name_no_private_host", repository::lock_files),
     ("examples_are_described", repository::examples),
+    ("codes_are_tested", repository::codes),
     ("generated_files_are_current", generated),
 ];
 

@@ -33,5 +33,6 @@ invariants! {
     no_private_paths
     lock_files_name_no_private_host
     examples_are_described
+    codes_are_tested
     generated_files_are_current
 }

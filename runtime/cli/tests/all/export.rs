@@ -9,6 +9,23 @@ fn well(stdout: String) -> Output {
 }
 
 #[test]
+fn types_never_write_over_somebodys_own_file() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path("src")).unwrap();
+    folder.write("src/index.ts", "export const mine = 1;\n");
+    folder
+        .redflow(["types", "src"])
+        .run()
+        .refused("src/index.ts is there and not written by `redflow types`");
+    assert_eq!(folder.read("src/index.ts"), "export const mine = 1;\n");
+    assert!(!folder.path("src/types.ts").exists());
+    // Its own files it may write again.
+    for _ in 0..2 {
+        assert_eq!(folder.redflow(["types", "new"]).run().code, 0);
+    }
+}
+
+#[test]
 fn schemas_are_listed_and_printed() {
     let names: Vec<&str> = SCHEMAS.iter().map(|(name, _)| *name).collect();
     assert_eq!(redflow(["schema"]).run(), well(names.join("\n") + "\n"));
@@ -42,7 +59,7 @@ fn types_where_nothing_can_be_written() {
     folder.redflow(["types", "file"]).run().refused("cannot write into file: ");
     folder.redflow(["types", "file/below"]).run().refused("cannot write into file/below: ");
     std::fs::create_dir_all(folder.path("taken/types.ts")).unwrap();
-    folder.redflow(["types", "taken"]).run().refused("cannot write into taken: ");
+    folder.redflow(["types", "taken"]).run().refused("taken/types.ts is there");
     assert_eq!(folder.read("file"), "mine");
     redflow(["types"]).run().refused("<DIR>");
 }

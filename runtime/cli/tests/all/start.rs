@@ -121,6 +121,31 @@ fn the_agent_that_was_asked_for_gives_the_result() {
 }
 
 #[test]
+fn the_worst_end_counts_where_an_inject_was_fired() {
+    let nodes = json!([
+        inject("i", "hello", json!([["a", "b"]])),
+        agent("a", json!([["m"], ["c"], [], [], []])),
+        agent("b", json!([["m2"], ["c"], [], [], []])),
+        model("m", final_answer("from a")),
+        model("m2", json!(["prose"])),
+        node("c", "calculator-tool", json!([[]])),
+    ]);
+    let output = run_flow(&nodes, &["--quiet", "--node", "i"]);
+    assert_eq!((output.code, output.stdout.as_str()), (1, "from a\n"));
+    assert_eq!(output.errors(), ["INVALID_JSON"]);
+    assert_eq!(run_flow(&nodes, &["--quiet", "--node", "a"]).code, 0);
+}
+
+#[test]
+fn an_inject_need_not_reach_an_agent() {
+    let nodes = json!([inject("i", "hello", json!([["d"]])), node("d", "debug", json!([]))]);
+    let output = run_flow(&nodes, &["--node", "i"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, ""));
+    assert_eq!(output.stderr, "[debug d] msg.payload: hello\n");
+    run_flow(&nodes, &["--json", "--node", "i"]).refused("no agent was reached");
+}
+
+#[test]
 fn a_refused_agent_does_not_stop_its_neighbour() {
     let nodes = flow(final_answer("hi"), vec![node("broken", "agent-core", json!([["m"], [], ["d"]]))]);
     let output = run_flow(&nodes, &["--quiet", "--node", "a"]);

@@ -190,11 +190,15 @@ impl Checker<'_> {
             let names: Vec<String> = bound.iter().take(5).map(|ix| self.label(*ix)).collect();
             self.sink.push(code, agent, bound.get(1).copied(), || Diagnostic {
                 port,
-                expected: Some(format!("at most 1 {name}")),
+                expected: Some(format!("only 1 {name}")),
                 found: Some(count.to_string()),
                 ..Diagnostic::new(
                     code,
-                    format!("{} has {count} of kind {name}: {}", label(flow, agent), names.join(", ")),
+                    format!(
+                        "{} binds {count} nodes of role {name}: {}",
+                        label(flow, agent),
+                        names.join(", ")
+                    ),
                     format!("Keep one {name} and remove the wires or properties that bind the others."),
                 )
             });

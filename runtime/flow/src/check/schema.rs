@@ -83,8 +83,10 @@ fn describe(error: &jsonschema::ValidationError<'_>) -> Violation {
         }
         ValidationErrorKind::Minimum { limit } => (format!("at least {limit}"), shown(error.instance())),
         ValidationErrorKind::Maximum { limit } => (format!("at most {limit}"), shown(error.instance())),
-        ValidationErrorKind::MinItems { limit } => (format!("at least {limit} entry"), "fewer".to_owned()),
-        _ => (known_alternatives(&pointer).to_owned(), String::new()),
+        ValidationErrorKind::MinItems { limit } => {
+            (format!("a list of at least {limit}"), "a shorter list".to_owned())
+        }
+        _ => (known_alternatives(&pointer).to_owned(), shown(error.instance())),
     };
     if found.is_empty() {
         found = kind_of(error.instance()).to_owned();

@@ -43,6 +43,11 @@ pub(super) struct ToolInfo {
     pub(super) size: usize,
 }
 
+/// How an editor writes "no schema".
+fn is_unset(schema: &Value) -> bool {
+    schema.is_null() || schema.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
 /// A property as its own type; nothing if it is absent or wrong, which the schema has said.
 fn typed<T: for<'de> serde::Deserialize<'de>>(value: &Value, key: &str) -> Option<T> {
     value.get(key).and_then(|value| serde_json::from_value(value.clone()).ok())
@@ -73,7 +78,13 @@ impl Checker<'_> {
             .to_owned();
         self.check_tool_name(ix, &name);
         let input_schema = match fixed {
-            Some(tool) => serde_json::from_str(tool.input_schema).ok(),
+            Some(tool) => {
+                // It has no effect on such a tool, but a broken one is a mistake all the same.
+                if let Some(own) = value.get("inputSchema").filter(|own| !is_unset(own)) {
+                    self.tool_schema(ix, Some(own.clone()));
+                }
+                serde_json::from_str(tool.input_schema).ok()
+            }
             None => self.tool_schema(ix, value.get("inputSchema").cloned()),
         };
         let description = text("description").or(fixed.map(|tool| tool.description)).unwrap_or_default();
@@ -116,10 +127,10 @@ impl Checker<'_> {
     /// The input schema: an object, or its text; nothing if there is none or it is broken.
     fn tool_schema(&mut self, ix: NodeIx, schema: Option<Value>) -> Option<Value> {
         let schema = match schema {
-            None | Some(Value::Null) => None,
+            None => None,
+            Some(schema) if is_unset(&schema) => None,
             // The schema of tool nodes has said that this is none.
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return None,
-            Some(Value::String(text)) if text.trim().is_empty() => None,
             Some(Value::String(text)) => {
                 let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
                 Some(

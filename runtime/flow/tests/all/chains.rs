@@ -170,6 +170,21 @@ fn names_and_schemas_of_tools() {
 }
 
 #[test]
+fn a_tool_with_a_schema_of_its_own_takes_no_broken_one() {
+    let flow = |schema: Value| {
+        json!([
+            agent("a", json!([["m"], ["c"]])),
+            model("m", json!([])),
+            with(calculator("c", json!([])), json!({"inputSchema": schema})),
+        ])
+    };
+    check(flow(json!("{nope")), &["CONFIG_INVALID c /inputSchema"]);
+    for harmless in [json!(""), json!(null), json!({"type": "object"})] {
+        check(flow(harmless), &[]);
+    }
+}
+
+#[test]
 fn a_broken_tool_schema_is_a_configuration_error() {
     for schema in [
         json!("no json"),

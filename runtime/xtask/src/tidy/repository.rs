@@ -1,6 +1,7 @@
 //! What the repository as a whole must not hold, and what it must describe.
 
 use crate::{files, process};
+use redflow_contract::code::{DiagnosticCode, RunErrorCode};
 use serde_json::Value;
 use std::path::Path;
 
@@ -51,6 +52,39 @@ pub fn examples(root: &Path) -> Vec<String> {
         Ok(readme) => undescribed(&flows, &readme),
         Err(problem) => vec![problem],
     }
+}
+
+/// What a page says of a code that no part of the release says yet.
+const RESERVED: &str = "No part of this release says it yet";
+
+/// A test names every code, unless its page says that it is reserved.
+#[must_use]
+pub fn codes(root: &Path) -> Vec<String> {
+    let mut problems = Vec::new();
+    let is_test =
+        |path: &String| path.ends_with("_tests.rs") || (path.contains("/tests/") && path.ends_with(".rs"));
+    let paths: Vec<String> = files::list(root, "runtime").into_iter().filter(is_test).collect();
+    let tests: String =
+        files::read_all(root, paths, &mut problems).into_iter().map(|(_, text)| text).collect();
+    let diagnostics =
+        DiagnosticCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page()));
+    let errors = RunErrorCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page()));
+    let all: Vec<(&str, String, &str)> = diagnostics.chain(errors).collect();
+    problems.extend(untested(&all, &tests));
+    problems
+}
+
+fn untested(codes: &[(&str, String, &str)], tests: &str) -> Vec<String> {
+    codes
+        .iter()
+        .filter(|(code, variant, page)| {
+            let named = tests.contains(code) || tests.contains(&format!("Code::{variant}"));
+            !named && !page.contains(RESERVED)
+        })
+        .map(|(code, ..)| {
+            format!("no test names {code}; provoke it in one, or say on its page that it is reserved")
+        })
+        .collect()
 }
 
 /// What git keeps or would keep; without git, what lies here.
@@ -112,6 +146,19 @@ fn undescribed(flows: &[String], readme: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{PRIVATE, cargo_sources, npm_sources, private_lines, undescribed};
+
+    #[test]
+    fn a_code_without_a_test_is_found() {
+        let codes = [
+            ("TESTED", "Tested".to_owned(), ""),
+            ("BY_VARIANT", "ByVariant".to_owned(), ""),
+            ("LATER", "Later".to_owned(), super::RESERVED),
+            ("FORGOTTEN", "Forgotten".to_owned(), ""),
+        ];
+        let found = super::untested(&codes, "assert TESTED; RunErrorCode::ByVariant");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("FORGOTTEN"), "{found:?}");
+    }
 
     #[test]
     fn private_paths_are_named_with_their_line() {
