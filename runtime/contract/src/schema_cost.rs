@@ -17,7 +17,7 @@ pub const MAX_RETURNS: usize = 100;
 
 /// How many schemas may apply to one value, one inside the other, where a schema comes back to itself: a
 /// validator recurses through them at every level, and a stack has an end.
-pub const MAX_NESTING_OF_RETURNS: usize = 16;
+pub const MAX_NESTING_OF_RETURNS: usize = 8;
 
 /// Whether validating against this schema takes an amount of work that is bounded by the size of the value.
 ///
