@@ -30,6 +30,8 @@ pub(crate) struct EnvResolver<'a> {
     pub(crate) refused: Vec<(String, String)>,
     /// The property that is being resolved.
     property: String,
+    /// The nearest key around the value that is being resolved.
+    holder: String,
 }
 
 /// What one node may copy from variables when it is made.
@@ -46,6 +48,7 @@ impl<'a> EnvResolver<'a> {
             exhausted: false,
             refused: Vec::new(),
             property: String::new(),
+            holder: String::new(),
         }
     }
 
@@ -74,7 +77,14 @@ impl<'a> EnvResolver<'a> {
 
     /// The same for an object's values.
     pub(crate) fn resolve_map(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
-        map.iter().map(|(key, value)| (key.clone(), self.resolve(value))).collect()
+        let outer = self.holder.clone();
+        let mut resolved = Map::with_capacity(map.len());
+        for (key, value) in map {
+            self.holder.clone_from(key);
+            resolved.insert(key.clone(), self.resolve(value));
+        }
+        self.holder = outer;
+        resolved
     }
 
     /// The same for a node's properties, remembering which one is looked at.
@@ -82,6 +92,7 @@ impl<'a> EnvResolver<'a> {
         let mut resolved = Map::with_capacity(props.len());
         for (key, value) in props {
             self.property.clone_from(key);
+            self.holder.clone_from(key);
             resolved.insert(key.clone(), self.resolve(value));
         }
         resolved
@@ -140,7 +151,10 @@ impl<'a> EnvResolver<'a> {
             return Some(found);
         }
         // What is resolved here can reach prompts and journals, so a secret must not come this way.
-        if !self.secrets && is_secret_name(name) {
+        // It may come only into a property that is made to hold one, such as `apiKey`, and never into
+        // `replies` or a description.
+        let holds_secrets = self.secrets && is_secret_name(&self.holder);
+        if !holds_secrets && is_secret_name(name) {
             if (self.process)(name).is_some() {
                 self.refused.push((self.property.clone(), name.to_owned()));
             }

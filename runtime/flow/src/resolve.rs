@@ -160,7 +160,7 @@ impl ResolvedFlow {
     }
 
     /// A node's properties with every whole `${NAME}` resolved, as Node-RED does when it makes the node. With
-    /// `secrets`, process variables that look like secrets too: for services, whose properties go nowhere else.
+    /// `secrets`, process variables that look like secrets too, into properties that hold secrets: for services.
     #[must_use]
     pub fn resolved_props(
         &self,

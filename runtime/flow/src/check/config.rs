@@ -150,8 +150,9 @@ impl Checker<'_> {
         for violation in violations {
             let text = config.pointer(&violation.pointer).and_then(Value::as_str);
             let reference = text.and_then(whole_reference);
-            // A secret of the process is known only when the node is made.
-            if refused == Refused::Stays && reference.is_some_and(is_secret_name) {
+            // A secret of the process, in a property that may hold one, is known only when the node is made.
+            let holds_secrets = violation.pointer.rsplit('/').next().is_some_and(is_secret_name);
+            if refused == Refused::Stays && holds_secrets && reference.is_some_and(is_secret_name) {
                 continue;
             }
             clean = false;
@@ -205,11 +206,10 @@ impl Checker<'_> {
         refused: Refused,
     ) -> Result<Map<String, Value>, TooMuch> {
         self.spend(self.size(ix))?;
-        let mut props = without(self.props(ix), &[&NODE_RED_KEYS[..]]);
-        if !keys.is_empty() {
-            props = self.props(ix).clone();
-            props.retain(|key, _| keys.contains(&key.as_str()));
-        }
+        let wanted =
+            |key: &str| if keys.is_empty() { !NODE_RED_KEYS.contains(&key) } else { keys.contains(&key) };
+        let props = self.props(ix).iter().filter(|(key, _)| wanted(key));
+        let props = props.map(|(key, value)| (key.clone(), value.clone())).collect();
         let mut env = EnvResolver::new(self.flow, self.options.env, ix, false);
         env.bytes_left = self.bytes_left;
         let props = env.resolve_props(&props);

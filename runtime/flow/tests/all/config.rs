@@ -169,7 +169,10 @@ fn other_types_are_checked_too() {
         (scripted(json!({"replies": []})), &["CONFIG_INVALID m2 /replies"]),
         (scripted(json!({"replies": ["x"], "delayMs": -1})), &["CONFIG_INVALID m2 /delayMs"]),
         (scripted(json!({"replies": "${REPLIES}"})), &["CONFIG_INVALID m2 /replies"]),
-        (scripted(json!({"replies": ["x"], "delayMs": "${SERVICE_API_KEY}"})), &[]),
+        (
+            scripted(json!({"replies": ["x"], "delayMs": "${SERVICE_API_KEY}"})),
+            &["CONFIG_INVALID m2 /delayMs"],
+        ),
         (
             with(
                 node("t", "calculator-tool", json!([])),

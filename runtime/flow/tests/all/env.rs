@@ -72,6 +72,23 @@ fn a_resolved_value_is_checked_like_any_other() {
 }
 
 #[test]
+fn a_secret_comes_only_into_a_property_that_holds_one() {
+    let model = with(
+        model("m", json!([])),
+        json!({"replies": ["${SERVICE_API_KEY}", {"text": "${SERVICE_API_KEY}"}], "apiKey": "${SERVICE_API_KEY}", "headers": {"Authorization": "${SERVICE_API_KEY}"}}),
+    );
+    let checked = checked(&json!([model]));
+    let props = checked.flow.resolved_props(0, &crate::kit::process_env, true);
+    assert_eq!(props["replies"], json!(["${SERVICE_API_KEY}", {"text": "${SERVICE_API_KEY}"}]));
+    assert_eq!(
+        (&props["apiKey"], &props["headers"]["Authorization"]),
+        (&json!("sk-secret"), &json!("sk-secret"))
+    );
+    let ordinary = checked.flow.resolved_props(0, &crate::kit::process_env, false);
+    assert!(!json!(ordinary).to_string().contains("sk-secret"));
+}
+
+#[test]
 fn secrets_of_the_process_never_enter_prompts_or_plans() {
     let flow = flow(json!({}), json!({"description": "${SERVICE_API_KEY}"}), json!([]));
     assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID c /description"]);
