@@ -2,7 +2,7 @@
 
 use crate::clock::{median, timed};
 use crate::table::{Column, Table};
-use crate::{Failure, flows};
+use crate::{Extent, Failure, flows};
 use redflow_flow::{RawFlow, check_bytes};
 use serde_json::Value;
 
@@ -18,9 +18,10 @@ struct Times {
 }
 
 pub(crate) fn measure(
-    quick: bool,
+    extent: Extent,
     show: &mut dyn FnMut(Table) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let quick = extent == Extent::Quick;
     for (name, heading, errors) in [
         ("check", "flows without errors, a tenth of the nodes agents", false),
         ("check-errors", "the same, but a tenth of the agents has an error", true),

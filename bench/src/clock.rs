@@ -1,5 +1,6 @@
-//! Taking times by hand.
+//! Taking times by hand, and what else a process can say of itself.
 
+use crate::Failure;
 use std::time::Instant;
 
 /// What some work gives, and the microseconds it takes. Reading the clock is part of the figure.
@@ -8,6 +9,60 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let given = std::hint::black_box(work());
     let micros = began.elapsed().as_secs_f64() * 1e6;
     (given, micros)
+}
+
+/// Time as it passes on the wall and in the processors: microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spent {
+    pub(crate) wall: f64,
+    pub(crate) cpu: f64,
+}
+
+/// A moment to take both times from.
+pub(crate) struct Stopwatch {
+    wall: Instant,
+    cpu: f64,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self { cpu: process_micros(), wall: Instant::now() }
+    }
+
+    pub(crate) fn spent(&self) -> Spent {
+        let wall = self.wall.elapsed().as_secs_f64() * 1e6;
+        Spent { wall, cpu: process_micros() - self.cpu }
+    }
+}
+
+/// Processor time of this process so far, in the kernel as well: all its threads, also those that have ended.
+#[cfg(unix)]
+fn process_micros() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    #[allow(clippy::cast_precision_loss, reason = "nanoseconds of some minutes")]
+    let (seconds, nanos) = (time.tv_sec as f64, time.tv_nsec as f64);
+    seconds * 1e6 + nanos / 1e3
+}
+
+/// Nobody says: every figure that needs it is shown as NaN.
+#[cfg(not(unix))]
+fn process_micros() -> f64 {
+    f64::NAN
+}
+
+/// Bytes of memory that this process has written and holds, from a line of `/proc/self/status`: `RssAnon` now,
+/// or `VmHWM` at most so far, with the files it has mapped.
+pub(crate) fn resident(line: &str) -> Result<f64, Failure> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let found = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
+    let kilobytes = found.and_then(|rest| rest.trim().strip_suffix(" kB")).ok_or("no such memory")?;
+    Ok(kilobytes.parse::<f64>()? * 1024.0)
+}
+
+/// A count as a figure.
+#[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+pub(crate) fn figure(count: u64) -> f64 {
+    count as f64
 }
 
 /// The middle of some samples; the mean of the two in the middle if their number is even.

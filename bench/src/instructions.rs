@@ -4,14 +4,16 @@
 //! begin with `counted_` and writes down the count at each call of [`mark`]. Parent and child go through the
 //! same list of [`Part`]s, so the n-th count belongs to the n-th part.
 
+use crate::clock::figure;
+use crate::folder::Folder;
 use crate::script::{Driver, Kind, Script, raw_answer, raw_result, sample_result};
 use crate::table::{Column, Table};
-use crate::{Failure, flows};
+use crate::{Extent, Failure, flows};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_flow::check_bytes;
 use std::hint::black_box;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The first argument of a benchmark that was started to be counted.
@@ -48,7 +50,7 @@ fn parts() -> Vec<Part> {
 }
 
 pub(crate) fn measure(
-    quick: bool,
+    extent: Extent,
     show: &mut dyn FnMut(Table) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let there = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
@@ -57,10 +59,10 @@ pub(crate) fn measure(
         table.note("not counted: valgrind is not on the PATH");
         return show(table);
     }
-    let folder = Folder::new()?;
-    show(steps(&folder.0, if quick { 5 } else { 100 })?)?;
+    let (folder, quick) = (Folder::temporary()?, extent == Extent::Quick);
+    show(steps(folder.path(), if quick { 5 } else { 100 })?)?;
     let sizes: &[usize] = if quick { &[1_000, 2_000] } else { &[1_000, 10_000, 100_000] };
-    show(checks(&folder.0, sizes)?)
+    show(checks(folder.path(), sizes)?)
 }
 
 fn steps(folder: &Path, runs: u32) -> Result<Table, Failure> {
@@ -121,7 +123,7 @@ fn checks(folder: &Path, sizes: &[usize]) -> Result<Table, Failure> {
         let file = folder.join(format!("{size}.json"));
         std::fs::write(&file, &flow.bytes)?;
         args.push(file.to_string_lossy().into_owned());
-        nodes.push(as_f64(flow.nodes));
+        nodes.push(figure(flow.nodes as u64));
     }
     let counts = counted(folder, &args)?;
     let mut first = None;
@@ -131,11 +133,6 @@ fn checks(folder: &Path, sizes: &[usize]) -> Result<Table, Failure> {
         table.row(vec![nodes.into(), per_node.into(), growth.into(), (pair[1] / pair[0]).into()]);
     }
     Ok(table)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
-fn as_f64(number: usize) -> f64 {
-    number as f64
 }
 
 /// Starts the probe under valgrind and reads its counts, one for each mark.
@@ -246,22 +243,5 @@ impl Input {
             Self::Answer => "answer",
             Self::Result => "result",
         }
-    }
-}
-
-/// A folder that is gone when this is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> std::io::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("redflow-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,15 +1,20 @@
-//! Benchmarks: what checking a flow and taking a step cost, beside a raw limit measured in the same run.
+//! Benchmarks: what checking a flow, taking a step and keeping a run cost, beside a raw limit measured in the
+//! same run.
 //!
 //! Prints figures and judges none of them. Never part of a test: a time says nothing on a busy machine.
 
 mod check;
 mod clock;
 mod flows;
+mod folder;
 mod instructions;
+mod recovery;
 mod run;
 mod script;
 mod step;
+mod store;
 mod table;
+mod world;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -18,15 +23,28 @@ use table::Table;
 /// Whatever stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [instructions] [--quick] [--json]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [instructions] [--quick | --long] [--json]";
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Extent {
+    /// Few repetitions.
+    Quick,
+    #[default]
+    Usual,
+    /// Sizes that take minutes as well.
+    Long,
+}
 
 /// A section measures, and hands over each table as soon as it is complete.
-type Section = fn(quick: bool, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
+type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 4] = [
+const SECTIONS: [(&str, Section); 6] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
+    ("store", store::measure),
+    ("recovery", recovery::measure),
     ("instructions", instructions::measure),
 ];
 
@@ -34,7 +52,7 @@ const SECTIONS: [(&str, Section); 4] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     sections: Vec<String>,
-    quick: bool,
+    extent: Extent,
     json: bool,
 }
 
@@ -42,6 +60,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.split_first() {
         Some((first, rest)) if first == instructions::PROBE => instructions::probe(rest),
+        Some((first, rest)) if first == recovery::PROBE => recovery::probe(rest),
         _ => match parse(&args) {
             Some(options) => measure(&options, &mut std::io::stdout().lock()),
             None => {
@@ -63,7 +82,8 @@ fn parse(args: &[String]) -> Option<Options> {
     let mut options = Options::default();
     for arg in args {
         match arg.as_str() {
-            "--quick" => options.quick = true,
+            "--quick" => options.extent = Extent::Quick,
+            "--long" => options.extent = Extent::Long,
             "--json" => options.json = true,
             name if SECTIONS.iter().any(|(known, _)| *known == name) => {
                 options.sections.push(name.to_owned())
@@ -80,7 +100,7 @@ fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
         if !options.sections.is_empty() && !options.sections.iter().any(|asked| asked == name) {
             continue;
         }
-        section(options.quick, &mut |table| {
+        section(options.extent, &mut |table| {
             if options.json {
                 tables.push(table.to_json());
             } else {
@@ -90,24 +110,25 @@ fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
         })?;
     }
     if options.json {
-        writeln!(out, "{}", serde_json::json!({"quick": options.quick, "tables": tables}))?;
+        writeln!(out, "{}", serde_json::json!({"quick": options.extent == Extent::Quick, "tables": tables}))?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, parse};
+    use super::{Extent, Options, parse};
 
     #[test]
-    fn arguments_are_sections_and_two_switches() {
+    fn arguments_are_sections_and_switches() {
         let of = |words: &[&str]| parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(of(&[]), Some(Options::default()));
         let sections = vec!["step".to_owned(), "run".to_owned()];
         assert_eq!(
             of(&["step", "--json", "run", "--quick"]),
-            Some(Options { sections, quick: true, json: true })
+            Some(Options { sections, extent: Extent::Quick, json: true })
         );
+        assert_eq!(of(&["--long"]), Some(Options { extent: Extent::Long, ..Options::default() }));
         assert_eq!(of(&["steps"]), None);
         assert_eq!(of(&["--help"]), None);
     }

@@ -1,9 +1,9 @@
 //! Whole runs of three iterations, and their replay.
 
-use crate::Failure;
 use crate::clock::{median, timed};
 use crate::script::{Kind, Script};
 use crate::table::{Column, Table};
+use crate::{Extent, Failure};
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::Fact;
 use redflow_react::{CompiledAgent, replay};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 const TOOL_CALLS: u32 = 2;
 
 pub(crate) fn measure(
-    quick: bool,
+    extent: Extent,
     show: &mut dyn FnMut(Table) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let repetitions = if quick { 500 } else { 10_000 };
+    let repetitions = if extent == Extent::Quick { 500 } else { 10_000 };
     let script = Script::new(TOOL_CALLS)?;
     let journal = script.journal(TOOL_CALLS)?;
     let report = replay(&journal);

@@ -5,8 +5,10 @@ use redflow_contract::Message;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::{EffectId, RunId};
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::plan::EncodedPlan;
 use redflow_flow::{Verdict, check_bytes};
-use redflow_react::{CompiledAgent, EncodedPlan, Machine, Origin, Recorder, Status};
+use redflow_react::{Classify, CompiledAgent, Machine, Origin, Recorder, Status};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,6 +16,9 @@ use std::sync::Arc;
 const ANSWER: &str = r#"{"action":"tool","tool":"calculator","input":{"expression":"(1203.50 + 17) * 0.19"},"confidence":0.8,"message":"First the tax on both items."}"#;
 const FINAL: &str = r#"{"action":"final","message":"The tax is 231.90.","confidence":0.93}"#;
 const START: u64 = 1_766_000_000_000;
+
+/// Every call of these runs is one of the calculator.
+const CLASSIFY: Classify<'static> = &|_| EffectClass::Read;
 
 /// Who takes the facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +103,8 @@ impl Script {
                 Ok((driver, Vec::new()))
             }
             Kind::Recorder => {
-                let (recorder, step) = Recorder::start(agent, false, &self.plan, Origin::default(), fact)?;
+                let (recorder, step) =
+                    Recorder::start(agent, false, &self.plan, Origin::default(), fact, CLASSIFY)?;
                 Ok((Driver::Recorder(recorder), step.lines))
             }
         }
@@ -109,7 +115,7 @@ impl Script {
         let (driver, mut lines) = self.start(Kind::Recorder, self.started())?;
         let Driver::Recorder(mut recorder) = driver else { return Err("a recorder was asked for".into()) };
         for fact in self.facts(tool_calls) {
-            lines.extend(recorder.step(fact)?.lines);
+            lines.extend(recorder.step(fact, CLASSIFY)?.lines);
         }
         Ok((lines.join("\n") + "\n").into_bytes())
     }
@@ -132,7 +138,7 @@ impl Driver {
                     drop(black_box(effect));
                 }
             }
-            Self::Recorder(recorder) => drop(black_box(recorder.step(fact)?)),
+            Self::Recorder(recorder) => drop(black_box(recorder.step(fact, CLASSIFY)?)),
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! One step of a run: an answer or a result in, what follows from it out.
 
-use crate::Failure;
 use crate::clock::{median, overhead, timed};
 use crate::script::{Kind, Script, raw_answer, raw_result, sample_result};
 use crate::table::{Column, Table};
+use crate::{Extent, Failure};
 
 const STEPS: u32 = 20;
 const SHOWN: [usize; 4] = [1, 5, 10, 20];
@@ -18,11 +18,11 @@ struct Samples {
 }
 
 pub(crate) fn measure(
-    quick: bool,
+    extent: Extent,
     show: &mut dyn FnMut(Table) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for kind in Kind::ALL {
-        let samples = sample(kind, if quick { 500 } else { 10_000 })?;
+        let samples = sample(kind, if extent == Extent::Quick { 500 } else { 10_000 })?;
         show(table(kind, samples))?;
     }
     Ok(())

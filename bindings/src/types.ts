@@ -72,7 +72,12 @@ export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LAR
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "JOURNAL_FAILED" | "INTERNAL";
+
+/**
+ * Why something asked about stored runs, or of the data directory, was not done.
+ */
+export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_CORRUPT" | "DATA_NEWER" | "DATA_UNUSABLE" | "RUN_UNKNOWN" | "RUN_OVER" | "RUN_NOT_WAITING" | "RUN_BLOCKED" | "RESULT_INVALID";
 
 /**
  * How bad a diagnostic is.
@@ -1258,6 +1263,11 @@ id: EffectId,
  */
 effect: string, 
 /**
+ * What a tool call may do to the world, as its driver judged it before the call was made. After a
+ * crash this decides whether the call may be made again. The machine knows nothing of it.
+ */
+class?: EffectClass, 
+/**
  * The digest of it.
  */
 digest: Digest, } | { "kind": "output", 
@@ -1278,6 +1288,86 @@ prev: Digest,
  * What is recorded.
  */
 record: JournalRecord, };
+
+/**
+ * A run in a list.
+ */
+export type RunSummary = { 
+/**
+ * The run.
+ */
+runId: RunId, 
+/**
+ * The agent.
+ */
+agent: NodeRef, 
+/**
+ * The agent's name; empty if none.
+ */
+name: string, 
+/**
+ * Where it is.
+ */
+status: RunStatus, 
+/**
+ * Why it failed.
+ */
+code?: RunErrorCode, 
+/**
+ * The call whose outcome it waits for.
+ */
+waiting?: WaitingCall, 
+/**
+ * When it started.
+ */
+startedAt: number, 
+/**
+ * When it ended.
+ */
+endedAt?: number, 
+/**
+ * Whether its result has left for good.
+ */
+delivered: boolean, };
+
+/**
+ * Where a run is.
+ */
+export type RunStatus = "running" | "interrupted" | "waiting" | "completed" | "stopped" | "failed" | "damaged";
+
+/**
+ * A call whose outcome nobody knows.
+ */
+export type WaitingCall = { 
+/**
+ * The call.
+ */
+callId: CallId, 
+/**
+ * The tool.
+ */
+tool: string, 
+/**
+ * The iteration.
+ */
+iteration: number, };
+
+/**
+ * What another process may ask of a run.
+ */
+export type RunRequest = { "type": "cancel", 
+/**
+ * Who or why.
+ */
+reason: string, } | { "type": "resolve", 
+/**
+ * The call: an answer never goes to another one.
+ */
+callId: CallId, 
+/**
+ * What came of it.
+ */
+result: ToolResult, };
 
 /**
  * One event of one run. `seq` counts from 1 without gaps.

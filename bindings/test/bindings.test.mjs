@@ -31,8 +31,22 @@ test("no type is any", () => {
 });
 
 test("the samples are what JSON keeps of them", () => {
-  for (const sample of [samples.envelope, samples.output, samples.failed, samples.report, samples.event]) {
+  const { envelope, output, failed, report, event, runs, requests, journal } = samples;
+  for (const sample of [envelope, output, failed, report, event, runs, requests, journal]) {
     assert.deepEqual(JSON.parse(JSON.stringify(sample)), sample);
+  }
+});
+
+test("the switches of the samples say what they should", () => {
+  assert.deepEqual(samples.runs.map(samples.inList), ["running", "mail", "JOURNAL_FAILED after 333 ms"]);
+  const asked = ["by hand", "call-2 happened", "call-2 It did not happen."];
+  assert.deepEqual(samples.requests.map(samples.asked), asked);
+  assert.equal(samples.blame("JOURNAL_FAILED"), "machine");
+  assert.equal(samples.about("RUN_BLOCKED"), "run");
+  assert.equal(samples.mayBeRepeated("at_most_once"), false);
+  // A value no type knows, as a newer runtime may send it, is an error and no silence.
+  for (const unexpected of [samples.blame, samples.about, samples.mayBeRepeated, samples.place]) {
+    assert.throws(() => unexpected("OOPS"), /unexpected: OOPS/);
   }
 });
 

@@ -8,12 +8,19 @@ import type {
   CheckReport,
   DiagnosticCode,
   EdgeKind,
+  EffectClass,
+  JournalLine,
   ModelAction,
   RunError,
+  RunErrorCode,
   RunEvent,
   RunEventKind,
+  RunRequest,
+  RunStatus,
+  RunSummary,
   Severity,
   StopReason,
+  StoreCode,
   ToolHistoryItem,
 } from "@redflow/bindings";
 
@@ -146,6 +153,49 @@ export const event: RunEvent = {
   event: { type: "run_started", name: "", maxIterations: 5, tools: ["calculator"] },
 };
 
+export const runs: RunSummary[] = [
+  {
+    runId: envelope.observability.traceId,
+    agent: { instance: "local", nodeId: "agent" },
+    name: "",
+    status: "running",
+    startedAt: 1_766_000_000_123,
+    delivered: false,
+  },
+  {
+    runId: envelope.observability.traceId,
+    agent: { instance: "local", nodeId: "agent" },
+    name: "Counting",
+    status: "waiting",
+    waiting: { callId: "call-2", tool: "mail", iteration: 2 },
+    startedAt: 1_766_000_000_123,
+    delivered: false,
+  },
+  {
+    runId: envelope.observability.traceId,
+    agent: { instance: "local", nodeId: "agent" },
+    name: "Counting",
+    status: "failed",
+    code: "JOURNAL_FAILED",
+    startedAt: 1_766_000_000_123,
+    endedAt: 1_766_000_000_456,
+    delivered: true,
+  },
+];
+
+export const requests: RunRequest[] = [
+  { type: "cancel", reason: "by hand" },
+  { type: "resolve", callId: "call-2", result: { success: true, output: null } },
+  { type: "resolve", callId: "call-2", result: { success: false, error: "It did not happen." } },
+];
+
+const zeros = "0".repeat(64);
+export const journal: JournalLine[] = [
+  // The class of a tool call is there; other effects have none.
+  { prev: zeros, record: { kind: "effect", id: 1, effect: "call_model", digest: zeros } },
+  { prev: zeros, record: { kind: "effect", id: 2, effect: "call_tool", class: "at_most_once", digest: zeros } },
+];
+
 // A kind of event or a code that is added makes these fail to compile, here and in every user's switch.
 
 export function describe(event: RunEventKind): string {
@@ -213,6 +263,114 @@ export function place(code: DiagnosticCode): "file" | "node" | "wire" | "tool" {
   }
 }
 
+export function blame(code: RunErrorCode): "model" | "provider" | "flow" | "tool" | "people" | "machine" {
+  switch (code) {
+    case "INVALID_JSON":
+    case "INVALID_ACTION":
+    case "INVALID_CONFIDENCE":
+    case "TOOL_NOT_ALLOWED":
+    case "TOOL_INPUT_INVALID":
+    case "MODEL_REFUSED":
+    case "MODEL_TRUNCATED":
+    case "ITERATION_OVERFLOW":
+    case "OUTPUT_NOT_JSON":
+      return "model";
+    case "MODEL_ERROR":
+    case "MODEL_NOT_FOUND":
+    case "INVALID_CREDENTIALS":
+    case "RATE_LIMIT":
+    case "QUOTA_EXCEEDED":
+    case "CONTEXT_LENGTH":
+    case "PROVIDER_UNAVAILABLE":
+      return "provider";
+    case "CONFIG_INVALID":
+    case "EDGE_REJECTED":
+    case "NEEDS_NODE_RED":
+    case "TIMEOUT":
+    case "BUDGET_EXCEEDED":
+      return "flow";
+    case "TOOL_ERROR":
+    case "TOOL_OUTCOME_UNKNOWN":
+      return "tool";
+    case "CANCELLED":
+    case "APPROVAL_REJECTED":
+    case "APPROVAL_EXPIRED":
+      return "people";
+    case "QUEUE_FULL":
+    case "MEMORY_ERROR":
+    case "JOURNAL_FAILED":
+    case "INTERNAL":
+      return "machine";
+    default:
+      return never(code);
+  }
+}
+
+export function about(code: StoreCode): "directory" | "run" | "result" {
+  switch (code) {
+    case "DATA_LOCKED":
+    case "DATA_READ_ONLY":
+    case "DATA_FULL":
+    case "DATA_CORRUPT":
+    case "DATA_NEWER":
+    case "DATA_UNUSABLE":
+      return "directory";
+    case "RUN_UNKNOWN":
+    case "RUN_OVER":
+    case "RUN_NOT_WAITING":
+    case "RUN_BLOCKED":
+      return "run";
+    case "RESULT_INVALID":
+      return "result";
+    default:
+      return never(code);
+  }
+}
+
+function isOver(status: RunStatus): boolean {
+  switch (status) {
+    case "running":
+    case "interrupted":
+    case "damaged":
+    case "waiting":
+      return false;
+    case "completed":
+    case "stopped":
+    case "failed":
+      return true;
+    default:
+      return never(status);
+  }
+}
+
+export function inList(run: RunSummary): string {
+  const how = run.code ?? run.waiting?.tool ?? run.status;
+  return isOver(run.status) ? `${how} after ${(run.endedAt ?? run.startedAt) - run.startedAt} ms` : how;
+}
+
+export function asked(request: RunRequest): string {
+  switch (request.type) {
+    case "cancel":
+      return request.reason;
+    case "resolve":
+      return `${request.callId} ${request.result.success ? "happened" : (request.result.error ?? "failed")}`;
+    default:
+      return never(request);
+  }
+}
+
+export function mayBeRepeated(effect: EffectClass): boolean {
+  switch (effect) {
+    case "read":
+    case "idempotent":
+      return true;
+    case "at_most_once":
+      return false;
+    default:
+      return never(effect);
+  }
+}
+
 // The tables are data with types of their own.
 isTrue<Same<typeof CONTRACT_VERSION, 1>>();
 isTrue<Same<(typeof EDGE_TABLE)[number]["kind"], EdgeKind>>();
@@ -243,3 +401,11 @@ export const extraKey: AgentEnvelope = { ...envelope, thoughts: "…" };
 export const noEnvelope: AgentOutput = { payload: "42", agentResult: output.agentResult };
 // @ts-expect-error an instance and an id make a node
 export const bareAgent: RunEvent = { ...event, agent: "agent" };
+// @ts-expect-error why a run failed is a code of a run, not of the store
+export const storeCode: RunSummary = { ...runs[0]!, status: "failed", code: "DATA_FULL" };
+// @ts-expect-error a run is somewhere
+export const noStatus: RunSummary = { ...runs[0]!, status: "lost" };
+// @ts-expect-error a resolution says which call it is for
+export const noCall: RunRequest = { type: "resolve", result: { success: true, output: 1 } };
+// @ts-expect-error nothing else can be asked
+export const noSuchRequest: RunRequest = { type: "restart" };

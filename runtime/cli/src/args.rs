@@ -1,5 +1,7 @@
-//! What can be typed.
+//! What can be typed. What can be typed after `runs` is in `args_runs`.
 
+use crate::args_runs::{BackupOptions, RunsOptions};
+use crate::data_dir::DataOption;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use redflow_contract::flow::Profile;
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "Exit codes: 0 well, 1 the flow or the run is at fault, 2 the input cannot be used, \
-3 a run waits for a person.\nEvery code in a message has a page: redflow explain CODE";
+3 a run waits for a person or to be resumed.\nEvery code in a message has a page: redflow explain CODE";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -21,8 +23,12 @@ pub(crate) enum Command {
     Check(CheckOptions),
     /// Run an agent, or fire an inject node, and watch the iterations
     Run(RunOptions),
+    /// List the runs that are kept, look into one, answer it, end it, remove old ones
+    Runs(RunsOptions),
     /// Prove that a journal is what the machine does with those facts
     Replay(ReplayOptions),
+    /// Copy all runs into one file, also while they are driven
+    Backup(BackupOptions),
     /// Explain a code, or list them all
     Explain(ExplainOptions),
     /// Print a JSON Schema, or list them all
@@ -69,11 +75,28 @@ pub(crate) struct CheckOptions {
     pub(crate) deny_warnings: bool,
 }
 
+const AFTER_RUN_HELP: &str = "\
+Examples:
+  redflow run flow.json --input '\"What is 2 + 2?\"'
+  redflow run flow.json --ephemeral            keep nothing
+  redflow run --resume all flow.json           go on with everything that was interrupted
+
+Ctrl-C cancels the runs. SIGTERM lets them finish the step they are at, for at most 10 s, and leaves them to \
+be resumed. Either one again leaves at once.
+
+Exit code: that of the agent that was asked for. Where that is 0, or none was asked for, the worst of all runs \
+counts: 3 waits for a person or was suspended, 2 refused or cannot go on, 1 failed.";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_RUN_HELP)]
 pub(crate) struct RunOptions {
-    /// The flow file; `-` for standard input
-    #[arg(value_name = "FLOW")]
-    pub(crate) flow: PathBuf,
+    /// The flow file; `-` for standard input. With --resume it may be left out: the runs then go on by their
+    /// recorded plans, and their results are only printed
+    #[arg(value_name = "FLOW", required_unless_present = "resume")]
+    pub(crate) flow: Option<PathBuf>,
+    /// Go on with a run that was interrupted or has been answered; `all` for every one of the flow's agents
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["node", "input", "ephemeral"])]
+    pub(crate) resume: Option<String>,
     /// The agent to run or the inject node to fire; may be left out if there is one agent
     #[arg(long, value_name = "ID")]
     pub(crate) node: Option<String>,
@@ -83,10 +106,15 @@ pub(crate) struct RunOptions {
     /// How strictly agents are read
     #[arg(long, value_enum, default_value = "strict")]
     pub(crate) profile: ProfileName,
-    /// Print the message that left port 3, as one JSON object
+    /// Print the message that left port 3, as one JSON object; with --resume all one object per run
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the run's journal to a new file
+    #[command(flatten)]
+    pub(crate) data: DataOption,
+    /// Keep nothing: if the process ends, so do its runs
+    #[arg(long, conflicts_with = "data")]
+    pub(crate) ephemeral: bool,
+    /// Also write the run's journal to a new file, when the run has come to rest
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
     /// Do not show the timeline
@@ -96,9 +124,14 @@ pub(crate) struct RunOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayOptions {
-    /// The journal file
-    #[arg(value_name = "JOURNAL")]
-    pub(crate) journal: PathBuf,
+    /// A journal file, or the id of a run that is kept
+    #[arg(value_name = "JOURNAL|RUN", required_unless_present = "all")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Every run that is kept
+    #[arg(long, conflicts_with = "journal")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) data: DataOption,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,7 +3,7 @@
 use crate::Exit;
 use crate::args::ExplainOptions;
 use crate::terminal::{complain, data, printable_line};
-use redflow_contract::code::{self, DiagnosticCode, RunErrorCode};
+use redflow_contract::code::{self, DiagnosticCode, RunErrorCode, StoreCode};
 use std::fmt::Write as _;
 
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
@@ -25,6 +25,10 @@ fn list() -> String {
     }
     out.push_str("\nErrors of a run (redflow run):\n");
     for code in RunErrorCode::ALL {
+        let _ = writeln!(out, "  {:28} {}", code.as_str(), code.summary());
+    }
+    out.push_str("\nErrors about runs that are kept (redflow runs, redflow run --resume):\n");
+    for code in StoreCode::ALL {
         let _ = writeln!(out, "  {:28} {}", code.as_str(), code.summary());
     }
     out

@@ -1,26 +1,57 @@
-//! Ctrl-C: the first cancels the runs, the second leaves at once.
+//! Signals: Ctrl-C cancels the runs, a request to terminate suspends them; either one again leaves at once.
 
 use crate::terminal::talk;
 use std::io;
 use tokio_util::sync::CancellationToken;
 
-/// Listens from now on, on a thread of its own: a second Ctrl-C is heard even while the output waits for its
-/// reader.
-pub(crate) fn listen(cancel: CancellationToken) -> io::Result<()> {
+/// What the user may ask for while runs are driven.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes {
+    /// The runs are to end.
+    pub(crate) cancel: CancellationToken,
+    /// The runs are to stop where they can go on later.
+    pub(crate) suspend: CancellationToken,
+}
+
+/// Listens from now on, on a thread of its own: a second signal is heard even while the output waits for its
+/// reader. Runs that are not kept cannot go on later, so they are cancelled either way.
+pub(crate) fn listen(wishes: Wishes, kept: bool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut heard = runtime.block_on(async { interrupts() })?;
+    let (mut interrupts, mut terminations) =
+        runtime.block_on(async { io::Result::Ok((interrupts()?, terminations()?)) })?;
     let watch = async move {
-        if heard.recv().await.is_none() {
-            return;
-        }
-        talk("cancelling; press Ctrl-C again to leave at once");
-        cancel.cancel();
-        if heard.recv().await.is_some() {
-            #[allow(clippy::disallowed_methods, reason = "the user asked twice to leave at once")]
-            std::process::exit(130);
+        let (mut interrupted, mut terminated) = (false, false);
+        loop {
+            tokio::select! {
+                Some(()) = interrupts.recv() => {
+                    if std::mem::replace(&mut interrupted, true) {
+                        leave(130);
+                    }
+                    talk("cancelling; press Ctrl-C again to leave at once");
+                    wishes.cancel.cancel();
+                }
+                Some(()) = terminations.recv() => {
+                    if std::mem::replace(&mut terminated, true) {
+                        leave(143);
+                    }
+                    if kept {
+                        talk("suspending; the runs finish the step they are at, for at most 10 s");
+                        wishes.suspend.cancel();
+                    } else {
+                        talk("cancelling: the runs are not kept");
+                        wishes.cancel.cancel();
+                    }
+                }
+                else => return,
+            }
         }
     };
     std::thread::Builder::new().spawn(move || runtime.block_on(watch)).map(drop)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the user asked twice to leave at once")]
+fn leave(code: i32) {
+    std::process::exit(code);
 }
 
 #[cfg(unix)]
@@ -28,7 +59,18 @@ fn interrupts() -> io::Result<tokio::signal::unix::Signal> {
     tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
 }
 
+#[cfg(unix)]
+fn terminations() -> io::Result<tokio::signal::unix::Signal> {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+}
+
 #[cfg(windows)]
 fn interrupts() -> io::Result<tokio::signal::windows::CtrlC> {
     tokio::signal::windows::ctrl_c()
+}
+
+/// Windows has no SIGTERM; Ctrl-Break is what comes nearest.
+#[cfg(windows)]
+fn terminations() -> io::Result<tokio::signal::windows::CtrlBreak> {
+    tokio::signal::windows::ctrl_break()
 }

@@ -1,20 +1,36 @@
 //! The `redflow` command: arguments, wiring, and what people read on the screen.
 //!
 //! Data goes to stdout, talk to stderr. Exit codes: 0 well, 1 the flow or the run is at fault, 2 the input
-//! cannot be used, 3 a run waits for a person.
+//! cannot be used, 3 a run waits for a person or to be resumed.
 
+mod advice;
 mod args;
+mod args_runs;
 mod check;
+mod conclude;
+mod data_dir;
+mod drive;
 mod explain;
 mod export;
 mod files;
+mod input;
 mod interrupt;
 mod journal;
 mod replay;
+mod replay_all;
+mod resume;
 mod run;
+mod runs;
+#[cfg(feature = "faults")]
+mod shifted_clock;
+mod start;
+mod stored;
 mod terminal;
 mod timeline;
+mod times;
 mod wiring;
+#[cfg(feature = "faults")]
+mod witness;
 
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
@@ -34,7 +50,9 @@ fn main() -> ExitCode {
     let exit = match arguments.command {
         Command::Check(options) => check::check(&options),
         Command::Run(options) => run::run(&options),
-        Command::Replay(options) => replay::replay_file(&options),
+        Command::Runs(options) => runs::runs(&options),
+        Command::Replay(options) => replay::replay(&options),
+        Command::Backup(options) => runs::backup(&options),
         Command::Explain(options) => explain::explain(&options),
         Command::Schema(options) => export::schema(&options),
         Command::Types(options) => export::types(&options),

@@ -1,20 +1,38 @@
-//! `redflow replay`.
+//! `redflow replay` of one journal: a file, or a run that is kept.
 
 use crate::Exit;
 use crate::args::ReplayOptions;
 use crate::files::{read_bounded, reason, shown};
-use crate::terminal::{bold_red, complain, count, data, json, printable_line};
+use crate::replay_all::replay_all;
+use crate::stored::Stored;
+use crate::terminal::{bold_red, complain, count, data, json, printable_line, refuse};
 use owo_colors::OwoColorize;
+use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
-use redflow_react::{ReplayReport, replay};
+use redflow_contract::id::RunId;
+use redflow_contract::run::RunStatus;
+use redflow_ports::StoreError;
+use redflow_react::{CompiledAgent, Difference, DifferenceKind, ReplayReport, resume};
+use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
 
 /// The largest journal that is read into memory.
 const MAX_JOURNAL_BYTES: usize = 512 * 1024 * 1024;
 
-pub(crate) fn replay_file(options: &ReplayOptions) -> Exit {
-    let path = shown(&options.journal);
-    let bytes = match read_bounded(&options.journal, MAX_JOURNAL_BYTES) {
+pub(crate) fn replay(options: &ReplayOptions) -> Exit {
+    let Some(name) = &options.journal else { return replay_all(options) };
+    // What can be seen in a folder is a file; anything else may be the id of a run.
+    if name == Path::new("-") || std::fs::symlink_metadata(name).is_ok() {
+        return replay_file(options, name);
+    }
+    replay_run(options, name)
+}
+
+fn replay_file(options: &ReplayOptions, name: &Path) -> Exit {
+    let path = shown(name);
+    let bytes = match read_bounded(name, MAX_JOURNAL_BYTES) {
         Ok(bytes) if bytes.len() > MAX_JOURNAL_BYTES => {
             complain(&format!("{path} has more than {MAX_JOURNAL_BYTES} bytes"));
             return Exit::Unusable;
@@ -25,14 +43,71 @@ pub(crate) fn replay_file(options: &ReplayOptions) -> Exit {
             return Exit::Unusable;
         }
     };
-    let report = replay(&bytes);
-    let written = if options.json { json(&report) } else { data(&render(&report)) };
-    written.max(if report.equal { Exit::Well } else { Exit::Fault })
+    tell(options, &redflow_react::replay(&bytes), None)
 }
 
-fn render(report: &ReplayReport) -> String {
+fn replay_run(options: &ReplayOptions, name: &Path) -> Exit {
+    let run = RunId(name.display().to_string());
+    let stored = match Stored::open(&options.data) {
+        Ok(stored) => stored,
+        Err(StoreError { code, message }) => {
+            let text = format!("cannot read {}: there is no such file, nor a run: {message}", shown(name));
+            return refuse(&StoreError::new(code, text));
+        }
+    };
+    let found = stored.reader.as_ref().map(|reader| reader.load(&run)).transpose();
+    let stored = match found.map(Option::flatten) {
+        Ok(Some(stored)) => stored,
+        Ok(None) => {
+            let text = format!(
+                "cannot read {}: there is no such file, and no run of this id is stored in {}",
+                shown(name),
+                stored.dir.display()
+            );
+            return refuse(&StoreError::new(StoreCode::RunUnknown, text));
+        }
+        Err(error) => {
+            refuse(&error);
+            return if error.code == StoreCode::DataCorrupt { Exit::Fault } else { Exit::Unusable };
+        }
+    };
+    let report = redflow_react::replay(&stored.journal);
+    let status = stored.summary.status;
+    let open = is_open(&stored.journal, &report, status).then_some(status);
+    tell(options, &report, open)
+}
+
+/// Whether a run is not over yet and its journal is sound so far: that it has no end is no difference then.
+pub(crate) fn is_open(journal: &[u8], report: &ReplayReport, status: RunStatus) -> bool {
+    let ends = report.difference.as_ref().is_some_and(|found| found.what == DifferenceKind::Incomplete);
+    let mut compile = |spec: &Arc<_>| CompiledAgent::compile(Arc::clone(spec));
+    // A journal may end between two steps, but not in the middle of one.
+    ends && !status.is_over() && resume(journal, &mut compile).is_ok()
+}
+
+/// A report, and that the run is not over if it is not.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    report: &'a ReplayReport,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    open: bool,
+}
+
+fn tell(options: &ReplayOptions, report: &ReplayReport, open: Option<RunStatus>) -> Exit {
+    let written =
+        if options.json { json(&Told { report, open: open.is_some() }) } else { data(&render(report, open)) };
+    written.max(if report.equal || open.is_some() { Exit::Well } else { Exit::Fault })
+}
+
+fn render(report: &ReplayReport, open: Option<RunStatus>) -> String {
     let run = report.run_id.as_ref().map(|run| format!(" of run {}", printable_line(run.as_str(), 60)));
+    let run = run.unwrap_or_default();
     let numbers = format!("{} and {}", count(report.facts, "fact"), count(report.effects, "effect"));
+    if let Some(status) = open {
+        let word = "open".yellow().bold().to_string();
+        return format!("{word}: {numbers}{run} replay byte for byte so far; it is {}\n", status.as_str());
+    }
     let Some(difference) = &report.difference else {
         let ended = match report.outcome {
             Some(Ending::Completed) => "it completed".to_owned(),
@@ -40,17 +115,19 @@ fn render(report: &ReplayReport) -> String {
             Some(Ending::Failed { code }) => format!("it failed with {code}"),
             None => "it has not ended".to_owned(),
         };
-        return format!(
-            "{}: {numbers}{} replay byte for byte; {ended}\n",
-            "equal".green().bold(),
-            run.unwrap_or_default()
-        );
+        return format!("{}: {numbers}{run} replay byte for byte; {ended}\n", "equal".green().bold());
     };
+    let mut out = render_difference(difference, &run);
+    let _ = writeln!(out, "   {numbers} before it were equal");
+    out
+}
+
+/// Where a journal is not what it should be.
+pub(crate) fn render_difference(difference: &Difference, of_run: &str) -> String {
     let mut out = format!(
-        "{}: line {}{}: {}\n",
+        "{}: line {}{of_run}: {}\n",
         "different".style(bold_red()),
         difference.line,
-        run.unwrap_or_default(),
         printable_line(&difference.message, 400)
     );
     for (label, text) in [("recorded", &difference.recorded), ("replayed", &difference.replayed)] {
@@ -58,6 +135,5 @@ fn render(report: &ReplayReport) -> String {
             let _ = writeln!(out, "   {label}: {}", printable_line(text, 200));
         }
     }
-    let _ = writeln!(out, "   {numbers} before it were equal");
     out
 }

@@ -4,6 +4,7 @@ use crate::Exit;
 use crate::files::reason;
 use owo_colors::{OwoColorize, Style};
 use redflow_contract::code::Severity;
+use redflow_ports::StoreError;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
@@ -47,6 +48,23 @@ pub(crate) fn talk(text: &str) {
 /// Writes an error of the command itself to stderr.
 pub(crate) fn complain(text: &str) {
     talk(&format!("{}: {text}", "error".style(bold_red())));
+}
+
+/// Says why something about stored runs was not done, with its code.
+pub(crate) fn refuse(error: &StoreError) -> Exit {
+    refuse_with(error, &[])
+}
+
+/// The same, with more lines of help.
+pub(crate) fn refuse_with(error: &StoreError, help: &[String]) -> Exit {
+    let code = error.code;
+    let mut text =
+        format!("{}: {}", format!("error[{code}]").style(bold_red()), printable_line(&error.message, 800));
+    for line in help {
+        let _ = write!(text, "\n   = help: {line}");
+    }
+    talk(&format!("{text}\n   = help: redflow explain {code}"));
+    Exit::Unusable
 }
 
 pub(crate) fn bold_red() -> Style {

@@ -1,4 +1,5 @@
-//! The iteration timeline, live on stderr, and what happens in the flow around the runs.
+//! The iteration timeline: live on stderr with what happens in the flow around the runs, or of a run that was
+//! kept.
 
 use crate::terminal::{bold_red, printable_line, talk};
 use owo_colors::OwoColorize;
@@ -16,35 +17,47 @@ use std::sync::Mutex;
 /// Characters of a value that are shown.
 const SHOWN: usize = 200;
 
-/// Prints events as they happen.
-pub(crate) struct Timeline {
-    quiet: bool,
-    told: Mutex<HashSet<NodeId>>,
+/// Turns the events of runs into lines.
+#[derive(Default)]
+pub(crate) struct Rows {
     /// The runs that wait for a model: since when, and in which iteration.
-    asked: Mutex<HashMap<RunId, (u32, Millis)>>,
+    asked: HashMap<RunId, (u32, Millis)>,
 }
 
-impl Timeline {
-    pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet, told: Mutex::default(), asked: Mutex::default() }
+impl Rows {
+    /// The lines of one event; none for what needs no line of its own.
+    pub(crate) fn of(&mut self, event: &RunEvent) -> Vec<String> {
+        self.unanswered(event).into_iter().chain(line(event)).collect()
     }
 
     /// The row of an iteration that ended without a valid action.
-    fn unanswered(&self, event: &RunEvent) -> Option<String> {
-        let mut asked = self.asked.lock().ok()?;
+    fn unanswered(&mut self, event: &RunEvent) -> Option<String> {
         match &event.event {
             RunEventKind::ModelCalled { iteration } => {
-                asked.insert(event.run_id.clone(), (*iteration, event.at));
+                self.asked.insert(event.run_id.clone(), (*iteration, event.at));
                 None
             }
-            RunEventKind::ModelAnswered { .. } => asked.remove(&event.run_id).and(None),
+            RunEventKind::ModelAnswered { .. } => self.asked.remove(&event.run_id).and(None),
             RunEventKind::RunFinished { .. } => {
-                let (iteration, since) = asked.remove(&event.run_id)?;
+                let (iteration, since) = self.asked.remove(&event.run_id)?;
                 let took = event.at.saturating_sub(since);
                 Some(format!("{iteration:>4} {:<6} {:<41} {took:>6} ms", "–", "no valid action"))
             }
             _ => None,
         }
+    }
+}
+
+/// Prints events as they happen.
+pub(crate) struct Timeline {
+    quiet: bool,
+    told: Mutex<HashSet<NodeId>>,
+    rows: Mutex<Rows>,
+}
+
+impl Timeline {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self { quiet, told: Mutex::default(), rows: Mutex::default() }
     }
 
     /// Says how a node failed, once.
@@ -70,10 +83,8 @@ impl EventSink for Timeline {
     }
 
     fn run_event(&self, event: &RunEvent) {
-        if let Some(line) = self.unanswered(event) {
-            talk(&line);
-        }
-        if let Some(line) = line(event) {
+        let lines = self.rows.lock().map(|mut rows| rows.of(event)).unwrap_or_default();
+        for line in lines {
             talk(&line);
         }
     }

@@ -5,7 +5,8 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
-use redflow_ports::Adapters;
+use redflow_ports::{Adapters, Clock};
+use std::sync::Arc;
 
 /// Everything this build can run.
 pub(crate) fn adapters() -> Adapters {
@@ -13,7 +14,21 @@ pub(crate) fn adapters() -> Adapters {
     redflow_models::register(&mut adapters);
     redflow_tools::register(&mut adapters);
     redflow_nodes::register(&mut adapters);
+    #[cfg(feature = "faults")]
+    crate::witness::register(&mut adapters);
     adapters
+}
+
+/// Time and ids.
+#[cfg(not(feature = "faults"))]
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(redflow_engine::SystemClock)
+}
+
+/// Time and ids, for tests of what happens when the clock jumps.
+#[cfg(feature = "faults")]
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(crate::shifted_clock::ShiftedClock::from_environment())
 }
 
 /// The process environment as flows see it.

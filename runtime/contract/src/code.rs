@@ -1,5 +1,6 @@
-//! The two sets of codes: diagnostics of a flow, and errors of a run. Codes may be added; none may change its
-//! meaning. Each has a page under `docs/codes`, which `redflow explain CODE` prints.
+//! The three sets of codes: diagnostics of a flow, errors of a run, and errors of what is asked about stored
+//! runs. Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which
+//! `redflow explain CODE` prints.
 
 use serde::{Deserialize, Serialize};
 
@@ -157,29 +158,50 @@ codes! {
         ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "Nobody approved the call in time.";
         MemoryError "MEMORY_ERROR" Retry::Later, "The conversation memory failed.";
         OutputNotJson "OUTPUT_NOT_JSON" Retry::Never, "The answer was to be JSON and is not.";
+        JournalFailed "JOURNAL_FAILED" Retry::Later, "The run could not begin because its journal cannot be written.";
         Internal "INTERNAL" Retry::Never, "Redflow Runtime itself failed.";
     } class Retry
 }
 
-/// The page of a code of either set.
+codes! {
+    /// Why something asked about stored runs, or of the data directory, was not done.
+    StoreCode {
+        DataLocked "DATA_LOCKED" Retry::Later, "Another process drives the runs of this data directory.";
+        DataReadOnly "DATA_READ_ONLY" Retry::Never, "The data directory cannot be written.";
+        DataFull "DATA_FULL" Retry::Later, "There is no room left for the data directory.";
+        DataCorrupt "DATA_CORRUPT" Retry::Never, "What is stored is not what was written.";
+        DataNewer "DATA_NEWER" Retry::Never, "The data directory was written by a newer Redflow Runtime.";
+        DataUnusable "DATA_UNUSABLE" Retry::Never, "The data directory cannot be used.";
+        RunUnknown "RUN_UNKNOWN" Retry::Never, "There is no such run in the data directory.";
+        RunOver "RUN_OVER" Retry::Never, "The run is over already.";
+        RunNotWaiting "RUN_NOT_WAITING" Retry::Never, "The run does not wait for the outcome of that call.";
+        RunBlocked "RUN_BLOCKED" Retry::Never, "The run cannot go on with this flow and this environment.";
+        ResultInvalid "RESULT_INVALID" Retry::Never, "The result given for a call cannot be used.";
+    } class Retry
+}
+
+/// The page of a code of any set.
 #[must_use]
 pub fn page(code: &str) -> Option<&'static str> {
     DiagnosticCode::parse(code)
         .map(DiagnosticCode::page)
         .or_else(|| RunErrorCode::parse(code).map(RunErrorCode::page))
+        .or_else(|| StoreCode::parse(code).map(StoreCode::page))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DiagnosticCode, RunErrorCode, page};
+    use super::{DiagnosticCode, RunErrorCode, StoreCode, page};
 
-    /// A page opens with its code and summary, and says how it comes about and how to mend it.
+    /// A page opens with its code and summary, says how it comes about, shows it, and says how to mend it.
     fn check_page(code: &str, summary: &str, page: &str) {
         let mut lines = page.lines();
         assert_eq!(lines.next(), Some(format!("# {code}").as_str()));
         assert!(page.contains(summary), "{code}: the page must quote the summary: {summary}");
-        for heading in ["## What it means", "## How to mend it"] {
-            assert!(page.contains(heading), "{code}: no {heading}");
+        for heading in ["## What it means", "## Example", "## How to mend it"] {
+            let section =
+                page.split(&format!("\n{heading}\n")).nth(1).and_then(|rest| rest.split("\n## ").next());
+            assert!(section.is_some_and(|text| !text.trim().is_empty()), "{code}: nothing under {heading}");
         }
     }
 
@@ -194,6 +216,11 @@ mod tests {
             check_page(code.as_str(), code.summary(), code.page());
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert_eq!(RunErrorCode::parse(code.as_str()), Some(*code));
+        }
+        for code in StoreCode::ALL {
+            check_page(code.as_str(), code.summary(), code.page());
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(StoreCode::parse(code.as_str()), Some(*code));
         }
         assert_eq!(page("NO_SUCH_CODE"), None);
     }

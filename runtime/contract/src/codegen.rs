@@ -3,7 +3,7 @@
 
 use crate::{
     action, catalogue, code, diagnostic, digest, edge, envelope, event, fact, flow, id, journal, limits,
-    node_config, plan, run_error, transcript,
+    node_config, plan, run, run_error, transcript,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -49,6 +49,7 @@ pub fn typescript() -> String {
         digest::Digest,
         code::DiagnosticCode,
         code::RunErrorCode,
+        code::StoreCode,
         code::Severity,
         diagnostic::Diagnostic,
         diagnostic::CheckReport,
@@ -109,6 +110,10 @@ pub fn typescript() -> String {
         fact::ToolResult,
         journal::JournalRecord,
         journal::JournalLine,
+        run::RunSummary,
+        run::RunStatus,
+        run::WaitingCall,
+        run::RunRequest,
         event::RunEvent,
         event::RunEventKind,
         event::FlowEvent,
@@ -138,6 +143,7 @@ pub fn schemas() -> Vec<GeneratedFile> {
         whole::<run_error::RunError>("run-error"),
         whole::<diagnostic::CheckReport>("check-report"),
         whole::<event::RunEvent>("run-event"),
+        whole::<run::RunSummary>("run-summary"),
         whole::<plan::AgentPlan>("agent-plan"),
         whole::<plan::AgentSpec>("agent-spec"),
         whole::<flow::FlowNode>("flow-node"),

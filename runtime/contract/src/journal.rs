@@ -4,6 +4,7 @@
 use crate::digest::Digest;
 use crate::fact::Fact;
 use crate::id::{EffectId, NodeRef, RunId};
+use crate::node_config::EffectClass;
 use crate::plan::AgentPlan;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,11 @@ pub enum JournalRecord {
         id: EffectId,
         /// Its type, for people.
         effect: String,
+        /// What a tool call may do to the world, as its driver judged it before the call was made. After a
+        /// crash this decides whether the call may be made again. The machine knows nothing of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        class: Option<EffectClass>,
         /// The digest of it.
         digest: Digest,
     },
@@ -68,6 +74,13 @@ pub enum JournalRecord {
         /// The digest of it.
         digest: Digest,
     },
+}
+
+/// The second line of a journal, from the plan's own text: what a store that keeps each plan once leaves out
+/// and puts back. The same text as a [`JournalLine`].
+#[must_use]
+pub fn plan_line(prev: &Digest, plan_json: &str) -> String {
+    format!(r#"{{"prev":"{prev}","record":{{"kind":"plan","plan":{plan_json}}}}}"#)
 }
 
 impl JournalRecord {
@@ -80,6 +93,94 @@ impl JournalRecord {
             Self::Fact { .. } => "fact",
             Self::Effect { .. } => "effect",
             Self::Output { .. } => "output",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JournalLine, JournalRecord, plan_line};
+    use crate::digest::Digest;
+    use crate::id::{EffectId, NodeSummary};
+    use crate::node_config::EffectClass;
+    use crate::plan::{AgentPlan, EncodedPlan, PlanNode};
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((any::<String>(), inner), 0..4)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn any_node() -> impl Strategy<Value = PlanNode> {
+        let config = prop::collection::vec((any::<String>(), any_json()), 0..4);
+        (any::<(String, String, String)>(), config).prop_map(|((id, type_name, name), config)| PlanNode {
+            node: NodeSummary { id: id.as_str().into(), type_name, name },
+            config: config.into_iter().collect(),
+        })
+    }
+
+    fn any_plan() -> impl Strategy<Value = AgentPlan> {
+        let memory = prop::option::of(any_node());
+        (any_node(), any_node(), memory, prop::collection::vec(any_node(), 0..3))
+            .prop_map(|(agent, model, memory, tools)| AgentPlan { agent, model, memory, tools })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// A store that keeps a plan's text once puts back the very line that was written.
+        #[test]
+        fn a_plan_line_is_what_the_types_write(plan in any_plan(), before in any::<Vec<u8>>()) {
+            let prev = Digest::of(&before);
+            let encoded = EncodedPlan::new(&plan).unwrap();
+            prop_assert_eq!(encoded.digest(), Digest::of_json(&plan).unwrap());
+            let record = JournalRecord::Plan { plan: Box::new(plan) };
+            let written = serde_json::to_string(&JournalLine { prev, record: record.clone() }).unwrap();
+            let line = plan_line(&prev, encoded.json());
+            prop_assert_eq!(&line, &written);
+            let read: JournalLine = serde_json::from_str(&line).unwrap();
+            prop_assert_eq!(read, JournalLine { prev, record });
+        }
+    }
+
+    #[test]
+    fn a_class_is_written_only_if_there_is_one() {
+        let effect = |class| JournalRecord::Effect {
+            id: EffectId(2),
+            effect: "call_tool".to_owned(),
+            class,
+            digest: Digest::ZERO,
+        };
+        let zeros = "0".repeat(64);
+        let without = json!({"kind": "effect", "id": 2, "effect": "call_tool", "digest": zeros});
+        let with = |class: &str| {
+            let digest = &zeros;
+            json!({"kind": "effect", "id": 2, "effect": "call_tool", "class": class, "digest": digest})
+        };
+        for (record, expected) in [
+            (effect(None), without),
+            (effect(Some(EffectClass::Read)), with("read")),
+            (effect(Some(EffectClass::Idempotent)), with("idempotent")),
+            (effect(Some(EffectClass::AtMostOnce)), with("at_most_once")),
+        ] {
+            // As text: the order of the keys is part of a journal.
+            assert_eq!(serde_json::to_string(&record).unwrap(), expected.to_string());
+            assert_eq!(serde_json::from_value::<JournalRecord>(expected).unwrap(), record);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What every part of Redflow Runtime agrees on: ids, messages, the envelope, model actions, facts, effects,
-//! events, the node catalogue, the edge table and both sets of codes.
+//! events, the node catalogue, the edge table and the sets of codes.
 //!
 //! Owns every type that crosses a process, a file or a socket. Never does I/O, never reads a clock, never
 //! makes a random number; knows no runtime and no transport.
@@ -23,6 +23,7 @@ pub mod json;
 pub mod limits;
 pub mod node_config;
 pub mod plan;
+pub mod run;
 pub mod run_error;
 pub mod schema_cost;
 pub mod schemas;

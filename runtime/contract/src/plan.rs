@@ -2,11 +2,13 @@
 //! environment references resolved (the spec, which the machine works by).
 
 use crate::Message;
+use crate::digest::Digest;
 use crate::id::{NodeId, NodeRef, NodeSummary};
 use crate::limits::RunLimits;
 use crate::node_config::{EffectClass, OnUnknown, StopCondition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The agent, its bindings and their properties: not the whole flow. Secrets are replaced before they get here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,4 +86,35 @@ pub struct ToolSpec {
     pub timeout_ms: u64,
     /// What happens when a call's outcome is unknown.
     pub on_unknown: OnUnknown,
+}
+
+/// A plan as its journals have it. Encoded once per deploy, written by every run.
+#[derive(Debug, Clone)]
+pub struct EncodedPlan {
+    json: Arc<str>,
+    digest: Digest,
+}
+
+impl EncodedPlan {
+    /// Encodes a plan.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn new(plan: &AgentPlan) -> Result<Self, serde_json::Error> {
+        let json = serde_json::to_string(plan)?;
+        let digest = Digest::of(json.as_bytes());
+        Ok(Self { json: json.into(), digest })
+    }
+
+    /// The digest a header names it by.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Its JSON.
+    #[must_use]
+    pub fn json(&self) -> &Arc<str> {
+        &self.json
+    }
 }

@@ -53,6 +53,7 @@ embedded! {
     "node.tool",
     "run-error",
     "run-event",
+    "run-summary",
 }
 
 /// The text of a schema.

@@ -3,11 +3,12 @@
 use crate::catch::Catches;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
-use redflow_contract::id::NodeSummary;
+use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run_error::RunError;
 use redflow_flow::{CheckedFlow, NodeIx, ReadyAgent, ResolvedFlow, Verdict};
 use redflow_ports::{Adapters, BuildError, ChatModel, FlowNode, Memory, NodeConfig, Tool};
-use redflow_react::{CompiledAgent, EncodedPlan};
+use redflow_react::CompiledAgent;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -47,6 +48,22 @@ pub struct BuiltAgent {
     pub(crate) session_id: Option<String>,
     pub(crate) memory_session_id: Option<Arc<str>>,
     pub(crate) tab: String,
+}
+
+impl BuiltFlow {
+    /// The agent of an id, if it may run.
+    pub(crate) fn agent(&self, id: &NodeId) -> Option<&Arc<BuiltAgent>> {
+        match self.nodes.get(self.flow.find(id.as_str())?) {
+            Some(BuiltNode::Agent(agent)) => Some(agent),
+            _ => None,
+        }
+    }
+
+    /// Whether the flow has this agent, refused or not.
+    pub(crate) fn has_agent(&self, id: &NodeId) -> bool {
+        let node = self.flow.find(id.as_str()).and_then(|ix| self.nodes.get(ix));
+        matches!(node, Some(BuiltNode::Agent(_) | BuiltNode::Refused { .. }))
+    }
 }
 
 /// Builds every node this build can run. A node that cannot be built does not stop the others: an agent that

@@ -1,182 +1,360 @@
 //! One run: feeds its machine, keeps its journal, does its effects.
+//!
+//! Owns the order that makes a run crash-proof: what is to be done is kept before it is done, what came of it
+//! before anything follows from it. Never decides anything an agent decides; that is the machine's.
 
 use crate::build::BuiltAgent;
-use crate::engine::{Ports, RunEnd, to_usize};
+use crate::effects::perform;
+use crate::report::Ports;
+use crate::slots::{Slot, Ticket};
 use redflow_contract::Message;
-use redflow_contract::effect::{Effect, ToolCall};
-use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::{EffectId, RunId};
-use redflow_contract::json::nests_within;
-use redflow_contract::limits::RunLimits;
+use redflow_contract::code::StoreCode;
+use redflow_contract::effect::{Effect, Ending};
+use redflow_contract::fact::Fact;
+use redflow_contract::id::{EffectId, NodeId, RunId};
 use redflow_contract::node_config::EffectClass;
-use redflow_flow::NodeIx;
-use redflow_ports::{Journal, ModelRequest, ToolOutcome};
-use redflow_react::{Origin, Recorder, Status, Step};
+use redflow_contract::run::{RunState, WaitingCall};
+use redflow_ports::{Batch, Journal, Keep, StoreError, failpoint};
+use redflow_react::{Recorder, Status, Step};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What a run is started with.
-pub(crate) struct NewRun<'a> {
-    pub(crate) ix: NodeIx,
-    pub(crate) agent: &'a BuiltAgent,
-    pub(crate) run_id: RunId,
-    pub(crate) session: Option<String>,
+/// What is asked of a run that is being driven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Control {
+    Go,
+    /// End.
+    Cancel(Arc<str>),
+    /// Stop where the next fact is kept.
+    Suspend,
+    /// Stop now.
+    SuspendNow,
+}
+
+/// How the driving of a run ended.
+#[derive(Debug)]
+pub(crate) enum Exit {
+    Finished {
+        effect: EffectId,
+        ending: Ending,
+        message: Message,
+        /// Whether the message may have been sent before.
+        again: bool,
+    },
+    Waiting(WaitingCall),
+    Suspended(Option<StoreError>),
+    /// It never began, because that could not be kept.
+    NotBegun(StoreError, Arc<Message>),
+    /// What set it off had begun a run before.
+    Repeated,
+}
+
+/// A message for port 4.
+pub(crate) struct ModelResponse {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+    pub(crate) effect: EffectId,
     pub(crate) message: Message,
 }
 
-/// Runs to the end, or until it must wait for a person; an error says why it could do neither. Messages for port 4 go out through `model_responses`.
-pub(crate) async fn drive(
-    run: NewRun<'_>,
-    ports: &Ports,
-    cancel: &CancellationToken,
-    model_responses: mpsc::Sender<(NodeIx, Message)>,
-) -> Result<RunEnd, String> {
-    let NewRun { ix, agent, run_id, session, message } = run;
-    let spec = agent.compiled.spec();
-    let mut journal = ports.journals.open(&run_id).map_err(|error| error.to_string())?;
-    let deadline = tokio::time::sleep(Duration::from_millis(spec.timeout_ms));
-    tokio::pin!(deadline);
-    let started =
-        Fact::RunStarted { at: ports.clock.now(), run_id, session, message, spec: Arc::clone(spec) };
-    let observed = ports.events.watches_runs();
-    let started =
-        Recorder::start(Arc::clone(&agent.compiled), observed, &agent.plan, Origin::default(), started);
-    let (mut recorder, mut step) = started.map_err(|error| error.to_string())?;
-    loop {
-        let open = match act(step, ix, ports, &mut *journal, &model_responses).await? {
-            Next::Finished(end) => return Ok(end),
-            Next::Open(effect) => effect,
+/// A run that is being driven.
+pub(crate) struct Driven {
+    pub(crate) run: RunId,
+    pub(crate) agent: Arc<BuiltAgent>,
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) recorder: Recorder,
+    pub(crate) journal: Box<dyn Journal>,
+    pub(crate) active: Active,
+    pub(crate) control: watch::Receiver<Control>,
+    /// Ends everything of the start this run belongs to.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) responses: mpsc::Sender<ModelResponse>,
+}
+
+/// How long a run has been active: not while it waited for a person, for a place or for a process.
+pub(crate) struct Active {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl Active {
+    pub(crate) fn after(millis: u64) -> Self {
+        Self { before: Duration::from_millis(millis), since: None }
+    }
+
+    fn total(&self) -> Duration {
+        self.before.saturating_add(self.since.map(|since| since.elapsed()).unwrap_or_default())
+    }
+}
+
+/// The one effect that will be answered, if there is one, and its class if it is a tool call.
+type Open = Option<(Effect, Option<EffectClass>)>;
+
+impl Driven {
+    /// Feeds a fact and keeps what it leads to. What needs no answer is left for `act`.
+    pub(crate) async fn feed(
+        &mut self,
+        fact: Fact,
+        answers: Option<EffectClass>,
+    ) -> Result<Vec<Effect>, StoreError> {
+        let told = told(&fact, answers);
+        let agent = &self.agent;
+        let step = self.recorder.step(fact, &|call| agent.class_of(call)).map_err(|error| broken(&error))?;
+        self.keep(step, told).await
+    }
+
+    /// Keeps what a step says as safely as its effects need, and shows it.
+    pub(crate) async fn keep(&mut self, step: Step, told: Told) -> Result<Vec<Effect>, StoreError> {
+        let stage = self.stage(&step.effects, told);
+        let active_ms = u64::try_from(self.active.total().as_millis()).unwrap_or(u64::MAX);
+        let batch = Batch { lines: step.lines, state: self.state(), active_ms, keep: stage.keep() };
+        failpoint(stage.before());
+        self.journal.append(batch).await?;
+        failpoint(stage.after());
+        for event in &step.events {
+            self.ports.events.run_event(event);
+        }
+        Ok(step.effects)
+    }
+
+    fn state(&self) -> RunState {
+        match self.recorder.machine().status() {
+            Status::WaitingOutcome { call_id, tool, iteration, .. } => {
+                RunState::Waiting(WaitingCall { call_id, tool, iteration })
+            }
+            Status::Finished(ending) => RunState::Finished { at: self.ports.clock.now(), ending },
+            Status::New | Status::Running => RunState::Running,
+        }
+    }
+
+    fn stage(&self, effects: &[Effect], told: Told) -> Stage {
+        let mut stage = match told {
+            Told::Start => Stage::Start,
+            Told::Certain => Stage::Result,
+            Told::Repeatable => Stage::Step,
         };
-        let Some(effect) = open else {
-            // Nothing to do and not over: the run waits for a person.
-            let Status::WaitingOutcome { call_id, tool, iteration, .. } = recorder.machine().status() else {
-                return Err("the machine has nothing to do and is not over".to_owned());
+        for effect in effects {
+            match effect {
+                Effect::Finish { .. } => return Stage::Output,
+                Effect::AppendMemory { .. } => return Stage::Intent,
+                Effect::CallTool { call, .. } if self.agent.class_of(call) != EffectClass::Read => {
+                    return Stage::Intent;
+                }
+                // It leaves the run, so what it says must stay true.
+                Effect::EmitModelResponse { .. } if stage == Stage::Step => stage = Stage::Result,
+                _ => {}
+            }
+        }
+        stage
+    }
+
+    /// Waits for a place, then does effects until the run is over or has to stop.
+    pub(crate) async fn go_on(mut self, effects: Vec<Effect>, ticket: Ticket) -> Exit {
+        match place(ticket, &mut self.control, &self.cancel).await {
+            Ok(slot) => self.work(effects, slot).await,
+            Err(Stop::Cancel(reason)) => self.cancelled(reason).await,
+            Err(Stop::Suspend) => Exit::Suspended(None),
+        }
+    }
+
+    /// Does effects until the run is over or has to stop. The place is held as long.
+    pub(crate) async fn work(mut self, mut effects: Vec<Effect>, _slot: Slot) -> Exit {
+        self.active.since = Some(Instant::now());
+        let limit = Duration::from_millis(self.agent.compiled.spec().timeout_ms);
+        let deadline = tokio::time::sleep(limit.saturating_sub(self.active.total()));
+        tokio::pin!(deadline);
+        loop {
+            let open = match self.act(effects).await {
+                Next::Over(exit) => return exit,
+                Next::Open(open) => open,
             };
-            return Ok(RunEnd::Waiting { call_id, tool, iteration });
-        };
-        let fact = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Fact::CancelRequested { at: ports.clock.now(), reason: "interrupted".to_owned() },
-            () = &mut deadline => Fact::DeadlineReached { at: ports.clock.now() },
-            fact = perform(effect, agent, ports) => fact,
-        };
-        step = recorder.step(fact).map_err(|error| error.to_string())?;
+            let Some((effect, class)) = open else { return self.parked() };
+            if *self.control.borrow() == Control::Suspend {
+                return Exit::Suspended(None);
+            }
+            if class.is_some() {
+                failpoint("act.before");
+            }
+            let fact = tokio::select! {
+                biased;
+                stop = stopped(&mut self.control, &self.cancel, false) => match stop {
+                    Stop::Cancel(reason) => Fact::CancelRequested { at: self.ports.clock.now(), reason },
+                    Stop::Suspend => return Exit::Suspended(None),
+                },
+                () = &mut deadline => Fact::DeadlineReached { at: self.ports.clock.now() },
+                fact = perform(effect, &self.agent, &self.ports) => fact,
+            };
+            if class.is_some() {
+                failpoint("act.after");
+            }
+            effects = match self.feed(fact, class).await {
+                Ok(effects) => effects,
+                Err(error) => return Exit::Suspended(Some(error)),
+            };
+        }
+    }
+
+    /// Ends a run that is not at work.
+    pub(crate) async fn cancelled(&mut self, reason: String) -> Exit {
+        let fact = Fact::CancelRequested { at: self.ports.clock.now(), reason };
+        match self.feed(fact, None).await {
+            Ok(effects) => match self.act(effects).await {
+                Next::Over(exit) => exit,
+                // A run whose answer is there already may have its memory still to write: it is over next time.
+                Next::Open(_) => Exit::Suspended(None),
+            },
+            Err(error) => Exit::Suspended(Some(error)),
+        }
+    }
+
+    /// The exit of a run that has nothing to do.
+    pub(crate) fn parked(&self) -> Exit {
+        match self.state() {
+            RunState::Waiting(call) => Exit::Waiting(call),
+            _ => Exit::Suspended(Some(broken(&"the machine has nothing to do and is not over"))),
+        }
+    }
+
+    /// Does what needs no answer.
+    async fn act(&mut self, effects: Vec<Effect>) -> Next {
+        let mut open = None;
+        for effect in effects {
+            match effect {
+                Effect::EmitModelResponse { id, message } => {
+                    let agent = self.agent.compiled.spec().agent.node_id.clone();
+                    let response = ModelResponse { run: self.run.clone(), agent, effect: id, message };
+                    // Nobody takes messages any more only when the engine itself is gone.
+                    let _ = self.responses.send(response).await;
+                }
+                Effect::Finish { id, ending, message } => {
+                    return Next::Over(Exit::Finished { effect: id, ending, message, again: false });
+                }
+                Effect::CallTool { ref call, .. } => {
+                    let class = self.agent.class_of(call);
+                    open = Some((effect, Some(class)));
+                }
+                Effect::RecallMemory { .. } | Effect::CallModel { .. } | Effect::AppendMemory { .. } => {
+                    open = Some((effect, None));
+                }
+            }
+        }
+        Next::Open(open)
     }
 }
 
 enum Next {
-    Finished(RunEnd),
-    /// The one effect that will be answered, if there is one.
-    Open(Option<Effect>),
+    Over(Exit),
+    Open(Open),
 }
 
-/// Keeps what a step says, shows it, and does what needs no answer.
-async fn act(
-    step: Step,
-    ix: NodeIx,
-    ports: &Ports,
-    journal: &mut dyn Journal,
-    model_responses: &mpsc::Sender<(NodeIx, Message)>,
-) -> Result<Next, String> {
-    journal.append(&step.lines).await.map_err(|error| error.to_string())?;
-    for event in &step.events {
-        ports.events.run_event(event);
-    }
-    let mut open = None;
-    for effect in step.effects {
-        match effect {
-            Effect::EmitModelResponse { message, .. } => {
-                // Nobody takes messages any more only when the engine itself is gone.
-                let _ = model_responses.send((ix, message)).await;
-            }
-            Effect::Finish { ending, message, .. } => {
-                return Ok(Next::Finished(RunEnd::Finished { ending, message }));
-            }
-            Effect::RecallMemory { .. }
-            | Effect::CallModel { .. }
-            | Effect::CallTool { .. }
-            | Effect::AppendMemory { .. } => open = Some(effect),
-        }
-    }
-    Ok(Next::Open(open))
+/// Why a run stops what it is doing.
+pub(crate) enum Stop {
+    Cancel(String),
+    Suspend,
 }
 
-/// Does one effect and says what came of it.
-async fn perform(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
-    let now = || ports.clock.now();
-    match effect {
-        Effect::CallModel { id, iteration, transcript, spec } => {
-            let request = ModelRequest { iteration, transcript: &transcript, spec: &spec };
-            match agent.model.call(request).await {
-                Ok(answer) => Fact::ModelAnswered { at: now(), effect: id, answer },
-                Err(error) => Fact::ModelFailed { at: now(), effect: id, error },
-            }
-        }
-        Effect::CallTool { id, call } => call_tool(id, &call, agent, ports).await,
-        Effect::RecallMemory { id, session } => match &agent.memory {
-            Some(memory) => match memory.recall(&session).await {
-                Ok(turns) => Fact::MemoryRecalled { at: now(), effect: id, turns },
-                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
-            },
-            None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },
-        },
-        Effect::AppendMemory { id, session, run_id, turn } => match &agent.memory {
-            Some(memory) => match memory.append(&session, &run_id, &turn).await {
-                Ok(()) => Fact::MemoryAppended { at: now(), effect: id },
-                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
-            },
-            None => Fact::MemoryAppended { at: now(), effect: id },
-        },
-        // These need no answer; `act` has done them.
-        Effect::EmitModelResponse { id, .. } | Effect::Finish { id, .. } => {
-            Fact::MemoryAppended { at: now(), effect: id }
-        }
+/// Waits for a place to work in, unless the run is told to stop first.
+pub(crate) async fn place(
+    mut ticket: Ticket,
+    control: &mut watch::Receiver<Control>,
+    cancel: &CancellationToken,
+) -> Result<Slot, Stop> {
+    tokio::select! {
+        biased;
+        stop = stopped(control, cancel, true) => Err(stop),
+        slot = ticket.wait() => slot.ok_or(Stop::Suspend),
     }
 }
 
-async fn call_tool(id: EffectId, call: &ToolCall, agent: &BuiltAgent, ports: &Ports) -> Fact {
-    let spec = agent.compiled.spec();
-    let place = spec.tools.iter().position(|tool| tool.name == call.tool);
-    let found = place.and_then(|place| Some((spec.tools.get(place)?, agent.tools.get(place)?)));
-    let outcome = match found {
-        None => ToolOutcome::Returned(ToolResult::failed("the tool is gone")),
-        Some((tool_spec, tool)) => {
-            let limit = Duration::from_millis(call.timeout_ms);
-            let outcome =
-                tokio::time::timeout(limit, tool.call(call)).await.unwrap_or_else(|_| ToolOutcome::Unknown {
-                    reason: format!("the tool did not answer within {} ms", call.timeout_ms),
-                });
-            match (outcome, tool_spec.effect.unwrap_or_else(|| tool.effect(&call.input))) {
-                // Such a call may be made again: not to know is a failure like any other.
-                (ToolOutcome::Unknown { reason }, EffectClass::Read | EffectClass::Idempotent) => {
-                    ToolOutcome::Returned(ToolResult::failed(reason))
-                }
-                (outcome, _) => outcome,
+/// Waits until the run must stop what it is doing; with `idle` also when it is to stop at the next fact.
+async fn stopped(control: &mut watch::Receiver<Control>, cancel: &CancellationToken, idle: bool) -> Stop {
+    let told = async {
+        loop {
+            match &*control.borrow_and_update() {
+                Control::Cancel(reason) => return Stop::Cancel(reason.to_string()),
+                Control::SuspendNow => return Stop::Suspend,
+                Control::Suspend if idle => return Stop::Suspend,
+                Control::Go | Control::Suspend => {}
+            }
+            if control.changed().await.is_err() {
+                // The engine is gone, and takes this run with it.
+                return Stop::Suspend;
             }
         }
     };
-    let at = ports.clock.now();
-    match outcome {
-        ToolOutcome::Returned(result) => {
-            let result = bounded(result, &spec.limits);
-            Fact::ToolReturned { at, effect: id, result }
-        }
-        ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Stop::Cancel("interrupted".to_owned()),
+        stop = told => stop,
     }
 }
 
-/// A result that is too large or too deep becomes a failed observation; the model can ask for less.
-fn bounded(result: ToolResult, limits: &RunLimits) -> ToolResult {
-    let levels = to_usize(limits.max_value_depth);
-    if !result.output.as_ref().is_none_or(|output| nests_within(output, levels)) {
-        return ToolResult::failed(format!("the tool's result nests deeper than {levels} levels"));
+/// What a fact tells of, as far as keeping it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The run begins.
+    Start,
+    /// It cannot be found out again: what a person said, what came of a call that is not repeated.
+    Certain,
+    /// It could be found out again.
+    Repeatable,
+}
+
+fn told(fact: &Fact, answers: Option<EffectClass>) -> Told {
+    match fact {
+        Fact::RunStarted { .. } => Told::Start,
+        Fact::MemoryRecalled { .. } | Fact::ModelAnswered { .. } | Fact::ModelFailed { .. } => {
+            Told::Repeatable
+        }
+        Fact::ToolReturned { .. } if answers == Some(EffectClass::Read) => Told::Repeatable,
+        _ => Told::Certain,
     }
-    let bytes = serde_json::to_string(&result).map_or(usize::MAX, |text| text.len());
-    let most = to_usize(limits.max_result_bytes);
-    if bytes <= most {
-        return result;
+}
+
+/// Where a run is between what it is to do and what follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Start,
+    /// Something is to be done that must not be done twice without a key.
+    Intent,
+    /// Something came of it.
+    Result,
+    /// The result of the run is to leave.
+    Output,
+    /// What a crash makes the run do again without harm.
+    Step,
+}
+
+impl Stage {
+    fn keep(self) -> Keep {
+        if self == Self::Step { Keep::Soon } else { Keep::Now }
     }
-    ToolResult::failed(format!("the tool's result has {bytes} bytes; the limit is {most}"))
+
+    fn before(self) -> &'static str {
+        match self {
+            Self::Start => "start.before_keep",
+            Self::Intent => "intent.before_keep",
+            Self::Result => "result.before_keep",
+            Self::Output => "output.before_keep",
+            Self::Step => "step.before_keep",
+        }
+    }
+
+    fn after(self) -> &'static str {
+        match self {
+            Self::Start => "start.after_keep",
+            Self::Intent => "intent.after_keep",
+            Self::Result => "result.after_keep",
+            Self::Output => "output.after_keep",
+            Self::Step => "step.after_keep",
+        }
+    }
+}
+
+/// A machine that cannot go on is a fault of ours; the run stays as its journal has it.
+pub(crate) fn broken(why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::new(StoreCode::RunBlocked, format!("the run cannot go on: {why}"))
 }

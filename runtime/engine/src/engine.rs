@@ -1,449 +1,466 @@
-//! The way of a message: one queue for all nodes, one future per run.
+//! The engine: one task that moves messages and drives runs until it is told to stop.
+//!
+//! Owns the runs that are at work, and who may ask what of them. A run that waits for a person, or whose
+//! process stopped, is not in memory at all: it is brought back from the store when something is to be done.
 
-use crate::build::{BuiltAgent, BuiltFlow, BuiltNode};
-use crate::catch::{MAX_REPEATS, earlier_failures, with_error};
-use crate::drive::{NewRun, drive};
-use crate::session::session_key;
+use crate::build::BuiltFlow;
+use crate::drive::{Control, Exit, ModelResponse};
+use crate::open::{Beginning, Reins, Return, Wish, begin, bring_back};
+use crate::plan_build::PastAgents;
+use crate::report::{EngineLimits, Ports, RunEnd, RunReport, Start};
+use crate::slots::Slots;
+use crate::trail::{Chain, Trail};
+use crate::walk::Delivery;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use redflow_contract::Message;
-use redflow_contract::code::RunErrorCode;
-use redflow_contract::edge::PortKind;
-use redflow_contract::effect::Ending;
-use redflow_contract::event::FlowEvent;
-use redflow_contract::id::{CallId, NodeSummary, RunId};
-use redflow_contract::json::nests_within;
-use redflow_contract::limits::RunLimits;
-use redflow_contract::run_error::{Failure, MessageError, RunError};
-use redflow_flow::{NodeIx, Wire};
-use redflow_ports::{BoxFuture, Clock, EventSink, FlowNode, JournalStore, NodeContext, NodeOutput};
-use redflow_react::refused_output;
-use serde_json::Value;
-use std::collections::{HashSet, VecDeque};
+use redflow_contract::code::StoreCode;
+use redflow_contract::fact::ToolResult;
+use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
+use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
+use redflow_ports::{BoxFuture, PendingRequest, StoreError, failpoint};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Messages for port 4 that may wait for the engine before a run waits for it.
 const WAITING_RESPONSES: usize = 32;
 
-/// What the engine needs of the world.
-pub struct Ports {
-    /// Time and ids.
-    pub clock: Arc<dyn Clock>,
-    /// Who watches.
-    pub events: Arc<dyn EventSink>,
-    /// Where journals go.
-    pub journals: Arc<dyn JournalStore>,
-    /// The process environment, as far as flows may see it.
-    pub env: fn(&str) -> Option<String>,
-}
+/// What may be asked of the engine before an asker waits.
+const WAITING_COMMANDS: usize = 256;
 
-/// Bounds on what one message may set off.
-#[derive(Debug, Clone, Copy)]
-pub struct EngineLimits {
-    /// Runs, counting agents that feed each other.
-    pub max_runs: usize,
-    /// Deliveries to nodes, counting circles of links.
-    pub max_deliveries: usize,
-}
+/// Deliveries in a row before runs get their turn.
+const DELIVERIES_IN_A_ROW: usize = 64;
 
-impl Default for EngineLimits {
-    fn default() -> Self {
-        Self { max_runs: 100, max_deliveries: 100_000 }
-    }
-}
-
-/// What starts a flow.
-#[derive(Debug, Clone)]
-pub enum Start {
-    /// An inject node fires, perhaps with another payload than its own.
-    Inject {
-        /// The inject node.
-        node: NodeIx,
-        /// The payload to use instead.
-        payload: Option<Value>,
-    },
-    /// An agent gets a message.
-    Agent {
-        /// The agent.
-        node: NodeIx,
-        /// The payload.
-        payload: Value,
-    },
-}
-
-/// What became of one run.
-#[derive(Debug)]
-pub struct RunReport {
-    /// The run.
-    pub run_id: RunId,
-    /// The agent.
-    pub agent: NodeSummary,
-    /// How it ended.
-    pub end: RunEnd,
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub enum RunEnd {
-    /// With a message on port 3.
-    Finished {
-        /// How.
-        ending: Ending,
-        /// The message.
-        message: Message,
-    },
-    /// It never began: the agent is refused. The message left port 3 all the same.
-    Refused {
-        /// Why.
-        error: RunError,
-        /// The message.
-        message: Message,
-    },
-    /// It waits until someone says what happened to a call.
-    Waiting {
-        /// The call.
-        call_id: CallId,
-        /// The tool.
-        tool: String,
-        /// The iteration.
-        iteration: u32,
-    },
-    /// It could not go on: its journal cannot be written, or the engine itself is at fault. A message with
-    /// the error `INTERNAL` left port 3, of which the journal knows nothing.
-    Aborted {
-        /// The message.
-        message: Message,
-    },
-}
-
-/// Drives one flow.
+/// Drives the runs of one flow. Whoever drops it drops its runs where they are: they are as their journals
+/// have them, and go on when they are brought back.
 pub struct Engine {
-    built: BuiltFlow,
-    ports: Ports,
-    limits: EngineLimits,
+    commands: mpsc::Sender<Command>,
+    task: JoinHandle<()>,
 }
 
-struct Delivery {
-    to: NodeIx,
-    message: Arc<Message>,
-}
+type Reply<T> = oneshot::Sender<T>;
 
-/// A run that goes on: gives its place in the reports and its end.
-type RunFuture<'a> = BoxFuture<'a, (usize, NodeIx, RunEnd)>;
+type Recovered = Result<Vec<RunReport>, StoreError>;
 
-/// What one start has set off so far.
-struct Work<'a> {
-    queue: VecDeque<Delivery>,
-    runs: FuturesUnordered<RunFuture<'a>>,
-    reports: Vec<(RunId, NodeIx, Option<RunEnd>)>,
-    responses: mpsc::Sender<(NodeIx, Message)>,
-    /// Nodes of which the user has been told that no message gets past them.
-    told: HashSet<NodeIx>,
-    deliveries: usize,
-    /// Whether the user has been told that the deliveries are used up.
-    cut: bool,
+enum Command {
+    Start { start: Start, cancel: CancellationToken, reply: Reply<Vec<RunReport>> },
+    Resume { runs: Vec<RunId>, cancel: CancellationToken, reply: Reply<Recovered> },
+    Recover { cancel: CancellationToken, reply: Reply<Recovered> },
+    Ask { run: RunId, request: RunRequest, reply: Reply<Result<(), StoreError>> },
+    Deploy { flow: Box<BuiltFlow>, reply: Reply<()> },
+    Shutdown { drain: Duration, reply: Reply<()> },
 }
 
 impl Engine {
-    /// An engine for a flow.
+    /// An engine for a flow, at work as a task of the current runtime. Without a flow it only brings back
+    /// runs; their results then go nowhere but into the reports.
     #[must_use]
-    pub fn new(built: BuiltFlow, ports: Ports, limits: EngineLimits) -> Self {
-        Self { built, ports, limits }
+    pub fn new(flow: Option<BuiltFlow>, ports: Ports, limits: EngineLimits) -> Self {
+        let (commands, asked) = mpsc::channel(WAITING_COMMANDS);
+        let (responses, responded) = mpsc::channel(WAITING_RESPONSES);
+        let engine = Loop {
+            ports: Arc::new(ports),
+            limits,
+            slots: Slots::new(limits),
+            flow: flow.map(Arc::new),
+            past: Arc::default(),
+            queue: VecDeque::new(),
+            works: FuturesUnordered::new(),
+            live: HashMap::new(),
+            responses,
+            stopping: None,
+        };
+        Self { commands, task: tokio::spawn(engine.run(asked, responded)) }
     }
 
     /// Starts the flow and follows every message until nothing moves any more. The reports come in the order
     /// in which the runs began. After a cancel the runs end and none begins.
     pub async fn run(&self, start: Start, cancel: &CancellationToken) -> Vec<RunReport> {
-        let (responses, mut received) = mpsc::channel(WAITING_RESPONSES);
-        let mut work = Work {
-            queue: VecDeque::new(),
-            runs: FuturesUnordered::new(),
-            reports: Vec::new(),
-            responses,
-            told: HashSet::new(),
-            deliveries: 0,
-            cut: false,
-        };
-        self.begin(start, &mut work);
+        let cancel = cancel.clone();
+        self.ask(|reply| Command::Start { start, cancel, reply }).await.unwrap_or_default()
+    }
+
+    /// Brings these runs back and drives them; follows their results as well.
+    pub async fn resume(&self, runs: Vec<RunId>, cancel: &CancellationToken) -> Vec<RunReport> {
+        let cancel = cancel.clone();
+        let reports = self.ask(|reply| Command::Resume { runs, cancel, reply }).await;
+        reports.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Brings back every run that is not over and nobody drives, and sends every result that has not
+    /// arrived. A run whose agent the flow no longer has is cancelled.
+    ///
+    /// # Errors
+    /// When the store cannot say which runs there are.
+    pub async fn recover(&self, cancel: &CancellationToken) -> Result<Vec<RunReport>, StoreError> {
+        let cancel = cancel.clone();
+        self.ask(|reply| Command::Recover { cancel, reply }).await.unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Ends a run, wherever it is. Returns once the run knows, not once it is over.
+    ///
+    /// # Errors
+    /// When there is no such run, or it is over, or that cannot be kept.
+    pub async fn cancel(&self, run: RunId, reason: String) -> Result<(), StoreError> {
+        let request = RunRequest::Cancel { reason };
+        self.ask(|reply| Command::Ask { run, request, reply }).await.unwrap_or_else(|| Err(gone()))
+    }
+
+    /// Says what came of the call a run waits for; the run goes on.
+    ///
+    /// # Errors
+    /// When there is no such run, or it does not wait for that call, or the result is too large, or that
+    /// cannot be kept.
+    pub async fn resolve(&self, run: RunId, call_id: CallId, result: ToolResult) -> Result<(), StoreError> {
+        let request = RunRequest::Resolve { call_id, result };
+        self.ask(|reply| Command::Ask { run, request, reply }).await.unwrap_or_else(|| Err(gone()))
+    }
+
+    /// Puts another flow in the place of the one that runs. Runs go on with what they were planned with;
+    /// those whose agent is gone are cancelled.
+    pub async fn deploy(&self, flow: BuiltFlow) {
+        let flow = Box::new(flow);
+        self.ask(|reply| Command::Deploy { flow, reply }).await;
+    }
+
+    /// Stops: runs finish the effect they are at, and after `drain` not even that. Returns when the last has
+    /// stopped; nothing can be asked any more then.
+    pub async fn shutdown(&self, drain: Duration) {
+        self.ask(|reply| Command::Shutdown { drain, reply }).await;
+    }
+
+    /// Asks the task; none if it has stopped.
+    async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::new(StoreCode::RunBlocked, "the engine has stopped")
+}
+
+/// A run that is being driven, or waits for a place.
+struct Live {
+    agent: NodeId,
+    control: watch::Sender<Control>,
+    chain: Arc<Chain>,
+    /// Whether it was brought back, so that what it sends may have been sent before.
+    again: bool,
+}
+
+/// Something that was under way has ended.
+enum Done {
+    Run {
+        run: RunId,
+        place: usize,
+        agent: Option<NodeSummary>,
+        exit: Exit,
+    },
+    Requests(Vec<PendingRequest>),
+    Answered(i64, Result<(), StoreError>),
+    /// The runs of the store, for a recovery or a deploy.
+    Unfinished(Result<Vec<RunSummary>, StoreError>, Purpose),
+    DrainOver,
+}
+
+enum Purpose {
+    Recover(CancellationToken, Reply<Recovered>),
+    CancelRemoved,
+}
+
+/// The state of the task.
+pub(crate) struct Loop {
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) limits: EngineLimits,
+    pub(crate) slots: Slots,
+    pub(crate) flow: Option<Arc<BuiltFlow>>,
+    past: Arc<PastAgents>,
+    pub(crate) queue: VecDeque<Delivery>,
+    works: FuturesUnordered<BoxFuture<'static, Done>>,
+    live: HashMap<RunId, Live>,
+    responses: mpsc::Sender<ModelResponse>,
+    /// Who wants to know when everything has stopped.
+    stopping: Option<Reply<()>>,
+}
+
+impl Loop {
+    async fn run(mut self, mut asked: mpsc::Receiver<Command>, mut responded: mpsc::Receiver<ModelResponse>) {
+        self.listen();
         loop {
-            while let Some(delivery) = work.queue.pop_front() {
-                self.deliver(delivery, &mut work, cancel);
+            for _ in 0..DELIVERIES_IN_A_ROW {
+                let Some(delivery) = self.queue.pop_front() else { break };
+                self.deliver(delivery);
             }
+            if self.live.is_empty() && self.queue.is_empty() && self.stopping.is_some() {
+                break;
+            }
+            let busy = !self.queue.is_empty();
             tokio::select! {
                 biased;
-                Some((agent, message)) = received.recv(), if !work.runs.is_empty() => {
-                    self.send_on(agent, PortKind::ModelResponse, message, &mut work);
-                }
-                next = work.runs.next() => match next {
-                    None => break,
-                    Some((place, agent, end)) => {
-                        // What the run sent before it ended goes out before its result.
-                        while let Ok((agent, message)) = received.try_recv() {
-                            self.send_on(agent, PortKind::ModelResponse, message, &mut work);
-                        }
-                        self.ended(place, agent, end, &mut work);
+                Some(response) = responded.recv() => self.respond(response),
+                // A run that has just stopped is no longer live to whoever asks next.
+                Some(done) = self.works.next() => {
+                    // What a run sent before it ended goes out before its result.
+                    while let Ok(response) = responded.try_recv() {
+                        self.respond(response);
                     }
+                    self.done(done);
+                }
+                command = asked.recv(), if self.stopping.is_none() => match command {
+                    Some(command) => self.obey(command),
+                    None => break,
                 },
+                () = std::future::ready(()), if busy => {}
             }
         }
-        let reports = work.reports.into_iter();
-        reports
-            .filter_map(|(run_id, agent, end)| {
-                Some(RunReport { run_id, agent: self.built.flow.summary(agent), end: end? })
-            })
-            .collect()
-    }
-
-    fn begin(&self, start: Start, work: &mut Work<'_>) {
-        let id = Value::from(self.ports.clock.message_id());
-        let mut message: Message = [("_msgid".to_owned(), id)].into_iter().collect();
-        let (node, other_payload) = match start {
-            Start::Inject { node, payload } => (node, payload),
-            Start::Agent { node, payload } => {
-                message.insert("payload".to_owned(), payload);
-                (node, None)
-            }
-        };
-        match (&self.built.nodes[node], &other_payload) {
-            (BuiltNode::Native(inject), Some(_)) => {
-                self.receive(node, &**inject, &Arc::new(message), other_payload.as_ref(), work);
-            }
-            _ => self.enqueue(node, Arc::new(message), work),
+        if let Some(reply) = self.stopping.take() {
+            let _ = reply.send(());
         }
     }
 
-    fn deliver<'a>(&'a self, delivery: Delivery, work: &mut Work<'a>, cancel: &'a CancellationToken) {
-        let Delivery { to, message } = delivery;
-        match &self.built.nodes[to] {
-            BuiltNode::Pass => self.send(to, 0, &message, work),
-            BuiltNode::Native(node) => self.receive(to, &**node, &message, None, work),
-            BuiltNode::Broken(error) => self.fail(to, error, &message, work),
-            BuiltNode::Agent(agent) => self.start_run(to, agent, &message, work, cancel),
-            BuiltNode::Refused { error, tools } => {
-                self.refuse(to, error.clone(), tools.clone(), &message, work)
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Start { start, cancel, reply } => {
+                let chain = Chain::new(self.limits, cancel, Some(reply));
+                self.start(start, &Trail::from_outside(chain));
             }
-            // No message ever goes into a service: such a wire is refused.
-            BuiltNode::Service => {}
-            BuiltNode::Foreign => {
-                if work.told.insert(to) {
-                    let node = self.built.flow.summary(to);
-                    self.ports.events.flow_event(&FlowEvent::NeedsNodeRed { node });
+            Command::Resume { runs, cancel, reply } => {
+                let runs = runs.into_iter().map(|run| (run, NodeId::from(""), Wish::GoOn));
+                self.bring_back_all(runs.collect(), &cancel, Some(reply));
+            }
+            Command::Recover { cancel, reply } => self.look_for_unfinished(Purpose::Recover(cancel, reply)),
+            Command::Ask { run, request, reply } => self.request(run, request, reply),
+            Command::Deploy { flow, reply } => {
+                self.deploy(*flow);
+                let _ = reply.send(());
+            }
+            Command::Shutdown { drain, reply } => {
+                self.stopping = Some(reply);
+                self.tell_all(&Control::Suspend);
+                self.works.push(Box::pin(async move {
+                    tokio::time::sleep(drain).await;
+                    Done::DrainOver
+                }));
+            }
+        }
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Run { run, place, agent, exit } => {
+                if let Some(live) = self.live.remove(&run) {
+                    self.ended(run, place, agent, exit, live);
                 }
             }
+            Done::Requests(requests) => {
+                for PendingRequest { id, run, request } in requests {
+                    let (reply, answer) = oneshot::channel();
+                    self.request(run, request, reply);
+                    self.works.push(Box::pin(async move {
+                        Done::Answered(id, answer.await.unwrap_or_else(|_| Err(gone())))
+                    }));
+                }
+                self.listen();
+            }
+            Done::Answered(id, answer) => {
+                self.ports.store.answer(id, answer.err().map(|error| error.code));
+            }
+            Done::Unfinished(found, purpose) => self.found_unfinished(found, purpose),
+            Done::DrainOver => self.tell_all(&Control::SuspendNow),
         }
     }
 
-    /// Gives an ordinary node a message and does what it says.
-    fn receive(
-        &self,
-        from: NodeIx,
-        node: &dyn FlowNode,
-        message: &Arc<Message>,
-        payload: Option<&Value>,
-        work: &mut Work<'_>,
-    ) {
-        let process = |name: &str| (self.ports.env)(name);
-        let env = |name: &str| self.built.flow.env_value(from, name, &process);
-        let context = NodeContext { now: self.ports.clock.now(), env: &env, payload };
-        let NodeOutput { sends, shows, error } = node.receive(Arc::clone(message), &context);
-        if let Some((property, value)) = shows {
-            let node = self.built.flow.summary(from);
-            self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
-        }
-        for (port, message) in &sends {
-            self.send(from, *port, message, work);
-        }
-        if let Some(Failure { code, message: text }) = error {
-            let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
-            self.fail(from, &error, message, work);
+    /// Waits for what other processes ask.
+    fn listen(&self) {
+        let ports = Arc::clone(&self.ports);
+        self.works.push(Box::pin(async move { Done::Requests(ports.store.requests().await) }));
+    }
+
+    fn tell_all(&self, control: &Control) {
+        for live in self.live.values() {
+            live.control.send_replace(control.clone());
         }
     }
 
-    /// An ordinary node failed on a message.
-    fn fail(&self, ix: NodeIx, error: &RunError, message: &Message, work: &mut Work<'_>) {
-        let node = self.built.flow.summary(ix);
-        let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
-        self.raise(ix, &error, with_error(message.clone(), &error), work);
-    }
-
-    fn send(&self, from: NodeIx, port: usize, message: &Arc<Message>, work: &mut Work<'_>) {
-        for wire in self.built.flow.nodes[from].wires.get(port).into_iter().flatten() {
-            if work.cut {
-                // Nothing is delivered any more, however many wires there are.
+    fn request(&mut self, run: RunId, request: RunRequest, reply: Reply<Result<(), StoreError>>) {
+        let wish = match (self.live.get(&run), request) {
+            (Some(live), RunRequest::Cancel { reason }) => {
+                live.control.send_replace(Control::Cancel(reason.into()));
+                let _ = reply.send(Ok(()));
                 return;
             }
-            if let Wire::To(to) = wire {
-                self.enqueue(*to, Arc::clone(message), work);
+            (Some(_), RunRequest::Resolve { .. }) => {
+                let error =
+                    StoreError::new(StoreCode::RunNotWaiting, "the run is at work and waits for nothing");
+                let _ = reply.send(Err(error));
+                return;
+            }
+            (None, RunRequest::Cancel { reason }) => Wish::Cancel(reason),
+            (None, RunRequest::Resolve { call_id, result }) => Wish::Resolve(call_id, result),
+        };
+        let chain = Chain::new(self.limits, CancellationToken::new(), None);
+        self.bring_back(run, NodeId::from(""), wish, &chain, Some(reply));
+    }
+
+    fn deploy(&mut self, flow: BuiltFlow) {
+        // Messages that are under way know the places of the old flow.
+        while let Some(delivery) = self.queue.pop_front() {
+            self.deliver(delivery);
+        }
+        self.flow = Some(Arc::new(flow));
+        self.past.forget();
+        self.look_for_unfinished(Purpose::CancelRemoved);
+    }
+
+    fn look_for_unfinished(&self, purpose: Purpose) {
+        let ports = Arc::clone(&self.ports);
+        self.works.push(Box::pin(async move { Done::Unfinished(ports.store.unfinished().await, purpose) }));
+    }
+
+    fn found_unfinished(&mut self, found: Result<Vec<RunSummary>, StoreError>, purpose: Purpose) {
+        let (cancel, reply) = match purpose {
+            Purpose::Recover(cancel, reply) => (cancel, Some(reply)),
+            Purpose::CancelRemoved => (CancellationToken::new(), None),
+        };
+        let found = match (found, reply) {
+            (Ok(found), reply) => (found, reply),
+            (Err(error), Some(reply)) => {
+                let _ = reply.send(Err(error));
+                return;
+            }
+            // The next recovery cancels them.
+            (Err(_), None) => return,
+        };
+        let (found, reply) = found;
+        let mut wishes = Vec::new();
+        for RunSummary { run_id, agent, status, .. } in found {
+            let removed = self.flow.as_ref().is_some_and(|flow| !flow.has_agent(&agent.node_id));
+            let wish = match status {
+                _ if removed && !status.is_over() => {
+                    Wish::Cancel("its agent was removed from the flow".to_owned())
+                }
+                // It waits for a person, and needs nobody to drive it.
+                RunStatus::Waiting => continue,
+                _ if reply.is_some() => Wish::GoOn,
+                _ => continue,
+            };
+            match (self.live.get(&run_id), wish) {
+                (Some(live), Wish::Cancel(reason)) => {
+                    live.control.send_replace(Control::Cancel(reason.into()));
+                }
+                (Some(_), _) => {}
+                (None, wish) => wishes.push((run_id, agent.node_id, wish)),
             }
         }
+        self.bring_back_all(wishes, &cancel, reply);
     }
 
-    /// Sends from the port of an agent that is for such messages.
-    fn send_on(&self, agent: NodeIx, kind: PortKind, message: Message, work: &mut Work<'_>) {
-        let ports = self.built.flow.nodes[agent].kind.outputs.unwrap_or_default();
-        if let Some(port) = ports.iter().position(|port| *port == kind) {
-            self.send(agent, port, &Arc::new(message), work);
-        }
-    }
-
-    /// Every delivery is counted here, before it waits: so the queue is bounded too.
-    fn enqueue(&self, to: NodeIx, message: Arc<Message>, work: &mut Work<'_>) {
-        if work.deliveries < self.limits.max_deliveries {
-            work.deliveries += 1;
-            work.queue.push_back(Delivery { to, message });
-        } else if !work.cut {
-            work.cut = true;
-            self.tell_cut(to, self.limits.max_deliveries);
-        }
-    }
-
-    fn start_run<'a>(
-        &'a self,
-        ix: NodeIx,
-        agent: &'a BuiltAgent,
-        message: &Arc<Message>,
-        work: &mut Work<'a>,
-        cancel: &'a CancellationToken,
+    /// Brings runs back, each with a start of its own, and reports of all when the last has come to rest.
+    fn bring_back_all(
+        &mut self,
+        runs: Vec<(RunId, NodeId, Wish)>,
+        cancel: &CancellationToken,
+        reply: Option<Reply<Recovered>>,
     ) {
-        if cancel.is_cancelled() || !self.has_room(ix, work) {
-            return;
+        let mut answers = Vec::new();
+        for (run, agent, wish) in runs {
+            let (reports, answer) = oneshot::channel();
+            answers.push(answer);
+            let chain = Chain::new(self.limits, cancel.clone(), Some(reports));
+            self.bring_back(run, agent, wish, &chain, None);
         }
-        let spec = agent.compiled.spec();
-        if let Some(error) = too_large(message, &spec.limits) {
-            let tools = spec.tools.iter().map(|tool| tool.name.clone()).collect();
-            return self.refuse(ix, error, tools, message, work);
-        }
-        let run_id = self.ports.clock.run_id();
-        let session = agent.memory.as_ref().map(|_| {
-            let (own, kept) = (agent.session_id.as_deref(), agent.memory_session_id.as_deref());
-            session_key(&agent.tab, own, message, kept)
+        let Some(reply) = reply else { return };
+        tokio::spawn(async move {
+            let mut all = Vec::new();
+            for answer in answers {
+                all.extend(answer.await.unwrap_or_default());
+            }
+            let _ = reply.send(Ok(all));
         });
-        let place = work.reports.len();
-        work.reports.push((run_id.clone(), ix, None));
-        let (responses, incoming) = (work.responses.clone(), Arc::clone(message));
-        work.runs.push(Box::pin(async move {
-            let message = (*incoming).clone();
-            let run = NewRun { ix, agent, run_id: run_id.clone(), session, message };
-            let end = match drive(run, &self.ports, cancel, responses).await {
-                Ok(end) => end,
-                Err(reason) => self.aborted(ix, agent, run_id, &incoming, &reason),
-            };
-            (place, ix, end)
+    }
+
+    /// Drives a new run.
+    pub(crate) fn begin_run(&mut self, run: RunId, place: usize, beginning: Beginning) {
+        let (agent, chain) =
+            (beginning.agent.compiled.spec().agent.node_id.clone(), Arc::clone(&beginning.trail.chain));
+        let reins = self.reins(run.clone(), agent, chain, false);
+        self.works.push(Box::pin(async move {
+            let exit = begin(reins, beginning).await;
+            Done::Run { run, place, agent: None, exit }
         }));
     }
 
-    /// A run that cannot be recorded or driven any further ends all the same: with an error, not in silence.
-    fn aborted(
-        &self,
-        ix: NodeIx,
-        agent: &BuiltAgent,
-        run_id: RunId,
-        incoming: &Message,
-        reason: &str,
-    ) -> RunEnd {
-        let message = format!("The run stopped: {reason}.");
-        let error =
-            RunError { code: RunErrorCode::Internal, message, pointer: None, rule: None, iteration: 0 };
-        let tools = agent.compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect();
-        let summary = self.built.flow.summary(ix);
-        let message = refused_output(&summary, run_id, self.ports.clock.now(), incoming, tools, &error);
-        RunEnd::Aborted { message }
-    }
-
-    /// An agent that may not run answers every message with its error.
-    fn refuse(
-        &self,
-        ix: NodeIx,
-        error: RunError,
-        tools: Vec<String>,
-        message: &Message,
-        work: &mut Work<'_>,
+    fn bring_back(
+        &mut self,
+        run: RunId,
+        agent: NodeId,
+        wish: Wish,
+        chain: &Arc<Chain>,
+        reply: Option<Reply<Result<(), StoreError>>>,
     ) {
-        if !self.has_room(ix, work) {
+        if self.live.contains_key(&run) {
             return;
         }
-        let run_id = self.ports.clock.run_id();
-        let summary = self.built.flow.summary(ix);
-        let message =
-            refused_output(&summary, run_id.clone(), self.ports.clock.now(), message, tools, &error);
-        let place = work.reports.len();
-        work.reports.push((run_id, ix, None));
-        self.ended(place, ix, RunEnd::Refused { error, message }, work);
+        let place = chain.begin(run.clone());
+        let ticket = self.slots.ticket_in_any_case(&agent);
+        let (flow, past) = (self.flow.clone(), Arc::clone(&self.past));
+        let reins = self.reins(run.clone(), agent, Arc::clone(chain), true);
+        self.works.push(Box::pin(async move {
+            let (agent, exit) = bring_back(reins, Return { wish, flow, past, ticket, reply }).await;
+            Done::Run { run, place, agent, exit }
+        }));
     }
 
-    /// Whether one more run may begin. If not, the user is told once for each agent.
-    fn has_room(&self, agent: NodeIx, work: &mut Work<'_>) -> bool {
-        let room = work.reports.len() < self.limits.max_runs;
-        if !room && work.told.insert(agent) {
-            self.tell_cut(agent, self.limits.max_runs);
+    fn reins(&mut self, run: RunId, agent: NodeId, chain: Arc<Chain>, again: bool) -> Reins {
+        let first = if self.stopping.is_some() { Control::Suspend } else { Control::Go };
+        let (control, told) = watch::channel(first);
+        let reins = Reins {
+            run: run.clone(),
+            ports: Arc::clone(&self.ports),
+            control: told,
+            cancel: chain.cancel.clone(),
+            responses: self.responses.clone(),
+        };
+        self.live.insert(run, Live { agent, control, chain, again });
+        reins
+    }
+
+    fn respond(&mut self, response: ModelResponse) {
+        let ModelResponse { run, agent, effect, message } = response;
+        if let Some(live) = self.live.get(&run) {
+            let trail = Trail::from_run(Arc::clone(&live.chain), run, effect, false, live.again);
+            self.send_model_response(&agent, message, trail);
         }
-        room
     }
 
-    fn ended(&self, place: usize, agent: NodeIx, end: RunEnd, work: &mut Work<'_>) {
-        match &end {
-            RunEnd::Finished { message, .. }
-            | RunEnd::Refused { message, .. }
-            | RunEnd::Aborted { message } => {
-                self.send_on(agent, PortKind::Result, message.clone(), work);
-                let error = message.get("error").filter(|_| failed(&end)).cloned();
-                if let Some(Ok(error)) = error.map(serde_json::from_value::<MessageError>) {
-                    self.raise(agent, &error, message.clone(), work);
-                }
+    fn ended(&mut self, run: RunId, place: usize, agent: Option<NodeSummary>, exit: Exit, live: Live) {
+        let agent = agent.unwrap_or_else(|| self.summary(&live.agent));
+        let chain = live.chain;
+        let end = match exit {
+            Exit::Finished { effect, ending, message, again } => {
+                failpoint("output.before_delivery");
+                let trail = Trail::from_run(Arc::clone(&chain), run, effect, true, again || live.again);
+                self.send_result(&agent, ending, &message, trail);
+                RunEnd::Finished { ending, message }
             }
-            RunEnd::Waiting { .. } => {}
-        }
-        if let Some(report) = work.reports.get_mut(place) {
-            report.2 = Some(end);
-        }
+            Exit::Waiting(call) => RunEnd::Waiting(call),
+            Exit::Suspended(why) => RunEnd::Suspended { why },
+            Exit::NotBegun(error, incoming) => {
+                return self.not_begun(run, place, agent, (&error, &incoming), &chain);
+            }
+            Exit::Repeated => return,
+        };
+        chain.end(place, agent, end);
     }
-
-    /// Hands a message that carries an error to the Catch nodes that want it.
-    fn raise(&self, source: NodeIx, error: &MessageError, message: Message, work: &mut Work<'_>) {
-        // Once nothing is delivered any more it only counts whether there is one.
-        let most = if work.cut { 1 } else { usize::MAX };
-        let found = self.built.catches.of(&self.built.flow, source, most);
-        if found.is_empty() || error.source.count > MAX_REPEATS {
-            let node = self.built.flow.summary(source);
-            self.ports.events.flow_event(&FlowEvent::Uncaught { node, error: error.clone() });
-            return;
-        }
-        let message = Arc::new(message);
-        for to in found {
-            self.enqueue(to, Arc::clone(&message), work);
-        }
-    }
-
-    fn tell_cut(&self, ix: NodeIx, limit: usize) {
-        let node = self.built.flow.summary(ix);
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        self.ports.events.flow_event(&FlowEvent::ChainCut { node, limit });
-    }
-}
-
-/// Whether the message of a run carries an error of that run.
-fn failed(end: &RunEnd) -> bool {
-    !matches!(end, RunEnd::Finished { ending: Ending::Completed | Ending::Stopped, .. })
-}
-
-/// A message no run may start with: it could not be journalled and read back.
-fn too_large(message: &Message, limits: &RunLimits) -> Option<RunError> {
-    let (most, levels) = (to_usize(limits.max_message_bytes), to_usize(limits.max_value_depth));
-    let (rule, text) = if !message.values().all(|value| nests_within(value, levels)) {
-        ("maxValueDepth", format!("the message nests deeper than {levels} levels"))
-    } else {
-        let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
-        if bytes <= most {
-            return None;
-        }
-        ("maxMessageBytes", format!("the message has {bytes} bytes; the limit is {most}"))
-    };
-    let rule = Some(rule.to_owned());
-    Some(RunError { code: RunErrorCode::ContextLength, message: text, pointer: None, rule, iteration: 0 })
-}
-
-pub(crate) fn to_usize(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }

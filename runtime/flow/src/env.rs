@@ -191,6 +191,25 @@ enum Start {
     Parent,
 }
 
+/// A copy of properties with every whole `${NAME}` resolved from the process environment alone: for a service
+/// whose flow is not at hand. Secrets come only into properties that hold secrets, as everywhere.
+#[must_use]
+pub fn resolve_process_env(props: &Map<String, Value>, process: ProcessEnv<'_>) -> Map<String, Value> {
+    fn resolve(holder: &str, value: &Value, process: ProcessEnv<'_>) -> Value {
+        match value {
+            Value::String(text) => {
+                let name =
+                    whole_reference(text).filter(|name| is_secret_name(holder) || !is_secret_name(name));
+                name.and_then(process).map_or_else(|| value.clone(), Value::String)
+            }
+            Value::Array(items) => items.iter().map(|item| resolve(holder, item, process)).collect(),
+            Value::Object(map) => Value::Object(resolve_process_env(map, process)),
+            other => other.clone(),
+        }
+    }
+    props.iter().map(|(key, value)| (key.clone(), resolve(key, value, process))).collect()
+}
+
 /// The name in `${NAME}` or the old `$(NAME)`, if the text is that and nothing else.
 pub(crate) fn whole_reference(text: &str) -> Option<&str> {
     let inner = match text.strip_prefix("${") {

@@ -14,5 +14,6 @@ mod resolve;
 pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
 };
+pub use env::resolve_process_env;
 pub use raw::{RawFlow, RawNode};
 pub use resolve::{NodeIx, ResolvedFlow, ResolvedNode, Wire, resolve_flow};

@@ -171,6 +171,17 @@ impl ResolvedFlow {
         EnvResolver::new(self, process, ix, secrets).resolve_props(&self.raw(ix).props)
     }
 
+    /// Other properties than its own, resolved as the node would resolve them: what a run planned earlier.
+    #[must_use]
+    pub fn resolve_at(
+        &self,
+        ix: NodeIx,
+        props: &Map<String, Value>,
+        process: &dyn Fn(&str) -> Option<String>,
+    ) -> Map<String, Value> {
+        EnvResolver::new(self, process, ix, true).resolve_props(props)
+    }
+
     /// The tab a node is on, through any subflow instances.
     #[must_use]
     pub fn tab_of(&self, ix: NodeIx) -> &str {

@@ -3,10 +3,14 @@
 //! Owns no behaviour. Knows no runtime, no adapter and no transport.
 
 mod adapters;
+mod failpoint;
 mod flow_node;
+mod store;
 
 pub use adapters::{Adapters, BuildError, MemoryBuilder, ModelBuilder, NodeBuilder, NodeConfig, ToolBuilder};
+pub use failpoint::failpoint;
 pub use flow_node::{FlowNode, NodeContext, NodeOutput};
+pub use store::{Batch, Journal, Keep, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun};
 
 use redflow_contract::effect::ToolCall;
 use redflow_contract::event::{FlowEvent, RunEvent};
@@ -73,26 +77,6 @@ pub trait Memory: Send + Sync {
         turn: &'a [ChatMessage],
     ) -> BoxFuture<'a, Result<(), Failure>>;
 }
-
-/// Where the journal of one run goes.
-pub trait Journal: Send {
-    /// Makes these lines durable, in this order, before it returns.
-    fn append<'a>(&'a mut self, lines: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>>;
-}
-
-/// Opens journals.
-pub trait JournalStore: Send + Sync {
-    /// A new journal for a new run.
-    ///
-    /// # Errors
-    /// When there is no place for it.
-    fn open(&self, run: &RunId) -> Result<Box<dyn Journal>, JournalError>;
-}
-
-/// A journal could not be written. The run must not go on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the journal cannot be written: {0}")]
-pub struct JournalError(pub String);
 
 /// Sees what happens.
 pub trait EventSink: Send + Sync {

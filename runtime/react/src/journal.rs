@@ -8,46 +8,15 @@ use crate::compile::CompiledAgent;
 use crate::machine::{FeedError, Machine};
 use redflow_contract::CONTRACT_VERSION;
 use redflow_contract::digest::Digest;
-use redflow_contract::effect::Effect;
+use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::RunId;
-use redflow_contract::journal::JournalRecord;
-use redflow_contract::plan::AgentPlan;
+use redflow_contract::journal::{JournalRecord, plan_line};
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::plan::EncodedPlan;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use std::sync::Arc;
-
-/// A plan as its journals have it. Encoded once per deploy, written by every run.
-#[derive(Debug, Clone)]
-pub struct EncodedPlan {
-    json: Box<RawValue>,
-    digest: Digest,
-}
-
-impl EncodedPlan {
-    /// Encodes a plan.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn new(plan: &AgentPlan) -> Result<Self, serde_json::Error> {
-        let json = serde_json::value::to_raw_value(plan)?;
-        let digest = Digest::of(json.get().as_bytes());
-        Ok(Self { json, digest })
-    }
-
-    /// The digest a header names it by.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// Its JSON.
-    #[must_use]
-    pub fn json(&self) -> &str {
-        self.json.get()
-    }
-}
 
 /// The run that started this one, if one did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,13 +40,15 @@ struct Line<'a, R> {
     record: R,
 }
 
-/// The records that are too large to be copied into a `JournalRecord`.
+/// A fact is too large to be copied into a `JournalRecord`.
 #[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum LargeRecord<'a> {
-    Plan { plan: &'a RawValue },
-    Fact { fact: &'a Fact },
+#[serde(tag = "kind", rename = "fact")]
+struct FactRecord<'a> {
+    fact: &'a Fact,
 }
+
+/// What a driver knows of a tool call before it is made: what it may do to the world.
+pub type Classify<'a> = &'a dyn Fn(&ToolCall) -> EffectClass;
 
 impl Default for JournalWriter {
     fn default() -> Self {
@@ -109,13 +80,10 @@ impl JournalWriter {
     }
 
     /// The second line of a journal.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn plan(&mut self, plan: &EncodedPlan) -> Result<String, serde_json::Error> {
-        let line = self.encode(&LargeRecord::Plan { plan: &plan.json })?;
+    pub fn plan(&mut self, plan: &EncodedPlan) -> String {
+        let line = plan_line(&self.prev, plan.json());
         self.commit(&line);
-        Ok(line)
+        line
     }
 
     fn encode<R: Serialize>(&self, record: &R) -> Result<String, serde_json::Error> {
@@ -167,6 +135,7 @@ impl Recorder {
         plan: &EncodedPlan,
         origin: Origin,
         fact: Fact,
+        classify: Classify<'_>,
     ) -> Result<(Self, Step), StepError> {
         let Fact::RunStarted { run_id, .. } = &fact else { return Err(FeedError::NotStarted.into()) };
         let header = JournalRecord::Header {
@@ -179,9 +148,9 @@ impl Recorder {
             step_id: origin.step_id,
         };
         let mut writer = JournalWriter::default();
-        let mut lines = vec![writer.line(&header)?, writer.plan(plan)?];
+        let mut lines = vec![writer.line(&header)?, writer.plan(plan)];
         let mut recorder = Self { machine: Machine::new(agent).observed(observed), writer };
-        let mut step = recorder.step(fact)?;
+        let mut step = recorder.step(fact, classify)?;
         lines.append(&mut step.lines);
         Ok((recorder, Step { lines, ..step }))
     }
@@ -190,19 +159,34 @@ impl Recorder {
     ///
     /// # Errors
     /// When the fact does not fit; then nothing has changed.
-    pub fn step(&mut self, fact: Fact) -> Result<Step, StepError> {
-        let line = self.writer.encode(&LargeRecord::Fact { fact: &fact })?;
+    pub fn step(&mut self, fact: Fact, classify: Classify<'_>) -> Result<Step, StepError> {
+        let line = self.writer.encode(&FactRecord { fact: &fact })?;
         self.machine.feed(fact)?;
         self.writer.commit(&line);
         let mut lines = vec![line];
         let mut effects = Vec::new();
         while let Some(effect) = self.machine.poll() {
-            for record in effect_records(&effect)? {
+            let class = match &effect {
+                Effect::CallTool { call, .. } => Some(classify(call)),
+                _ => None,
+            };
+            for record in effect_records(&effect, class)? {
                 lines.push(self.writer.line(&record)?);
             }
             effects.push(effect);
         }
         Ok(Step { lines, effects, events: self.machine.take_events() })
+    }
+
+    /// Goes on where a journal ends.
+    pub(crate) fn after(machine: Machine, last: Digest) -> Self {
+        Self { machine, writer: JournalWriter::after(last) }
+    }
+
+    /// Whether events are made from now on.
+    #[must_use]
+    pub fn observed(self, observed: bool) -> Self {
+        Self { machine: self.machine.observed(observed), ..self }
     }
 
     /// The machine.
@@ -213,10 +197,12 @@ impl Recorder {
 }
 
 /// What a journal records of an effect; of the last one the output too.
-pub(crate) fn effect_records(effect: &Effect) -> Result<Vec<JournalRecord>, serde_json::Error> {
-    let name = effect.name().to_owned();
-    let mut records =
-        vec![JournalRecord::Effect { id: effect.id(), effect: name, digest: Digest::of_json(effect)? }];
+pub(crate) fn effect_records(
+    effect: &Effect,
+    class: Option<EffectClass>,
+) -> Result<Vec<JournalRecord>, serde_json::Error> {
+    let (id, name, digest) = (effect.id(), effect.name().to_owned(), Digest::of_json(effect)?);
+    let mut records = vec![JournalRecord::Effect { id, effect: name, class, digest }];
     if let Effect::Finish { message, .. } = effect {
         records.push(JournalRecord::Output { digest: Digest::of_json(message)? });
     }

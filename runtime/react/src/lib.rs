@@ -19,11 +19,11 @@ mod validate;
 mod wording;
 
 pub use compile::{CompileError, CompiledAgent, compile_schema};
-pub use journal::{EncodedPlan, JournalWriter, Origin, Recorder, Step, StepError};
+pub use journal::{Classify, JournalWriter, Origin, Recorder, Step, StepError};
 pub use machine::{FeedError, Machine, Status};
 pub use output::refused_output;
 pub use read::{Difference, DifferenceKind, Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
-pub use replay::{ReplayReport, fold, replay};
+pub use replay::{Compile, ReplayReport, Resumed, observe, replay, resume};
 pub use validate::{ValidAnswer, validate_answer};
 
 /// The version of the machine. A journal names the one it was written with; what a machine of one version

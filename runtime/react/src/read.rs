@@ -190,6 +190,11 @@ impl JournalReader<'_> {
         self.line
     }
 
+    /// The digest of the line that was read last.
+    pub(crate) fn last(&self) -> Digest {
+        self.prev
+    }
+
     /// The record of the next line; none at the end.
     pub(crate) fn next_record(&mut self) -> Result<Option<JournalRecord>, Difference> {
         if self.rest.is_empty() {

@@ -11,6 +11,8 @@ const NEXT: &str = "
 What to try next:
   cargo run -q -- check examples/calculator-loop.json       what the checker says of the flow
   cargo run -q -- run examples/calculator-loop.json --json  the message that leaves the agent
+  cargo run -q -- run examples/survives-a-kill.json         kill it half-way, then: run --resume all
+  cargo run -q -- runs                                      what was run, and how it went
   cargo run -q -- explain TOOL_NOT_ALLOWED                  what a code means and how to mend it";
 
 /// Builds the command line and runs the example.
@@ -22,6 +24,8 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     eprintln!("building redflow …");
     process::check(process::cargo(root, ["build", "--quiet", "--package", "redflow-cli"]))?;
     let mut command = process::cargo(root, ["run", "--quiet", "--package", "redflow-cli", "--", "run", FLOW]);
+    // A demo leaves nothing behind.
+    command.arg("--ephemeral");
     if json {
         command.arg("--json");
     }

@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod codegen;
 pub mod demo;
+pub mod faults;
 mod files;
 mod process;
 mod rust_text;
@@ -50,7 +51,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         options: "[--fast]",
-        about: "everything that must pass: format, lints, Rust tests, bindings; --fast leaves npm out",
+        about: "everything that must pass: format, lints, Rust tests, faults, bindings; --fast leaves npm out",
         run: test::run,
     },
     Command {
@@ -70,6 +71,12 @@ const COMMANDS: &[Command] = &[
         options: "[ARGS…]",
         about: "run the benchmarks, built for release",
         run: bench::run,
+    },
+    Command {
+        name: "faults",
+        options: "[--quick|--long]",
+        about: "crashes, kills, full disks, dead peers, damaged rows: counted (see RELIABILITY.md)",
+        run: faults::run,
     },
     Command { name: "help", options: "", about: "this list", run: help },
 ];

@@ -3,7 +3,7 @@
 //! Every step runs even if an earlier one failed, so that all problems are seen at once. What a step needs and
 //! can fetch by itself, it fetches; what it cannot, it names.
 
-use crate::{Failure, demo, process, switches};
+use crate::{Failure, demo, faults, process, switches};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
@@ -41,6 +41,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
             component(root, ci, "clippy", &["clippy"], &lint)
         }),
         step("Rust tests", || rust_tests(root)),
+        step("faults", || faults::quick(root).into()),
     ];
     if fast {
         println!("\n== bindings\nskipped: --fast");
@@ -177,7 +178,7 @@ fn typed_output(root: &Path, folder: &Path) -> Result<(), String> {
     let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
     let binary = format!("{target}/debug/redflow{}", std::env::consts::EXE_SUFFIX);
     let binary = binary.as_str();
-    let run = process::program(root, binary, ["run", demo::FLOW, "--json"]);
+    let run = process::program(root, binary, ["run", demo::FLOW, "--json", "--ephemeral"]);
     let judge = process::program(folder, "npm", ["run", "--silent", "check-output", "--", "-"]);
     println!("$ {} | {}", process::shown(&run), process::shown(&judge));
     let output = process::read(run)?;

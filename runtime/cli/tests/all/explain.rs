@@ -2,12 +2,13 @@
 
 use crate::kit::{Output, redflow};
 use pretty_assertions::assert_eq;
-use redflow_contract::code::{DiagnosticCode, RunErrorCode};
+use redflow_contract::code::{DiagnosticCode, RunErrorCode, StoreCode};
 
 fn all() -> Vec<(&'static str, &'static str, &'static str)> {
     let diagnostics = DiagnosticCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
     let errors = RunErrorCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
-    diagnostics.chain(errors).collect()
+    let stored = StoreCode::ALL.iter().map(|code| (code.as_str(), code.summary(), code.page()));
+    diagnostics.chain(errors).chain(stored).collect()
 }
 
 #[test]

@@ -71,7 +71,9 @@ fn version() {
     assert_eq!(redflow(["-V"]).run(), expected);
 }
 
-const COMMANDS: [&str; 7] = ["check", "run", "replay", "explain", "schema", "types", "completions"];
+const COMMANDS: [&str; 9] =
+    ["check", "run", "runs", "replay", "backup", "explain", "schema", "types", "completions"];
+const RUNS_COMMANDS: [&str; 7] = ["list", "show", "events", "export", "cancel", "resolve", "prune"];
 
 #[test]
 fn help() {
@@ -84,6 +86,21 @@ fn help() {
         assert!(output.stdout.contains(&format!("Usage: redflow {command}")), "{output:#?}");
         assert_eq!(redflow(["help", command]).run(), output);
     }
+    for command in RUNS_COMMANDS {
+        let output = redflow(["runs", command, "--help"]).run();
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+        assert!(output.stdout.contains(&format!("Usage: redflow runs {command}")), "{output:#?}");
+        assert!(output.stdout.contains("REDFLOW_DATA"), "{output:#?}");
+    }
+}
+
+#[test]
+fn help_of_run_and_runs() {
+    for (name, args) in
+        [("run", ["run", "--help"]), ("runs", ["runs", "--help"]), ("replay", ["replay", "--help"])]
+    {
+        insta::assert_snapshot!(format!("help-{name}"), redflow(args).run().stdout);
+    }
 }
 
 #[test]
@@ -91,7 +108,9 @@ fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = redflow(["completions", shell]).run();
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{shell}");
-        for word in COMMANDS.iter().chain(&["deny-warnings", "journal"]) {
+        for word in
+            COMMANDS.iter().chain(&RUNS_COMMANDS).chain(&["deny-warnings", "journal", "resume", "older-than"])
+        {
             assert!(output.stdout.contains(word), "{shell}: {word}");
         }
     }

@@ -1,56 +1,13 @@
-//! Ctrl-C. The model takes ten minutes to answer; no test waits for it.
+//! Ctrl-C and SIGTERM. The model takes ten minutes to answer; no test waits for it.
 
 use crate::journal::replay;
-use crate::kit::{Call, Folder, Output, Running, code_of, final_answer, flow_with, port3};
+use crate::kit::{Folder, code_of, final_answer, flow_with, port3};
+use crate::watched::Watched;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read as _, Write as _};
-use std::process::{ChildStderr, Command};
 
-fn slow_flow() -> Value {
+pub(crate) fn slow_flow() -> Value {
     flow_with(final_answer("too late"), "m", json!({"delayMs": 600_000}))
-}
-
-/// A run, and its stderr as far as it was read.
-struct Watched {
-    running: Running,
-    stderr: BufReader<ChildStderr>,
-    read: String,
-}
-
-impl Watched {
-    fn start(call: Call, input: &str) -> Self {
-        let mut running = call.spawn();
-        running.0.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        let stderr = BufReader::new(running.0.stderr.take().unwrap());
-        Self { running, stderr, read: String::new() }
-    }
-
-    /// Reads stderr up to a line that begins like this.
-    #[track_caller]
-    fn wait_for(&mut self, words: &str) {
-        loop {
-            let begin = self.read.len();
-            let more = self.stderr.read_line(&mut self.read).unwrap();
-            assert!(more > 0, "stderr ended without `{words}`: {}", self.read);
-            if self.read[begin..].starts_with(words) {
-                return;
-            }
-        }
-    }
-
-    fn interrupt(&self) {
-        let id = self.running.0.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    }
-
-    #[track_caller]
-    fn end(mut self) -> Output {
-        let mut stdout = String::new();
-        self.running.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-        self.stderr.read_to_string(&mut self.read).unwrap();
-        Output { code: code_of(self.running.0.wait().unwrap()), stdout, stderr: self.read }
-    }
 }
 
 #[test]
@@ -58,7 +15,7 @@ fn the_first_cancels_cleanly() {
     let folder = Folder::with_flow(&slow_flow());
     let mut run = Watched::start(folder.redflow(["run", "flow.json", "--json", "--journal", "j"]), "");
     run.wait_for("▶ a ");
-    run.interrupt();
+    run.signal("-INT");
     let output = run.end();
     assert_eq!((output.code, output.errors()), (1, vec!["CANCELLED"]), "{output:#?}");
     assert!(output.stderr.contains("\ncancelling; press Ctrl-C again to leave at once\n"), "{output:#?}");
@@ -78,8 +35,44 @@ fn the_second_leaves_at_once() {
     let input = format!("\"{}\"", "x".repeat(1_000_000));
     let mut run = Watched::start(folder.redflow(["run", "flow.json", "--json", "--input", "-"]), &input);
     run.wait_for("▶ a ");
-    run.interrupt();
+    run.signal("-INT");
     run.wait_for("error[CANCELLED]");
-    run.interrupt();
+    run.signal("-INT");
     assert_eq!(code_of(run.running.0.wait().unwrap()), 130);
+}
+
+#[test]
+fn a_second_termination_leaves_at_once_and_the_run_stays_as_it_was() {
+    let folder = Folder::with_flow(&slow_flow());
+    let mut run = Watched::start(folder.redflow(["run", "flow.json"]), "");
+    run.wait_for("▶ a ");
+    run.signal("-TERM");
+    run.wait_for("suspending; the runs finish the step they are at");
+    run.signal("-TERM");
+    assert_eq!(code_of(run.running.0.wait().unwrap()), 143);
+    assert_eq!(folder.runs()[0]["status"], "interrupted");
+}
+
+#[test]
+fn ctrl_c_while_it_is_suspending_cancels() {
+    let folder = Folder::with_flow(&slow_flow());
+    let mut run = Watched::start(folder.redflow(["run", "flow.json"]), "");
+    run.wait_for("▶ a ");
+    run.signal("-TERM");
+    run.wait_for("suspending");
+    run.signal("-INT");
+    let output = run.end();
+    assert_eq!((output.code, output.errors()), (1, vec!["CANCELLED"]), "{output:#?}");
+}
+
+#[test]
+fn what_is_not_kept_is_cancelled_by_a_termination() {
+    let folder = Folder::with_flow(&slow_flow());
+    let mut run = Watched::start(folder.redflow(["run", "flow.json", "--ephemeral"]), "");
+    run.wait_for("▶ a ");
+    run.signal("-TERM");
+    run.wait_for("cancelling: the runs are not kept");
+    let output = run.end();
+    assert_eq!((output.code, output.errors()), (1, vec!["CANCELLED"]), "{output:#?}");
+    assert!(!folder.data().exists());
 }

@@ -159,11 +159,14 @@ fn the_first_difference_is_shown() {
 #[test]
 fn what_is_no_journal_file() {
     let folder = Folder::new();
-    folder.redflow(["replay", "gone"]).run().refused("cannot read gone: there is no such file");
-    folder.redflow(["replay", "gone", "--json"]).run().refused("cannot read gone");
+    let neither = "cannot read gone: there is no such file, and no run of this id is stored in ";
+    folder.redflow(["replay", "gone"]).run().refused(neither);
+    let output = folder.redflow(["replay", "gone", "--json"]).run();
+    output.refused(neither);
+    assert_eq!(output.errors(), ["RUN_UNKNOWN"]);
     folder.redflow(["replay", "."]).run().refused("cannot read .: it is a folder");
     folder.redflow(["replay", "\u{1b}[31m"]).run().refused("cannot read \\u{1b}[31m");
-    folder.redflow(["replay"]).run().refused("<JOURNAL>");
+    folder.redflow(["replay"]).run().refused("<JOURNAL|RUN>");
 }
 
 #[test]
@@ -192,10 +195,11 @@ fn a_journal_that_cannot_be_written_is_known_before_anything_runs() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_ends_the_run_with_a_coded_error() {
+fn a_full_disk_is_told_when_the_run_is_over() {
     let folder = Folder::with_flow(&loop_flow());
     let output = folder.redflow(["run", "flow.json", "--json", "--journal", "/dev/full"]).run();
-    assert_eq!((output.code, output.errors()), (1, vec!["INTERNAL"]), "{output:#?}");
-    assert!(output.stderr.contains("the journal cannot be written"), "{output:#?}");
-    assert_eq!(port3(&output)["payload"]["code"], "INTERNAL");
+    assert_eq!((output.code, &port3(&output)["payload"]), (2, &json!("done")), "{output:#?}");
+    assert!(output.stderr.contains("error: cannot write the journal /dev/full: "), "{output:#?}");
+    // The run itself is kept.
+    assert_eq!(folder.runs()[0]["status"], "completed");
 }

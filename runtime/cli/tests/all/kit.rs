@@ -36,10 +36,12 @@ impl Output {
     }
 }
 
-/// A call that is being put together. It runs at the top of the repository, without colours.
+/// A call that is being put together. It runs at the top of the repository, without colours, and with a data
+/// directory of its own.
 pub(crate) struct Call {
     command: Command,
     stdin: Option<Vec<u8>>,
+    data: tempfile::TempDir,
 }
 
 pub(crate) fn redflow<'a>(args: impl IntoIterator<Item = &'a str>) -> Call {
@@ -49,7 +51,9 @@ pub(crate) fn redflow<'a>(args: impl IntoIterator<Item = &'a str>) -> Call {
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Call { command, stdin: None }
+    let data = tempfile::tempdir().unwrap();
+    command.env("REDFLOW_DATA", data.path().join("data"));
+    Call { command, stdin: None, data }
 }
 
 impl Call {
@@ -60,6 +64,11 @@ impl Call {
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn env_remove(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
         self
     }
 
@@ -97,7 +106,7 @@ impl Call {
 
     /// Starts the call with a stdin to write to.
     pub(crate) fn spawn(mut self) -> Running {
-        Running(self.command.stdin(Stdio::piped()).spawn().unwrap())
+        Running(self.command.stdin(Stdio::piped()).spawn().unwrap(), self.data)
     }
 }
 
@@ -106,8 +115,8 @@ pub(crate) fn code_of(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| panic!("ended by a signal: {status}"))
 }
 
-/// A process that does not outlive its test.
-pub(crate) struct Running(pub(crate) Child);
+/// A process that does not outlive its test, nor its data directory it.
+pub(crate) struct Running(pub(crate) Child, #[allow(dead_code)] tempfile::TempDir);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -121,12 +130,17 @@ pub(crate) fn repository() -> PathBuf {
 }
 
 /// A folder for the files of one test. Calls run inside it, so that names of files are short and the same
-/// everywhere.
-pub(crate) struct Folder(tempfile::TempDir);
+/// everywhere, and share a data directory, which is elsewhere.
+pub(crate) struct Folder(tempfile::TempDir, tempfile::TempDir);
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap())
+    }
+
+    /// The data directory of its calls. It is not there until one makes it.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.1.path().join("data")
     }
 
     /// A folder that holds a flow.
@@ -154,7 +168,29 @@ impl Folder {
     }
 
     pub(crate) fn redflow<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
-        redflow(args).within(self.0.path())
+        redflow(args).within(self.0.path()).env("REDFLOW_DATA", self.data().to_str().unwrap())
+    }
+
+    /// Calls and wants it to go well; what it printed.
+    #[track_caller]
+    pub(crate) fn well<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> String {
+        let output = self.redflow(args).run();
+        assert_eq!(output.code, 0, "{output:#?}");
+        output.stdout
+    }
+
+    /// The runs in the data directory, the newest first.
+    #[track_caller]
+    pub(crate) fn runs(&self) -> Vec<Value> {
+        self.well(["runs", "--json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The id of the only run there is.
+    #[track_caller]
+    pub(crate) fn only_run(&self) -> String {
+        let runs = self.runs();
+        assert_eq!(runs.len(), 1, "{runs:#?}");
+        runs[0]["runId"].as_str().unwrap().to_owned()
     }
 }
 

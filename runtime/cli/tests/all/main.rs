@@ -10,10 +10,14 @@
 mod answers;
 mod chains;
 mod check;
+mod data;
 mod environment;
 mod examples;
 mod explain;
 mod export;
+#[cfg(feature = "faults")]
+mod faults;
+mod housekeeping;
 mod input;
 #[cfg(unix)]
 mod interrupt;
@@ -21,5 +25,12 @@ mod journal;
 mod kit;
 mod pipes;
 mod readme;
+mod requests;
+#[cfg(unix)]
+mod resume;
+mod runs;
+mod stage;
 mod start;
 mod unreadable;
+#[cfg(unix)]
+mod watched;

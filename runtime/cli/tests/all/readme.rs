@@ -22,11 +22,13 @@ fn every_option_it_names_exists() {
     let table = readme.split("## Commands").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         for command in row.split('`').skip(1).step_by(2) {
-            let name = command.split_whitespace().next().unwrap();
-            let help = redflow([name, "--help"]).run();
-            assert_eq!(help.code, 0, "{name}");
-            for option in command.split(['[', ']', ' ', '|']).filter(|word| word.starts_with("--")) {
-                assert!(help.stdout.contains(option), "redflow {name} has no {option}");
+            // `runs show RUN [--json]`: the words before the first that is not a command's.
+            let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
+            let names: Vec<&str> = command.split_whitespace().take_while(is_name).collect();
+            let help = redflow(names.iter().copied().chain(["--help"])).run();
+            assert_eq!(help.code, 0, "{command}");
+            for option in command.split(['[', ']', ' ', '|', '\\']).filter(|word| word.starts_with("--")) {
+                assert!(help.stdout.contains(option), "redflow {} has no {option}", names.join(" "));
             }
         }
     }

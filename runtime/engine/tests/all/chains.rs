@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 
 /// Runs a flow under limits; gives how its runs ended and what was shown.
 async fn run(flow: Value, max_runs: usize, max_deliveries: usize) -> (Vec<String>, Vec<String>) {
-    let world = Setup { limits: EngineLimits { max_runs, max_deliveries }, ..Setup::default() }.world(&flow);
+    let world = Setup {
+        limits: EngineLimits { max_runs, max_deliveries, ..EngineLimits::default() },
+        ..Setup::default()
+    }
+    .world(&flow);
     (ends(&world.fire().await), world.watch.shown())
 }
 

@@ -2,7 +2,7 @@
 //! is asked into the watch of its test.
 
 use crate::kit::nested;
-use crate::watch::{JournalFault, Watch};
+use crate::watch::Watch;
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::{ModelAnswer, ToolResult};
@@ -14,9 +14,12 @@ use redflow_models::ScriptedModel;
 use redflow_ports::{
     Adapters, BoxFuture, BuildError, ChatModel, Memory, ModelRequest, NodeConfig, Tool, ToolOutcome,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::sleep;
 
 thread_local! {
     /// Builders are plain functions: this is how they find the watch of the test that builds.
@@ -24,15 +27,67 @@ thread_local! {
 }
 
 /// The watch every double built from now on in this thread writes to.
-pub(crate) fn watch_with(fault: JournalFault, watches_runs: bool) -> Arc<Watch> {
-    let watch = Arc::new(Watch::new(fault, watches_runs));
+pub(crate) fn watch_with(watches_runs: bool, earlier_runs: u32) -> Arc<Watch> {
+    let watch = Arc::new(Watch::new(watches_runs, earlier_runs));
     WATCH.set(Some(Arc::clone(&watch)));
     watch
+}
+
+/// What was done to the world, by class and key, however many processes there are.
+type Made = Arc<Mutex<HashMap<String, u32>>>;
+
+thread_local! {
+    static WORLD: RefCell<Made> = RefCell::default();
+}
+
+/// A world to which nothing has been done; every `tool.world` built from now on in this thread acts on it.
+pub(crate) fn new_world() -> Made {
+    let made = Made::default();
+    WORLD.set(Arc::clone(&made));
+    made
+}
+
+/// `tool.world`: acts on the world half-way through its `delay`; every `losesEvery`-th call never returns.
+struct WorldTool {
+    made: Made,
+    props: Message,
+}
+
+impl WorldTool {
+    fn build(config: NodeConfig<'_>) -> Self {
+        Self { made: WORLD.with_borrow(Arc::clone), props: config.props.clone() }
+    }
+}
+
+impl Tool for WorldTool {
+    fn effect(&self, _: &Message) -> EffectClass {
+        EffectClass::AtMostOnce
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            let number = |name: &str| self.props[name].as_u64().unwrap();
+            let half = Duration::from_millis(number("delay") / 2);
+            sleep(half).await;
+            let class = self.props["effect"].as_str().unwrap();
+            let made = {
+                let mut made = self.made.lock().unwrap();
+                *made.entry(format!("{class} {}", call.idempotency_key)).or_default() += 1;
+                made.values().map(|count| u64::from(*count)).sum::<u64>()
+            };
+            if made % number("losesEvery") == 0 {
+                std::future::pending::<()>().await;
+            }
+            sleep(half).await;
+            ToolOutcome::Returned(ToolResult::ok(json!(made)))
+        })
+    }
 }
 
 pub(crate) fn register(adapters: &mut Adapters) {
     adapters.models.insert("model.double", |config| Ok(Arc::new(ModelDouble::build(config)?)));
     adapters.tools.insert("tool.double", |config| Ok(Arc::new(Double::build(config))));
+    adapters.tools.insert("tool.world", |config| Ok(Arc::new(WorldTool::build(config))));
     adapters.memories.insert("buffer-memory", |config| Ok(Arc::new(Double::build(config))));
 }
 
@@ -62,7 +117,8 @@ impl Double {
     fn build(config: NodeConfig<'_>) -> Self {
         let watch = WATCH.with_borrow(|watch| Arc::clone(watch.as_ref().unwrap()));
         let id = config.node.id.to_string();
-        watch.note(format!("built {id}"));
+        let secret = config.props.get("apiKey").map(|key| format!(" with {key}")).unwrap_or_default();
+        watch.note(format!("built {id}{secret}"));
         Self { watch, id, props: config.props.clone() }
     }
 
@@ -70,7 +126,7 @@ impl Double {
     async fn called(&self, name: &str, details: String) {
         let what = format!("{name} {}", self.id);
         self.watch.note(format!("{what}{details}"));
-        if self.props.get("hangs").and_then(Value::as_str) == Some(name) {
+        if self.props.get("hangs").and_then(Value::as_str) == Some(name) && !self.watch.is_second {
             let mut guard = Guard { watch: Arc::clone(&self.watch), what, armed: true };
             std::future::pending::<()>().await;
             guard.armed = false;
@@ -120,7 +176,12 @@ impl Tool for Double {
 
     fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            self.called("tool", format!(" {}", Value::Object(call.input.clone()))).await;
+            let key = if self.props.contains_key("showsKey") {
+                format!(" {}", &call.idempotency_key.to_hex()[..8])
+            } else {
+                String::new()
+            };
+            self.called("tool", format!(" {}{key}", Value::Object(call.input.clone()))).await;
             let text = |property: &str| self.props.get(property).and_then(Value::as_str).map(str::to_owned);
             match (text("unknown"), text("error")) {
                 (Some(reason), _) => ToolOutcome::Unknown { reason },

@@ -1,12 +1,12 @@
 //! What cannot be written down is not done.
 
 use crate::kit::{
-    Setup, World, agent_with_tool, asks, debug, ends, inject, model_double, node, says, tool_double, with,
+    Setup, World, agent_with_tool, asks, debug, ends, inject, model_double, node, only_message, says,
+    tool_double, with,
 };
-use crate::watch::JournalFault;
+use crate::shelf::Fault;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 /// A run with every effect there is: recall, model, port 4, tool, append, port 3.
 fn flow() -> Value {
@@ -22,20 +22,22 @@ fn flow() -> Value {
     ])
 }
 
-fn failing(fault: JournalFault) -> World {
-    Setup { fault, ..Setup::default() }.world(&flow())
+fn failing(batch: usize) -> World {
+    Setup { fault: Fault::Batch(batch), ..Setup::default() }.world(&flow())
 }
-
-/// Not in silence: the error leaves port 3, and nobody catches it.
-const ENDED: [&str; 2] = ["a uncaught INTERNAL #1", "d: \"INTERNAL\""];
 
 #[tokio::test(start_paused = true)]
 async fn without_a_journal_nothing_is_done() {
-    let world = failing(JournalFault::Open);
-    let aborted = "run-1 a aborted: \"The run stopped: the journal cannot be written: no room.\"";
-    assert_eq!(ends(&world.fire().await), [aborted]);
+    let world = failing(1);
+    let reports = world.fire().await;
+    assert_eq!(ends(&reports), ["run-1 a refused JOURNAL_FAILED"]);
+    let error = json!({"code": "JOURNAL_FAILED", "message": "The run did not begin: the disk is full", "iteration": 0});
+    let message = only_message(&reports);
+    assert_eq!((&message["payload"], &message["agentResult"]["error"]), (&error, &error));
+    assert_eq!((&message["topic"], &message["envelope"]["input"]), (&json!("sums"), &json!("go")));
     assert_eq!(world.watch.done(), ["built m", "built mem", "built t"]);
-    assert_eq!(world.watch.shown(), ENDED);
+    // Not in silence: the error leaves port 3, and nobody catches it.
+    assert_eq!(world.watch.shown(), ["a uncaught JOURNAL_FAILED #1", "d: \"JOURNAL_FAILED\""]);
     assert_eq!(world.watch.run_events(), []);
 }
 
@@ -61,18 +63,14 @@ async fn every_effect_comes_after_its_line() {
         "journal",
     ];
     assert_eq!(whole, expected);
-    // Whichever append fails: all before it was done, nothing after it.
-    for (nth, place) in whole.iter().enumerate().filter(|(_, line)| *line == "journal").enumerate() {
-        let world = failing(JournalFault::Append(nth + 1));
-        let aborted = "run-1 a aborted: \"The run stopped: the journal cannot be written: disk full.\"";
-        assert_eq!(ends(&world.fire().await), [aborted]);
-        assert_eq!(world.watch.done_and_kept(), whole[..place.0], "append {}", nth + 1);
-        // The third append records the first answer for port 4, the fifth the second; the sixth the result.
+    // Whichever batch is not kept: all before it was done, nothing after it, and the run is not over.
+    for (nth, place) in whole.iter().enumerate().filter(|(_, line)| *line == "journal").enumerate().skip(1) {
+        let world = failing(nth + 1);
+        assert_eq!(ends(&world.fire().await), ["run-1 a suspended DATA_FULL: the disk is full"]);
+        assert_eq!(world.watch.done_and_kept(), whole[..place.0], "batch {}", nth + 1);
+        // The third batch records the first answer for port 4, the fifth the second; the sixth the result.
         let answers = ["e: \"tool\"", "e: \"final\""];
         let sent = if nth >= 5 { 2 } else { usize::from(nth >= 3) };
-        let expected: BTreeSet<String> =
-            answers[..sent].iter().chain(&ENDED).map(|line| (*line).to_owned()).collect();
-        let shown: BTreeSet<String> = world.watch.shown().into_iter().collect();
-        assert_eq!(shown, expected, "append {}", nth + 1);
+        assert_eq!(world.watch.shown(), answers[..sent], "batch {}", nth + 1);
     }
 }

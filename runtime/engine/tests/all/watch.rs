@@ -1,53 +1,40 @@
-//! What the engine does to the outside world, written down: a clock, an event sink and journals.
+//! What the engine does to the outside world, written down: a clock and an event sink.
 
 use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::id::RunId;
-use redflow_ports::{BoxFuture, Clock, EventSink, Journal, JournalError, JournalStore};
-use std::collections::BTreeMap;
+use redflow_ports::{Clock, EventSink};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 /// When every test begins: 2025-12-17T19:33:20Z.
 pub(crate) const START: Millis = 1_766_000_000_000;
-
-/// What goes wrong with the journals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JournalFault {
-    /// Nothing.
-    None,
-    /// None can be opened.
-    Open,
-    /// The n-th append of each run fails.
-    Append(usize),
-}
 
 /// Everything that was seen, in order.
 pub(crate) struct Watch {
     begun: Instant,
     ids: AtomicU32,
     messages: AtomicU32,
-    fault: JournalFault,
     watches_runs: bool,
+    /// Nothing hangs in a process that came after a crash.
+    pub(crate) is_second: bool,
     shown: Mutex<Vec<FlowEvent>>,
     events: Mutex<Vec<RunEvent>>,
     done: Mutex<Vec<String>>,
-    journals: Mutex<BTreeMap<RunId, Vec<String>>>,
 }
 
 impl Watch {
-    pub(crate) fn new(fault: JournalFault, watches_runs: bool) -> Self {
+    pub(crate) fn new(watches_runs: bool, earlier_runs: u32) -> Self {
         Self {
             begun: Instant::now(),
-            ids: AtomicU32::new(0),
+            ids: AtomicU32::new(earlier_runs),
             messages: AtomicU32::new(0),
-            fault,
             watches_runs,
+            is_second: earlier_runs > 0,
             shown: Mutex::default(),
             events: Mutex::default(),
             done: Mutex::default(),
-            journals: Mutex::default(),
         }
     }
 
@@ -78,11 +65,6 @@ impl Watch {
 
     pub(crate) fn run_events(&self) -> Vec<RunEvent> {
         self.events.lock().unwrap().clone()
-    }
-
-    /// The journal of a run as a file would hold it.
-    pub(crate) fn journal(&self, run: &RunId) -> String {
-        self.journals.lock().unwrap().get(run).map(|lines| lines.join("\n")).unwrap_or_default()
     }
 }
 
@@ -118,40 +100,5 @@ impl EventSink for Watch {
     }
     fn flow_event(&self, event: &FlowEvent) {
         self.shown.lock().unwrap().push(event.clone());
-    }
-}
-
-/// Keeps the lines of each run.
-pub(crate) struct Journals(pub(crate) Arc<Watch>);
-
-struct MemoryJournal {
-    watch: Arc<Watch>,
-    run: RunId,
-    appends: usize,
-}
-
-impl JournalStore for Journals {
-    fn open(&self, run: &RunId) -> Result<Box<dyn Journal>, JournalError> {
-        if self.0.fault == JournalFault::Open {
-            return Err(JournalError("no room".to_owned()));
-        }
-        let earlier = self.0.journals.lock().unwrap().insert(run.clone(), Vec::new());
-        assert_eq!(earlier, None, "{run} opened twice");
-        Ok(Box::new(MemoryJournal { watch: Arc::clone(&self.0), run: run.clone(), appends: 0 }))
-    }
-}
-
-impl Journal for MemoryJournal {
-    fn append<'a>(&'a mut self, lines: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move {
-            self.appends += 1;
-            if self.watch.fault == JournalFault::Append(self.appends) {
-                return Err(JournalError("disk full".to_owned()));
-            }
-            self.watch.note("journal");
-            let mut journals = self.watch.journals.lock().unwrap();
-            journals.get_mut(&self.run).unwrap().extend_from_slice(lines);
-            Ok(())
-        })
     }
 }

@@ -189,7 +189,7 @@ async fn run_events_are_counted_and_change_nothing() {
     let alone = Setup { watches_runs: false, ..Setup::default() }.world(&flow);
     let unseen = alone.fire().await;
     assert_eq!(only_message(&seen), only_message(&unseen));
-    assert_eq!(watched.watch.journal(&seen[0].run_id), alone.watch.journal(&unseen[0].run_id));
+    assert_eq!(watched.shelf.journal(&seen[0].run_id), alone.shelf.journal(&unseen[0].run_id));
     assert_eq!(alone.watch.run_events(), []);
     let events = serde_json::to_value(watched.watch.run_events()).unwrap();
     let events: Vec<(u64, &str)> = events

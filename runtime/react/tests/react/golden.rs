@@ -1,11 +1,15 @@
 //! Journals of released machine versions. They must replay for ever.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` writes them again, which is right only for a version
-//! that was never released.
+//! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` writes those with classes again, which is right only
+//! until they are released. Those of the first release are never written again.
 
-use crate::script::{Next, Play, calculate, finally, play, send_mail, spec, turn, with};
+use crate::script::{
+    Next, Play, calculate, finally, play, records, resumed, rewritten, send_mail, spec, turn, with,
+};
 use pretty_assertions::assert_eq;
-use redflow_contract::node_config::{OnUnknown, StopCondition};
+use redflow_contract::effect::Effect;
+use redflow_contract::journal::JournalRecord;
+use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::transcript::ChatRole;
 use redflow_react::replay;
 use serde_json::json;
@@ -15,8 +19,9 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The runs of version 1: together they use every fact and every effect.
-fn version_1() -> Vec<(&'static str, Play)> {
+/// The runs of the first release, whose journals knew no class of a call: together they use every fact and
+/// every effect.
+fn first_release() -> Vec<(&'static str, Play)> {
     let everything = with(|spec| {
         spec.memory = true;
         spec.model_response_wired = true;
@@ -62,25 +67,94 @@ fn version_1() -> Vec<(&'static str, Play)> {
     ]
 }
 
+/// The runs whose journals say what each call may do, declared by its node or not.
+fn with_classes() -> Vec<(&'static str, Play)> {
+    let spec = with(|spec| spec.tools[1].effect = None);
+    let script = [
+        calculate("6*7", 0.5),
+        Next::Gives(json!(42)),
+        send_mail(),
+        Next::Unknown,
+        Next::NotDone,
+        finally("Nothing was sent."),
+    ];
+    vec![("classes", play(spec, &script))]
+}
+
+/// The journal as a release wrote it that knew no classes.
+fn without_classes(play: &Play) -> Vec<u8> {
+    let mut records = records(&play.lines);
+    for record in &mut records {
+        if let JournalRecord::Effect { class, .. } = record {
+            *class = None;
+        }
+    }
+    rewritten(&records)
+}
+
+fn path_of(name: &str) -> PathBuf {
+    folder().join("v1").join(format!("{name}.jsonl"))
+}
+
+fn check_golden(name: &str, written: Vec<u8>) {
+    let golden = std::fs::read_to_string(path_of(name)).unwrap();
+    let written = String::from_utf8(written).unwrap();
+    assert_eq!(written.lines().collect::<Vec<_>>(), golden.lines().collect::<Vec<_>>(), "{name}");
+}
+
 #[test]
-fn golden_journals_are_written_again_and_replay() {
-    for (name, play) in version_1() {
-        let path = folder().join("v1").join(format!("{name}.jsonl"));
+fn golden_journals_are_written_again() {
+    for (name, play) in first_release() {
+        check_golden(name, without_classes(&play));
+    }
+    for (name, play) in with_classes() {
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, play.journal()).unwrap();
+            std::fs::write(path_of(name), play.journal()).unwrap();
         }
-        let golden = std::fs::read_to_string(&path).unwrap();
-        let written = String::from_utf8(play.journal()).unwrap();
-        assert_eq!(written.lines().collect::<Vec<_>>(), golden.lines().collect::<Vec<_>>(), "{name}");
+        check_golden(name, play.journal());
     }
-    let mut count = 0;
-    for version in std::fs::read_dir(folder()).unwrap() {
-        for file in std::fs::read_dir(version.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
-            let report = replay(&std::fs::read(&path).unwrap());
-            assert!(report.equal && report.complete, "{}: {:?}", path.display(), report.difference);
-            count += 1;
+}
+
+/// Every golden journal, with its name.
+fn golden() -> Vec<(String, Vec<u8>)> {
+    let versions = std::fs::read_dir(folder()).unwrap();
+    let files = versions.flat_map(|version| std::fs::read_dir(version.unwrap().path()).unwrap());
+    let paths: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    assert!(paths.len() >= 4, "the golden journals of version 1 are there");
+    paths.into_iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn golden_journals_replay() {
+    for (name, bytes) in golden() {
+        let report = replay(&bytes);
+        assert!(report.equal && report.complete, "{name}: {:?}", report.difference);
+    }
+}
+
+/// A run that an earlier release began goes on with this one, wherever it was.
+#[test]
+fn golden_journals_can_be_resumed_after_every_step() {
+    for (name, bytes) in golden() {
+        let lines: Vec<&str> = str::from_utf8(&bytes).unwrap().lines().collect();
+        let records = records(&lines);
+        let (mut open, mut judged) = (0, Vec::new());
+        for end in 3..=lines.len() {
+            if records.get(end).is_some_and(|next| next.name() != "fact") {
+                continue;
+            }
+            let resumed = resumed(&crate::script::joined(&lines[..end])).unwrap();
+            if matches!(resumed.effects.last(), Some(Effect::CallTool { .. })) {
+                open += 1;
+                judged.extend(resumed.class);
+            } else {
+                assert_eq!(resumed.class, None, "{name}");
+            }
+        }
+        if name.ends_with("classes.jsonl") {
+            assert_eq!(judged, [EffectClass::Read, EffectClass::AtMostOnce]);
+        } else {
+            assert_eq!((judged.len(), open > 0), (0, !name.ends_with("input-invalid.jsonl")), "{name}");
         }
     }
-    assert!(count >= 3, "the golden journals of version 1 are there");
 }

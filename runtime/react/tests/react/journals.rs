@@ -1,16 +1,17 @@
 //! Journals that are not what they should be: the first difference is found and named.
 
-use crate::script::{Next, Play, calculate, finally, plan, play, send_mail, spec, with};
+use crate::script::{
+    Next, Play, calculate, finally, joined, plan, play, records, resumed, rewritten, send_mail, spec, with,
+};
 use pretty_assertions::assert_eq;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
-use redflow_contract::journal::{JournalLine, JournalRecord};
-use redflow_contract::node_config::StopCondition;
-use redflow_contract::plan::AgentPlan;
+use redflow_contract::journal::JournalRecord;
+use redflow_contract::node_config::{EffectClass, StopCondition};
+use redflow_contract::plan::{AgentPlan, EncodedPlan};
 use redflow_react::{
-    Difference, DifferenceKind, EncodedPlan, JournalWriter, MAX_LINE_BYTES, MAX_LINES, Origin, Recorder,
-    fold, read_journal, replay,
+    Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, Origin, Recorder, read_journal, replay,
 };
 use serde_json::{Value, json};
 
@@ -18,31 +19,23 @@ fn finished() -> Play {
     play(spec(), &[calculate("2+2", 0.25), Next::Gives(json!(4)), finally("4")])
 }
 
-fn joined<S: AsRef<str>>(lines: &[S]) -> Vec<u8> {
-    lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect::<String>().into_bytes()
-}
-
 /// The journal of a finished run with one record changed and every line chained anew, as a careful forger
 /// would do it.
 fn forged(index: usize, change: impl FnOnce(&mut JournalRecord)) -> Vec<u8> {
-    let mut records: Vec<JournalRecord> = finished()
-        .lines
-        .iter()
-        .map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record)
-        .collect();
+    let mut records = records(&finished().lines);
     change(&mut records[index]);
     rewritten(&records)
 }
 
-fn rewritten(records: &[JournalRecord]) -> Vec<u8> {
-    let mut writer = JournalWriter::default();
-    joined(&records.iter().map(|record| writer.line(record).unwrap()).collect::<Vec<_>>())
-}
-
+/// The first difference. No run goes on from a journal that has one, unless it is only that the run is not
+/// over yet.
 fn difference(bytes: &[u8]) -> Difference {
     let report = replay(bytes);
     assert!(!report.equal);
     let difference = report.difference.unwrap();
+    if difference.what != DifferenceKind::Incomplete {
+        assert_eq!(resumed(bytes).unwrap_err(), difference);
+    }
     assert!(difference.message.ends_with('.'), "{}", difference.message);
     difference
 }
@@ -55,12 +48,12 @@ fn found(bytes: &[u8]) -> (usize, DifferenceKind) {
 
 #[test]
 fn the_lines_of_a_run() {
-    let kinds: Vec<String> = finished()
-        .lines
+    let kinds: Vec<String> = records(&finished().lines)
         .iter()
-        .map(|line| match serde_json::from_str::<JournalLine>(line).unwrap().record {
+        .map(|record| match record {
             JournalRecord::Fact { fact } => format!("fact {}", fact.name()),
-            JournalRecord::Effect { id, effect, .. } => format!("effect {id} {effect}"),
+            JournalRecord::Effect { id, effect, class: None, .. } => format!("effect {id} {effect}"),
+            JournalRecord::Effect { id, effect, class, .. } => format!("effect {id} {effect} {class:?}"),
             record => record.name().to_owned(),
         })
         .collect();
@@ -70,7 +63,7 @@ fn the_lines_of_a_run() {
         "fact run_started",
         "effect 1 call_model",
         "fact model_answered",
-        "effect 2 call_tool",
+        "effect 2 call_tool Some(Read)",
         "fact tool_returned",
         "effect 3 call_model",
         "fact model_answered",
@@ -100,7 +93,7 @@ fn a_journal_of_a_child_names_its_parent() {
     let encoded = EncodedPlan::new(&plan(&spec())).unwrap();
     let fact = crate::script::first_fact(agent.spec(), json!({}), None);
     let origin = Origin { parent_run_id: Some("parent".into()), step_id: Some("step".to_owned()) };
-    let (_, step) = Recorder::start(agent, false, &encoded, origin, fact).unwrap();
+    let (_, step) = Recorder::start(agent, false, &encoded, origin, fact, &|_| EffectClass::Read).unwrap();
     assert!(step.events.is_empty());
     let journal = read_journal(&joined(&step.lines)).unwrap();
     assert_eq!(journal.parent_run_id, Some("parent".into()));
@@ -170,8 +163,7 @@ fn files_that_are_no_journals() {
         assert_eq!(found(&bytes), expected, "{name}");
         assert_eq!(read_journal(&bytes).unwrap_err().what, expected.1, "{name}");
     }
-    let records: Vec<JournalRecord> =
-        lines.iter().map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record).collect();
+    let records = records(&lines);
     assert_eq!(found(&rewritten(&records[1..])), (1, Header), "chained anew, but without a header");
     assert_eq!(found(&rewritten(&[&records[..1], &records[2..]].concat())), (2, Plan));
 }
@@ -267,6 +259,7 @@ fn a_careful_forger_is_found_by_the_machine() {
                 *record = JournalRecord::Effect {
                     id: EffectId(2),
                     effect: "call_tool".to_owned(),
+                    class: Some(EffectClass::Read),
                     digest: Digest::ZERO,
                 };
             }),
@@ -284,15 +277,11 @@ fn a_careful_forger_is_found_by_the_machine() {
     for (name, index, change, expected) in cases {
         assert_eq!(found(&forged(index, change)), expected, "{name}");
     }
-    let mut records: Vec<JournalRecord> = finished()
-        .lines
-        .iter()
-        .map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record)
-        .collect();
+    let mut records = records(&finished().lines);
     records.push(JournalRecord::Fact { fact: Box::new(Fact::DeadlineReached { at: 1 }) });
     let report = replay(&rewritten(&records));
     assert_eq!((report.equal, report.complete), (false, true));
-    let difference = report.difference.unwrap();
+    let difference = difference(&rewritten(&records));
     assert_eq!((difference.line, difference.what), (12, Extra));
     assert_eq!(difference.message, "The run is over, but the journal goes on with a fact.");
 }
@@ -307,8 +296,8 @@ fn a_difference_shows_both_sides() {
     let difference = &value["difference"];
     assert_eq!(difference["line"], 6);
     assert_eq!(difference["what"], "effect");
-    assert_eq!(difference["recorded"], format!("effect 2 (`call_tool`) {}", Digest::ZERO));
-    assert!(difference["replayed"].as_str().unwrap().starts_with("effect 2 (`call_tool`) "));
+    assert_eq!(difference["recorded"], format!("effect 2 (`call_tool`, read) {}", Digest::ZERO));
+    assert!(difference["replayed"].as_str().unwrap().starts_with("effect 2 (`call_tool`, read) "));
     assert_ne!(difference["recorded"], difference["replayed"]);
     assert_eq!((&value["facts"], &value["effects"]), (&json!(2), &json!(1)));
 }
@@ -340,7 +329,6 @@ fn a_schema_without_end_is_a_difference_and_no_hang() {
         *spec = std::sync::Arc::new(with(|spec| spec.tools[0].input_schema = Some(schema)));
     });
     assert_eq!(found(&forged), (3, DifferenceKind::Fact));
-    assert_eq!(fold(read_journal(&forged).unwrap()).unwrap_err().what, DifferenceKind::Fact);
 }
 
 /// The journal of a run with every setting, its plan changed and its header made to fit.
@@ -352,9 +340,7 @@ fn replanned(change: impl FnOnce(&mut AgentPlan)) -> Vec<u8> {
             StopCondition::IterationLimit { value: 9 },
         ];
     });
-    let lines = play(spec, &[finally("4")]).lines;
-    let mut records: Vec<JournalRecord> =
-        lines.iter().map(|line| serde_json::from_str::<JournalLine>(line).unwrap().record).collect();
+    let mut records = records(&play(spec, &[finally("4")]).lines);
     let [JournalRecord::Header { plan_digest, .. }, JournalRecord::Plan { plan }, ..] = &mut records[..]
     else {
         panic!()
@@ -408,30 +394,6 @@ fn a_plan_that_contradicts_the_run_is_found() {
         let report = replay(&replanned(|plan| drop(plan.agent.config.insert(key.to_owned(), value.clone()))));
         assert_eq!(report.equal, fits, "{key} {value}: {:?}", report.difference);
     }
-}
-
-#[test]
-fn a_fold_goes_on_where_the_journal_ends() {
-    let whole = finished();
-    // After the tool returned: the third model call is still to be polled.
-    let journal = read_journal(&joined(&whole.lines[..7])).unwrap();
-    let last = journal.last;
-    let mut machine = fold(journal).unwrap();
-    assert_eq!(machine.iteration(), 2);
-    assert_eq!(machine.poll().as_ref(), whole.effects.get(2));
-    assert_eq!(machine.poll(), None);
-    machine.feed(finally("4").fact(crate::script::START + 30, EffectId(3))).unwrap();
-    assert_eq!(machine.poll().as_ref(), whole.effects.last());
-    // The journal goes on as well.
-    let JournalLine { record, .. } = serde_json::from_str(&whole.lines[7]).unwrap();
-    assert_eq!(JournalWriter::after(last).line(&record).unwrap(), whole.lines[7]);
-
-    let empty = read_journal(&joined(&whole.lines[..2])).unwrap();
-    assert_eq!(fold(empty).unwrap_err().what, DifferenceKind::Incomplete);
-    let headless = read_journal(&forged(2, |record| {
-        *record = JournalRecord::Fact { fact: Box::new(Fact::DeadlineReached { at: 1 }) };
-    }));
-    assert_eq!(fold(headless.unwrap()).unwrap_err().line, 3);
 }
 
 /// Whatever a strict reader lets in can be read back from a journal.

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod classes;
 mod errors;
 mod feeding;
 mod golden;
 mod journals;
 mod properties;
+mod resuming;
 mod runs;
 mod script;

@@ -1,15 +1,15 @@
 //! What must hold for every run, whatever comes in.
 
-use crate::script::{Next, Play, calculate, finally, first_fact, send_mail, turn, with};
+use crate::resuming::check_cut;
+use crate::script::{Next, Play, calculate, finally, first_fact, joined, resumed, send_mail, turn, with};
 use proptest::prelude::*;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
-use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
-use redflow_contract::node_config::{OnUnknown, StopCondition};
+use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatRole;
-use redflow_react::{FeedError, Status, StepError, fold, read_journal, replay};
+use redflow_react::{FeedError, Status, StepError, observe, read_journal, replay};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -22,12 +22,19 @@ fn any_spec() -> impl Strategy<Value = AgentSpec> {
         ],
         0..3,
     );
-    (1..6_u32, any::<(bool, bool, bool, bool)>(), conditions).prop_map(|(max, flags, conditions)| {
+    let effect = prop::option::of(prop_oneof![
+        Just(EffectClass::Read),
+        Just(EffectClass::Idempotent),
+        Just(EffectClass::AtMostOnce),
+    ]);
+    let parts = (1..6_u32, any::<(bool, bool, bool, bool)>(), conditions, effect);
+    parts.prop_map(|(max, flags, conditions, effect)| {
         with(|spec| {
             spec.max_iterations = max;
             (spec.memory, spec.model_response_wired, spec.debug) = (flags.0, flags.1, flags.2);
             spec.tools[1].on_unknown = if flags.3 { OnUnknown::Wait } else { OnUnknown::Fail };
             spec.stop_conditions = conditions;
+            spec.tools[0].effect = effect;
         })
     })
 }
@@ -214,40 +221,45 @@ proptest! {
         journal[place] ^= xor;
         let report = replay(&journal);
         prop_assert!(!report.equal && report.difference.is_some());
+        prop_assert_eq!(resumed(&journal).err(), report.difference);
     }
 
-    /// A run that crashed after any line goes on from its journal as if nothing had happened.
+    /// A run whose process stopped after any line goes on from its journal as if nothing had happened, or
+    /// says that the journal ends in the middle of a step.
     #[test]
-    fn a_folded_run_goes_on_the_same(play in any_run(), cut in any::<prop::sample::Index>()) {
-        let journal = read_journal(&play.journal()).unwrap();
-        let mut facts: Vec<Fact> = Vec::new();
-        for record in &journal.records {
-            if let redflow_contract::journal::JournalRecord::Fact { fact } = record {
-                facts.push((**fact).clone());
-            }
+    fn a_resumed_run_goes_on_the_same(play in any_run(), cut in any::<prop::sample::Index>()) {
+        check_cut(&play, 2 + cut.index(play.lines.len() - 1));
+    }
+
+    /// What a process left of a line when it stopped is never taken for a whole one.
+    #[test]
+    fn no_run_goes_on_from_a_torn_line(play in any_run(), cut in any::<prop::sample::Index>()) {
+        let journal = play.journal();
+        let cut = cut.index(journal.len());
+        let line = journal[..cut].iter().filter(|byte| **byte == b'\n').count();
+        let torn = journal[cut] != b'\n' && cut > 0 && journal[cut - 1] != b'\n';
+        if torn {
+            prop_assert_eq!(resumed(&journal[..cut]).unwrap_err().line, line + 1);
         }
-        let kept = cut.index(facts.len()) + 1;
-        let mut head = read_journal(&play.journal()).unwrap();
-        let mut seen = 0;
-        head.records.retain(|record| {
-            seen += usize::from(record.name() == "fact");
-            seen <= kept
-        });
-        let mut machine = fold(head).unwrap();
-        let mut last = None;
-        for fact in facts.into_iter().skip(kept) {
-            while machine.poll().is_some() {}
-            machine.feed(fact).unwrap();
-        }
-        while let Some(effect) = machine.poll() {
-            last = Some(effect);
-        }
-        prop_assert_eq!(last.as_ref(), play.effects.last());
+    }
+
+    /// Who looks at a journal sees what those saw who watched the run.
+    #[test]
+    fn a_journal_shows_what_a_live_run_shows(play in any_run(), cut in any::<prop::sample::Index>()) {
+        let (events, report) = observe(&play.journal(), true);
+        prop_assert_eq!(&events, &play.events);
+        prop_assert_eq!(report, replay(&play.journal()));
+        prop_assert!(observe(&play.journal(), false).0.is_empty());
+        let mark = play.steps[cut.index(play.steps.len())];
+        let (events, report) = observe(&joined(&play.lines[..mark.lines]), true);
+        prop_assert_eq!(&events[..], &play.events[..mark.events]);
+        prop_assert_eq!(report.complete, mark.lines == play.lines.len());
     }
 
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(!replay(&bytes).equal);
-        prop_assert!(read_journal(&bytes).is_err());
+        prop_assert!(read_journal(&bytes).is_err() && resumed(&bytes).is_err());
+        prop_assert!(observe(&bytes, true).0.is_empty());
     }
 }

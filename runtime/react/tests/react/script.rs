@@ -2,17 +2,21 @@
 
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::effect::Effect;
+use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::{EffectId, InstanceId, NodeRef, NodeSummary, RunId};
+use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::node_config::{EffectClass, OnUnknown};
-use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
+use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSpec};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
-use redflow_react::{CompiledAgent, EncodedPlan, Origin, Recorder, Status, Step, StepError, replay};
+use redflow_react::{
+    CompileError, CompiledAgent, Difference, JournalWriter, Origin, Recorder, Resumed, Status, Step,
+    StepError, replay, resume,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -175,7 +179,60 @@ pub(crate) struct Play {
     pub(crate) lines: Vec<String>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: Vec<RunEvent>,
+    /// How much of each there was after each step.
+    pub(crate) steps: Vec<Mark>,
     pub(crate) at: Millis,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    pub(crate) lines: usize,
+    pub(crate) effects: usize,
+    pub(crate) events: usize,
+}
+
+/// What a scripted driver makes of a call: what the node declares, or else something that follows from the
+/// call alone.
+pub(crate) fn judged(spec: &AgentSpec, call: &ToolCall) -> EffectClass {
+    let declared = spec.tools.iter().find(|tool| tool.name == call.tool).and_then(|tool| tool.effect);
+    declared.unwrap_or(match call.iteration % 3 {
+        0 => EffectClass::Read,
+        1 => EffectClass::Idempotent,
+        _ => EffectClass::AtMostOnce,
+    })
+}
+
+/// A step of a recorder as the scripted driver takes it.
+pub(crate) fn step(recorder: &mut Recorder, fact: Fact) -> Result<Step, StepError> {
+    let spec = Arc::clone(recorder.machine().agent().spec());
+    recorder.step(fact, &|call| judged(&spec, call))
+}
+
+/// Compiles anew, as a process does that knows no agent yet.
+pub(crate) fn compiled(spec: &Arc<AgentSpec>) -> Result<Arc<CompiledAgent>, CompileError> {
+    CompiledAgent::compile(Arc::clone(spec))
+}
+
+/// Brings a run back as a new process does.
+pub(crate) fn resumed(bytes: &[u8]) -> Result<Resumed, Difference> {
+    resume(bytes, &mut compiled)
+}
+
+/// Lines as a file.
+pub(crate) fn joined<S: AsRef<str>>(lines: &[S]) -> Vec<u8> {
+    lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect::<String>().into_bytes()
+}
+
+/// What lines record.
+pub(crate) fn records<S: AsRef<str>>(lines: &[S]) -> Vec<JournalRecord> {
+    lines.iter().map(|line| serde_json::from_str::<JournalLine>(line.as_ref()).unwrap().record).collect()
+}
+
+/// A sound file of these records: every line chained to the one before.
+pub(crate) fn rewritten(records: &[JournalRecord]) -> Vec<u8> {
+    let mut writer = JournalWriter::default();
+    joined(&records.iter().map(|record| writer.line(record).unwrap()).collect::<Vec<_>>())
 }
 
 pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<&str>) -> Fact {
@@ -194,9 +251,12 @@ impl Play {
         let plan = EncodedPlan::new(&plan(&spec)).unwrap();
         let agent = CompiledAgent::compile(Arc::new(spec)).unwrap();
         let fact = first_fact(agent.spec(), message, session);
-        let (recorder, step) = Recorder::start(agent, true, &plan, Origin::default(), fact).unwrap();
-        let mut play =
-            Self { recorder, lines: Vec::new(), effects: Vec::new(), events: Vec::new(), at: START };
+        let spec = Arc::clone(agent.spec());
+        let classify = |call: &ToolCall| judged(&spec, call);
+        let (recorder, step) =
+            Recorder::start(agent, true, &plan, Origin::default(), fact, &classify).unwrap();
+        let (lines, effects, events, steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut play = Self { recorder, lines, effects, events, steps, at: START };
         play.keep(step);
         play
     }
@@ -205,6 +265,8 @@ impl Play {
         self.lines.extend(step.lines);
         self.effects.extend(step.effects);
         self.events.extend(step.events);
+        let (lines, effects, events) = (self.lines.len(), self.effects.len(), self.events.len());
+        self.steps.push(Mark { lines, effects, events });
     }
 
     /// The last effect: the open one while the run goes on.
@@ -219,7 +281,7 @@ impl Play {
 
     pub(crate) fn feed(&mut self, fact: Fact) -> Result<(), StepError> {
         let at = fact.at();
-        let step = self.recorder.step(fact)?;
+        let step = step(&mut self.recorder, fact)?;
         self.at = at;
         self.keep(step);
         Ok(())
@@ -230,9 +292,7 @@ impl Play {
     }
 
     pub(crate) fn journal(&self) -> Vec<u8> {
-        let mut text = self.lines.join("\n");
-        text.push('\n');
-        text.into_bytes()
+        joined(&self.lines)
     }
 
     /// The message that left port 3.

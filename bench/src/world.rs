@@ -1,0 +1,294 @@
+//! An agent over a real store: the engine, the scripted model and the calculator as they ship.
+//!
+//! Two doubles stand in where a run has to stop half-way: a model that a switch makes hang, and a tool of
+//! which nobody knows whether it did anything.
+
+use crate::Failure;
+use redflow_contract::Message;
+use redflow_contract::effect::{Ending, ToolCall};
+use redflow_contract::event::{FlowEvent, RunEvent};
+use redflow_contract::fact::ModelAnswer;
+use redflow_contract::flow::Profile;
+use redflow_contract::id::InstanceId;
+use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::run_error;
+use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, SystemClock, build_flow};
+use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
+use redflow_models::ScriptedModel;
+use redflow_ports::{
+    Adapters, BoxFuture, BuildError, ChatModel, EventSink, ModelRequest, NodeConfig, RunStore, Tool,
+    ToolOutcome,
+};
+use serde_json::{Value, json};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Waker};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// What an agent is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scene {
+    /// So many tool calls, then the final answer.
+    pub(crate) tool_calls: usize,
+    pub(crate) tool: ToolKind,
+    /// Whether [`hang_at`] concerns its model.
+    pub(crate) may_hang: bool,
+}
+
+/// What its tool calls do to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolKind {
+    /// The calculator: nothing.
+    Read,
+    /// The calculator, but its node says that no call may be made twice.
+    Once,
+    /// Nobody ever knows.
+    Lost,
+}
+
+impl Scene {
+    pub(crate) fn new(tool_calls: usize, tool: ToolKind) -> Self {
+        Self { tool_calls, tool, may_hang: false }
+    }
+
+    fn flow(self) -> Value {
+        let node = |id: &str, kind: &str, wires: Value| json!({"id": id, "type": kind, "z": "t", "name": id, "x": 340, "y": 120, "wires": wires});
+        let mut agent = node("agent", "agent-core", json!([["model"], ["tool"], [], ["show"], []]));
+        agent["strategy"] = json!("react");
+        agent["maxIterations"] = json!(self.tool_calls + 1);
+        agent["allowedTools"] = json!(["calculator"]);
+        agent["timeout"] = json!(3_600_000);
+        let mut model =
+            node("model", if self.may_hang { "model.hanging" } else { "scripted-model" }, json!([]));
+        let asks = json!({"action": "tool", "tool": "calculator", "input": {"expression": "(1203.50 + 17) * 0.19"}, "confidence": 0.8, "message": "First the tax on both items."});
+        let says = json!({"action": "final", "message": "The tax is 231.90.", "confidence": 0.93});
+        let mut replies = vec![asks; self.tool_calls];
+        replies.push(says);
+        model["replies"] = Value::Array(replies);
+        let lost = self.tool == ToolKind::Lost;
+        let mut tool = node("tool", if lost { "tool.lost" } else { "calculator-tool" }, json!([]));
+        match self.tool {
+            ToolKind::Read => {}
+            ToolKind::Once => tool["effect"] = json!("at_most_once"),
+            ToolKind::Lost => {
+                tool["toolName"] = json!("calculator");
+                tool["inputSchema"] = json!({"type": "object"});
+            }
+        }
+        let mut show = node("show", "debug", json!([]));
+        show["complete"] = json!("payload");
+        json!([{"id": "t", "type": "tab", "label": "Orders"}, agent, model, tool, show])
+    }
+
+    fn checked(self, adapters: &Adapters) -> Result<CheckedFlow, Failure> {
+        let options = CheckOptions {
+            profile: Profile::Strict,
+            limits: FlowLimits::default(),
+            run_limits: RunLimits::default(),
+            instance: InstanceId::local(),
+            runs: &|type_name| adapters.runs(type_name),
+            env: &no_env,
+        };
+        let checked = check_bytes(self.flow().to_string().as_bytes(), &options)
+            .map_err(|report| format!("the flow is refused: {report:?}"))?;
+        if checked.report.ok { Ok(checked) } else { Err(format!("{:?}", checked.report).into()) }
+    }
+}
+
+fn no_env(_: &str) -> Option<String> {
+    None
+}
+
+fn adapters() -> Adapters {
+    let mut adapters = Adapters::default();
+    redflow_models::register(&mut adapters);
+    redflow_tools::register(&mut adapters);
+    redflow_nodes::register(&mut adapters);
+    adapters.models.insert("model.hanging", HangingModel::build);
+    adapters.tools.insert("tool.lost", |_| Ok(Arc::new(LostTool)));
+    adapters
+}
+
+/// A runtime for one thread, as the product has it.
+pub(crate) fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Room for so many runs at once, of one agent too.
+pub(crate) fn room_for(runs: usize) -> EngineLimits {
+    EngineLimits {
+        max_active: runs,
+        max_active_per_agent: runs,
+        max_queued: runs,
+        max_queued_per_agent: runs,
+        ..EngineLimits::default()
+    }
+}
+
+/// An engine with one agent, at work in the current runtime.
+pub(crate) struct World {
+    engine: Engine,
+    agent: NodeIx,
+    cancel: CancellationToken,
+}
+
+impl World {
+    pub(crate) fn new(
+        scene: Scene,
+        store: Arc<dyn RunStore>,
+        limits: EngineLimits,
+    ) -> Result<Arc<Self>, Failure> {
+        let adapters = Arc::new(adapters());
+        let checked = scene.checked(&adapters)?;
+        let agent = checked.flow.find("agent").ok_or("the flow has no agent")?;
+        let built = build_flow(checked, &adapters, &no_env);
+        let (clock, events) = (Arc::new(SystemClock), Arc::new(Nobody));
+        let ports = Ports { clock, events, store, adapters, env: no_env };
+        let engine = Engine::new(Some(built), ports, limits);
+        Ok(Arc::new(Self { engine, agent, cancel: CancellationToken::new() }))
+    }
+
+    fn start(&self) -> Start {
+        Start::Agent { node: self.agent, payload: json!("What is the tax on the order?") }
+    }
+
+    /// Drives so many runs to where they stop, so many of them at any time.
+    pub(crate) async fn drive(self: &Arc<Self>, runs: usize, at_once: usize) -> Result<(), Failure> {
+        let begun = Arc::new(AtomicU64::new(0));
+        let mut drivers = JoinSet::new();
+        for _ in 0..at_once {
+            let (world, begun) = (Arc::clone(self), Arc::clone(&begun));
+            drivers.spawn(async move {
+                while begun.fetch_add(1, Ordering::Relaxed) < runs as u64 {
+                    let reports = world.engine.run(world.start(), &world.cancel).await;
+                    stopped_well(&reports)?;
+                }
+                Ok::<_, Failure>(())
+            });
+        }
+        while let Some(driver) = drivers.join_next().await {
+            driver??;
+        }
+        Ok(())
+    }
+
+    /// Begins so many runs and leaves each when its model hangs. Nobody waits for their reports, so that
+    /// what they hold is the engine's alone.
+    pub(crate) async fn leave_hanging(&self, runs: u64) -> Result<(), Failure> {
+        // Far fewer at a time than may be asked of an engine before an asker waits.
+        const AT_ONCE: u64 = 64;
+        let mut begun = 0;
+        while begun < runs {
+            let some = AT_ONCE.min(runs - begun);
+            for _ in 0..some {
+                let asked = pin!(self.engine.run(self.start(), &self.cancel));
+                if asked.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                    return Err("a run that should hang has ended".into());
+                }
+            }
+            begun += some;
+            until(|| hanging() >= begun).await;
+        }
+        Ok(())
+    }
+
+    /// Brings back what is in the store and drives it to its end. How many runs that were.
+    pub(crate) async fn recover(&self) -> Result<usize, Failure> {
+        let reports = self.engine.recover(&self.cancel).await?;
+        stopped_well(&reports)?;
+        Ok(reports.len())
+    }
+
+    /// Brings back what is in the store, until so many runs hang again.
+    pub(crate) async fn recover_hanging(&self, runs: u64) -> Result<(), Failure> {
+        tokio::select! {
+            reports = self.engine.recover(&self.cancel) => {
+                Err(format!("runs that should hang have ended: {}", reports?.len()).into())
+            }
+            () = until(|| hanging() >= runs) => Ok(()),
+        }
+    }
+}
+
+/// Waits for something that others bring about.
+pub(crate) async fn until(met: impl Fn() -> bool) {
+    while !met() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn stopped_well(reports: &[RunReport]) -> Result<(), Failure> {
+    for RunReport { end, .. } in reports {
+        match end {
+            RunEnd::Finished { ending: Ending::Completed, .. } | RunEnd::Waiting(_) => {}
+            other => return Err(format!("a run should have ended well, and is {other:?}").into()),
+        }
+    }
+    if reports.is_empty() { Err("nothing was run".into()) } else { Ok(()) }
+}
+
+/// Nobody looks, as with `--quiet`.
+struct Nobody;
+
+impl EventSink for Nobody {
+    fn watches_runs(&self) -> bool {
+        false
+    }
+    fn run_event(&self, _: &RunEvent) {}
+    fn flow_event(&self, _: &FlowEvent) {}
+}
+
+/// The iteration in which models hang; none at 0.
+static HANG_AT: AtomicU32 = AtomicU32::new(0);
+static HANGING: AtomicU64 = AtomicU64::new(0);
+
+/// From now on models that may hang do so in this iteration.
+pub(crate) fn hang_at(iteration: u32) {
+    HANG_AT.store(iteration, Ordering::Relaxed);
+}
+
+/// How many calls hang.
+fn hanging() -> u64 {
+    HANGING.load(Ordering::Relaxed)
+}
+
+/// `model.hanging`: the scripted model, but it hangs where [`hang_at`] says.
+struct HangingModel(Arc<dyn ChatModel>);
+
+impl HangingModel {
+    fn build(config: NodeConfig<'_>) -> Result<Arc<dyn ChatModel>, BuildError> {
+        Ok(Arc::new(Self(ScriptedModel::build(config)?)))
+    }
+}
+
+impl ChatModel for HangingModel {
+    fn call<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelAnswer, run_error::Failure>> {
+        if request.iteration == HANG_AT.load(Ordering::Relaxed) {
+            HANGING.fetch_add(1, Ordering::Relaxed);
+            return Box::pin(std::future::pending());
+        }
+        self.0.call(request)
+    }
+}
+
+/// `tool.lost`: a call of which nobody knows whether it happened.
+struct LostTool;
+
+impl Tool for LostTool {
+    fn effect(&self, _: &Message) -> EffectClass {
+        EffectClass::AtMostOnce
+    }
+
+    fn call<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        let reason = "the line went dead".to_owned();
+        Box::pin(std::future::ready(ToolOutcome::Unknown { reason }))
+    }
+}

@@ -1,0 +1,130 @@
+//! A process that drives runs: its runtime, its signals, and an engine over a store.
+//!
+//! Owns the order in which these come and go. What becomes of the runs is told elsewhere.
+
+use crate::files::reason;
+use crate::interrupt::{Wishes, listen};
+use crate::journal::{JournalFiles, Unwritten};
+use crate::terminal::{complain, refuse};
+use crate::timeline::Timeline;
+use crate::{Exit, wiring};
+use redflow_contract::id::RunId;
+use redflow_engine::{BuiltFlow, Engine, EngineLimits, Ports, RunReport, Start};
+use redflow_ports::{EventSink, RunStore};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How long runs may take to finish what they are at when the process is to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// A runtime, and an ear for signals.
+pub(crate) struct Session {
+    runtime: Runtime,
+    wishes: Wishes,
+}
+
+/// What to drive, and where.
+pub(crate) struct Drive {
+    pub(crate) flow: Option<BuiltFlow>,
+    pub(crate) store: Arc<dyn RunStore>,
+    pub(crate) journals: Option<JournalFiles>,
+    pub(crate) timeline: Arc<Timeline>,
+}
+
+pub(crate) enum Work {
+    Start(Start),
+    Resume(Vec<RunId>),
+}
+
+/// How everything came to rest.
+pub(crate) struct Rest {
+    pub(crate) reports: Vec<RunReport>,
+    /// Whether the user wanted the runs to end.
+    pub(crate) cancelled: bool,
+    /// Whether the user wanted the runs to stop for now.
+    pub(crate) suspended: bool,
+    /// Whether what else was to be written is written.
+    pub(crate) written: Exit,
+}
+
+/// A runtime for one thread: the work is waiting.
+pub(crate) fn runtime() -> Result<Runtime, Exit> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| cannot_start(&error))
+}
+
+fn cannot_start(error: &std::io::Error) -> Exit {
+    complain(&format!("cannot start: {}", reason(error)));
+    Exit::Unusable
+}
+
+/// An engine; only inside a runtime.
+pub(crate) fn engine(
+    flow: Option<BuiltFlow>,
+    store: Arc<dyn RunStore>,
+    events: Arc<dyn EventSink>,
+) -> Engine {
+    let adapters = Arc::new(wiring::adapters());
+    let ports = Ports { clock: wiring::clock(), events, store, adapters, env: wiring::process_env };
+    Engine::new(flow, ports, EngineLimits::default())
+}
+
+impl Session {
+    /// Listens to signals from now on.
+    pub(crate) fn begin(kept: bool) -> Result<Self, Exit> {
+        let (runtime, wishes) = (runtime()?, Wishes::default());
+        listen(wishes.clone(), kept).map_err(|error| cannot_start(&error))?;
+        Ok(Self { runtime, wishes })
+    }
+
+    /// Waits for something that is no run.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Drives until nothing moves any more, or the user wants it to stop.
+    pub(crate) fn drive(self, drive: Drive, work: Work) -> Rest {
+        let Drive { flow, store, mut journals, timeline } = drive;
+        let Wishes { cancel, suspend } = &self.wishes;
+        let (reports, written) = self.runtime.block_on(async {
+            let engine = engine(flow, Arc::clone(&store), timeline);
+            let follow = async {
+                match work {
+                    Work::Start(start) => engine.run(start, cancel).await,
+                    Work::Resume(runs) => engine.resume(runs, cancel).await,
+                }
+            };
+            let stop = async {
+                suspend.cancelled().await;
+                engine.shutdown(DRAIN).await;
+                // The reports are on their way.
+                std::future::pending().await
+            };
+            let reports = tokio::select! {
+                biased;
+                reports = follow => reports,
+                () = stop => Vec::new(),
+            };
+            // Another process may have set off something else here meanwhile.
+            engine.shutdown(DRAIN).await;
+            let written = match &mut journals {
+                Some(files) => written(files.write(&reports, &*store).await),
+                None => Exit::Well,
+            };
+            (reports, written)
+        });
+        let (cancelled, suspended) = (cancel.is_cancelled(), suspend.is_cancelled());
+        Rest { reports, cancelled, suspended, written }
+    }
+}
+
+fn written(result: Result<(), Unwritten>) -> Exit {
+    match result {
+        Ok(()) => Exit::Well,
+        Err(Unwritten::Store(error)) => refuse(&error),
+        Err(Unwritten::File(text)) => {
+            complain(&text);
+            Exit::Unusable
+        }
+    }
+}

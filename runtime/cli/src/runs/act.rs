@@ -1,0 +1,147 @@
+//! What a person asks of a run: `redflow runs cancel`, and the way there that `resolve` shares.
+//!
+//! Owns the choice of who does it: the process that drives the runs, if there is one, else this one. Never
+//! drives a run any further.
+
+use crate::Exit;
+use crate::advice::{Advice, shown_id};
+use crate::args_runs::CancelOptions;
+use crate::data_dir::DataOption;
+use crate::drive::{engine, runtime};
+use crate::stored::Stored;
+use crate::terminal::{refuse, refuse_with, talk};
+use crate::timeline::Timeline;
+use crate::wiring;
+use redflow_contract::code::StoreCode;
+use redflow_contract::id::RunId;
+use redflow_contract::run::{RunRequest, RunSummary};
+use redflow_ports::{RunStore, StoreError};
+use redflow_store::{Answer, Reader, Store, answer_of, ask};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the process that drives the runs may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often is looked for its answer.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub(crate) fn cancel(options: &CancelOptions) -> Exit {
+    let run = RunId::from(options.run.as_str());
+    let (dir, reader, summary) = match Stored::run(&options.data, &run) {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    if summary.status.is_over() {
+        return refuse_over(&run, &options.data);
+    }
+    let wish = RunRequest::Cancel { reason: options.reason.clone() };
+    match (Request { run: &run, wish: &wish, dir: &dir, data: &options.data }).make(&reader) {
+        Err(exit) => exit,
+        Ok(Done::ByDriver) => {
+            talk(&format!("run {} is cancelled by the process that drives it", shown_id(&run)));
+            Exit::Well
+        }
+        Ok(Done::Left) => Exit::Well,
+        Ok(Done::Here(Some(now))) if !now.status.is_over() => {
+            // Its answer was there already, and only a memory has still to take it.
+            let advice = Advice::of(&options.data);
+            talk(&format!("run {} is as good as over; let it end: {}", shown_id(&run), advice.resume(&run)));
+            Exit::Well
+        }
+        Ok(Done::Here(_)) => {
+            talk(&format!("run {} is cancelled", shown_id(&run)));
+            Exit::Well
+        }
+    }
+}
+
+pub(crate) fn refuse_over(run: &RunId, data: &DataOption) -> Exit {
+    let error = StoreError::new(StoreCode::RunOver, format!("Run {run} is over already."));
+    refuse_with(&error, &[Advice::of(data).show(run)])
+}
+
+/// What is asked of a run.
+pub(crate) struct Request<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) wish: &'a RunRequest,
+    pub(crate) dir: &'a Path,
+    pub(crate) data: &'a DataOption,
+}
+
+/// Who did it.
+pub(crate) enum Done {
+    /// This process; with where the run is now.
+    Here(Option<RunSummary>),
+    /// The process that drives the runs.
+    ByDriver,
+    /// Nobody yet, which has been told: the request is there for whoever drives the runs.
+    Left,
+}
+
+impl Request<'_> {
+    /// Does it, or has it done.
+    pub(crate) fn make(&self, reader: &Reader) -> Result<Done, Exit> {
+        let runtime = runtime()?;
+        if reader.is_driven() {
+            return runtime.block_on(self.ask(reader));
+        }
+        match Store::open(self.dir) {
+            Ok(store) => runtime.block_on(self.act(store)),
+            // Somebody was faster.
+            Err(error) if error.code == StoreCode::DataLocked => runtime.block_on(self.ask(reader)),
+            Err(error) => Err(refuse(&error)),
+        }
+    }
+
+    async fn act(&self, store: Store) -> Result<Done, Exit> {
+        let store: Arc<dyn RunStore> = Arc::new(store);
+        let engine = engine(None, Arc::clone(&store), Arc::new(Timeline::new(true)));
+        let run = self.run.clone();
+        let asked = async {
+            match self.wish.clone() {
+                RunRequest::Cancel { reason } => engine.cancel(run, reason).await,
+                RunRequest::Resolve { call_id, result } => engine.resolve(run, call_id, result).await,
+            }
+        };
+        // Told to stop while the run is only being read: it is kept what was said, and nothing is done with it.
+        let (done, ()) = tokio::join!(biased; asked, engine.shutdown(Duration::ZERO));
+        done.map_err(|error| refuse(&error))?;
+        let now = store.load(self.run).await.map_err(|error| refuse(&error))?;
+        Ok(Done::Here(now.map(|run| run.summary)))
+    }
+
+    async fn ask(&self, reader: &Reader) -> Result<Done, Exit> {
+        let now = wiring::clock().now();
+        let id = ask(self.dir, self.run, self.wish, now).map_err(|error| refuse(&error))?;
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        loop {
+            // In this order: an answer that comes with the end of the process is seen.
+            let driven = reader.is_driven();
+            match answer_of(self.dir, id).map_err(|error| refuse(&error))? {
+                Some(Answer::Done) => return Ok(Done::ByDriver),
+                Some(Answer::Refused(code)) => return Err(self.refused(code)),
+                None => {}
+            }
+            let over = tokio::select! {
+                biased;
+                () = &mut patience => true,
+                () = tokio::time::sleep(LOOK) => !driven,
+            };
+            if over {
+                talk(&format!(
+                    "the request is left for run {}: whoever drives the runs next will do it",
+                    shown_id(self.run)
+                ));
+                return Ok(Done::Left);
+            }
+        }
+    }
+
+    fn refused(&self, code: StoreCode) -> Exit {
+        let text = format!("The process that drives the runs refused: {}", code.summary());
+        refuse_with(&StoreError::new(code, text), &[Advice::of(self.data).show(self.run)])
+    }
+}

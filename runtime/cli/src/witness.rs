@@ -1,0 +1,109 @@
+//! `tool.witness`: a tool whose every call is seen by the test that listens at `REDFLOW_WITNESS`. Only with the
+//! feature `faults`.
+//!
+//! Owns the line it writes and what the line that comes back means. Never answers by itself: what the world saw
+//! is what the witness saw.
+
+use redflow_contract::Message;
+use redflow_contract::effect::ToolCall;
+use redflow_contract::fact::ToolResult;
+use redflow_contract::node_config::EffectClass;
+use redflow_ports::{Adapters, BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
+use serde_json::{Value, json};
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// Adds the tool to a build.
+pub(crate) fn register(adapters: &mut Adapters) {
+    adapters.tools.insert("tool.witness", build);
+}
+
+fn build(config: NodeConfig<'_>) -> Result<Arc<dyn Tool>, BuildError> {
+    let address = std::env::var("REDFLOW_WITNESS").ok();
+    let class = config.props.get("effect").cloned().unwrap_or(Value::Null);
+    Ok(Arc::new(Witness { address, class }))
+}
+
+struct Witness {
+    address: Option<String>,
+    /// What the node declares.
+    class: Value,
+}
+
+impl Tool for Witness {
+    fn effect(&self, _: &Message) -> EffectClass {
+        EffectClass::AtMostOnce
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            let Some(address) = &self.address else {
+                return failed("REDFLOW_WITNESS is not set".to_owned());
+            };
+            // What was never sent has not happened.
+            let stream = match TcpStream::connect(address.as_str()).await {
+                Ok(stream) => stream,
+                Err(error) => return failed(format!("the witness cannot be reached: {error}")),
+            };
+            match self.tell(stream, call).await {
+                Ok(line) => judge(&line),
+                Err(error) => ToolOutcome::Unknown { reason: format!("the witness is gone: {error}") },
+            }
+        })
+    }
+}
+
+impl Witness {
+    async fn tell(&self, stream: TcpStream, call: &ToolCall) -> io::Result<String> {
+        let line = json!({
+            "run": call.run_id, "call": call.call_id, "tool": call.tool, "key": call.idempotency_key,
+            "iteration": call.iteration, "class": self.class,
+        });
+        let mut stream = BufReader::new(stream);
+        stream.write_all(format!("{line}\n").as_bytes()).await?;
+        stream.flush().await?;
+        let mut answer = String::new();
+        stream.read_line(&mut answer).await?;
+        Ok(answer)
+    }
+}
+
+fn judge(line: &str) -> ToolOutcome {
+    let Some(line) = line.strip_suffix('\n') else {
+        return ToolOutcome::Unknown { reason: "the witness said nothing".to_owned() };
+    };
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    match word {
+        "ok" => {
+            let n: Value = serde_json::from_str(rest).unwrap_or_default();
+            ToolOutcome::Returned(ToolResult::ok(json!({"n": n})))
+        }
+        "fail" => failed("the witness says it failed".to_owned()),
+        _ => ToolOutcome::Unknown { reason: "the witness cannot be understood".to_owned() },
+    }
+}
+
+fn failed(why: String) -> ToolOutcome {
+    ToolOutcome::Returned(ToolResult::failed(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judge;
+    use redflow_contract::fact::ToolResult;
+    use redflow_ports::ToolOutcome;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_line_that_comes_back_means() {
+        let ok = |value| ToolOutcome::Returned(ToolResult::ok(value));
+        assert_eq!(judge("ok 7\n"), ok(json!({"n": 7})));
+        assert_eq!(judge("ok\n"), ok(json!({"n": null})));
+        assert!(matches!(judge("fail\n"), ToolOutcome::Returned(result) if !result.success));
+        for nothing in ["", "ok 7", "what\n"] {
+            assert!(matches!(judge(nothing), ToolOutcome::Unknown { .. }), "{nothing:?}");
+        }
+    }
+}

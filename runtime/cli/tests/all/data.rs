@@ -1,0 +1,211 @@
+//! The data directory: where it is, who may read it, and what happens when it cannot be used.
+
+use crate::kit::{Folder, final_answer, flow, redflow};
+use pretty_assertions::assert_eq;
+
+fn folder() -> Folder {
+    Folder::with_flow(&flow(final_answer("hi"), vec![]))
+}
+
+/// The command fails with this code and touches nothing.
+#[track_caller]
+fn refused(folder: &Folder, args: &[&str], code: &str) {
+    let output = folder.redflow(args.iter().copied()).run();
+    output.refused(&format!("   = help: redflow explain {code}\n"));
+    assert_eq!(output.errors(), [code], "{output:#?}");
+}
+
+#[test]
+fn the_option_wins_over_the_variable() {
+    let folder = folder();
+    folder.well(["run", "flow.json", "--data", "mine"]);
+    assert!(folder.path("mine/redflow.db").exists() && !folder.data().exists());
+    assert_eq!(folder.runs(), [] as [serde_json::Value; 0]);
+    assert_eq!(folder.well(["runs", "--json", "--data", "mine"]).lines().count(), 1);
+    folder.well(["run", "flow.json"]);
+    assert!(folder.data().join("redflow.db").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_platform_has_a_place_for_it() {
+    let folder = folder();
+    let path = |name: &str| folder.path(name).to_str().unwrap().to_owned();
+    let run = || folder.redflow(["run", "flow.json", "--quiet"]).env_remove("REDFLOW_DATA");
+    let output = run().env("HOME", &path("home")).env_remove("XDG_DATA_HOME").run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert!(folder.path("home/.local/share/redflow/redflow.db").exists());
+    assert_eq!(run().env("HOME", &path("home2")).env("XDG_DATA_HOME", &path("xdg")).run().code, 0);
+    assert!(folder.path("xdg/redflow/redflow.db").exists() && !folder.path("home2").exists());
+    // What is empty or relative is not set; neither is an empty variable of ours.
+    let output = run().env("HOME", &path("home3")).env("XDG_DATA_HOME", "xdg2").env("REDFLOW_DATA", "").run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert!(folder.path("home3/.local/share/redflow").exists() && !folder.path("xdg2").exists());
+
+    let output = run().env_remove("HOME").env("XDG_DATA_HOME", "").run();
+    output
+        .refused("There is no place for a data directory, because neither XDG_DATA_HOME nor HOME is set to");
+}
+
+#[test]
+fn ephemeral_runs_leave_nothing() {
+    let folder = folder();
+    let output = folder.redflow(["run", "flow.json", "--ephemeral", "--quiet", "--journal", "j"]).run();
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "hi\n", ""));
+    assert!(!folder.data().exists());
+    assert_eq!(folder.well(["replay", "j"]).split(':').next(), Some("equal"));
+    // Where there is no place for data at all it works all the same.
+    let output = folder.redflow(["run", "flow.json", "--ephemeral"]);
+    let output = output.env_remove("REDFLOW_DATA").env_remove("HOME").env_remove("XDG_DATA_HOME").run();
+    assert_eq!(output.code, 0, "{output:#?}");
+}
+
+#[test]
+fn what_is_refused_before_it_runs_makes_no_directory() {
+    let folder = folder();
+    for args in [
+        ["run", "gone.json"].as_slice(),
+        &["run", "flow.json", "--node", "gone"],
+        &["run", "flow.json", "--input", "no json"],
+        &["run", "flow.json", "--journal", "gone/j"],
+        &["run", "--resume", "0197"],
+        &["runs", "show", "0197"],
+        &["runs", "cancel", "0197"],
+        &["backup", "copy"],
+    ] {
+        assert_eq!(folder.redflow(args.iter().copied()).run().code, 2, "{args:?}");
+    }
+    for args in [
+        ["runs"].as_slice(),
+        &["run", "--resume", "all"],
+        &["runs", "prune", "--keep", "1"],
+        &["replay", "--all"],
+    ] {
+        assert_eq!(folder.redflow(args.iter().copied()).run().code, 0, "{args:?}");
+    }
+    assert!(!folder.data().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn it_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    folder.well(["run", "flow.json"]);
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder.data()), 0o700);
+    for entry in std::fs::read_dir(folder.data()).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{path:?}");
+    }
+    folder.well(["backup", "copy"]);
+    assert_eq!(mode(&folder.path("copy")), 0o600);
+}
+
+/// Every command that only looks, and one that drives.
+const ALL: [&[&str]; 9] = [
+    &["run", "flow.json"],
+    &["run", "--resume", "all"],
+    &["runs"],
+    &["runs", "show", "0197"],
+    &["runs", "cancel", "0197"],
+    &["runs", "prune", "--keep", "1"],
+    &["replay", "--all"],
+    &["replay", "0197"],
+    &["backup", "copy"],
+];
+
+#[test]
+fn a_path_that_is_no_directory() {
+    let folder = folder();
+    std::fs::write(folder.data(), "mine").unwrap();
+    for args in ALL {
+        refused(&folder, args, "DATA_UNUSABLE");
+    }
+    assert_eq!(std::fs::read_to_string(folder.data()).unwrap(), "mine");
+}
+
+#[test]
+fn a_database_of_somebody_else_is_left_alone() {
+    let folder = folder();
+    std::fs::create_dir(folder.data()).unwrap();
+    let file = folder.data().join("redflow.db");
+    for text in ["not a database, but quite long enough to look at it twice", "SQLite format 3\0"] {
+        std::fs::write(&file, text.repeat(20)).unwrap();
+        for args in ALL {
+            refused(&folder, args, "DATA_CORRUPT");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text.repeat(20));
+    }
+    // With another directory, or none, the same flow runs.
+    let output = folder.redflow(["run", "flow.json"]).run();
+    assert!(output.stderr.contains("use another --data DIR, or --ephemeral"), "{output:#?}");
+    folder.well(["run", "flow.json", "--ephemeral"]);
+    folder.well(["run", "flow.json", "--data", "other"]);
+}
+
+#[test]
+fn a_database_of_a_later_version() {
+    let folder = folder();
+    folder.well(["run", "flow.json"]);
+    let file = folder.data().join("redflow.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    // SQLite keeps `user_version` there.
+    bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(&file, &bytes).unwrap();
+    for args in ALL {
+        refused(&folder, args, "DATA_NEWER");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_cannot_be_written() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    folder.well(["run", "flow.json"]);
+    let set = |mode| std::fs::set_permissions(folder.data(), std::fs::Permissions::from_mode(mode)).unwrap();
+    set(0o500);
+    let is_root = std::fs::write(folder.data().join("probe"), "").is_ok();
+    if is_root {
+        // Nothing keeps this user from writing, so there is nothing to see.
+        return set(0o700);
+    }
+    let output = folder.redflow(["run", "flow.json"]).run();
+    let looked = folder.redflow(["runs", "--json"]).run();
+    set(0o700);
+    assert_eq!((output.code, output.errors()), (2, vec!["DATA_READ_ONLY"]), "{output:#?}");
+    assert_eq!((looked.code, looked.stdout.lines().count()), (0, 1), "{looked:#?}");
+}
+
+#[test]
+fn wrong_combinations_of_options() {
+    for (args, words) in [
+        (["run"].as_slice(), "<FLOW>"),
+        (&["run", "--resume", "all", "--node", "a"], "cannot be used with '--node <ID>'"),
+        (&["run", "--resume", "all", "--input", "1"], "cannot be used with '--input <JSON>'"),
+        (&["run", "--resume", "all", "--ephemeral"], "cannot be used with '--ephemeral'"),
+        (&["run", "f", "--data", "d", "--ephemeral"], "cannot be used with"),
+        (&["replay"], "<JOURNAL|RUN>"),
+        (&["replay", "j", "--all"], "cannot be used with"),
+        (&["runs", "--limit", "0"], "invalid value '0' for '--limit <N>'"),
+        (&["runs", "--limit", "x"], "invalid value 'x' for '--limit <N>'"),
+        (&["runs", "--status", "done"], "invalid value 'done' for '--status <STATUS>'"),
+        (&["runs", "--status", "failed", "show", "0197"], "'show' cannot be used with"),
+        (&["runs", "show"], "<RUN>"),
+        (&["runs", "resolve", "0197"], "<--done|--not-done>"),
+        (&["runs", "resolve", "0197", "--done", "--not-done"], "cannot be used with"),
+        (&["runs", "resolve", "0197", "--not-done", "--result", "1"], "cannot be used with"),
+        (&["runs", "resolve", "0197", "--done", "--error", "x"], "cannot be used with"),
+        (&["runs", "prune"], "<--older-than <TIME>|--keep <N>>"),
+        (&["runs", "prune", "--undelivered"], "<--older-than <TIME>|--keep <N>>"),
+        (&["runs", "prune", "--older-than", "30"], "give a number and a unit: 90s, 15m, 12h, 30d or 8w"),
+        (&["runs", "prune", "--older-than", "99999999999999999w"], "that is longer than can be counted"),
+        (&["runs", "prune", "--keep", "-1"], "unexpected argument '-1'"),
+        (&["backup"], "<FILE>"),
+        (&["backup", "f", "--data", ""], "a value is required for '--data <DIR>'"),
+    ] {
+        redflow(args.iter().copied()).run().refused(words);
+    }
+}

@@ -1,0 +1,111 @@
+//! Removing, copying and proving what is kept.
+
+use crate::kit::{Folder, final_answer, flow};
+use crate::stage::{dangerous_flow, waiting_run};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+fn folder_with_runs(number: usize) -> Folder {
+    let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
+    for _ in 0..number {
+        folder.well(["run", "flow.json", "--quiet"]);
+    }
+    folder
+}
+
+fn prune(folder: &Folder, args: &[&str]) -> Value {
+    let args = ["runs", "prune", "--json"].into_iter().chain(args.iter().copied());
+    serde_json::from_str(&folder.well(args)).unwrap()
+}
+
+#[test]
+fn old_runs_are_removed() {
+    let folder = folder_with_runs(3);
+    let newest = folder.runs()[0].clone();
+    let dry = prune(&folder, &["--keep", "1", "--dry-run"]);
+    assert_eq!((&dry["runs"], &dry["dryRun"], folder.runs().len()), (&json!(2), &json!(true), 3));
+    let said = folder.well(["runs", "prune", "--keep", "1", "--dry-run"]);
+    assert_eq!(said, "2 runs would be removed; nothing was\n");
+
+    let report = prune(&folder, &["--older-than", "1h"]);
+    assert_eq!((&report["runs"], folder.runs().len()), (&json!(0), 3));
+    let report = prune(&folder, &["--older-than", "1h", "--keep", "0"]);
+    assert_eq!(report["runs"], 0, "both must hold");
+
+    let report = prune(&folder, &["--keep", "1"]);
+    assert_eq!((&report["runs"], folder.runs()), (&json!(2), vec![newest]));
+    assert!(report["bytesAfter"].as_u64().unwrap() <= report["bytesBefore"].as_u64().unwrap(), "{report}");
+    let said = folder.well(["runs", "prune", "--keep", "0"]);
+    assert!(said.starts_with("1 run removed; ") && said.ends_with(" left\n"), "{said}");
+    assert_eq!(folder.runs(), [] as [Value; 0]);
+    assert!(folder.well(["runs", "prune", "--older-than", "0s"]).starts_with("0 runs removed"));
+}
+
+#[test]
+fn what_is_not_over_is_never_removed() {
+    let folder = Folder::with_flow(&dangerous_flow());
+    let id = waiting_run(&folder);
+    assert_eq!(prune(&folder, &["--keep", "0", "--older-than", "0s", "--undelivered"])["runs"], 0);
+    assert_eq!(folder.only_run(), id);
+}
+
+#[test]
+fn a_backup_is_a_data_directory_again() {
+    let folder = folder_with_runs(2);
+    let before = folder.well(["runs", "--json"]);
+    let output = folder.redflow(["backup", "copy.db"]).run();
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:#?}");
+    assert!(output.stdout.starts_with("2 runs copied into copy.db: "), "{output:#?}");
+    std::fs::create_dir(folder.path("restored")).unwrap();
+    std::fs::copy(folder.path("copy.db"), folder.path("restored/redflow.db")).unwrap();
+    assert_eq!(folder.well(["runs", "--json", "--data", "restored"]), before);
+    let proved = folder.well(["replay", "--all", "--data", "restored"]);
+    assert_eq!(proved, "2 runs: 2 equal, 0 open\n");
+    folder.well(["run", "flow.json", "--data", "restored"]);
+    assert_eq!(folder.runs().len(), 2);
+
+    let report: Value = serde_json::from_str(&folder.well(["backup", "--json", "two.db"])).unwrap();
+    assert_eq!((&report["file"], &report["runs"]), (&json!("two.db"), &json!(2)));
+    assert_eq!(report["bytes"], std::fs::metadata(folder.path("two.db")).unwrap().len());
+}
+
+#[test]
+fn a_backup_never_writes_over_a_file() {
+    let folder = folder_with_runs(1);
+    folder.write("mine", "mine");
+    for path in ["mine", ".", "gone/copy", "mine/below"] {
+        let output = folder.redflow(["backup", path]).run();
+        output.refused("   = help: redflow explain DATA_");
+    }
+    assert_eq!(folder.read("mine"), "mine");
+    assert_eq!(folder.files().len(), 2, "nothing is left half-way: {:?}", folder.files());
+    let nothing = Folder::new();
+    let output = nothing.redflow(["backup", "copy"]).run();
+    output.refused("so there is nothing to copy");
+    assert!(!nothing.path("copy").exists());
+}
+
+#[test]
+fn all_runs_are_proved() {
+    let folder = folder_with_runs(2);
+    let json = |folder: &Folder| {
+        let output = folder.redflow(["replay", "--all", "--json"]).run();
+        assert_eq!(output.code, 0, "{output:#?}");
+        output.json()
+    };
+    let counts = |runs: u32, equal: u32, open: u32| json!({"runs": runs, "equal": equal, "open": open, "different": 0, "corrupt": 0, "differences": []});
+    assert_eq!(folder.well(["replay", "--all"]), "2 runs: 2 equal, 0 open\n");
+    assert_eq!(json(&folder), counts(2, 2, 0));
+    // A run that is not over is no difference.
+    folder.write("flow.json", dangerous_flow().to_string());
+    let id = waiting_run(&folder);
+    assert_eq!(json(&folder), counts(3, 2, 1));
+    let open = folder.well(["replay", &id]);
+    assert!(
+        open.starts_with("open: 3 facts and 2 effects of run ") && open.ends_with("so far; it is waiting\n"),
+        "{open}"
+    );
+    let report: Value = serde_json::from_str(&folder.well(["replay", &id, "--json"])).unwrap();
+    assert_eq!([&report["equal"], &report["open"]], [false, true]);
+    assert_eq!(json(&Folder::new()), counts(0, 0, 0));
+}

@@ -1,0 +1,274 @@
+//! Runs that outlive their process: suspended, killed, short of room, and resumed.
+
+use crate::interrupt::slow_flow;
+use crate::kit::{Folder, Output, agent, final_answer, flow, flow_with, inject, model, node, port3, with};
+use crate::stage::{dangerous_flow, interrupted_in_a_call, waiting_run};
+use crate::watched::Watched;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+/// The model takes its time twice: to ask for a sum and to answer.
+fn two_steps() -> Value {
+    let call =
+        json!({"action": "tool", "tool": "calculator", "input": {"expression": "6*7"}, "confidence": 0.5});
+    let end = json!({"action": "final", "message": "done", "confidence": 1});
+    flow_with(json!([call, end]), "m", json!({"delayMs": 2000}))
+}
+
+/// Starts the flow and kills the process while the model is thinking.
+#[track_caller]
+fn killed(folder: &Folder, args: &[&str]) -> String {
+    let mut run = Watched::start(folder.redflow(["run"].into_iter().chain(args.iter().copied())), "");
+    run.wait_for("▶ ");
+    run.kill();
+    let run = folder.runs().remove(0);
+    assert_eq!((&run["status"], &run["delivered"]), (&json!("interrupted"), &json!(false)));
+    run["runId"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn proved(folder: &Folder, runs: &str) {
+    assert_eq!(folder.well(["replay", "--all"]), format!("{runs} equal, 0 open\n"));
+}
+
+#[test]
+fn a_termination_suspends_and_a_resume_completes() {
+    let folder = Folder::with_flow(&two_steps());
+    let mut run = Watched::start(folder.redflow(["run", "flow.json", "--json", "--journal", "j"]), "");
+    run.wait_for("▶ a ");
+    run.signal("-TERM");
+    let output = run.end();
+    let id = folder.only_run();
+    assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output:#?}");
+    let last = format!("run {id} suspended; go on with: redflow run --resume {id} flow.json\n");
+    assert!(output.stderr.ends_with(&last), "{output:#?}");
+    assert_eq!(folder.runs()[0]["status"], "interrupted");
+    // It finished the step it was at, and that is not done again.
+    assert_eq!(folder.read("j").matches("\"type\":\"model_answered\"").count(), 1);
+    assert_eq!(folder.redflow(["replay", "j"]).run().code, 1, "it is not whole");
+    assert_eq!(folder.well(["replay", "--all"]), "1 run: 0 equal, 1 open\n");
+
+    let output = folder.redflow(["run", "--resume", &id, "flow.json", "--json", "--journal", "j2"]).run();
+    assert_eq!((output.code, &port3(&output)["payload"]), (0, &json!("done")), "{output:#?}");
+    assert!(output.stderr.starts_with(&format!("▶ a  run {id} goes on\n")), "{output:#?}");
+    assert!(output.stderr.contains("[debug d] msg.payload: done\n"), "{output:#?}");
+    assert_eq!(folder.read("j2"), folder.well(["runs", "export", &id]));
+    assert!(folder.read("j2").starts_with(&folder.read("j")), "what was recorded stays");
+    proved(&folder, "1 run: 1");
+    let output = folder.redflow(["run", "--resume", "all", "flow.json"]).run();
+    assert_eq!((output.code, output.stderr.as_str()), (0, "no run has to be resumed\n"));
+}
+
+#[test]
+fn a_run_outlives_a_crash() {
+    let folder = Folder::with_flow(&two_steps());
+    let id = killed(&folder, &["flow.json"]);
+    let shown = folder.well(["runs", "show", &id]);
+    assert!(shown.contains(&format!("  go on with redflow run --resume {id}\n")), "{shown}");
+    let output = folder.redflow(["run", "--resume", &id, "--quiet"]).run();
+    let expected = Output { code: 0, stdout: "done\n".to_owned(), stderr: String::new() };
+    assert_eq!(output, expected);
+    proved(&folder, "1 run: 1");
+}
+
+#[test]
+fn the_flow_may_have_changed_since() {
+    let folder = Folder::with_flow(&two_steps());
+    let id = killed(&folder, &["flow.json"]);
+    // The run goes on as it was planned; its result goes the way the wires lead now.
+    let changed = flow_with(final_answer("something else"), "d", json!({"name": "other"}));
+    folder.write("flow.json", changed.to_string());
+    let output = folder.redflow(["run", "--resume", &id, "flow.json"]).run();
+    assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
+    assert!(output.stderr.contains("[debug other] msg.payload: done\n"), "{output:#?}");
+}
+
+#[test]
+fn a_wrong_flow_blocks_and_cancels_nothing() {
+    let folder = Folder::with_flow(&dangerous_flow());
+    interrupted_in_a_call(&folder);
+    let id = folder.only_run();
+    let other = json!([
+        agent("b", json!([["m2"], ["c2"], [], [], []])),
+        model("m2", final_answer("x")),
+        node("c2", "calculator-tool", json!([[]]))
+    ]);
+    folder.write("other.json", other.to_string());
+    let output = folder.redflow(["run", "--resume", &id, "other.json"]).run();
+    output.refused(&format!(
+        "error[RUN_BLOCKED]: the flow has no agent `a`; give the flow that has it, or cancel with redflow runs cancel {id}\n"
+    ));
+    let output = folder.redflow(["run", "--resume", "all", "other.json"]).run();
+    let left = format!("run {id} is left alone: the flow has no agent `a`\nno run has to be resumed\n");
+    assert_eq!((output.code, output.stderr), (0, left));
+    assert_eq!(folder.runs()[0]["status"], "interrupted");
+    folder.redflow(["run", "--resume", &id, "gone.json"]).run().refused("error[FLOW_UNREADABLE]");
+}
+
+#[test]
+fn a_secret_that_is_not_there_blocks() {
+    let mut nodes = two_steps();
+    for node in nodes.as_array_mut().unwrap() {
+        if node["id"] == "m" {
+            *node = with(node.clone(), json!({"apiKey": "sk-live-0123456789"}));
+        }
+    }
+    let folder = Folder::with_flow(&nodes);
+    let id = killed(&folder, &["flow.json"]);
+    let output = folder.redflow(["run", "--resume", &id]).run();
+    output.refused("the secret in `apiKey` is not recorded");
+    assert_eq!(output.errors(), ["RUN_BLOCKED"]);
+    assert!(
+        output.stderr.contains("nothing is lost; when that is mended: redflow run --resume "),
+        "{output:#?}"
+    );
+    let output = folder.redflow(["run", "--resume", &id, "flow.json", "--quiet"]).run();
+    assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
+}
+
+#[test]
+fn all_that_was_interrupted_goes_on() {
+    let folder = Folder::with_flow(&two_steps());
+    let first = killed(&folder, &["flow.json"]);
+    let second = killed(&folder, &["flow.json"]);
+    folder.write("bad.json", flow_with(json!(["prose"]), "m", json!({"delayMs": 2000})).to_string());
+    let third = killed(&folder, &["bad.json"]);
+    let output = folder.redflow(["run", "--resume", "all", "--json", "--quiet"]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["INVALID_JSON"]), "the worst counts: {output:#?}");
+    let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<[&str; 2]> = lines
+        .iter()
+        .map(|line| [line["runId"].as_str().unwrap(), line["status"].as_str().unwrap()])
+        .collect();
+    assert_eq!(told, [[first.as_str(), "completed"], [&second, "completed"], [&third, "failed"]]);
+    assert_eq!(lines[0]["message"]["payload"], "done");
+    assert_eq!(lines[2]["message"]["payload"]["code"], "INVALID_JSON");
+    proved(&folder, "3 runs: 3");
+}
+
+#[test]
+fn all_as_text() {
+    let folder = Folder::with_flow(&two_steps());
+    let first = killed(&folder, &["flow.json"]);
+    folder.write("dangerous.json", dangerous_flow().to_string());
+    let second = {
+        let flow = folder.read("flow.json");
+        folder.write("flow.json", folder.read("dangerous.json"));
+        let id = waiting_run(&folder);
+        folder.write("flow.json", flow);
+        id
+    };
+    let output = folder.redflow(["run", "--resume", "all", "flow.json", "--quiet"]).run();
+    assert_eq!(output.code, 3, "one waits for a person: {output:#?}");
+    assert_eq!(output.stdout, format!("{second}  waiting\n{first}  completed    done\n"));
+}
+
+#[test]
+fn a_result_that_never_arrived_is_sent_when_the_run_is_resumed() {
+    // The second agent of a chain was at work when the process was killed; the first one is over.
+    let nodes = json!([
+        inject("i", "hello", json!([["a"]])),
+        agent("a", json!([["m"], ["c"], [], ["b"], []])),
+        agent("b", json!([["m2"], ["c"], [], ["d"], []])),
+        model("m", final_answer("from a")),
+        with(model("m2", final_answer("from b")), json!({"delayMs": 2000})),
+        node("c", "calculator-tool", json!([[]])),
+        node("d", "debug", json!([])),
+    ]);
+    let folder = Folder::with_flow(&nodes);
+    let mut run = Watched::start(folder.redflow(["run", "flow.json", "--node", "a"]), "");
+    run.wait_for("▶ b ");
+    run.kill();
+    let output = folder.redflow(["run", "--resume", "all", "flow.json"]).run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert!(output.stderr.contains("[debug d] msg.payload: from b\n"), "{output:#?}");
+    let agents: Vec<Value> = folder.runs().iter().map(|run| run["agent"]["nodeId"].clone()).collect();
+    assert_eq!(agents, ["b", "a"], "none began twice");
+    proved(&folder, "2 runs: 2");
+}
+
+#[test]
+fn only_one_process_drives_a_directory() {
+    let folder = Folder::with_flow(&slow_flow());
+    folder.write("quick.json", flow(final_answer("hi"), vec![]).to_string());
+    let mut run = Watched::start(folder.redflow(["run", "flow.json"]), "");
+    run.wait_for("▶ a ");
+    let id = folder.only_run();
+    assert_eq!(folder.runs()[0]["status"], "running");
+
+    let output = folder.redflow(["run", "quick.json"]).run();
+    output.refused(&format!("error[DATA_LOCKED]: Process {} drives the runs in ", run.running.0.id()));
+    output.refused("   = help: use another --data DIR, or --ephemeral to keep nothing\n");
+    for args in [["run", "--resume", "all"].as_slice(), &["run", "--resume", &id]] {
+        assert_eq!(folder.redflow(args.iter().copied()).run().errors(), ["DATA_LOCKED"], "{args:?}");
+    }
+    folder.well(["run", "quick.json", "--ephemeral"]);
+    folder.well(["run", "quick.json", "--data", "other"]);
+    // Looking, copying and removing goes on beside it.
+    let shown = folder.well(["runs", "show", &id]);
+    assert!(shown.contains("  status     running\n"), "{shown}");
+    assert!(folder.well(["replay", &id]).ends_with("so far; it is running\n"));
+    folder.well(["backup", "copy"]);
+    folder.well(["runs", "prune", "--keep", "0"]);
+    let output = folder.redflow(["runs", "resolve", &id, "--done"]).run();
+    output.refused("is at work and waits for nothing");
+    assert_eq!(output.errors(), ["RUN_NOT_WAITING"]);
+
+    let output = folder.redflow(["runs", "cancel", &id]).run();
+    let words = format!("run {id} is cancelled by the process that drives it\n");
+    assert_eq!((output.code, output.stderr), (0, words));
+    let output = run.end();
+    assert_eq!((output.code, output.errors()), (1, vec!["CANCELLED"]), "{output:#?}");
+    // The lock goes with its process, and so does one that was killed.
+    folder.well(["run", "quick.json"]);
+}
+
+/// Calls with a limit on the size of files, as a full disk would be.
+#[cfg(target_os = "linux")]
+fn with_little_room(folder: &Folder, kib: u32, args: &str) -> Output {
+    let script = format!("trap '' XFSZ; ulimit -f {kib}; exec {} {args}", env!("CARGO_BIN_EXE_redflow"));
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(folder.path(""))
+        .env("REDFLOW_DATA", folder.data())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    Output {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_cannot_be_recorded_does_not_begin() {
+    let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
+    folder.write("in.json", format!("\"{}\"", "x".repeat(3_000_000)));
+    let output = with_little_room(&folder, 1024, "run flow.json --json --input @in.json");
+    assert_eq!((output.code, output.errors()), (2, vec!["JOURNAL_FAILED"]), "{output:#?}");
+    assert_eq!(port3(&output)["payload"]["code"], "JOURNAL_FAILED");
+    assert_eq!(folder.runs(), [] as [Value; 0]);
+    let output = with_little_room(&folder, 1, "run flow.json");
+    output.refused("error[DATA_FULL]: ");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_can_no_longer_be_recorded_is_suspended() {
+    let call = |text: &str| json!({"action": "tool", "tool": "calculator", "input": {"expression": text}, "confidence": 0.5});
+    let long = call(&format!("1{}", " ".repeat(900_000)));
+    let end = json!({"action": "final", "message": "done", "confidence": 1});
+    let folder = Folder::with_flow(&flow(json!([long.clone(), long, end]), vec![]));
+    // Enough for the plan, which holds both answers, and for the first of them.
+    let output = with_little_room(&folder, 3072, "run flow.json");
+    let id = folder.only_run();
+    output.refused(&format!("error[DATA_FULL]: run {id}: "));
+    output.refused(&format!(
+        "   = help: nothing is lost; when that is mended: redflow run --resume {id} flow.json\n"
+    ));
+    let output = folder.redflow(["run", "--resume", &id, "--quiet"]).run();
+    assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
+    proved(&folder, "1 run: 1");
+}

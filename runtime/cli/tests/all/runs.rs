@@ -1,0 +1,247 @@
+//! `redflow runs`: what is kept can be listed, shown, exported and replayed.
+
+use crate::kit::{Folder, check_schema, final_answer, flow, flow_with, steady};
+use crate::stage::forge;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+fn loop_flow() -> Value {
+    let call = |text: &str| json!({"action": "tool", "tool": "calculator", "input": {"expression": text}, "confidence": 0.5});
+    let end = json!({"action": "final", "message": "done\u{1b}[31m", "confidence": 1});
+    flow(json!([call("6*7"), call("1/0"), end]), vec![])
+}
+
+/// Text without moments and lengths of time, too.
+fn steadier(text: &str) -> String {
+    let is_moment = |word: &str| word.len() == 20 && word.ends_with('Z') && word.contains('T');
+    let is_seconds = |word: Option<&&str>, next: Option<&&str>| {
+        next.is_some_and(|unit| *unit == "s") && word.is_some_and(|word| word.parse::<f64>().is_ok())
+    };
+    let mut out = String::new();
+    for line in steady(text).lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        for (place, word) in words.iter().enumerate() {
+            let plain = word.trim_end_matches(',');
+            out += &match plain {
+                // A slow machine takes seconds for what takes others milliseconds.
+                _ if is_seconds(words.get(place), words.get(place + 1)) => "N".to_owned(),
+                "s" if place > 0 && is_seconds(words.get(place - 1), words.get(place)) => "ms".to_owned(),
+                plain if is_moment(plain) => word.replace(plain, "TIME"),
+                _ => (*word).to_owned(),
+            };
+            out.push(if place + 1 == words.len() { '\n' } else { ' ' });
+        }
+    }
+    out
+}
+
+#[test]
+fn every_run_is_kept_and_listed() {
+    let folder = Folder::with_flow(&loop_flow());
+    folder.write("bad.json", flow_with(json!(["prose"]), "a", json!({"name": "\u{1b}[2JBad"})).to_string());
+    folder.well(["run", "flow.json"]);
+    assert_eq!(folder.redflow(["run", "bad.json"]).run().code, 1);
+
+    let output = folder.redflow(["runs"]).run();
+    insta::assert_snapshot!(steadier(&output.stdout));
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+    assert_eq!(folder.well(["runs", "list"]), output.stdout);
+    let runs = folder.runs();
+    for run in &runs {
+        serde_json::from_value::<redflow_contract::run::RunSummary>(run.clone()).unwrap();
+    }
+    let told: Vec<[&Value; 4]> =
+        runs.iter().map(|run| [&run["name"], &run["status"], &run["code"], &run["delivered"]]).collect();
+    assert_eq!(
+        told,
+        [
+            [&json!("\u{1b}[2JBad"), &json!("failed"), &json!("INVALID_JSON"), &json!(true)],
+            [&json!("a"), &json!("completed"), &Value::Null, &json!(true)],
+        ]
+    );
+}
+
+#[test]
+fn lists_can_be_filtered_and_say_when_they_are_cut() {
+    let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
+    folder.write("bad.json", flow(json!(["prose"]), vec![]).to_string());
+    for _ in 0..3 {
+        folder.well(["run", "flow.json"]);
+    }
+    folder.redflow(["run", "bad.json"]).run();
+    let list = |args: &[&str]| {
+        let output = folder.redflow(["runs", "--json"].into_iter().chain(args.iter().copied())).run();
+        assert_eq!(output.code, 0, "{output:#?}");
+        (output.stdout.lines().count(), output.stderr)
+    };
+    let cut = "there are more; --limit N lists them\n".to_owned();
+    assert_eq!(list(&[]), (4, String::new()));
+    assert_eq!(list(&["--limit", "4"]), (4, String::new()));
+    assert_eq!(list(&["--limit", "3"]), (3, cut.clone()));
+    assert_eq!(list(&["--status", "failed"]), (1, String::new()));
+    assert_eq!(list(&["--status", "completed", "--limit", "2"]), (2, cut));
+    assert_eq!(list(&["--status", "completed", "--status", "failed"]), (4, String::new()));
+    let (none, said) = list(&["--status", "waiting"]);
+    assert!(none == 0 && said.starts_with("no runs of this status in "), "{said}");
+}
+
+#[test]
+fn a_list_of_nothing_is_no_fault() {
+    let folder = Folder::new();
+    for args in [["runs"].as_slice(), &["runs", "list"], &["runs", "--json"]] {
+        let output = folder.redflow(args.iter().copied()).run();
+        assert_eq!((output.code, output.stdout.as_str()), (0, ""));
+        assert!(output.stderr.starts_with("no runs in "), "{output:#?}");
+    }
+    std::fs::create_dir(folder.data()).unwrap();
+    assert_eq!(folder.redflow(["runs"]).run().code, 0);
+}
+
+#[test]
+fn a_run_is_shown() {
+    let folder = Folder::with_flow(&loop_flow());
+    let live = folder.redflow(["run", "flow.json"]).run();
+    let id = folder.only_run();
+    let output = folder.redflow(["runs", "show", &id]).run();
+    insta::assert_snapshot!(steadier(&output.stdout));
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+
+    // The events are those that were seen live, line by line.
+    let events = folder.well(["runs", "events", &id]);
+    let seen: Vec<&str> = live.stderr.lines().filter(|line| !line.starts_with("[debug")).collect();
+    assert_eq!(events.lines().collect::<Vec<_>>(), seen);
+
+    let shown: Value = serde_json::from_str(&folder.well(["runs", "show", &id, "--json"])).unwrap();
+    let keys: Vec<&str> = shown.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["summary", "events", "result"]);
+    assert_eq!(shown["summary"], folder.runs()[0]);
+    assert_eq!(shown["result"]["payload"], "done\u{1b}[31m");
+    check_schema("agent-output", &shown["result"]);
+    let lines = folder.well(["runs", "events", &id, "--json"]);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(shown["events"], json!(lines));
+    for (place, event) in lines.iter().enumerate() {
+        check_schema("run-event", event);
+        assert_eq!(event["seq"], place + 1);
+    }
+}
+
+#[test]
+fn a_run_that_failed_is_shown() {
+    let folder = Folder::with_flow(&flow(json!(["prose"]), vec![]));
+    folder.redflow(["run", "flow.json"]).run();
+    let output = folder.redflow(["runs", "show", &folder.only_run()]).run();
+    insta::assert_snapshot!(steadier(&output.stdout));
+    assert_eq!(output.code, 0, "that the run failed is no fault of the command");
+}
+
+#[test]
+fn what_is_exported_is_what_was_recorded() {
+    let folder = Folder::with_flow(&loop_flow());
+    folder.well(["run", "flow.json", "--journal", "j"]);
+    let id = folder.only_run();
+    let journal = folder.well(["runs", "export", &id]);
+    assert_eq!(journal, folder.read("j"));
+    folder.write("exported", &journal);
+    let (file, kept) = (folder.well(["replay", "exported"]), folder.well(["replay", &id]));
+    assert!(file.starts_with("equal: ") && file == kept, "{file}{kept}");
+    assert_eq!(folder.well(["replay", "exported", "--json"]), folder.well(["replay", &id, "--json"]));
+    assert_eq!(folder.redflow(["replay", "-"]).stdin(journal).run().stdout, file);
+    // A file of that name is nearer.
+    folder.write(&id, "no journal");
+    assert_eq!(folder.redflow(["replay", &id]).run().code, 1);
+}
+
+#[test]
+fn an_unknown_run() {
+    let folder = Folder::with_flow(&loop_flow());
+    folder.well(["run", "flow.json"]);
+    for id in ["0197", "", "\u{1b}[31m", "' OR 1=1 --", "ALL"] {
+        for args in [
+            ["runs", "show", id].as_slice(),
+            &["runs", "show", id, "--json"],
+            &["runs", "events", id],
+            &["runs", "export", id],
+            &["runs", "cancel", id],
+            &["runs", "resolve", id, "--done"],
+            &["runs", "resolve", id, "--not-done"],
+            &["run", "--resume", id],
+            &["run", "--resume", id, "flow.json"],
+        ] {
+            let output = folder.redflow(args.iter().copied()).run();
+            output.refused("No run ");
+            assert_eq!(output.errors(), ["RUN_UNKNOWN"], "{output:#?}");
+            assert_eq!(output.stderr.find('\u{1b}'), None);
+        }
+    }
+}
+
+/// Changes a byte in the journal of the only run, as a disk might.
+fn damage(folder: &Folder) {
+    let file = folder.data().join("redflow.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let place = bytes.windows(11).rposition(|found| found == b"expression\"").unwrap();
+    bytes[place] = b'E';
+    std::fs::write(&file, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_run_is_never_passed_off_as_sound() {
+    let folder = Folder::with_flow(&loop_flow());
+    folder.well(["run", "flow.json"]);
+    let id = folder.only_run();
+    damage(&folder);
+    for (args, code) in [
+        (["runs", "show", &id].as_slice(), 1),
+        (&["runs", "show", &id, "--json"], 1),
+        (&["runs", "events", &id], 1),
+        (&["runs", "export", &id], 2),
+        (&["replay", &id], 1),
+    ] {
+        let output = folder.redflow(args.iter().copied()).run();
+        assert_eq!((output.code, output.errors()), (code, vec!["DATA_CORRUPT"]), "{args:?}: {output:#?}");
+    }
+    let shown = folder.redflow(["runs", "show", &id]).run();
+    assert!(shown.stdout.contains("  status     completed\n"), "where it stands is known: {shown:#?}");
+    assert_eq!(folder.runs().len(), 1, "others can be listed still");
+
+    let output = folder.redflow(["replay", "--all"]).run();
+    assert_eq!(output.code, 1);
+    assert!(output.stdout.starts_with(&format!("corrupt: run {id}: ")), "{output:#?}");
+    assert!(output.stdout.ends_with("\n1 run: 0 equal, 0 open, 1 corrupt\n"), "{output:#?}");
+}
+
+#[test]
+fn what_the_machine_would_not_have_done_is_shown_up_to_there() {
+    let folder = Folder::with_flow(&loop_flow());
+    folder.well(["run", "flow.json"]);
+    let id = folder.only_run();
+    let journal = folder.well(["runs", "export", &id]);
+    let digest = journal.rsplit("\"digest\":\"").next().unwrap().split('"').next().unwrap().to_owned();
+    forge(&folder, &journal.replace(&digest, &"0".repeat(64)));
+
+    let output = folder.redflow(["runs", "show", &id]).run();
+    assert_eq!(output.code, 1, "{output:#?}");
+    assert!(output.stdout.contains("   1 tool   calculator "), "what is sound is shown: {output:#?}");
+    let words = "the journal is not sound from here on\ndifferent: line 15: The journal has an output";
+    assert!(output.stderr.starts_with(words), "{output:#?}");
+    let shown = folder.redflow(["runs", "show", &id, "--json"]).run();
+    assert_eq!((shown.code, shown.stderr.as_str()), (1, ""));
+    let shown = shown.json();
+    assert_eq!((&shown["difference"]["what"], &shown["result"]), (&json!("output"), &Value::Null));
+    let events = folder.redflow(["runs", "events", &id, "--json"]).run();
+    assert_eq!((events.code, events.stdout.lines().count()), (1, shown["events"].as_array().unwrap().len()));
+
+    for args in [["replay", &id].as_slice(), &["replay", "--all"]] {
+        let output = folder.redflow(args.iter().copied()).run();
+        let words = format!("different: line 15 of run {id}: ");
+        assert!(output.code == 1 && output.stdout.starts_with(&words), "{output:#?}");
+    }
+    let all = folder.redflow(["replay", "--all", "--json"]).run();
+    let all = (all.code, all.json());
+    assert_eq!((all.0, &all.1["different"], &all.1["equal"]), (1, &json!(1), &json!(0)));
+    assert_eq!(
+        [&all.1["differences"][0]["runId"], &all.1["differences"][0]["difference"]["what"]],
+        [id.as_str(), "output"]
+    );
+}

@@ -1,0 +1,202 @@
+//! Runs in a state the binary alone cannot be brought to on purpose: made here, with the same engine over the
+//! same store, but with tools that lose their calls.
+
+use crate::kit::{Folder, flow_with};
+use redflow_contract::Message;
+use redflow_contract::code::StoreCode;
+use redflow_contract::effect::{Ending, ToolCall};
+use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
+use redflow_contract::flow::Profile;
+use redflow_contract::id::InstanceId;
+use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::plan::EncodedPlan;
+use redflow_contract::run::RunState;
+use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};
+use redflow_flow::{CheckOptions, check_bytes};
+use redflow_ports::{
+    Adapters, Batch, BoxFuture, EventSink, Keep, NewRun, RunStore as _, Tool, ToolBuilder, ToolOutcome,
+};
+use redflow_store::Store;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The agent asks for one sum and says what came of it. The sum may not be made twice.
+pub(crate) fn dangerous_flow() -> Value {
+    let call =
+        json!({"action": "tool", "tool": "calculator", "input": {"expression": "6*7"}, "confidence": 0.5});
+    let end = json!({"action": "final", "message": "done", "confidence": 1});
+    flow_with(json!([call, end]), "c", json!({"effect": "at_most_once"}))
+}
+
+/// A tool that never says what came of a call.
+struct Lossy {
+    /// Whether it at least says that it does not know.
+    tells: bool,
+}
+
+impl Tool for Lossy {
+    fn effect(&self, _: &Message) -> EffectClass {
+        EffectClass::AtMostOnce
+    }
+
+    fn call<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        let unknown = ToolOutcome::Unknown { reason: "the line went dead".to_owned() };
+        if self.tells { Box::pin(std::future::ready(unknown)) } else { Box::pin(std::future::pending()) }
+    }
+}
+
+/// Tells when a tool is called.
+struct Called(mpsc::Sender<()>);
+
+impl EventSink for Called {
+    fn watches_runs(&self) -> bool {
+        true
+    }
+
+    fn run_event(&self, event: &RunEvent) {
+        if matches!(event.event, RunEventKind::ToolCalled { .. }) {
+            let _ = self.0.send(());
+        }
+    }
+
+    fn flow_event(&self, _: &FlowEvent) {}
+}
+
+fn adapters(tool: ToolBuilder) -> Adapters {
+    let mut adapters = Adapters::default();
+    redflow_models::register(&mut adapters);
+    redflow_nodes::register(&mut adapters);
+    adapters.tools.insert("calculator-tool", tool);
+    adapters
+}
+
+/// An engine for a flow, over a data directory.
+fn engine(flow: &str, data: &Path, tool: ToolBuilder, events: Arc<dyn EventSink>) -> (Engine, Start) {
+    let adapters = adapters(tool);
+    let options = CheckOptions {
+        profile: Profile::Strict,
+        limits: FlowLimits::default(),
+        run_limits: RunLimits::default(),
+        instance: InstanceId::local(),
+        runs: &|name| adapters.runs(name),
+        env: &|_| None,
+    };
+    let checked = check_bytes(flow.as_bytes(), &options).unwrap();
+    let start = Start::Inject { node: checked.flow.find("i").unwrap(), payload: None };
+    let built = build_flow(checked, &adapters, &|_| None);
+    let store = Arc::new(Store::open(data).unwrap());
+    let ports =
+        Ports { clock: Arc::new(SystemClock), events, store, adapters: Arc::new(adapters), env: |_| None };
+    (Engine::new(Some(built), ports, EngineLimits::default()), start)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Runs the flow until it waits for a person.
+pub(crate) fn waiting_run(folder: &Folder) -> String {
+    runtime().block_on(async {
+        let (events, _called) = mpsc::channel();
+        let tool: ToolBuilder = |_| Ok(Arc::new(Lossy { tells: true }));
+        let (engine, start) =
+            engine(&folder.read("flow.json"), &folder.data(), tool, Arc::new(Called(events)));
+        let reports = engine.run(start, &CancellationToken::new()).await;
+        assert!(matches!(reports[0].end, RunEnd::Waiting(_)), "{reports:?}");
+        reports[0].run_id.to_string()
+    })
+}
+
+/// Runs the flow and stops dead while its call is under way.
+pub(crate) fn interrupted_in_a_call(folder: &Folder) {
+    let runtime = runtime();
+    let (events, called) = mpsc::channel();
+    runtime.block_on(async {
+        let tool: ToolBuilder = |_| Ok(Arc::new(Lossy { tells: false }));
+        let (engine, start) =
+            engine(&folder.read("flow.json"), &folder.data(), tool, Arc::new(Called(events)));
+        let cancel = CancellationToken::new();
+        let mut run = Box::pin(engine.run(start, &cancel));
+        while called.try_recv().is_err() {
+            tokio::select! {
+                reports = &mut run => panic!("{reports:?}"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    });
+}
+
+/// Keeps a journal as that of a run that is over, whatever it says.
+pub(crate) fn forge(folder: &Folder, journal: &str) {
+    let read =
+        redflow_react::read_journal(folder.well(["runs", "export", &folder.only_run()]).as_bytes()).unwrap();
+    folder.well(["runs", "prune", "--keep", "0"]);
+    let new = NewRun {
+        run_id: read.run_id,
+        agent: read.agent,
+        name: "forged".to_owned(),
+        started_at: 0,
+        cause: None,
+        plan: EncodedPlan::new(&read.plan).unwrap(),
+    };
+    let batch = Batch {
+        lines: journal.lines().map(str::to_owned).collect(),
+        state: RunState::Finished { at: 1, ending: Ending::Completed },
+        active_ms: 0,
+        keep: Keep::Now,
+    };
+    let store = Store::open(&folder.data()).unwrap();
+    runtime().block_on(store.create(new).append(batch)).unwrap();
+}
+
+/// Waits until another process leaves a request, and goes away without doing it.
+pub(crate) fn leave_unanswered(store: Store) {
+    let requests = runtime().block_on(store.requests());
+    assert_eq!(requests.len(), 1, "{requests:?}");
+}
+
+/// Waits until another process leaves a request, and refuses it.
+pub(crate) fn refuse_one(store: &Store, code: StoreCode) {
+    let requests = runtime().block_on(store.requests());
+    store.answer(requests[0].id, Some(code));
+}
+
+/// A process that drives the runs of a folder: this one. It goes on until it is dropped.
+pub(crate) struct Driver {
+    stop: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Driver {
+    /// Drives nothing by itself, and does what is asked of it.
+    pub(crate) fn start(folder: &Folder) -> Self {
+        let (ready, is_ready) = mpsc::channel();
+        let stop = CancellationToken::new();
+        let (stopped, flow, data) = (stop.clone(), folder.read("flow.json"), folder.data());
+        let thread = std::thread::spawn(move || {
+            runtime().block_on(async {
+                let (events, _called) = mpsc::channel();
+                let tool: ToolBuilder = redflow_tools::calculator::Calculator::build;
+                let (engine, _) = engine(&flow, &data, tool, Arc::new(Called(events)));
+                ready.send(()).unwrap();
+                stopped.cancelled().await;
+                engine.shutdown(std::time::Duration::ZERO).await;
+            });
+        });
+        is_ready.recv().unwrap();
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Runs that are watched while they go on, and signals for them.
+
+use crate::kit::{Call, Output, Running, code_of};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::process::{ChildStderr, Command};
+
+/// A run, and its stderr as far as it was read.
+pub(crate) struct Watched {
+    pub(crate) running: Running,
+    stderr: BufReader<ChildStderr>,
+    read: String,
+}
+
+impl Watched {
+    pub(crate) fn start(call: Call, input: &str) -> Self {
+        let mut running = call.spawn();
+        running.0.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let stderr = BufReader::new(running.0.stderr.take().unwrap());
+        Self { running, stderr, read: String::new() }
+    }
+
+    /// Reads stderr up to a line that begins like this.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, words: &str) {
+        loop {
+            let begin = self.read.len();
+            let more = self.stderr.read_line(&mut self.read).unwrap();
+            assert!(more > 0, "stderr ended without `{words}`: {}", self.read);
+            if self.read[begin..].starts_with(words) {
+                return;
+            }
+        }
+    }
+
+    /// Sends a signal, such as `-INT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.running.0.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(mut self) {
+        self.running.0.kill().unwrap();
+        self.running.0.wait().unwrap();
+    }
+
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Output {
+        let mut stdout = String::new();
+        self.running.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut self.read).unwrap();
+        Output { code: code_of(self.running.0.wait().unwrap()), stdout, stderr: self.read }
+    }
+}

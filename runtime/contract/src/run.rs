@@ -1,0 +1,228 @@
+//! Runs as they are listed, and what may be asked of them from outside.
+
+use crate::Millis;
+use crate::code::RunErrorCode;
+use crate::effect::Ending;
+use crate::fact::ToolResult;
+use crate::id::{CallId, NodeRef, RunId};
+use serde::{Deserialize, Serialize};
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunSummary {
+    /// The run.
+    pub run_id: RunId,
+    /// The agent.
+    pub agent: NodeRef,
+    /// The agent's name; empty if none.
+    pub name: String,
+    /// Where it is.
+    pub status: RunStatus,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<RunErrorCode>,
+    /// The call whose outcome it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitingCall>,
+    /// When it started.
+    pub started_at: Millis,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Millis>,
+    /// Whether its result has left for good.
+    pub delivered: bool,
+}
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// A process drives it.
+    Running,
+    /// It is not over and nobody drives it: its process stopped.
+    Interrupted,
+    /// It waits until someone says what happened to a call.
+    Waiting,
+    /// It ended with a final answer.
+    Completed,
+    /// A stop condition ended it.
+    Stopped,
+    /// It ended with an error.
+    Failed,
+    /// What is stored of it is not what was written; it is left alone.
+    Damaged,
+}
+
+impl RunStatus {
+    /// As it is written everywhere.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Damaged => "damaged",
+        }
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Stopped | Self::Failed)
+    }
+}
+
+/// A call whose outcome nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WaitingCall {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The iteration.
+    pub iteration: u32,
+}
+
+/// Where a run is after some lines of its journal, as far as its store must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunState {
+    /// It goes on.
+    Running,
+    /// It waits for a person.
+    Waiting(WaitingCall),
+    /// It is over.
+    Finished {
+        /// When.
+        at: Millis,
+        /// How.
+        ending: Ending,
+    },
+}
+
+/// What another process may ask of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum RunRequest {
+    /// End it.
+    Cancel {
+        /// Who or why.
+        reason: String,
+    },
+    /// Say what happened to the call it waits for.
+    Resolve {
+        /// The call: an answer never goes to another one.
+        call_id: CallId,
+        /// What came of it.
+        result: ToolResult,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RunRequest, RunStatus, RunSummary, WaitingCall};
+    use crate::code::RunErrorCode;
+    use crate::fact::ToolResult;
+    use crate::id::{InstanceId, NodeRef};
+    use pretty_assertions::assert_eq;
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    fn check<T>(value: &T, expected: &Value)
+    where
+        T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        assert_eq!(serde_json::to_value(value).unwrap(), *expected);
+        assert_eq!(serde_json::from_value::<T>(expected.clone()).unwrap(), *value);
+    }
+
+    #[test]
+    fn a_status_is_written_everywhere_the_same() {
+        use RunStatus::{Completed, Failed, Interrupted, Running, Stopped, Waiting};
+        let all = [Running, Interrupted, Waiting, Completed, Stopped, Failed];
+        for status in all {
+            check(&status, &json!(status.as_str()));
+        }
+        let over: Vec<RunStatus> = all.into_iter().filter(|status| status.is_over()).collect();
+        assert_eq!(over, [Completed, Stopped, Failed]);
+    }
+
+    #[test]
+    fn a_run_in_a_list() {
+        let running = RunSummary {
+            run_id: "0197".into(),
+            agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
+            name: "Counting".to_owned(),
+            status: RunStatus::Running,
+            code: None,
+            waiting: None,
+            started_at: 1_766_000_000_000,
+            ended_at: None,
+            delivered: false,
+        };
+        let expected = json!({
+            "runId": "0197", "agent": {"instance": "local", "nodeId": "agent"}, "name": "Counting",
+            "status": "running", "startedAt": 1_766_000_000_000_u64, "delivered": false,
+        });
+        check(&running, &expected);
+
+        let call = WaitingCall { call_id: "0197:2".into(), tool: "mail".to_owned(), iteration: 2 };
+        let waiting = RunSummary { status: RunStatus::Waiting, waiting: Some(call), ..running.clone() };
+        let mut expected_waiting = expected.clone();
+        expected_waiting["status"] = json!("waiting");
+        expected_waiting["waiting"] = json!({"callId": "0197:2", "tool": "mail", "iteration": 2});
+        check(&waiting, &expected_waiting);
+
+        let (code, ended_at) = (Some(RunErrorCode::JournalFailed), Some(1_766_000_000_009));
+        let failed = RunSummary { status: RunStatus::Failed, code, ended_at, delivered: true, ..running };
+        let mut expected_failed = expected;
+        expected_failed["status"] = json!("failed");
+        expected_failed["code"] = json!("JOURNAL_FAILED");
+        expected_failed["endedAt"] = json!(1_766_000_000_009_u64);
+        expected_failed["delivered"] = json!(true);
+        check(&failed, &expected_failed);
+    }
+
+    #[test]
+    fn what_may_be_asked_of_a_run() {
+        let resolve = |result| RunRequest::Resolve { call_id: "0197:2".into(), result };
+        let cases = [
+            (
+                RunRequest::Cancel { reason: "by hand".to_owned() },
+                json!({"type": "cancel", "reason": "by hand"}),
+            ),
+            // That a call gave null is not the same as that nobody says what it gave.
+            (
+                resolve(ToolResult::ok(Value::Null)),
+                json!({"type": "resolve", "callId": "0197:2", "result": {"success": true, "output": null}}),
+            ),
+            (
+                resolve(ToolResult::failed("It did not happen.")),
+                json!({
+                    "type": "resolve", "callId": "0197:2",
+                    "result": {"success": false, "error": "It did not happen."},
+                }),
+            ),
+        ];
+        for (request, expected) in cases {
+            check(&request, &expected);
+        }
+        for bad in [
+            json!({"type": "cancel"}),
+            json!({"type": "cancel", "reason": "", "more": 1}),
+            json!({"type": "resolve", "result": {"success": true}}),
+            json!({"type": "restart"}),
+        ] {
+            assert!(serde_json::from_value::<RunRequest>(bad.clone()).is_err(), "{bad}");
+        }
+    }
+}

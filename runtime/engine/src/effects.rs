@@ -1,0 +1,108 @@
+//! One effect done, and what came of it as a fact.
+
+use crate::build::BuiltAgent;
+use crate::report::Ports;
+use redflow_contract::effect::{Effect, ToolCall};
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::EffectId;
+use redflow_contract::json::nests_within;
+use redflow_contract::limits::RunLimits;
+use redflow_contract::node_config::EffectClass;
+use redflow_ports::{ModelRequest, ToolOutcome};
+use std::time::Duration;
+
+impl BuiltAgent {
+    /// What a call may do to the world: what its node declares, else what the tool itself says. A call of a
+    /// tool nobody knows is never made, and never made twice.
+    pub(crate) fn class_of(&self, call: &ToolCall) -> EffectClass {
+        self.tool(call).map_or(EffectClass::AtMostOnce, |(spec_effect, tool)| {
+            spec_effect.unwrap_or_else(|| tool.effect(&call.input))
+        })
+    }
+
+    fn tool(&self, call: &ToolCall) -> Option<(Option<EffectClass>, &dyn redflow_ports::Tool)> {
+        let spec = self.compiled.spec();
+        let place = spec.tools.iter().position(|tool| tool.name == call.tool)?;
+        Some((spec.tools.get(place)?.effect, &**self.tools.get(place)?))
+    }
+}
+
+/// Does one effect and says what came of it.
+pub(crate) async fn perform(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
+    let now = || ports.clock.now();
+    match effect {
+        Effect::CallModel { id, iteration, transcript, spec } => {
+            let request = ModelRequest { iteration, transcript: &transcript, spec: &spec };
+            match agent.model.call(request).await {
+                Ok(answer) => Fact::ModelAnswered { at: now(), effect: id, answer },
+                Err(error) => Fact::ModelFailed { at: now(), effect: id, error },
+            }
+        }
+        Effect::CallTool { id, call } => call_tool(id, &call, agent, ports).await,
+        Effect::RecallMemory { id, session } => match &agent.memory {
+            Some(memory) => match memory.recall(&session).await {
+                Ok(turns) => Fact::MemoryRecalled { at: now(), effect: id, turns },
+                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
+            },
+            None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },
+        },
+        Effect::AppendMemory { id, session, run_id, turn } => match &agent.memory {
+            Some(memory) => match memory.append(&session, &run_id, &turn).await {
+                Ok(()) => Fact::MemoryAppended { at: now(), effect: id },
+                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
+            },
+            None => Fact::MemoryAppended { at: now(), effect: id },
+        },
+        // These need no answer and have been done.
+        Effect::EmitModelResponse { id, .. } | Effect::Finish { id, .. } => {
+            Fact::MemoryAppended { at: now(), effect: id }
+        }
+    }
+}
+
+async fn call_tool(id: EffectId, call: &ToolCall, agent: &BuiltAgent, ports: &Ports) -> Fact {
+    let outcome = match agent.tool(call) {
+        None => ToolOutcome::Returned(ToolResult::failed("the tool is gone")),
+        Some((_, tool)) => {
+            let limit = Duration::from_millis(call.timeout_ms);
+            let outcome =
+                tokio::time::timeout(limit, tool.call(call)).await.unwrap_or_else(|_| ToolOutcome::Unknown {
+                    reason: format!("the tool did not answer within {} ms", call.timeout_ms),
+                });
+            match (outcome, agent.class_of(call)) {
+                // Such a call may be made again: not to know is a failure like any other.
+                (ToolOutcome::Unknown { reason }, EffectClass::Read | EffectClass::Idempotent) => {
+                    ToolOutcome::Returned(ToolResult::failed(reason))
+                }
+                (outcome, _) => outcome,
+            }
+        }
+    };
+    let at = ports.clock.now();
+    match outcome {
+        ToolOutcome::Returned(result) => {
+            let result = match too_large(&result, &agent.compiled.spec().limits) {
+                Some(why) => ToolResult::failed(format!("the tool's result {why}")),
+                None => result,
+            };
+            Fact::ToolReturned { at, effect: id, result }
+        }
+        ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
+    }
+}
+
+/// What makes a result too large to be journalled and read back. From a tool it becomes a failed observation:
+/// the model can ask for less.
+pub(crate) fn too_large(result: &ToolResult, limits: &RunLimits) -> Option<String> {
+    let levels = to_usize(limits.max_value_depth);
+    if !result.output.as_ref().is_none_or(|output| nests_within(output, levels)) {
+        return Some(format!("nests deeper than {levels} levels"));
+    }
+    let bytes = serde_json::to_string(result).map_or(usize::MAX, |text| text.len());
+    let most = to_usize(limits.max_result_bytes);
+    (bytes > most).then(|| format!("has {bytes} bytes; the limit is {most}"))
+}
+
+pub(crate) fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,207 @@
+//! The agent of a run that is brought back: as the run's plan has it, not as the flow has it now.
+//!
+//! Owns the way from a recorded plan to live services. A plan holds no secrets; those come from the flow and
+//! the environment of today, or the run has to wait for them.
+
+use crate::build::{BuiltAgent, BuiltFlow};
+use crate::report::Ports;
+use redflow_contract::Message;
+use redflow_contract::code::{RunErrorCode, StoreCode};
+use redflow_contract::fact::ModelAnswer;
+use redflow_contract::id::NodeId;
+use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode};
+use redflow_contract::run_error::Failure;
+use redflow_contract::secret::REDACTED;
+use redflow_flow::resolve_process_env;
+use redflow_ports::{BoxFuture, BuildError, ChatModel, ModelRequest, NodeConfig, StoreError};
+use redflow_react::{CompileError, CompiledAgent};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Agents of runs that were brought back, so that a thousand runs of one plan build it once.
+#[derive(Default)]
+pub(crate) struct PastAgents {
+    compiled: Mutex<Vec<Arc<CompiledAgent>>>,
+    built: Mutex<Vec<Arc<BuiltAgent>>>,
+}
+
+/// Agents that are remembered, at most.
+const REMEMBERED: usize = 64;
+
+impl PastAgents {
+    /// The machine's agent for a recorded spec.
+    pub(crate) fn compile(
+        &self,
+        flow: Option<&BuiltFlow>,
+        spec: &Arc<AgentSpec>,
+    ) -> Result<Arc<CompiledAgent>, CompileError> {
+        let of_flow = flow.and_then(|flow| flow.agent(&spec.agent.node_id)).map(|agent| &agent.compiled);
+        if let Some(same) = of_flow.filter(|agent| **agent.spec() == **spec) {
+            return Ok(Arc::clone(same));
+        }
+        let mut known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = known.iter().find(|agent| **agent.spec() == **spec) {
+            return Ok(Arc::clone(same));
+        }
+        let compiled = CompiledAgent::compile(Arc::clone(spec))?;
+        remember(&mut known, &compiled);
+        Ok(compiled)
+    }
+
+    /// The agent with its services, for a recorded plan. The one of the flow, if that is still the same.
+    pub(crate) fn build(
+        &self,
+        flow: Option<&BuiltFlow>,
+        plan: &AgentPlan,
+        compiled: &Arc<CompiledAgent>,
+        ports: &Ports,
+    ) -> Result<Arc<BuiltAgent>, StoreError> {
+        let encoded = EncodedPlan::new(plan).map_err(|error| blocked(&error))?;
+        let same = |agent: &Arc<BuiltAgent>| {
+            agent.plan.digest() == encoded.digest() && Arc::ptr_eq(&agent.compiled, compiled)
+        };
+        if let Some(agent) = flow.and_then(|flow| flow.agent(&plan.agent.node.id)).filter(|agent| same(agent))
+        {
+            return Ok(Arc::clone(agent));
+        }
+        let mut known = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(agent) = known.iter().find(|agent| same(agent)) {
+            return Ok(Arc::clone(agent));
+        }
+        let agent = build_agent(flow, plan, encoded, compiled, ports).map_err(|error| blocked(&error))?;
+        let agent = Arc::new(agent);
+        remember(&mut known, &agent);
+        Ok(agent)
+    }
+
+    /// The agent without its services: enough to end a run, or to take an answer for it.
+    pub(crate) fn bare(
+        plan: &AgentPlan,
+        compiled: &Arc<CompiledAgent>,
+    ) -> Result<Arc<BuiltAgent>, StoreError> {
+        Ok(Arc::new(BuiltAgent {
+            compiled: Arc::clone(compiled),
+            plan: EncodedPlan::new(plan).map_err(|error| blocked(&error))?,
+            model: Arc::new(NoModel),
+            memory: None,
+            tools: Vec::new(),
+            session_id: None,
+            memory_session_id: None,
+            tab: String::new(),
+        }))
+    }
+
+    /// Forgets what was built with the secrets of an earlier flow.
+    pub(crate) fn forget(&self) {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Stands for the model of a run that is not driven.
+struct NoModel;
+
+impl ChatModel for NoModel {
+    fn call<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
+        let message = "the run was driven without its services".to_owned();
+        Box::pin(std::future::ready(Err(Failure { code: RunErrorCode::Internal, message })))
+    }
+}
+
+fn remember<T>(known: &mut Vec<Arc<T>>, new: &Arc<T>) {
+    if known.len() >= REMEMBERED {
+        known.remove(0);
+    }
+    known.push(Arc::clone(new));
+}
+
+fn blocked(why: &dyn std::fmt::Display) -> StoreError {
+    let message = format!("the run cannot go on as it was planned: {why}");
+    StoreError::new(StoreCode::RunBlocked, message)
+}
+
+fn build_agent(
+    flow: Option<&BuiltFlow>,
+    plan: &AgentPlan,
+    encoded: EncodedPlan,
+    compiled: &Arc<CompiledAgent>,
+    ports: &Ports,
+) -> Result<BuiltAgent, BuildError> {
+    let adapters = &ports.adapters;
+    let model = service(flow, &plan.model, &adapters.models, ports)?;
+    let memory =
+        plan.memory.as_ref().map(|node| service(flow, node, &adapters.memories, ports)).transpose()?;
+    let tool = |id: &NodeId| {
+        let node = plan.tools.iter().find(|tool| tool.node.id == *id);
+        let gone = || BuildError { node: id.to_string(), reason: "the plan does not have it".to_owned() };
+        service(flow, node.ok_or_else(gone)?, &adapters.tools, ports)
+    };
+    let tools = compiled.spec().tools.iter().map(|spec| tool(&spec.node)).collect::<Result<_, _>>()?;
+    Ok(BuiltAgent {
+        compiled: Arc::clone(compiled),
+        plan: encoded,
+        model,
+        memory,
+        tools,
+        // Only a new run looks for its conversation.
+        session_id: None,
+        memory_session_id: None,
+        tab: String::new(),
+    })
+}
+
+type Builders<T> = BTreeMap<&'static str, fn(NodeConfig<'_>) -> Result<Arc<T>, BuildError>>;
+
+fn service<T: ?Sized>(
+    flow: Option<&BuiltFlow>,
+    planned: &PlanNode,
+    builders: &Builders<T>,
+    ports: &Ports,
+) -> Result<Arc<T>, BuildError> {
+    let node = &planned.node;
+    let mut props = planned.config.clone();
+    let place = flow.and_then(|flow| Some((&flow.flow, flow.flow.find(node.id.as_str())?)));
+    let today = place.map(|(flow, ix)| &flow.raw(ix).props);
+    if let Some(name) = restore(&mut props, today) {
+        let reason = format!("the secret in `{name}` is not recorded, and the flow does not have it");
+        return Err(BuildError { node: node.id.to_string(), reason });
+    }
+    let props = match place {
+        Some((flow, ix)) => flow.resolve_at(ix, &props, &ports.env),
+        None => resolve_process_env(&props, &ports.env),
+    };
+    let config = NodeConfig { node, props: &props };
+    match builders.get(node.type_name.as_str()) {
+        Some(build) => build(config),
+        None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
+    }
+}
+
+/// Puts back what was taken out of a plan because it is secret. Gives the name of the first that is not there.
+fn restore(props: &mut Message, today: Option<&Message>) -> Option<String> {
+    for (name, value) in props {
+        let now = today.and_then(|today| today.get(name));
+        if let Some(missing) = restore_value(value, now) {
+            return Some(if missing.is_empty() { name.clone() } else { format!("{name}.{missing}") });
+        }
+    }
+    None
+}
+
+fn restore_value(value: &mut Value, now: Option<&Value>) -> Option<String> {
+    match value {
+        Value::String(text) if text == REDACTED => match now {
+            Some(now) => {
+                *value = now.clone();
+                None
+            }
+            None => Some(String::new()),
+        },
+        Value::Object(map) => restore(map, now.and_then(Value::as_object)),
+        Value::Array(items) => items.iter_mut().enumerate().find_map(|(place, item)| {
+            let missing = restore_value(item, now.and_then(|now| now.get(place)))?;
+            Some(if missing.is_empty() { place.to_string() } else { format!("{place}.{missing}") })
+        }),
+        _ => None,
+    }
+}

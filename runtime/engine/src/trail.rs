@@ -1,0 +1,176 @@
+//! Where a message comes from: the start that set everything off, and the run whose output it is part of.
+//!
+//! Owns the counting of what one start may set off, and knows when the output of a run has arrived
+//! everywhere.
+
+use crate::report::{EngineLimits, RunEnd, RunReport};
+use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
+use redflow_ports::{RunStore, failpoint};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// Everything one start sets off. When the last of it is gone, the reports go to whoever asked.
+pub(crate) struct Chain {
+    pub(crate) cancel: CancellationToken,
+    limits: EngineLimits,
+    state: Mutex<ChainState>,
+}
+
+#[derive(Default)]
+struct ChainState {
+    deliveries: usize,
+    /// Whether the user has been told that the deliveries are used up.
+    cut: bool,
+    /// Nodes of which the user has been told that no message gets past them.
+    told: HashSet<NodeId>,
+    reports: Vec<(RunId, Option<(NodeSummary, RunEnd)>)>,
+    reply: Option<oneshot::Sender<Vec<RunReport>>>,
+}
+
+/// What became of the wish to deliver one more message.
+pub(crate) enum Room {
+    Yes,
+    /// No more; the user is to be told.
+    Cut,
+    /// No more, and the user knows.
+    No,
+}
+
+impl Chain {
+    pub(crate) fn new(
+        limits: EngineLimits,
+        cancel: CancellationToken,
+        reply: Option<oneshot::Sender<Vec<RunReport>>>,
+    ) -> Arc<Self> {
+        let state = ChainState { reply, ..ChainState::default() };
+        Arc::new(Self { cancel, limits, state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ChainState> {
+        // Nothing in here can fail half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more delivery, before it waits: so the queue is bounded too.
+    pub(crate) fn room_to_deliver(&self) -> Room {
+        let mut state = self.lock();
+        if state.deliveries < self.limits.max_deliveries {
+            state.deliveries += 1;
+            return Room::Yes;
+        }
+        if std::mem::replace(&mut state.cut, true) { Room::No } else { Room::Cut }
+    }
+
+    /// Whether nothing is delivered any more.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.lock().cut
+    }
+
+    /// Whether one more run may begin.
+    pub(crate) fn room_to_run(&self) -> bool {
+        self.lock().reports.len() < self.limits.max_runs
+    }
+
+    /// Whether the user is to be told of a node; only once.
+    pub(crate) fn tell_of(&self, node: &NodeId) -> bool {
+        self.lock().told.insert(node.clone())
+    }
+
+    /// A run begins; gives its place among the reports.
+    pub(crate) fn begin(&self, run: RunId) -> usize {
+        let mut state = self.lock();
+        state.reports.push((run, None));
+        state.reports.len() - 1
+    }
+
+    /// A run ended.
+    pub(crate) fn end(&self, place: usize, agent: NodeSummary, end: RunEnd) {
+        if let Some(report) = self.lock().reports.get_mut(place) {
+            report.1 = Some((agent, end));
+        }
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let reports = std::mem::take(&mut state.reports).into_iter();
+        let ended = reports.filter_map(|(run_id, end)| {
+            let (agent, end) = end?;
+            Some(RunReport { run_id, agent, end })
+        });
+        if let Some(reply) = state.reply.take() {
+            // Nobody may be waiting for it any more.
+            let _ = reply.send(ended.collect());
+        }
+    }
+}
+
+/// A message that left a run, until it and all it led to have arrived.
+pub(crate) struct Emission {
+    run: RunId,
+    effect: EffectId,
+    /// Whether it is the result of the run, which is sent again after a crash until it has arrived.
+    is_result: bool,
+    /// Whether it may have been sent before.
+    again: bool,
+    /// How often it has reached each agent.
+    arrivals: Mutex<HashMap<NodeId, u32>>,
+}
+
+/// What a message in flight knows of where it comes from.
+#[derive(Clone)]
+pub(crate) struct Trail {
+    pub(crate) chain: Arc<Chain>,
+    emission: Option<Arc<Emission>>,
+}
+
+/// Why a run begins: named so that the same thing never begins two.
+pub(crate) struct Cause {
+    pub(crate) name: String,
+    /// Whether a run may have begun by it before.
+    pub(crate) again: bool,
+}
+
+impl Trail {
+    /// A message that comes from outside.
+    pub(crate) fn from_outside(chain: Arc<Chain>) -> Self {
+        Self { chain, emission: None }
+    }
+
+    /// A message that leaves a run.
+    pub(crate) fn from_run(
+        chain: Arc<Chain>,
+        run: RunId,
+        effect: EffectId,
+        is_result: bool,
+        again: bool,
+    ) -> Self {
+        let emission = Emission { run, effect, is_result, again, arrivals: Mutex::default() };
+        Self { chain, emission: Some(Arc::new(emission)) }
+    }
+
+    /// The cause of the run that begins because this message has reached an agent. Counts the arrival: the
+    /// same wires give the same names again.
+    pub(crate) fn cause(&self, agent: &NodeId) -> Option<Cause> {
+        let emission = self.emission.as_ref()?;
+        let mut arrivals = emission.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = arrivals.entry(agent.clone()).or_default();
+        *count += 1;
+        let name = format!("{}:{}:{agent}:{count}", emission.run, emission.effect);
+        Some(Cause { name, again: emission.again })
+    }
+
+    /// This message has arrived, and what it led to is kept. With the last one the result of the run has
+    /// left for good. A trail that is only dropped has not arrived.
+    pub(crate) fn settle(self, store: &dyn RunStore) {
+        if let Some(emission) = self.emission.and_then(Arc::into_inner)
+            && emission.is_result
+        {
+            failpoint("output.before_ack");
+            store.delivered(&emission.run);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The way of a message: one queue for all nodes; a hop is a push, not a task.
+//!
+//! Owns what each node does with a message, and which wires it leaves by. Runs are begun here and driven
+//! elsewhere.
+
+use crate::build::{BuiltAgent, BuiltFlow, BuiltNode};
+use crate::catch::{MAX_REPEATS, earlier_failures, with_error};
+use crate::effects::to_usize;
+use crate::engine::Loop;
+use crate::open::Beginning;
+use crate::report::{RunEnd, Start};
+use crate::session::session_key;
+use crate::trail::{Chain, Room, Trail};
+use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::edge::PortKind;
+use redflow_contract::effect::Ending;
+use redflow_contract::event::FlowEvent;
+use redflow_contract::id::{NodeId, NodeSummary, RunId};
+use redflow_contract::json::nests_within;
+use redflow_contract::limits::RunLimits;
+use redflow_contract::run_error::{Failure, MessageError, RunError};
+use redflow_flow::{NodeIx, Wire};
+use redflow_ports::{FlowNode, NodeContext, NodeOutput, StoreError};
+use redflow_react::refused_output;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A message on its way to a node.
+pub(crate) struct Delivery {
+    to: NodeIx,
+    message: Arc<Message>,
+    trail: Trail,
+}
+
+impl Loop {
+    pub(crate) fn start(&mut self, start: Start, trail: &Trail) {
+        let Some(flow) = self.flow.clone() else { return };
+        let id = Value::from(self.ports.clock.message_id());
+        let mut message: Message = [("_msgid".to_owned(), id)].into_iter().collect();
+        let (node, other_payload) = match start {
+            Start::Inject { node, payload } => (node, payload),
+            Start::Agent { node, payload } => {
+                message.insert("payload".to_owned(), payload);
+                (node, None)
+            }
+        };
+        match (flow.nodes.get(node), &other_payload) {
+            (None, _) => {}
+            (Some(BuiltNode::Native(inject)), Some(_)) => {
+                self.receive(&flow, node, &**inject, &Arc::new(message), other_payload.as_ref(), trail);
+            }
+            _ => self.enqueue(&flow, node, Arc::new(message), trail),
+        }
+    }
+
+    pub(crate) fn deliver(&mut self, delivery: Delivery) {
+        let Delivery { to, message, trail } = delivery;
+        let Some(flow) = self.flow.clone() else { return };
+        match &flow.nodes[to] {
+            BuiltNode::Pass => self.send(&flow, to, 0, &message, &trail),
+            BuiltNode::Native(node) => self.receive(&flow, to, &**node, &message, None, &trail),
+            BuiltNode::Broken(error) => self.fail(&flow, to, error, &message, &trail),
+            BuiltNode::Agent(agent) => return self.start_run(&flow, to, agent, message, trail),
+            BuiltNode::Refused { error, tools } => {
+                self.refuse(&flow, to, error.clone(), tools.clone(), &message, &trail);
+            }
+            // No message ever goes into a service: such a wire is refused.
+            BuiltNode::Service => {}
+            BuiltNode::Foreign => {
+                let node = flow.flow.summary(to);
+                if trail.chain.tell_of(&node.id) {
+                    self.ports.events.flow_event(&FlowEvent::NeedsNodeRed { node });
+                }
+            }
+        }
+        trail.settle(&*self.ports.store);
+    }
+
+    /// Gives an ordinary node a message and does what it says.
+    fn receive(
+        &mut self,
+        flow: &BuiltFlow,
+        from: NodeIx,
+        node: &dyn FlowNode,
+        message: &Arc<Message>,
+        payload: Option<&Value>,
+        trail: &Trail,
+    ) {
+        let process = |name: &str| (self.ports.env)(name);
+        let env = |name: &str| flow.flow.env_value(from, name, &process);
+        let context = NodeContext { now: self.ports.clock.now(), env: &env, payload };
+        let NodeOutput { sends, shows, error } = node.receive(Arc::clone(message), &context);
+        if let Some((property, value)) = shows {
+            let node = flow.flow.summary(from);
+            self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
+        }
+        for (port, message) in &sends {
+            self.send(flow, from, *port, message, trail);
+        }
+        if let Some(Failure { code, message: text }) = error {
+            let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
+            self.fail(flow, from, &error, message, trail);
+        }
+    }
+
+    /// An ordinary node failed on a message.
+    fn fail(&mut self, flow: &BuiltFlow, ix: NodeIx, error: &RunError, message: &Message, trail: &Trail) {
+        let node = flow.flow.summary(ix);
+        let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
+        self.raise(flow, ix, &error, with_error(message.clone(), &error), trail);
+    }
+
+    fn send(&mut self, flow: &BuiltFlow, from: NodeIx, port: usize, message: &Arc<Message>, trail: &Trail) {
+        for wire in flow.flow.nodes[from].wires.get(port).into_iter().flatten() {
+            if trail.chain.is_cut() {
+                // Nothing is delivered any more, however many wires there are.
+                return;
+            }
+            if let Wire::To(to) = wire {
+                self.enqueue(flow, *to, Arc::clone(message), trail);
+            }
+        }
+    }
+
+    /// Sends from the port of an agent that is for such messages.
+    fn send_on(&mut self, flow: &BuiltFlow, agent: NodeIx, kind: PortKind, message: Message, trail: &Trail) {
+        let ports = flow.flow.nodes[agent].kind.outputs.unwrap_or_default();
+        if let Some(port) = ports.iter().position(|port| *port == kind) {
+            self.send(flow, agent, port, &Arc::new(message), trail);
+        }
+    }
+
+    fn enqueue(&mut self, flow: &BuiltFlow, to: NodeIx, message: Arc<Message>, trail: &Trail) {
+        match trail.chain.room_to_deliver() {
+            Room::Yes => self.queue.push_back(Delivery { to, message, trail: trail.clone() }),
+            Room::Cut => self.tell_cut(flow, to, self.limits.max_deliveries),
+            Room::No => {}
+        }
+    }
+
+    fn start_run(
+        &mut self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        agent: &Arc<BuiltAgent>,
+        message: Arc<Message>,
+        trail: Trail,
+    ) {
+        if trail.chain.cancel.is_cancelled() || !self.has_room(flow, ix, &trail.chain) {
+            return trail.settle(&*self.ports.store);
+        }
+        let spec = agent.compiled.spec();
+        let id = &spec.agent.node_id;
+        let refusal = too_large(&message, &spec.limits);
+        let ticket = match refusal {
+            None => self.slots.ticket(id).ok_or_else(|| queue_full(&self.limits)),
+            Some(error) => Err(error),
+        };
+        let ticket = match ticket {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                self.refuse(flow, ix, error, tool_names(agent), &message, &trail);
+                return trail.settle(&*self.ports.store);
+            }
+        };
+        let session = agent.memory.as_ref().map(|_| {
+            let (own, kept) = (agent.session_id.as_deref(), agent.memory_session_id.as_deref());
+            session_key(&agent.tab, own, &message, kept)
+        });
+        let run = self.ports.clock.run_id();
+        let place = trail.chain.begin(run.clone());
+        let (agent, cause) = (Arc::clone(agent), trail.cause(id));
+        self.begin_run(run, place, Beginning { agent, session, message, cause, trail, ticket });
+    }
+
+    /// A run that could not even be written down answers with the error, not in silence.
+    pub(crate) fn not_begun(
+        &mut self,
+        run: RunId,
+        place: usize,
+        agent: NodeSummary,
+        failure: (&StoreError, &Message),
+        chain: &Arc<Chain>,
+    ) {
+        let Some(flow) = self.flow.clone() else { return };
+        let (why, incoming) = failure;
+        let text = format!("The run did not begin: {}", why.message);
+        let error = run_error(RunErrorCode::JournalFailed, text);
+        let tools = flow.agent(&agent.id).map(|agent| tool_names(agent)).unwrap_or_default();
+        let message = refused_output(&agent, run, self.ports.clock.now(), incoming, tools, &error);
+        if let Some(ix) = flow.flow.find(agent.id.as_str()) {
+            self.send_failed(&flow, ix, &message, &Trail::from_outside(Arc::clone(chain)));
+        }
+        chain.end(place, agent, RunEnd::Refused { error, message });
+    }
+
+    /// An agent that may not run answers every message with its error.
+    fn refuse(
+        &mut self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        error: RunError,
+        tools: Vec<String>,
+        message: &Message,
+        trail: &Trail,
+    ) {
+        if !self.has_room(flow, ix, &trail.chain) {
+            return;
+        }
+        let run_id = self.ports.clock.run_id();
+        let agent = flow.flow.summary(ix);
+        let now = self.ports.clock.now();
+        let message = refused_output(&agent, run_id.clone(), now, message, tools, &error);
+        let place = trail.chain.begin(run_id);
+        self.send_failed(flow, ix, &message, trail);
+        trail.chain.end(place, agent, RunEnd::Refused { error, message });
+    }
+
+    /// Whether one more run may begin. If not, the user is told once for each agent.
+    fn has_room(&self, flow: &BuiltFlow, agent: NodeIx, chain: &Chain) -> bool {
+        let room = chain.room_to_run();
+        if !room && chain.tell_of(&flow.flow.nodes[agent].id) {
+            self.tell_cut(flow, agent, self.limits.max_runs);
+        }
+        room
+    }
+
+    /// The result of a run leaves its agent, if the flow still has it.
+    pub(crate) fn send_result(
+        &mut self,
+        agent: &NodeSummary,
+        ending: Ending,
+        message: &Message,
+        trail: Trail,
+    ) {
+        if let Some(flow) = self.flow.clone() {
+            match flow.flow.find(agent.id.as_str()) {
+                Some(ix) if matches!(ending, Ending::Failed { .. }) => {
+                    self.send_failed(&flow, ix, message, &trail);
+                }
+                Some(ix) => self.send_on(&flow, ix, PortKind::Result, message.clone(), &trail),
+                // It was cancelled because its agent is gone: there is nowhere left to send to.
+                None if ending == Ending::Failed { code: RunErrorCode::Cancelled } => {}
+                // A run of another flow: its result waits for the process that has that flow.
+                None => return,
+            }
+        }
+        trail.settle(&*self.ports.store);
+    }
+
+    /// A message with an error goes out by port 3 and to the Catch nodes.
+    fn send_failed(&mut self, flow: &BuiltFlow, ix: NodeIx, message: &Message, trail: &Trail) {
+        self.send_on(flow, ix, PortKind::Result, message.clone(), trail);
+        let error = message.get("error").cloned();
+        if let Some(Ok(error)) = error.map(serde_json::from_value::<MessageError>) {
+            self.raise(flow, ix, &error, message.clone(), trail);
+        }
+    }
+
+    /// An answer of the model leaves its agent, if the flow still has it.
+    pub(crate) fn send_model_response(&mut self, agent: &NodeId, message: Message, trail: Trail) {
+        if let Some(flow) = self.flow.clone()
+            && let Some(ix) = flow.flow.find(agent.as_str())
+        {
+            self.send_on(&flow, ix, PortKind::ModelResponse, message, &trail);
+        }
+        trail.settle(&*self.ports.store);
+    }
+
+    /// Hands a message that carries an error to the Catch nodes that want it.
+    fn raise(
+        &mut self,
+        flow: &BuiltFlow,
+        source: NodeIx,
+        error: &MessageError,
+        message: Message,
+        trail: &Trail,
+    ) {
+        // Once nothing is delivered any more it only counts whether there is one.
+        let most = if trail.chain.is_cut() { 1 } else { usize::MAX };
+        let found = flow.catches.of(&flow.flow, source, most);
+        if found.is_empty() || error.source.count > MAX_REPEATS {
+            let node = flow.flow.summary(source);
+            self.ports.events.flow_event(&FlowEvent::Uncaught { node, error: error.clone() });
+            return;
+        }
+        let message = Arc::new(message);
+        for to in found {
+            self.enqueue(flow, to, Arc::clone(&message), trail);
+        }
+    }
+
+    /// An agent as people recognise it; by its id alone if the flow does not have it.
+    pub(crate) fn summary(&self, agent: &NodeId) -> NodeSummary {
+        let found = self.flow.as_ref().and_then(|flow| {
+            let ix = flow.flow.find(agent.as_str())?;
+            Some(flow.flow.summary(ix))
+        });
+        found.unwrap_or_else(|| NodeSummary {
+            id: agent.clone(),
+            type_name: "agent-core".to_owned(),
+            name: String::new(),
+        })
+    }
+
+    fn tell_cut(&self, flow: &BuiltFlow, ix: NodeIx, limit: usize) {
+        let node = flow.flow.summary(ix);
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        self.ports.events.flow_event(&FlowEvent::ChainCut { node, limit });
+    }
+}
+
+fn tool_names(agent: &BuiltAgent) -> Vec<String> {
+    agent.compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+fn run_error(code: RunErrorCode, message: String) -> RunError {
+    RunError { code, message, pointer: None, rule: None, iteration: 0 }
+}
+
+fn queue_full(limits: &crate::report::EngineLimits) -> RunError {
+    let (own, all) = (limits.max_queued_per_agent, limits.max_queued);
+    let text = format!("Too many runs are waiting already: at most {own} of one agent and {all} in all.");
+    run_error(RunErrorCode::QueueFull, text)
+}
+
+/// A message no run may start with: it could not be journalled and read back.
+fn too_large(message: &Message, limits: &RunLimits) -> Option<RunError> {
+    let (most, levels) = (to_usize(limits.max_message_bytes), to_usize(limits.max_value_depth));
+    let (rule, text) = if !message.values().all(|value| nests_within(value, levels)) {
+        ("maxValueDepth", format!("the message nests deeper than {levels} levels"))
+    } else {
+        let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
+        if bytes <= most {
+            return None;
+        }
+        ("maxMessageBytes", format!("the message has {bytes} bytes; the limit is {most}"))
+    };
+    let error = run_error(RunErrorCode::ContextLength, text);
+    Some(RunError { rule: Some(rule.to_owned()), ..error })
+}

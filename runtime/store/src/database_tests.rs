@@ -1,0 +1,89 @@
+use super::{MIGRATIONS, drive, migrate, read, unchanging, version};
+use crate::directory::Directory;
+use redflow_contract::code::StoreCode;
+use rusqlite::Connection;
+use std::path::Path;
+
+fn directory(path: &Path) -> Directory {
+    let directory = Directory::named(path).unwrap();
+    directory.make_database().unwrap();
+    directory
+}
+
+fn text(connection: &Connection, sql: &str) -> String {
+    connection
+        .query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0))
+        .map(|value| format!("{value:?}"))
+        .unwrap()
+}
+
+#[test]
+fn an_empty_file_becomes_the_newest_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    let made = drive(&directory).unwrap();
+    assert_eq!(version(&made, dir.path()).unwrap(), MIGRATIONS.len());
+    let settings = [
+        ("journal_mode", "Text(\"wal\")"),
+        ("synchronous", "Integer(2)"),
+        ("auto_vacuum", "Integer(2)"),
+        ("busy_timeout", "Integer(5000)"),
+        ("trusted_schema", "Integer(0)"),
+        ("cell_size_check", "Integer(1)"),
+        ("fullfsync", "Integer(1)"),
+    ];
+    for (name, value) in settings {
+        assert_eq!(text(&made, &format!("PRAGMA {name}")), value, "{name}");
+    }
+    drop(made);
+    // The second time there is nothing to do.
+    let again = drive(&directory).unwrap();
+    assert_eq!(text(&again, "SELECT count(*) FROM runs"), "Integer(0)");
+    assert_eq!(text(&again, "PRAGMA auto_vacuum"), "Integer(2)");
+}
+
+#[test]
+fn a_later_version_keeps_what_is_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut connection = drive(&directory(dir.path())).unwrap();
+    connection.execute("UPDATE meta SET driver = 7", []).unwrap();
+    let next = ["ALTER TABLE meta ADD COLUMN more TEXT NOT NULL DEFAULT 'new'; CREATE TABLE more(x)"];
+    let steps: Vec<&str> = MIGRATIONS.iter().copied().chain(next).collect();
+    migrate(&mut connection, MIGRATIONS.len(), &steps).unwrap();
+    assert_eq!(text(&connection, "SELECT driver || more FROM meta"), "Text(\"7new\")");
+    // This version, which does not know it, now leaves it alone.
+    let error = version(&connection, dir.path()).unwrap_err();
+    assert_eq!(error.code, StoreCode::DataNewer);
+    assert_eq!(text(&connection, "PRAGMA user_version"), format!("Integer({})", steps.len()));
+}
+
+#[test]
+fn a_version_comes_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut connection = drive(&directory(dir.path())).unwrap();
+    let next = ["CREATE TABLE more(x)", "CREATE TABLE half(x); CREATE TABLE more(x)"];
+    let steps: Vec<&str> = MIGRATIONS.iter().copied().chain(next).collect();
+    assert!(migrate(&mut connection, MIGRATIONS.len(), &steps).is_err());
+    assert_eq!(text(&connection, "PRAGMA user_version"), format!("Integer({})", MIGRATIONS.len() + 1));
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN ('half', 'more')";
+    assert_eq!(text(&connection, tables), "Integer(1)");
+}
+
+#[test]
+fn tables_that_are_gone_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    drive(&directory).unwrap().execute_batch("DELETE FROM meta").unwrap();
+    let connection = read(&directory).unwrap();
+    let tables = crate::read::Tables { connection: &connection, dir: dir.path(), driven: false };
+    assert_eq!(tables.unfinished().unwrap_err().code, StoreCode::DataCorrupt);
+    drive(&directory).unwrap().execute_batch("DROP TABLE runs").unwrap();
+    assert_eq!(tables.run_ids().unwrap_err().code, StoreCode::DataUnusable);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_address_holds_any_name() {
+    let address = unchanging(Path::new("/a b/ü?#%/redflow.db"));
+    assert_eq!(address.to_str().unwrap(), "file:/a%20b/%c3%bc%3f%23%25/redflow.db?immutable=1");
+}

@@ -1,0 +1,191 @@
+//! What goes wrong, as users are told it: one sentence with what to do about it.
+//!
+//! Owns the way from errors of SQLite and the system to codes. Never quotes what is stored.
+
+use crate::directory::private_file;
+use redflow_contract::code::StoreCode;
+use redflow_contract::id::RunId;
+use redflow_ports::StoreError;
+use rusqlite::ErrorCode;
+use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+/// Why SQLite did not do something in this directory.
+pub(crate) fn sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
+    use rusqlite::Error as E;
+    let (code, extended) = match error {
+        E::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
+        // A value of another type or range than was written.
+        E::FromSqlConversionFailure(..)
+        | E::IntegralValueOutOfRange(..)
+        | E::InvalidColumnType(..)
+        | E::Utf8Error(..)
+        | E::QueryReturnedNoRows => return damaged(dir, error),
+        _ => return unusable(dir, error),
+    };
+    match code {
+        ErrorCode::DiskFull => full(dir),
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => read_only(dir),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => damaged(dir, error),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::new(
+            StoreCode::DataUnusable,
+            format!(
+                "The database in {} is busy: close the program that holds it and try again.",
+                dir.display()
+            ),
+        ),
+        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen
+            if extended != rusqlite::ffi::SQLITE_IOERR_READ =>
+        {
+            match why_not_written(dir).map(|why| writing_code(why.kind())) {
+                Some(StoreCode::DataFull) => full(dir),
+                Some(StoreCode::DataReadOnly) => read_only(dir),
+                _ => unusable(dir, error),
+            }
+        }
+        _ => unusable(dir, error),
+    }
+}
+
+/// SQLite says that a write failed, not that a quota or a limit of file sizes is used up. A write of our own,
+/// as far into a file as the largest one reaches, makes the system say it.
+fn why_not_written(dir: &Path) -> Option<io::Error> {
+    let length = |name| std::fs::metadata(dir.join(name)).map_or(0, |file| file.len());
+    let longest = length("redflow.db").max(length("redflow.db-wal"));
+    let path = dir.join(format!("probe.{}", std::process::id()));
+    let write = || {
+        let mut file = private_file().write(true).create(true).truncate(true).open(&path)?;
+        file.seek(SeekFrom::Start(longest))?;
+        file.write_all(&[0; 64 * 1024])?;
+        file.sync_all()
+    };
+    let why = write().err();
+    let _ = std::fs::remove_file(&path);
+    why
+}
+
+fn writing_code(kind: ErrorKind) -> StoreCode {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StoreCode::DataFull,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreCode::DataReadOnly,
+        _ => StoreCode::DataUnusable,
+    }
+}
+
+/// Why the system did not make or write this file or directory.
+pub(crate) fn writing(path: &Path, error: &io::Error) -> StoreError {
+    match writing_code(error.kind()) {
+        StoreCode::DataFull => full(path),
+        StoreCode::DataReadOnly => read_only(path),
+        _ => unusable(path, error),
+    }
+}
+
+pub(crate) fn full(path: &Path) -> StoreError {
+    StoreError::new(
+        StoreCode::DataFull,
+        format!(
+            "There is no room left for {}: free some space, raise the quota or prune old runs.",
+            path.display()
+        ),
+    )
+}
+
+pub(crate) fn read_only(path: &Path) -> StoreError {
+    StoreError::new(
+        StoreCode::DataReadOnly,
+        format!("{} cannot be written: allow it, or name another data directory.", path.display()),
+    )
+}
+
+pub(crate) fn unusable(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::new(
+        StoreCode::DataUnusable,
+        format!("{} cannot be used ({why}): mend that, or name another data directory.", path.display()),
+    )
+}
+
+pub(crate) fn damaged(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::new(
+        StoreCode::DataCorrupt,
+        format!(
+            "What is stored in {} is damaged ({why}): restore a backup, or move it away to begin anew.",
+            path.display()
+        ),
+    )
+}
+
+/// A run whose rows are not those that were written.
+pub(crate) fn damaged_run(run: &RunId, why: &str) -> StoreError {
+    StoreError::new(
+        StoreCode::DataCorrupt,
+        format!(
+            "Run {run} is not stored as it was written ({why}): restore a backup; other runs are not affected."
+        ),
+    )
+}
+
+pub(crate) fn no_runs(dir: &Path) -> StoreError {
+    StoreError::new(
+        StoreCode::DataUnusable,
+        format!(
+            "No runs are stored in {} yet: run a flow with this data directory first, or name another.",
+            dir.display()
+        ),
+    )
+}
+
+/// The writer is gone: the store was closed.
+pub(crate) fn closed() -> StoreError {
+    StoreError::new(StoreCode::DataUnusable, "The store of runs is closed: open the data directory again.")
+}
+
+/// The journal belongs to another handle now.
+pub(crate) fn taken_over(run: &RunId) -> StoreError {
+    StoreError::new(
+        StoreCode::DataUnusable,
+        format!(
+            "The journal of run {run} is written by someone else now: load the run again to go on with it."
+        ),
+    )
+}
+
+/// A batch that does not follow the last one that was kept.
+pub(crate) fn gap(run: &RunId) -> StoreError {
+    StoreError::new(
+        StoreCode::DataUnusable,
+        format!(
+            "A part of the journal of run {run} was never kept: load the run again to go on from what was."
+        ),
+    )
+}
+
+/// A second run with the id or the cause of a first.
+pub(crate) fn exists(run: &RunId) -> StoreError {
+    StoreError::new(
+        StoreCode::DataUnusable,
+        format!(
+            "Run {run} was not begun, because a run with its id or its cause is stored already: go on with that one."
+        ),
+    )
+}
+
+pub(crate) fn too_large(run: &RunId, bytes: usize) -> StoreError {
+    StoreError::new(
+        StoreCode::DataUnusable,
+        format!(
+            "Run {run} wants to write {bytes} bytes at once, more than a store takes: lower the limits of the run."
+        ),
+    )
+}
+
+pub(crate) fn over(run: &RunId) -> StoreError {
+    StoreError::new(StoreCode::RunOver, format!("Run {run} is over already: nothing can be changed in it."))
+}
+
+pub(crate) fn unknown(run: &RunId) -> StoreError {
+    StoreError::new(
+        StoreCode::RunUnknown,
+        format!("No run {run} is stored here: list the runs to see which are."),
+    )
+}

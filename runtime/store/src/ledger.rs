@@ -1,0 +1,305 @@
+//! What is written for each thing the writer is asked.
+//!
+//! Owns the journals that are open, and every statement that changes a run. Never decides what goes into one
+//! transaction, and never reads a line.
+
+use crate::error;
+use crate::journal::{Handle, Sent};
+use crate::sum::Row;
+use redflow_contract::code::StoreCode;
+use redflow_contract::digest::Digest;
+use redflow_contract::effect::Ending;
+use redflow_contract::id::RunId;
+use redflow_contract::journal::plan_line;
+use redflow_contract::run::{RunState, RunStatus};
+use redflow_ports::{NewRun, StoreError, StoreMark};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// How many open journals there may be before those that nobody holds are looked for.
+const SWEEP: usize = 1024;
+
+/// Why a command was not written.
+pub(crate) enum Fault {
+    /// It does not fit; everything else may go on.
+    Refused(StoreError),
+    /// The database failed.
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(why: rusqlite::Error) -> Self {
+        Self::Database(why)
+    }
+}
+
+/// A journal that someone writes.
+struct Open {
+    /// Who may.
+    handle: Weak<Handle>,
+    run: i64,
+    /// How often the run was taken up again.
+    epoch: i64,
+    next: i64,
+    sum: Digest,
+    status: RunStatus,
+}
+
+/// The writing side of the database.
+pub(crate) struct Ledger {
+    connection: Connection,
+    /// The number of this process among all that drove these runs.
+    driver: i64,
+    open: HashMap<RunId, Open>,
+    sweep_at: usize,
+    /// The lines of a batch, joined.
+    lines: Vec<u8>,
+}
+
+impl Ledger {
+    /// Takes over from the driver before.
+    pub(crate) fn new(connection: Connection) -> rusqlite::Result<Self> {
+        let driver =
+            connection
+                .query_row("UPDATE meta SET driver = driver + 1 RETURNING driver", [], |row| row.get(0))?;
+        Ok(Self { connection, driver, open: HashMap::new(), sweep_at: SWEEP, lines: Vec::new() })
+    }
+
+    pub(crate) fn begin(&self) -> rusqlite::Result<()> {
+        self.run("BEGIN IMMEDIATE")
+    }
+
+    pub(crate) fn commit(&self) -> rusqlite::Result<()> {
+        self.run("COMMIT")
+    }
+
+    /// After some errors SQLite has done so by itself.
+    pub(crate) fn roll_back(&self) {
+        if !self.connection.is_autocommit() {
+            let _ = self.run("ROLLBACK");
+        }
+    }
+
+    /// Brings the log into the database, as far as others let us.
+    pub(crate) fn checkpoint(&self) {
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sql(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.execute_batch(sql)
+    }
+
+    /// Keeps a batch; how many bytes its lines have.
+    pub(crate) fn batch(&mut self, sent: &mut Sent) -> Result<usize, Fault> {
+        let handle = &sent.handle;
+        if let Some(why) = handle.failed.get() {
+            return Err(Fault::Refused(why.clone()));
+        }
+        let plan = match sent.start.take() {
+            Some(run) => self.begin_run(handle, &run, &mut sent.batch.lines)?,
+            None => None,
+        };
+        let Some(open) = self.open.get_mut(&handle.run).filter(|open| open.is_of(handle)) else {
+            return Err(Fault::Refused(error::taken_over(&handle.run)));
+        };
+        if open.status.is_over() {
+            return Err(Fault::Refused(error::over(&handle.run)));
+        }
+        if sent.seq != open.next {
+            return Err(Fault::Refused(error::gap(&handle.run)));
+        }
+        join(&sent.batch.lines, &mut self.lines);
+        let (lines, active_ms) = (self.lines.as_slice(), whole(sent.batch.active_ms));
+        let row = Row { run: &handle.run, seq: open.next, epoch: open.epoch, active_ms, plan, lines };
+        let sum = row.sum(&open.sum);
+        self.connection
+            .prepare_cached(
+                "INSERT INTO batches(run, seq, epoch, active_ms, lines, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![open.run, row.seq, row.epoch, active_ms, lines, sum.to_hex()])?;
+        open.next += 1;
+        open.sum = sum;
+        if open.status != RunStatus::Running || sent.batch.state != RunState::Running {
+            open.stand(&self.connection, &sent.batch.state)?;
+        }
+        Ok(self.lines.len())
+    }
+
+    /// Writes down a run that begins. Its plan is kept once for all runs: if the second line is what it gives,
+    /// it is taken out, and the plan's digest takes its place in the row's sum.
+    fn begin_run(
+        &mut self,
+        handle: &Arc<Handle>,
+        run: &NewRun,
+        lines: &mut Vec<String>,
+    ) -> Result<Option<Digest>, Fault> {
+        let left_out = match lines.as_slice() {
+            [header, second, ..] => *second == plan_line(&Digest::of(header.as_bytes()), run.plan.json()),
+            _ => false,
+        };
+        // Asked each time: another process may have removed a plan that no run had any more.
+        let plan = if left_out { Some(self.plan(run)?) } else { None };
+        let inserted = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO runs(run_id, plan, instance, node_id, name, started_at, cause, driver, status)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'running')",
+            )?
+            .execute(params![
+                run.run_id.as_str(),
+                plan,
+                run.agent.instance.as_str(),
+                run.agent.node_id.as_str(),
+                run.name,
+                whole(run.started_at),
+                run.cause,
+                self.driver
+            ]);
+        match inserted {
+            Err(why) if why.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                return Err(Fault::Refused(error::exists(&run.run_id)));
+            }
+            other => other?,
+        };
+        let number = self.connection.last_insert_rowid();
+        self.hold(handle, number, 0, 0, Digest::ZERO, RunStatus::Running);
+        if left_out {
+            lines.remove(1);
+        }
+        Ok(left_out.then(|| run.plan.digest()))
+    }
+
+    fn plan(&self, run: &NewRun) -> rusqlite::Result<i64> {
+        let digest = run.plan.digest().to_hex();
+        let mut find = self.connection.prepare_cached("SELECT id FROM plans WHERE digest = ?1")?;
+        if let Some(number) = find.query_row([&digest], |row| row.get(0)).optional()? {
+            return Ok(number);
+        }
+        self.connection
+            .prepare_cached("INSERT INTO plans(digest, json) VALUES (?1, ?2)")?
+            .execute(params![digest, run.plan.json()])?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Gives the journal of a run to another handle.
+    pub(crate) fn reopen(&mut self, handle: &Arc<Handle>, mark: StoreMark) -> Result<(), Fault> {
+        let status: Option<String> = self
+            .connection
+            .prepare_cached("UPDATE runs SET driver = ?3 WHERE id = ?1 AND run_id = ?2 RETURNING status")?
+            .query_row(params![mark.run, handle.run.as_str(), self.driver], |row| row.get(0))
+            .optional()?;
+        let status = match status.as_deref() {
+            None => return Err(Fault::Refused(error::unknown(&handle.run))),
+            Some("running") => RunStatus::Running,
+            Some("waiting") => RunStatus::Waiting,
+            Some(_) => return Err(Fault::Refused(error::over(&handle.run))),
+        };
+        let last: Option<(i64, i64, String)> = self
+            .connection
+            .prepare_cached("SELECT seq, epoch, sum FROM batches WHERE run = ?1 ORDER BY id DESC LIMIT 1")?
+            .query_row([mark.run], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        match last {
+            Some((seq, epoch, sum)) if seq + 1 == mark.batches => {
+                let sum = Digest::parse_hex(&sum).ok_or_else(|| {
+                    Fault::Refused(error::damaged_run(&handle.run, "its last sum is unreadable"))
+                })?;
+                self.hold(handle, mark.run, epoch + 1, mark.batches, sum, status);
+                Ok(())
+            }
+            // Someone wrote since it was loaded.
+            _ => Err(Fault::Refused(error::taken_over(&handle.run))),
+        }
+    }
+
+    fn hold(
+        &mut self,
+        handle: &Arc<Handle>,
+        run: i64,
+        epoch: i64,
+        next: i64,
+        sum: Digest,
+        status: RunStatus,
+    ) {
+        if self.open.len() >= self.sweep_at {
+            self.open.retain(|_, open| open.handle.strong_count() > 0);
+            self.sweep_at = SWEEP.max(self.open.len() * 2);
+        }
+        let open = Open { handle: Arc::downgrade(handle), run, epoch, next, sum, status };
+        self.open.insert(handle.run.clone(), open);
+    }
+
+    /// Closes a journal whose last batches were not kept.
+    pub(crate) fn forget(&mut self, handle: &Arc<Handle>) {
+        if self.open.get(&handle.run).is_some_and(|open| open.is_of(handle)) {
+            self.open.remove(&handle.run);
+        }
+    }
+
+    pub(crate) fn delivered(&self, run: &RunId) -> rusqlite::Result<()> {
+        let mut mark = self.connection.prepare_cached("UPDATE runs SET delivered = 1 WHERE run_id = ?1")?;
+        mark.execute([run.as_str()]).map(drop)
+    }
+
+    pub(crate) fn answer(&self, request: i64, refused: Option<StoreCode>) -> rusqlite::Result<()> {
+        let mut mark =
+            self.connection.prepare_cached("UPDATE requests SET answered = 1, refused = ?2 WHERE id = ?1")?;
+        mark.execute(params![request, refused.map(StoreCode::as_str)]).map(drop)
+    }
+}
+
+impl Open {
+    fn is_of(&self, handle: &Arc<Handle>) -> bool {
+        self.handle.as_ptr() == Arc::as_ptr(handle)
+    }
+
+    /// Writes down where the run is. Where it stops, the row also says how many batches there are and which is
+    /// the last, so that a lost end is noticed.
+    fn stand(&mut self, connection: &Connection, state: &RunState) -> rusqlite::Result<()> {
+        let (status, code, call, ended_at) = match state {
+            RunState::Running => (RunStatus::Running, None, None, None),
+            RunState::Waiting(call) => (RunStatus::Waiting, None, serde_json::to_string(call).ok(), None),
+            RunState::Finished { at, ending } => match ending {
+                Ending::Completed => (RunStatus::Completed, None, None, Some(*at)),
+                Ending::Stopped => (RunStatus::Stopped, None, None, Some(*at)),
+                Ending::Failed { code } => (RunStatus::Failed, Some(code.as_str()), None, Some(*at)),
+            },
+        };
+        let sealed = (status != RunStatus::Running).then(|| (self.next, self.sum.to_hex()));
+        let (batches, sum) = sealed.unzip();
+        connection
+            .prepare_cached(
+                "UPDATE runs SET status = ?2, code = ?3, waiting = ?4, ended_at = ?5, batches = ?6, sum = ?7
+                 WHERE id = ?1",
+            )?
+            .execute(params![self.run, status.as_str(), code, call, ended_at.map(whole), batches, sum])?;
+        self.status = status;
+        Ok(())
+    }
+}
+
+/// The lines, with a line feed between them.
+fn join(lines: &[String], joined: &mut Vec<u8>) {
+    joined.clear();
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            joined.push(b'\n');
+        }
+        joined.extend_from_slice(line.as_bytes());
+    }
+}
+
+/// As SQLite has whole numbers. A moment after the year 292 million is as good as the last one before.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -1,0 +1,285 @@
+//! Runs kept in memory, for as long as the process lives.
+//!
+//! Owns nothing on a disk. Answers like a [`Store`](crate::Store) in everything but that; requests never come,
+//! because no other process can leave any.
+
+use crate::error;
+use crate::reader::ListFilter;
+use redflow_contract::code::StoreCode;
+use redflow_contract::effect::Ending;
+use redflow_contract::id::RunId;
+use redflow_contract::run::{RunState, RunStatus, RunSummary};
+use redflow_ports::{
+    Batch, BoxFuture, Journal, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
+};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::{pending, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Runs in memory: all that are not over, and the newest of those that are.
+#[derive(Debug)]
+pub struct MemoryStore {
+    runs: Arc<Mutex<Runs>>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::keeping(Self::KEPT)
+    }
+}
+
+impl MemoryStore {
+    /// How many runs that are over are kept, unless one says otherwise.
+    pub const KEPT: usize = 1000;
+
+    /// A store that keeps so many runs that are over.
+    #[must_use]
+    pub fn keeping(finished: usize) -> Self {
+        let runs = Runs { keep: finished, ..Runs::default() };
+        Self { runs: Arc::new(Mutex::new(runs)) }
+    }
+
+    /// Runs, the newest first.
+    #[must_use]
+    pub fn list(&self, filter: &ListFilter) -> Vec<RunSummary> {
+        let runs = self.runs();
+        let wanted = runs.kept.values().rev().map(|run| &run.summary).filter(|run| filter.wants(run));
+        wanted.take(filter.limit).cloned().collect()
+    }
+
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        lock(&self.runs)
+    }
+
+    fn journal(&self, run: RunId, start: Option<NewRun>, next: i64) -> MemoryJournal {
+        let mut runs = self.runs();
+        runs.handles += 1;
+        let handle = runs.handles;
+        MemoryJournal { runs: Arc::clone(&self.runs), run, start, handle, next, failed: None }
+    }
+}
+
+fn lock(runs: &Mutex<Runs>) -> MutexGuard<'_, Runs> {
+    runs.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug, Default)]
+struct Runs {
+    /// By their numbers, in the order they began.
+    kept: BTreeMap<i64, Run>,
+    numbers: HashMap<RunId, i64>,
+    causes: HashMap<String, i64>,
+    /// Those that are over, in the order they ended.
+    finished: VecDeque<i64>,
+    keep: usize,
+    last: i64,
+    /// How many handles were given.
+    handles: u64,
+}
+
+#[derive(Debug)]
+struct Run {
+    summary: RunSummary,
+    cause: Option<String>,
+    lines: Vec<String>,
+    batches: i64,
+    active_ms: u64,
+    /// Who may write it.
+    handle: u64,
+}
+
+impl Runs {
+    fn find(&self, run: &RunId) -> Option<(i64, &Run)> {
+        let number = *self.numbers.get(run)?;
+        Some((number, self.kept.get(&number)?))
+    }
+
+    fn begin(&mut self, run: NewRun, handle: u64) -> Result<(), StoreError> {
+        let caused = run.cause.as_ref().is_some_and(|cause| self.causes.contains_key(cause));
+        if caused || self.numbers.contains_key(&run.run_id) {
+            return Err(error::exists(&run.run_id));
+        }
+        self.last += 1;
+        self.numbers.insert(run.run_id.clone(), self.last);
+        self.causes.extend(run.cause.clone().map(|cause| (cause, self.last)));
+        let summary = RunSummary {
+            run_id: run.run_id,
+            agent: run.agent,
+            name: run.name,
+            status: RunStatus::Running,
+            code: None,
+            waiting: None,
+            started_at: run.started_at,
+            ended_at: None,
+            delivered: false,
+        };
+        let run = Run { summary, cause: run.cause, lines: Vec::new(), batches: 0, active_ms: 0, handle };
+        self.kept.insert(self.last, run);
+        Ok(())
+    }
+
+    fn keep(&mut self, run_id: &RunId, handle: u64, seq: i64, batch: Batch) -> Result<(), StoreError> {
+        let number = self.numbers.get(run_id).copied().unwrap_or_default();
+        let Some(run) = self.kept.get_mut(&number).filter(|run| run.handle == handle) else {
+            return Err(error::taken_over(run_id));
+        };
+        if run.summary.status.is_over() {
+            return Err(error::over(run_id));
+        }
+        if run.batches != seq {
+            return Err(error::gap(run_id));
+        }
+        run.lines.extend(batch.lines);
+        run.batches += 1;
+        run.active_ms = batch.active_ms;
+        run.stand(batch.state);
+        if run.summary.status.is_over() {
+            self.finished.push_back(number);
+            self.forget();
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        while self.finished.len() > self.keep {
+            let Some(run) = self.finished.pop_front().and_then(|number| self.kept.remove(&number)) else {
+                continue;
+            };
+            self.numbers.remove(&run.summary.run_id);
+            run.cause.map(|cause| self.causes.remove(&cause));
+        }
+    }
+
+    fn load(&self, run: &RunId) -> Option<StoredRun> {
+        let (number, run) = self.find(run)?;
+        let mut journal = Vec::with_capacity(run.lines.iter().map(|line| line.len() + 1).sum());
+        for line in &run.lines {
+            journal.extend_from_slice(line.as_bytes());
+            journal.push(b'\n');
+        }
+        Some(StoredRun {
+            summary: run.summary.clone(),
+            journal,
+            active_ms: run.active_ms,
+            mark: StoreMark { run: number, batches: run.batches },
+        })
+    }
+
+    fn take_over(&mut self, run: &RunId, mark: StoreMark, handle: u64) -> Result<(), StoreError> {
+        let Some(kept) = self.kept.get_mut(&mark.run).filter(|kept| kept.summary.run_id == *run) else {
+            return Err(error::unknown(run));
+        };
+        if kept.summary.status.is_over() {
+            return Err(error::over(run));
+        }
+        if kept.batches != mark.batches {
+            return Err(error::taken_over(run));
+        }
+        kept.handle = handle;
+        Ok(())
+    }
+}
+
+impl Run {
+    fn stand(&mut self, state: RunState) {
+        let summary = &mut self.summary;
+        summary.waiting = None;
+        summary.status = match state {
+            RunState::Running => RunStatus::Running,
+            RunState::Waiting(call) => {
+                summary.waiting = Some(call);
+                RunStatus::Waiting
+            }
+            RunState::Finished { at, ending } => {
+                summary.ended_at = Some(at);
+                match ending {
+                    Ending::Completed => RunStatus::Completed,
+                    Ending::Stopped => RunStatus::Stopped,
+                    Ending::Failed { code } => {
+                        summary.code = Some(code);
+                        RunStatus::Failed
+                    }
+                }
+            }
+        };
+    }
+}
+
+/// A journal in memory.
+#[derive(Debug)]
+struct MemoryJournal {
+    runs: Arc<Mutex<Runs>>,
+    run: RunId,
+    start: Option<NewRun>,
+    handle: u64,
+    next: i64,
+    failed: Option<StoreError>,
+}
+
+impl MemoryJournal {
+    fn keep(&mut self, seq: i64, start: Option<NewRun>, batch: Batch) -> Result<(), StoreError> {
+        if let Some(why) = &self.failed {
+            return Err(why.clone());
+        }
+        let mut runs = lock(&self.runs);
+        let begun = start.map_or(Ok(()), |run| runs.begin(run, self.handle));
+        let kept = begun.and_then(|()| runs.keep(&self.run, self.handle, seq, batch));
+        drop(runs);
+        self.failed = kept.clone().err();
+        kept
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn append(&mut self, batch: Batch) -> BoxFuture<'_, Result<(), StoreError>> {
+        // Counted here and not in the future: if that is dropped, the gap must be seen.
+        let seq = self.next;
+        self.next += 1;
+        let start = self.start.take();
+        Box::pin(async move { self.keep(seq, start, batch) })
+    }
+}
+
+impl RunStore for MemoryStore {
+    fn create(&self, run: NewRun) -> Box<dyn Journal> {
+        Box::new(self.journal(run.run_id.clone(), Some(run), 0))
+    }
+
+    fn reopen(&self, run: &StoredRun) -> Box<dyn Journal> {
+        let mut journal = self.journal(run.summary.run_id.clone(), None, run.mark.batches);
+        journal.failed = self.runs().take_over(&run.summary.run_id, run.mark, journal.handle).err();
+        Box::new(journal)
+    }
+
+    fn load<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {
+        Box::pin(ready(Ok(self.runs().load(run))))
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+        let runs = self.runs();
+        let summaries = runs.kept.values().map(|run| &run.summary);
+        let open = summaries.filter(|run| !run.status.is_over() || !run.delivered).cloned().collect();
+        Box::pin(ready(Ok(open)))
+    }
+
+    fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
+        let runs = self.runs();
+        let run = runs.causes.get(cause).and_then(|number| runs.kept.get(number));
+        let found = run.map(|run| run.summary.run_id.clone());
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn delivered(&self, run: &RunId) {
+        let mut runs = self.runs();
+        let number = runs.numbers.get(run).copied().unwrap_or_default();
+        if let Some(run) = runs.kept.get_mut(&number) {
+            run.summary.delivered = true;
+        }
+    }
+
+    fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>> {
+        Box::pin(pending())
+    }
+
+    fn answer(&self, _request: i64, _refused: Option<StoreCode>) {}
+}

@@ -1,0 +1,231 @@
+//! Rows that are not what was written.
+
+use crate::kit::{begun, finished, finished_text, id, now, text};
+use pretty_assertions::assert_eq;
+use redflow_contract::code::StoreCode;
+use redflow_contract::run::RunStatus;
+use redflow_store::{ListFilter, Reader, Store};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
+use std::path::Path;
+
+/// A directory with finished runs `a`, `b` and `c` and an open one, its reader, and a connection that obeys.
+async fn stored(dir: &Path) -> (Reader, Connection) {
+    let store = Store::open(dir).unwrap();
+    for run in ["a", "b", "c"] {
+        finished(&store, run, 1).await;
+    }
+    begun(&store, "open").await.append(now(&["second"])).await.unwrap();
+    drop(store);
+    let plain = Connection::open(dir.join("redflow.db")).unwrap();
+    plain.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    (Reader::open(dir).unwrap(), plain)
+}
+
+fn damaged(reader: &Reader, run: &str, what: &str) {
+    let error = reader.load(&id(run)).expect_err(what);
+    assert_eq!(error.code, StoreCode::DataCorrupt, "{what}: {error}");
+    assert!(error.message.contains(&format!("Run {run} ")), "{what}: {error}");
+}
+
+fn sound(reader: &Reader, run: &str) {
+    assert_eq!(text(&reader.load(&id(run)).unwrap().unwrap().journal), finished_text(run));
+}
+
+/// Sets one value of one row to each of these in turn, looks, and puts it back.
+fn each(plain: &Connection, table: &str, row: i64, column: &str, values: Vec<Value>, look: impl Fn(&str)) {
+    let name = format!("SELECT {column} FROM {table} WHERE id = ?1");
+    let before: Value = plain.query_row(&name, [row], |row| row.get(0)).unwrap();
+    // A damaged text is not text any more, but it stays where it is.
+    let cast = if matches!(before, Value::Text(_)) { "CAST(?2 AS TEXT)" } else { "?2" };
+    let set = format!("UPDATE {table} SET {column} = {cast} WHERE id = ?1");
+    for value in values {
+        assert_eq!(plain.prepare_cached(&set).unwrap().execute(params![row, value]).unwrap(), 1);
+        look(&format!("{table} {row} {column}: {before:?} → {value:?}"));
+    }
+    plain.prepare_cached(&set).unwrap().execute(params![row, before]).unwrap();
+}
+
+fn flipped(value: &Value) -> Vec<Value> {
+    let bytes = match value {
+        Value::Integer(number) => return (0..64).map(|bit| Value::Integer(number ^ (1 << bit))).collect(),
+        Value::Text(text) => text.as_bytes(),
+        Value::Blob(blob) => blob,
+        other => panic!("{other:?}"),
+    };
+    let flip = |bit: usize| {
+        let mut bytes = bytes.to_vec();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        Value::Blob(bytes)
+    };
+    (0..bytes.len() * 8).map(flip).collect()
+}
+
+fn truncated(value: &Value) -> Vec<Value> {
+    let Value::Blob(bytes) = value else { panic!("{value:?}") };
+    (0..bytes.len()).map(|end| Value::Blob(bytes[..end].to_vec())).collect()
+}
+
+fn value(plain: &Connection, table: &str, row: i64, column: &str) -> Value {
+    plain.query_row(&format!("SELECT {column} FROM {table} WHERE id = ?1"), [row], |row| row.get(0)).unwrap()
+}
+
+fn rows_of(plain: &Connection, run: &str) -> Vec<i64> {
+    let sql =
+        "SELECT batches.id FROM batches JOIN runs ON runs.id = run WHERE run_id = ?1 ORDER BY batches.id";
+    plain.prepare(sql).unwrap().query_map([run], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn every_flipped_bit_and_every_cut_of_a_row_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reader, plain) = stored(dir.path()).await;
+    let tried = std::cell::Cell::new(0);
+    let look = |what: &str| {
+        tried.set(tried.get() + 1);
+        damaged(&reader, "b", what);
+    };
+    for row in rows_of(&plain, "b") {
+        for column in ["lines", "sum", "seq", "epoch", "active_ms"] {
+            let values = flipped(&value(&plain, "batches", row, column));
+            each(&plain, "batches", row, column, values, look);
+            sound(&reader, "b");
+        }
+        let values = truncated(&value(&plain, "batches", row, "lines"));
+        each(&plain, "batches", row, "lines", values, look);
+        sound(&reader, "b");
+    }
+    // What its end says of the rest.
+    for column in ["batches", "sum"] {
+        let values = flipped(&value(&plain, "runs", 2, column));
+        each(&plain, "runs", 2, column, values, look);
+        each(&plain, "runs", 2, column, vec![Value::Null], look);
+    }
+    sound(&reader, "b");
+    // For `cargo xtask faults`, which prints it.
+    println!("FAULTS damaged rows={} found={0}", tried.get());
+}
+
+#[tokio::test]
+async fn damage_of_one_run_is_no_other_runs_trouble() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reader, plain) = stored(dir.path()).await;
+    plain.execute("UPDATE batches SET lines = x'00' WHERE id = ?1", [rows_of(&plain, "b")[1]]).unwrap();
+    damaged(&reader, "b", "lines");
+    sound(&reader, "a");
+    sound(&reader, "c");
+    assert_eq!(reader.run_ids().unwrap().len(), 4);
+    // Nor does a row that nobody can read hide the others from a list.
+    plain.execute("UPDATE runs SET status = 'sunning' WHERE run_id = 'c'", []).unwrap();
+    let listed = reader.list(&ListFilter::default()).unwrap();
+    let status = |run: &str| listed.iter().find(|listed| listed.run_id == id(run)).unwrap().status;
+    assert_eq!((listed.len(), status("c")), (4, RunStatus::Damaged));
+    assert_ne!(status("a"), RunStatus::Damaged);
+    damaged(&reader, "c", "status");
+    plain.execute("UPDATE runs SET status = 'completed' WHERE run_id = 'c'", []).unwrap();
+    // The driver is told the same.
+    use redflow_ports::RunStore as _;
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(store.load(&id("b")).await.unwrap_err().code, StoreCode::DataCorrupt);
+    assert!(store.load(&id("c")).await.is_ok());
+}
+
+#[tokio::test]
+async fn missing_swapped_and_strange_rows_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reader, plain) = stored(dir.path()).await;
+    let (a, b) = (rows_of(&plain, "a"), rows_of(&plain, "b"));
+    let content = "run, seq, epoch, active_ms, lines, sum";
+    let swap = |one: i64, two: i64, columns: &str| {
+        let sql = format!(
+            "CREATE TEMP TABLE pair AS SELECT id, {columns} FROM batches WHERE id IN ({one}, {two});
+             UPDATE batches SET ({columns}) = (SELECT {columns} FROM pair WHERE pair.id = {one} + {two} - batches.id)
+             WHERE id IN ({one}, {two});
+             DROP TABLE pair;"
+        );
+        plain.execute_batch(&sql).unwrap();
+    };
+    let kept = "CREATE TEMP TABLE kept AS SELECT * FROM batches";
+    plain.execute_batch(kept).unwrap();
+    let restore = || {
+        plain.execute_batch("DELETE FROM batches; INSERT INTO batches SELECT * FROM kept").unwrap();
+        sound(&reader, "a");
+        sound(&reader, "b");
+    };
+    swap(b[0], b[1], content);
+    damaged(&reader, "b", "two rows changed places");
+    restore();
+    swap(b[1], b[2], "lines, sum");
+    damaged(&reader, "b", "two rows changed their lines and sums");
+    restore();
+    swap(a[1], b[1], "seq, epoch, active_ms, lines, sum");
+    damaged(&reader, "a", "a row of another run, with its sum");
+    damaged(&reader, "b", "a row of another run, with its sum");
+    restore();
+    for (row, what) in [(b[0], "the first row is gone"), (b[1], "the middle row"), (b[2], "the last row")] {
+        plain.execute("DELETE FROM batches WHERE id = ?1", [row]).unwrap();
+        damaged(&reader, "b", what);
+        sound(&reader, "a");
+        restore();
+    }
+    plain.execute("DELETE FROM batches WHERE run = 2", []).unwrap();
+    damaged(&reader, "b", "all rows are gone");
+    restore();
+    plain.execute("UPDATE batches SET run = 2 WHERE id = ?1", [a[2]]).unwrap();
+    damaged(&reader, "a", "its last row is another's");
+    damaged(&reader, "b", "it has a row of another");
+    restore();
+    plain.execute("INSERT INTO batches SELECT NULL, run, seq, epoch, active_ms, lines, sum FROM batches WHERE id = ?1", [b[2]]).unwrap();
+    damaged(&reader, "b", "its last row is there twice");
+    restore();
+    plain.execute("DELETE FROM batches WHERE run = (SELECT id FROM runs WHERE run_id = 'open')", []).unwrap();
+    damaged(&reader, "open", "nothing is left of it");
+    restore();
+
+    // The limit of it: nobody can know that a run that was going on went further.
+    plain.execute("DELETE FROM batches WHERE id = ?1", [rows_of(&plain, "open")[1]]).unwrap();
+    assert_eq!(reader.load(&id("open")).unwrap().unwrap().mark.batches, 1);
+}
+
+#[tokio::test]
+async fn a_changed_plan_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reader, plain) = stored(dir.path()).await;
+    let look = |what: &str| damaged(&reader, "b", what);
+    for column in ["json", "digest"] {
+        let before = value(&plain, "plans", 1, column);
+        each(&plain, "plans", 1, column, flipped(&before).into_iter().step_by(7).collect(), look);
+        sound(&reader, "b");
+    }
+    each(&plain, "runs", 2, "plan", vec![Value::Null, Value::Integer(2)], look);
+    // Another plan that is sound in itself.
+    let digest = redflow_contract::digest::Digest::of(b"{}").to_hex();
+    plain.execute("INSERT INTO plans VALUES (2, ?1, '{}')", [digest]).unwrap();
+    each(&plain, "runs", 2, "plan", vec![Value::Integer(2)], look);
+    sound(&reader, "b");
+}
+
+#[tokio::test]
+async fn a_row_that_contradicts_itself_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reader, plain) = stored(dir.path()).await;
+    let text = |text: &str| Value::Text(text.to_owned());
+    let wrong = [
+        ("status", vec![text("running"), text("waiting"), text("melted")]),
+        ("code", vec![text("NO_SUCH_CODE")]),
+        ("waiting", vec![text("{}"), text("[")]),
+        ("ended_at", vec![Value::Null]),
+    ];
+    for (column, values) in wrong {
+        each(&plain, "runs", 2, column, values, |what| {
+            damaged(&reader, "b", what);
+            let summary = reader.summary(&id("b")).unwrap().unwrap();
+            assert_eq!(summary.status, RunStatus::Damaged, "{what}");
+            sound(&reader, "a");
+        });
+    }
+    each(&plain, "runs", 2, "started_at", vec![Value::Integer(-1)], |what| {
+        assert_eq!(reader.load(&id("b")).expect_err(what).code, StoreCode::DataCorrupt);
+    });
+    sound(&reader, "b");
+}

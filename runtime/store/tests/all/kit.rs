@@ -1,0 +1,99 @@
+//! Runs to store, and directories to store them in.
+
+use redflow_contract::Millis;
+use redflow_contract::digest::Digest;
+use redflow_contract::effect::Ending;
+use redflow_contract::id::{CallId, InstanceId, NodeRef, NodeSummary, RunId};
+use redflow_contract::journal::plan_line;
+use redflow_contract::plan::{AgentPlan, EncodedPlan, PlanNode};
+use redflow_contract::run::{RunState, WaitingCall};
+use redflow_ports::{Batch, Journal, Keep, NewRun, RunStore};
+
+pub(crate) fn plan(name: &str) -> EncodedPlan {
+    let node = |id: &str| PlanNode {
+        node: NodeSummary { id: id.into(), type_name: "t".into(), name: name.into() },
+        config: serde_json::Map::new(),
+    };
+    let plan = AgentPlan { agent: node("agent"), model: node("model"), memory: None, tools: Vec::new() };
+    EncodedPlan::new(&plan).unwrap()
+}
+
+pub(crate) fn new_run(run: &str) -> NewRun {
+    NewRun {
+        run_id: run.into(),
+        agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
+        name: "Agent".into(),
+        started_at: 1000,
+        cause: None,
+        plan: plan("p"),
+    }
+}
+
+/// The first three lines of a journal: a header, the plan's and a fact.
+pub(crate) fn opening(run: &NewRun) -> Vec<String> {
+    let header = format!(r#"{{"header":"{}"}}"#, run.run_id);
+    let second = plan_line(&Digest::of(header.as_bytes()), run.plan.json());
+    vec![header, second, r#"{"fact":"began ü"}"#.to_owned()]
+}
+
+pub(crate) fn now(lines: &[&str]) -> Batch {
+    let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+    Batch { lines, state: RunState::Running, active_ms: 7, keep: Keep::Now }
+}
+
+pub(crate) fn soon(lines: &[&str]) -> Batch {
+    Batch { keep: Keep::Soon, ..now(lines) }
+}
+
+pub(crate) fn first(run: &NewRun) -> Batch {
+    Batch { lines: opening(run), ..now(&[]) }
+}
+
+pub(crate) fn last(at: Millis) -> Batch {
+    Batch { state: RunState::Finished { at, ending: Ending::Completed }, active_ms: 9, ..now(&["the end"]) }
+}
+
+pub(crate) fn waiting() -> WaitingCall {
+    WaitingCall { call_id: CallId::from("call-1"), tool: "pay".into(), iteration: 2 }
+}
+
+pub(crate) fn waits() -> Batch {
+    Batch { state: RunState::Waiting(waiting()), ..now(&["waits"]) }
+}
+
+/// A run of which the first batch is kept.
+pub(crate) async fn begun(store: &dyn RunStore, run: &str) -> Box<dyn Journal> {
+    let run = new_run(run);
+    let batch = first(&run);
+    let mut journal = store.create(run);
+    journal.append(batch).await.unwrap();
+    journal
+}
+
+/// A run that is over, in three batches.
+pub(crate) async fn finished(store: &dyn RunStore, run: &str, at: Millis) {
+    let mut journal = begun(store, run).await;
+    journal.append(soon(&["middle", "lines"])).await.unwrap();
+    journal.append(last(at)).await.unwrap();
+}
+
+/// The same, and its result has left.
+pub(crate) async fn delivered(store: &dyn RunStore, run: &str, at: Millis) {
+    finished(store, run, at).await;
+    store.delivered(&run.into());
+}
+
+/// The journal that [`finished`] writes.
+pub(crate) fn finished_text(run: &str) -> String {
+    let lines = opening(&new_run(run));
+    format!("{}\nmiddle\nlines\nthe end\n", lines.join("\n"))
+}
+
+pub(crate) fn id(run: &str) -> RunId {
+    run.into()
+}
+
+/// The whole text of a stored journal.
+pub(crate) fn text(journal: &[u8]) -> &str {
+    std::str::from_utf8(journal).unwrap()
+}

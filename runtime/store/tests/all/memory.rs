@@ -1,0 +1,41 @@
+//! The store in memory: what only it does.
+
+use crate::kit::{begun, delivered, finished, first, id, new_run};
+use redflow_contract::run::RunStatus;
+use redflow_ports::{NewRun, RunStore};
+use redflow_store::{ListFilter, MemoryStore};
+use std::task::{Context, Poll, Waker};
+
+fn ids(store: &MemoryStore, filter: &ListFilter) -> Vec<String> {
+    store.list(filter).into_iter().map(|run| run.run_id.0).collect()
+}
+
+#[tokio::test]
+async fn only_so_many_runs_that_are_over_are_kept() {
+    let store = MemoryStore::keeping(2);
+    let _open = begun(&store, "open").await;
+    let caused = NewRun { cause: Some("cause".into()), ..new_run("a") };
+    let mut journal = store.create(caused.clone());
+    journal.append(first(&caused)).await.unwrap();
+    journal.append(crate::kit::last(1)).await.unwrap();
+    finished(&store, "b", 1).await;
+    assert_eq!(ids(&store, &ListFilter::default()), ["b", "a", "open"]);
+    delivered(&store, "c", 1).await;
+    assert_eq!(ids(&store, &ListFilter::default()), ["c", "b", "open"]);
+    assert!(store.load(&id("a")).await.unwrap().is_none());
+    assert_eq!(store.started_by("cause").await.unwrap(), None);
+    // It is not there any more, and its journal knows.
+    journal.append(crate::kit::now(&["x"])).await.unwrap_err();
+
+    let running = ListFilter { statuses: Some(vec![RunStatus::Running]), ..ListFilter::default() };
+    assert_eq!(ids(&store, &running), ["open"]);
+    assert_eq!(ids(&store, &ListFilter { limit: 1, ..ListFilter::default() }), ["c"]);
+}
+
+#[test]
+fn nobody_asks_anything_of_it() {
+    let store = MemoryStore::default();
+    let mut asked = store.requests();
+    assert!(matches!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+    store.answer(1, None);
+}

@@ -1,0 +1,319 @@
+//! What needs a second process: locks that die with their holder, kills at the worst moment, limits and rights
+//! that bind a whole process. The second process is this test binary again, in a role.
+
+use crate::kit::{begun, delivered, id, last, new_run, now, opening, text};
+use pretty_assertions::assert_eq;
+use redflow_contract::code::StoreCode;
+use redflow_contract::run::{RunRequest, RunStatus};
+use redflow_ports::{RunStore, StoreError};
+use redflow_store::{Reader, Store, ask};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const ROLE: &str = "REDFLOW_STORE_TEST_ROLE";
+const DIR: &str = "REDFLOW_STORE_TEST_DIR";
+
+/// Plays the role the environment names; without one there is nothing to do.
+#[tokio::test]
+async fn role() {
+    let (Ok(role), Ok(dir)) = (std::env::var(ROLE), std::env::var(DIR)) else { return };
+    let dir = Path::new(&dir);
+    match role.as_str() {
+        "hold" => {
+            let _store = Store::open(dir).unwrap();
+            say_and_wait("holding");
+        }
+        "write" => {
+            let store = Store::open(dir).unwrap();
+            for run in RUNS {
+                write_one(&store, run).await;
+            }
+            say_and_wait("written");
+        }
+        "two batches" => {
+            let store = Store::open(dir).unwrap();
+            let mut journal = begun(&store, "a").await;
+            journal.append(now(&["second", "third"])).await.unwrap();
+            panic!("the failpoint was passed");
+        }
+        "fill" => {
+            let store = Store::open(dir).unwrap();
+            let mut journal = begun(&store, "a").await;
+            let error = loop {
+                if let Err(error) = journal.append(now(&[&"x".repeat(8192)])).await {
+                    break error;
+                }
+            };
+            println!("\nfailed: {error}");
+        }
+        "look around" => look_around(dir),
+        other => panic!("no role {other}"),
+    }
+}
+
+fn say_and_wait(word: &str) {
+    println!("\n{word}");
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+const RUNS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// Three batches, each with a flush of its own.
+async fn write_one(store: &Store, run: &str) {
+    let mut journal = begun(store, run).await;
+    journal.append(now(&["second"])).await.unwrap();
+    journal.append(last(5)).await.unwrap();
+}
+
+fn written_text(run: &str) -> String {
+    opening(&new_run(run)).join("\n") + "\nsecond\nthe end\n"
+}
+
+fn in_role(mut command: Command, role: &str, dir: &Path) -> Command {
+    command.args(["processes::role", "--exact", "--nocapture"]).env(ROLE, role).env(DIR, dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+fn this_binary() -> Command {
+    Command::new(std::env::current_exe().unwrap())
+}
+
+/// A process that is killed at the end of the test, if not before.
+struct Other(Child);
+
+impl Other {
+    fn start(mut command: Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    /// Waits until it says this on a line of its stdout.
+    fn says(&mut self, word: &str) {
+        let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
+        assert!(lines.map(Result::unwrap).any(|line| line == word), "it ended without saying {word}");
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_lock_names_its_process_and_dies_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut other = Other::start(in_role(this_binary(), "hold", dir.path()));
+    other.says("holding");
+    let error = Store::open(dir.path()).unwrap_err();
+    assert_eq!(error.code, StoreCode::DataLocked);
+    assert!(error.message.contains(&format!("Process {} ", other.0.id())), "{error}");
+    let reader = Reader::open(dir.path()).unwrap();
+    assert!(reader.is_driven());
+    other.kill();
+    assert!(!reader.is_driven());
+    drop(Store::open(dir.path()).unwrap());
+}
+
+#[tokio::test]
+async fn what_was_kept_survives_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut other = Other::start(in_role(this_binary(), "write", dir.path()));
+    other.says("written");
+    other.kill();
+    let reader = Reader::open(dir.path()).unwrap();
+    for run in RUNS {
+        assert_eq!(text(&reader.load(&id(run)).unwrap().unwrap().journal), written_text(run));
+    }
+}
+
+/// Killed with the commit to come, a batch is not there at all; killed right after it, it is there whole,
+/// although nobody was told so.
+#[test]
+fn a_batch_is_kept_whole_or_not_at_all() {
+    for (point, kept) in [("store.before_commit=2", 1), ("store.after_commit=2", 2)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = in_role(this_binary(), "two batches", dir.path());
+        command.env("REDFLOW_FAILPOINT", point).stderr(Stdio::piped());
+        let mut other = Other::start(command);
+        let mut lines = BufReader::new(other.0.stderr.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().starts_with("FAILPOINT")), "{point}");
+        other.kill();
+        let stored = Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
+        let mut expected = opening(&new_run("a")).join("\n") + "\n";
+        if kept == 2 {
+            expected += "second\nthird\n";
+        }
+        assert_eq!((stored.mark.batches, text(&stored.journal)), (kept, expected.as_str()), "{point}");
+        assert_eq!(stored.summary.status, RunStatus::Interrupted);
+    }
+}
+
+/// A log that lost its end, or whose end is garbled, loses the commits from there on, each of them whole, and
+/// nobody is told: to SQLite such a commit never happened. Everything before it can be read and gone on with.
+#[tokio::test]
+async fn a_damaged_end_of_the_log_loses_whole_commits() {
+    let killed = tempfile::tempdir().unwrap();
+    let mut other = Other::start(in_role(this_binary(), "write", killed.path()));
+    other.says("written");
+    other.kill();
+    let database = std::fs::read(killed.path().join("redflow.db")).unwrap();
+    let log = std::fs::read(killed.path().join("redflow.db-wal")).unwrap();
+    const FRAME: usize = 24 + 4096;
+    assert_eq!((log.len() - 32) % FRAME, 0);
+    let flipped = |at: usize| {
+        let mut log = log.clone();
+        log[at] ^= 1;
+        log
+    };
+    let end = log.len();
+    let damages = [
+        log[..end - 1].to_vec(),
+        log[..end - FRAME + 10].to_vec(),
+        log[..end - FRAME].to_vec(),
+        flipped(end - 1),
+        flipped(end - FRAME + 24),
+        flipped(end - FRAME + 16),
+    ];
+    for (index, damage) in damages.iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("redflow.db"), &database).unwrap();
+        std::fs::write(dir.path().join("redflow.db-wal"), damage).unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let loaded = async |run: &str| store.load(&id(run)).await.unwrap().unwrap();
+        for run in &RUNS[..4] {
+            assert_eq!(text(&loaded(run).await.journal), written_text(run), "damage {index}");
+        }
+        let cut = loaded("e").await;
+        assert_eq!((cut.mark.batches, cut.summary.status), (2, RunStatus::Interrupted), "damage {index}");
+        store.reopen(&cut).append(last(5)).await.unwrap();
+        assert_eq!(text(&loaded("e").await.journal), written_text("e"), "damage {index}");
+    }
+    // Far from the end: more is lost, nothing is half there.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("redflow.db"), &database).unwrap();
+    std::fs::write(dir.path().join("redflow.db-wal"), flipped(end / FRAME * 3 / 4 * FRAME)).unwrap();
+    let reader = Reader::open(dir.path()).unwrap();
+    let runs = reader.run_ids().unwrap();
+    assert!((1..5).contains(&runs.len()), "{runs:?}");
+    for run in runs {
+        let stored = reader.load(&run).unwrap().unwrap();
+        assert!(written_text(run.as_str()).starts_with(text(&stored.journal)));
+    }
+}
+
+/// A limit that SQLite only knows as a failed write.
+#[test]
+fn no_room_for_a_larger_file_is_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", r#"trap "" XFSZ; ulimit -f 512; exec "$0" "$@""#])
+        .arg(std::env::current_exe().unwrap());
+    let output = in_role(shell, "fill", dir.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("failed: DATA_FULL: There is no room left"), "{said}");
+    // The run is there as far as it was kept, and without the limit there is room again.
+    let mut names: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    names.retain(|name| name.to_str().unwrap().starts_with("probe"));
+    assert!(names.is_empty(), "{names:?}");
+    let reader = Reader::open(dir.path()).unwrap();
+    assert!(reader.load(&id("a")).unwrap().unwrap().mark.batches > 1);
+    drop(Store::open(dir.path()).unwrap());
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+/// This binary as a user whom modes bind: root becomes nobody.
+fn as_nobody(place: &Path) -> Command {
+    if std::fs::metadata(place).unwrap().uid() != 0 {
+        return this_binary();
+    }
+    // Where this binary lies, nobody may be barred from.
+    let copy = place.join("copy of the test");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let mut command = Command::new(copy);
+    command.uid(65534).gid(65534);
+    command
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_can_still_be_read() {
+    let place = tempfile::tempdir().unwrap();
+    let [clean, killed, barred, secret] = dirs(place.path());
+    for dir in [&clean, &barred, &secret] {
+        let store = Store::open(dir).unwrap();
+        delivered(&store, "a", 1).await;
+        drop(begun(&store, "open").await);
+    }
+    // A log, but nothing that says how far it goes.
+    let mut other = Other::start(in_role(this_binary(), "write", &killed));
+    other.says("written");
+    other.kill();
+    std::fs::remove_file(killed.join("redflow.db-shm")).unwrap();
+    let all = [(clean, 0o555, 0o444), (killed, 0o555, 0o444), (barred, 0o000, 0o444), (secret, 0o555, 0o000)];
+    for (dir, mode, files) in &all {
+        for file in std::fs::read_dir(dir).unwrap() {
+            set_mode(&file.unwrap().path(), *files);
+        }
+        set_mode(dir, *mode);
+    }
+    set_mode(place.path(), 0o755);
+    let output = in_role(as_nobody(place.path()), "look around", place.path()).output().unwrap();
+    for (dir, ..) in &all {
+        set_mode(dir, 0o755);
+    }
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("seen everything"), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn dirs(place: &Path) -> [PathBuf; 4] {
+    ["clean: 100% ü?#", "killed", "barred", "secret"].map(|name| place.join(name))
+}
+
+/// The other half of [`what_cannot_be_written_can_still_be_read`].
+fn look_around(place: &Path) {
+    let [clean, killed, barred, secret] = dirs(place);
+    let code = |result: Result<(), StoreError>| result.unwrap_err().code;
+    for dir in [&clean, &killed, &clean.join("below")] {
+        assert_eq!(code(Store::open(dir).map(drop)), StoreCode::DataReadOnly, "{dir:?}");
+    }
+    let cancel = RunRequest::Cancel { reason: "test".into() };
+    assert_eq!(code(ask(&clean, &id("open"), &cancel, 1).map(drop)), StoreCode::DataReadOnly);
+    let reader = Reader::open(&clean).unwrap();
+    assert_eq!(reader.run_ids().unwrap(), [id("a"), id("open")]);
+    assert_eq!(reader.load(&id("a")).unwrap().unwrap().mark.batches, 3);
+    assert!(!reader.is_driven());
+    // Without its log the database would be a lie.
+    assert_eq!(code(Reader::open(&killed).map(drop)), StoreCode::DataReadOnly);
+    assert_eq!(code(Reader::open(&barred).map(drop)), StoreCode::DataUnusable);
+    assert_eq!(code(Reader::open(&secret).map(drop)), StoreCode::DataUnusable);
+    assert_eq!(code(Store::open(&barred).map(drop)), StoreCode::DataReadOnly);
+    println!("\nseen everything");
+}
+
+/// Two drivers at once, each started before the other is done starting: one of them gets the runs.
+#[test]
+fn of_two_drivers_one_drives() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened: Vec<Result<Store, StoreError>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| Store::open(dir.path()))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let drivers = opened.iter().filter(|opened| opened.is_ok()).count();
+    assert_eq!(drivers, 1, "{opened:?}");
+    let refused = opened.into_iter().filter_map(Result::err);
+    assert!(refused.into_iter().all(|error| error.code == StoreCode::DataLocked));
+}

@@ -1,0 +1,60 @@
+//! The flows that are run while things go wrong.
+
+use serde_json::{Value, json};
+
+/// The classes of effects, as nodes declare them.
+pub(super) const CLASSES: [&str; 3] = ["read", "idempotent", "at_most_once"];
+
+/// One agent of a class, which makes so many calls and then answers.
+pub(super) fn one_agent(class: &str, calls: u32, tool: Value) -> Value {
+    let mut nodes = vec![inject(&["a"]), debug()];
+    nodes.extend(agent("a", class, calls, &["d"], tool));
+    Value::Array(nodes)
+}
+
+/// Three agents of each class at once, three calls each; the results of the first go on to another agent.
+pub(super) fn many_agents() -> Value {
+    let mut names = Vec::new();
+    let mut nodes = vec![debug()];
+    for class in CLASSES {
+        for number in 0..3 {
+            let name = format!("{class}{number}");
+            let to: &[&str] = if number == 0 { &["d", "next"] } else { &["d"] };
+            nodes.extend(agent(&name, class, 3, to, json!({})));
+            names.push(name);
+        }
+    }
+    nodes.extend(agent("next", "read", 1, &["d"], json!({})));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    nodes.push(inject(&names));
+    Value::Array(nodes)
+}
+
+fn inject(to: &[&str]) -> Value {
+    json!({"id": "i", "type": "inject", "z": "t", "x": 1, "y": 1, "wires": [to],
+           "props": [{"p": "payload"}], "payload": "go", "payloadType": "str"})
+}
+
+fn debug() -> Value {
+    json!({"id": "d", "type": "debug", "z": "t", "x": 1, "y": 1, "wires": [], "complete": "agentResult.traceId"})
+}
+
+fn agent(name: &str, class: &str, calls: u32, results: &[&str], tool: Value) -> Vec<Value> {
+    let (model_id, tool_id) = (format!("m-{name}"), format!("t-{name}"));
+    let call =
+        |number| json!({"action": "tool", "tool": tool_id, "input": {"call": number}, "confidence": 0.5});
+    let mut replies: Vec<Value> = (0..calls).map(call).collect();
+    replies.push(json!({"action": "final", "message": "done"}));
+    let mut tool_node = json!({"id": tool_id, "type": "tool.witness", "z": "t", "x": 1, "y": 1, "wires": [],
+        "toolName": tool_id, "description": "acts", "inputSchema": {"type": "object"}, "effect": class});
+    if let (Some(node), Value::Object(more)) = (tool_node.as_object_mut(), tool) {
+        node.extend(more);
+    }
+    vec![
+        json!({"id": name, "type": "agent-core", "z": "t", "name": name, "x": 1, "y": 1,
+               "wires": [[model_id], [tool_id], [], results], "strategy": "react", "maxIterations": 10,
+               "allowedTools": [tool_id]}),
+        json!({"id": model_id, "type": "scripted-model", "z": "t", "x": 1, "y": 1, "wires": [], "replies": replies}),
+        tool_node,
+    ]
+}

@@ -1,0 +1,69 @@
+//! Random kills of a mixed load, again and again on the same data directory.
+
+use super::flows::many_agents;
+use super::rig::{Rig, Started};
+use super::witness::Manner;
+use super::{Dice, Row, resume_all_answering};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// The longest a process may live before it is killed.
+const LONGEST_LIFE_MS: u64 = 250;
+
+pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
+    let mut row = Row::new("random kill -9 of a mixed load");
+    let place = rig.place("kills")?;
+    let flow = Rig::flow(&place, &many_agents())?;
+    rig.witness.reset(Manner::Moody);
+    let mut dice = Dice(7);
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut open = false;
+    // A process that was done before it could be killed does not count.
+    for number in 0..kills * 10 {
+        if row.cases == kills {
+            break;
+        }
+        let args: &[&str] = if open && number % 3 > 0 {
+            &["run", "--resume", "all", &flow, "-q"]
+        } else {
+            &["run", &flow, "--node", "i", "-q"]
+        };
+        let mut started = Started::new(rig.redflow(&place, args))?;
+        std::thread::sleep(Duration::from_millis(5 + dice.below(LONGEST_LIFE_MS)));
+        row.cases += usize::from(!started.has_ended());
+        started.kill()?;
+        let runs = rig.runs(&place)?;
+        open = runs.iter().any(|run| run["status"] == "interrupted");
+        let runs: BTreeSet<String> =
+            runs.iter().filter_map(|run| Some(run["runId"].as_str()?.to_owned())).collect();
+        row.failures.extend(known.difference(&runs).map(|run| format!("kill {number}: run {run} is lost")));
+        known = runs;
+    }
+    if row.cases < kills {
+        row.failures.push(format!("only {} kills of {kills} met a process that was alive", row.cases));
+    }
+    let asked = resume_all_answering(rig, &place, &flow)?;
+    let runs = rig.runs(&place)?;
+    let stored: BTreeSet<&str> = runs.iter().filter_map(|run| run["runId"].as_str()).collect();
+    let calls = rig.witness.calls();
+    let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
+    for call in &calls {
+        *counts.entry((call.class.as_str(), call.key.as_str())).or_default() += 1;
+        if !stored.contains(call.run.as_str()) {
+            row.failures.push(format!("run {} made a call and is not stored", call.run));
+        }
+    }
+    let repeated = |class: &str| counts.iter().filter(|((of, _), count)| *of == class && **count > 1).count();
+    let dangerous = repeated("at_most_once");
+    if dangerous > 0 {
+        row.failures.push(format!("{dangerous} at_most_once calls were made more than once"));
+    }
+    row.figures = format!(
+        "{} runs, {} calls, {asked} asked a person; repeated: {dangerous} at_most_once, {} idempotent, {} read; 0 lost",
+        runs.len(),
+        calls.len(),
+        repeated("idempotent"),
+        repeated("read"),
+    );
+    Ok(row)
+}
