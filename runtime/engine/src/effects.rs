@@ -2,13 +2,18 @@
 
 use crate::build::BuiltAgent;
 use crate::report::Ports;
+use futures::FutureExt as _;
+use redflow_contract::Millis;
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::EffectId;
 use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::node_config::EffectClass;
+use redflow_contract::run_error::Failure;
 use redflow_ports::{ModelRequest, ToolOutcome};
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 impl BuiltAgent {
@@ -27,8 +32,40 @@ impl BuiltAgent {
     }
 }
 
-/// Does one effect and says what came of it.
+/// Does one effect and says what came of it. An adapter that panics fails its own call and nothing else.
 pub(crate) async fn perform(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
+    let id = effect.id();
+    let asked = match &effect {
+        Effect::CallTool { call, .. } => Asked::Tool(agent.class_of(call)),
+        Effect::CallModel { .. } => Asked::Model,
+        _ => Asked::Memory,
+    };
+    let done = AssertUnwindSafe(attempt(effect, agent, ports)).catch_unwind().await;
+    done.unwrap_or_else(|_| crashed(id, asked, ports.clock.now()))
+}
+
+/// What an effect was asked of.
+enum Asked {
+    Tool(EffectClass),
+    Model,
+    Memory,
+}
+
+fn crashed(effect: EffectId, asked: Asked, at: Millis) -> Fact {
+    let what = |name: &str| format!("the {name} crashed while it was asked");
+    let failure = |code, name| Failure { code, message: what(name) };
+    match asked {
+        // It may have acted before it crashed.
+        Asked::Tool(EffectClass::AtMostOnce) => Fact::ToolOutcomeUnknown { at, effect, reason: what("tool") },
+        Asked::Tool(_) => Fact::ToolReturned { at, effect, result: ToolResult::failed(what("tool")) },
+        Asked::Model => Fact::ModelFailed { at, effect, error: failure(RunErrorCode::Internal, "model") },
+        Asked::Memory => {
+            Fact::MemoryFailed { at, effect, error: failure(RunErrorCode::MemoryError, "memory") }
+        }
+    }
+}
+
+async fn attempt(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
     let now = || ports.clock.now();
     match effect {
         Effect::CallModel { id, iteration, transcript, spec } => {

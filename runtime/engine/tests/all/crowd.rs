@@ -22,7 +22,8 @@ async fn a_crowd_on_the_real_store() {
         agent("b", "dead", &[]),
         with(
             model("m", json!([asks("calculator", json!({"expression": "1+1"})), says("hi")])),
-            json!({"delayMs": 50})
+            // So long that all have begun before the first has its answer.
+            json!({"delayMs": crowd})
         ),
         model_double("dead", json!([says("never")]), json!({"hangs": "model"})),
         calculator(),

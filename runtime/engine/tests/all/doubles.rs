@@ -126,6 +126,7 @@ impl Double {
     async fn called(&self, name: &str, details: String) {
         let what = format!("{name} {}", self.id);
         self.watch.note(format!("{what}{details}"));
+        assert_ne!(self.props.get("panics").and_then(Value::as_str), Some(name), "as it was told to");
         if self.props.get("hangs").and_then(Value::as_str) == Some(name) && !self.watch.is_second {
             let mut guard = Guard { watch: Arc::clone(&self.watch), what, armed: true };
             std::future::pending::<()>().await;

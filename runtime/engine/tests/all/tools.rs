@@ -1,8 +1,8 @@
 //! Tools that fail, are late, or leave nobody the wiser.
 
 use crate::kit::{
-    World, actions, agent, agent_with_tool, asks, calculator, debug, ends, inject, model, only_message, says,
-    tool_double, with,
+    World, actions, agent, agent_with_tool, asks, calculator, debug, ends, inject, model, model_double, node,
+    only_message, says, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -123,4 +123,37 @@ async fn a_tool_that_answers_in_time_is_never_in_doubt() {
     assert_eq!((&call["success"], &call["output"]), (&json!(true), &json!({"sent": true})));
     let call = history(json!({"ownEffect": "at_most_once", "error": "no such address"})).await;
     assert_eq!((&call["success"], &call["error"]), (&json!(false), &json!("no such address")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adapter_that_panics_fails_its_own_call_and_nothing_else() {
+    let rows = [
+        ("read", "run-1 a completed"),
+        ("idempotent", "run-1 a completed"),
+        ("at_most_once", "run-1 a waiting run-1:1 t 1"),
+    ];
+    for (class, end) in rows {
+        let world = World::new(&flow(json!({"effect": class, "panics": "tool"})));
+        assert_eq!(ends(&world.fire().await), [end]);
+        assert_eq!(ends(&world.fire().await), [end.replace("run-1", "run-2")], "the engine goes on");
+    }
+    let flow = |model: Value, memory: Value| {
+        json!([
+            inject(&["a"]),
+            with(agent("a", "m", &["d"]), json!({"memory": "mem"})),
+            model_double("m", json!([says("hi")]), model),
+            calculator(),
+            with(node("mem", "buffer-memory", json!([])), memory),
+            debug("d", "payload"),
+        ])
+    };
+    let nothing = || json!({});
+    let rows = [
+        (json!({"panics": "model"}), nothing(), "run-1 a failed INTERNAL"),
+        (nothing(), json!({"panics": "recall"}), "run-1 a completed"),
+        (nothing(), json!({"panics": "append"}), "run-1 a completed"),
+    ];
+    for (model, memory, end) in rows {
+        assert_eq!(ends(&World::new(&flow(model, memory)).fire().await), [end]);
+    }
 }

@@ -209,6 +209,11 @@ async fn a_damaged_end_of_the_log_loses_whole_commits() {
         let stored = reader.load(&run).unwrap().unwrap();
         assert!(written_text(run.as_str()).starts_with(text(&stored.journal)));
     }
+    // For `cargo xtask faults`, which prints it.
+    println!(
+        "FAULTS log ends damaged={}: whole last commits gone in silence, the rest sound",
+        damages.len() + 1
+    );
 }
 
 /// A limit that SQLite only knows as a failed write.
