@@ -7,14 +7,19 @@
 use crate::clock::figure;
 use crate::folder::Folder;
 use crate::script::{Driver, Kind, Script, raw_answer, raw_result, sample_result};
+use crate::store::ITERATIONS;
 use crate::table::{Column, Table};
+use crate::world::{Scene, ToolKind, World, room_for, runtime};
 use crate::{Extent, Failure, flows};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_flow::check_bytes;
+use redflow_store::MemoryStore;
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
 
 /// The first argument of a benchmark that was started to be counted.
 pub(crate) const PROBE: &str = "--probe";
@@ -61,6 +66,7 @@ pub(crate) fn measure(
     }
     let (folder, quick) = (Folder::temporary()?, extent == Extent::Quick);
     show(steps(folder.path(), if quick { 5 } else { 100 })?)?;
+    show(runs(folder.path(), if quick { 5 } else { 50 })?)?;
     let sizes: &[usize] = if quick { &[1_000, 2_000] } else { &[1_000, 10_000, 100_000] };
     show(checks(folder.path(), sizes)?)
 }
@@ -103,6 +109,38 @@ fn steps(folder: &Path, runs: u32) -> Result<Table, Failure> {
     table.figure("rawAnswer", "raw answer, as in the section step", per_call(&Part::Raw(Input::Answer))?, "");
     table.figure("rawResult", "raw result, as in the section step", per_call(&Part::Raw(Input::Result))?, "");
     table.note("valgrind knows no SHA instructions: hashing is counted as software does it");
+    Ok(table)
+}
+
+fn runs(folder: &Path, runs: usize) -> Result<Table, Failure> {
+    let columns = [
+        ("iterations", "iterations", 0),
+        ("perRun", "per run", 0),
+        ("perIteration", "per iteration", 0),
+        ("further", "per further iteration", 0),
+    ];
+    let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
+    let heading = "instructions of a run in memory, by the engine";
+    let mut table = Table::new("instructions-run", heading, columns.into());
+    let counts = counted(folder, &["runs".to_owned(), runs.to_string()])?;
+    let (mut before, mut furthers) = ((0.0, 0.0), Vec::new());
+    for (iterations, pair) in ITERATIONS.into_iter().zip(counts.chunks_exact(2)) {
+        let iterations = figure(iterations as u64);
+        let per_run = (pair[1] - pair[0]) / figure(runs as u64);
+        let further = (per_run - before.1) / (iterations - before.0);
+        let of_first = before.0 == 0.0;
+        before = (iterations, per_run);
+        table.row(vec![
+            iterations.into(),
+            per_run.into(),
+            (per_run / iterations).into(),
+            if of_first { "".into() } else { further.into() },
+        ]);
+        furthers.push(further);
+    }
+    if let [_, middle, last] = furthers.as_slice() {
+        table.figure("growth", "one more iteration, 10 to 20 against 5 to 10", last / middle, "");
+    }
     Ok(table)
 }
 
@@ -160,12 +198,13 @@ fn counted(folder: &Path, args: &[String]) -> Result<Vec<f64>, Failure> {
     Ok(totals.map(|total| total.trim().parse::<f64>()).collect::<Result<_, _>>()?)
 }
 
-/// The part that runs under valgrind: `steps RUNS` or `checks FILE…`.
+/// The part that runs under valgrind: `steps RUNS`, `runs RUNS` or `checks FILE…`.
 pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
     match args {
         [what, runs] if what == "steps" => probe_steps(runs.parse()?),
+        [what, runs] if what == "runs" => probe_whole_runs(runs.parse()?),
         [what, files @ ..] if what == "checks" => files.iter().try_for_each(|file| probe_check(file)),
-        _ => Err("a probe takes `steps RUNS` or `checks FILE…`".into()),
+        _ => Err("a probe takes `steps RUNS`, `runs RUNS` or `checks FILE…`".into()),
     }
 }
 
@@ -199,6 +238,23 @@ fn probe_run(script: &Script, kind: Kind, input: Input, range: &RangeInclusive<u
     driver.check_finished()
 }
 
+fn probe_whole_runs(runs: usize) -> Result<(), Failure> {
+    for iterations in ITERATIONS {
+        let runtime = runtime()?;
+        let world = runtime.block_on(async {
+            let store = Arc::new(MemoryStore::keeping(0));
+            let world = World::new(Scene::new(iterations - 1, ToolKind::Read), store, room_for(1))?;
+            world.drive(runs, 1).await?;
+            Ok::<_, Failure>(world)
+        })?;
+        for count in [runs, 2 * runs] {
+            counted_runs(&runtime, &world, count)?;
+            mark();
+        }
+    }
+    Ok(())
+}
+
 fn probe_check(file: &str) -> Result<(), Failure> {
     let bytes = std::fs::read(file)?;
     counted_parse(&bytes);
@@ -225,6 +281,11 @@ fn counted_raw(input: Input, result: &ToolResult) {
         Input::Answer => drop(black_box(raw_answer())),
         Input::Result => drop(black_box(raw_result(result))),
     }
+}
+
+#[inline(never)]
+fn counted_runs(runtime: &Runtime, world: &Arc<World>, runs: usize) -> Result<(), Failure> {
+    runtime.block_on(world.drive(runs, 1))
 }
 
 #[inline(never)]

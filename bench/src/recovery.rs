@@ -37,6 +37,11 @@ pub(crate) fn measure(
     extent: Extent,
     show: &mut dyn FnMut(Table) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if resident("RssAnon").is_err() {
+        let mut table = Table::new("recovery", "runs of a killed process, and runs that wait", Vec::new());
+        table.note("not measured: this system has no /proc/self/status");
+        return show(table);
+    }
     let sizes: &[u64] = match extent {
         Extent::Quick => &[1_000],
         Extent::Usual => &[1_000, 10_000],

@@ -1,6 +1,6 @@
 //! What it costs to keep runs on a disk: whole runs over the real store, beside the same in memory.
 
-use crate::clock::{Spent, Stopwatch, figure, median};
+use crate::clock::{Spent, Stopwatch, figure, median, timed};
 use crate::folder::Folder;
 use crate::table::{Column, Table};
 use crate::world::{Scene, ToolKind, World, room_for, runtime};
@@ -21,7 +21,7 @@ const TARGET_MS: f64 = 0.25;
 const TARGET_AT: usize = 32;
 
 /// Iterations of a run with one tool call less; the editor allows no more than the last.
-const ITERATIONS: [usize; 3] = [5, 10, 20];
+pub(crate) const ITERATIONS: [usize; 3] = [5, 10, 20];
 
 pub(crate) fn measure(
     extent: Extent,
@@ -295,16 +295,22 @@ fn empty_bytes() -> Result<u64, Failure> {
 
 /// Appends so many bytes to a plain file, flushed so many times.
 pub(crate) fn append(bytes: u64, flushes: u64) -> Result<Spent, Failure> {
+    let watch = Stopwatch::start();
+    append_by(bytes, flushes, |_| ())?;
+    Ok(watch.spent())
+}
+
+fn append_by(bytes: u64, flushes: u64, mut took: impl FnMut(f64)) -> Result<(), Failure> {
     let folder = Folder::on_disk()?;
     let mut file = OpenOptions::new().append(true).create_new(true).open(folder.path().join("lines"))?;
     let flushes = flushes.max(1);
     let group = vec![b'x'; usize::try_from(bytes.div_ceil(flushes))?];
-    let watch = Stopwatch::start();
     for _ in 0..flushes {
-        file.write_all(&group)?;
-        file.sync_data()?;
+        let (appended, time) = timed(|| file.write_all(&group).and_then(|()| file.sync_data()));
+        appended?;
+        took(time);
     }
-    Ok(watch.spent())
+    Ok(())
 }
 
 /// What the disk needs for one small flush, in microseconds.
@@ -315,12 +321,12 @@ struct Flush {
 
 impl Flush {
     const BYTES: u64 = 100;
-    const COUNT: u64 = 200;
+    const COUNT: u64 = 300;
 
     fn measure() -> Result<Self, Failure> {
-        let spent = append(Self::BYTES * Self::COUNT, Self::COUNT)?;
-        let each = |total: f64| total / figure(Self::COUNT);
-        Ok(Self { wall: each(spent.wall), cpu: each(spent.cpu) })
+        let (watch, mut walls) = (Stopwatch::start(), Vec::new());
+        append_by(Self::BYTES * Self::COUNT, Self::COUNT, |wall| walls.push(wall))?;
+        Ok(Self { wall: median(walls), cpu: watch.spent().cpu / figure(Self::COUNT) })
     }
 
     fn tell(&self, table: &mut Table) {

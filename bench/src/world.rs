@@ -148,7 +148,8 @@ impl World {
         let agent = checked.flow.find("agent").ok_or("the flow has no agent")?;
         let built = build_flow(checked, &adapters, &no_env);
         let (clock, events) = (Arc::new(SystemClock), Arc::new(Nobody));
-        let ports = Ports { clock, events, store, adapters, env: no_env };
+        let (instance, source) = (InstanceId::local(), None);
+        let ports = Ports { clock, events, store, adapters, instance, source, env: no_env };
         let engine = Engine::new(Some(built), ports, limits);
         Ok(Arc::new(Self { engine, agent, cancel: CancellationToken::new() }))
     }
@@ -290,5 +291,51 @@ impl Tool for LostTool {
     fn call<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
         let reason = "the line went dead".to_owned();
         Box::pin(std::future::ready(ToolOutcome::Unknown { reason }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scene, ToolKind, World, hang_at, room_for, runtime};
+    use redflow_contract::run::RunStatus;
+    use redflow_store::{ListFilter, MemoryStore};
+    use std::sync::Arc;
+
+    fn statuses(store: &MemoryStore) -> Vec<RunStatus> {
+        store.list(&ListFilter::default()).into_iter().map(|run| run.status).collect()
+    }
+
+    #[test]
+    fn runs_stop_where_they_should() {
+        for (tool_calls, tool, status) in [
+            (0, ToolKind::Read, RunStatus::Completed),
+            (19, ToolKind::Read, RunStatus::Completed),
+            (5, ToolKind::Once, RunStatus::Completed),
+            (5, ToolKind::Lost, RunStatus::Waiting),
+        ] {
+            let store = Arc::new(MemoryStore::default());
+            let driven = runtime().unwrap().block_on(async {
+                let scene = Scene::new(tool_calls, tool);
+                World::new(scene, Arc::clone(&store) as _, room_for(2)).unwrap().drive(3, 2).await
+            });
+            driven.unwrap();
+            assert_eq!(statuses(&store), [status; 3], "{tool_calls} {tool:?}");
+        }
+    }
+
+    #[test]
+    fn runs_that_hang_come_back() {
+        let store = Arc::new(MemoryStore::default());
+        let world = || {
+            let scene = Scene { may_hang: true, ..Scene::new(5, ToolKind::Read) };
+            World::new(scene, Arc::clone(&store) as _, room_for(100)).unwrap()
+        };
+        hang_at(3);
+        runtime().unwrap().block_on(async { world().leave_hanging(100).await }).unwrap();
+        assert_eq!(statuses(&store), [RunStatus::Running; 100]);
+        hang_at(0);
+        let came_back = runtime().unwrap().block_on(async { world().recover().await });
+        assert_eq!(came_back.unwrap(), 100);
+        assert_eq!(statuses(&store), [RunStatus::Completed; 100]);
     }
 }

@@ -1328,7 +1328,11 @@ endedAt?: number,
 /**
  * Whether its result has left for good.
  */
-delivered: boolean, };
+delivered: boolean, 
+/**
+ * The file its flow was read from, if it was one: where to look for the flow when the run is resumed.
+ */
+source?: string, };
 
 /**
  * Where a run is.
@@ -1350,7 +1354,15 @@ tool: string,
 /**
  * The iteration.
  */
-iteration: number, };
+iteration: number, 
+/**
+ * When it was to be made.
+ */
+askedAt: number, 
+/**
+ * What it was called with.
+ */
+input: { [key: string]: JsonValue }, };
 
 /**
  * What another process may ask of a run.

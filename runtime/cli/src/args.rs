@@ -79,7 +79,7 @@ const AFTER_RUN_HELP: &str = "\
 Examples:
   redflow run flow.json --input '\"What is 2 + 2?\"'
   redflow run flow.json --ephemeral            keep nothing
-  redflow run --resume all flow.json           go on with everything that was interrupted
+  redflow run --resume all                     go on with everything that was interrupted
 
 Ctrl-C cancels the runs. SIGTERM lets them finish the step they are at, for at most 10 s, and leaves them to \
 be resumed. Either one again leaves at once.
@@ -90,11 +90,13 @@ counts: 3 waits for a person or was suspended, 2 refused or cannot go on, 1 fail
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_RUN_HELP)]
 pub(crate) struct RunOptions {
-    /// The flow file; `-` for standard input. With --resume it may be left out: the runs then go on by their
-    /// recorded plans, and their results are only printed
+    /// The flow file; `-` for standard input. With --resume it may be left out: each run then goes on with the
+    /// file its flow was read from. If that is gone, it goes on by its recorded plan, and its result is printed
+    /// but not sent on
     #[arg(value_name = "FLOW", required_unless_present = "resume")]
     pub(crate) flow: Option<PathBuf>,
-    /// Go on with a run that was interrupted or has been answered; `all` for every one of the flow's agents
+    /// Go on with a run that was interrupted or has been answered; `all` for every one, or for every one of the
+    /// flow if one is named
     #[arg(long, value_name = "RUN", conflicts_with_all = ["node", "input", "ephemeral"])]
     pub(crate) resume: Option<String>,
     /// The agent to run or the inject node to fire; may be left out if there is one agent
@@ -106,7 +108,8 @@ pub(crate) struct RunOptions {
     /// How strictly agents are read
     #[arg(long, value_enum, default_value = "strict")]
     pub(crate) profile: ProfileName,
-    /// Print the message that left port 3, as one JSON object; with --resume all one object per run
+    /// Print the message that left port 3, as one JSON object; if the run is not over, its id and where it is.
+    /// With --resume all one object per run
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! What can be typed after `runs`, and after `backup`.
 
-use crate::data_dir::DataOption;
+use crate::data_dir::{DATA_HELP, DataOption};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use redflow_contract::run::RunStatus;
 use std::path::PathBuf;
@@ -18,12 +18,34 @@ Examples:
   redflow runs prune --older-than 30d --keep 1000";
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct RunsOptions {
     #[command(subcommand)]
     pub(crate) command: Option<RunsCommand>,
     #[command(flatten)]
     pub(crate) list: ListOptions,
+    #[arg(long, value_name = "DIR", global = true, help = DATA_HELP)]
+    data: Option<PathBuf>,
+}
+
+impl RunsOptions {
+    /// Which data directory, wherever among the words it was named.
+    pub(crate) fn data(&self) -> DataOption {
+        DataOption { data: self.data.clone() }
+    }
+
+    /// An option of a list that stands before a command, where it would mean nothing.
+    pub(crate) fn misplaced(&self) -> Option<String> {
+        let ListOptions { status, limit, json } = &self.list;
+        let command = self.command.as_ref()?.name();
+        let option = match (status.as_slice(), limit, json) {
+            ([_, ..], ..) => "--status <STATUS>",
+            (_, Some(_), _) => "--limit <N>",
+            (.., true) => "--json",
+            _ => return None,
+        };
+        Some(format!("the subcommand '{command}' cannot be used with '{option}' before it"))
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,20 +62,35 @@ pub(crate) enum RunsCommand {
     Cancel(CancelOptions),
     /// Say what happened to the call a run waits for
     Resolve(ResolveOptions),
-    /// Remove runs that are over and for which all that is given holds
+    /// Remove runs that are over and for which all that is given holds, or that are damaged
     Prune(PruneOptions),
 }
+
+impl RunsCommand {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::List(_) => "list",
+            Self::Show(_) => "show",
+            Self::Events(_) => "events",
+            Self::Export(_) => "export",
+            Self::Cancel(_) => "cancel",
+            Self::Resolve(_) => "resolve",
+            Self::Prune(_) => "prune",
+        }
+    }
+}
+
+/// How many runs are listed if nobody says how many.
+pub(crate) const LISTED: u32 = 50;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListOptions {
     /// Only runs of this status; may be given several times
     #[arg(long, value_name = "STATUS", value_enum)]
     pub(crate) status: Vec<StatusName>,
-    /// How many at most
-    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) limit: u32,
-    #[command(flatten)]
-    pub(crate) data: DataOption,
+    /// How many at most; 50 if left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
     /// Print one JSON object per run instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -96,8 +133,6 @@ pub(crate) struct LookOptions {
     /// The run's id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    #[command(flatten)]
-    pub(crate) data: DataOption,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -108,8 +143,6 @@ pub(crate) struct ExportOptions {
     /// The run's id
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    #[command(flatten)]
-    pub(crate) data: DataOption,
 }
 
 #[derive(Debug, Args)]
@@ -120,8 +153,9 @@ pub(crate) struct CancelOptions {
     /// Why, for whoever reads it later
     #[arg(long, value_name = "TEXT", default_value = "cancelled by hand", value_parser = words)]
     pub(crate) reason: String,
-    #[command(flatten)]
-    pub(crate) data: DataOption,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -142,12 +176,13 @@ pub(crate) struct ResolveOptions {
     /// Why it did not happen, for the model
     #[arg(long, value_name = "TEXT", conflicts_with = "done", value_parser = words)]
     pub(crate) error: Option<String>,
-    #[command(flatten)]
-    pub(crate) data: DataOption,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("which").args(["older_than", "keep"]).required(true).multiple(true)))]
+#[command(group(ArgGroup::new("which").args(["older_than", "keep", "damaged"]).required(true).multiple(true)))]
 pub(crate) struct PruneOptions {
     /// Those that ended longer ago than this: 90s, 15m, 12h, 30d, 8w
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -158,20 +193,25 @@ pub(crate) struct PruneOptions {
     /// Also those whose result has not left for good; it is lost then
     #[arg(long)]
     pub(crate) undelivered: bool,
+    /// Those that are not stored as they were written, whatever their age; without --older-than and --keep only
+    /// those
+    #[arg(long)]
+    pub(crate) damaged: bool,
     /// Only say what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
-    #[command(flatten)]
-    pub(crate) data: DataOption,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "To restore a backup, put it into an empty directory as redflow.db, and name that with --data."
-)]
+#[command(after_help = "\
+To restore a copy, stop every redflow that uses the data directory, put the copy there as redflow.db, and remove \
+redflow.db-wal and redflow.db-shm. Or put it into an empty directory as redflow.db, and name that with --data.
+
+A restored copy takes every run back to where it was when the copy was made: calls that were made since may be \
+made again.")]
 pub(crate) struct BackupOptions {
     /// The new file
     #[arg(value_name = "FILE")]

@@ -5,7 +5,7 @@
 //! counts: waiting or suspended (3), then refused or blocked (2), then failed (1).
 
 use crate::Exit;
-use crate::advice::{Advice, question, shown_id};
+use crate::advice::{Advice, SHOWN_INPUT, question, shown_id};
 use crate::args::RunOptions;
 use crate::drive::Rest;
 use crate::terminal::{complain, data, json, printable, printable_line, refuse_with, talk};
@@ -19,7 +19,9 @@ use redflow_contract::run::{RunStatus, WaitingCall};
 use redflow_contract::run_error::MessageError;
 use redflow_engine::{RunEnd, RunReport};
 use redflow_ports::StoreError;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashMap;
 use std::io::IsTerminal as _;
 
 /// Characters of a payload in a list.
@@ -38,6 +40,8 @@ pub(crate) struct Conclusion<'a> {
     pub(crate) advice: Advice<'a>,
     pub(crate) rest: &'a Rest,
     pub(crate) timeline: &'a Timeline,
+    /// Runs that were driven without a flow, so that their results went nowhere, and why.
+    pub(crate) unsent: &'a HashMap<RunId, String>,
 }
 
 impl Conclusion<'_> {
@@ -59,6 +63,7 @@ impl Conclusion<'_> {
                 if failed {
                     self.explain_failure(report, message);
                 }
+                self.tell_unsent(&report.run_id);
                 written.max(if failed { Exit::Fault } else { Exit::Well })
             }
             RunEnd::Refused { message, .. } => {
@@ -66,7 +71,10 @@ impl Conclusion<'_> {
                 self.explain_failure(report, message);
                 Exit::Unusable
             }
-            RunEnd::Waiting(_) | RunEnd::Suspended { .. } => self.not_over(report),
+            RunEnd::Waiting(_) | RunEnd::Suspended { .. } => {
+                let written = self.print_state(report);
+                self.not_over(report).max(written)
+            }
         };
         let others = reports.iter().filter(|other| other.run_id != report.run_id);
         let end_of = |other: &RunReport| match &other.end {
@@ -82,7 +90,8 @@ impl Conclusion<'_> {
     /// The end of a command that has resumed everything: one line for each run.
     pub(crate) fn of_all(&self) -> Exit {
         let line_of = |report: &RunReport| {
-            let (exit, line) = match &report.end {
+            let run = &report.run_id;
+            match &report.end {
                 RunEnd::Finished { ending, message } => {
                     let (exit, status) = match ending {
                         Ending::Completed => (Exit::Well, RunStatus::Completed),
@@ -90,40 +99,61 @@ impl Conclusion<'_> {
                         Ending::Failed { .. } => (Exit::Fault, RunStatus::Failed),
                     };
                     self.explain_failure(report, message);
-                    (exit, self.line(&report.run_id, status, Some(message)))
+                    self.tell_unsent(run);
+                    self.line(&Line { message: Some(message), ..Line::of(run, status) }).max(exit)
                 }
                 RunEnd::Refused { message, .. } => {
                     self.explain_failure(report, message);
-                    (Exit::Unusable, self.line(&report.run_id, RunStatus::Failed, Some(message)))
+                    let line = Line { message: Some(message), ..Line::of(run, RunStatus::Failed) };
+                    self.line(&line).max(Exit::Unusable)
                 }
-                RunEnd::Waiting(_) => {
-                    (self.not_over(report), self.line(&report.run_id, RunStatus::Waiting, None))
+                RunEnd::Waiting(call) => {
+                    let told = self.not_over(report);
+                    self.line(&Line { waiting: Some(call), ..Line::of(run, RunStatus::Waiting) }).max(told)
                 }
-                RunEnd::Suspended { .. } => {
-                    (self.not_over(report), self.line(&report.run_id, RunStatus::Interrupted, None))
+                RunEnd::Suspended { why } => {
+                    let told = self.not_over(report);
+                    status_of(why.as_ref()).map_or(told, |status| self.line(&Line::of(run, status)).max(told))
                 }
-            };
-            exit.max(line)
+            }
         };
         let worst = self.rest.reports.iter().map(line_of).max().unwrap_or(Exit::Well);
         worst.max(self.rest.written)
     }
 
     /// One run of several.
-    pub(crate) fn line(&self, run: &RunId, status: RunStatus, message: Option<&Message>) -> Exit {
+    pub(crate) fn line(&self, line: &Line<'_>) -> Exit {
         if self.options.json {
-            return json(&json!({"runId": run, "status": status, "message": message}));
+            return json(line);
         }
+        let Line { run_id, status, message, .. } = line;
         let said = match message.and_then(|message| message.get("payload")) {
             Some(Value::String(text)) => printable_line(text, SHOWN),
-            Some(other) if status == RunStatus::Failed => {
+            Some(other) if *status == RunStatus::Failed => {
                 printable_line(other.get("code").and_then(Value::as_str).unwrap_or_default(), SHOWN)
             }
             Some(other) => printable_line(&other.to_string(), SHOWN),
             None => String::new(),
         };
-        let line = format!("{}  {:<11}  {said}", shown_id(run), status.as_str());
+        let line = format!("{}  {:<11}  {said}", shown_id(run_id), status.as_str());
         data(&format!("{}\n", line.trim_end()))
+    }
+
+    /// Where the run is that was asked for and is not over, for those who read JSON.
+    fn print_state(&self, report: &RunReport) -> Exit {
+        match &report.end {
+            RunEnd::Waiting(call) => self.state(&report.run_id, RunStatus::Waiting, Some(call)),
+            RunEnd::Suspended { why } => match status_of(why.as_ref()) {
+                Some(status) => self.state(&report.run_id, status, None),
+                None => Exit::Well,
+            },
+            RunEnd::Finished { .. } | RunEnd::Refused { .. } => Exit::Well,
+        }
+    }
+
+    /// Where a run is, for those who read JSON.
+    pub(crate) fn state(&self, run: &RunId, status: RunStatus, waiting: Option<&WaitingCall>) -> Exit {
+        if self.options.json { json(&State { run_id: run, status, waiting }) } else { Exit::Well }
     }
 
     /// No run was reached.
@@ -163,7 +193,8 @@ impl Conclusion<'_> {
 
     /// Says what a run waits for.
     pub(crate) fn waiting(&self, run: &RunId, call: &WaitingCall) -> Exit {
-        let mut text = format!("run {} {}: {}", shown_id(run), "waits".yellow().bold(), question(call));
+        let question = question(call, SHOWN_INPUT);
+        let mut text = format!("run {} {}: {question}", shown_id(run), "waits".yellow().bold());
         if self.options.ephemeral {
             text += "\n   It was not kept, so nobody can answer; look whether it happened.";
         } else {
@@ -176,15 +207,39 @@ impl Conclusion<'_> {
     }
 
     /// Says why a run cannot go on for now.
-    fn stuck(&self, run: &RunId, error: &StoreError) -> Exit {
-        let help = match error.code {
-            _ if self.options.ephemeral => None,
-            StoreCode::RunUnknown => None,
-            StoreCode::RunOver => Some(self.advice.show(run)),
-            _ => Some(format!("nothing is lost; when that is mended: {}", self.advice.resume(run))),
+    pub(crate) fn stuck(&self, run: &RunId, error: &StoreError) -> Exit {
+        // What is missing may be in the flow, if the run had none.
+        let flowless = self.unsent.get(run).filter(|_| error.code == StoreCode::RunBlocked);
+        let help = match (error.code, flowless) {
+            _ if self.options.ephemeral => Vec::new(),
+            (StoreCode::RunUnknown, _) => Vec::new(),
+            (StoreCode::RunOver, _) => vec![self.advice.show(run)],
+            (StoreCode::DataCorrupt, _) => self.advice.damaged(run).to_vec(),
+            (_, Some(why)) => vec![
+                format!("it has no flow here: {why}"),
+                format!("nothing is lost; with its flow it may go on: {}", self.advice.resume_with_flow(run)),
+            ],
+            (_, None) => vec![format!("nothing is lost; when that is mended: {}", self.advice.resume(run))],
         };
-        let error = StoreError { code: error.code, message: format!("run {run}: {}", error.message) };
-        refuse_with(&error, help.as_slice())
+        let id = shown_id(run);
+        // Damage is told with the run's id already.
+        let message = match error.message.contains(&id) {
+            true => error.message.clone(),
+            false => format!("run {id}: {}", error.message),
+        };
+        refuse_with(&StoreError { code: error.code, message }, &help)
+    }
+
+    /// Says that a result went nowhere.
+    pub(crate) fn tell_unsent(&self, run: &RunId) {
+        if let Some(why) = self.unsent.get(run) {
+            talk(&format!(
+                "{}: the result of run {} was not sent on: {why}; it stays undelivered until {}",
+                "warning".yellow().bold(),
+                shown_id(run),
+                self.advice.resume_with_flow(run)
+            ));
+        }
     }
 
     /// One calm line, for people who look.
@@ -217,6 +272,42 @@ impl Conclusion<'_> {
         {
             self.timeline.failure(&report.agent, &error);
         }
+    }
+}
+
+/// One run of several, as those read it who read JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Line<'a> {
+    pub(crate) run_id: &'a RunId,
+    pub(crate) status: RunStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting: Option<&'a WaitingCall>,
+    pub(crate) message: Option<&'a Message>,
+}
+
+impl<'a> Line<'a> {
+    pub(crate) fn of(run_id: &'a RunId, status: RunStatus) -> Self {
+        Self { run_id, status, waiting: None, message: None }
+    }
+}
+
+/// Where a run is that is not over.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct State<'a> {
+    run_id: &'a RunId,
+    status: RunStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<&'a WaitingCall>,
+}
+
+/// Where a run is that cannot go on for now; none if there is none any more that could.
+fn status_of(why: Option<&StoreError>) -> Option<RunStatus> {
+    match why.map(|error| error.code) {
+        Some(StoreCode::RunUnknown | StoreCode::RunOver) => None,
+        Some(StoreCode::DataCorrupt) => Some(RunStatus::Damaged),
+        _ => Some(RunStatus::Interrupted),
     }
 }
 

@@ -9,13 +9,14 @@ use redflow_ports::StoreError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub(crate) const DATA_HELP: &str = "\
+Where runs are kept. Without it the directory in REDFLOW_DATA, else `redflow` in the user's data folder: \
+~/.local/share (or $XDG_DATA_HOME), on macOS ~/Library/Application Support, on Windows %LOCALAPPDATA%";
+
 /// Which data directory.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataOption {
-    /// Where runs are kept. Without it the directory in REDFLOW_DATA, else `redflow` in the user's data
-    /// folder: ~/.local/share (or $XDG_DATA_HOME), on macOS ~/Library/Application Support, on Windows
-    /// %LOCALAPPDATA%
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help = DATA_HELP)]
     pub(crate) data: Option<PathBuf>,
 }
 

@@ -3,13 +3,14 @@
 //! Owns the order in which these come and go. What becomes of the runs is told elsewhere.
 
 use crate::files::reason;
+use crate::flow_of::Flow;
 use crate::interrupt::{Wishes, listen};
 use crate::journal::{JournalFiles, Unwritten};
 use crate::terminal::{complain, refuse};
 use crate::timeline::Timeline;
 use crate::{Exit, wiring};
-use redflow_contract::id::RunId;
-use redflow_engine::{BuiltFlow, Engine, EngineLimits, Ports, RunReport, Start};
+use redflow_contract::id::{InstanceId, RunId};
+use redflow_engine::{Engine, EngineLimits, Ports, RunReport, Start, build_flow};
 use redflow_ports::{EventSink, RunStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +26,10 @@ pub(crate) struct Session {
 }
 
 /// What to drive, and where.
-pub(crate) struct Drive {
-    pub(crate) flow: Option<BuiltFlow>,
+pub(crate) struct Drive<'a> {
+    pub(crate) flow: Option<Flow>,
     pub(crate) store: Arc<dyn RunStore>,
-    pub(crate) journals: Option<JournalFiles>,
+    pub(crate) journals: Option<&'a mut JournalFiles>,
     pub(crate) timeline: Arc<Timeline>,
 }
 
@@ -38,6 +39,7 @@ pub(crate) enum Work {
 }
 
 /// How everything came to rest.
+#[derive(Debug)]
 pub(crate) struct Rest {
     pub(crate) reports: Vec<RunReport>,
     /// Whether the user wanted the runs to end.
@@ -59,14 +61,20 @@ fn cannot_start(error: &std::io::Error) -> Exit {
 }
 
 /// An engine; only inside a runtime.
-pub(crate) fn engine(
-    flow: Option<BuiltFlow>,
-    store: Arc<dyn RunStore>,
-    events: Arc<dyn EventSink>,
-) -> Engine {
-    let adapters = Arc::new(wiring::adapters());
-    let ports = Ports { clock: wiring::clock(), events, store, adapters, env: wiring::process_env };
-    Engine::new(flow, ports, EngineLimits::default())
+pub(crate) fn engine(flow: Option<Flow>, store: Arc<dyn RunStore>, events: Arc<dyn EventSink>) -> Engine {
+    let adapters = wiring::adapters();
+    let (checked, source) = flow.map(|flow| (flow.checked, flow.source)).unzip();
+    let built = checked.map(|checked| build_flow(checked, &adapters, &wiring::process_env));
+    let ports = Ports {
+        clock: wiring::clock(),
+        events,
+        store,
+        adapters: Arc::new(adapters),
+        source: source.flatten(),
+        instance: InstanceId::local(),
+        env: wiring::process_env,
+    };
+    Engine::new(built, ports, EngineLimits::default())
 }
 
 impl Session {
@@ -82,9 +90,14 @@ impl Session {
         self.runtime.block_on(work)
     }
 
+    /// Whether the user wants no more to be driven.
+    pub(crate) fn is_to_stop(&self) -> bool {
+        self.wishes.cancel.is_cancelled() || self.wishes.suspend.is_cancelled()
+    }
+
     /// Drives until nothing moves any more, or the user wants it to stop.
-    pub(crate) fn drive(self, drive: Drive, work: Work) -> Rest {
-        let Drive { flow, store, mut journals, timeline } = drive;
+    pub(crate) fn drive(&self, drive: Drive<'_>, work: Work) -> Rest {
+        let Drive { flow, store, journals, timeline } = drive;
         let Wishes { cancel, suspend } = &self.wishes;
         let (reports, written) = self.runtime.block_on(async {
             let engine = engine(flow, Arc::clone(&store), timeline);
@@ -107,7 +120,7 @@ impl Session {
             };
             // Another process may have set off something else here meanwhile.
             engine.shutdown(DRAIN).await;
-            let written = match &mut journals {
+            let written = match journals {
                 Some(files) => written(files.write(&reports, &*store).await),
                 None => Exit::Well,
             };

@@ -6,6 +6,7 @@ use redflow_contract::diagnostic::Diagnostic;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Reads a file, or standard input for `-`, up to one byte more than the limit.
 pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
@@ -35,6 +36,14 @@ pub(crate) fn read_flow(path: &Path, limit: usize) -> Result<Vec<u8>, Box<Diagno
         return Err(said(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files."));
     }
     Ok(bytes)
+}
+
+/// Where a file is, whatever the working directory; none for standard input, pipes, and names that are not
+/// text.
+pub(crate) fn whole_path(path: &Path) -> Option<Arc<str>> {
+    let whole = std::fs::canonicalize(path).ok().filter(|_| path != Path::new("-"))?;
+    let text = whole.to_str().filter(|_| whole.is_file())?;
+    Some(Arc::from(text))
 }
 
 /// A path as it is shown.

@@ -25,16 +25,22 @@ pub(crate) fn read_json(text: &str, wanted: Wanted) -> Result<Value, String> {
     let path = if text == "-" { Some("-") } else { text.strip_prefix('@') };
     let bytes = match path {
         Some(path) => read_bounded(Path::new(path), limits.max_bytes).map_err(|error| {
-            format!("cannot read the {what} {}: {}", shown(Path::new(path)), reason(&error))
+            let file = shown(Path::new(path));
+            format!("cannot read the {what} {file}: {}; name a file that can be read", reason(&error))
         })?,
         None => text.as_bytes().to_vec(),
     };
     parse_strict(&bytes, limits).map_err(|problem| match problem {
-        JsonProblem::TooLarge { limit, .. } => format!("the {what} has more than {limit} bytes"),
-        JsonProblem::TooDeep { limit, .. } => format!("the {what} nests deeper than {limit} levels"),
-        JsonProblem::DuplicateKeys { pointers, .. } => {
-            format!("the {what} names a key twice: {}", printable_line(&pointers.join(", "), 200))
+        JsonProblem::TooLarge { limit, .. } => {
+            format!("the {what} has more than {limit} bytes; give only what is needed of it")
         }
+        JsonProblem::TooDeep { limit, .. } => {
+            format!("the {what} nests deeper than {limit} levels; make it flatter")
+        }
+        JsonProblem::DuplicateKeys { pointers, .. } => format!(
+            "the {what} names a key twice: {}; keep one of each",
+            printable_line(&pointers.join(", "), 200)
+        ),
         JsonProblem::NotJson { message, line, column } => format!(
             "the {what} is not JSON: {message} (line {line}, column {column}); text needs quotes: --{what} \
              '\"hello\"'"

@@ -13,6 +13,7 @@ mod drive;
 mod explain;
 mod export;
 mod files;
+mod flow_of;
 mod input;
 mod interrupt;
 mod journal;

@@ -1,11 +1,12 @@
 //! `redflow replay` of one journal: a file, or a run that is kept.
 
 use crate::Exit;
+use crate::advice::{Advice, shown_id};
 use crate::args::ReplayOptions;
 use crate::files::{read_bounded, reason, shown};
 use crate::replay_all::replay_all;
-use crate::stored::Stored;
-use crate::terminal::{bold_red, complain, count, data, json, printable_line, refuse};
+use crate::stored::{Problem, Stored};
+use crate::terminal::{bold_red, complain, count, data, json, printable_line, refuse, refuse_with};
 use owo_colors::OwoColorize;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
@@ -48,33 +49,63 @@ fn replay_file(options: &ReplayOptions, name: &Path) -> Exit {
 
 fn replay_run(options: &ReplayOptions, name: &Path) -> Exit {
     let run = RunId(name.display().to_string());
+    let nor = |StoreError { code, message }: StoreError| {
+        let text = format!("cannot read {}: there is no such file, nor a run: {message}", shown(name));
+        refuse(&StoreError::new(code, text))
+    };
     let stored = match Stored::open(&options.data) {
         Ok(stored) => stored,
-        Err(StoreError { code, message }) => {
-            let text = format!("cannot read {}: there is no such file, nor a run: {message}", shown(name));
-            return refuse(&StoreError::new(code, text));
-        }
+        Err(error) => return nor(error),
     };
-    let found = stored.reader.as_ref().map(|reader| reader.load(&run)).transpose();
-    let stored = match found.map(Option::flatten) {
-        Ok(Some(stored)) => stored,
+    let dir = stored.dir.clone();
+    let kept = match stored.find(&run) {
+        Ok(Some(kept)) => kept,
         Ok(None) => {
             let text = format!(
                 "cannot read {}: there is no such file, and no run of this id is stored in {}",
                 shown(name),
-                stored.dir.display()
+                shown(&dir)
             );
-            return refuse(&StoreError::new(StoreCode::RunUnknown, text));
+            let help = format!("those that are: {}", Advice::of(&options.data).list());
+            return refuse_with(&StoreError::new(StoreCode::RunUnknown, text), &[help]);
         }
-        Err(error) => {
-            refuse(&error);
-            return if error.code == StoreCode::DataCorrupt { Exit::Fault } else { Exit::Unusable };
-        }
+        Err(error) => return nor(error),
     };
-    let report = redflow_react::replay(&stored.journal);
-    let status = stored.summary.status;
-    let open = is_open(&stored.journal, &report, status).then_some(status);
+    let report = redflow_react::replay(&kept.journal);
+    if let Some(problem) = &kept.problem {
+        return tell_damaged(options, &report, problem);
+    }
+    let status = kept.summary.status;
+    let open = is_open(&kept.journal, &report, status).then_some(status);
     tell(options, &report, open)
+}
+
+/// What is sound of a run that is not what was written, and then what is wrong.
+fn tell_damaged(options: &ReplayOptions, report: &ReplayReport, problem: &Problem) -> Exit {
+    // That what is sound of it has no end is no news.
+    let difference = report.difference.clone().filter(|found| found.what != DifferenceKind::Incomplete);
+    let report = ReplayReport { equal: false, difference, ..report.clone() };
+    if options.json {
+        return json(&Told { report: &report, open: false, problem: Some(problem) }).max(Exit::Fault);
+    }
+    let (numbers, run) = numbers(&report);
+    let mut text = format!(
+        "{}: {numbers}{run} replay byte for byte; what follows is not what was written\n",
+        "damaged".style(bold_red())
+    );
+    if let Some(difference) = &report.difference {
+        text += &render_difference(difference, "");
+    }
+    let written = data(&text);
+    refuse_with(&problem.error(), &[Advice::of(&options.data).prune_damaged()]);
+    written.max(Exit::Fault)
+}
+
+/// How much was replayed, and of which run.
+fn numbers(report: &ReplayReport) -> (String, String) {
+    let run = report.run_id.as_ref().map(|run| format!(" of run {}", shown_id(run)));
+    let numbers = format!("{} and {}", count(report.facts, "fact"), count(report.effects, "effect"));
+    (numbers, run.unwrap_or_default())
 }
 
 /// Whether a run is not over yet and its journal is sound so far: that it has no end is no difference then.
@@ -92,18 +123,19 @@ struct Told<'a> {
     report: &'a ReplayReport,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
+    /// Why it is not all there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'a Problem>,
 }
 
 fn tell(options: &ReplayOptions, report: &ReplayReport, open: Option<RunStatus>) -> Exit {
-    let written =
-        if options.json { json(&Told { report, open: open.is_some() }) } else { data(&render(report, open)) };
+    let told = Told { report, open: open.is_some(), problem: None };
+    let written = if options.json { json(&told) } else { data(&render(report, open)) };
     written.max(if report.equal || open.is_some() { Exit::Well } else { Exit::Fault })
 }
 
 fn render(report: &ReplayReport, open: Option<RunStatus>) -> String {
-    let run = report.run_id.as_ref().map(|run| format!(" of run {}", printable_line(run.as_str(), 60)));
-    let run = run.unwrap_or_default();
-    let numbers = format!("{} and {}", count(report.facts, "fact"), count(report.effects, "effect"));
+    let (numbers, run) = numbers(report);
     if let Some(status) = open {
         let word = "open".yellow().bold().to_string();
         return format!("{word}: {numbers}{run} replay byte for byte so far; it is {}\n", status.as_str());

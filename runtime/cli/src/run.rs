@@ -5,19 +5,18 @@ use crate::args::RunOptions;
 use crate::check::render_one;
 use crate::conclude::{Asked, Conclusion};
 use crate::drive::{Drive, Session, Work};
-use crate::files::read_flow;
+use crate::flow_of::Flow;
 use crate::input::{Wanted, read_json};
 use crate::journal::JournalFiles;
 use crate::start::{choose_start, refusals};
 use crate::terminal::{complain, refuse_with, talk};
 use crate::timeline::Timeline;
-use crate::{Exit, resume, wiring};
+use crate::{Exit, resume};
 use redflow_contract::diagnostic::Diagnostic;
-use redflow_contract::limits::{FlowLimits, RunLimits};
-use redflow_engine::build_flow;
-use redflow_flow::CheckedFlow;
+use redflow_contract::limits::RunLimits;
 use redflow_ports::RunStore;
 use redflow_store::{MemoryStore, Store};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,39 +35,37 @@ fn start(options: &RunOptions, flow: &Path) -> Result<Exit, Exit> {
     if flow == Path::new("-") && options.input.as_deref() == Some("-") {
         return Err(unusable("the flow and the input cannot both come from standard input"));
     }
-    let checked = read_checked(options, flow)?;
+    let given = read_checked(options, flow)?;
+    let checked = &given.checked;
     let limits = RunLimits::default();
     let wanted =
         Wanted { what: "input", max_bytes: limits.max_message_bytes, max_depth: limits.max_value_depth };
     let input = options.input.as_deref().map(|text| read_json(text, wanted)).transpose();
     let input = input.map_err(|text| unusable(&text))?;
     let (start, agent) =
-        choose_start(&checked, options.node.as_deref(), input).map_err(|text| unusable(&text))?;
-    if let Some(problems) = refusals(&checked, &start) {
+        choose_start(checked, options.node.as_deref(), input).map_err(|text| unusable(&text))?;
+    if let Some(problems) = refusals(checked, &start) {
         say(flow, problems);
     }
-    let journals = open_journals(options)?;
+    let mut journals = open_journals(options)?;
     let store: Arc<dyn RunStore> =
         if options.ephemeral { Arc::new(MemoryStore::default()) } else { Arc::new(open_store(options)?) };
 
     let session = Session::begin(!options.ephemeral)?;
-    let timeline = Arc::new(Timeline::new(options.quiet));
-    let built = build_flow(checked, &wiring::adapters(), &wiring::process_env);
-    let drive = Drive { flow: Some(built), store, journals, timeline: Arc::clone(&timeline) };
+    let timeline = Arc::new(Timeline::new(options.quiet, false));
+    let drive =
+        Drive { flow: Some(given), store, journals: journals.as_mut(), timeline: Arc::clone(&timeline) };
     let rest = session.drive(drive, Work::Start(start));
-    let advice = Advice { data: &options.data, flow: Some(flow) };
-    let conclusion = Conclusion { options, advice, rest: &rest, timeline: &timeline };
+    let advice = Advice { data: &options.data, flow: Some(flow), profile: options.profile };
+    let unsent = HashMap::new();
+    let conclusion = Conclusion { options, advice, rest: &rest, timeline: &timeline, unsent: &unsent };
     Ok(conclusion.of(&Asked::Agent(agent)))
 }
 
-/// Reads and checks the flow; says what is wrong with it.
-pub(crate) fn read_checked(options: &RunOptions, flow: &Path) -> Result<CheckedFlow, Exit> {
-    let bytes = read_flow(flow, FlowLimits::default().max_bytes).map_err(|problem| {
-        say(flow, vec![*problem]);
-        Exit::Unusable
-    })?;
-    wiring::check(&bytes, options.profile.into(), &wiring::adapters()).map_err(|report| {
-        say(flow, report.diagnostics);
+/// Reads and checks the flow the user named; says what is wrong with it.
+pub(crate) fn read_checked(options: &RunOptions, flow: &Path) -> Result<Flow, Exit> {
+    Flow::read(options, flow).map_err(|problems| {
+        say(flow, problems);
         Exit::Unusable
     })
 }

@@ -8,13 +8,26 @@ use redflow_ports::StoreError;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes data to stdout. A reader that went away is no error of ours; a full disk is one.
 pub(crate) fn data(text: &str) -> Exit {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    written(&mut anstream::stdout().lock(), text.as_bytes())
+}
+
+/// Writes bytes to stdout as they are.
+pub(crate) fn raw_data(bytes: &[u8]) -> Exit {
+    written(&mut std::io::stdout().lock(), bytes)
+}
+
+fn written(out: &mut dyn std::io::Write, bytes: &[u8]) -> Exit {
+    /// What is written in many pieces fails in many pieces, and is told once.
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            complain(&format!("cannot write the output: {}", reason(&error)));
+            if !TOLD.swap(true, Ordering::Relaxed) {
+                complain(&format!("cannot write the output: {}", reason(&error)));
+            }
             Exit::Unusable
         }
         _ => Exit::Well,

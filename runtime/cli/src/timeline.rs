@@ -5,6 +5,7 @@ use crate::terminal::{bold_red, printable_line, talk};
 use owo_colors::OwoColorize;
 use redflow_contract::Millis;
 use redflow_contract::action::ActionKind;
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
@@ -38,31 +39,75 @@ impl Rows {
                 None
             }
             RunEventKind::ModelAnswered { .. } => self.asked.remove(&event.run_id).and(None),
-            RunEventKind::RunFinished { .. } => {
+            RunEventKind::RunFinished { error, .. } => {
                 let (iteration, since) = self.asked.remove(&event.run_id)?;
                 let took = event.at.saturating_sub(since);
-                Some(format!("{iteration:>4} {:<6} {:<41} {took:>6} ms", "–", "no valid action"))
+                let what = lacks(error.as_ref().map(|error| error.code));
+                Some(format!("{iteration:>4} {:<6} {what:<41} {took:>6} ms", "–"))
             }
             _ => None,
         }
     }
 }
 
+/// What an iteration lacks that ended with this: the model said something that is no action, or nothing.
+fn lacks(code: Option<RunErrorCode>) -> &'static str {
+    match code {
+        Some(
+            RunErrorCode::InvalidJson
+            | RunErrorCode::InvalidAction
+            | RunErrorCode::InvalidConfidence
+            | RunErrorCode::ToolNotAllowed
+            | RunErrorCode::ToolInputInvalid
+            | RunErrorCode::OutputNotJson
+            | RunErrorCode::ModelRefused
+            | RunErrorCode::ModelTruncated,
+        ) => "no valid action",
+        _ => "no answer",
+    }
+}
+
 /// Prints events as they happen.
 pub(crate) struct Timeline {
     quiet: bool,
-    told: Mutex<HashSet<NodeId>>,
+    told: Mutex<HashSet<(NodeId, RunErrorCode, String)>>,
     rows: Mutex<Rows>,
+    whose: Mutex<Whose>,
+}
+
+/// Whether the lines of several runs have to be told apart.
+#[derive(Default)]
+struct Whose {
+    first: Option<RunId>,
+    several: bool,
+}
+
+impl Whose {
+    /// The run of a line, in short, if that has to be said.
+    fn tag(&mut self, run: &RunId) -> Option<String> {
+        self.several |= self.first.get_or_insert_with(|| run.clone()) != run;
+        self.several.then(|| short_id(run))
+    }
+}
+
+/// The end of an id. Its beginning is the time, which runs of one moment share.
+fn short_id(run: &RunId) -> String {
+    let characters = run.as_str().chars().count();
+    printable_line(&run.as_str().chars().skip(characters.saturating_sub(6)).collect::<String>(), 60)
 }
 
 impl Timeline {
-    pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet, told: Mutex::default(), rows: Mutex::default() }
+    /// Every line names its run, from the first if several runs are known to come, else from the first line of
+    /// a second.
+    pub(crate) fn new(quiet: bool, several: bool) -> Self {
+        let whose = Mutex::new(Whose { first: None, several });
+        Self { quiet, told: Mutex::default(), rows: Mutex::default(), whose }
     }
 
-    /// Says how a node failed, once.
+    /// Says how a node failed; the same only once.
     pub(crate) fn failure(&self, node: &NodeSummary, error: &MessageError) {
-        if !self.told.lock().is_ok_and(|mut told| told.insert(node.id.clone())) {
+        let what = (node.id.clone(), error.code, error.message.clone());
+        if !self.told.lock().is_ok_and(|mut told| told.insert(what)) {
             return;
         }
         let place = error.pointer.as_ref().map(|pointer| format!(" (at {})", printable_line(pointer, 120)));
@@ -84,8 +129,10 @@ impl EventSink for Timeline {
 
     fn run_event(&self, event: &RunEvent) {
         let lines = self.rows.lock().map(|mut rows| rows.of(event)).unwrap_or_default();
-        for line in lines {
-            talk(&line);
+        let tag = self.whose.lock().ok().and_then(|mut whose| whose.tag(&event.run_id));
+        let tag = tag.map(|tag| format!("{} ", tag.dimmed())).unwrap_or_default();
+        for line in lines.iter().flat_map(|line| line.lines()) {
+            talk(&format!("{tag}{line}"));
         }
     }
 
@@ -171,11 +218,10 @@ fn line(event: &RunEvent) -> Option<String> {
             let tool = printable_line(tool, 24);
             format!("     └ {tool} {said}{why}  {}{}", format!("{duration_ms} ms").dimmed(), preview(text))
         }
-        RunEventKind::WaitingForOutcome { tool, call_id, reason, .. } => format!(
-            "{} waiting: did `{}` (call {}) happen? {}",
+        RunEventKind::WaitingForOutcome { tool, reason, .. } => format!(
+            "{} waiting: nobody knows whether `{}` happened: {}",
             "⏸".yellow().bold(),
             printable_line(tool, 60),
-            printable_line(call_id.as_str(), 80),
             printable_line(reason, SHOWN)
         ),
         RunEventKind::RunFinished { stop_reason, iterations, duration_ms, error, .. } => {

@@ -1,10 +1,10 @@
 //! Runs as they are listed, and what may be asked of them from outside.
 
-use crate::Millis;
 use crate::code::RunErrorCode;
 use crate::effect::Ending;
 use crate::fact::ToolResult;
 use crate::id::{CallId, NodeRef, RunId};
+use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 
 /// A run in a list.
@@ -33,6 +33,9 @@ pub struct RunSummary {
     pub ended_at: Option<Millis>,
     /// Whether its result has left for good.
     pub delivered: bool,
+    /// The file its flow was read from, if it was one: where to look for the flow when the run is resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// Where a run is.
@@ -89,6 +92,11 @@ pub struct WaitingCall {
     pub tool: String,
     /// The iteration.
     pub iteration: u32,
+    /// When it was to be made.
+    pub asked_at: Millis,
+    /// What it was called with.
+    #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+    pub input: Message,
 }
 
 /// Where a run is after some lines of its journal, as far as its store must know.
@@ -168,18 +176,29 @@ mod tests {
             started_at: 1_766_000_000_000,
             ended_at: None,
             delivered: false,
+            source: Some("flows.json".to_owned()),
         };
         let expected = json!({
             "runId": "0197", "agent": {"instance": "local", "nodeId": "agent"}, "name": "Counting",
             "status": "running", "startedAt": 1_766_000_000_000_u64, "delivered": false,
+            "source": "flows.json",
         });
         check(&running, &expected);
 
-        let call = WaitingCall { call_id: "0197:2".into(), tool: "mail".to_owned(), iteration: 2 };
+        let call = WaitingCall {
+            call_id: "0197:2".into(),
+            tool: "mail".to_owned(),
+            iteration: 2,
+            asked_at: 1_766_000_000_005,
+            input: [("to".to_owned(), json!("Ada"))].into_iter().collect(),
+        };
         let waiting = RunSummary { status: RunStatus::Waiting, waiting: Some(call), ..running.clone() };
         let mut expected_waiting = expected.clone();
         expected_waiting["status"] = json!("waiting");
-        expected_waiting["waiting"] = json!({"callId": "0197:2", "tool": "mail", "iteration": 2});
+        expected_waiting["waiting"] = json!({
+            "callId": "0197:2", "tool": "mail", "iteration": 2, "askedAt": 1_766_000_000_005_u64,
+            "input": {"to": "Ada"},
+        });
         check(&waiting, &expected_waiting);
 
         let (code, ended_at) = (Some(RunErrorCode::JournalFailed), Some(1_766_000_000_009));

@@ -7,18 +7,18 @@ use crate::build::BuiltAgent;
 use crate::effects::perform;
 use crate::report::Ports;
 use crate::slots::{Slot, Ticket};
-use redflow_contract::Message;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, Ending};
-use redflow_contract::fact::Fact;
+use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{EffectId, NodeId, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run::{RunState, WaitingCall};
+use redflow_contract::{Message, Millis};
 use redflow_ports::{Batch, Journal, Keep, StoreError, failpoint};
 use redflow_react::{Recorder, Status, Step};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +58,8 @@ pub(crate) struct ModelResponse {
     pub(crate) agent: NodeId,
     pub(crate) effect: EffectId,
     pub(crate) message: Message,
+    /// Dropped when the message, and all it led to, has arrived.
+    pub(crate) arrived: oneshot::Sender<()>,
 }
 
 /// A run that is being driven.
@@ -109,8 +111,8 @@ impl Driven {
     /// Keeps what a step says as safely as its effects need, and shows it.
     pub(crate) async fn keep(&mut self, step: Step, told: Told) -> Result<Vec<Effect>, StoreError> {
         let stage = self.stage(&step.effects, told);
-        let active_ms = u64::try_from(self.active.total().as_millis()).unwrap_or(u64::MAX);
-        let batch = Batch { lines: step.lines, state: self.state(), active_ms, keep: stage.keep() };
+        let (state, active_ms) = (self.state(), self.active_ms());
+        let batch = Batch { lines: step.lines, state, active_ms, keep: stage.keep() };
         failpoint(stage.before());
         self.journal.append(batch).await?;
         failpoint(stage.after());
@@ -120,10 +122,14 @@ impl Driven {
         Ok(step.effects)
     }
 
+    fn active_ms(&self) -> u64 {
+        u64::try_from(self.active.total().as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn state(&self) -> RunState {
         match self.recorder.machine().status() {
-            Status::WaitingOutcome { call_id, tool, iteration, .. } => {
-                RunState::Waiting(WaitingCall { call_id, tool, iteration })
+            Status::WaitingOutcome { call_id, tool, iteration, asked_at, input, .. } => {
+                RunState::Waiting(WaitingCall { call_id, tool, iteration, asked_at, input })
             }
             Status::Finished(ending) => RunState::Finished { at: self.ports.clock.now(), ending },
             Status::New | Status::Running => RunState::Running,
@@ -161,8 +167,16 @@ impl Driven {
     }
 
     /// Does effects until the run is over or has to stop. The place is held as long.
-    pub(crate) async fn work(mut self, mut effects: Vec<Effect>, _slot: Slot) -> Exit {
+    pub(crate) async fn work(mut self, effects: Vec<Effect>, _slot: Slot) -> Exit {
         self.active.since = Some(Instant::now());
+        let exit = self.until_it_stops(effects).await;
+        if let Exit::Suspended(None) = exit {
+            self.keep_time().await;
+        }
+        self.unless_cancelled(exit).await
+    }
+
+    async fn until_it_stops(&mut self, mut effects: Vec<Effect>) -> Exit {
         let limit = Duration::from_millis(self.agent.compiled.spec().timeout_ms);
         let deadline = tokio::time::sleep(limit.saturating_sub(self.active.total()));
         tokio::pin!(deadline);
@@ -172,28 +186,67 @@ impl Driven {
                 Next::Open(open) => open,
             };
             let Some((effect, class)) = open else { return self.parked() };
-            if *self.control.borrow() == Control::Suspend {
-                return Exit::Suspended(None);
-            }
-            if class.is_some() {
-                failpoint("act.before");
-            }
-            let fact = tokio::select! {
-                biased;
-                stop = stopped(&mut self.control, &self.cancel, false) => match stop {
-                    Stop::Cancel(reason) => Fact::CancelRequested { at: self.ports.clock.now(), reason },
-                    Stop::Suspend => return Exit::Suspended(None),
-                },
-                () = &mut deadline => Fact::DeadlineReached { at: self.ports.clock.now() },
-                fact = perform(effect, &self.agent, &self.ports) => fact,
+            let dangerous = class == Some(EffectClass::AtMostOnce);
+            let fact = match self.asked_to_stop() {
+                // It is known that this call was not made. Not to say so would leave a question to a person.
+                Some(Control::SuspendNow) if dangerous => not_made(&effect, self.ports.clock.now()),
+                // A dangerous call that is written down is made while there is time: see above.
+                Some(_) if !dangerous => return Exit::Suspended(None),
+                _ => {
+                    if class.is_some() {
+                        failpoint("act.before");
+                    }
+                    let fact = tokio::select! {
+                        biased;
+                        stop = stopped(&mut self.control, &self.cancel, false) => match stop {
+                            Stop::Cancel(reason) => {
+                                Fact::CancelRequested { at: self.ports.clock.now(), reason }
+                            }
+                            Stop::Suspend => return Exit::Suspended(None),
+                        },
+                        () = &mut deadline => Fact::DeadlineReached { at: self.ports.clock.now() },
+                        fact = perform(effect, &self.agent, &self.ports) => fact,
+                    };
+                    if class.is_some() {
+                        failpoint("act.after");
+                    }
+                    fact
+                }
             };
-            if class.is_some() {
-                failpoint("act.after");
-            }
             effects = match self.feed(fact, class).await {
                 Ok(effects) => effects,
                 Err(error) => return Exit::Suspended(Some(error)),
             };
+        }
+    }
+
+    /// The wish to stop that is pending, if it is not the wish to end.
+    fn asked_to_stop(&self) -> Option<Control> {
+        let control = self.control.borrow().clone();
+        matches!(control, Control::Suspend | Control::SuspendNow).then_some(control)
+    }
+
+    /// Writes down how long the run has been at work: a run that is stopped again and again must not begin its
+    /// time anew each time.
+    async fn keep_time(&mut self) {
+        let (state, active_ms) = (self.state(), self.active_ms());
+        // A run that cannot be recorded any more has stopped already.
+        let _ = self.journal.append(Batch { lines: Vec::new(), state, active_ms, keep: Keep::Soon }).await;
+    }
+
+    /// An exit that leaves the run open, unless somebody has wished for its end meanwhile.
+    pub(crate) async fn unless_cancelled(&mut self, exit: Exit) -> Exit {
+        if !matches!(exit, Exit::Waiting(_) | Exit::Suspended(_)) {
+            return exit;
+        }
+        let wished = match &*self.control.borrow() {
+            Control::Cancel(reason) => Some(reason.to_string()),
+            _ if self.cancel.is_cancelled() => Some(INTERRUPTED.to_owned()),
+            _ => None,
+        };
+        match wished {
+            Some(reason) => self.cancelled(reason).await,
+            None => exit,
         }
     }
 
@@ -219,15 +272,20 @@ impl Driven {
     }
 
     /// Does what needs no answer.
-    async fn act(&mut self, effects: Vec<Effect>) -> Next {
+    pub(crate) async fn act(&mut self, effects: Vec<Effect>) -> Next {
         let mut open = None;
         for effect in effects {
             match effect {
                 Effect::EmitModelResponse { id, message } => {
                     let agent = self.agent.compiled.spec().agent.node_id.clone();
-                    let response = ModelResponse { run: self.run.clone(), agent, effect: id, message };
+                    let (arrived, arrival) = oneshot::channel();
+                    let response =
+                        ModelResponse { run: self.run.clone(), agent, effect: id, message, arrived };
                     // Nobody takes messages any more only when the engine itself is gone.
-                    let _ = self.responses.send(response).await;
+                    if self.responses.send(response).await.is_ok() {
+                        // What it sets off is kept before the run goes on, or a crash could lose it.
+                        let _ = arrival.await;
+                    }
                 }
                 Effect::Finish { id, ending, message } => {
                     return Next::Over(Exit::Finished { effect: id, ending, message, again: false });
@@ -245,9 +303,19 @@ impl Driven {
     }
 }
 
-enum Next {
+/// What is next after the effects that need no answer.
+pub(crate) enum Next {
     Over(Exit),
     Open(Open),
+}
+
+/// Why a run ends whose whole start is cancelled.
+const INTERRUPTED: &str = "interrupted";
+
+/// The fact that a call was not made because there was no time left for it.
+fn not_made(effect: &Effect, at: Millis) -> Fact {
+    let result = ToolResult::failed("the runtime was stopped before the call was made");
+    Fact::ToolReturned { at, effect: effect.id(), result }
 }
 
 /// Why a run stops what it is doing.
@@ -287,7 +355,7 @@ async fn stopped(control: &mut watch::Receiver<Control>, cancel: &CancellationTo
     };
     tokio::select! {
         biased;
-        () = cancel.cancelled() => Stop::Cancel("interrupted".to_owned()),
+        () = cancel.cancelled() => Stop::Cancel(INTERRUPTED.to_owned()),
         stop = told => stop,
     }
 }

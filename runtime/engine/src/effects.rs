@@ -6,22 +6,24 @@ use futures::FutureExt as _;
 use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, ToolCall};
-use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::fact::{Fact, ModelAnswer, ToolResult};
 use redflow_contract::id::EffectId;
 use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{ModelRequest, ToolOutcome};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 impl BuiltAgent {
     /// What a call may do to the world: what its node declares, else what the tool itself says. A call of a
     /// tool nobody knows is never made, and never made twice.
     pub(crate) fn class_of(&self, call: &ToolCall) -> EffectClass {
-        self.tool(call).map_or(EffectClass::AtMostOnce, |(spec_effect, tool)| {
-            spec_effect.unwrap_or_else(|| tool.effect(&call.input))
+        self.tool(call).map_or(EffectClass::AtMostOnce, |(declared, tool)| {
+            let says = || catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input)));
+            declared.unwrap_or_else(|| says().unwrap_or(EffectClass::AtMostOnce))
         })
     }
 
@@ -45,6 +47,7 @@ pub(crate) async fn perform(effect: Effect, agent: &BuiltAgent, ports: &Ports) -
 }
 
 /// What an effect was asked of.
+#[derive(Clone, Copy)]
 enum Asked {
     Tool(EffectClass),
     Model,
@@ -71,14 +74,16 @@ async fn attempt(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
         Effect::CallModel { id, iteration, transcript, spec } => {
             let request = ModelRequest { iteration, transcript: &transcript, spec: &spec };
             match agent.model.call(request).await {
-                Ok(answer) => Fact::ModelAnswered { at: now(), effect: id, answer },
+                Ok(answer) => {
+                    Fact::ModelAnswered { at: now(), effect: id, answer: cut(answer, &spec.limits) }
+                }
                 Err(error) => Fact::ModelFailed { at: now(), effect: id, error },
             }
         }
         Effect::CallTool { id, call } => call_tool(id, &call, agent, ports).await,
         Effect::RecallMemory { id, session } => match &agent.memory {
             Some(memory) => match memory.recall(&session).await {
-                Ok(turns) => Fact::MemoryRecalled { at: now(), effect: id, turns },
+                Ok(turns) => recalled(id, turns, &agent.compiled.spec().limits, now()),
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
             },
             None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },
@@ -126,6 +131,26 @@ async fn call_tool(id: EffectId, call: &ToolCall, agent: &BuiltAgent, ports: &Po
         }
         ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
     }
+}
+
+/// An answer that is too large is cut where it is certain to be refused, so that its journal can be read back.
+fn cut(mut answer: ModelAnswer, limits: &RunLimits) -> ModelAnswer {
+    let most = to_usize(limits.max_answer_bytes).saturating_add(1);
+    if answer.text.len() > most {
+        answer.text.truncate(answer.text.ceil_char_boundary(most));
+    }
+    answer
+}
+
+/// More than a message may have is no conversation to go on with.
+fn recalled(effect: EffectId, turns: Vec<ChatMessage>, limits: &RunLimits, at: Millis) -> Fact {
+    let bytes: usize = turns.iter().map(|turn| turn.content.len()).sum();
+    let most = to_usize(limits.max_message_bytes);
+    if bytes <= most {
+        return Fact::MemoryRecalled { at, effect, turns };
+    }
+    let message = format!("the memory gave {bytes} bytes; the limit is {most}");
+    Fact::MemoryFailed { at, effect, error: Failure { code: RunErrorCode::MemoryError, message } }
 }
 
 /// What makes a result too large to be journalled and read back. From a tool it becomes a failed observation:

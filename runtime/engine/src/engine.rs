@@ -5,11 +5,11 @@
 
 use crate::build::BuiltFlow;
 use crate::drive::{Control, Exit, ModelResponse};
-use crate::open::{Beginning, Reins, Return, Wish, begin, bring_back};
+use crate::open::{Beginning, REMOVED, Reins, Return, Wish, begin, bring_back};
 use crate::plan_build::PastAgents;
 use crate::report::{EngineLimits, Ports, RunEnd, RunReport, Start};
 use crate::slots::Slots;
-use crate::trail::{Chain, Trail};
+use crate::trail::{Chain, Emission, Emitted, Sending, Trail};
 use crate::walk::Delivery;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -19,7 +19,7 @@ use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
 use redflow_ports::{BoxFuture, PendingRequest, StoreError, failpoint};
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -70,7 +70,9 @@ impl Engine {
             queue: VecDeque::new(),
             works: FuturesUnordered::new(),
             live: HashMap::new(),
+            sending: Arc::default(),
             responses,
+            owed: 0,
             stopping: None,
         };
         Self { commands, task: tokio::spawn(engine.run(asked, responded)) }
@@ -100,7 +102,7 @@ impl Engine {
         self.ask(|reply| Command::Recover { cancel, reply }).await.unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    /// Ends a run, wherever it is. Returns once the run knows, not once it is over.
+    /// Ends a run, wherever it is. Returns once that is kept.
     ///
     /// # Errors
     /// When there is no such run, or it is over, or that cannot be kept.
@@ -157,6 +159,16 @@ struct Live {
     chain: Arc<Chain>,
     /// Whether it was brought back, so that what it sends may have been sent before.
     again: bool,
+    /// Whether its agent is gone, so that there is nowhere to send its result to.
+    is_orphan: bool,
+    /// Who waits for it to be cancelled.
+    cancelling: Vec<Reply<Result<(), StoreError>>>,
+}
+
+impl Live {
+    fn cancel(&self, reason: &str) {
+        self.control.send_replace(Control::Cancel(reason.into()));
+    }
 }
 
 /// Something that was under way has ended.
@@ -176,6 +188,8 @@ enum Done {
 
 enum Purpose {
     Recover(CancellationToken, Reply<Recovered>),
+    /// Only these.
+    Resume(Vec<RunId>, CancellationToken, Reply<Recovered>),
     CancelRemoved,
 }
 
@@ -189,7 +203,11 @@ pub(crate) struct Loop {
     pub(crate) queue: VecDeque<Delivery>,
     works: FuturesUnordered<BoxFuture<'static, Done>>,
     live: HashMap<RunId, Live>,
+    /// Runs whose result is on its way.
+    sending: Sending,
     responses: mpsc::Sender<ModelResponse>,
+    /// Questions to the store and requests of other processes that somebody still waits for.
+    owed: usize,
     /// Who wants to know when everything has stopped.
     stopping: Option<Reply<()>>,
 }
@@ -202,7 +220,8 @@ impl Loop {
                 let Some(delivery) = self.queue.pop_front() else { break };
                 self.deliver(delivery);
             }
-            if self.live.is_empty() && self.queue.is_empty() && self.stopping.is_some() {
+            let is_idle = self.live.is_empty() && self.queue.is_empty() && self.owed == 0;
+            if is_idle && self.stopping.is_some() {
                 break;
             }
             let busy = !self.queue.is_empty();
@@ -236,8 +255,7 @@ impl Loop {
                 self.start(start, &Trail::from_outside(chain));
             }
             Command::Resume { runs, cancel, reply } => {
-                let runs = runs.into_iter().map(|run| (run, NodeId::from(""), Wish::GoOn));
-                self.bring_back_all(runs.collect(), &cancel, Some(reply));
+                self.look_for_unfinished(Purpose::Resume(runs, cancel, reply));
             }
             Command::Recover { cancel, reply } => self.look_for_unfinished(Purpose::Recover(cancel, reply)),
             Command::Ask { run, request, reply } => self.request(run, request, reply),
@@ -264,6 +282,7 @@ impl Loop {
                 }
             }
             Done::Requests(requests) => {
+                self.owed += requests.len();
                 for PendingRequest { id, run, request } in requests {
                     let (reply, answer) = oneshot::channel();
                     self.request(run, request, reply);
@@ -274,9 +293,13 @@ impl Loop {
                 self.listen();
             }
             Done::Answered(id, answer) => {
+                self.owed -= 1;
                 self.ports.store.answer(id, answer.err().map(|error| error.code));
             }
-            Done::Unfinished(found, purpose) => self.found_unfinished(found, purpose),
+            Done::Unfinished(found, purpose) => {
+                self.owed -= 1;
+                self.found_unfinished(found, purpose);
+            }
             Done::DrainOver => self.tell_all(&Control::SuspendNow),
         }
     }
@@ -289,15 +312,22 @@ impl Loop {
 
     fn tell_all(&self, control: &Control) {
         for live in self.live.values() {
-            live.control.send_replace(control.clone());
+            // A run that is to end does not go on later.
+            live.control.send_if_modified(|current| {
+                let changes = !matches!(current, Control::Cancel(_));
+                if changes {
+                    current.clone_from(control);
+                }
+                changes
+            });
         }
     }
 
     fn request(&mut self, run: RunId, request: RunRequest, reply: Reply<Result<(), StoreError>>) {
-        let wish = match (self.live.get(&run), request) {
+        let wish = match (self.live.get_mut(&run), request) {
             (Some(live), RunRequest::Cancel { reason }) => {
-                live.control.send_replace(Control::Cancel(reason.into()));
-                let _ = reply.send(Ok(()));
+                live.cancel(&reason);
+                live.cancelling.push(reply);
                 return;
             }
             (Some(_), RunRequest::Resolve { .. }) => {
@@ -318,20 +348,25 @@ impl Loop {
         while let Some(delivery) = self.queue.pop_front() {
             self.deliver(delivery);
         }
+        for live in self.live.values_mut().filter(|live| !flow.has_agent(&live.agent)) {
+            live.is_orphan = true;
+            live.cancel(REMOVED);
+        }
         self.flow = Some(Arc::new(flow));
-        self.past.forget();
         self.look_for_unfinished(Purpose::CancelRemoved);
     }
 
-    fn look_for_unfinished(&self, purpose: Purpose) {
+    fn look_for_unfinished(&mut self, purpose: Purpose) {
+        self.owed += 1;
         let ports = Arc::clone(&self.ports);
         self.works.push(Box::pin(async move { Done::Unfinished(ports.store.unfinished().await, purpose) }));
     }
 
     fn found_unfinished(&mut self, found: Result<Vec<RunSummary>, StoreError>, purpose: Purpose) {
-        let (cancel, reply) = match purpose {
-            Purpose::Recover(cancel, reply) => (cancel, Some(reply)),
-            Purpose::CancelRemoved => (CancellationToken::new(), None),
+        let (wanted, cancel, reply) = match purpose {
+            Purpose::Recover(cancel, reply) => (None, cancel, Some(reply)),
+            Purpose::Resume(runs, cancel, reply) => (Some(runs), cancel, Some(reply)),
+            Purpose::CancelRemoved => (None, CancellationToken::new(), None),
         };
         let found = match (found, reply) {
             (Ok(found), reply) => (found, reply),
@@ -343,27 +378,45 @@ impl Loop {
             (Err(_), None) => return,
         };
         let (found, reply) = found;
-        let mut wishes = Vec::new();
-        for RunSummary { run_id, agent, status, .. } in found {
-            let removed = self.flow.as_ref().is_some_and(|flow| !flow.has_agent(&agent.node_id));
-            let wish = match status {
-                _ if removed && !status.is_over() => {
-                    Wish::Cancel("its agent was removed from the flow".to_owned())
-                }
-                // It waits for a person, and needs nobody to drive it.
-                RunStatus::Waiting => continue,
-                _ if reply.is_some() => Wish::GoOn,
-                _ => continue,
-            };
-            match (self.live.get(&run_id), wish) {
-                (Some(live), Wish::Cancel(reason)) => {
-                    live.control.send_replace(Control::Cancel(reason.into()));
-                }
-                (Some(_), _) => {}
-                (None, wish) => wishes.push((run_id, agent.node_id, wish)),
+        let wishes = match wanted {
+            Some(runs) => {
+                let agents: HashMap<RunId, NodeId> =
+                    found.into_iter().map(|run| (run.run_id, run.agent.node_id)).collect();
+                // What is not among them is over or unknown, and says so when it is brought back.
+                let agent = |run: &RunId| agents.get(run).cloned().unwrap_or_else(|| NodeId::from(""));
+                runs.into_iter()
+                    .map(|run| (agent(&run), run))
+                    .map(|(agent, run)| (run, agent, Wish::GoOn))
+                    .collect()
             }
-        }
+            None => found.into_iter().filter_map(|run| self.wish_for(run, reply.is_some())).collect(),
+        };
         self.bring_back_all(wishes, &cancel, reply);
+    }
+
+    /// What is to be done with a run that is not finished, in a recovery or only because the flow has changed.
+    fn wish_for(&self, run: RunSummary, recovers: bool) -> Option<(RunId, NodeId, Wish)> {
+        let RunSummary { run_id, agent, status, .. } = run;
+        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.live.contains_key(&run_id) || sending.contains(&run_id) {
+            return None;
+        }
+        let is_ours = agent.instance == self.ports.instance;
+        let flow = self.flow.as_ref().filter(|_| is_ours);
+        let is_orphan = flow.is_some_and(|flow| !flow.has_agent(&agent.node_id));
+        let wish = match status {
+            _ if is_orphan && status.is_over() => {
+                // There is nowhere left to send its result to.
+                self.ports.store.delivered(&run_id);
+                return None;
+            }
+            _ if is_orphan => Wish::Remove,
+            // It waits for a person, and needs nobody to drive it.
+            RunStatus::Waiting => return None,
+            _ if recovers => Wish::GoOn,
+            _ => return None,
+        };
+        Some((run_id, agent.node_id, wish))
     }
 
     /// Brings runs back, each with a start of its own, and reports of all when the last has come to rest.
@@ -413,11 +466,14 @@ impl Loop {
             return;
         }
         let place = chain.begin(run.clone());
-        let ticket = self.slots.ticket_in_any_case(&agent);
-        let (flow, past) = (self.flow.clone(), Arc::clone(&self.past));
-        let reins = self.reins(run.clone(), agent, Arc::clone(chain), true);
+        let (flow, past, slots) = (self.flow.clone(), Arc::clone(&self.past), self.slots.clone());
+        let is_orphan = matches!(wish, Wish::Remove);
+        let reins = self.reins(run.clone(), agent.clone(), Arc::clone(chain), true);
+        if let Some(live) = self.live.get_mut(&run) {
+            live.is_orphan = is_orphan;
+        }
         self.works.push(Box::pin(async move {
-            let (agent, exit) = bring_back(reins, Return { wish, flow, past, ticket, reply }).await;
+            let (agent, exit) = bring_back(reins, Return { wish, agent, flow, past, slots, reply }).await;
             Done::Run { run, place, agent, exit }
         }));
     }
@@ -432,26 +488,41 @@ impl Loop {
             cancel: chain.cancel.clone(),
             responses: self.responses.clone(),
         };
-        self.live.insert(run, Live { agent, control, chain, again });
+        let live = Live { agent, control, chain, again, is_orphan: false, cancelling: Vec::new() };
+        self.live.insert(run, live);
         reins
     }
 
     fn respond(&mut self, response: ModelResponse) {
-        let ModelResponse { run, agent, effect, message } = response;
+        let ModelResponse { run, agent, effect, message, arrived } = response;
         if let Some(live) = self.live.get(&run) {
-            let trail = Trail::from_run(Arc::clone(&live.chain), run, effect, false, live.again);
+            let what = Emitted::Response(arrived);
+            let emission = Emission { run, effect, again: live.again, what };
+            let trail = Trail::from_run(Arc::clone(&live.chain), emission);
             self.send_model_response(&agent, message, trail);
         }
     }
 
     fn ended(&mut self, run: RunId, place: usize, agent: Option<NodeSummary>, exit: Exit, live: Live) {
         let agent = agent.unwrap_or_else(|| self.summary(&live.agent));
-        let chain = live.chain;
+        let Live { chain, again, is_orphan, cancelling, .. } = live;
+        for reply in cancelling {
+            let _ = reply.send(match &exit {
+                Exit::Suspended(Some(error)) | Exit::NotBegun(error, _) => Err(error.clone()),
+                Exit::Suspended(None) | Exit::Waiting(_) => Err(gone()),
+                Exit::Finished { .. } | Exit::Repeated => Ok(()),
+            });
+        }
         let end = match exit {
-            Exit::Finished { effect, ending, message, again } => {
+            Exit::Finished { ending, message, .. } if is_orphan => {
+                self.ports.store.delivered(&run);
+                RunEnd::Finished { ending, message }
+            }
+            Exit::Finished { effect, ending, message, again: sent } => {
                 failpoint("output.before_delivery");
-                let trail = Trail::from_run(Arc::clone(&chain), run, effect, true, again || live.again);
-                self.send_result(&agent, ending, &message, trail);
+                let what = Emitted::Result(Arc::clone(&self.sending));
+                let emission = Emission { run, effect, again: sent || again, what };
+                self.send_result(&agent, ending, &message, Trail::from_run(Arc::clone(&chain), emission));
                 RunEnd::Finished { ending, message }
             }
             Exit::Waiting(call) => RunEnd::Waiting(call),

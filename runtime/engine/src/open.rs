@@ -8,16 +8,16 @@ use crate::drive::{Active, Control, Driven, Exit, ModelResponse, Stop, Told, bro
 use crate::effects::too_large;
 use crate::plan_build::PastAgents;
 use crate::report::Ports;
-use crate::slots::Ticket;
+use crate::slots::{Slots, Ticket};
 use crate::trail::{Cause, Trail};
 use redflow_contract::Message;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::{CallId, NodeSummary, RunId};
+use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::AgentPlan;
-use redflow_ports::{NewRun, StoreError, StoredRun};
+use redflow_ports::{Batch, BoxFuture, Journal, NewRun, StoreError, StoredRun};
 use redflow_react::{DifferenceKind, Origin, Recorder, Resumed, Status, resume};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -64,6 +64,7 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Exit {
         name: spec.name.clone(),
         started_at: at,
         cause: cause.map(|cause| cause.name),
+        source: ports.source.clone(),
         plan: agent.plan.clone(),
     });
     // The message itself is kept in case the run cannot begin and has to give it back.
@@ -88,12 +89,17 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Exit {
     }
 }
 
+/// Why a run ends whose agent is gone.
+pub(crate) const REMOVED: &str = "its agent was removed from the flow";
+
 /// What is wanted of a run that nobody drives.
 pub(crate) enum Wish {
     /// Go on.
     GoOn,
     /// End.
     Cancel(String),
+    /// End, because its agent is gone.
+    Remove,
     /// Take this as what came of the call it waits for, and go on.
     Resolve(CallId, ToolResult),
 }
@@ -101,25 +107,31 @@ pub(crate) enum Wish {
 /// A run to be brought back.
 pub(crate) struct Return {
     pub(crate) wish: Wish,
+    /// Its agent, as far as it is known.
+    pub(crate) agent: NodeId,
     pub(crate) flow: Option<Arc<BuiltFlow>>,
     pub(crate) past: Arc<PastAgents>,
-    pub(crate) ticket: Ticket,
+    pub(crate) slots: Slots,
     /// Told once the wish is kept, or why it is not.
     pub(crate) reply: Option<oneshot::Sender<Result<(), StoreError>>>,
 }
 
 /// Brings a run back and drives it. Also says which agent it is of, as soon as that is known.
 pub(crate) async fn bring_back(reins: Reins, back: Return) -> (Option<NodeSummary>, Exit) {
-    let Return { wish, flow, past, ticket, reply } = back;
+    let Return { wish, agent, flow, past, slots, reply } = back;
     let mut reins = reins;
     // A run that only has to go on is not even loaded before it may work: ten thousand can wait like this.
-    let (slot, wish, ticket) = match wish {
-        Wish::GoOn => match place(ticket, &mut reins.control, &reins.cancel).await {
-            Ok(slot) => (Some(slot), Wish::GoOn, None),
-            Err(Stop::Cancel(reason)) => (None, Wish::Cancel(reason), None),
-            Err(Stop::Suspend) => return (None, Exit::Suspended(None)),
-        },
-        wish => (None, wish, Some(ticket)),
+    let (slot, wish) = match wish {
+        Wish::GoOn => {
+            let ticket = slots.ticket_in_any_case(&agent);
+            match place(ticket, &mut reins.control, &reins.cancel).await {
+                Ok(slot) => (Some(slot), Wish::GoOn),
+                Err(Stop::Cancel(reason)) => (None, Wish::Cancel(reason)),
+                Err(Stop::Suspend) => return (None, Exit::Suspended(None)),
+            }
+        }
+        Wish::Remove => (None, Wish::Cancel(REMOVED.to_owned())),
+        wish => (None, wish),
     };
     let answer = |result| {
         if let Some(reply) = reply {
@@ -127,7 +139,7 @@ pub(crate) async fn bring_back(reins: Reins, back: Return) -> (Option<NodeSummar
             let _ = reply.send(result);
         }
     };
-    let (agent, opened) = match open(reins, flow.as_deref(), &past).await {
+    let (agent, opened) = match open(reins, flow.as_ref(), &past).await {
         Ok(opened) => opened,
         Err(error) => {
             answer(Err(error.clone()));
@@ -137,13 +149,17 @@ pub(crate) async fn bring_back(reins: Reins, back: Return) -> (Option<NodeSummar
     let (mut driven, effects, plan) = match opened {
         Opened::Over(exit) => {
             let over = StoreError::new(StoreCode::RunOver, "the run is over already");
-            answer(if matches!(wish, Wish::GoOn) { Ok(()) } else { Err(over) });
+            let wants_more = !matches!(wish, Wish::GoOn);
+            answer(if wants_more { Err(over.clone()) } else { Ok(()) });
+            let sent_before = matches!(exit, Exit::Finished { again: true, .. });
+            // Who wanted something else of it has not asked for its result to be sent.
+            let exit = if wants_more && sent_before { Exit::Suspended(Some(over)) } else { exit };
             return (Some(agent), exit);
         }
         Opened::Open(driven, effects, plan) => (*driven, effects, plan),
     };
     let kept = match wish {
-        Wish::GoOn => Ok(effects),
+        Wish::GoOn | Wish::Remove => Ok(effects),
         Wish::Resolve(call, result) => resolve(&mut driven, &call, result).await,
         Wish::Cancel(reason) => {
             let exit = driven.cancelled(reason).await;
@@ -154,28 +170,26 @@ pub(crate) async fn bring_back(reins: Reins, back: Return) -> (Option<NodeSummar
             return (Some(agent), exit);
         }
     };
-    let effects = match kept {
-        Ok(effects) => effects,
-        Err(error) => {
-            answer(Err(error.clone()));
-            return (Some(agent), Exit::Suspended(Some(error)));
-        }
-    };
     // What was wished is kept, whether or not the run can go on here.
-    answer(Ok(()));
-    if let Exit::Waiting(call) = driven.parked() {
-        return (Some(agent), Exit::Waiting(call));
-    }
-    match past.build(flow.as_deref(), &plan, driven.recorder.machine().agent(), &driven.ports) {
-        Ok(built) => driven.agent = built,
-        Err(error) => return (Some(agent), Exit::Suspended(Some(error))),
-    }
-    let exit = match (slot, ticket) {
-        (Some(slot), _) => driven.work(effects, slot).await,
-        (None, Some(ticket)) => driven.go_on(effects, ticket).await,
-        (None, None) => Exit::Suspended(None),
+    answer(kept.as_ref().map(drop).map_err(StoreError::clone));
+    let exit = match kept {
+        Err(error) => Exit::Suspended(Some(error)),
+        Ok(effects) => match driven.parked() {
+            Exit::Waiting(call) => Exit::Waiting(call),
+            _ => match past.build(flow.as_ref(), &plan, driven.recorder.machine().agent(), &driven.ports) {
+                Ok(built) => {
+                    driven.agent = built;
+                    let exit = match slot {
+                        Some(slot) => driven.work(effects, slot).await,
+                        None => driven.go_on(effects, slots.ticket_in_any_case(&agent.id)).await,
+                    };
+                    return (Some(agent), exit);
+                }
+                Err(error) => Exit::Suspended(Some(error)),
+            },
+        },
     };
-    (Some(agent), exit)
+    (Some(agent), driven.unless_cancelled(exit).await)
 }
 
 enum Opened {
@@ -188,7 +202,7 @@ enum Opened {
 
 async fn open(
     reins: Reins,
-    flow: Option<&BuiltFlow>,
+    flow: Option<&Arc<BuiltFlow>>,
     past: &PastAgents,
 ) -> Result<(NodeSummary, Opened), StoreError> {
     let Reins { run, ports, control, cancel, responses } = reins;
@@ -197,17 +211,12 @@ async fn open(
     };
     let Resumed { recorder, plan, mut effects, class } = revive(&stored, flow, past)?;
     let agent = plan.agent.node.clone();
-    if let Status::Finished(_) = recorder.machine().status() {
-        let Some(Effect::Finish { id, ending, message }) = effects.pop() else {
-            return Err(broken(&"the run is over and has no result"));
-        };
-        if stored.summary.delivered {
-            return Err(StoreError::new(StoreCode::RunOver, "the run is over already"));
-        }
-        return Ok((agent, Opened::Over(Exit::Finished { effect: id, ending, message, again: true })));
+    let is_over = matches!(recorder.machine().status(), Status::Finished(_));
+    if is_over && stored.summary.delivered {
+        return Err(StoreError::new(StoreCode::RunOver, "the run is over already"));
     }
     let bare = PastAgents::bare(&plan, recorder.machine().agent())?;
-    let journal = ports.store.reopen(&stored);
+    let journal = if is_over { Box::new(Closed) } else { ports.store.reopen(&stored) };
     let observed = ports.events.watches_runs();
     let mut driven = Driven {
         run,
@@ -220,6 +229,16 @@ async fn open(
         cancel,
         responses,
     };
+    // What had left by port 4 may not have arrived. It leaves before anything else does.
+    let responses = effects.extract_if(.., |effect| matches!(effect, Effect::EmitModelResponse { .. }));
+    let responses: Vec<Effect> = responses.collect();
+    driven.act(responses).await;
+    if is_over {
+        let Some(Effect::Finish { id, ending, message }) = effects.pop() else {
+            return Err(broken(&"the run is over and has no result"));
+        };
+        return Ok((agent, Opened::Over(Exit::Finished { effect: id, ending, message, again: true })));
+    }
     if let Some(Effect::CallTool { id, .. }) = effects.last()
         && !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent))
         && driven.recorder.machine().status() == Status::Running
@@ -241,9 +260,23 @@ async fn open(
     Ok((agent, Opened::Open(Box::new(driven), effects, plan)))
 }
 
+/// The journal of a run that is over.
+struct Closed;
+
+impl Journal for Closed {
+    fn append(&mut self, _: Batch) -> BoxFuture<'_, Result<(), StoreError>> {
+        let over = StoreError::new(StoreCode::RunOver, "the run is over already");
+        Box::pin(std::future::ready(Err(over)))
+    }
+}
+
 /// The machine as the journal leaves it.
-fn revive(stored: &StoredRun, flow: Option<&BuiltFlow>, past: &PastAgents) -> Result<Resumed, StoreError> {
-    resume(&stored.journal, &mut |spec| past.compile(flow, spec)).map_err(|difference| {
+fn revive(
+    stored: &StoredRun,
+    flow: Option<&Arc<BuiltFlow>>,
+    past: &PastAgents,
+) -> Result<Resumed, StoreError> {
+    resume(&stored.journal, &mut |spec| past.compile(flow.map(|flow| &**flow), spec)).map_err(|difference| {
         if difference.what == DifferenceKind::Version {
             let version = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<u32>().ok());
             let newer = version(&difference.recorded) > version(&difference.replayed);

@@ -17,13 +17,15 @@ use redflow_ports::{BoxFuture, BuildError, ChatModel, ModelRequest, NodeConfig, 
 use redflow_react::{CompileError, CompiledAgent};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Agents of runs that were brought back, so that a thousand runs of one plan build it once.
 #[derive(Default)]
 pub(crate) struct PastAgents {
     compiled: Mutex<Vec<Arc<CompiledAgent>>>,
-    built: Mutex<Vec<Arc<BuiltAgent>>>,
+    /// Each with the flow whose secrets it has.
+    built: Mutex<Vec<(Weak<BuiltFlow>, Arc<BuiltAgent>)>>,
 }
 
 /// Agents that are remembered, at most.
@@ -45,14 +47,14 @@ impl PastAgents {
             return Ok(Arc::clone(same));
         }
         let compiled = CompiledAgent::compile(Arc::clone(spec))?;
-        remember(&mut known, &compiled);
+        remember(&mut known, Arc::clone(&compiled));
         Ok(compiled)
     }
 
     /// The agent with its services, for a recorded plan. The one of the flow, if that is still the same.
     pub(crate) fn build(
         &self,
-        flow: Option<&BuiltFlow>,
+        flow: Option<&Arc<BuiltFlow>>,
         plan: &AgentPlan,
         compiled: &Arc<CompiledAgent>,
         ports: &Ports,
@@ -66,12 +68,14 @@ impl PastAgents {
             return Ok(Arc::clone(agent));
         }
         let mut known = self.built.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(agent) = known.iter().find(|agent| same(agent)) {
+        let of_flow = flow.map(Arc::downgrade).unwrap_or_default();
+        if let Some((_, agent)) = known.iter().find(|(of, agent)| of.ptr_eq(&of_flow) && same(agent)) {
             return Ok(Arc::clone(agent));
         }
-        let agent = build_agent(flow, plan, encoded, compiled, ports).map_err(|error| blocked(&error))?;
-        let agent = Arc::new(agent);
-        remember(&mut known, &agent);
+        let build = || build_agent(flow.map(|flow| &**flow), plan, encoded, compiled, ports);
+        let built = catch_unwind(AssertUnwindSafe(build)).map_err(|_| blocked(&"a service crashed"))?;
+        let agent = Arc::new(built.map_err(|error| blocked(&error))?);
+        remember(&mut known, (of_flow, Arc::clone(&agent)));
         Ok(agent)
     }
 
@@ -91,11 +95,6 @@ impl PastAgents {
             tab: String::new(),
         }))
     }
-
-    /// Forgets what was built with the secrets of an earlier flow.
-    pub(crate) fn forget(&self) {
-        self.built.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
 }
 
 /// Stands for the model of a run that is not driven.
@@ -108,11 +107,11 @@ impl ChatModel for NoModel {
     }
 }
 
-fn remember<T>(known: &mut Vec<Arc<T>>, new: &Arc<T>) {
+fn remember<T>(known: &mut Vec<T>, new: T) {
     if known.len() >= REMEMBERED {
         known.remove(0);
     }
-    known.push(Arc::clone(new));
+    known.push(new);
 }
 
 fn blocked(why: &dyn std::fmt::Display) -> StoreError {
@@ -161,7 +160,9 @@ fn service<T: ?Sized>(
     let node = &planned.node;
     let mut props = planned.config.clone();
     let place = flow.and_then(|flow| Some((&flow.flow, flow.flow.find(node.id.as_str())?)));
-    let today = place.map(|(flow, ix)| &flow.raw(ix).props);
+    // A node of another type has other secrets.
+    let today = place.filter(|(flow, ix)| flow.raw(*ix).type_name == node.type_name);
+    let today = today.map(|(flow, ix)| &flow.raw(ix).props);
     if let Some(name) = restore(&mut props, today) {
         let reason = format!("the secret in `{name}` is not recorded, and the flow does not have it");
         return Err(BuildError { node: node.id.to_string(), reason });
@@ -189,6 +190,7 @@ fn restore(props: &mut Message, today: Option<&Message>) -> Option<String> {
 }
 
 fn restore_value(value: &mut Value, now: Option<&Value>) -> Option<String> {
+    let length = value.as_array().map_or(0, Vec::len);
     match value {
         Value::String(text) if text == REDACTED => match now {
             Some(now) => {
@@ -198,7 +200,9 @@ fn restore_value(value: &mut Value, now: Option<&Value>) -> Option<String> {
             None => Some(String::new()),
         },
         Value::Object(map) => restore(map, now.and_then(Value::as_object)),
+        // In a list that has changed nobody knows which was which.
         Value::Array(items) => items.iter_mut().enumerate().find_map(|(place, item)| {
+            let now = now.filter(|now| now.as_array().is_some_and(|now| now.len() == length));
             let missing = restore_value(item, now.and_then(|now| now.get(place)))?;
             Some(if missing.is_empty() { place.to_string() } else { format!("{place}.{missing}") })
         }),

@@ -2,7 +2,7 @@
 
 use redflow_contract::Message;
 use redflow_contract::effect::Ending;
-use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::id::{InstanceId, NodeSummary, RunId};
 use redflow_contract::run::WaitingCall;
 use redflow_contract::run_error::RunError;
 use redflow_flow::NodeIx;
@@ -20,6 +20,10 @@ pub struct Ports {
     pub store: Arc<dyn RunStore>,
     /// What this build can run: a run that is brought back may need nodes the flow no longer has.
     pub adapters: Arc<Adapters>,
+    /// Whose flow it is. Runs of other instances in the same store are left alone.
+    pub instance: InstanceId,
+    /// The file the flow was read from, if it was one.
+    pub source: Option<Arc<str>>,
     /// The process environment, as far as flows may see it.
     pub env: fn(&str) -> Option<String>,
 }

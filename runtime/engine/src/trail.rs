@@ -7,6 +7,7 @@ use crate::report::{EngineLimits, RunEnd, RunReport};
 use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
 use redflow_ports::{RunStore, failpoint};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -108,23 +109,49 @@ impl Drop for Chain {
     }
 }
 
+/// Runs whose result is on its way.
+pub(crate) type Sending = Arc<Mutex<HashSet<RunId>>>;
+
 /// A message that left a run, until it and all it led to have arrived.
 pub(crate) struct Emission {
-    run: RunId,
-    effect: EffectId,
-    /// Whether it is the result of the run, which is sent again after a crash until it has arrived.
-    is_result: bool,
+    pub(crate) run: RunId,
+    pub(crate) effect: EffectId,
     /// Whether it may have been sent before.
-    again: bool,
-    /// How often it has reached each agent.
-    arrivals: Mutex<HashMap<NodeId, u32>>,
+    pub(crate) again: bool,
+    pub(crate) what: Emitted,
 }
 
-/// What a message in flight knows of where it comes from.
+/// What left a run.
+pub(crate) enum Emitted {
+    /// Its result, which is sent again after a crash until it has arrived. It is in the set meanwhile.
+    Result(Sending),
+    /// An answer of its model. The run goes on when it has arrived: who waits hears of it by this end being
+    /// dropped.
+    Response(#[allow(dead_code, reason = "only its drop matters")] oneshot::Sender<()>),
+}
+
+struct InFlight {
+    emission: Emission,
+    /// How often it has reached each agent.
+    arrivals: Mutex<HashMap<NodeId, u32>>,
+    /// Whether something it led to was given up.
+    lost: AtomicBool,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Emitted::Result(sending) = &self.emission.what {
+            sending.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.emission.run);
+        }
+    }
+}
+
+/// What a message in flight knows of where it comes from. One that is dropped instead of settled has not
+/// arrived, and then nothing of its emission counts as arrived.
 #[derive(Clone)]
 pub(crate) struct Trail {
     pub(crate) chain: Arc<Chain>,
-    emission: Option<Arc<Emission>>,
+    emission: Option<Arc<InFlight>>,
 }
 
 /// Why a run begins: named so that the same thing never begins two.
@@ -141,22 +168,24 @@ impl Trail {
     }
 
     /// A message that leaves a run.
-    pub(crate) fn from_run(
-        chain: Arc<Chain>,
-        run: RunId,
-        effect: EffectId,
-        is_result: bool,
-        again: bool,
-    ) -> Self {
-        let emission = Emission { run, effect, is_result, again, arrivals: Mutex::default() };
-        Self { chain, emission: Some(Arc::new(emission)) }
+    pub(crate) fn from_run(chain: Arc<Chain>, emission: Emission) -> Self {
+        if let Emitted::Result(sending) = &emission.what {
+            sending.lock().unwrap_or_else(PoisonError::into_inner).insert(emission.run.clone());
+        }
+        let in_flight = InFlight { emission, arrivals: Mutex::default(), lost: AtomicBool::new(false) };
+        Self { chain, emission: Some(Arc::new(in_flight)) }
     }
 
-    /// The cause of the run that begins because this message has reached an agent. Counts the arrival: the
-    /// same wires give the same names again.
+    /// Whether this message may have been sent before.
+    pub(crate) fn is_again(&self) -> bool {
+        self.emission.as_ref().is_some_and(|in_flight| in_flight.emission.again)
+    }
+
+    /// The cause of the run that begins because this message has reached an agent. Counts the arrival, also
+    /// of one that is refused then: the same wires give the same names again.
     pub(crate) fn cause(&self, agent: &NodeId) -> Option<Cause> {
-        let emission = self.emission.as_ref()?;
-        let mut arrivals = emission.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let InFlight { emission, arrivals, .. } = &**self.emission.as_ref()?;
+        let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         let count = arrivals.entry(agent.clone()).or_default();
         *count += 1;
         let name = format!("{}:{}:{agent}:{count}", emission.run, emission.effect);
@@ -164,13 +193,23 @@ impl Trail {
     }
 
     /// This message has arrived, and what it led to is kept. With the last one the result of the run has
-    /// left for good. A trail that is only dropped has not arrived.
-    pub(crate) fn settle(self, store: &dyn RunStore) {
-        if let Some(emission) = self.emission.and_then(Arc::into_inner)
-            && emission.is_result
+    /// left for good, unless one of the others was lost.
+    pub(crate) fn settle(mut self, store: &dyn RunStore) {
+        let last = self.emission.take().and_then(Arc::into_inner);
+        if let Some(in_flight) = last
+            && matches!(in_flight.emission.what, Emitted::Result(_))
+            && !in_flight.lost.load(Ordering::Relaxed)
         {
             failpoint("output.before_ack");
-            store.delivered(&emission.run);
+            store.delivered(&in_flight.emission.run);
+        }
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        if let Some(in_flight) = &self.emission {
+            in_flight.lost.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -24,6 +24,7 @@ use redflow_flow::{NodeIx, Wire};
 use redflow_ports::{FlowNode, NodeContext, NodeOutput, StoreError};
 use redflow_react::refused_output;
 use serde_json::Value;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A message on its way to a node.
@@ -90,7 +91,12 @@ impl Loop {
         let process = |name: &str| (self.ports.env)(name);
         let env = |name: &str| flow.flow.env_value(from, name, &process);
         let context = NodeContext { now: self.ports.clock.now(), env: &env, payload };
-        let NodeOutput { sends, shows, error } = node.receive(Arc::clone(message), &context);
+        let received = catch_unwind(AssertUnwindSafe(|| node.receive(Arc::clone(message), &context)));
+        let crashed = |_| {
+            let message = "the node crashed on this message".to_owned();
+            NodeOutput::failed(Failure { code: RunErrorCode::Internal, message })
+        };
+        let NodeOutput { sends, shows, error } = received.unwrap_or_else(crashed);
         if let Some((property, value)) = shows {
             let node = flow.flow.summary(from);
             self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
@@ -147,15 +153,21 @@ impl Loop {
         message: Arc<Message>,
         trail: Trail,
     ) {
-        if trail.chain.cancel.is_cancelled() || !self.has_room(flow, ix, &trail.chain) {
-            return trail.settle(&*self.ports.store);
-        }
         let spec = agent.compiled.spec();
         let id = &spec.agent.node_id;
-        let refusal = too_large(&message, &spec.limits);
-        let ticket = match refusal {
-            None => self.slots.ticket(id).ok_or_else(|| queue_full(&self.limits)),
+        let cause = trail.cause(id);
+        if trail.chain.cancel.is_cancelled() {
+            // Whoever cancels a start wants nothing more of it; but what is sent again is of an earlier one.
+            return if trail.is_again() { drop(trail) } else { trail.settle(&*self.ports.store) };
+        }
+        if !self.has_room(flow, ix, &trail.chain) {
+            return trail.settle(&*self.ports.store);
+        }
+        let ticket = match too_large(&message, &spec.limits) {
             Some(error) => Err(error),
+            // It was accepted once.
+            None if trail.is_again() => Ok(self.slots.ticket_in_any_case(id)),
+            None => self.slots.ticket(id).ok_or_else(|| queue_full(&self.limits)),
         };
         let ticket = match ticket {
             Ok(ticket) => ticket,
@@ -170,7 +182,7 @@ impl Loop {
         });
         let run = self.ports.clock.run_id();
         let place = trail.chain.begin(run.clone());
-        let (agent, cause) = (Arc::clone(agent), trail.cause(id));
+        let agent = Arc::clone(agent);
         self.begin_run(run, place, Beginning { agent, session, message, cause, trail, ticket });
     }
 
@@ -234,17 +246,13 @@ impl Loop {
         message: &Message,
         trail: Trail,
     ) {
-        if let Some(flow) = self.flow.clone() {
-            match flow.flow.find(agent.id.as_str()) {
-                Some(ix) if matches!(ending, Ending::Failed { .. }) => {
-                    self.send_failed(&flow, ix, message, &trail);
-                }
-                Some(ix) => self.send_on(&flow, ix, PortKind::Result, message.clone(), &trail),
-                // It was cancelled because its agent is gone: there is nowhere left to send to.
-                None if ending == Ending::Failed { code: RunErrorCode::Cancelled } => {}
-                // A run of another flow: its result waits for the process that has that flow.
-                None => return,
-            }
+        // Without its flow there is nowhere to send to yet: the result waits for the process that has it.
+        let Some(flow) = self.flow.clone() else { return };
+        let Some(ix) = flow.flow.find(agent.id.as_str()) else { return };
+        if matches!(ending, Ending::Failed { .. }) {
+            self.send_failed(&flow, ix, message, &trail);
+        } else {
+            self.send_on(&flow, ix, PortKind::Result, message.clone(), &trail);
         }
         trail.settle(&*self.ports.store);
     }

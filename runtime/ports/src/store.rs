@@ -6,6 +6,7 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::id::{NodeRef, RunId};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run::{RunRequest, RunState, RunSummary};
+use std::sync::Arc;
 
 /// Keeps runs. One process at a time drives the runs of a store.
 pub trait RunStore: Send + Sync {
@@ -77,6 +78,8 @@ pub struct NewRun {
     pub started_at: Millis,
     /// What set it off, if it must not set off another one when it is heard of again.
     pub cause: Option<String>,
+    /// The file its flow was read from, if it was one.
+    pub source: Option<Arc<str>>,
     /// What it runs. A store keeps each plan once.
     pub plan: EncodedPlan,
 }

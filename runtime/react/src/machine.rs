@@ -9,6 +9,7 @@ use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::{CallId, EffectId};
+use redflow_contract::{Message, Millis};
 use std::sync::Arc;
 
 /// One run of one agent.
@@ -36,6 +37,10 @@ pub enum Status {
         tool: String,
         /// The iteration.
         iteration: u32,
+        /// When it was to be made.
+        asked_at: Millis,
+        /// What it was called with.
+        input: Message,
     },
     /// It is over.
     Finished(Ending),

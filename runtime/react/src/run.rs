@@ -202,6 +202,8 @@ impl Run {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
                 iteration: self.iteration(),
+                asked_at: self.asked_at,
+                input: call.input.clone(),
             },
             Phase::Finished(ending) => Status::Finished(*ending),
             _ => Status::Running,

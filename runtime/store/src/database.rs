@@ -19,7 +19,8 @@ const BUSY: Duration = Duration::from_secs(5);
 /// What makes each version out of the one before. Released ones never change.
 const MIGRATIONS: &[&str] = &[
     // A batch is appended by its rowid: a key of (run, seq) would spread the writes of many runs over as many
-    // pages. What is only read at the end of a run (`batches`, `sum`) is null until then.
+    // pages. `head` is the sum of what never changes of a run; `batches` and `sum` seal where it stopped and are
+    // null while it goes on. `cause_run` is the run that its cause names.
     "PRAGMA application_id = 1380338775;
      CREATE TABLE meta(driver INTEGER NOT NULL) STRICT;
      INSERT INTO meta VALUES (0);
@@ -33,6 +34,9 @@ const MIGRATIONS: &[&str] = &[
          name TEXT NOT NULL,
          started_at INTEGER NOT NULL,
          cause TEXT,
+         cause_run TEXT,
+         source TEXT,
+         head TEXT NOT NULL,
          driver INTEGER NOT NULL,
          status TEXT NOT NULL,
          code TEXT,
@@ -69,7 +73,8 @@ pub(crate) fn drive(directory: &Directory) -> Result<Connection, StoreError> {
     let dir = directory.path();
     let told = |why: rusqlite::Error| error::sqlite(dir, &why);
     let mut connection = open(directory, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(told)?;
-    let version = version(&connection, dir)?;
+    let version = version(&connection, directory)?;
+    directory.tighten();
     // Can only be chosen before the first page is written.
     connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;").map_err(told)?;
     let mode: String =
@@ -124,7 +129,7 @@ fn existing(
         Err(why) => return Err(error::unusable(&file, &why)),
     }
     let connection = open()?;
-    match version(&connection, dir)? {
+    match version(&connection, directory)? {
         0 => Err(error::no_runs(dir)),
         version if version < MIGRATIONS.len() => {
             Err(error::unusable(dir, &"an older version wrote it; run a flow with this version once"))
@@ -159,7 +164,8 @@ fn set_up_writing(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Which version the file has; 0 if there is nothing in it yet.
-fn version(connection: &Connection, dir: &Path) -> Result<usize, StoreError> {
+fn version(connection: &Connection, directory: &Directory) -> Result<usize, StoreError> {
+    let dir = directory.path();
     let ask = |sql: &str| {
         connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|why| error::sqlite(dir, &why))
     };
@@ -167,7 +173,7 @@ fn version(connection: &Connection, dir: &Path) -> Result<usize, StoreError> {
     match ask("PRAGMA application_id")? {
         APPLICATION_ID => {}
         0 if version == 0 && ask("SELECT count(*) FROM sqlite_schema")? == 0 => return Ok(0),
-        _ => return Err(error::damaged(dir, &"redflow.db is not a database of Redflow Runtime")),
+        _ => return Err(error::foreign(&directory.database())),
     }
     match usize::try_from(version) {
         Ok(version) if version > MIGRATIONS.len() => Err(StoreError::new(
@@ -193,11 +199,25 @@ fn migrate(connection: &mut Connection, from: usize, steps: &[&str]) -> rusqlite
     Ok(())
 }
 
-/// Whether reading fails only because SQLite may not make its log: nobody writes, and the directory cannot be
-/// written. If a log is there, the database alone would not be the whole truth.
+/// The least that SQLite's index of the log has while somebody uses the database.
+const INDEX: u64 = 32 * 1024;
+
+/// Whether reading fails only because SQLite may not make its log or finds no room for the index of it, and
+/// nobody writes. If a log is there, the database alone would not be the whole truth.
 fn lacks_log(directory: &Directory, why: &rusqlite::Error) -> bool {
-    let cannot = matches!(why.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
-    cannot && std::fs::metadata(directory.log()).map_or(0, |log| log.len()) == 0
+    use rusqlite::ffi::{SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
+    let length = |file: std::path::PathBuf| std::fs::metadata(file).map_or(0, |file| file.len());
+    let extended = why.sqlite_error().map_or(0, |failure| failure.extended_code);
+    let cannot = match why.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => true,
+        Some(ErrorCode::DiskFull) => length(directory.index()) < INDEX,
+        Some(ErrorCode::SystemIoFailure) => {
+            [SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_SHMMAP].contains(&extended)
+                && length(directory.index()) < INDEX
+        }
+        _ => false,
+    };
+    cannot && length(directory.log()) == 0
 }
 
 /// The address of a file that nobody changes.

@@ -22,7 +22,7 @@ fn an_empty_file_becomes_the_newest_version() {
     let dir = tempfile::tempdir().unwrap();
     let directory = directory(dir.path());
     let made = drive(&directory).unwrap();
-    assert_eq!(version(&made, dir.path()).unwrap(), MIGRATIONS.len());
+    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
     let settings = [
         ("journal_mode", "Text(\"wal\")"),
         ("synchronous", "Integer(2)"),
@@ -45,14 +45,15 @@ fn an_empty_file_becomes_the_newest_version() {
 #[test]
 fn a_later_version_keeps_what_is_stored() {
     let dir = tempfile::tempdir().unwrap();
-    let mut connection = drive(&directory(dir.path())).unwrap();
+    let directory = directory(dir.path());
+    let mut connection = drive(&directory).unwrap();
     connection.execute("UPDATE meta SET driver = 7", []).unwrap();
     let next = ["ALTER TABLE meta ADD COLUMN more TEXT NOT NULL DEFAULT 'new'; CREATE TABLE more(x)"];
     let steps: Vec<&str> = MIGRATIONS.iter().copied().chain(next).collect();
     migrate(&mut connection, MIGRATIONS.len(), &steps).unwrap();
     assert_eq!(text(&connection, "SELECT driver || more FROM meta"), "Text(\"7new\")");
     // This version, which does not know it, now leaves it alone.
-    let error = version(&connection, dir.path()).unwrap_err();
+    let error = version(&connection, &directory).unwrap_err();
     assert_eq!(error.code, StoreCode::DataNewer);
     assert_eq!(text(&connection, "PRAGMA user_version"), format!("Integer({})", steps.len()));
 }
@@ -75,7 +76,7 @@ fn tables_that_are_gone_are_told() {
     let directory = directory(dir.path());
     drive(&directory).unwrap().execute_batch("DELETE FROM meta").unwrap();
     let connection = read(&directory).unwrap();
-    let tables = crate::read::Tables { connection: &connection, dir: dir.path(), driven: false };
+    let tables = crate::read::Tables::new(&connection, dir.path(), || false);
     assert_eq!(tables.unfinished().unwrap_err().code, StoreCode::DataCorrupt);
     drive(&directory).unwrap().execute_batch("DROP TABLE runs").unwrap();
     assert_eq!(tables.run_ids().unwrap_err().code, StoreCode::DataUnusable);

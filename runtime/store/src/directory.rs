@@ -36,6 +36,11 @@ impl Directory {
         self.0.join("redflow.db-wal")
     }
 
+    /// SQLite's index of that log, which all who use the database share.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.0.join("redflow.db-shm")
+    }
+
     /// Makes the directory if it is not there, for its owner alone.
     pub(crate) fn make(&self) -> Result<(), StoreError> {
         let made: Vec<&Path> = self.0.ancestors().take_while(|folder| !folder.exists()).collect();
@@ -54,19 +59,19 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes an empty database file, or tightens the one that is there. SQLite gives its other files the
-    /// mode of this one.
+    /// Makes an empty database file if there is none. SQLite gives its other files the mode of this one.
     pub(crate) fn make_database(&self) -> Result<(), StoreError> {
         let path = self.database();
         match private_file().write(true).create_new(true).open(&path) {
-            Ok(_) => Ok(()),
-            Err(why) if why.kind() == ErrorKind::AlreadyExists => {
-                for file in [path, self.log(), self.0.join("redflow.db-shm"), self.lock()] {
-                    tighten(&file);
-                }
-                Ok(())
-            }
-            Err(why) => Err(error::writing(&path, &why)),
+            Err(why) if why.kind() != ErrorKind::AlreadyExists => Err(error::writing(&path, &why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the rights of others at our files away. Only once it is known that they are ours.
+    pub(crate) fn tighten(&self) {
+        for file in [self.database(), self.log(), self.index(), self.lock()] {
+            tighten(&file);
         }
     }
 }

@@ -37,7 +37,9 @@ pub(crate) fn sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
         ErrorCode::SystemIoFailure | ErrorCode::CannotOpen
             if extended != rusqlite::ffi::SQLITE_IOERR_READ =>
         {
-            match why_not_written(dir).map(|why| writing_code(why.kind())) {
+            let length = |name| std::fs::metadata(dir.join(name)).map_or(0, |file| file.len());
+            let longest = length("redflow.db").max(length("redflow.db-wal"));
+            match why_not_written(&dir.join(format!("probe.{}", std::process::id())), longest) {
                 Some(StoreCode::DataFull) => full(dir),
                 Some(StoreCode::DataReadOnly) => read_only(dir),
                 _ => unusable(dir, error),
@@ -47,24 +49,21 @@ pub(crate) fn sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// SQLite says that a write failed, not that a quota or a limit of file sizes is used up. A write of our own,
-/// as far into a file as the largest one reaches, makes the system say it.
-fn why_not_written(dir: &Path) -> Option<io::Error> {
-    let length = |name| std::fs::metadata(dir.join(name)).map_or(0, |file| file.len());
-    let longest = length("redflow.db").max(length("redflow.db-wal"));
-    let path = dir.join(format!("probe.{}", std::process::id()));
+/// SQLite says that a write failed, not that a quota or a limit of file sizes is used up. A write of our own
+/// to a new file, as far into it as the longest one reaches, makes the system say it.
+pub(crate) fn why_not_written(probe: &Path, longest: u64) -> Option<StoreCode> {
     let write = || {
-        let mut file = private_file().write(true).create(true).truncate(true).open(&path)?;
+        let mut file = private_file().write(true).create(true).truncate(true).open(probe)?;
         file.seek(SeekFrom::Start(longest))?;
         file.write_all(&[0; 64 * 1024])?;
         file.sync_all()
     };
-    let why = write().err();
-    let _ = std::fs::remove_file(&path);
-    why
+    let why: Option<io::Error> = write().err();
+    let _ = std::fs::remove_file(probe);
+    why.map(|why| writing_code(why.kind()))
 }
 
-fn writing_code(kind: ErrorKind) -> StoreCode {
+pub(crate) fn writing_code(kind: ErrorKind) -> StoreCode {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StoreCode::DataFull,
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreCode::DataReadOnly,
@@ -84,10 +83,7 @@ pub(crate) fn writing(path: &Path, error: &io::Error) -> StoreError {
 pub(crate) fn full(path: &Path) -> StoreError {
     StoreError::new(
         StoreCode::DataFull,
-        format!(
-            "There is no room left for {}: free some space, raise the quota or prune old runs.",
-            path.display()
-        ),
+        format!("There is no room left for {}: make room on its disk, or raise the quota.", path.display()),
     )
 }
 
@@ -120,7 +116,28 @@ pub(crate) fn damaged_run(run: &RunId, why: &str) -> StoreError {
     StoreError::new(
         StoreCode::DataCorrupt,
         format!(
-            "Run {run} is not stored as it was written ({why}): restore a backup; other runs are not affected."
+            "Run {run} is not stored as it was written ({why}): restore a backup, or remove the damaged run; \
+             other runs are not affected."
+        ),
+    )
+}
+
+/// A database that is sound, but not ours.
+pub(crate) fn foreign(file: &Path) -> StoreError {
+    StoreError::new(
+        StoreCode::DataUnusable,
+        format!("{} belongs to another program: name another data directory.", file.display()),
+    )
+}
+
+/// Another process drives the runs, which took them from this one while it was at it.
+pub(crate) fn displaced(dir: &Path) -> StoreError {
+    StoreError::new(
+        StoreCode::DataLocked,
+        format!(
+            "Another process has taken over the runs of {}, so this one keeps nothing more: let one process at \
+             a time drive them.",
+            dir.display()
         ),
     )
 }

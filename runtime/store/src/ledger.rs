@@ -1,11 +1,14 @@
 //! What is written for each thing the writer is asked.
 //!
 //! Owns the journals that are open, and every statement that changes a run. Never decides what goes into one
-//! transaction, and never reads a line.
+//! transaction, never reads a line, and never writes once another process has taken over: the lock of the
+//! system can be removed with its file, the number of the driver in the database cannot.
 
 use crate::error;
 use crate::journal::{Handle, Sent};
-use crate::sum::Row;
+use crate::requests;
+use crate::row::causing;
+use crate::sum::{Head, Row, Seal};
 use redflow_contract::code::StoreCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::Ending;
@@ -15,17 +18,28 @@ use redflow_contract::run::{RunState, RunStatus};
 use redflow_ports::{NewRun, StoreError, StoreMark};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 /// How many open journals there may be before those that nobody holds are looked for.
 const SWEEP: usize = 1024;
 
-/// Why a command was not written.
+/// Why something was not written.
+#[derive(Debug)]
 pub(crate) enum Fault {
-    /// It does not fit; everything else may go on.
+    /// It may not be; everything else may go on.
     Refused(StoreError),
     /// The database failed.
     Database(rusqlite::Error),
+}
+
+/// A small thing to remember that nobody waits for.
+#[derive(Debug)]
+pub(crate) enum Mark {
+    /// The result of this run has left for good.
+    Delivered(RunId),
+    /// This was said to a request.
+    Answer { request: i64, refused: Option<StoreCode> },
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -48,9 +62,12 @@ struct Open {
 
 /// The writing side of the database.
 pub(crate) struct Ledger {
+    dir: PathBuf,
     connection: Connection,
     /// The number of this process among all that drove these runs.
     driver: i64,
+    /// Whether there is a later one.
+    displaced: bool,
     open: HashMap<RunId, Open>,
     sweep_at: usize,
     /// The lines of a batch, joined.
@@ -59,30 +76,61 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Takes over from the driver before.
-    pub(crate) fn new(connection: Connection) -> rusqlite::Result<Self> {
+    pub(crate) fn new(dir: &Path, connection: Connection) -> rusqlite::Result<Self> {
         let driver =
             connection
                 .query_row("UPDATE meta SET driver = driver + 1 RETURNING driver", [], |row| row.get(0))?;
-        Ok(Self { connection, driver, open: HashMap::new(), sweep_at: SWEEP, lines: Vec::new() })
+        Ok(Self {
+            dir: dir.to_owned(),
+            connection,
+            driver,
+            displaced: false,
+            open: HashMap::new(),
+            sweep_at: SWEEP,
+            lines: Vec::new(),
+        })
     }
 
-    pub(crate) fn begin(&self) -> rusqlite::Result<()> {
-        self.run("BEGIN IMMEDIATE")
+    /// Begins a transaction, if this process still drives the runs. Nobody can take over before its end.
+    pub(crate) fn begin(&mut self) -> Result<(), Fault> {
+        if !self.displaced {
+            self.run("BEGIN IMMEDIATE")?;
+            let latest = self.latest();
+            if matches!(latest, Ok(latest) if latest == self.driver) {
+                return Ok(());
+            }
+            self.roll_back();
+            latest?;
+            self.displaced = true;
+        }
+        Err(Fault::Refused(error::displaced(&self.dir)))
+    }
+
+    /// The number of the last process that took over.
+    fn latest(&self) -> rusqlite::Result<i64> {
+        self.connection.prepare_cached("SELECT driver FROM meta")?.query_row([], |row| row.get(0))
     }
 
     pub(crate) fn commit(&self) -> rusqlite::Result<()> {
         self.run("COMMIT")
     }
 
-    /// After some errors SQLite has done so by itself.
+    /// Whether what was begun can still be committed: after some errors SQLite rolls back by itself.
+    pub(crate) fn is_begun(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
     pub(crate) fn roll_back(&self) {
-        if !self.connection.is_autocommit() {
+        if self.is_begun() {
             let _ = self.run("ROLLBACK");
         }
     }
 
-    /// Brings the log into the database, as far as others let us.
+    /// Brings the log into the database, as far as others let us. With another driver it is theirs to do.
     pub(crate) fn checkpoint(&self) {
+        if self.displaced {
+            return;
+        }
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
@@ -116,7 +164,7 @@ impl Ledger {
         }
         join(&sent.batch.lines, &mut self.lines);
         let (lines, active_ms) = (self.lines.as_slice(), whole(sent.batch.active_ms));
-        let row = Row { run: &handle.run, seq: open.next, epoch: open.epoch, active_ms, plan, lines };
+        let row = Row { run: handle.run.as_str(), seq: open.next, epoch: open.epoch, active_ms, plan, lines };
         let sum = row.sum(&open.sum);
         self.connection
             .prepare_cached(
@@ -145,20 +193,34 @@ impl Ledger {
         };
         // Asked each time: another process may have removed a plan that no run had any more.
         let plan = if left_out { Some(self.plan(run)?) } else { None };
+        let head = Head {
+            run: run.run_id.as_str(),
+            instance: run.agent.instance.as_str(),
+            node_id: run.agent.node_id.as_str(),
+            name: &run.name,
+            started_at: whole(run.started_at),
+            cause: run.cause.as_deref(),
+            source: run.source.as_deref(),
+        };
+        let sum = head.sum();
         let inserted = self
             .connection
             .prepare_cached(
-                "INSERT INTO runs(run_id, plan, instance, node_id, name, started_at, cause, driver, status)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'running')",
+                "INSERT INTO runs(run_id, plan, instance, node_id, name, started_at, cause, cause_run, source,
+                                  head, driver, status)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'running')",
             )?
             .execute(params![
-                run.run_id.as_str(),
+                head.run,
                 plan,
-                run.agent.instance.as_str(),
-                run.agent.node_id.as_str(),
-                run.name,
-                whole(run.started_at),
-                run.cause,
+                head.instance,
+                head.node_id,
+                head.name,
+                head.started_at,
+                head.cause,
+                head.cause.and_then(causing),
+                head.source,
+                sum.to_hex(),
                 self.driver
             ]);
         match inserted {
@@ -168,7 +230,7 @@ impl Ledger {
             other => other?,
         };
         let number = self.connection.last_insert_rowid();
-        self.hold(handle, number, 0, 0, Digest::ZERO, RunStatus::Running);
+        self.hold(handle, number, 0, 0, sum, RunStatus::Running);
         if left_out {
             lines.remove(1);
         }
@@ -242,15 +304,23 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn delivered(&self, run: &RunId) -> rusqlite::Result<()> {
-        let mut mark = self.connection.prepare_cached("UPDATE runs SET delivered = 1 WHERE run_id = ?1")?;
-        mark.execute([run.as_str()]).map(drop)
+    pub(crate) fn mark(&self, mark: &Mark) -> rusqlite::Result<()> {
+        let marked = match mark {
+            Mark::Delivered(run) => self
+                .connection
+                .prepare_cached("UPDATE runs SET delivered = 1 WHERE run_id = ?1")?
+                .execute([run.as_str()]),
+            Mark::Answer { request, refused } => self
+                .connection
+                .prepare_cached("UPDATE requests SET answered = 1, refused = ?2 WHERE id = ?1")?
+                .execute(params![request, refused.map(StoreCode::as_str)]),
+        };
+        marked.map(drop)
     }
 
-    pub(crate) fn answer(&self, request: i64, refused: Option<StoreCode>) -> rusqlite::Result<()> {
-        let mut mark =
-            self.connection.prepare_cached("UPDATE requests SET answered = 1, refused = ?2 WHERE id = ?1")?;
-        mark.execute(params![request, refused.map(StoreCode::as_str)]).map(drop)
+    /// Removes what was answered long ago.
+    pub(crate) fn forget_requests(&self) -> rusqlite::Result<()> {
+        requests::forget_old(&self.connection)
     }
 }
 
@@ -259,8 +329,8 @@ impl Open {
         self.handle.as_ptr() == Arc::as_ptr(handle)
     }
 
-    /// Writes down where the run is. Where it stops, the row also says how many batches there are and which is
-    /// the last, so that a lost end is noticed.
+    /// Writes down where the run is. Where it stops, the row is sealed with how many batches there are and the
+    /// sum of the last, so that a lost end is noticed.
     fn stand(&mut self, connection: &Connection, state: &RunState) -> rusqlite::Result<()> {
         let (status, code, call, ended_at) = match state {
             RunState::Running => (RunStatus::Running, None, None, None),
@@ -271,14 +341,19 @@ impl Open {
                 Ending::Failed { code } => (RunStatus::Failed, Some(code.as_str()), None, Some(*at)),
             },
         };
-        let sealed = (status != RunStatus::Running).then(|| (self.next, self.sum.to_hex()));
+        let ended_at = ended_at.map(whole);
+        let sealed = (status != RunStatus::Running).then(|| {
+            let waiting = call.as_deref();
+            let seal = Seal { status: status.as_str(), code, waiting, ended_at, batches: self.next };
+            (self.next, seal.sum(&self.sum).to_hex())
+        });
         let (batches, sum) = sealed.unzip();
         connection
             .prepare_cached(
                 "UPDATE runs SET status = ?2, code = ?3, waiting = ?4, ended_at = ?5, batches = ?6, sum = ?7
                  WHERE id = ?1",
             )?
-            .execute(params![self.run, status.as_str(), code, call, ended_at.map(whole), batches, sum])?;
+            .execute(params![self.run, status.as_str(), code, call, ended_at, batches, sum])?;
         self.status = status;
         Ok(())
     }

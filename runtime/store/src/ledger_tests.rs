@@ -20,7 +20,7 @@ fn journals_that_nobody_holds_are_let_go() {
     let dir = tempfile::tempdir().unwrap();
     let directory = Directory::named(dir.path()).unwrap();
     directory.make_database().unwrap();
-    let mut ledger = Ledger::new(crate::database::drive(&directory).unwrap()).unwrap();
+    let mut ledger = Ledger::new(dir.path(), crate::database::drive(&directory).unwrap()).unwrap();
     ledger.begin().unwrap();
     let held: Vec<_> = (0..10).map(|run| begin(&mut ledger, &format!("held {run}"))).collect();
     for run in 0..3 * SWEEP {

@@ -5,6 +5,7 @@
 
 use crate::error;
 use crate::reader::ListFilter;
+use crate::row::causing;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::id::RunId;
@@ -16,7 +17,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Runs in memory: all that are not over, and the newest of those that are.
+/// Runs in memory: all that are not over, the newest of those that are, and those that would begin again if they
+/// were forgotten.
 #[derive(Debug)]
 pub struct MemoryStore {
     runs: Arc<Mutex<Runs>>,
@@ -71,6 +73,9 @@ struct Runs {
     causes: HashMap<String, i64>,
     /// Those that are over, in the order they ended.
     finished: VecDeque<i64>,
+    /// Those of them that were to be forgotten, but were begun by a run that may begin them once more, by that
+    /// run.
+    needed: HashMap<RunId, Vec<i64>>,
     keep: usize,
     last: i64,
     /// How many handles were given.
@@ -112,6 +117,7 @@ impl Runs {
             started_at: run.started_at,
             ended_at: None,
             delivered: false,
+            source: run.source.map(|source| (*source).to_owned()),
         };
         let run = Run { summary, cause: run.cause, lines: Vec::new(), batches: 0, active_ms: 0, handle };
         self.kept.insert(self.last, run);
@@ -135,19 +141,47 @@ impl Runs {
         run.stand(batch.state);
         if run.summary.status.is_over() {
             self.finished.push_back(number);
-            self.forget();
+            self.settle(run_id);
         }
         Ok(())
     }
 
+    /// Whether a run is there that may begin others once more.
+    fn may_begin_again(&self, run: &RunId) -> bool {
+        self.find(run).is_some_and(|(_, run)| !run.summary.status.is_over() || !run.summary.delivered)
+    }
+
+    /// Lets those go that were kept because of this run, if it begins no others any more.
+    fn settle(&mut self, run: &RunId) {
+        if !self.may_begin_again(run) {
+            self.let_go(run);
+        }
+        self.forget();
+    }
+
+    fn let_go(&mut self, run: &RunId) {
+        // They ended before the others.
+        let needed = self.needed.remove(run).unwrap_or_default();
+        needed.into_iter().rev().for_each(|number| self.finished.push_front(number));
+    }
+
     fn forget(&mut self) {
         while self.finished.len() > self.keep {
-            let Some(run) = self.finished.pop_front().and_then(|number| self.kept.remove(&number)) else {
-                continue;
-            };
-            self.numbers.remove(&run.summary.run_id);
-            run.cause.map(|cause| self.causes.remove(&cause));
+            let Some(number) = self.finished.pop_front() else { break };
+            let cause = self.kept.get(&number).and_then(|run| run.cause.as_deref());
+            let causing = cause.and_then(causing).map(RunId::from).filter(|run| self.may_begin_again(run));
+            match causing {
+                Some(causing) => self.needed.entry(causing).or_default().push(number),
+                None => self.remove(number),
+            }
         }
+    }
+
+    fn remove(&mut self, number: i64) {
+        let Some(run) = self.kept.remove(&number) else { return };
+        self.numbers.remove(&run.summary.run_id);
+        run.cause.map(|cause| self.causes.remove(&cause));
+        self.let_go(&run.summary.run_id);
     }
 
     fn load(&self, run: &RunId) -> Option<StoredRun> {
@@ -272,8 +306,9 @@ impl RunStore for MemoryStore {
     fn delivered(&self, run: &RunId) {
         let mut runs = self.runs();
         let number = runs.numbers.get(run).copied().unwrap_or_default();
-        if let Some(run) = runs.kept.get_mut(&number) {
-            run.summary.delivered = true;
+        if let Some(kept) = runs.kept.get_mut(&number) {
+            kept.summary.delivered = true;
+            runs.settle(run);
         }
     }
 

@@ -3,49 +3,60 @@
 //! Owns how rows become runs again, and every check that they are the rows that were written. Never writes.
 
 use crate::error;
+use crate::row::{COLUMNS, Found, UNREADABLE, id};
 use crate::sum::Row;
-use redflow_contract::code::{RunErrorCode, StoreCode};
+use redflow_contract::code::StoreCode;
 use redflow_contract::digest::Digest;
-use redflow_contract::id::{InstanceId, NodeId, NodeRef, RunId};
+use redflow_contract::id::RunId;
 use redflow_contract::journal::plan_line;
-use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_contract::run::RunSummary;
 use redflow_ports::{StoreError, StoreMark, StoredRun};
 use rusqlite::{Connection, OptionalExtension as _, Params};
+use std::cell::LazyCell;
 use std::path::Path;
 
 /// A connection, and what it does not know by itself.
 pub(crate) struct Tables<'a> {
-    pub(crate) connection: &'a Connection,
-    pub(crate) dir: &'a Path,
-    /// Whether some process drives the runs.
-    pub(crate) driven: bool,
+    connection: &'a Connection,
+    dir: &'a Path,
+    driven: LazyCell<bool, Box<dyn FnOnce() -> bool + 'a>>,
 }
 
-/// A row of `runs`.
-struct Found {
-    number: i64,
-    plan: Option<i64>,
-    driver: i64,
-    code: Option<String>,
-    waiting: Option<String>,
-    status: String,
-    /// How many batches it has and the sum of the last, as of when it stopped.
-    sealed: Option<(i64, String)>,
-    /// All but what the fields above say.
-    summary: RunSummary,
+/// A run, and how far it is what was written.
+pub(crate) struct Checked {
+    pub(crate) found: Found,
+    pub(crate) journal: Vec<u8>,
+    batches: i64,
+    active_ms: i64,
+    /// Why the journal ends where it does, or else what is wrong with the row of the run.
+    pub(crate) problem: Option<StoreError>,
 }
 
-const COLUMNS: &str = "id, run_id, plan, instance, node_id, name, started_at, driver, status, code, waiting, \
-                       ended_at, delivered, batches, sum";
+impl<'a> Tables<'a> {
+    /// Whether some process drives the runs is asked at most once, and only if the answer depends on it.
+    pub(crate) fn new(connection: &'a Connection, dir: &'a Path, driven: impl FnOnce() -> bool + 'a) -> Self {
+        Self { connection, dir, driven: LazyCell::new(Box::new(driven)) }
+    }
 
-impl Tables<'_> {
+    pub(crate) fn connection(&self) -> &Connection {
+        self.connection
+    }
+
+    pub(crate) fn is_driven(&self) -> bool {
+        *self.driven
+    }
+
     pub(crate) fn summary(&self, run: &RunId) -> Result<Option<RunSummary>, StoreError> {
-        Ok(self.list("WHERE run_id = ?1", [run.as_str()], |_| true, 1)?.pop())
+        self.at_once(|| {
+            let Some(mut found) = self.find(run)? else { return Ok(None) };
+            let _ = self.judge(&mut found, self.driver()?);
+            Ok(Some(found.summary))
+        })
     }
 
     /// Runs that are not over, or whose result has not left for good, in the order they began.
     pub(crate) fn unfinished(&self) -> Result<Vec<RunSummary>, StoreError> {
-        self.list("WHERE ended_at IS NULL OR delivered = 0 ORDER BY id", [], |_| true, usize::MAX)
+        self.list("WHERE ended_at IS NULL OR delivered = 0 ORDER BY id", |_| true, usize::MAX)
     }
 
     /// The newest runs of the wanted kind.
@@ -54,13 +65,12 @@ impl Tables<'_> {
         wanted: impl Fn(&RunSummary) -> bool,
         most: usize,
     ) -> Result<Vec<RunSummary>, StoreError> {
-        self.list("ORDER BY id DESC", [], wanted, most)
+        self.list("ORDER BY id DESC", wanted, most)
     }
 
     fn list(
         &self,
         which: &str,
-        params: impl Params,
         wanted: impl Fn(&RunSummary) -> bool,
         most: usize,
     ) -> Result<Vec<RunSummary>, StoreError> {
@@ -70,33 +80,41 @@ impl Tables<'_> {
                 .connection
                 .prepare_cached(&format!("SELECT {COLUMNS} FROM runs {which}"))
                 .map_err(|why| self.told(&why))?;
-            let rows = statement.query_map(params, found).map_err(|why| self.told(&why))?;
-            // One damaged run must not hide the others.
-            let damaged = |summary: RunSummary| RunSummary { status: RunStatus::Damaged, ..summary };
-            rows.map(|row| row.map_err(|why| self.told(&why)))
-                .map(|row| row.map(|found| (found.summary.clone(), self.judge(found, driver))))
-                .map(|run| {
-                    run.map(|(raw, judged)| judged.map_or_else(|_| damaged(raw), |found| found.summary))
+            let rows = statement.query_map([], Found::read).map_err(|why| self.told(&why))?;
+            // One damaged run must not hide the others: it is listed as such.
+            let summaries = rows.map(|row| {
+                row.map_err(|why| self.told(&why)).map(|mut found| {
+                    let _ = self.judge(&mut found, driver);
+                    found.summary
                 })
-                .filter(|run| run.as_ref().map_or(true, &wanted))
-                .take(most)
-                .collect()
+            });
+            summaries.filter(|run| run.as_ref().map_or(true, &wanted)).take(most).collect()
         })
     }
 
     /// Every run, in the order they began.
     pub(crate) fn run_ids(&self) -> Result<Vec<RunId>, StoreError> {
         let ask = || {
-            let mut statement = self.connection.prepare_cached("SELECT run_id FROM runs ORDER BY id")?;
-            statement.query_map([], |row| row.get(0).map(RunId))?.collect::<Result<_, _>>()
+            let mut statement = self.connection.prepare_cached("SELECT id, run_id FROM runs ORDER BY id")?;
+            statement.query_map([], run_id)?.collect::<Result<_, _>>()
+        };
+        ask().map_err(|why| self.told(&why))
+    }
+
+    /// The numbers of all runs, in the order they began.
+    pub(crate) fn numbers(&self) -> Result<Vec<i64>, StoreError> {
+        let ask = || {
+            let mut statement = self.connection.prepare_cached("SELECT id FROM runs ORDER BY id")?;
+            statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()
         };
         ask().map_err(|why| self.told(&why))
     }
 
     pub(crate) fn started_by(&self, cause: &str) -> Result<Option<RunId>, StoreError> {
         let ask = || {
-            let mut statement = self.connection.prepare_cached("SELECT run_id FROM runs WHERE cause = ?1")?;
-            statement.query_row([cause], |row| row.get(0).map(RunId)).optional()
+            let mut statement =
+                self.connection.prepare_cached("SELECT id, run_id FROM runs WHERE cause = ?1")?;
+            statement.query_row([cause], run_id).optional()
         };
         ask().map_err(|why| self.told(&why))
     }
@@ -105,74 +123,119 @@ impl Tables<'_> {
     /// once it waits or is over, because only then its row says how many there are; the lost end of a run that
     /// was going on cannot be told from an end that was never written.
     pub(crate) fn load(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-        self.at_once(|| {
-            let ask = || {
-                let mut statement = self
-                    .connection
-                    .prepare_cached(&format!("SELECT {COLUMNS} FROM runs WHERE run_id = ?1"))?;
-                statement.query_row([run.as_str()], found).optional()
-            };
-            let Some(row) = ask().map_err(|why| self.told_of(run, &why))? else { return Ok(None) };
-            let found = self.judge(row, self.driver()?)?;
-            self.journal(run, found).map(Some)
-        })
+        let Some(checked) = self.sound_part(run)? else { return Ok(None) };
+        match checked.problem {
+            Some(problem) => Err(problem),
+            None => Ok(Some(StoredRun {
+                mark: StoreMark { run: checked.found.number, batches: checked.batches },
+                summary: checked.found.summary,
+                journal: checked.journal,
+                active_ms: u64::try_from(checked.active_ms).unwrap_or_default(),
+            })),
+        }
     }
 
-    fn journal(&self, run: &RunId, found: Found) -> Result<StoredRun, StoreError> {
+    /// One run as far as it is sound; none if there is no such run.
+    pub(crate) fn sound_part(&self, run: &RunId) -> Result<Option<Checked>, StoreError> {
+        self.at_once(|| self.find(run)?.map(|found| self.check(found)).transpose())
+    }
+
+    /// One run by its number. Belongs into a transaction.
+    pub(crate) fn numbered(&self, number: i64) -> Result<Option<Checked>, StoreError> {
+        let found = self.one("WHERE id = ?1", [number]).map_err(|why| self.told(&why))?;
+        found.map(|found| self.check(found)).transpose()
+    }
+
+    fn find(&self, run: &RunId) -> Result<Option<Found>, StoreError> {
+        let ask = || {
+            if !run.as_str().contains(UNREADABLE) {
+                return self.one("WHERE run_id = ?1", [run.as_str()]);
+            }
+            // What stands for an id that cannot be read is not what is stored.
+            let mut statement = self.connection.prepare_cached("SELECT id, run_id FROM runs")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                if run_id(row)? == *run {
+                    return self.one("WHERE id = ?1", [row.get::<_, i64>(0)?]);
+                }
+            }
+            Ok(None)
+        };
+        ask().map_err(|why| self.told_of(run, &why))
+    }
+
+    fn one(&self, which: &str, params: impl Params) -> rusqlite::Result<Option<Found>> {
+        let mut statement = self.connection.prepare_cached(&format!("SELECT {COLUMNS} FROM runs {which}"))?;
+        statement.query_row(params, Found::read).optional()
+    }
+
+    /// Looks at everything of a run. Damage is what it finds, not an error.
+    fn check(&self, mut found: Found) -> Result<Checked, StoreError> {
+        let judged = self.judge(&mut found, self.driver()?);
+        let mut checked = Checked { found, journal: Vec::new(), batches: 0, active_ms: 0, problem: None };
+        let sound = self.walk(&mut checked).and_then(|last| {
+            judged?;
+            let found = &checked.found;
+            let wrong = |what: &str| Err(error::damaged_run(&found.summary.run_id, what));
+            if found.head != Some(found.real_head()) {
+                return wrong("its agent, name, start, cause or source does not match its sum");
+            }
+            found.wrong_end(checked.batches, &last).map_or(Ok(()), wrong)
+        });
+        checked.problem = match sound {
+            Err(problem) if problem.code == StoreCode::DataCorrupt => Some(problem),
+            sound => sound.map(|()| None)?,
+        };
+        Ok(checked)
+    }
+
+    /// Reads the journal until its end, whose sum it gives, or until what is not what was written.
+    fn walk(&self, checked: &mut Checked) -> Result<Digest, StoreError> {
+        let Checked { found, journal, batches, active_ms, .. } = checked;
+        let run = &found.summary.run_id;
         let wrong = |what: &str| error::damaged_run(run, what);
+        let told = |why: rusqlite::Error| self.told_of(run, &why);
         let plan = found.plan.map(|plan| self.plan(run, plan)).transpose()?;
-        let told = |why: &rusqlite::Error| self.told_of(run, why);
         let mut statement = self
             .connection
             .prepare_cached(
                 "SELECT seq, epoch, active_ms, lines, sum FROM batches WHERE run = ?1 ORDER BY id",
             )
-            .map_err(|why| told(&why))?;
-        let mut rows = statement.query([found.number]).map_err(|why| told(&why))?;
-        let (mut batches, mut active_ms, mut sum) = (0, 0, Digest::ZERO);
-        let mut journal = Vec::new();
-        while let Some(row) = rows.next().map_err(|why| told(&why))? {
-            let number = |index: usize| row.get::<_, i64>(index).map_err(|why| told(&why));
+            .map_err(told)?;
+        let mut rows = statement.query([found.number]).map_err(told)?;
+        // Before the first: the head that the row of the run has, or the one it should have. Lines that fit
+        // either are sound, whatever became of the row.
+        let mut before = [found.head, Some(found.real_head())];
+        let mut last = None;
+        while let Some(row) = rows.next().map_err(told)? {
+            let number = |index: usize| row.get::<_, i64>(index).map_err(told);
             let bytes = |index: usize| {
-                row.get_ref(index)
-                    .map_err(|why| told(&why))?
-                    .as_bytes()
-                    .map_err(|_| wrong("a value has another type"))
+                row.get_ref(index).map_err(told)?.as_bytes().map_err(|_| wrong("a value has another type"))
             };
-            let left_out = plan.as_ref().filter(|_| batches == 0);
+            let left_out = plan.as_ref().filter(|_| *batches == 0);
             let stored = Row {
-                run,
+                run: run.as_str(),
                 seq: number(0)?,
                 epoch: number(1)?,
                 active_ms: number(2)?,
                 plan: left_out.map(|(digest, _)| *digest),
                 lines: bytes(3)?,
             };
-            sum = stored.sum(&sum);
-            if stored.seq != batches || sum.to_hex().as_bytes() != bytes(4)? {
-                return Err(wrong(&format!("its part {} does not match its sum", batches + 1)));
+            let expected = bytes(4)?;
+            let mut sums = before.into_iter().flatten().map(|before| stored.sum(&before));
+            let sum = sums.find(|sum| sum.to_hex().as_bytes() == expected);
+            if stored.seq != *batches || sum.is_none() {
+                return Err(wrong(&format!("its part {} does not match its sum", *batches + 1)));
             }
             match left_out {
-                Some((_, json)) => put_back(&mut journal, stored.lines, json),
-                None => put(&mut journal, stored.lines),
+                Some((_, json)) => put_back(journal, stored.lines, json),
+                None => put(journal, stored.lines),
             }
-            active_ms = stored.active_ms;
-            batches += 1;
+            *active_ms = stored.active_ms;
+            *batches += 1;
+            (last, before) = (sum, [sum, None]);
         }
-        match found.sealed {
-            Some((count, last)) if count != batches || last != sum.to_hex() => {
-                return Err(wrong("its last parts are missing"));
-            }
-            None if found.summary.ended_at.is_some() => return Err(wrong("its end is not marked")),
-            _ if batches == 0 => return Err(wrong("its journal is missing")),
-            _ => {}
-        }
-        Ok(StoredRun {
-            summary: found.summary,
-            journal,
-            active_ms: u64::try_from(active_ms).unwrap_or_default(),
-            mark: StoreMark { run: found.number, batches },
-        })
+        last.ok_or_else(|| wrong("its journal is missing"))
     }
 
     fn plan(&self, run: &RunId, number: i64) -> Result<(Digest, String), StoreError> {
@@ -192,49 +255,24 @@ impl Tables<'_> {
     }
 
     /// The number of the process that drives the runs, or did so last.
-    fn driver(&self) -> Result<i64, StoreError> {
+    pub(crate) fn driver(&self) -> Result<i64, StoreError> {
         let ask =
             || self.connection.prepare_cached("SELECT driver FROM meta")?.query_row([], |row| row.get(0));
         ask().map_err(|why| self.told(&why))
     }
 
-    /// Puts what is written in words into the summary.
-    fn judge(&self, mut found: Found, driver: i64) -> Result<Found, StoreError> {
-        let run = &found.summary.run_id;
-        let wrong = |what: &str| error::damaged_run(run, what);
-        let status = match found.status.as_str() {
-            "running" if self.driven && found.driver == driver => RunStatus::Running,
-            "running" => RunStatus::Interrupted,
-            "waiting" => RunStatus::Waiting,
-            "completed" => RunStatus::Completed,
-            "stopped" => RunStatus::Stopped,
-            "failed" => RunStatus::Failed,
-            _ => return Err(wrong("its status is unknown")),
-        };
-        if status.is_over() != found.summary.ended_at.is_some() {
-            return Err(wrong("its status and its end contradict each other"));
-        }
-        let code = match &found.code {
-            Some(code) => Some(RunErrorCode::parse(code).ok_or_else(|| wrong("its code is unknown"))?),
-            None => None,
-        };
-        let waiting = match &found.waiting {
-            Some(call) => {
-                serde_json::from_str(call).map_err(|_| wrong("the call it waits for is unreadable"))?
-            }
-            None => None,
-        };
-        found.summary = RunSummary { status, code, waiting, ..found.summary };
-        Ok(found)
+    /// Says where a run is. A row that contradicts itself stays `damaged`.
+    fn judge(&self, found: &mut Found, driver: i64) -> Result<(), StoreError> {
+        found.judge(|last| last == Some(driver) && self.is_driven())
     }
 
     /// Answers several questions from one state of the database.
-    fn at_once<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn at_once<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let _transaction = self.connection.unchecked_transaction().map_err(|why| self.told(&why))?;
         ask()
     }
 
-    fn told(&self, why: &rusqlite::Error) -> StoreError {
+    pub(crate) fn told(&self, why: &rusqlite::Error) -> StoreError {
         error::sqlite(self.dir, why)
     }
 
@@ -247,31 +285,9 @@ impl Tables<'_> {
     }
 }
 
-fn found(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
-    let sealed: (Option<i64>, Option<String>) = (row.get("batches")?, row.get("sum")?);
-    Ok(Found {
-        number: row.get("id")?,
-        plan: row.get("plan")?,
-        driver: row.get("driver")?,
-        code: row.get("code")?,
-        waiting: row.get("waiting")?,
-        status: row.get("status")?,
-        sealed: sealed.0.zip(sealed.1),
-        summary: RunSummary {
-            run_id: RunId(row.get("run_id")?),
-            agent: NodeRef {
-                instance: InstanceId(row.get("instance")?),
-                node_id: NodeId(row.get("node_id")?),
-            },
-            name: row.get("name")?,
-            status: RunStatus::Interrupted,
-            code: None,
-            waiting: None,
-            started_at: unsigned(row.get("started_at")?)?,
-            ended_at: row.get::<_, Option<i64>>("ended_at")?.map(unsigned).transpose()?,
-            delivered: row.get("delivered")?,
-        },
-    })
+/// The run of a row of `id, run_id`.
+fn run_id(row: &rusqlite::Row<'_>) -> rusqlite::Result<RunId> {
+    Ok(RunId(id(row.get_ref(1)?, row.get(0)?)))
 }
 
 /// A number that cannot be below zero.
@@ -295,3 +311,7 @@ fn put_back(journal: &mut Vec<u8>, lines: &[u8], plan: &str) {
     put(journal, plan_line(&Digest::of(header), plan).as_bytes());
     put(journal, rest.get(1..).unwrap_or_default());
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

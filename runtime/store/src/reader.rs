@@ -8,7 +8,7 @@ use crate::database;
 use crate::directory::Directory;
 use crate::error;
 use crate::lock::Lock;
-use crate::read::Tables;
+use crate::read::{Checked, Tables};
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_ports::{StoreError, StoredRun};
@@ -20,6 +20,17 @@ use std::path::Path;
 pub struct Reader {
     directory: Directory,
     connection: Connection,
+}
+
+/// A stored run as far as it is what was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoundPart {
+    /// Its journal up to there: self-contained, JSON lines. The whole of it if nothing is wrong, or only
+    /// something beside it.
+    pub journal: Vec<u8>,
+    /// What is wrong with the first thing that is not what was written; none if everything is. What
+    /// [`Reader::load`] says of the run.
+    pub problem: Option<StoreError>,
 }
 
 /// Which runs to list.
@@ -89,6 +100,15 @@ impl Reader {
         self.tables().load(run)
     }
 
+    /// One run as far as it is sound, also if it is damaged; none if there is no such run.
+    ///
+    /// # Errors
+    /// When the database cannot be read. That the run is not what was written is no error here.
+    pub fn sound_part(&self, run: &RunId) -> Result<Option<SoundPart>, StoreError> {
+        let checked = self.tables().sound_part(run)?;
+        Ok(checked.map(|Checked { journal, problem, .. }| SoundPart { journal, problem }))
+    }
+
     /// Every run, the oldest first.
     ///
     /// # Errors
@@ -107,12 +127,12 @@ impl Reader {
     /// serves as the `redflow.db` of another data directory.
     ///
     /// # Errors
-    /// When the file exists already or cannot be written.
+    /// When the file exists already, lies in the data directory or cannot be written.
     pub fn backup(&self, file: &Path) -> Result<BackupReport, StoreError> {
         backup::backup(&self.connection, &self.directory, file)
     }
 
     fn tables(&self) -> Tables<'_> {
-        Tables { connection: &self.connection, dir: self.directory.path(), driven: self.is_driven() }
+        Tables::new(&self.connection, self.directory.path(), || self.is_driven())
     }
 }

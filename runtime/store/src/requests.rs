@@ -35,7 +35,7 @@ pub enum Answer {
 pub fn ask(dir: &Path, run: &RunId, request: &RunRequest, now: Millis) -> Result<i64, StoreError> {
     let directory = Directory::named(dir)?;
     let connection = database::write(&directory)?;
-    let tables = Tables { connection: &connection, dir: directory.path(), driven: Lock::is_held(&directory) };
+    let tables = Tables::new(&connection, directory.path(), || Lock::is_held(&directory));
     match tables.summary(run)? {
         None => return Err(error::unknown(run)),
         Some(summary) if summary.status.is_over() => return Err(error::over(run)),
@@ -87,15 +87,21 @@ pub(crate) struct Found {
 /// Requests after this one that nobody has answered.
 pub(crate) fn after(tables: &Tables<'_>, given: i64) -> Result<Vec<Found>, StoreError> {
     let ask = || {
-        let mut statement = tables.connection.prepare_cached(
+        let mut statement = tables.connection().prepare_cached(
             "SELECT id, run_id, body FROM requests WHERE id > ?1 AND answered = 0 ORDER BY id",
         )?;
+        // One that nobody can read must not hide the others: its run and its body are then nobody's.
+        let text = |value: rusqlite::types::ValueRef<'_>| {
+            value
+                .as_bytes()
+                .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
         let found = |row: &rusqlite::Row<'_>| {
-            Ok(Found { id: row.get(0)?, run: RunId(row.get(1)?), body: row.get(2)? })
+            Ok(Found { id: row.get(0)?, run: RunId(text(row.get_ref(1)?)), body: text(row.get_ref(2)?) })
         };
         statement.query_map([given], found)?.collect::<Result<_, _>>()
     };
-    ask().map_err(|why| error::sqlite(tables.dir, &why))
+    ask().map_err(|why| tables.told(&why))
 }
 
 /// Removes what was answered more than a day ago.

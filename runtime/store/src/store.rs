@@ -7,7 +7,7 @@ use crate::database;
 use crate::directory::Directory;
 use crate::error;
 use crate::journal::{Handle, StoreJournal};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Mark};
 use crate::lock::Lock;
 use crate::read::Tables;
 use crate::requests;
@@ -56,7 +56,7 @@ impl Store {
         let told = |why: rusqlite::Error| error::sqlite(directory.path(), &why);
         let connection = database::drive(&directory)?;
         requests::forget_old(&connection).map_err(told)?;
-        let ledger = Ledger::new(connection).map_err(told)?;
+        let ledger = Ledger::new(directory.path(), connection).map_err(told)?;
         let reads = database::read(&directory)?;
         Ok(Self {
             writer: Writer::start(directory.path(), ledger)?,
@@ -103,6 +103,11 @@ impl Store {
     }
 
     #[cfg(test)]
+    pub(crate) fn patience(&self, patience: Duration) {
+        self.tell(Command::Patience(patience));
+    }
+
+    #[cfg(test)]
     pub(crate) async fn sql(&self, sql: &str) {
         let (done, written) = tokio::sync::oneshot::channel();
         self.tell(Command::Sql(sql.to_owned(), done));
@@ -118,7 +123,7 @@ impl Reads {
         let Self { directory, connection } = self.clone();
         let asked = tokio::task::spawn_blocking(move || {
             let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            question(&Tables { connection: &connection, dir: directory.path(), driven: true })
+            question(&Tables::new(&connection, directory.path(), || true))
         });
         asked.await.unwrap_or_else(|_| Err(error::closed()))
     }
@@ -150,7 +155,7 @@ impl RunStore for Store {
     }
 
     fn delivered(&self, run: &RunId) {
-        self.tell(Command::Delivered(run.clone()));
+        self.tell(Command::Mark(Some(Mark::Delivered(run.clone()))));
     }
 
     fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>> {
@@ -169,7 +174,7 @@ impl RunStore for Store {
     }
 
     fn answer(&self, request: i64, refused: Option<StoreCode>) {
-        self.tell(Command::Answer { request, refused });
+        self.tell(Command::Mark(Some(Mark::Answer { request, refused })));
     }
 }
 

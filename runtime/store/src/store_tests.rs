@@ -4,6 +4,7 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
 use redflow_ports::RunStore as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// Room for what is there, and no more.
 async fn fill(store: &Store, dir: &Path) {
@@ -113,18 +114,148 @@ async fn the_writer_outlives_any_error() {
     assert!(store.load(&id("d")).await.unwrap().unwrap().summary.delivered);
 }
 
-/// A program that holds the database longer than a write waits.
+/// A program that holds the database for longer than anyone waits.
 #[tokio::test]
 async fn a_held_database_is_busy() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let mut journal = begun(&store, "a").await;
+    store.patience(Duration::ZERO);
     store.sql("PRAGMA busy_timeout = 0").await;
-    let holder = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let holder = hold(dir.path());
     let busy = journal.append(now(&["x"])).await.unwrap_err();
     assert_eq!(busy.code, StoreCode::DataUnusable);
     assert!(busy.message.contains("busy"), "{busy}");
     holder.execute_batch("COMMIT").unwrap();
     finished(&store, "b", 1).await;
+}
+
+fn hold(dir: &Path) -> rusqlite::Connection {
+    let holder = rusqlite::Connection::open(dir.join("redflow.db")).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    holder
+}
+
+/// As long as it may be, nothing fails: what comes meanwhile joins the group.
+#[tokio::test]
+async fn a_held_database_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let (mut one, mut two) = (begun(&store, "a").await, begun(&store, "b").await);
+    // Each try fails at once, so that there are many.
+    store.sql("PRAGMA busy_timeout = 0").await;
+    let before = store.stats();
+    let holder = hold(dir.path());
+    {
+        let (first, second) = (one.append(now(&["x"])), two.append(now(&["y"])));
+        tokio::pin!(first, second);
+        for append in [&mut first, &mut second] {
+            assert!(tokio::time::timeout(Duration::from_millis(200), append).await.is_err());
+        }
+        holder.execute_batch("COMMIT").unwrap();
+        first.await.unwrap();
+        second.await.unwrap();
+    }
+    let after = store.stats();
+    assert_eq!((after.flushes - before.flushes, after.batches - before.batches), (1, 2));
+    one.append(last(1)).await.unwrap();
+}
+
+/// Whoever closes the store does not wait for that program.
+#[tokio::test]
+async fn a_closed_store_waits_no_longer() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut journal = begun(&store, "a").await;
+    store.sql("PRAGMA busy_timeout = 0").await;
+    let holder = hold(dir.path());
+    let appending = tokio::spawn(async move { journal.append(now(&["x"])).await });
+    tokio::task::yield_now().await;
+    drop(store);
+    assert_eq!(appending.await.unwrap().unwrap_err().code, StoreCode::DataUnusable);
+    holder.execute_batch("COMMIT").unwrap();
+    let stored = crate::Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
+    assert_eq!(stored.mark.batches, 1);
+}
+
+const REFUSE: &str = "CREATE TRIGGER refuse BEFORE UPDATE OF delivered ON runs WHEN OLD.run_id = 'bad'
+                      BEGIN SELECT RAISE(ABORT, 'no'); END";
+
+/// A mark that can never be kept costs nobody else anything, and is given up at last.
+#[tokio::test]
+async fn a_mark_that_always_fails_fails_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    finished(&store, "bad", 1).await;
+    finished(&store, "good", 1).await;
+    let mut journal = begun(&store, "a").await;
+    store.sql(REFUSE).await;
+    let is_delivered = async |run: &str| store.load(&id(run)).await.unwrap().unwrap().summary.delivered;
+
+    // In one group with others.
+    let holder = hold(dir.path());
+    store.delivered(&id("bad"));
+    journal.append(soon(&["x"])).await.unwrap();
+    holder.execute_batch("COMMIT").unwrap();
+    journal.append(now(&["y"])).await.unwrap();
+    assert!(!is_delivered("bad").await);
+
+    // Left over together with others, of a group that failed.
+    let mut large = begun(&store, "large").await;
+    fill(&store, dir.path()).await;
+    let holder = hold(dir.path());
+    store.delivered(&id("good"));
+    large.append(soon(&[&"x".repeat(50_000)])).await.unwrap();
+    holder.execute_batch("COMMIT").unwrap();
+    assert!(!is_delivered("good").await);
+    make_room(&store).await;
+    assert_eq!((is_delivered("good").await, is_delivered("bad").await), (true, false));
+
+    // It would be kept now, if it were still tried.
+    for _ in 0..110 {
+        store.delivered(&id("no such run"));
+        store.unfinished().await.unwrap();
+    }
+    store.sql("DROP TRIGGER refuse").await;
+    journal.append(now(&["z"])).await.unwrap();
+    assert!(!is_delivered("bad").await);
+    store.delivered(&id("bad"));
+    assert!(is_delivered("bad").await);
+}
+
+/// What can be kept again before it is given up is not lost.
+#[tokio::test]
+async fn a_mark_that_fails_for_a_while_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    finished(&store, "bad", 1).await;
+    store.sql(REFUSE).await;
+    store.delivered(&id("bad"));
+    for _ in 0..20 {
+        store.delivered(&id("no such run"));
+        store.unfinished().await.unwrap();
+    }
+    store.sql("DROP TRIGGER refuse").await;
+    assert!(store.load(&id("bad")).await.unwrap().unwrap().summary.delivered);
+}
+
+/// A driver that lives long does not gather what was answered long ago.
+#[tokio::test]
+async fn old_answers_are_forgotten_now_and_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let plain = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
+    for (at, answered) in [("1", "1"), ("1", "0"), ("1 << 60", "1")] {
+        let sql =
+            format!("INSERT INTO requests(run_id, body, at, answered) VALUES ('a', '', {at}, {answered})");
+        plain.execute(&sql, []).unwrap();
+    }
+    let count = || plain.query_row("SELECT count(*) FROM requests", [], |row| row.get::<_, i64>(0)).unwrap();
+    for _ in 0..crate::writer::FORGET_AFTER {
+        assert_eq!(count(), 3);
+        store.delivered(&id("no such run"));
+        store.writer.queue.settled().await.unwrap();
+    }
+    store.writer.queue.settled().await.unwrap();
+    assert_eq!(count(), 2);
 }

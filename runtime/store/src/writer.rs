@@ -2,18 +2,20 @@
 //!
 //! Owns the only connection that writes while runs are driven, and the queue in front of it. Takes everything
 //! that is queued, writes it in one transaction and flushes once: what waits together is kept together. Never
-//! stops for an error: a group that cannot be kept is refused whole, and the next one is tried.
+//! stops for an error: a group that cannot be kept is refused whole, and the next one is tried. A database that
+//! another program holds is no error for long: nothing was begun, so the group waits and grows.
 
 use crate::error;
 use crate::journal::{Handle, Sent};
-use crate::ledger::{Fault, Ledger};
-use redflow_contract::code::StoreCode;
-use redflow_contract::id::RunId;
+use crate::ledger::{Fault, Ledger, Mark};
 use redflow_ports::{StoreError, StoreMark, failpoint};
+use rusqlite::ErrorCode;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -21,8 +23,20 @@ use tokio::sync::{Semaphore, oneshot};
 const ROOM: u32 = 4096;
 const PART: usize = 4096;
 
+/// How long a group waits for a program that holds the database, and how long between two tries. SQLite waits
+/// by itself in most cases, not in all.
+const PATIENCE: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// The most marks that are tried again after a failed write.
 const MAX_LEFT_OVER: usize = 4096;
+
+/// How often a mark is tried alone before it is given up, and how many of them after one group.
+const TRIES: u32 = 100;
+const ALONE: usize = 8;
+
+/// After so many groups, what was asked and answered long ago is forgotten.
+pub(crate) const FORGET_AFTER: u64 = 1000;
 
 /// What the writer is asked.
 #[derive(Debug)]
@@ -32,16 +46,15 @@ pub(crate) enum Command {
         handle: Arc<Handle>,
         mark: StoreMark,
     },
-    Delivered(RunId),
-    Answer {
-        request: i64,
-        refused: Option<StoreCode>,
-    },
+    /// None once it is left over.
+    Mark(Option<Mark>),
     /// Say when everything before this is done.
     Barrier(oneshot::Sender<()>),
     Stop,
     #[cfg(test)]
     Sql(String, oneshot::Sender<()>),
+    #[cfg(test)]
+    Patience(Duration),
 }
 
 /// The way to the writer. Batches wait for room; everything else is small and at most one per run.
@@ -113,7 +126,9 @@ impl Writer {
             room: Room(Arc::clone(&room)),
             counts: Arc::clone(&counts),
             group: Vec::new(),
-            left_over: Vec::new(),
+            left_over: VecDeque::new(),
+            groups: 0,
+            patience: PATIENCE,
         };
         let thread = std::thread::Builder::new().name("redflow-store".into()).spawn(move || work.run());
         let thread = Some(thread.map_err(|why| error::unusable(dir, &why))?);
@@ -155,8 +170,12 @@ struct Work {
     room: Room,
     counts: Arc<Counts>,
     group: Vec<Command>,
-    /// Marks of a group that failed. Without them a result would be sent again after a restart.
-    left_over: Vec<Command>,
+    /// Marks that were not kept, and how often each was tried alone. Without them a result would be sent again
+    /// after a restart.
+    left_over: VecDeque<(Mark, u32)>,
+    /// How many groups were kept.
+    groups: u64,
+    patience: Duration,
 }
 
 impl Work {
@@ -172,32 +191,60 @@ impl Work {
                 Some(first) => self.take(first),
             };
         }
-        if !self.left_over.is_empty() {
-            self.group.append(&mut self.left_over);
-            let begun = self.ledger.begin();
-            self.write(begun);
-        }
+        self.keep_left_over();
         self.ledger.checkpoint();
     }
 
     /// Writes this and everything behind it. Whether more may come.
     fn take(&mut self, first: Command) -> bool {
-        self.group.append(&mut self.left_over);
         self.group.push(first);
         // Begun before the rest is taken: while another process holds the database, the group grows.
-        let begun = self.ledger.begin();
-        let mut goes_on = true;
-        while goes_on && let Ok(next) = self.received.try_recv() {
-            match next {
-                Command::Stop => goes_on = false,
-                next => self.group.push(next),
+        let (begun, goes_on) = self.begin();
+        let goes_on = goes_on && self.gather();
+        if self.write(begun) {
+            self.groups += 1;
+            self.keep_left_over();
+            if self.groups.is_multiple_of(FORGET_AFTER) {
+                // If it fails, there is a next time.
+                let _ = self.alone(|ledger| ledger.forget_requests());
             }
         }
-        self.write(begun);
         goes_on
     }
 
-    fn write(&mut self, begun: rusqlite::Result<()>) {
+    /// Begins the transaction of a group, and says whether more may come. While the database is busy nothing is
+    /// begun: that is tried again until it has been for too long, or once more if nothing comes after.
+    fn begin(&mut self) -> (Result<(), Fault>, bool) {
+        let since = Instant::now();
+        let mut goes_on = true;
+        loop {
+            match self.ledger.begin() {
+                Err(Fault::Database(why))
+                    if goes_on
+                        && why.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                        && since.elapsed() < self.patience =>
+                {
+                    goes_on = self.gather();
+                    std::thread::park_timeout(PAUSE);
+                }
+                begun => return (begun, goes_on),
+            }
+        }
+    }
+
+    /// Takes everything that is queued into the group. Whether more may come.
+    fn gather(&mut self) -> bool {
+        while let Ok(next) = self.received.try_recv() {
+            match next {
+                Command::Stop => return false,
+                next => self.group.push(next),
+            }
+        }
+        true
+    }
+
+    /// Writes the group, if its transaction was begun. Whether it is kept.
+    fn write(&mut self, begun: Result<(), Fault>) -> bool {
         let mut group = std::mem::take(&mut self.group);
         let (mut batches, mut bytes) = (0, 0);
         let kept = begun.and_then(|()| {
@@ -207,21 +254,69 @@ impl Work {
                 bytes += lines.unwrap_or_default() as u64;
             }
             failpoint("store.before_commit");
-            self.ledger.commit()
+            Ok(self.ledger.commit()?)
         });
-        match kept {
+        let failure = match kept {
             Ok(()) => {
                 failpoint("store.after_commit");
                 self.counts.flushes.fetch_add(1, Ordering::Relaxed);
                 self.counts.batches.fetch_add(batches, Ordering::Relaxed);
                 self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+                None
             }
-            Err(_) => self.ledger.roll_back(),
-        }
-        let failure = kept.err().map(|why| error::sqlite(&self.dir, &why));
+            Err(fault) => {
+                self.ledger.roll_back();
+                Some(match fault {
+                    Fault::Refused(why) => why,
+                    Fault::Database(why) => error::sqlite(&self.dir, &why),
+                })
+            }
+        };
         let room = group.drain(..).map(|command| self.finish(command, failure.as_ref())).sum();
         self.room.0.add_permits(room);
         self.group = group;
+        failure.is_none()
+    }
+
+    /// Tries the marks that were not kept once more, apart from any group: none of them may fail one. If they
+    /// fail together, some of them are tried alone, and one that never succeeds is given up.
+    fn keep_left_over(&mut self) {
+        let mut marks = std::mem::take(&mut self.left_over);
+        if marks.is_empty() {
+            return;
+        }
+        let together = self.alone(|ledger| marks.iter().try_for_each(|(mark, _)| ledger.mark(mark)));
+        let alone = match together {
+            Some(true) => return,
+            Some(false) => ALONE.min(marks.len()),
+            None => 0,
+        };
+        for (mark, tries) in marks.drain(..alone).collect::<Vec<_>>() {
+            let kept = self.alone(|ledger| ledger.mark(&mark));
+            if kept != Some(true) && tries < TRIES {
+                marks.push_back((mark, tries + u32::from(kept.is_some())));
+            }
+        }
+        self.left_over = marks;
+    }
+
+    /// Does something in a transaction of its own. Whether it is kept; none if it could not even begin.
+    fn alone(&mut self, act: impl FnOnce(&Ledger) -> rusqlite::Result<()>) -> Option<bool> {
+        self.ledger.begin().ok()?;
+        let kept = act(&self.ledger).and_then(|()| self.ledger.commit()).is_ok();
+        if kept {
+            self.counts.flushes.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.ledger.roll_back();
+        }
+        Some(kept)
+    }
+
+    /// Leaves a mark for later.
+    fn leave(&mut self, mark: Option<Mark>) {
+        if self.left_over.len() < MAX_LEFT_OVER {
+            self.left_over.extend(mark.map(|mark| (mark, 0)));
+        }
     }
 
     /// Writes one command, and says how many bytes of lines that were. A refusal concerns only the journal it
@@ -245,10 +340,21 @@ impl Work {
                     Ok(None)
                 }
             },
-            Command::Delivered(run) => self.ledger.delivered(run).map(|()| None),
-            Command::Answer { request, refused } => self.ledger.answer(*request, *refused).map(|()| None),
+            Command::Mark(mark) => match mark.as_ref().map_or(Ok(()), |mark| self.ledger.mark(mark)) {
+                // A mark that fails is no reason for the rest of the group to fail.
+                Err(_) if self.ledger.is_begun() => {
+                    self.leave(mark.take());
+                    Ok(None)
+                }
+                marked => marked.map(|()| None),
+            },
             #[cfg(test)]
             Command::Sql(sql, _) => self.ledger.sql(sql).map(|()| None),
+            #[cfg(test)]
+            Command::Patience(patience) => {
+                self.patience = *patience;
+                Ok(None)
+            }
             Command::Barrier(_) | Command::Stop => Ok(None),
         }
     }
@@ -271,9 +377,9 @@ impl Work {
                 }
                 0
             }
-            Command::Delivered(_) | Command::Answer { .. } => {
-                if failure.is_some() && self.left_over.len() < MAX_LEFT_OVER {
-                    self.left_over.push(command);
+            Command::Mark(mark) => {
+                if failure.is_some() {
+                    self.leave(mark);
                 }
                 0
             }
@@ -286,6 +392,8 @@ impl Work {
                 let _ = done.send(());
                 0
             }
+            #[cfg(test)]
+            Command::Patience(_) => 0,
             Command::Stop => 0,
         }
     }

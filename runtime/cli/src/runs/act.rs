@@ -9,14 +9,15 @@ use crate::args_runs::CancelOptions;
 use crate::data_dir::DataOption;
 use crate::drive::{engine, runtime};
 use crate::stored::Stored;
-use crate::terminal::{refuse, refuse_with, talk};
+use crate::terminal::{json, refuse, refuse_with, talk};
 use crate::timeline::Timeline;
 use crate::wiring;
-use redflow_contract::code::StoreCode;
+use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::id::RunId;
-use redflow_contract::run::{RunRequest, RunSummary};
+use redflow_contract::run::RunRequest;
 use redflow_ports::{RunStore, StoreError};
 use redflow_store::{Answer, Reader, Store, answer_of, ask};
+use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,38 +28,58 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often is looked for its answer.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub(crate) fn cancel(options: &CancelOptions) -> Exit {
+pub(crate) fn cancel(options: &CancelOptions, data: &DataOption) -> Exit {
     let run = RunId::from(options.run.as_str());
-    let (dir, reader, summary) = match Stored::run(&options.data, &run) {
+    let kept = match Stored::sound_run(data, &run) {
         Ok(found) => found,
         Err(exit) => return exit,
     };
-    if summary.status.is_over() {
-        return refuse_over(&run, &options.data);
+    if kept.summary.status.is_over() {
+        return refuse_over(&run, data);
     }
     let wish = RunRequest::Cancel { reason: options.reason.clone() };
-    match (Request { run: &run, wish: &wish, dir: &dir, data: &options.data }).make(&reader) {
-        Err(exit) => exit,
-        Ok(Done::ByDriver) => {
-            talk(&format!("run {} is cancelled by the process that drives it", shown_id(&run)));
-            Exit::Well
+    let done = match (Request { run: &run, wish: &wish, dir: &kept.dir, data }).make(&kept.reader) {
+        Ok(done) => done,
+        Err(exit) => return exit,
+    };
+    let (id, advice) = (shown_id(&run), Advice::of(data));
+    let now = kept.reader.summary(&run).ok().flatten();
+    let is_over = now.as_ref().is_none_or(|now| now.status.is_over());
+    let is_cancelled = now.is_none_or(|now| now.code == Some(RunErrorCode::Cancelled));
+    let (outcome, text) = match done {
+        Done::Left => ("asked", left(&run)),
+        // The answer was there before; only a memory had still to take it.
+        _ if is_over && !is_cancelled => {
+            ("recorded", format!("run {id} had its answer already and is over: {}", advice.show(&run)))
         }
-        Ok(Done::Left) => Exit::Well,
-        Ok(Done::Here(Some(now))) if !now.status.is_over() => {
-            // Its answer was there already, and only a memory has still to take it.
-            let advice = Advice::of(&options.data);
-            talk(&format!("run {} is as good as over; let it end: {}", shown_id(&run), advice.resume(&run)));
-            Exit::Well
+        Done::Here if !is_over => {
+            ("recorded", format!("run {id} had its answer already; let it end: {}", advice.resume(&run)))
         }
-        Ok(Done::Here(_)) => {
-            talk(&format!("run {} is cancelled", shown_id(&run)));
-            Exit::Well
+        Done::ByDriver => ("cancelled", format!("run {id} is cancelled by the process that drives it")),
+        Done::Here => {
+            let deliver = advice.deliver(&kept.summary);
+            ("cancelled", format!("run {id} is cancelled; its result leaves with the next {deliver}"))
         }
+    };
+    say(&run, outcome, &text, options.json)
+}
+
+/// Says what was done.
+pub(crate) fn say(run: &RunId, outcome: &str, text: &str, as_json: bool) -> Exit {
+    if as_json {
+        return json(&json!({"runId": run, "outcome": outcome}));
     }
+    talk(text);
+    Exit::Well
+}
+
+/// That nobody has done it yet.
+pub(crate) fn left(run: &RunId) -> String {
+    format!("the request is left for run {}: whoever drives the runs next will do it", shown_id(run))
 }
 
 pub(crate) fn refuse_over(run: &RunId, data: &DataOption) -> Exit {
-    let error = StoreError::new(StoreCode::RunOver, format!("Run {run} is over already."));
+    let error = StoreError::new(StoreCode::RunOver, format!("Run {} is over already.", shown_id(run)));
     refuse_with(&error, &[Advice::of(data).show(run)])
 }
 
@@ -72,11 +93,11 @@ pub(crate) struct Request<'a> {
 
 /// Who did it.
 pub(crate) enum Done {
-    /// This process; with where the run is now.
-    Here(Option<RunSummary>),
+    /// This process.
+    Here,
     /// The process that drives the runs.
     ByDriver,
-    /// Nobody yet, which has been told: the request is there for whoever drives the runs.
+    /// Nobody yet: the request is there for whoever drives the runs.
     Left,
 }
 
@@ -97,7 +118,7 @@ impl Request<'_> {
 
     async fn act(&self, store: Store) -> Result<Done, Exit> {
         let store: Arc<dyn RunStore> = Arc::new(store);
-        let engine = engine(None, Arc::clone(&store), Arc::new(Timeline::new(true)));
+        let engine = engine(None, Arc::clone(&store), Arc::new(Timeline::new(true, false)));
         let run = self.run.clone();
         let asked = async {
             match self.wish.clone() {
@@ -107,9 +128,7 @@ impl Request<'_> {
         };
         // Told to stop while the run is only being read: it is kept what was said, and nothing is done with it.
         let (done, ()) = tokio::join!(biased; asked, engine.shutdown(Duration::ZERO));
-        done.map_err(|error| refuse(&error))?;
-        let now = store.load(self.run).await.map_err(|error| refuse(&error))?;
-        Ok(Done::Here(now.map(|run| run.summary)))
+        done.map(|()| Done::Here).map_err(|error| refuse(&error))
     }
 
     async fn ask(&self, reader: &Reader) -> Result<Done, Exit> {
@@ -131,10 +150,6 @@ impl Request<'_> {
                 () = tokio::time::sleep(LOOK) => !driven,
             };
             if over {
-                talk(&format!(
-                    "the request is left for run {}: whoever drives the runs next will do it",
-                    shown_id(self.run)
-                ));
                 return Ok(Done::Left);
             }
         }

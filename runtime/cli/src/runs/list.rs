@@ -1,8 +1,9 @@
 //! `redflow runs list`.
 
 use crate::Exit;
-use crate::advice::shown_id;
-use crate::args_runs::ListOptions;
+use crate::advice::{question, shown_id};
+use crate::args_runs::{LISTED, ListOptions};
+use crate::data_dir::DataOption;
 use crate::stored::Stored;
 use crate::terminal::{data, json, printable_line, refuse, talk};
 use crate::times::{moment, took};
@@ -11,12 +12,15 @@ use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_store::ListFilter;
 use std::fmt::Write as _;
 
-pub(crate) fn list(options: &ListOptions) -> Exit {
-    let stored = match Stored::open(&options.data) {
+/// Characters of an input that are shown in a list.
+const SHOWN: usize = 80;
+
+pub(crate) fn list(options: &ListOptions, from: &DataOption) -> Exit {
+    let stored = match Stored::open(from) {
         Ok(stored) => stored,
         Err(error) => return refuse(&error),
     };
-    let most = usize::try_from(options.limit).unwrap_or(usize::MAX);
+    let most = usize::try_from(options.limit.unwrap_or(LISTED)).unwrap_or(usize::MAX);
     let statuses: Vec<RunStatus> = options.status.iter().copied().map(RunStatus::from).collect();
     let any = statuses.is_empty();
     // One more than is shown tells whether there are more.
@@ -73,7 +77,7 @@ fn last(run: &RunSummary) -> String {
     if let Some(call) = &run.waiting
         && run.status == RunStatus::Waiting
     {
-        words.push(format!("for `{}` (iteration {})", printable_line(&call.tool, 40), call.iteration));
+        words.push(question(call, SHOWN));
     }
     words.extend(run.ended_at.map(|ended| took(ended.saturating_sub(run.started_at))));
     words.extend(run.code.map(|code| code.to_string()));

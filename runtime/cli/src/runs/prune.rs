@@ -2,6 +2,7 @@
 
 use crate::Exit;
 use crate::args_runs::{BackupOptions, PruneOptions};
+use crate::data_dir::DataOption;
 use crate::files::shown;
 use crate::stored::Stored;
 use crate::terminal::{count, data, json, refuse};
@@ -11,8 +12,8 @@ use redflow_ports::StoreError;
 use redflow_store::{Prune, PruneReport};
 use serde_json::json;
 
-pub(crate) fn prune(options: &PruneOptions) -> Exit {
-    let stored = match Stored::open(&options.data) {
+pub(crate) fn prune(options: &PruneOptions, from: &DataOption) -> Exit {
+    let stored = match Stored::open(from) {
         Ok(stored) => stored,
         Err(error) => return refuse(&error),
     };
@@ -23,23 +24,27 @@ pub(crate) fn prune(options: &PruneOptions) -> Exit {
         older_than: before,
         keep: options.keep,
         undelivered: options.undelivered,
+        damaged: options.damaged,
         dry_run: options.dry_run,
     };
     let report = match stored.reader {
         Some(_) => redflow_store::prune(&stored.dir, which),
         None => Ok(PruneReport::default()),
     };
-    let PruneReport { runs, bytes_before, bytes_after, .. } = match report {
+    let PruneReport { runs, damaged, bytes_before, bytes_after, .. } = match report {
         Ok(report) => report,
         Err(error) => return refuse(&error),
     };
     if options.json {
         let dry = options.dry_run;
-        return json(
-            &json!({"runs": runs, "bytesBefore": bytes_before, "bytesAfter": bytes_after, "dryRun": dry}),
-        );
+        return json(&json!({
+            "runs": runs, "damaged": damaged, "bytesBefore": bytes_before, "bytesAfter": bytes_after, "dryRun": dry,
+        }));
     }
-    let what = count(usize::try_from(runs).unwrap_or(usize::MAX), "run");
+    let mut what = count(usize::try_from(runs).unwrap_or(usize::MAX), "run");
+    if options.damaged {
+        what += &format!(" ({damaged} damaged)");
+    }
     data(&if options.dry_run {
         format!("{what} would be removed; nothing was\n")
     } else {

@@ -1,6 +1,7 @@
 //! What happens around the started agent: other agents, other nodes.
 
 use crate::kit::{Folder, agent, final_answer, flow, flow_with, inject, model, node, port3, run_flow, with};
+use crate::stage::{harmless, harmless_flow, interrupted_in_a_call, interrupted_run};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -26,6 +27,57 @@ fn the_started_agent_decides_and_the_others_are_told() {
     let output = run_flow(&chain(json!(["prose"])), &["--json", "--node", "a"]);
     assert_eq!((output.code, &port3(&output)["payload"]), (0, &json!("from a")));
     assert_eq!(output.errors(), ["INVALID_JSON"]);
+}
+
+/// The lines of runs, without those of the flow around them.
+fn of_runs(stderr: &str) -> Vec<&str> {
+    stderr
+        .lines()
+        .filter(|line| !["[debug", "error[", "   ="].iter().any(|words| line.starts_with(words)))
+        .collect()
+}
+
+#[test]
+fn lines_of_several_runs_are_told_apart() {
+    let mut nodes = chain(final_answer("from b"));
+    nodes[2]["debug"] = json!(true);
+    let folder = Folder::with_flow(&nodes);
+    let output = folder.redflow(["run", "flow.json", "--node", "a"]).run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    let runs = folder.runs();
+    let tag = |run: &Value| run["runId"].as_str().unwrap()[30..].to_owned();
+    let lines = of_runs(&output.stderr);
+    let (alone, tagged) = lines.split_at(3);
+    assert!(
+        alone.iter().all(|line| !line.starts_with(&tag(&runs[1]))),
+        "one alone needs no name: {output:#?}"
+    );
+    assert_eq!(tagged.len(), 4, "also the second line of an event: {output:#?}");
+    assert!(tagged.iter().all(|line| line.starts_with(&format!("{} ", tag(&runs[0])))), "{output:#?}");
+    assert!(tagged[0][7..].starts_with("▶ b  run "), "{output:#?}");
+
+    let folder = Folder::with_flow(&harmless_flow("done", "shown"));
+    let ids = [interrupted_in_a_call(&folder), interrupted_in_a_call(&folder)];
+    let output = folder.redflow(["run", "--resume", "all", "flow.json"]).run();
+    let lines = of_runs(&output.stderr);
+    assert_eq!(lines.len(), 2 + 2 * 3, "{output:#?}");
+    for id in ids {
+        let tag = format!("{} ", &id[30..]);
+        assert_eq!(lines.iter().filter(|line| line.starts_with(&tag)).count(), 3, "{output:#?}");
+    }
+}
+
+#[test]
+fn a_failure_is_told_once_and_another_one_as_well() {
+    let folder = Folder::with_flow(&harmless(json!("prose")));
+    let shell = json!({"action": "tool", "tool": "shell", "input": {}, "confidence": 1});
+    folder.write("two.json", harmless(shell).to_string());
+    for file in ["flow.json", "two.json", "flow.json"] {
+        interrupted_run(&folder, file);
+    }
+    let output = folder.redflow(["run", "--resume", "all"]).run();
+    // All three are of the node `a`.
+    assert_eq!((output.code, output.errors()), (1, vec!["INVALID_JSON", "TOOL_NOT_ALLOWED"]), "{output:#?}");
 }
 
 #[test]

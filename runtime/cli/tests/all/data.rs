@@ -159,24 +159,52 @@ fn a_database_of_a_later_version() {
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
+#[test]
+fn the_option_may_stand_anywhere_after_runs() {
+    let folder = folder();
+    folder.well(["run", "flow.json", "--data", "mine"]);
+    let list = folder.well(["runs", "--data", "mine"]);
+    let id = list.split(' ').next().unwrap();
+    assert_eq!(id.len(), 36, "{list}");
+    for args in [
+        ["runs", "--data", "mine", "list"].as_slice(),
+        &["runs", "list", "--data", "mine"],
+        &["runs", "--data", "elsewhere", "list", "--data", "mine"],
+    ] {
+        assert_eq!(folder.well(args.iter().copied()), list, "{args:?}");
+    }
+    let shown = folder.well(["runs", "show", id, "--data", "mine"]);
+    assert_eq!(folder.well(["runs", "--data", "mine", "show", id]), shown);
+    assert_eq!(folder.well(["runs", "show", "--data", "mine", id]), shown);
+    assert!(folder.well(["runs", "--data", "mine", "prune", "--keep", "0"]).starts_with("1 run removed"));
+    assert!(!folder.data().exists() && !folder.path("elsewhere").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_directory_that_cannot_be_written() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = folder();
     folder.well(["run", "flow.json"]);
-    let set = |mode| std::fs::set_permissions(folder.data(), std::fs::Permissions::from_mode(mode)).unwrap();
-    set(0o500);
-    let is_root = std::fs::write(folder.data().join("probe"), "").is_ok();
-    if is_root {
-        // Nothing keeps this user from writing, so there is nothing to see.
-        return set(0o700);
+    let set = |path: std::path::PathBuf, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    std::fs::create_dir(folder.path("closed")).unwrap();
+    set(folder.data().join("redflow.db"), 0o644);
+    for closed in [folder.data(), folder.path("closed")] {
+        set(closed, 0o555);
     }
-    let output = folder.redflow(["run", "flow.json"]).run();
-    let looked = folder.redflow(["runs", "--json"]).run();
-    set(0o700);
+    let call = |args: &[&str]| folder.redflow_as_nobody(args.iter().copied()).run();
+    let (output, looked) = (call(&["run", "flow.json"]), call(&["runs", "--json"]));
+    let copied = call(&["backup", "closed/copy"]);
+    for open in [folder.data(), folder.path("closed")] {
+        set(open, 0o700);
+    }
     assert_eq!((output.code, output.errors()), (2, vec!["DATA_READ_ONLY"]), "{output:#?}");
     assert_eq!((looked.code, looked.stdout.lines().count()), (0, 1), "{looked:#?}");
+    // It is the copy that cannot be written, not the data directory.
+    assert_eq!(copied.errors(), ["DATA_READ_ONLY"], "{copied:#?}");
+    copied.refused("closed/copy cannot be written: allow it, or name another file.\n");
 }
 
 #[test]
@@ -192,14 +220,17 @@ fn wrong_combinations_of_options() {
         (&["runs", "--limit", "0"], "invalid value '0' for '--limit <N>'"),
         (&["runs", "--limit", "x"], "invalid value 'x' for '--limit <N>'"),
         (&["runs", "--status", "done"], "invalid value 'done' for '--status <STATUS>'"),
-        (&["runs", "--status", "failed", "show", "0197"], "'show' cannot be used with"),
+        (&["runs", "--status", "failed", "show", "0197"], "'show' cannot be used with '--status <STATUS>'"),
+        (&["runs", "--limit", "3", "list"], "'list' cannot be used with '--limit <N>'"),
+        (&["runs", "--json", "cancel", "0197"], "'cancel' cannot be used with '--json'"),
+        (&["runs", "--json", "cancel", "0197"], "\nUsage: redflow runs [OPTIONS] [COMMAND]\n"),
         (&["runs", "show"], "<RUN>"),
         (&["runs", "resolve", "0197"], "<--done|--not-done>"),
         (&["runs", "resolve", "0197", "--done", "--not-done"], "cannot be used with"),
         (&["runs", "resolve", "0197", "--not-done", "--result", "1"], "cannot be used with"),
         (&["runs", "resolve", "0197", "--done", "--error", "x"], "cannot be used with"),
-        (&["runs", "prune"], "<--older-than <TIME>|--keep <N>>"),
-        (&["runs", "prune", "--undelivered"], "<--older-than <TIME>|--keep <N>>"),
+        (&["runs", "prune"], "<--older-than <TIME>|--keep <N>|--damaged>"),
+        (&["runs", "prune", "--undelivered"], "<--older-than <TIME>|--keep <N>|--damaged>"),
         (&["runs", "prune", "--older-than", "30"], "give a number and a unit: 90s, 15m, 12h, 30d or 8w"),
         (&["runs", "prune", "--older-than", "99999999999999999w"], "that is longer than can be counted"),
         (&["runs", "prune", "--keep", "-1"], "unexpected argument '-1'"),

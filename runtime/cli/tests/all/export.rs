@@ -96,11 +96,10 @@ fn help() {
 
 #[test]
 fn help_of_run_and_runs() {
-    for (name, args) in
-        [("run", ["run", "--help"]), ("runs", ["runs", "--help"]), ("replay", ["replay", "--help"])]
-    {
-        insta::assert_snapshot!(format!("help-{name}"), redflow(args).run().stdout);
+    for name in ["run", "runs", "replay", "backup"] {
+        insta::assert_snapshot!(format!("help-{name}"), redflow([name, "--help"]).run().stdout);
     }
+    insta::assert_snapshot!("help-runs-prune", redflow(["runs", "prune", "--help"]).run().stdout);
 }
 
 #[test]

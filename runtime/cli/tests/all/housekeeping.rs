@@ -73,9 +73,19 @@ fn a_backup_is_a_data_directory_again() {
 fn a_backup_never_writes_over_a_file() {
     let folder = folder_with_runs(1);
     folder.write("mine", "mine");
-    for path in ["mine", ".", "gone/copy", "mine/below"] {
+    let inside = folder.data().join("copy").display().to_string();
+    for (path, words) in [
+        ("mine", "mine exists already: name a file that does not.\n"),
+        (".", "exists already: name a file that does not.\n"),
+        ("gone/copy", "cannot be made ("),
+        ("mine/below", "cannot be made ("),
+        (&inside, "lies in the data directory itself: name a file outside of it.\n"),
+    ] {
         let output = folder.redflow(["backup", path]).run();
-        output.refused("   = help: redflow explain DATA_");
+        output.refused(words);
+        output.refused("   = help: redflow explain DATA_UNUSABLE\n");
+        // The data directory is not at fault.
+        assert!(!output.stderr.contains("another data directory"), "{output:#?}");
     }
     assert_eq!(folder.read("mine"), "mine");
     assert_eq!(folder.files().len(), 2, "nothing is left half-way: {:?}", folder.files());

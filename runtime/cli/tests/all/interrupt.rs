@@ -19,6 +19,7 @@ fn the_first_cancels_cleanly() {
     let output = run.end();
     assert_eq!((output.code, output.errors()), (1, vec!["CANCELLED"]), "{output:#?}");
     assert!(output.stderr.contains("\ncancelling; press Ctrl-C again to leave at once\n"), "{output:#?}");
+    assert!(output.stderr.contains("\n   1 –      no answer  "), "{output:#?}");
     let message = port3(&output);
     assert_eq!(message["agentResult"]["stopReason"], "error");
     assert_eq!([&message["payload"]["code"], &message["error"]["code"]], ["CANCELLED"; 2]);
@@ -26,6 +27,15 @@ fn the_first_cancels_cleanly() {
     let (text, report) = replay(&folder, "j");
     let outcome = json!({"type": "failed", "code": "CANCELLED"});
     assert_eq!((text.code, &report["complete"], &report["outcome"]), (0, &json!(true), &outcome));
+}
+
+#[test]
+fn a_deadline_finds_no_answer_either() {
+    let mut nodes = slow_flow();
+    nodes[1]["timeout"] = json!(100);
+    let output = Folder::with_flow(&nodes).redflow(["run", "flow.json"]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["TIMEOUT"]), "{output:#?}");
+    assert!(output.stderr.contains("\n   1 –      no answer  "), "{output:#?}");
 }
 
 #[test]

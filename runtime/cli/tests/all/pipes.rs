@@ -1,6 +1,6 @@
 //! Readers that go away, and disks that are full.
 
-use crate::kit::{code_of, final_answer, flow, redflow};
+use crate::kit::{Folder, code_of, final_answer, flow, redflow};
 use std::io::{Read as _, Write as _};
 
 /// Calls with the reader of stdout gone before the first word: what the call needs comes later, on stdin.
@@ -51,5 +51,22 @@ fn a_full_disk_is_told() {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = redflow(args.iter().copied()).stdin(text.as_str()).stdout(full).run();
         output.refused("error: cannot write the output: ");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_written_in_many_pieces_fails_once() {
+    let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
+    for _ in 0..3 {
+        folder.well(["run", "flow.json", "--quiet"]);
+    }
+    let id = folder.runs()[0]["runId"].as_str().unwrap().to_owned();
+    for args in [["runs", "--json"].as_slice(), &["runs", "events", "--json", &id], &["runs", "export", &id]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = folder.redflow(args.iter().copied()).stdout(full).run();
+        output.refused("error: cannot write the output: ");
+        assert_eq!(output.stderr.lines().count(), 1, "{args:?}: {output:#?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::interrupt::slow_flow;
 use crate::kit::{Folder, Output, agent, final_answer, flow, flow_with, inject, model, node, port3, with};
-use crate::stage::{dangerous_flow, interrupted_in_a_call, waiting_run};
+use crate::stage::{dangerous_flow, harmless_flow, interrupted_in_a_call, interrupted_run, waiting_run};
 use crate::watched::Watched;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn a_termination_suspends_and_a_resume_completes() {
     run.signal("-TERM");
     let output = run.end();
     let id = folder.only_run();
-    assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output:#?}");
+    assert_eq!((output.code, output.json()), (3, json!({"runId": id, "status": "interrupted"})));
     let last = format!("run {id} suspended; go on with: redflow run --resume {id} flow.json\n");
     assert!(output.stderr.ends_with(&last), "{output:#?}");
     assert_eq!(folder.runs()[0]["status"], "interrupted");
@@ -68,7 +68,173 @@ fn a_run_outlives_a_crash() {
     let output = folder.redflow(["run", "--resume", &id, "--quiet"]).run();
     let expected = Output { code: 0, stdout: "done\n".to_owned(), stderr: String::new() };
     assert_eq!(output, expected);
+    assert_eq!(folder.runs()[0]["delivered"], true, "it found its flow");
     proved(&folder, "1 run: 1");
+}
+
+/// The file of a flow as a run has it.
+fn source(folder: &Folder, file: &str) -> String {
+    folder.path(file).canonicalize().unwrap().display().to_string()
+}
+
+#[test]
+fn a_run_finds_its_flow_by_itself() {
+    let folder = Folder::with_flow(&harmless_flow("done", "shown"));
+    let id = interrupted_in_a_call(&folder);
+    let file = source(&folder, "flow.json");
+    assert_eq!(folder.runs()[0]["source"], file);
+    assert!(folder.well(["runs", "show", &id]).contains(&format!("\n  flow       {file}\n")));
+    // From wherever it is resumed.
+    let output = folder.redflow(["run", "--resume", &id]).within(&folder.data()).run();
+    assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
+    assert!(output.stderr.starts_with(&format!("▶ a  run {id} goes on with {file}\n")), "{output:#?}");
+    assert!(output.stderr.contains("[debug shown] msg.payload: done\n"), "{output:#?}");
+    assert_eq!(folder.runs()[0]["delivered"], true);
+}
+
+#[test]
+fn a_run_whose_flow_is_gone_goes_on_by_its_plan() {
+    let other = json!([
+        agent("b", json!([["m2"], ["c2"], [], [], []])),
+        model("m2", final_answer("x")),
+        node("c2", "calculator-tool", json!([[]]))
+    ]);
+    let rows = [
+        (
+            None,
+            "its flow FILE cannot be used (FLOW_UNREADABLE: the flow file cannot be read: there is no such file)",
+        ),
+        (Some("[1".to_owned()), "its flow FILE cannot be used (FLOW_NOT_JSON: "),
+        (Some(other.to_string()), "its flow FILE has no agent `a` any more"),
+    ];
+    for (now, why) in rows {
+        let folder = Folder::with_flow(&harmless_flow("done", "shown"));
+        let id = interrupted_in_a_call(&folder);
+        let file = source(&folder, "flow.json");
+        std::fs::rename(folder.path("flow.json"), folder.path("moved.json")).unwrap();
+        if let Some(text) = now {
+            folder.write("flow.json", text);
+        }
+        for how in ["goes on by its plan alone", "is over"] {
+            let output = folder.redflow(["run", "--resume", &id]).run();
+            assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
+            assert!(output.stderr.starts_with(&format!("▶ a  run {id} {how}\n")), "{output:#?}");
+            let why = why.replace("FILE", &file);
+            let words = format!("warning: the result of run {id} was not sent on: {why}");
+            assert!(output.stderr.contains(&words), "{words}\n{output:#?}");
+            let words = format!("; it stays undelivered until redflow run --resume {id} FLOW\n");
+            assert!(output.stderr.ends_with(&words), "{output:#?}");
+            assert_eq!(folder.runs()[0]["delivered"], false);
+        }
+        // All of them leave it alone, and name it.
+        let output = folder.redflow(["run", "--resume", "all", "--json"]).run();
+        assert_eq!(
+            output.json(),
+            json!({"runId": id, "status": "completed", "message": null}),
+            "{output:#?}"
+        );
+        assert!(output.stderr.starts_with(&format!("warning: the result of run {id} was not sent on: ")));
+        let output = folder.redflow(["run", "--resume", &id, "moved.json"]).run();
+        assert_eq!(output.code, 0, "{output:#?}");
+        assert!(output.stderr.contains("[debug shown] msg.payload: done\n"), "{output:#?}");
+        assert_eq!(folder.runs()[0]["delivered"], true);
+        folder.redflow(["run", "--resume", &id, "moved.json"]).run().refused("error[RUN_OVER]");
+    }
+}
+
+#[test]
+fn a_flow_from_standard_input_cannot_be_found_again() {
+    let folder = Folder::with_flow(&two_steps());
+    let mut run = Watched::start(folder.redflow(["run", "-"]), &folder.read("flow.json"));
+    run.wait_for("▶ a ");
+    run.kill();
+    let run = folder.runs().remove(0);
+    assert_eq!(run.get("source"), None);
+    let id = run["runId"].as_str().unwrap();
+    let output = folder.redflow(["run", "--resume", id, "--quiet"]).run();
+    assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
+    let words = format!(
+        "warning: the result of run {id} was not sent on: the file of its flow is not known; it stays undelivered \
+         until redflow run --resume {id} FLOW\n"
+    );
+    assert_eq!(output.stderr, words);
+    let shown = folder.well(["runs", "show", id]);
+    assert!(
+        shown.contains(&format!("not delivered yet\n             redflow run --resume {id} FLOW\n")),
+        "{shown}"
+    );
+    // A flow that has its agent may take it, as one of all.
+    let output = folder.redflow(["run", "--resume", "all", "flow.json"]).run();
+    assert!(output.stderr.contains("[debug d] msg.payload: done\n"), "{output:#?}");
+}
+
+#[test]
+fn all_go_on_each_with_its_own_flow() {
+    let folder = Folder::with_flow(&harmless_flow("one", "first"));
+    // The same ids in another file: not the same flow.
+    folder.write("two.json", harmless_flow("two", "second").to_string());
+    folder.write("gone.json", harmless_flow("three", "third").to_string());
+    let [one, two, three, four] =
+        ["flow.json", "two.json", "gone.json", "flow.json"].map(|file| interrupted_run(&folder, file));
+    let file = source(&folder, "two.json");
+    std::fs::remove_file(folder.path("gone.json")).unwrap();
+    let output = folder.redflow(["run", "--resume", "all"]).run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    let line = |id: &str, said: &str| format!("{id}  completed    {said}\n");
+    assert_eq!(
+        output.stdout,
+        [line(&one, "one"), line(&four, "one"), line(&two, "two"), line(&three, "three")].concat()
+    );
+    let count = |words: &str| output.stderr.matches(words).count();
+    assert_eq!(count("[debug first] msg.payload: one\n"), 2, "{output:#?}");
+    assert_eq!(count("[debug second] msg.payload: two\n"), 1, "{output:#?}");
+    assert_eq!((count("[debug "), count(&format!(" goes on with {file}\n"))), (3, 1), "{output:#?}");
+    assert_eq!(count(&format!("the result of run {three} was not sent on")), 1, "{output:#?}");
+    let undelivered: Vec<Value> = folder
+        .runs()
+        .into_iter()
+        .filter(|run| run["delivered"] == false)
+        .map(|run| run["runId"].clone())
+        .collect();
+    assert_eq!(undelivered, [three.as_str()]);
+    proved(&folder, "4 runs: 4");
+}
+
+#[test]
+fn all_of_a_flow_are_those_that_began_with_its_file() {
+    let folder = Folder::with_flow(&harmless_flow("one", "first"));
+    folder.write("two.json", harmless_flow("two", "second").to_string());
+    let [one, two] = ["flow.json", "two.json"].map(|file| interrupted_run(&folder, file));
+    let file = source(&folder, "two.json");
+    let output = folder.redflow(["run", "--resume", "all", "./flow.json"]).run();
+    assert_eq!((output.code, &output.stdout), (0, &format!("{one}  completed    one\n")));
+    let words = format!("run {two} is left alone: it is of another flow: {file}\n");
+    assert!(output.stderr.starts_with(&words), "{output:#?}");
+    assert!(!output.stderr.contains(&format!("{two} goes on")), "{output:#?}");
+    assert_eq!(folder.runs()[0]["status"], "interrupted");
+    // By its id it goes where the user says.
+    let output = folder.redflow(["run", "--resume", &two, "flow.json"]).run();
+    assert_eq!((output.code, output.stdout.as_str()), (0, "two\n"), "{output:#?}");
+    assert!(output.stderr.contains("[debug first] msg.payload: two\n"), "{output:#?}");
+}
+
+#[test]
+fn who_cancels_what_is_under_way_does_not_mean_what_has_not_begun() {
+    let folder = Folder::with_flow(&slow_flow());
+    folder.write("two.json", harmless_flow("two", "second").to_string());
+    let first = killed(&folder, &["flow.json"]);
+    let second = interrupted_run(&folder, "two.json");
+    let mut run = Watched::start(folder.redflow(["run", "--resume", "all", "--json"]), "");
+    run.wait_for("▶ a ");
+    run.signal("-INT");
+    let output = run.end();
+    assert_eq!((output.code, output.errors()), (3, vec!["CANCELLED"]), "{output:#?}");
+    let words = format!("run {second} was not begun; go on with: redflow run --resume {second}\n");
+    assert!(output.stderr.contains(&words), "{output:#?}");
+    let told: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<[&Value; 2]> = told.iter().map(|line| [&line["runId"], &line["status"]]).collect();
+    assert_eq!(told, [[second.as_str(), "interrupted"], [first.as_str(), "failed"]]);
+    assert_eq!(folder.runs()[0]["status"], "interrupted");
 }
 
 #[test]
@@ -86,8 +252,7 @@ fn the_flow_may_have_changed_since() {
 #[test]
 fn a_wrong_flow_blocks_and_cancels_nothing() {
     let folder = Folder::with_flow(&dangerous_flow());
-    interrupted_in_a_call(&folder);
-    let id = folder.only_run();
+    let id = interrupted_in_a_call(&folder);
     let other = json!([
         agent("b", json!([["m2"], ["c2"], [], [], []])),
         model("m2", final_answer("x")),
@@ -99,8 +264,16 @@ fn a_wrong_flow_blocks_and_cancels_nothing() {
         "error[RUN_BLOCKED]: the flow has no agent `a`; give the flow that has it, or cancel with redflow runs cancel {id}\n"
     ));
     let output = folder.redflow(["run", "--resume", "all", "other.json"]).run();
+    let file = source(&folder, "flow.json");
+    let left = format!("run {id} is left alone: it is of another flow: {file}\nno run has to be resumed\n");
+    assert_eq!((output.code, output.stderr), (0, left));
+    // The same file, from which the agent was removed.
+    let flow = folder.read("flow.json");
+    folder.write("flow.json", other.to_string());
+    let output = folder.redflow(["run", "--resume", "all", "flow.json"]).run();
     let left = format!("run {id} is left alone: the flow has no agent `a`\nno run has to be resumed\n");
     assert_eq!((output.code, output.stderr), (0, left));
+    folder.write("flow.json", flow);
     assert_eq!(folder.runs()[0]["status"], "interrupted");
     folder.redflow(["run", "--resume", &id, "gone.json"]).run().refused("error[FLOW_UNREADABLE]");
 }
@@ -115,14 +288,16 @@ fn a_secret_that_is_not_there_blocks() {
     }
     let folder = Folder::with_flow(&nodes);
     let id = killed(&folder, &["flow.json"]);
+    std::fs::rename(folder.path("flow.json"), folder.path("moved.json")).unwrap();
     let output = folder.redflow(["run", "--resume", &id]).run();
     output.refused("the secret in `apiKey` is not recorded");
     assert_eq!(output.errors(), ["RUN_BLOCKED"]);
-    assert!(
-        output.stderr.contains("nothing is lost; when that is mended: redflow run --resume "),
-        "{output:#?}"
-    );
-    let output = folder.redflow(["run", "--resume", &id, "flow.json", "--quiet"]).run();
+    let words = format!("nothing is lost; with its flow it may go on: redflow run --resume {id} FLOW\n");
+    assert!(output.stderr.contains(&words), "{output:#?}");
+    let output = folder.redflow(["run", "--resume", &id, "--json", "--quiet"]).run();
+    assert_eq!((output.code, output.json()), (2, json!({"runId": id, "status": "interrupted"})));
+    std::fs::rename(folder.path("moved.json"), folder.path("flow.json")).unwrap();
+    let output = folder.redflow(["run", "--resume", &id, "--quiet"]).run();
     assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
 }
 

@@ -1,7 +1,7 @@
 //! `redflow runs`: what is kept can be listed, shown, exported and replayed.
 
-use crate::kit::{Folder, check_schema, final_answer, flow, flow_with, steady};
-use crate::stage::forge;
+use crate::kit::{Folder, Output, check_schema, final_answer, flow, flow_with, steady};
+use crate::stage::{damage, dangerous_flow, forge, harmless_flow, interrupted_in_a_call};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ fn a_run_is_shown() {
     let live = folder.redflow(["run", "flow.json"]).run();
     let id = folder.only_run();
     let output = folder.redflow(["runs", "show", &id]).run();
-    insta::assert_snapshot!(steadier(&output.stdout));
+    insta::assert_snapshot!(steadier(&unplaced(&folder, &output.stdout)));
     assert_eq!((output.code, output.stderr.as_str()), (0, ""));
 
     // The events are those that were seen live, line by line.
@@ -113,7 +113,17 @@ fn a_run_is_shown() {
 
     let shown: Value = serde_json::from_str(&folder.well(["runs", "show", &id, "--json"])).unwrap();
     let keys: Vec<&str> = shown.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["summary", "events", "result"]);
+    assert_eq!(keys, ["summary", "events", "calls", "result"]);
+    assert_eq!(
+        shown["calls"],
+        json!([
+            {"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"},
+             "result": {"success": true, "output": {"result": 42, "expression": "6*7"}}},
+            {"iteration": 2, "tool": "calculator", "input": {"expression": "1/0"},
+             "result": {"success": false, "error": "Calculation error: Division by zero at character 2: use a \
+                        divisor or base other than zero"}},
+        ])
+    );
     assert_eq!(shown["summary"], folder.runs()[0]);
     assert_eq!(shown["result"]["payload"], "done\u{1b}[31m");
     check_schema("agent-output", &shown["result"]);
@@ -131,8 +141,48 @@ fn a_run_that_failed_is_shown() {
     let folder = Folder::with_flow(&flow(json!(["prose"]), vec![]));
     folder.redflow(["run", "flow.json"]).run();
     let output = folder.redflow(["runs", "show", &folder.only_run()]).run();
-    insta::assert_snapshot!(steadier(&output.stdout));
+    insta::assert_snapshot!(steadier(&unplaced(&folder, &output.stdout)));
     assert_eq!(output.code, 0, "that the run failed is no fault of the command");
+}
+
+/// Text without the place of the folder.
+fn unplaced(folder: &Folder, text: &str) -> String {
+    text.replace(folder.path("").canonicalize().unwrap().to_str().unwrap(), "FOLDER")
+}
+
+#[test]
+fn calls_are_shown_in_short_and_kept_whole() {
+    let long = format!("1{}", " + 1".repeat(100));
+    let call = |text: &str| json!({"action": "tool", "tool": "calculator", "input": {"expression": text}, "confidence": 0.5});
+    let refused = json!({"action": "tool", "tool": "shell", "input": {"run": "rm"}, "confidence": 0.5});
+    let folder = Folder::with_flow(&flow_with(json!([call(&long), refused]), "a", json!({"debug": true})));
+    assert_eq!(folder.redflow(["run", "flow.json"]).run().errors(), ["TOOL_NOT_ALLOWED"]);
+    let id = folder.only_run();
+    let shown = folder.well(["runs", "show", &id]);
+    let lines: Vec<&str> = shown.lines().map(str::trim_start).collect();
+    let cut = |text: &str| lines.iter().filter(|line| line.starts_with(text)).count();
+    assert_eq!((cut("{\"expression\":\"1 + 1"), cut("{\"result\":101")), (1, 1), "once each: {shown}");
+    assert!(!shown.contains(&long) && shown.contains("…\n"), "{shown}");
+    // What was not called is no call.
+    let shown = folder.redflow(["runs", "show", &id, "--json"]).run().json();
+    let calls = shown["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["input"]["expression"]), (1, &json!(long)), "{shown}");
+}
+
+#[test]
+fn a_call_without_a_result_is_shown_without() {
+    let folder = Folder::with_flow(&dangerous_flow());
+    let id = interrupted_in_a_call(&folder);
+    let shown =
+        |folder: &Folder| folder.redflow(["runs", "show", &id, "--json"]).run().json()["calls"].clone();
+    let call = |result: Value| json!([{"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"}, "result": result}]);
+    assert_eq!(shown(&folder), call(Value::Null));
+    assert_eq!(folder.redflow(["run", "--resume", &id]).run().code, 3);
+    assert_eq!(shown(&folder), call(Value::Null));
+    folder.well(["runs", "resolve", &id, "--done", "--result", "[42]"]);
+    assert_eq!(shown(&folder), call(json!({"success": true, "output": [42]})));
+    let text = folder.well(["runs", "show", &id]);
+    assert!(text.contains("└ calculator ok") && text.contains("\n       [42]\n"), "{text}");
 }
 
 #[test]
@@ -152,37 +202,55 @@ fn what_is_exported_is_what_was_recorded() {
     assert_eq!(folder.redflow(["replay", &id]).run().code, 1);
 }
 
+/// Every command about one run.
+fn commands(id: &str) -> Vec<Vec<&str>> {
+    let all: [&[&str]; 9] = [
+        &["runs", "show", id],
+        &["runs", "show", id, "--json"],
+        &["runs", "events", id],
+        &["runs", "export", id],
+        &["runs", "cancel", id],
+        &["runs", "resolve", id, "--done"],
+        &["runs", "resolve", id, "--not-done"],
+        &["run", "--resume", id],
+        &["run", "--resume", id, "flow.json"],
+    ];
+    all.map(<[&str]>::to_vec).to_vec()
+}
+
 #[test]
 fn an_unknown_run() {
     let folder = Folder::with_flow(&loop_flow());
     folder.well(["run", "flow.json"]);
-    for id in ["0197", "", "\u{1b}[31m", "' OR 1=1 --", "ALL"] {
-        for args in [
-            ["runs", "show", id].as_slice(),
-            &["runs", "show", id, "--json"],
-            &["runs", "events", id],
-            &["runs", "export", id],
-            &["runs", "cancel", id],
-            &["runs", "resolve", id, "--done"],
-            &["runs", "resolve", id, "--not-done"],
-            &["run", "--resume", id],
-            &["run", "--resume", id, "flow.json"],
-        ] {
+    folder.well(["run", "flow.json", "--data", "my data"]);
+    let long = "0197".repeat(2000);
+    for id in ["0197", "\u{1b}[31m", "' OR 1=1 --", "ALL", &long] {
+        for args in commands(id) {
             let output = folder.redflow(args.iter().copied()).run();
             output.refused("No run ");
+            output
+                .refused("   = help: those that are: redflow runs\n   = help: redflow explain RUN_UNKNOWN\n");
             assert_eq!(output.errors(), ["RUN_UNKNOWN"], "{output:#?}");
             assert_eq!(output.stderr.find('\u{1b}'), None);
+            // The way out is the same directory, ready to be pasted.
+            let output = folder.redflow(args.iter().copied().chain(["--data", "my data"])).run();
+            let word = if cfg!(windows) { "\"my data\"" } else { "'my data'" };
+            output.refused(&format!("   = help: those that are: redflow runs --data {word}\n"));
         }
     }
+    let output = folder.redflow(["replay", &long]).run();
+    output.refused("   = help: those that are: redflow runs\n");
 }
 
-/// Changes a byte in the journal of the only run, as a disk might.
-fn damage(folder: &Folder) {
-    let file = folder.data().join("redflow.db");
-    let mut bytes = std::fs::read(&file).unwrap();
-    let place = bytes.windows(11).rposition(|found| found == b"expression\"").unwrap();
-    bytes[place] = b'E';
-    std::fs::write(&file, bytes).unwrap();
+#[test]
+fn an_empty_id() {
+    let folder = Folder::with_flow(&loop_flow());
+    folder.well(["run", "flow.json"]);
+    for args in commands("") {
+        let output = folder.redflow(args.iter().copied()).run();
+        output.refused("error[RUN_UNKNOWN]: The id of the run is empty: give that of a run.\n");
+    }
+    folder.redflow(["replay", ""]).run().refused("a value is required for '[JOURNAL|RUN]'");
 }
 
 #[test]
@@ -190,25 +258,84 @@ fn a_damaged_run_is_never_passed_off_as_sound() {
     let folder = Folder::with_flow(&loop_flow());
     folder.well(["run", "flow.json"]);
     let id = folder.only_run();
-    damage(&folder);
-    for (args, code) in [
-        (["runs", "show", &id].as_slice(), 1),
-        (&["runs", "show", &id, "--json"], 1),
-        (&["runs", "events", &id], 1),
-        (&["runs", "export", &id], 2),
-        (&["replay", &id], 1),
-    ] {
-        let output = folder.redflow(args.iter().copied()).run();
-        assert_eq!((output.code, output.errors()), (code, vec!["DATA_CORRUPT"]), "{args:?}: {output:#?}");
-    }
-    let shown = folder.redflow(["runs", "show", &id]).run();
-    assert!(shown.stdout.contains("  status     completed\n"), "where it stands is known: {shown:#?}");
-    assert_eq!(folder.runs().len(), 1, "others can be listed still");
+    let whole = folder.well(["runs", "events", &id]);
+    damage(&folder, "Division by zero");
+
+    let output = folder.redflow(["runs", "show", &id]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["DATA_CORRUPT"]), "{output:#?}");
+    insta::assert_snapshot!(steadier(&unplaced(
+        &folder,
+        &format!("{}---\n{}", output.stdout, output.stderr)
+    )));
+    let output = folder.redflow(["runs", "events", &id]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["DATA_CORRUPT"]), "{output:#?}");
+    assert!(!output.stdout.is_empty() && whole.starts_with(&output.stdout), "what is sound: {output:#?}");
+    assert!(output.stdout != whole);
+    let output = folder.redflow(["runs", "show", &id, "--json"]).run();
+    let shown = (output.code, output.stderr.as_str(), output.json());
+    assert_eq!((shown.0, shown.1, &shown.2["problem"]["code"]), (1, "", &json!("DATA_CORRUPT")));
+    assert_eq!((&shown.2["summary"]["status"], &shown.2["result"]), (&json!("damaged"), &Value::Null));
+    // Half a journal would be taken for a whole one.
+    let output = folder.redflow(["runs", "export", &id]).run();
+    assert_eq!((output.code, output.stdout.as_str(), output.errors()), (1, "", vec!["DATA_CORRUPT"]));
+
+    let output = folder.redflow(["replay", &id]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["DATA_CORRUPT"]), "{output:#?}");
+    let words = format!("of run {id} replay byte for byte; what follows is not what was written\n");
+    assert!(output.stdout.starts_with("damaged: ") && output.stdout.ends_with(&words), "{output:#?}");
+    let output = folder.redflow(["replay", &id, "--json"]).run();
+    let report = output.json();
+    assert_eq!((output.code, output.stderr.as_str()), (1, ""));
+    assert_eq!((&report["equal"], &report["problem"]["code"]), (&json!(false), &json!("DATA_CORRUPT")));
+    assert!(report["facts"].as_u64().unwrap() > 0, "{report}");
 
     let output = folder.redflow(["replay", "--all"]).run();
     assert_eq!(output.code, 1);
     assert!(output.stdout.starts_with(&format!("corrupt: run {id}: ")), "{output:#?}");
     assert!(output.stdout.ends_with("\n1 run: 0 equal, 0 open, 1 corrupt\n"), "{output:#?}");
+    assert_eq!(folder.runs().len(), 1, "others can be listed still");
+}
+
+#[test]
+fn a_damaged_run_is_neither_driven_nor_changed() {
+    let folder = Folder::with_flow(&harmless_flow("done", "shown"));
+    let damaged = interrupted_in_a_call(&folder);
+    damage(&folder, "model_answered");
+    let sound = interrupted_in_a_call(&folder);
+    let before = std::fs::read(folder.data().join("redflow.db")).unwrap();
+    let advice = |output: &Output| {
+        for help in [
+            format!("   = help: what is sound of it: redflow replay {damaged}\n"),
+            "   = help: to be rid of such runs: redflow runs prune --damaged\n".to_owned(),
+        ] {
+            assert!(output.stderr.contains(&help), "{help}{output:#?}");
+        }
+        assert!(!output.stderr.contains("nothing is lost"), "{output:#?}");
+        assert!(!output.stderr.contains(&format!("{damaged} goes on")), "{output:#?}");
+    };
+    for args in [
+        ["runs", "cancel", &damaged].as_slice(),
+        &["runs", "resolve", &damaged, "--done"],
+        &["run", "--resume", &damaged],
+        &["run", "--resume", &damaged, "flow.json"],
+    ] {
+        let output = folder.redflow(args.iter().copied()).run();
+        assert_eq!((output.code, output.errors()), (2, vec!["DATA_CORRUPT"]), "{args:?}: {output:#?}");
+        assert_eq!(output.stdout, "");
+        advice(&output);
+    }
+    assert_eq!(std::fs::read(folder.data().join("redflow.db")).unwrap().len(), before.len());
+
+    let output = folder.redflow(["run", "--resume", "all"]).run();
+    assert_eq!((output.code, output.errors()), (2, vec!["DATA_CORRUPT"]), "{output:#?}");
+    assert_eq!(output.stdout, format!("{damaged}  damaged\n{sound}  completed    done\n"));
+    advice(&output);
+
+    let dry = folder.well(["runs", "prune", "--damaged", "--dry-run"]);
+    assert_eq!((dry.as_str(), folder.runs().len()), ("1 run (1 damaged) would be removed; nothing was\n", 2));
+    let report: Value = serde_json::from_str(&folder.well(["runs", "prune", "--damaged", "--json"])).unwrap();
+    assert_eq!((&report["runs"], &report["damaged"]), (&json!(1), &json!(1)));
+    assert_eq!(folder.only_run(), sound);
 }
 
 #[test]

@@ -32,6 +32,20 @@ pub(crate) fn dangerous_flow() -> Value {
     flow_with(json!([call, end]), "c", json!({"effect": "at_most_once"}))
 }
 
+/// The agent asks for one sum, which may be made again, and says this. Its result goes to the debug node `shown`.
+pub(crate) fn harmless_flow(message: &str, shown: &str) -> Value {
+    let mut nodes = harmless(json!({"action": "final", "message": message, "confidence": 1}));
+    nodes[4]["name"] = json!(shown);
+    nodes
+}
+
+/// The same with another last answer.
+pub(crate) fn harmless(end: Value) -> Value {
+    let call =
+        json!({"action": "tool", "tool": "calculator", "input": {"expression": "6*7"}, "confidence": 0.5});
+    flow_with(json!([call, end]), "c", json!({"effect": "read"}))
+}
+
 /// A tool that never says what came of a call.
 struct Lossy {
     /// Whether it at least says that it does not know.
@@ -74,8 +88,19 @@ fn adapters(tool: ToolBuilder) -> Adapters {
     adapters
 }
 
-/// An engine for a flow, over a data directory.
-fn engine(flow: &str, data: &Path, tool: ToolBuilder, events: Arc<dyn EventSink>) -> (Engine, Start) {
+/// An engine for a flow of a folder, over its data directory.
+fn engine(folder: &Folder, file: &str, tool: ToolBuilder, events: Arc<dyn EventSink>) -> (Engine, Start) {
+    let source = folder.path(file).canonicalize().unwrap().to_str().map(Arc::from);
+    engine_for(&folder.read(file), source, &folder.data(), tool, events)
+}
+
+fn engine_for(
+    flow: &str,
+    source: Option<Arc<str>>,
+    data: &Path,
+    tool: ToolBuilder,
+    events: Arc<dyn EventSink>,
+) -> (Engine, Start) {
     let adapters = adapters(tool);
     let options = CheckOptions {
         profile: Profile::Strict,
@@ -88,9 +113,15 @@ fn engine(flow: &str, data: &Path, tool: ToolBuilder, events: Arc<dyn EventSink>
     let checked = check_bytes(flow.as_bytes(), &options).unwrap();
     let start = Start::Inject { node: checked.flow.find("i").unwrap(), payload: None };
     let built = build_flow(checked, &adapters, &|_| None);
-    let store = Arc::new(Store::open(data).unwrap());
-    let ports =
-        Ports { clock: Arc::new(SystemClock), events, store, adapters: Arc::new(adapters), env: |_| None };
+    let ports = Ports {
+        clock: Arc::new(SystemClock),
+        events,
+        store: Arc::new(Store::open(data).unwrap()),
+        adapters: Arc::new(adapters),
+        source,
+        instance: InstanceId::local(),
+        env: |_| None,
+    };
     (Engine::new(Some(built), ports, EngineLimits::default()), start)
 }
 
@@ -103,8 +134,7 @@ pub(crate) fn waiting_run(folder: &Folder) -> String {
     runtime().block_on(async {
         let (events, _called) = mpsc::channel();
         let tool: ToolBuilder = |_| Ok(Arc::new(Lossy { tells: true }));
-        let (engine, start) =
-            engine(&folder.read("flow.json"), &folder.data(), tool, Arc::new(Called(events)));
+        let (engine, start) = engine(folder, "flow.json", tool, Arc::new(Called(events)));
         let reports = engine.run(start, &CancellationToken::new()).await;
         assert!(matches!(reports[0].end, RunEnd::Waiting(_)), "{reports:?}");
         reports[0].run_id.to_string()
@@ -112,13 +142,17 @@ pub(crate) fn waiting_run(folder: &Folder) -> String {
 }
 
 /// Runs the flow and stops dead while its call is under way.
-pub(crate) fn interrupted_in_a_call(folder: &Folder) {
+pub(crate) fn interrupted_in_a_call(folder: &Folder) -> String {
+    interrupted_run(folder, "flow.json")
+}
+
+/// The same with a flow of another name.
+pub(crate) fn interrupted_run(folder: &Folder, file: &str) -> String {
     let runtime = runtime();
     let (events, called) = mpsc::channel();
     runtime.block_on(async {
         let tool: ToolBuilder = |_| Ok(Arc::new(Lossy { tells: false }));
-        let (engine, start) =
-            engine(&folder.read("flow.json"), &folder.data(), tool, Arc::new(Called(events)));
+        let (engine, start) = engine(folder, file, tool, Arc::new(Called(events)));
         let cancel = CancellationToken::new();
         let mut run = Box::pin(engine.run(start, &cancel));
         while called.try_recv().is_err() {
@@ -128,6 +162,8 @@ pub(crate) fn interrupted_in_a_call(folder: &Folder) {
             }
         }
     });
+    drop(runtime);
+    folder.runs()[0]["runId"].as_str().unwrap().to_owned()
 }
 
 /// Keeps a journal as that of a run that is over, whatever it says.
@@ -141,6 +177,7 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
         name: "forged".to_owned(),
         started_at: 0,
         cause: None,
+        source: None,
         plan: EncodedPlan::new(&read.plan).unwrap(),
     };
     let batch = Batch {
@@ -151,6 +188,15 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
     };
     let store = Store::open(&folder.data()).unwrap();
     runtime().block_on(store.create(new).append(batch)).unwrap();
+}
+
+/// Changes a byte of what is stored, as a disk might: in the last place where these bytes are.
+pub(crate) fn damage(folder: &Folder, bytes: &str) {
+    let file = folder.data().join("redflow.db");
+    let mut stored = std::fs::read(&file).unwrap();
+    let place = stored.windows(bytes.len()).rposition(|found| found == bytes.as_bytes()).unwrap();
+    stored[place] ^= 1;
+    std::fs::write(&file, stored).unwrap();
 }
 
 /// Waits until another process leaves a request, and goes away without doing it.
@@ -176,12 +222,14 @@ impl Driver {
     pub(crate) fn start(folder: &Folder) -> Self {
         let (ready, is_ready) = mpsc::channel();
         let stop = CancellationToken::new();
-        let (stopped, flow, data) = (stop.clone(), folder.read("flow.json"), folder.data());
+        let (stopped, data) = (stop.clone(), folder.data());
+        let (flow, source) = (folder.read("flow.json"), folder.path("flow.json").canonicalize().unwrap());
         let thread = std::thread::spawn(move || {
             runtime().block_on(async {
                 let (events, _called) = mpsc::channel();
                 let tool: ToolBuilder = redflow_tools::calculator::Calculator::build;
-                let (engine, _) = engine(&flow, &data, tool, Arc::new(Called(events)));
+                let source = source.to_str().map(Arc::from);
+                let (engine, _) = engine_for(&flow, source, &data, tool, Arc::new(Called(events)));
                 ready.send(()).unwrap();
                 stopped.cancelled().await;
                 engine.shutdown(std::time::Duration::ZERO).await;

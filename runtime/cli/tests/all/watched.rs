@@ -19,14 +19,16 @@ impl Watched {
         Self { running, stderr, read: String::new() }
     }
 
-    /// Reads stderr up to a line that begins like this.
+    /// Reads stderr up to a line that begins like this, perhaps after the name of its run in short.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, words: &str) {
         loop {
             let begin = self.read.len();
             let more = self.stderr.read_line(&mut self.read).unwrap();
             assert!(more > 0, "stderr ended without `{words}`: {}", self.read);
-            if self.read[begin..].starts_with(words) {
+            let line = &self.read[begin..];
+            let untagged = line.split_once(' ').filter(|(tag, _)| tag.len() == 6).map(|(_, rest)| rest);
+            if line.starts_with(words) || untagged.is_some_and(|line| line.starts_with(words)) {
                 return;
             }
         }

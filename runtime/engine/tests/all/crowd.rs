@@ -5,6 +5,7 @@
 use crate::doubles;
 use crate::kit::{adapters, agent, asks, calculator, checked, model, model_double, process_env, says, with};
 use pretty_assertions::assert_eq;
+use redflow_contract::id::InstanceId;
 use redflow_contract::limits::RunLimits;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};
 use redflow_react::replay;
@@ -39,6 +40,8 @@ async fn a_crowd_on_the_real_store() {
         events: watch,
         store: Arc::clone(&store) as _,
         adapters: Arc::clone(&adapters),
+        instance: InstanceId::local(),
+        source: Some("flow.json".into()),
         env: process_env,
     };
     let limits = EngineLimits { max_active: crowd, max_active_per_agent: crowd, ..EngineLimits::default() };

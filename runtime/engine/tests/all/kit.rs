@@ -82,6 +82,8 @@ fn ports(watch: &Arc<Watch>, shelf: &Arc<Shelf>, adapters: &Arc<Adapters>) -> Po
         events: Arc::clone(watch) as _,
         store: Arc::new(Shelves(Arc::clone(shelf))),
         adapters: Arc::clone(adapters),
+        instance: InstanceId::local(),
+        source: Some("flow.json".into()),
         env: process_env,
     }
 }

@@ -1,7 +1,8 @@
 //! What is too large or too deep for a journal gets no further than the agent.
 
 use crate::kit::{
-    Setup, agent_with_tool, asks, catch, debug, ends, inject, model, nested, only_message, says, tool_double,
+    Setup, agent_with_tool, asks, catch, debug, ends, inject, model, nested, node, only_message, says,
+    tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::limits::RunLimits;
@@ -84,4 +85,34 @@ async fn the_default_depth_can_be_journalled_and_read_back() {
     assert_eq!(ends(&reports), ["run-1 a completed"]);
     assert_eq!(only_message(&reports)["envelope"]["tools"]["history"][0]["output"], deepest);
     assert_eq!(ends(&world.ask(nested(101)).await), ["run-2 a refused CONTEXT_LENGTH"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_large_is_not_kept_whole() {
+    let run_limits = RunLimits { max_answer_bytes: 100, ..RunLimits::default() };
+    let mut flow = flow(json!(1));
+    flow[2] = model("m", json!(["ä".repeat(1000)]));
+    let world = Setup { run_limits, ..Setup::default() }.world(&flow);
+    assert_eq!(ends(&world.fire().await), ["run-1 a failed INVALID_JSON"]);
+    // The plan has the script; the fact has only what was needed to refuse it.
+    let journal = world.shelf.journal(&"run-1".into());
+    let fact = journal.lines().find(|line| line.contains("model_answered")).unwrap();
+    assert_eq!(fact.matches('ä').count(), 51);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_too_large_is_none() {
+    let turns = json!([{"role": "user", "content": "x".repeat(81)}]);
+    let flow = json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["d"]), json!({"memory": "mem"})),
+        model("m", json!([says("done")])),
+        tool_double(json!({})),
+        with(node("mem", "buffer-memory", json!([])), json!({"turns": turns})),
+        debug("d", "envelope.observability.events"),
+    ]);
+    let world = small().world(&flow);
+    assert_eq!(ends(&world.fire().await), ["run-1 a completed"]);
+    let shown = &world.watch.shown()[0];
+    assert!(shown.contains("the memory gave 81 bytes; the limit is 80"), "{shown}");
 }

@@ -276,6 +276,38 @@ async fn secrets_come_from_the_flow_of_today() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_secret_goes_only_where_it_was() {
+    let flow = |props: Value, type_name: &str| {
+        let mut flow = json!([
+            inject(&["a"]),
+            agent("a", "m", &[]),
+            model_double("m", json!([says("hi")]), with(json!({"hangs": "model"}), props)),
+            calculator(),
+        ]);
+        flow[2]["type"] = json!(type_name);
+        flow
+    };
+    let list = |keys: Value| json!({"headers": keys});
+    let one = list(json!([{"token": "sk-1"}, {"token": "sk-2"}]));
+    let rows = [
+        // The same again.
+        (list(json!([{"token": "sk-3"}, {"token": "sk-4"}])), "model.double", None),
+        // Which of the two is the one that is left?
+        (list(json!([{"token": "sk-2"}])), "model.double", Some("`headers.0.token`")),
+        // Another node has taken its id.
+        (one.clone(), "scripted-model", Some("`headers.0.token`")),
+    ];
+    for (now, type_name, blocked) in rows {
+        let shelf = shelf_of(&flow(one.clone(), "model.double")).await;
+        let end = ends(&World::over(&flow(now, type_name), &shelf).recover().await).remove(0);
+        match blocked {
+            None => assert_eq!(end, "run-1 a completed"),
+            Some(what) => assert!(end.contains("RUN_BLOCKED") && end.contains(what), "{end}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_flow_the_plan_is_enough() {
     let tool = json!({"effect": "idempotent", "hangs": "tool", "timeout": 90_000_000});
     let shelf = World::new(&one_call(tool.clone())).killed_after(1, true).await;
@@ -284,16 +316,14 @@ async fn without_a_flow_the_plan_is_enough() {
     let reports = engine.resume(vec!["run-1".into()], &world.cancel).await;
     assert_eq!(ends(&reports), ["run-1 a completed"]);
     assert_eq!(world.watch.shown(), [] as [&str; 0]);
-    assert!(shelf.all()[0].0.delivered, "the report is all there is to deliver to");
+    assert!(!shelf.all()[0].0.delivered, "its flow may come yet");
     let again = engine.resume(vec!["run-1".into(), "run-9".into()], &world.cancel).await;
-    let codes: Vec<String> = ends(&again);
-    assert_eq!(
-        codes,
-        [
-            "run-1  suspended RUN_OVER: the run is over already",
-            "run-9  suspended RUN_UNKNOWN: there is no such run"
-        ]
-    );
+    let unknown = "run-9  suspended RUN_UNKNOWN: there is no such run";
+    assert_eq!(ends(&again), ["run-1 a completed", unknown]);
+    world.recover().await;
+    assert!(shelf.all()[0].0.delivered);
+    let again = engine.resume(vec!["run-1".into()], &world.cancel).await;
+    assert_eq!(ends(&again), ["run-1  suspended RUN_OVER: the run is over already"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -180,3 +180,27 @@ async fn a_recovery_cancels_what_the_flow_no_longer_has() {
     ends.sort_unstable();
     assert_eq!(ends, ["run-1 a completed", "run-2 b failed CANCELLED", "run-3 p failed CANCELLED"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_result_of_an_agent_that_is_gone_waits_for_nobody() {
+    // Over, and not delivered: without a flow there is nowhere to send to.
+    let shelf = World::new(&three(true)).killed_after(1, true).await;
+    let alone = World::over(&three(true), &shelf);
+    let engine = redflow_engine::Engine::new(None, alone.ports(), redflow_engine::EngineLimits::default());
+    engine.resume(vec!["run-2".into()], &alone.cancel).await;
+    let of_b = |shelf: &crate::shelf::Shelf| shelf.all()[1].0.clone();
+    assert!(of_b(&shelf).status.is_over() && !of_b(&shelf).delivered);
+    // To another instance it may mean something yet.
+    let mut ports = alone.ports();
+    ports.instance = redflow_contract::id::InstanceId("other".to_owned());
+    let other = redflow_engine::Engine::new(
+        Some(built(&three(false))),
+        ports,
+        redflow_engine::EngineLimits::default(),
+    );
+    other.recover(&alone.cancel).await.unwrap();
+    assert!(!of_b(&shelf).delivered && shelf.all()[2].0.status == RunStatus::Waiting);
+    let world = World::over(&three(false), &shelf);
+    world.recover().await;
+    assert!(of_b(&shelf).delivered && shelf.all()[2].0.status == RunStatus::Failed);
+}

@@ -20,6 +20,10 @@ pub(crate) enum Fault {
     None,
     /// The n-th batch of each run is not kept.
     Batch(usize),
+    /// The first batch of this run is not kept.
+    Start(&'static str),
+    /// What is kept now takes five seconds.
+    Slow,
 }
 
 /// One run.
@@ -95,6 +99,14 @@ impl Shelf {
         self.bell.notify_one();
     }
 
+    /// A run that was never kept.
+    pub(crate) fn forget(&self, run: &str) {
+        let mut runs = self.runs.lock().unwrap();
+        runs.retain(|kept| kept.new.run_id.as_str() != run);
+        let places = runs.iter().enumerate().map(|(place, kept)| (kept.new.run_id.clone(), place));
+        *self.places.lock().unwrap() = places.collect();
+    }
+
     /// Somebody changes a letter in the last line of a run.
     pub(crate) fn damage(&self, run: &str) {
         let mut runs = self.runs.lock().unwrap();
@@ -154,6 +166,7 @@ impl Kept {
             started_at: self.new.started_at,
             ended_at: if let RunState::Finished { at, .. } = state { Some(*at) } else { None },
             delivered: self.delivered,
+            source: self.new.source.as_deref().map(str::to_owned),
         }
     }
 }
@@ -241,6 +254,10 @@ impl Journal for Handle {
             if self.shelf.fault == Fault::Batch(self.batches) {
                 return Err(StoreError::new(StoreCode::DataFull, "the disk is full"));
             }
+            let begins = |run: &str| self.new.as_ref().is_some_and(|new| new.run_id.as_str() == run);
+            if matches!(self.shelf.fault, Fault::Start(run) if begins(run)) {
+                return Err(StoreError::new(StoreCode::DataFull, "the disk is full"));
+            }
             let wait = batch.keep == Keep::Now;
             {
                 let mut runs = self.shelf.runs.lock().unwrap();
@@ -262,6 +279,9 @@ impl Journal for Handle {
             if wait {
                 // A disk takes its time; what comes meanwhile must not come before.
                 tokio::task::yield_now().await;
+                if self.shelf.fault == Fault::Slow {
+                    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+                }
             }
             Ok(())
         })

@@ -138,6 +138,8 @@ fn a_run_that_waits_for_a_person_still_does() {
         call_id: format!("{RUN}:1").as_str().into(),
         tool: "mail".to_owned(),
         iteration: 1,
+        asked_at: crate::script::START + 10,
+        input: [("to".to_owned(), json!("ada"))].into_iter().collect(),
     };
     assert_eq!(resumed.recorder.machine().status(), waiting);
     assert_eq!(resumed.effects, [], "the call is not made again");

@@ -292,6 +292,8 @@ fn parked_until_someone_knows() {
             call_id: "0197-run:1".into(),
             tool: "mail".to_owned(),
             iteration: 1,
+            asked_at: crate::script::START + 10,
+            input: [("to".to_owned(), json!("ada"))].into_iter().collect(),
         };
         assert_eq!(play.status(), parked);
         assert_eq!(play.effect_names(), ["call_model", "call_tool"], "no effect for a parked run");

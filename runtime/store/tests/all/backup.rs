@@ -76,9 +76,73 @@ async fn nothing_is_written_over() {
     assert_eq!(error.code, StoreCode::DataUnusable);
     assert!(error.message.contains("exists already"), "{error}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
-    assert_eq!(
-        reader.backup(&copies.path().join("no/such/folder")).unwrap_err().code,
-        StoreCode::DataUnusable
-    );
     assert_eq!(names(copies.path()), ["copy"]);
+}
+
+/// What is said of a copy that cannot be made is said of the copy.
+#[tokio::test]
+async fn a_copy_that_cannot_be_made_is_told_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    delivered(&Store::open(dir.path()).unwrap(), "a", 1).await;
+    let reader = Reader::open(dir.path()).unwrap();
+    let copies = tempfile::tempdir().unwrap();
+    std::fs::write(copies.path().join("file"), "mine").unwrap();
+    for target in ["no/such/folder", "file/below"] {
+        let target = copies.path().join(target);
+        let error = reader.backup(&target).unwrap_err();
+        assert_eq!(error.code, StoreCode::DataUnusable);
+        assert!(error.message.contains(&format!("The copy {} cannot be made", target.display())), "{error}");
+        assert!(!error.message.contains("data directory"), "{error}");
+    }
+    assert_eq!(names(copies.path()), ["file"]);
+}
+
+/// A copy beside what it was made of helps nobody.
+#[tokio::test]
+async fn nothing_is_copied_into_the_data_directory() {
+    let outer = tempfile::tempdir().unwrap();
+    let dir = outer.path().join("data");
+    delivered(&Store::open(&dir).unwrap(), "a", 1).await;
+    std::fs::create_dir(dir.join("below")).unwrap();
+    let reader = Reader::open(&dir).unwrap();
+    let mut targets = vec![dir.join("copy"), dir.join("below/copy"), dir.join("below/../copy")];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&dir, outer.path().join("link")).unwrap();
+        targets.push(outer.path().join("link/copy"));
+    }
+    let before = names(&dir);
+    for target in targets {
+        let error = reader.backup(&target).unwrap_err();
+        assert_eq!(error.code, StoreCode::DataUnusable);
+        assert!(error.message.contains("lies in the data directory itself"), "{error}");
+    }
+    assert_eq!(names(&dir), before);
+    assert_eq!(reader.backup(&outer.path().join("copy")).unwrap().runs, 1);
+}
+
+/// A copy whose process died leaves a part. The next one to that place clears it away, and nothing else.
+#[tokio::test]
+async fn what_a_dead_copy_left_is_cleared_away() {
+    let dir = tempfile::tempdir().unwrap();
+    delivered(&Store::open(dir.path()).unwrap(), "a", 1).await;
+    let reader = Reader::open(dir.path()).unwrap();
+    let copies = tempfile::tempdir().unwrap();
+    let make = |name: &str| {
+        std::fs::write(copies.path().join(name), "x").unwrap();
+        std::fs::File::open(copies.path().join(name)).unwrap()
+    };
+    let left = format!("copy.{}-17.part", std::process::id());
+    for name in [&left, "copy.1-2.part", "copy.mine.part", "copy.1-2-3.part", "copy.-.part", "other.1-2.part"]
+    {
+        make(name);
+    }
+    // One that somebody is still making.
+    let live = make("copy.3-4.part");
+    live.lock().unwrap();
+    let report = reader.backup(&copies.path().join("copy")).unwrap();
+    assert_eq!(report.runs, 1);
+    let kept =
+        ["copy", "copy.-.part", "copy.1-2-3.part", "copy.3-4.part", "copy.mine.part", "other.1-2.part"];
+    assert_eq!(names(copies.path()), kept);
 }

@@ -9,6 +9,7 @@ use redflow_store::{Prune, Reader, Store, ask, prune};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// What everyone who comes to this directory is told.
 #[track_caller]
@@ -79,14 +80,14 @@ fn one_driver_at_a_time() {
     drop(Store::open(dir.path()).unwrap());
 }
 
-/// Those who look whether there is a driver never keep one from coming.
+/// Those who look whether there is a driver never keep one from coming, however many and busy they are.
 #[test]
 fn looking_is_not_holding() {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path()).unwrap());
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..6 {
             scope.spawn(|| {
                 let reader = Reader::open(dir.path()).unwrap();
                 while !done.load(Ordering::Relaxed) {
@@ -99,6 +100,33 @@ fn looking_is_not_holding() {
         done.store(true, Ordering::Relaxed);
         assert_eq!(opened, vec![Ok(()); 30]);
     });
+}
+
+/// Someone who looks, and is stopped while doing so, holds the lock for longer than a moment.
+#[test]
+fn a_driver_waits_for_those_who_look() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Store::open(dir.path()).unwrap());
+    let path = dir.path().join("lock");
+    // As a driver that was killed leaves it.
+    std::fs::write(&path, "4194304\n").unwrap();
+    let looking = std::fs::File::open(&path).unwrap();
+    looking.lock_shared().unwrap();
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| Store::open(dir.path()).map(drop));
+        std::thread::park_timeout(Duration::from_millis(300));
+        assert!(!opening.is_finished());
+        looking.unlock().unwrap();
+        assert_eq!(opening.join().unwrap(), Ok(()));
+    });
+
+    // If they never end, nobody is called the driver.
+    std::fs::write(&path, "4194304\n").unwrap();
+    looking.lock_shared().unwrap();
+    let error = Store::open(dir.path()).unwrap_err();
+    assert_eq!(error.code, StoreCode::DataLocked);
+    assert!(error.message.contains("Other processes look at the runs"), "{error}");
+    assert!(!error.message.contains("4194304"), "{error}");
 }
 
 #[test]
@@ -145,8 +173,12 @@ fn somebody_elses_database_stays_theirs() {
         let file = dir.path().join("redflow.db");
         Connection::open(&file).unwrap().execute_batch(sql).unwrap();
         let before = std::fs::read(&file).unwrap();
-        all_refused(dir.path(), StoreCode::DataCorrupt, "is not a database of Redflow Runtime");
+        #[cfg(unix)]
+        set_mode(&file, 0o664);
+        all_refused(dir.path(), StoreCode::DataUnusable, "belongs to another program");
         assert_eq!(std::fs::read(&file).unwrap(), before, "{sql}");
+        #[cfg(unix)]
+        assert_eq!(mode(&file), 0o664, "{sql}");
     }
 }
 
@@ -206,7 +238,7 @@ async fn a_directory_may_have_any_name() {
     drop(store);
     let reader = Reader::open(&dir).unwrap();
     assert_eq!(text(&reader.load(&id("a")).unwrap().unwrap().journal), finished_text("a"));
-    reader.backup(&dir.join("file:b?x")).unwrap();
+    reader.backup(&outer.path().join("file:b?x")).unwrap();
     assert_eq!(prune(&dir, Prune::default()).unwrap().runs, 1);
-    assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 2);
 }

@@ -238,3 +238,39 @@ async fn batches_wait_for_room() {
     let stored = store.load(&id("b")).await.unwrap().unwrap();
     assert_eq!(text(&stored.journal), opening(&new_run("b")).join("\n") + "\n" + &large + "\nafter it\n");
 }
+
+/// The lock goes with its file, but not the right to write.
+#[tokio::test]
+async fn a_second_driver_shuts_the_first_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = Store::open(dir.path()).unwrap();
+    let mut theirs = begun(&old, "a").await;
+    finished(&old, "over", 1).await;
+    old.unfinished().await.unwrap();
+    std::fs::remove_file(dir.path().join("lock")).unwrap();
+    let new = Store::open(dir.path()).unwrap();
+    let mut ours = new.reopen(&new.load(&id("a")).await.unwrap().unwrap());
+    ours.append(now(&["from the new"])).await.unwrap();
+
+    // Whatever the old one wants to keep: what it goes on with, what it begins, what it takes up.
+    theirs.append(soon(&["from the old"])).await.unwrap();
+    let refused = theirs.append(now(&["from the old"])).await.unwrap_err();
+    assert_eq!(refused.code, StoreCode::DataLocked);
+    assert!(refused.message.contains("Another process has taken over the runs of"), "{refused}");
+    let run = new_run("b");
+    assert_eq!(old.create(run.clone()).append(first(&run)).await.unwrap_err(), refused);
+    let stored = old.load(&id("a")).await.unwrap().unwrap();
+    assert_eq!(old.reopen(&stored).append(last(1)).await.unwrap_err(), refused);
+    old.delivered(&id("over"));
+    old.unfinished().await.unwrap();
+    drop(old);
+
+    ours.append(now(&["and more"])).await.unwrap();
+    ours.append(last(5)).await.unwrap();
+    let expected = opening(&new_run("a")).join("\n") + "\nfrom the new\nand more\nthe end\n";
+    let reader = Reader::open(dir.path()).unwrap();
+    assert_eq!(text(&reader.load(&id("a")).unwrap().unwrap().journal), expected);
+    assert!(reader.load(&id("b")).unwrap().is_none());
+    assert!(!reader.summary(&id("over")).unwrap().unwrap().delivered);
+    assert!(reader.is_driven());
+}

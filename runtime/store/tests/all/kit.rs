@@ -25,6 +25,7 @@ pub(crate) fn new_run(run: &str) -> NewRun {
         name: "Agent".into(),
         started_at: 1000,
         cause: None,
+        source: Some("flows/ü.json".into()),
         plan: plan("p"),
     }
 }
@@ -54,7 +55,8 @@ pub(crate) fn last(at: Millis) -> Batch {
 }
 
 pub(crate) fn waiting() -> WaitingCall {
-    WaitingCall { call_id: CallId::from("call-1"), tool: "pay".into(), iteration: 2 }
+    let input = serde_json::from_value(serde_json::json!({"amount": 5, "to": "ü"})).unwrap();
+    WaitingCall { call_id: CallId::from("call-1"), tool: "pay".into(), iteration: 2, asked_at: 1500, input }
 }
 
 pub(crate) fn waits() -> Batch {

@@ -13,6 +13,8 @@ mod backup;
 mod damage;
 mod directory;
 mod driving;
+#[cfg(unix)]
+mod kills;
 mod kit;
 mod memory;
 #[cfg(unix)]

@@ -32,6 +32,39 @@ async fn only_so_many_runs_that_are_over_are_kept() {
     assert_eq!(ids(&store, &ListFilter { limit: 1, ..ListFilter::default() }), ["c"]);
 }
 
+/// A run that another one has begun is known as long as that one may begin it again.
+#[tokio::test]
+async fn what_would_begin_again_is_not_forgotten() {
+    let store = MemoryStore::keeping(1);
+    let mut causing = begun(&store, "a").await;
+    let begin = async |run: &str, cause: &str| {
+        let caused = NewRun { cause: Some(cause.into()), ..new_run(run) };
+        let mut journal = store.create(caused.clone());
+        journal.append(first(&caused)).await.unwrap();
+        journal.append(crate::kit::last(1)).await.unwrap();
+        store.delivered(&id(run));
+    };
+    begin("b", "a:1:agent:1").await;
+    begin("c", "a:2:agent:1").await;
+    begin("d", "b:1:agent:1").await;
+    delivered(&store, "e", 1).await;
+    // `d` was begun by `b`, which sends nothing any more.
+    assert_eq!(ids(&store, &ListFilter::default()), ["e", "c", "b", "a"]);
+    assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), Some(id("b")));
+    causing.append(crate::kit::last(1)).await.unwrap();
+    assert_eq!(ids(&store, &ListFilter::default()), ["c", "b", "a"], "not delivered yet");
+    store.delivered(&id("a"));
+    assert_eq!(ids(&store, &ListFilter::default()), ["a"]);
+    assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), None);
+
+    // A run that is forgotten itself holds nobody.
+    let mut causing = begun(&store, "x").await;
+    begin("y", "x:1:agent:1").await;
+    causing.append(crate::kit::last(1)).await.unwrap();
+    delivered(&store, "z", 1).await;
+    assert_eq!(ids(&store, &ListFilter::default()), ["z"]);
+}
+
 #[test]
 fn nobody_asks_anything_of_it() {
     let store = MemoryStore::default();

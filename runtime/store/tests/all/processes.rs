@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::{RunRequest, RunStatus};
 use redflow_ports::{RunStore, StoreError};
-use redflow_store::{Reader, Store, ask};
+use redflow_store::{Prune, Reader, Store, ask, prune};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::os::unix::process::CommandExt as _;
@@ -50,6 +50,23 @@ async fn role() {
             println!("\nfailed: {error}");
         }
         "look around" => look_around(dir),
+        "prune" => {
+            prune(dir, Prune { keep: Some(10), ..Prune::default() }).unwrap();
+            panic!("the failpoint was passed");
+        }
+        "back up" => {
+            Reader::open(dir).unwrap().backup(&copy_of(dir)).unwrap();
+            println!("\nbacked up");
+        }
+        "look without room" => {
+            let reader = Reader::open(dir).unwrap();
+            assert_eq!(reader.run_ids().unwrap(), [id("a")]);
+            reader.load(&id("a")).unwrap().unwrap();
+            assert!(!reader.is_driven());
+            let full = reader.backup(&copy_of(dir)).unwrap_err();
+            println!("\nseen everything, but {full}");
+        }
+        "fail to look" => println!("\nfailed: {}", Reader::open(dir).map(drop).unwrap_err()),
         other => panic!("no role {other}"),
     }
 }
@@ -72,31 +89,54 @@ fn written_text(run: &str) -> String {
     opening(&new_run(run)).join("\n") + "\nsecond\nthe end\n"
 }
 
-fn in_role(mut command: Command, role: &str, dir: &Path) -> Command {
+pub(crate) fn in_role(mut command: Command, role: &str, dir: &Path) -> Command {
     command.args(["processes::role", "--exact", "--nocapture"]).env(ROLE, role).env(DIR, dir);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
 }
 
-fn this_binary() -> Command {
+/// Where the copy of a directory goes here.
+pub(crate) fn copy_of(dir: &Path) -> PathBuf {
+    dir.with_extension("copy")
+}
+
+/// A role in a process that may not make files larger than so many half kilobytes.
+fn limited(blocks: u32, role: &str, dir: &Path) -> String {
+    let mut shell = Command::new("sh");
+    let script = format!(r#"trap "" XFSZ; ulimit -f {blocks}; exec "$0" "$@""#);
+    shell.args(["-c", &script]).arg(std::env::current_exe().unwrap());
+    String::from_utf8(in_role(shell, role, dir).output().unwrap().stdout).unwrap()
+}
+
+/// Lets a role run until it stops at this place, and kills it there.
+pub(crate) fn killed_at(point: &str, role: &str, dir: &Path) {
+    let mut command = in_role(this_binary(), role, dir);
+    command.env("REDFLOW_FAILPOINT", point).stderr(Stdio::piped());
+    let mut other = Other::start(command);
+    let mut lines = BufReader::new(other.0.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("FAILPOINT")), "{point}");
+    other.kill();
+}
+
+pub(crate) fn this_binary() -> Command {
     Command::new(std::env::current_exe().unwrap())
 }
 
 /// A process that is killed at the end of the test, if not before.
-struct Other(Child);
+pub(crate) struct Other(pub(crate) Child);
 
 impl Other {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         Self(command.spawn().unwrap())
     }
 
     /// Waits until it says this on a line of its stdout.
-    fn says(&mut self, word: &str) {
+    pub(crate) fn says(&mut self, word: &str) {
         let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
         assert!(lines.map(Result::unwrap).any(|line| line == word), "it ended without saying {word}");
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
@@ -142,12 +182,7 @@ async fn what_was_kept_survives_a_kill() {
 fn a_batch_is_kept_whole_or_not_at_all() {
     for (point, kept) in [("store.before_commit=2", 1), ("store.after_commit=2", 2)] {
         let dir = tempfile::tempdir().unwrap();
-        let mut command = in_role(this_binary(), "two batches", dir.path());
-        command.env("REDFLOW_FAILPOINT", point).stderr(Stdio::piped());
-        let mut other = Other::start(command);
-        let mut lines = BufReader::new(other.0.stderr.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().starts_with("FAILPOINT")), "{point}");
-        other.kill();
+        killed_at(point, "two batches", dir.path());
         let stored = Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
         let mut expected = opening(&new_run("a")).join("\n") + "\n";
         if kept == 2 {
@@ -220,13 +255,9 @@ async fn a_damaged_end_of_the_log_loses_whole_commits() {
 #[test]
 fn no_room_for_a_larger_file_is_no_room() {
     let dir = tempfile::tempdir().unwrap();
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", r#"trap "" XFSZ; ulimit -f 512; exec "$0" "$@""#])
-        .arg(std::env::current_exe().unwrap());
-    let output = in_role(shell, "fill", dir.path()).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let said = limited(512, "fill", dir.path());
     assert!(said.contains("failed: DATA_FULL: There is no room left"), "{said}");
+    assert!(!said.contains("prune"), "that needs room too: {said}");
     // The run is there as far as it was kept, and without the limit there is room again.
     let mut names: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -235,6 +266,28 @@ fn no_room_for_a_larger_file_is_no_room() {
     let reader = Reader::open(dir.path()).unwrap();
     assert!(reader.load(&id("a")).unwrap().unwrap().mark.batches > 1);
     drop(Store::open(dir.path()).unwrap());
+}
+
+/// Where no file can grow, what is there can still be looked at, though SQLite cannot even make its index.
+#[tokio::test]
+async fn what_has_no_room_can_still_be_read() {
+    let outer = tempfile::tempdir().unwrap();
+    let (clean, killed) = (outer.path().join("clean"), outer.path().join("killed"));
+    delivered(&Store::open(&clean).unwrap(), "a", 1).await;
+    let said = limited(0, "look without room", &clean);
+    assert!(said.contains("seen everything, but DATA_FULL: There is no room left for the copy"), "{said}");
+    // Again, although the first one left half an index.
+    assert!(limited(0, "look without room", &clean).contains("seen everything"));
+    assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 1, "a part was left");
+
+    // Without its log the database would be a lie.
+    let mut other = Other::start(in_role(this_binary(), "write", &killed));
+    other.says("written");
+    other.kill();
+    std::fs::remove_file(killed.join("redflow.db-shm")).unwrap();
+    let said = limited(0, "fail to look", &killed);
+    assert!(said.contains("failed: DATA_FULL"), "{said}");
+    assert_eq!(Reader::open(&killed).unwrap().run_ids().unwrap().len(), RUNS.len());
 }
 
 fn set_mode(path: &Path, mode: u32) {

@@ -38,7 +38,7 @@ async fn what_goes_and_what_stays() {
         older_than,
         keep,
         undelivered,
-        dry_run: false,
+        ..Prune::default()
     };
     let table: &[(Prune, &[&str])] = &[
         (p(None, None, false), &["old", "mid", "future", "new"]),
@@ -124,4 +124,145 @@ async fn runs_go_beside_a_live_driver() {
     let stored = store.load(&id("after")).await.unwrap().unwrap();
     assert_eq!(text(&stored.journal), finished_text("after"));
     assert_eq!(left(dir.path()), ["after"]);
+}
+
+/// A run that is over, begun by another.
+async fn caused(store: &Store, run: &str, by: &str, is_delivered: bool) {
+    let run = NewRun { cause: Some(format!("{by}:1:agent:1")), ..new_run(run) };
+    let mut journal = store.create(run.clone());
+    journal.append(first(&run)).await.unwrap();
+    journal.append(last(1)).await.unwrap();
+    if is_delivered {
+        store.delivered(&run.run_id);
+    }
+}
+
+/// A run whose result is sent again must find what it has begun.
+#[tokio::test]
+async fn what_would_begin_again_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    finished(&store, "a", 1).await;
+    caused(&store, "b", "a", true).await;
+    // Begun by one that is settled, by one that is gone, and by a run that is not over.
+    caused(&store, "c", "b", true).await;
+    caused(&store, "d", "gone", true).await;
+    let mut open = begun(&store, "open").await;
+    caused(&store, "e", "open", true).await;
+    store.unfinished().await.unwrap();
+    let pruned = |which: Prune| {
+        let foreseen = prune(dir.path(), Prune { dry_run: true, ..which }).unwrap();
+        let report = prune(dir.path(), which).unwrap();
+        assert_eq!((foreseen.runs, foreseen.batches), (report.runs, report.batches), "{which:?}");
+        left(dir.path())
+    };
+    assert_eq!(pruned(Prune::default()), ["a", "b", "open", "e"]);
+    assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), Some(id("b")));
+    // Nobody sends `a` again when it is gone itself, and then `b` goes with it.
+    assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "e"]);
+    open.append(last(1)).await.unwrap();
+    assert_eq!(pruned(Prune::default()), ["open", "e"]);
+    store.delivered(&id("open"));
+    store.unfinished().await.unwrap();
+    assert_eq!(pruned(Prune::default()), [""; 0]);
+
+    // One stays because of another that stays.
+    drop(begun(&store, "open").await);
+    caused(&store, "mid", "open", false).await;
+    caused(&store, "leaf", "mid", true).await;
+    caused(&store, "other", "leaf", true).await;
+    store.unfinished().await.unwrap();
+    assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "mid", "leaf"]);
+}
+
+/// Changes the journal of a run so that it is not what was written.
+fn garble(dir: &Path, runs: &[&str]) {
+    let plain = rusqlite::Connection::open(dir.join("redflow.db")).unwrap();
+    for run in runs {
+        let sql = "UPDATE batches SET lines = x'00' WHERE run = (SELECT id FROM runs WHERE run_id = ?1)";
+        assert!(plain.execute(sql, [run]).unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn damaged_runs_go_if_that_is_asked() {
+    let all = ["old", "unsent", "open", "waiting", "mid", "future", "new"];
+    let damaged = Prune { damaged: true, ..Prune::default() };
+    let table: &[(&[&str], Prune, &[&str], u64)] = &[
+        (&[], damaged, &[], 0),
+        (&["open"], Prune { damaged: false, older_than: Some(0), ..damaged }, &[], 0),
+        (&["open"], damaged, &["open"], 1),
+        (&["unsent", "waiting", "new"], damaged, &["unsent", "waiting", "new"], 3),
+        // Other wishes concern the sound ones only.
+        (&["open"], Prune { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 1),
+        (&["open", "old"], Prune { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 2),
+        (&["new"], Prune { keep: Some(4), ..damaged }, &["old", "new"], 1),
+        (&["new"], Prune { undelivered: true, ..damaged }, &["new"], 1),
+        (&all, damaged, &all, 7),
+    ];
+    for (garbled, which, goes, count) in table {
+        let dir = tempfile::tempdir().unwrap();
+        fill(&Store::open(dir.path()).unwrap()).await;
+        garble(dir.path(), garbled);
+        let foreseen = prune(dir.path(), Prune { dry_run: true, ..*which }).unwrap();
+        assert_eq!(left(dir.path()), all, "{which:?} was only to say what goes");
+        let report = prune(dir.path(), *which).unwrap();
+        let stays: Vec<&str> = all.into_iter().filter(|run| !goes.contains(run)).collect();
+        assert_eq!(left(dir.path()), stays, "{garbled:?} {which:?}");
+        assert_eq!((report.runs, report.damaged), (goes.len() as u64, *count), "{garbled:?} {which:?}");
+        let counts = |report: PruneReport| (report.runs, report.damaged, report.batches, report.plans);
+        assert_eq!(counts(foreseen), counts(report), "{garbled:?} {which:?}");
+    }
+}
+
+/// A row that cannot even be read goes too, with everything that hangs on it.
+#[tokio::test]
+async fn unreadable_runs_go() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(&Store::open(dir.path()).unwrap()).await;
+    ask(dir.path(), &id("open"), &RunRequest::Cancel { reason: "x".into() }, 1).unwrap();
+    let plain = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
+    plain
+        .execute_batch(
+            "UPDATE runs SET run_id = CAST(x'ff' AS TEXT) WHERE run_id = 'open';
+             UPDATE requests SET run_id = CAST(x'ff' AS TEXT);
+             UPDATE runs SET started_at = -1 WHERE run_id = 'mid'",
+        )
+        .unwrap();
+    let report = prune(dir.path(), Prune { damaged: true, ..Prune::default() }).unwrap();
+    assert_eq!((report.runs, report.damaged), (2, 2));
+    assert_eq!(left(dir.path()), ["old", "unsent", "waiting", "future", "new"]);
+    for table in ["requests", "batches WHERE run NOT IN (SELECT id FROM runs)"] {
+        let count: i64 =
+            plain.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 0, "{table}");
+    }
+}
+
+/// What a live process may be writing is left to it, damaged or not.
+#[tokio::test]
+async fn a_damaged_run_that_is_driven_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let damaged = Prune { damaged: true, ..Prune::default() };
+    drop(begun(&Store::open(dir.path()).unwrap(), "interrupted").await);
+    let store = Store::open(dir.path()).unwrap();
+    let mut driven = begun(&store, "driven").await;
+    finished(&store, "over", 1).await;
+    garble(dir.path(), &["interrupted", "driven", "over"]);
+    let report = prune(dir.path(), damaged).unwrap();
+    assert_eq!((report.damaged, left(dir.path())), (2, vec!["driven".to_owned()]));
+    driven.append(now(&["goes on"])).await.unwrap();
+    drop(store);
+    assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 1);
+    // And what a damaged run has begun stays with the run that would begin it again.
+    let store = Store::open(dir.path()).unwrap();
+    finished(&store, "a", 1).await;
+    caused(&store, "b", "a", true).await;
+    store.unfinished().await.unwrap();
+    garble(dir.path(), &["b"]);
+    assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 0);
+    garble(dir.path(), &["a"]);
+    let foreseen = prune(dir.path(), Prune { dry_run: true, ..damaged }).unwrap();
+    assert_eq!(foreseen.damaged, 2);
+    assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 2);
 }

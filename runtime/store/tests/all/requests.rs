@@ -111,11 +111,16 @@ async fn a_request_nobody_can_read_is_refused() {
     let body = r#"{"type":"melt"}"#;
     connection.execute("INSERT INTO requests(run_id, body, at) VALUES ('a', ?1, 1)", [body]).unwrap();
     let strange = connection.last_insert_rowid();
+    let sql = "INSERT INTO requests(run_id, body, at) VALUES (CAST(x'ff' AS TEXT), CAST(x'fe' AS TEXT), 1)";
+    connection.execute(sql, []).unwrap();
+    let garbled = connection.last_insert_rowid();
     let readable = ask(dir.path(), &id("a"), &cancel(), 1).unwrap();
     let given = store.requests().await;
     assert_eq!(given.iter().map(|request| request.id).collect::<Vec<_>>(), [readable]);
     store.unfinished().await.unwrap();
-    assert_eq!(answer_of(dir.path(), strange).unwrap(), Some(Answer::Refused(StoreCode::DataCorrupt)));
+    for request in [strange, garbled] {
+        assert_eq!(answer_of(dir.path(), request).unwrap(), Some(Answer::Refused(StoreCode::DataCorrupt)));
+    }
     // A code that only a newer version knows.
     connection.execute("UPDATE requests SET refused = 'RUN_MELTED'", []).unwrap();
     assert_eq!(answer_of(dir.path(), strange).unwrap(), Some(Answer::Refused(StoreCode::DataNewer)));

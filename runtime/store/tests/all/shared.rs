@@ -60,6 +60,7 @@ async fn a_journal_comes_back_byte_for_byte(store: &dyn RunStore) {
         assert_eq!(summary.run_id, id(run));
         assert_eq!(summary.agent, new_run(run).agent);
         assert_eq!((summary.name.as_str(), summary.started_at, summary.ended_at), ("Agent", 1000, Some(at)));
+        assert_eq!(summary.source.as_deref(), Some("flows/ü.json"));
         assert_eq!((summary.status, summary.delivered), (RunStatus::Completed, false));
     }
 }

@@ -53,13 +53,23 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
             row.failures.push(format!("run {} made a call and is not stored", call.run));
         }
     }
+    // Every result of the first of each class begins exactly one run of `next`.
+    let of = |agents: &[&str]| {
+        runs.iter()
+            .filter(|run| run["agent"]["nodeId"].as_str().is_some_and(|id| agents.contains(&id)))
+            .count()
+    };
+    let (causes, begun) = (of(&["read0", "idempotent0", "at_most_once0"]), of(&["next"]));
+    if causes != begun {
+        row.failures.push(format!("{causes} results began {begun} runs"));
+    }
     let repeated = |class: &str| counts.iter().filter(|((of, _), count)| *of == class && **count > 1).count();
     let dangerous = repeated("at_most_once");
     if dangerous > 0 {
         row.failures.push(format!("{dangerous} at_most_once calls were made more than once"));
     }
     row.figures = format!(
-        "{} runs, {} calls, {asked} asked a person; repeated: {dangerous} at_most_once, {} idempotent, {} read; 0 lost",
+        "{} runs ({begun} begun by {causes} results), {} calls, {asked} asked a person; repeated: {dangerous} at_most_once, {} idempotent, {} read; 0 lost",
         runs.len(),
         calls.len(),
         repeated("idempotent"),

@@ -114,6 +114,11 @@ fn all(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
             }
         }
     }
+    // The witness and the shifted clock are in no other build, so their own tests run here.
+    process::check(process::cargo(
+        root,
+        ["test", "--quiet", "--package", "redflow-cli", "--features", "faults", "faults"],
+    ))?;
     if effort.seeds > 0 {
         for suite in [
             Library {

@@ -192,8 +192,6 @@ pub(super) fn jumping_clock(rig: &Rig) -> Result<Row, String> {
         order = ids;
     }
     rig.replay_all(&place)?;
-    let pruned = rig.end(&place, &["runs", "prune", "--older-than", "12h"])?;
-    row.check(pruned.code == Some(0), || format!("prune: {pruned:?}"));
     row.figures = format!("{} runs, each resumed once; order kept, all replay", order.len());
     Ok(row)
 }
