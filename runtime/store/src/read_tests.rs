@@ -11,7 +11,9 @@ async fn a_driver_is_looked_for_only_if_it_matters() {
     let store = Store::open(dir.path()).unwrap();
     finished(&store, "over", 1).await;
     let _open = (begun(&store, "open").await, begun(&store, "too").await);
-    store.sql("INSERT INTO runs SELECT 9, 'old', plan, instance, node_id, name, started_at, NULL, NULL, source, head, 0, status, NULL, NULL, NULL, 0, NULL, NULL FROM runs WHERE id = 2").await;
+    let old = "INSERT INTO runs(run_id, instance, node_id, name, started_at, head, driver, status)
+               VALUES ('old', 'local', 'agent', '', 1, '', 0, 'running')";
+    store.sql(old).await;
     let connection = crate::database::read(&crate::directory::Directory::named(dir.path()).unwrap()).unwrap();
     let asked = Cell::new(0);
     let tables = || {

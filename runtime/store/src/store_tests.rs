@@ -171,7 +171,9 @@ async fn a_closed_store_waits_no_longer() {
     let holder = hold(dir.path());
     let appending = tokio::spawn(async move { journal.append(now(&["x"])).await });
     tokio::task::yield_now().await;
+    let began = std::time::Instant::now();
     drop(store);
+    assert!(began.elapsed() < Duration::from_secs(60));
     assert_eq!(appending.await.unwrap().unwrap_err().code, StoreCode::DataUnusable);
     holder.execute_batch("COMMIT").unwrap();
     let stored = crate::Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();

@@ -312,6 +312,25 @@ async fn a_row_nobody_can_read_is_listed_as_damaged() {
     let statuses = store.unfinished().await.unwrap().into_iter().map(|run| run.status).collect::<Vec<_>>();
     assert_eq!(statuses, [RunStatus::Waiting, RunStatus::Damaged, RunStatus::Interrupted]);
     assert_eq!(store.started_by("waits:1:agent:1").await.unwrap(), Some(id("failed")));
+
+    // Any one of them is enough to be listed as such.
+    plain.execute("UPDATE runs SET name = 'Agent', started_at = 1000 WHERE id = 2", []).unwrap();
+    assert_eq!(reader.summary(&id("failed")).unwrap().as_ref(), Some(&kept[1]));
+    let garbled = vec![Value::Blob(vec![0xff])];
+    for (column, values) in [
+        ("name", garbled.clone()),
+        ("node_id", garbled.clone()),
+        ("source", garbled.clone()),
+        ("cause", garbled),
+        ("started_at", vec![Value::Integer(-1)]),
+        ("ended_at", vec![Value::Integer(-1), Value::Null]),
+        ("batches", vec![Value::Null]),
+    ] {
+        each(&plain, "runs", 2, column, values, |what| {
+            let summary = reader.summary(&id("failed")).unwrap().unwrap();
+            assert_eq!(summary.status, RunStatus::Damaged, "{what}");
+        });
+    }
 }
 
 #[tokio::test]

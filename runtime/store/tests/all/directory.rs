@@ -77,6 +77,7 @@ fn one_driver_at_a_time() {
     assert_eq!(error.code, StoreCode::DataLocked);
     assert!(error.message.contains(&format!("Process {} ", std::process::id())), "{error}");
     drop(store);
+    assert_eq!(std::fs::read_to_string(dir.path().join("lock")).unwrap(), "", "nobody is named any more");
     drop(Store::open(dir.path()).unwrap());
 }
 
