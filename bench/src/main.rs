@@ -1,5 +1,5 @@
-//! Benchmarks: what checking a flow, taking a step and keeping a run cost, beside a raw limit measured in the
-//! same run.
+//! Benchmarks: what checking a flow, taking a step, keeping a run and asking a model cost, beside a raw limit
+//! measured in the same run.
 //!
 //! Prints figures and judges none of them. Never part of a test: a time says nothing on a busy machine.
 
@@ -8,6 +8,12 @@ mod clock;
 mod flows;
 mod folder;
 mod instructions;
+mod live;
+mod live_hyper;
+mod live_provider;
+mod live_raw;
+mod live_waiting;
+mod probe;
 mod recovery;
 mod run;
 mod script;
@@ -23,7 +29,7 @@ use table::Table;
 /// Whatever stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [instructions] [--quick | --long] [--json]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [live] [instructions] [--quick | --long] [--json]";
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,12 +45,13 @@ enum Extent {
 /// A section measures, and hands over each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 6] = [
+const SECTIONS: [(&str, Section); 7] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
     ("store", store::measure),
     ("recovery", recovery::measure),
+    ("live", live::measure),
     ("instructions", instructions::measure),
 ];
 
@@ -61,6 +68,8 @@ fn main() -> ExitCode {
     let done = match args.split_first() {
         Some((first, rest)) if first == instructions::PROBE => instructions::probe(rest),
         Some((first, rest)) if first == recovery::PROBE => recovery::probe(rest),
+        Some((first, rest)) if first == live_waiting::PROBE => live_waiting::probe(rest),
+        Some((first, _)) if first == live_provider::PROBE => live_provider::probe(),
         _ => match parse(&args) {
             Some(options) => measure(&options, &mut std::io::stdout().lock()),
             None => {

@@ -6,6 +6,7 @@
 
 use crate::clock::{Stopwatch, figure, resident};
 use crate::folder::Folder;
+use crate::probe::{Figures, Probe, say};
 use crate::store::append;
 use crate::table::{Column, Table};
 use crate::world::{Scene, ToolKind, World, hang_at, room_for, runtime, until};
@@ -16,9 +17,7 @@ use redflow_ports::RunStore;
 use redflow_store::{MemoryStore, Reader, Store};
 use serde_json::{Value, json};
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 /// The first argument of a benchmark that was started to be watched, or killed.
@@ -102,7 +101,7 @@ fn recovered(
     first: &mut Option<f64>,
 ) -> Result<(), Failure> {
     let hangs = what == "at work";
-    let mut probe = Probe::start(&[if hangs { "rehang" } else { "recover" }, &runs.to_string()], folder)?;
+    let mut probe = start(&[if hangs { "rehang" } else { "recover" }, &runs.to_string()], folder)?;
     let figures = probe.figures()?;
     let cpu = figures.get("cpuMicros") / figure(runs);
     let raw =
@@ -129,7 +128,7 @@ fn memory(runs: u64, durable: &Figures) -> Result<Table, Failure> {
     let mut table = Table::new("waiting", "memory that a run holds while nothing happens", columns.into());
     let in_memory = left_hanging(Path::new("."), "memory", runs)?;
     let folder = Folder::on_disk()?;
-    let parked = Probe::start(&["park", &runs.to_string()], folder.path())?.figures()?;
+    let parked = start(&["park", &runs.to_string()], folder.path())?.figures()?;
     for (what, figures) in [
         ("waits for its model, durable", durable),
         ("waits for its model, in memory with its journal", &in_memory),
@@ -141,9 +140,14 @@ fn memory(runs: u64, durable: &Figures) -> Result<Table, Failure> {
     Ok(table)
 }
 
+fn start(args: &[&str], folder: &Path) -> Result<Probe, Failure> {
+    let folder = folder.to_str().ok_or("the folder's name is no text")?;
+    Probe::start(PROBE, &[args, &[folder]].concat())
+}
+
 /// A process whose runs all hang, and is then killed. What it says of itself before.
 fn left_hanging(folder: &Path, kept: &str, runs: u64) -> Result<Figures, Failure> {
-    let mut probe = Probe::start(&["hang", kept, &runs.to_string()], folder)?;
+    let mut probe = start(&["hang", kept, &runs.to_string()], folder)?;
     probe.figures()
 }
 
@@ -170,44 +174,6 @@ impl Raw {
     }
 }
 
-/// The benchmark once more, as a process of its own. Killed when this is dropped.
-struct Probe(Child);
-
-impl Probe {
-    fn start(args: &[&str], folder: &Path) -> Result<Self, Failure> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(PROBE).args(args).arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
-        Ok(Self(command.spawn()?))
-    }
-
-    /// What it says, once it is where it is to be.
-    fn figures(&mut self) -> Result<Figures, Failure> {
-        let mut line = String::new();
-        BufReader::new(self.0.stdout.as_mut().ok_or("a probe says nothing")?).read_line(&mut line)?;
-        Ok(Figures(serde_json::from_str(&line).map_err(|_| "a probe stopped before its time")?))
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What a probe says, by name.
-struct Figures(Value);
-
-impl Figures {
-    fn get(&self, name: &str) -> f64 {
-        self.0[name].as_f64().unwrap_or(f64::NAN)
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        self.0[name].as_u64().unwrap_or_default()
-    }
-}
-
 /// What such a process does: `hang durable|memory RUNS`, `park RUNS`, `recover RUNS` or `rehang RUNS`, and the
 /// folder of the store.
 pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
@@ -226,15 +192,6 @@ pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
             _ => Err("a probe takes what it is to do, a number of runs and a folder".into()),
         }
     })
-}
-
-/// Says something, and waits for the end: whoever listens kills this process, or is gone.
-fn say(figures: &Value) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{figures}")?;
-    out.flush()?;
-    std::io::stdin().read_to_end(&mut Vec::new())?;
-    Ok(())
 }
 
 fn scene(tool: ToolKind) -> Scene {

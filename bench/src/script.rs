@@ -157,7 +157,7 @@ impl Driver {
 }
 
 fn answer(effect: u32, text: &str) -> Fact {
-    let usage = Usage { input_tokens: 412, output_tokens: 38, cached_tokens: None, cost: None };
+    let usage = Usage { input_tokens: 412, output_tokens: 38, ..Usage::default() };
     let answer = ModelAnswer { text: text.to_owned(), usage: Some(usage), ..ModelAnswer::default() };
     Fact::ModelAnswered { at: START + u64::from(effect) * 17, effect: EffectId(effect), answer }
 }

@@ -15,10 +15,10 @@ use redflow_contract::node_config::EffectClass;
 use redflow_contract::run_error;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, SystemClock, build_flow};
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
-use redflow_models::ScriptedModel;
+use redflow_models::{ModelSettings, ScriptedModel};
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, EventSink, ModelRequest, NodeConfig, RunStore, Tool,
-    ToolOutcome,
+    Adapters, BoxFuture, BuildError, ChatModel, EventSink, ModelInfo, ModelRequest, NodeConfig, RunStore,
+    Tool, ToolOutcome, Unmetered,
 };
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -84,33 +84,42 @@ impl Scene {
         show["complete"] = json!("payload");
         json!([{"id": "t", "type": "tab", "label": "Orders"}, agent, model, tool, show])
     }
-
-    fn checked(self, adapters: &Adapters) -> Result<CheckedFlow, Failure> {
-        let options = CheckOptions {
-            profile: Profile::Strict,
-            limits: FlowLimits::default(),
-            run_limits: RunLimits::default(),
-            instance: InstanceId::local(),
-            runs: &|type_name| adapters.runs(type_name),
-            env: &no_env,
-        };
-        let checked = check_bytes(self.flow().to_string().as_bytes(), &options)
-            .map_err(|report| format!("the flow is refused: {report:?}"))?;
-        if checked.report.ok { Ok(checked) } else { Err(format!("{:?}", checked.report).into()) }
-    }
 }
+
+fn checked(flow: &Value, adapters: &Adapters, env: Env) -> Result<CheckedFlow, Failure> {
+    let options = CheckOptions {
+        profile: Profile::Strict,
+        limits: FlowLimits::default(),
+        run_limits: RunLimits::default(),
+        instance: InstanceId::local(),
+        runs: &|type_name| adapters.runs(type_name),
+        env: &env,
+    };
+    let checked = check_bytes(flow.to_string().as_bytes(), &options)
+        .map_err(|report| format!("the flow is refused: {report:?}"))?;
+    if checked.report.ok { Ok(checked) } else { Err(format!("{:?}", checked.report).into()) }
+}
+
+/// What a flow sees of the environment.
+pub(crate) type Env = fn(&str) -> Option<String>;
 
 fn no_env(_: &str) -> Option<String> {
     None
 }
 
-fn adapters() -> Adapters {
+/// What ships, with these models.
+pub(crate) fn shipped(models: ModelSettings) -> Adapters {
     let mut adapters = Adapters::default();
-    redflow_models::register(&mut adapters);
+    redflow_models::register(&mut adapters, models);
     redflow_tools::register(&mut adapters);
     redflow_nodes::register(&mut adapters);
-    adapters.models.insert("model.hanging", HangingModel::build);
-    adapters.tools.insert("tool.lost", |_| Ok(Arc::new(LostTool)));
+    adapters
+}
+
+fn adapters() -> Adapters {
+    let mut adapters = shipped(ModelSettings::default());
+    adapters.models.insert("model.hanging", Box::new(HangingModel::build));
+    adapters.tools.insert("tool.lost", Box::new(|_| Ok(Arc::new(LostTool))));
     adapters
 }
 
@@ -130,6 +139,9 @@ pub(crate) fn room_for(runs: usize) -> EngineLimits {
     }
 }
 
+/// Runs that are begun at a time and left: far fewer than may be asked of an engine before an asker waits.
+pub(crate) const AT_A_TIME: u64 = 64;
+
 /// An engine with one agent, at work in the current runtime.
 pub(crate) struct World {
     engine: Engine,
@@ -143,13 +155,25 @@ impl World {
         store: Arc<dyn RunStore>,
         limits: EngineLimits,
     ) -> Result<Arc<Self>, Failure> {
-        let adapters = Arc::new(adapters());
-        let checked = scene.checked(&adapters)?;
+        Self::of(&scene.flow(), adapters(), no_env, store, limits)
+    }
+
+    /// The same for any flow with an agent of that id.
+    pub(crate) fn of(
+        flow: &Value,
+        adapters: Adapters,
+        env: Env,
+        store: Arc<dyn RunStore>,
+        limits: EngineLimits,
+    ) -> Result<Arc<Self>, Failure> {
+        let adapters = Arc::new(adapters);
+        let checked = checked(flow, &adapters, env)?;
         let agent = checked.flow.find("agent").ok_or("the flow has no agent")?;
-        let built = build_flow(checked, &adapters, &no_env);
+        let built = build_flow(checked, &adapters, &env);
         let (clock, events) = (Arc::new(SystemClock), Arc::new(Nobody));
         let (instance, source) = (InstanceId::local(), None);
-        let ports = Ports { clock, events, store, adapters, instance, source, env: no_env };
+        let ports =
+            Ports { clock, events, store, adapters, instance, source, meter: Arc::new(Unmetered), env };
         let engine = Engine::new(Some(built), ports, limits);
         Ok(Arc::new(Self { engine, agent, cancel: CancellationToken::new() }))
     }
@@ -178,22 +202,26 @@ impl World {
         Ok(())
     }
 
-    /// Begins so many runs and leaves each when its model hangs. Nobody waits for their reports, so that
-    /// what they hold is the engine's alone.
+    /// Begins so many runs and leaves each when its model hangs.
     pub(crate) async fn leave_hanging(&self, runs: u64) -> Result<(), Failure> {
-        // Far fewer at a time than may be asked of an engine before an asker waits.
-        const AT_ONCE: u64 = 64;
         let mut begun = 0;
         while begun < runs {
-            let some = AT_ONCE.min(runs - begun);
-            for _ in 0..some {
-                let asked = pin!(self.engine.run(self.start(), &self.cancel));
-                if asked.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-                    return Err("a run that should hang has ended".into());
-                }
-            }
+            let some = AT_A_TIME.min(runs - begun);
+            self.begin(some)?;
             begun += some;
             until(|| hanging() >= begun).await;
+        }
+        Ok(())
+    }
+
+    /// Begins so many runs, at most [`AT_A_TIME`]. Nobody waits for their reports, so that what they hold is
+    /// the engine's alone.
+    pub(crate) fn begin(&self, runs: u64) -> Result<(), Failure> {
+        for _ in 0..runs {
+            let asked = pin!(self.engine.run(self.start(), &self.cancel));
+            if asked.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                return Err("a run that should hang has ended".into());
+            }
         }
         Ok(())
     }
@@ -268,6 +296,10 @@ impl HangingModel {
 }
 
 impl ChatModel for HangingModel {
+    fn info(&self) -> &ModelInfo {
+        self.0.info()
+    }
+
     fn call<'a>(
         &'a self,
         request: ModelRequest<'a>,

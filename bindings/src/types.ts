@@ -700,6 +700,514 @@ replies: Array<JsonValue>,
 delayMs?: number, };
 
 /**
+ * Where a model stops: a comma list, or a list.
+ */
+export type StopSequences = string | Array<string>;
+
+/**
+ * Which of OpenAI's interfaces.
+ */
+export type OpenaiApi = "chat" | "responses";
+
+/**
+ * How a model is made to answer with JSON.
+ */
+export type StructuredOutput = "auto" | "json_schema" | "json_object" | "none";
+
+/**
+ * How hard a reasoning model thinks.
+ */
+export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+
+/**
+ * What a model can do, where the built-in table is wrong or does not know it.
+ */
+export type CapabilityConfig = { 
+/**
+ * Takes tools natively.
+ */
+tools?: boolean, 
+/**
+ * Takes pictures.
+ */
+vision?: boolean, 
+/**
+ * Can answer in pieces.
+ */
+streaming?: boolean, 
+/**
+ * Answers by a JSON Schema.
+ */
+jsonSchema?: boolean, 
+/**
+ * Has a JSON mode.
+ */
+jsonObject?: boolean, 
+/**
+ * Takes temperature and the like.
+ */
+sampling?: boolean, 
+/**
+ * Thinks before it answers.
+ */
+reasoning?: boolean, 
+/**
+ * Tokens it can read.
+ */
+contextWindow?: number, 
+/**
+ * Tokens it can write.
+ */
+maxOutput?: number, };
+
+/**
+ * `openai-model`: OpenAI, and everything that speaks its language.
+ */
+export type OpenaiModelConfig = { 
+/**
+ * The model.
+ */
+model?: string, 
+/**
+ * Where the interface is; for others than OpenAI.
+ */
+baseURL?: string, 
+/**
+ * Which interface.
+ */
+api?: OpenaiApi, 
+/**
+ * The key; better kept in the node's credentials, or as `${NAME}`.
+ */
+apiKey?: string, 
+/**
+ * The organization the calls are billed to.
+ */
+organization?: string, 
+/**
+ * The project the calls are billed to.
+ */
+project?: string, 
+/**
+ * 0 to 2; sent only if it is set and the model takes it.
+ */
+temperature?: number, 
+/**
+ * Tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * Ask for JSON also where no schema is asked for.
+ */
+jsonMode?: boolean, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * -2 to 2.
+ */
+frequencyPenalty?: number, 
+/**
+ * -2 to 2.
+ */
+presencePenalty?: number, 
+/**
+ * For answers that can be had again.
+ */
+seed?: number, 
+/**
+ * Where to stop; at most 4.
+ */
+stop?: StopSequences, 
+/**
+ * How hard a reasoning model thinks.
+ */
+reasoningEffort?: ReasoningEffort, 
+/**
+ * Let the answer come in pieces.
+ */
+stream?: boolean, 
+/**
+ * How the model is made to answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * What the model can do, where the built-in table is wrong.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * Milliseconds one call may take, retries included.
+ */
+timeout?: number, 
+/**
+ * How often a call that failed for now is made again.
+ */
+maxRetries?: number, 
+/**
+ * The node's own credentials.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: OpenaiModelConfig, };
+
+/**
+ * `anthropic-model`: Claude.
+ */
+export type AnthropicModelConfig = { 
+/**
+ * The model.
+ */
+model?: string, 
+/**
+ * Where the interface is; for gateways.
+ */
+baseURL?: string, 
+/**
+ * The version of the interface, such as 2026-10-21.
+ */
+anthropicVersion?: string, 
+/**
+ * The key; better kept in the node's credentials, or as `${NAME}`.
+ */
+apiKey?: string, 
+/**
+ * 0 to 1; sent only if it is set and the model takes it.
+ */
+temperature?: number, 
+/**
+ * Tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * 0 for off.
+ */
+topK?: number, 
+/**
+ * Where to stop.
+ */
+stop?: StopSequences, 
+/**
+ * How much effort the model makes.
+ */
+reasoningEffort?: ReasoningEffort, 
+/**
+ * Tokens it may think for; thinking is off without it.
+ */
+thinkingBudget?: number, 
+/**
+ * Let the answer come in pieces.
+ */
+stream?: boolean, 
+/**
+ * How the model is made to answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * What the model can do, where the built-in table is wrong.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * Milliseconds one call may take, retries included.
+ */
+timeout?: number, 
+/**
+ * How often a call that failed for now is made again.
+ */
+maxRetries?: number, 
+/**
+ * The node's own credentials.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: AnthropicModelConfig, };
+
+/**
+ * `model.azure.openai`: OpenAI's models at Azure, with the fields Redflow writes.
+ */
+export type AzureModelConfig = { 
+/**
+ * The resource, such as `https://NAME.openai.azure.com`.
+ */
+endpoint?: string, 
+/**
+ * The deployment.
+ */
+deployment?: string, 
+/**
+ * A dated version, or `v1`.
+ */
+apiVersion?: string, 
+/**
+ * The key; better kept in the node's credentials, or as `${NAME}`.
+ */
+apiKey?: string, 
+/**
+ * Which of the Redflow UI's credentials; the runtime gets them with the deploy.
+ */
+credentialId?: string, 
+/**
+ * 0 to 2; sent only if it is set and the model takes it.
+ */
+temperature?: number, 
+/**
+ * Tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * Where to stop; at most 4.
+ */
+stop?: StopSequences, 
+/**
+ * For answers that can be had again.
+ */
+seed?: number, 
+/**
+ * How hard a reasoning model thinks.
+ */
+reasoningEffort?: ReasoningEffort, 
+/**
+ * Let the answer come in pieces.
+ */
+stream?: boolean, 
+/**
+ * How the model is made to answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * What the deployed model can do.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * Milliseconds one call may take, retries included.
+ */
+timeoutMs?: number, 
+/**
+ * How often a call that failed for now is made again.
+ */
+maxRetries?: number, 
+/**
+ * The node's own credentials.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: AzureModelConfig, };
+
+/**
+ * `ollama-model`: models on a machine of your own.
+ */
+export type OllamaModelConfig = { 
+/**
+ * The model.
+ */
+model?: string, 
+/**
+ * Where Ollama is.
+ */
+baseURL?: string, 
+/**
+ * A key, where a proxy before it wants one.
+ */
+apiKey?: string, 
+/**
+ * 0 to 2.
+ */
+temperature?: number, 
+/**
+ * Tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * 0 for off.
+ */
+topK?: number, 
+/**
+ * For answers that can be had again.
+ */
+seed?: number, 
+/**
+ * Where to stop.
+ */
+stop?: StopSequences, 
+/**
+ * Tokens of the conversation the model is loaded for.
+ */
+numCtx?: number, 
+/**
+ * How long the model stays loaded, such as `5m`.
+ */
+keepAlive?: string, 
+/**
+ * Whether a reasoning model thinks.
+ */
+think?: boolean, 
+/**
+ * Let the answer come in pieces.
+ */
+stream?: boolean, 
+/**
+ * How the model is made to answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * What the model can do, where the built-in table is wrong.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * Milliseconds one call may take, retries included.
+ */
+timeout?: number, 
+/**
+ * How often a call that failed for now is made again.
+ */
+maxRetries?: number, 
+/**
+ * The node's own credentials.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: OllamaModelConfig, };
+
+/**
+ * `buffer-memory`: whole conversations, in the process.
+ */
+export type BufferMemoryConfig = { 
+/**
+ * The conversation, when neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * Messages of one conversation that are kept.
+ */
+maxMessages?: number, 
+/**
+ * Bytes of one conversation that are kept.
+ */
+maxBytes?: number, 
+/**
+ * Seconds after which a conversation nobody uses is forgotten; 0 for never.
+ */
+idle?: number, 
+/**
+ * The same properties again.
+ */
+options?: BufferMemoryConfig, };
+
+/**
+ * `window-memory`: the last messages of each conversation, in the process.
+ */
+export type WindowMemoryConfig = { 
+/**
+ * The conversation, when neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * Messages the model is reminded of.
+ */
+maxMessages?: number, 
+/**
+ * Bytes of one conversation that are kept.
+ */
+maxBytes?: number, 
+/**
+ * Seconds after which a conversation nobody uses is forgotten; 0 for never.
+ */
+idle?: number, 
+/**
+ * The same properties again.
+ */
+options?: WindowMemoryConfig, };
+
+/**
+ * `redis-memory`: conversations in Redis.
+ */
+export type RedisMemoryConfig = { 
+/**
+ * The conversation, when neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * Seconds after which a conversation nobody adds to is forgotten; 0 for never.
+ */
+ttl?: number, 
+/**
+ * What every key begins with.
+ */
+keyPrefix?: string, 
+/**
+ * Messages of one conversation that are kept.
+ */
+maxMessages?: number, 
+/**
+ * Bytes of one conversation that are kept.
+ */
+maxBytes?: number, 
+/**
+ * `redis://HOST:PORT/DB`, without a password; instead of the next four.
+ */
+url?: string, 
+/**
+ * The machine.
+ */
+host?: string, 
+/**
+ * The port.
+ */
+port?: number, 
+/**
+ * The number of the database.
+ */
+db?: number, 
+/**
+ * Whether the connection is encrypted.
+ */
+tls?: boolean, 
+/**
+ * The user.
+ */
+username?: string, 
+/**
+ * The password; better kept in the node's credentials, or as `${NAME}`.
+ */
+password?: string, 
+/**
+ * 32 bytes in base64: turns are stored encrypted with it. Better kept in the node's credentials.
+ */
+encryptionKey?: string, 
+/**
+ * Milliseconds one command may take.
+ */
+timeout?: number, 
+/**
+ * The node's own credentials.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: RedisMemoryConfig, };
+
+/**
  * One property an inject node sets.
  */
 export type InjectProperty = { 
@@ -1010,7 +1518,7 @@ onUnknown: OnUnknown, };
 /**
  * Who speaks.
  */
-export type ChatRole = "system" | "user" | "assistant";
+export type ChatRole = "system" | "user" | "assistant" | "tool";
 
 /**
  * One message of a conversation.
@@ -1023,7 +1531,49 @@ role: ChatRole,
 /**
  * What is said.
  */
-content: string, };
+content: string, 
+/**
+ * The calls the model asks for with it; only of an assistant.
+ */
+toolCalls?: Array<RequestedCall>, 
+/**
+ * The call it is the result of; only of a tool.
+ */
+toolCallId?: string, 
+/**
+ * What the provider wants back unchanged; only of an assistant.
+ */
+reasoning?: OpaqueParts, };
+
+/**
+ * A call a model asks for natively.
+ */
+export type RequestedCall = { 
+/**
+ * What its result names it by.
+ */
+id: string, 
+/**
+ * The tool.
+ */
+name: string, 
+/**
+ * The input as JSON text, as the model wrote it: perhaps no JSON at all.
+ */
+arguments: string, };
+
+/**
+ * A provider's own reasoning parts: kept to be sent back unchanged to the same wire, never read or shown.
+ */
+export type OpaqueParts = { 
+/**
+ * The wire they came by; another one never gets them.
+ */
+wire: string, 
+/**
+ * The parts.
+ */
+parts: Array<JsonValue>, };
 
 /**
  * One thing that became known, and when.
@@ -1072,7 +1622,15 @@ effect: EffectId,
 /**
  * Why.
  */
-error: Failure, } | { "type": "memory_appended", 
+error: Failure, } | { "type": "memory_cleared", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * The effect it answers.
+ */
+effect: EffectId, } | { "type": "memory_appended", 
 /**
  * When.
  */
@@ -1169,12 +1727,28 @@ finish: ModelFinish,
 /**
  * What it used, if the provider says so.
  */
-usage?: Usage, };
+usage?: Usage, 
+/**
+ * The calls it asks for natively, in its order.
+ */
+toolCalls?: Array<RequestedCall>, 
+/**
+ * What the provider wants back unchanged with the next request. Agent Core never has it.
+ */
+reasoning?: OpaqueParts, 
+/**
+ * The model that answered, as the provider calls it.
+ */
+model?: string, 
+/**
+ * What the provider calls this request, for its support.
+ */
+requestId?: string, };
 
 /**
  * How an answer ended.
  */
-export type ModelFinish = "stop" | "refused" | "truncated";
+export type ModelFinish = "stop" | "refused" | "truncated" | "tool_calls";
 
 /**
  * What a model call used.
@@ -1192,6 +1766,14 @@ outputTokens: number,
  * Of those read, from the provider's cache.
  */
 cachedTokens?: number, 
+/**
+ * Of those read, written into the provider's cache.
+ */
+cacheWriteTokens?: number, 
+/**
+ * Of those written, never shown.
+ */
+reasoningTokens?: number, 
 /**
  * In the currency of the price table.
  */
@@ -1288,6 +1870,43 @@ prev: Digest,
  * What is recorded.
  */
 record: JournalRecord, };
+
+/**
+ * One try of one model.
+ */
+export type ModelTest = { 
+/**
+ * Whether it answered, and with a valid action.
+ */
+ok: boolean, 
+/**
+ * The node's type.
+ */
+type: string, 
+/**
+ * Who runs it, as OpenTelemetry names it.
+ */
+provider: string, 
+/**
+ * The model that was asked for.
+ */
+model: string, 
+/**
+ * How long it took.
+ */
+durationMs: number, 
+/**
+ * What it used, if the provider says so.
+ */
+usage?: Usage, 
+/**
+ * The model that answered, as the provider calls it.
+ */
+answeredBy?: string, 
+/**
+ * What is wrong.
+ */
+error?: Failure, };
 
 /**
  * A run in a list.
@@ -1425,7 +2044,7 @@ tools: Array<string>, } | { "type": "memory_recalled",
 /**
  * How many.
  */
-messages: number, } | { "type": "memory_failed", 
+messages: number, } | { "type": "memory_cleared", } | { "type": "memory_failed", 
 /**
  * Why.
  */
@@ -1561,6 +2180,10 @@ property: string,
 value: JsonValue, } | { "type": "needs_node_red", 
 /**
  * The node.
+ */
+node: NodeSummary, } | { "type": "memory_cleared", 
+/**
+ * The agent.
  */
 node: NodeSummary, } | { "type": "uncaught", 
 /**
@@ -1741,7 +2364,9 @@ export const CATALOGUE = [
     "outputs": [
       "reply"
     ],
-    "schemas": [],
+    "schemas": [
+      "node.openai-model"
+    ],
     "tool": null,
     "transparent": false
   },
@@ -1752,7 +2377,22 @@ export const CATALOGUE = [
     "outputs": [
       "reply"
     ],
-    "schemas": [],
+    "schemas": [
+      "node.anthropic-model"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "model.azure.openai",
+    "role": "model",
+    "inputs": 1,
+    "outputs": [
+      "reply"
+    ],
+    "schemas": [
+      "node.azure-model"
+    ],
     "tool": null,
     "transparent": false
   },
@@ -1763,7 +2403,9 @@ export const CATALOGUE = [
     "outputs": [
       "reply"
     ],
-    "schemas": [],
+    "schemas": [
+      "node.ollama-model"
+    ],
     "tool": null,
     "transparent": false
   },
@@ -1786,7 +2428,7 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [
-      "node.memory"
+      "node.buffer-memory"
     ],
     "tool": null,
     "transparent": false
@@ -1799,7 +2441,7 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [
-      "node.memory"
+      "node.window-memory"
     ],
     "tool": null,
     "transparent": false
@@ -1812,7 +2454,7 @@ export const CATALOGUE = [
       "reply"
     ],
     "schemas": [
-      "node.memory"
+      "node.redis-memory"
     ],
     "tool": null,
     "transparent": false

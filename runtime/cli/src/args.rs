@@ -1,5 +1,6 @@
 //! What can be typed. What can be typed after `runs` is in `args_runs`.
 
+use crate::args_models::ModelsOptions;
 use crate::args_runs::{BackupOptions, RunsOptions};
 use crate::data_dir::DataOption;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -12,6 +13,12 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// The configuration file (TOML): proxy, certificates, prices, log. Without it the one in REDFLOW_CONFIG
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// What is logged to stderr, such as `info` or `redflow_models=debug`. Without it REDFLOW_LOG, else `warn`
+    #[arg(long, value_name = "FILTER", global = true)]
+    pub(crate) log: Option<String>,
 }
 
 const AFTER_HELP: &str = "Exit codes: 0 well, 1 the flow or the run is at fault, 2 the input cannot be used, \
@@ -25,6 +32,8 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// List the runs that are kept, look into one, answer it, end it, remove old ones
     Runs(RunsOptions),
+    /// Try a model: is it there, does it take the key, does it answer as it should?
+    Models(ModelsOptions),
     /// Prove that a journal is what the machine does with those facts
     Replay(ReplayOptions),
     /// Copy all runs into one file, also while they are driven
@@ -99,7 +108,8 @@ pub(crate) struct RunOptions {
     /// flow if one is named
     #[arg(long, value_name = "RUN", conflicts_with_all = ["node", "input", "ephemeral"])]
     pub(crate) resume: Option<String>,
-    /// The agent to run or the inject node to fire; may be left out if there is one agent
+    /// The agent to run or the inject node to fire; may be left out if there is one agent, or one that an inject
+    /// node is wired to
     #[arg(long, value_name = "ID")]
     pub(crate) node: Option<String>,
     /// The payload, as JSON: a value, @FILE, or - for standard input
@@ -120,6 +130,9 @@ pub(crate) struct RunOptions {
     /// Also write the run's journal to a new file, when the run has come to rest
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
+    /// Write what was counted and timed to a file when the command ends, in Prometheus' text format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics: Option<PathBuf>,
     /// Do not show the timeline
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -69,9 +69,10 @@ pub(crate) fn engine(flow: Option<Flow>, store: Arc<dyn RunStore>, events: Arc<d
         clock: wiring::clock(),
         events,
         store,
-        adapters: Arc::new(adapters),
+        adapters,
         source: source.flatten(),
         instance: InstanceId::local(),
+        meter: wiring::metrics(),
         env: wiring::process_env,
     };
     Engine::new(built, ports, EngineLimits::default())

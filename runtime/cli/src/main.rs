@@ -5,9 +5,11 @@
 
 mod advice;
 mod args;
+mod args_models;
 mod args_runs;
 mod check;
 mod conclude;
+mod config;
 mod data_dir;
 mod drive;
 mod explain;
@@ -17,6 +19,8 @@ mod flow_of;
 mod input;
 mod interrupt;
 mod journal;
+mod models;
+mod observe;
 mod replay;
 mod replay_all;
 mod resume;
@@ -48,11 +52,19 @@ enum Exit {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let observed = match prepare(&arguments) {
+        Ok(observed) => observed,
+        Err(text) => {
+            terminal::complain(&text);
+            return ExitCode::from(Exit::Unusable as u8);
+        }
+    };
     let exit = match arguments.command {
         Command::Check(options) => check::check(&options),
         Command::Run(options) => run::run(&options),
         Command::Runs(options) => runs::runs(&options),
         Command::Replay(options) => replay::replay(&options),
+        Command::Models(options) => models::models(&options),
         Command::Backup(options) => runs::backup(&options),
         Command::Explain(options) => explain::explain(&options),
         Command::Schema(options) => export::schema(&options),
@@ -63,5 +75,12 @@ fn main() -> ExitCode {
             terminal::data(&String::from_utf8_lossy(&text))
         }
     };
-    ExitCode::from(exit as u8)
+    ExitCode::from(observed.end().max(exit) as u8)
+}
+
+/// Reads the configuration and begins to watch.
+fn prepare(arguments: &Arguments) -> Result<observe::Observed, String> {
+    let config = config::Config::read(arguments.config.as_deref())?;
+    wiring::configure(&config)?;
+    observe::begin(arguments, &config)
 }

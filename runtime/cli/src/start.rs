@@ -22,11 +22,18 @@ pub(crate) fn choose_start(
         None => match checked.agents.as_slice() {
             [] => return Err("there is no agent in the flow".to_owned()),
             [only] => only.ix,
-            _ => {
-                return Err(format!(
-                    "the flow has several agents: choose one with --node ID{}",
-                    agents(checked)
-                ));
+            several => {
+                // Agents that feed each other have one beginning.
+                let mut first = several.iter().filter(|agent| !agent.injects.is_empty());
+                match (first.next(), first.next()) {
+                    (Some(only), None) => only.ix,
+                    _ => {
+                        return Err(format!(
+                            "the flow has several agents: choose one with --node ID{}",
+                            agents(checked)
+                        ));
+                    }
+                }
             }
         },
     };

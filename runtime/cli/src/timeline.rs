@@ -8,6 +8,7 @@ use redflow_contract::action::ActionKind;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
+use redflow_contract::fact::Usage;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run_error::MessageError;
 use redflow_ports::EventSink;
@@ -147,6 +148,10 @@ impl EventSink for Timeline {
                 talk(&format!("{} {}", label.dimmed(), printable_line(&text, SHOWN * 4)));
             }
             FlowEvent::Debug { .. } => {}
+            FlowEvent::MemoryCleared { node } if !self.quiet => {
+                talk(&format!("     memory      {} forgot the conversation", label(node)));
+            }
+            FlowEvent::MemoryCleared { .. } => {}
             FlowEvent::NeedsNodeRed { node } => talk(&format!(
                 "{}: the message stops at {}: this build cannot run the type `{}`",
                 "warning[NEEDS_NODE_RED]".yellow().bold(),
@@ -168,6 +173,15 @@ fn label(node: &NodeSummary) -> String {
     printable_line(name, 60)
 }
 
+/// What a model call used, if that is known.
+fn used(usage: Option<&Usage>) -> String {
+    let Some(usage) = usage else { return String::new() };
+    let cost = usage.cost.map(|cost| format!(", cost {cost:.6}")).unwrap_or_default();
+    format!("   {} tokens read, {} written{cost}", usage.input_tokens, usage.output_tokens)
+        .dimmed()
+        .to_string()
+}
+
 /// One event as one line; none for what needs no line of its own.
 fn line(event: &RunEvent) -> Option<String> {
     let preview = |text: &Option<String>| match text {
@@ -186,6 +200,7 @@ fn line(event: &RunEvent) -> Option<String> {
             )
         }
         RunEventKind::MemoryRecalled { messages } => format!("     memory      {messages} messages recalled"),
+        RunEventKind::MemoryCleared {} => "     memory      cleared".to_owned(),
         RunEventKind::MemoryFailed { error } => format!(
             "     {}      {}: {}",
             "memory".yellow(),
@@ -199,8 +214,8 @@ fn line(event: &RunEvent) -> Option<String> {
             tool,
             confidence,
             duration_ms,
+            usage,
             preview: text,
-            ..
         } => {
             let action = match action {
                 ActionKind::Tool => "tool",
@@ -209,7 +224,7 @@ fn line(event: &RunEvent) -> Option<String> {
             let tool = printable_line(tool.as_deref().unwrap_or(""), 24);
             let sure = confidence.map_or(String::new(), |value| format!("confidence {value:.2}"));
             let line = format!("{iteration:>4} {action:<6} {tool:<24} {sure:<16} {duration_ms:>6} ms");
-            format!("{}{}", line.trim_end(), preview(text))
+            format!("{}{}{}", line.trim_end(), used(usage.as_ref()), preview(text))
         }
         RunEventKind::ToolReturned { tool, success, error, duration_ms, preview: text, .. } => {
             let said = if *success { "ok".green().to_string() } else { "failed".red().to_string() };

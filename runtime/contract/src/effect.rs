@@ -20,6 +20,13 @@ pub enum Effect {
         /// The conversation.
         session: String,
     },
+    /// Forget the conversation so far.
+    ClearMemory {
+        /// Answered by `memory_cleared` or `memory_failed`.
+        id: EffectId,
+        /// The conversation.
+        session: String,
+    },
     /// Ask the model for one action.
     CallModel {
         /// Answered by `model_answered` or `model_failed`.
@@ -114,6 +121,7 @@ impl Effect {
     pub fn id(&self) -> EffectId {
         match self {
             Self::RecallMemory { id, .. }
+            | Self::ClearMemory { id, .. }
             | Self::CallModel { id, .. }
             | Self::CallTool { id, .. }
             | Self::AppendMemory { id, .. }
@@ -127,6 +135,7 @@ impl Effect {
     pub fn name(&self) -> &'static str {
         match self {
             Self::RecallMemory { .. } => "recall_memory",
+            Self::ClearMemory { .. } => "clear_memory",
             Self::CallModel { .. } => "call_model",
             Self::CallTool { .. } => "call_tool",
             Self::AppendMemory { .. } => "append_memory",

@@ -45,6 +45,8 @@ pub enum RunEventKind {
         /// How many.
         messages: u32,
     },
+    /// The memory forgot the conversation, as the message asked.
+    MemoryCleared {},
     /// The memory failed; the run goes on.
     MemoryFailed {
         /// Why.
@@ -159,6 +161,11 @@ pub enum FlowEvent {
     /// A message stopped at a node this build cannot run.
     NeedsNodeRed {
         /// The node.
+        node: NodeSummary,
+    },
+    /// An agent forgot a conversation, as a message without a payload asked.
+    MemoryCleared {
+        /// The agent.
         node: NodeSummary,
     },
     /// An error no catch node took.

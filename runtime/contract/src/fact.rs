@@ -4,7 +4,7 @@
 use crate::id::{EffectId, RunId};
 use crate::plan::AgentSpec;
 use crate::run_error::Failure;
-use crate::transcript::ChatMessage;
+use crate::transcript::{ChatMessage, OpaqueParts, RequestedCall};
 use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,6 +46,13 @@ pub enum Fact {
         effect: EffectId,
         /// Why.
         error: Failure,
+    },
+    /// The conversation was forgotten.
+    MemoryCleared {
+        /// When.
+        at: Millis,
+        /// The effect it answers.
+        effect: EffectId,
     },
     /// The turn was written.
     MemoryAppended {
@@ -121,6 +128,7 @@ impl Fact {
             Self::RunStarted { at, .. }
             | Self::MemoryRecalled { at, .. }
             | Self::MemoryFailed { at, .. }
+            | Self::MemoryCleared { at, .. }
             | Self::MemoryAppended { at, .. }
             | Self::ModelAnswered { at, .. }
             | Self::ModelFailed { at, .. }
@@ -138,6 +146,7 @@ impl Fact {
         match self {
             Self::MemoryRecalled { effect, .. }
             | Self::MemoryFailed { effect, .. }
+            | Self::MemoryCleared { effect, .. }
             | Self::MemoryAppended { effect, .. }
             | Self::ModelAnswered { effect, .. }
             | Self::ModelFailed { effect, .. }
@@ -155,6 +164,7 @@ impl Fact {
             Self::RunStarted { .. } => "run_started",
             Self::MemoryRecalled { .. } => "memory_recalled",
             Self::MemoryFailed { .. } => "memory_failed",
+            Self::MemoryCleared { .. } => "memory_cleared",
             Self::MemoryAppended { .. } => "memory_appended",
             Self::ModelAnswered { .. } => "model_answered",
             Self::ModelFailed { .. } => "model_failed",
@@ -179,6 +189,19 @@ pub struct ModelAnswer {
     /// What it used, if the provider says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The calls it asks for natively, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<RequestedCall>>", optional))]
+    pub tool_calls: Vec<RequestedCall>,
+    /// What the provider wants back unchanged with the next request. Agent Core never has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<OpaqueParts>,
+    /// The model that answered, as the provider calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the provider calls this request, for its support.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 /// How an answer ended.
@@ -193,6 +216,8 @@ pub enum ModelFinish {
     Refused,
     /// Cut off by a length limit.
     Truncated,
+    /// It waits for the results of the calls it asks for.
+    ToolCalls,
 }
 
 /// What a model call used.
@@ -207,6 +232,12 @@ pub struct Usage {
     /// Of those read, from the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
+    /// Of those read, written into the provider's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_tokens: Option<u64>,
+    /// Of those written, never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
     /// In the currency of the price table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,

@@ -21,13 +21,16 @@ pub mod id;
 pub mod journal;
 pub mod json;
 pub mod limits;
+pub mod model_test;
 pub mod node_config;
 pub mod plan;
 pub mod run;
 pub mod run_error;
 pub mod schema_cost;
 pub mod schemas;
+pub mod scrub;
 pub mod secret;
+pub mod service_config;
 pub mod transcript;
 
 /// A Node-RED message: one JSON object.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// A struct of optional properties, as Node-RED has them.
 macro_rules! config {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
@@ -16,7 +17,9 @@ macro_rules! config {
     };
 }
 
-fn is_unset<T>(value: &Option<T>) -> bool {
+pub(crate) use config;
+
+pub(crate) fn is_unset<T>(value: &Option<T>) -> bool {
     value.is_none()
 }
 

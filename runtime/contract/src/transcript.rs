@@ -18,6 +18,8 @@ pub enum ChatRole {
     User,
     /// The model's actions.
     Assistant,
+    /// What came of a call the model asked for natively.
+    Tool,
 }
 
 impl ChatRole {
@@ -28,19 +30,75 @@ impl ChatRole {
             Self::System => "system",
             Self::User => "user",
             Self::Assistant => "assistant",
+            Self::Tool => "tool",
         }
     }
 }
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChatMessage {
     /// Who speaks.
     pub role: ChatRole,
     /// What is said.
     pub content: String,
+    /// The calls the model asks for with it; only of an assistant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<RequestedCall>>", optional))]
+    pub tool_calls: Vec<RequestedCall>,
+    /// The call it is the result of; only of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// What the provider wants back unchanged; only of an assistant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<OpaqueParts>,
+}
+
+/// A call a model asks for natively.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RequestedCall {
+    /// What its result names it by.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The input as JSON text, as the model wrote it: perhaps no JSON at all.
+    pub arguments: String,
+}
+
+/// A provider's own reasoning parts: kept to be sent back unchanged to the same wire, never read or shown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct OpaqueParts {
+    /// The wire they came by; another one never gets them.
+    pub wire: String,
+    /// The parts.
+    pub parts: Vec<serde_json::Value>,
+}
+
+impl ChatMessage {
+    /// Plain text.
+    #[must_use]
+    pub fn new(role: ChatRole, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None, reasoning: None }
+    }
+
+    /// Its size, for bounds.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let calls = self.tool_calls.iter().map(|call| call.name.len() + call.arguments.len() + call.id.len());
+        let reasoning =
+            self.reasoning.iter().flat_map(|opaque| &opaque.parts).map(|part| part.to_string().len());
+        self.content.len() + calls.sum::<usize>() + reasoning.sum::<usize>()
+    }
+
+    fn is_plain(&self) -> bool {
+        self.tool_calls.is_empty() && self.tool_call_id.is_none() && self.reasoning.is_none()
+    }
 }
 
 /// An append-only conversation. Cloning shares the segments.
@@ -61,6 +119,10 @@ impl Transcript {
     /// Adds one segment.
     pub fn push(&mut self, segment: Arc<ChatMessage>) {
         self.hash = self.hash.chain(segment.role as u8, segment.content.as_bytes());
+        if !segment.is_plain() {
+            let more = (&segment.tool_calls, &segment.tool_call_id, &segment.reasoning);
+            self.hash = self.hash.chain(b'+', &serde_json::to_vec(&more).unwrap_or_default());
+        }
         Arc::make_mut(&mut self.segments).push(segment);
     }
 

@@ -6,10 +6,14 @@ use redflow_contract::edge::Role;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run_error::RunError;
+use redflow_contract::scrub::Scrubber;
 use redflow_flow::{CheckedFlow, NodeIx, ReadyAgent, ResolvedFlow, Verdict};
-use redflow_ports::{Adapters, BuildError, ChatModel, FlowNode, Memory, NodeConfig, Tool};
+use redflow_ports::{
+    Adapters, BuildError, Builder as BuildNode, ChatModel, FlowNode, Memory, NodeConfig, Tool,
+};
 use redflow_react::CompiledAgent;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -45,6 +49,8 @@ pub struct BuiltAgent {
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// In the order of the spec's tools.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// The secrets of the flow, to be kept out of what comes back.
+    pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) session_id: Option<String>,
     pub(crate) memory_session_id: Option<Arc<str>>,
     pub(crate) tab: String,
@@ -79,12 +85,17 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
         memories: HashMap::new(),
         memory_sessions: HashMap::new(),
         tools: HashMap::new(),
+        secrets: RefCell::default(),
     };
     let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
+    let mut ready_agents = Vec::new();
     for agent in agents {
         let node = match agent.verdict {
             Verdict::Ready(ready) => match builder.agent(agent.ix, &agent.node, &ready) {
-                Ok(agent) => BuiltNode::Agent(Arc::new(agent)),
+                Ok(built) => {
+                    ready_agents.push((agent.ix, built));
+                    continue;
+                }
                 Err(error) => {
                     let tools = ready.tools.iter().map(|tool| tool.name.clone()).collect();
                     BuiltNode::Refused { error: run_error(&error), tools }
@@ -93,6 +104,11 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
             Verdict::Refused { error, tools, .. } => BuiltNode::Refused { error, tools },
         };
         built.insert(agent.ix, node);
+    }
+    // Any tool may come across any secret of the flow, so all agents know them all.
+    let scrubber = Arc::new(builder.secrets.take());
+    for (ix, agent) in ready_agents {
+        built.insert(ix, BuiltNode::Agent(Arc::new(BuiltAgent { scrubber: Arc::clone(&scrubber), ..agent })));
     }
     let nodes = (0..flow.nodes.len())
         .map(|ix| match built.remove(&ix) {
@@ -121,6 +137,7 @@ struct Builder<'a> {
     /// The `sessionId` of each memory.
     memory_sessions: HashMap<NodeIx, Option<Arc<str>>>,
     tools: Known<dyn Tool>,
+    secrets: RefCell<Scrubber>,
 }
 
 impl Builder<'_> {
@@ -135,15 +152,16 @@ impl Builder<'_> {
         let compiled = CompiledAgent::compile(spec).map_err(|error| wrong(error.to_string()))?;
         let plan = EncodedPlan::new(&ready.plan).map_err(|error| wrong(error.to_string()))?;
         let (flow, env, adapters) = (self.flow, self.env, self.adapters);
-        let model = shared(flow, env, &mut self.models, ready.model, &adapters.models)?;
+        let secrets = &self.secrets;
+        let model = shared(flow, env, secrets, &mut self.models, ready.model, &adapters.models)?;
         let memory = match ready.memory {
-            Some(memory) => Some(shared(flow, env, &mut self.memories, memory, &adapters.memories)?),
+            Some(memory) => Some(shared(flow, env, secrets, &mut self.memories, memory, &adapters.memories)?),
             None => None,
         };
         let tools = ready
             .tools
             .iter()
-            .map(|tool| shared(flow, env, &mut self.tools, tool.ix, &adapters.tools))
+            .map(|tool| shared(flow, env, secrets, &mut self.tools, tool.ix, &adapters.tools))
             .collect::<Result<Vec<_>, _>>()?;
         let memory_session_id = ready.memory.and_then(|memory| {
             let read = || {
@@ -158,6 +176,7 @@ impl Builder<'_> {
             model,
             memory,
             tools,
+            scrubber: Arc::default(),
             session_id: ready.session_id.clone(),
             memory_session_id,
             tab: flow.tab_of(ix).to_owned(),
@@ -177,11 +196,11 @@ impl Builder<'_> {
         };
         // What an ordinary node holds can end up in a message, so no secret is resolved for it.
         let props = self.flow.resolved_props(ix, self.env, false);
-        build(NodeConfig { node: &self.flow.summary(ix), props: &props }).map(BuiltNode::Native)
+        let config =
+            NodeConfig { node: &self.flow.summary(ix), props: &props, env: self.env, takes: &|_| () };
+        build(config).map(BuiltNode::Native)
     }
 }
-
-type Build<T> = fn(NodeConfig<'_>) -> Result<Arc<T>, BuildError>;
 
 /// What came of building each service.
 type Known<T> = HashMap<NodeIx, Result<Arc<T>, BuildError>>;
@@ -190,13 +209,16 @@ type Known<T> = HashMap<NodeIx, Result<Arc<T>, BuildError>>;
 fn shared<T: ?Sized>(
     flow: &ResolvedFlow,
     env: ProcessEnv<'_>,
+    secrets: &RefCell<Scrubber>,
     known: &mut Known<T>,
     ix: NodeIx,
-    builders: &BTreeMap<&'static str, Build<T>>,
+    builders: &BTreeMap<&'static str, BuildNode<Arc<T>>>,
 ) -> Result<Arc<T>, BuildError> {
     let make = || {
         let (node, props) = (flow.summary(ix), flow.resolved_props(ix, env, true));
-        let config = NodeConfig { node: &node, props: &props };
+        secrets.borrow_mut().add_properties(&props);
+        let takes = |secret: &str| secrets.borrow_mut().add(secret);
+        let config = NodeConfig { node: &node, props: &props, env, takes: &takes };
         match builders.get(node.type_name.as_str()) {
             Some(build) => build(config),
             None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),

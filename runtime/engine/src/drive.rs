@@ -5,6 +5,7 @@
 
 use crate::build::BuiltAgent;
 use crate::effects::perform;
+use crate::measure::{AtWork, end_span, run_ended, run_span};
 use crate::report::Ports;
 use crate::slots::{Slot, Ticket};
 use redflow_contract::code::StoreCode;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 /// What is asked of a run that is being driven.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +147,7 @@ impl Driven {
         for effect in effects {
             match effect {
                 Effect::Finish { .. } => return Stage::Output,
-                Effect::AppendMemory { .. } => return Stage::Intent,
+                Effect::AppendMemory { .. } | Effect::ClearMemory { .. } => return Stage::Intent,
                 Effect::CallTool { call, .. } if self.agent.class_of(call) != EffectClass::Read => {
                     return Stage::Intent;
                 }
@@ -169,7 +171,9 @@ impl Driven {
     /// Does effects until the run is over or has to stop. The place is held as long.
     pub(crate) async fn work(mut self, effects: Vec<Effect>, _slot: Slot) -> Exit {
         self.active.since = Some(Instant::now());
-        let exit = self.until_it_stops(effects).await;
+        let _at_work = AtWork::new(&self.ports.meter);
+        let span = run_span(&self.run, self.agent.compiled.spec());
+        let exit = self.until_it_stops(effects).instrument(span).await;
         if let Exit::Suspended(None) = exit {
             self.keep_time().await;
         }
@@ -288,13 +292,19 @@ impl Driven {
                     }
                 }
                 Effect::Finish { id, ending, message } => {
+                    let (spec, took) = (self.agent.compiled.spec(), self.active.total());
+                    end_span(&Span::current(), ending);
+                    run_ended(&*self.ports.meter, spec, ending, self.recorder.machine().iteration(), took);
                     return Next::Over(Exit::Finished { effect: id, ending, message, again: false });
                 }
                 Effect::CallTool { ref call, .. } => {
                     let class = self.agent.class_of(call);
                     open = Some((effect, Some(class)));
                 }
-                Effect::RecallMemory { .. } | Effect::CallModel { .. } | Effect::AppendMemory { .. } => {
+                Effect::RecallMemory { .. }
+                | Effect::ClearMemory { .. }
+                | Effect::CallModel { .. }
+                | Effect::AppendMemory { .. } => {
                     open = Some((effect, None));
                 }
             }

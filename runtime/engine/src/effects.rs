@@ -1,6 +1,7 @@
 //! One effect done, and what came of it as a fact.
 
 use crate::build::BuiltAgent;
+use crate::measure::Watch;
 use crate::report::Ports;
 use futures::FutureExt as _;
 use redflow_contract::Millis;
@@ -12,10 +13,12 @@ use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run_error::Failure;
+use redflow_contract::scrub::Scrubber;
 use redflow_contract::transcript::ChatMessage;
-use redflow_ports::{ModelRequest, ToolOutcome};
+use redflow_ports::{ModelRequest, ToolOutcome, Want};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+use tracing::Instrument as _;
 
 impl BuiltAgent {
     /// What a call may do to the world: what its node declares, else what the tool itself says. A call of a
@@ -42,8 +45,25 @@ pub(crate) async fn perform(effect: Effect, agent: &BuiltAgent, ports: &Ports) -
         Effect::CallModel { .. } => Asked::Model,
         _ => Asked::Memory,
     };
-    let done = AssertUnwindSafe(attempt(effect, agent, ports)).catch_unwind().await;
-    done.unwrap_or_else(|_| crashed(id, asked, ports.clock.now()))
+    let watch = Watch::new(&effect, agent);
+    let attempt = attempt(effect, agent, ports).instrument(watch.span().clone());
+    let done = AssertUnwindSafe(attempt).catch_unwind().await;
+    let mut fact = done.unwrap_or_else(|_| crashed(id, asked, ports.clock.now()));
+    scrub(&mut fact, &agent.scrubber);
+    watch.end(&fact, agent, &*ports.meter);
+    fact
+}
+
+/// What comes back from strangers may hold secrets of ours; no fact does.
+fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
+    match fact {
+        Fact::ModelAnswered { answer, .. } => scrubber.answer(answer),
+        Fact::ToolReturned { result, .. } => scrubber.result(result),
+        Fact::MemoryRecalled { turns, .. } => scrubber.turns(turns),
+        Fact::ModelFailed { error, .. } | Fact::MemoryFailed { error, .. } => scrubber.failure(error),
+        Fact::ToolOutcomeUnknown { reason, .. } => scrubber.text(reason),
+        _ => {}
+    }
 }
 
 /// What an effect was asked of.
@@ -72,7 +92,8 @@ async fn attempt(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
     let now = || ports.clock.now();
     match effect {
         Effect::CallModel { id, iteration, transcript, spec } => {
-            let request = ModelRequest { iteration, transcript: &transcript, spec: &spec };
+            let want = Want::Action { schema: agent.compiled.action_schema() };
+            let request = ModelRequest { iteration, transcript: &transcript, spec: &spec, want };
             match agent.model.call(request).await {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut(answer, &spec.limits) }
@@ -87,6 +108,13 @@ async fn attempt(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
             },
             None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },
+        },
+        Effect::ClearMemory { id, session } => match &agent.memory {
+            Some(memory) => match memory.clear(&session).await {
+                Ok(()) => Fact::MemoryCleared { at: now(), effect: id },
+                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
+            },
+            None => Fact::MemoryCleared { at: now(), effect: id },
         },
         Effect::AppendMemory { id, session, run_id, turn } => match &agent.memory {
             Some(memory) => match memory.append(&session, &run_id, &turn).await {
@@ -144,7 +172,7 @@ fn cut(mut answer: ModelAnswer, limits: &RunLimits) -> ModelAnswer {
 
 /// More than a message may have is no conversation to go on with.
 fn recalled(effect: EffectId, turns: Vec<ChatMessage>, limits: &RunLimits, at: Millis) -> Fact {
-    let bytes: usize = turns.iter().map(|turn| turn.content.len()).sum();
+    let bytes: usize = turns.iter().map(ChatMessage::bytes).sum();
     let most = to_usize(limits.max_message_bytes);
     if bytes <= most {
         return Fact::MemoryRecalled { at, effect, turns };

@@ -5,6 +5,7 @@
 
 use crate::build::BuiltFlow;
 use crate::drive::{Control, Exit, ModelResponse};
+use crate::forget::Forgotten;
 use crate::open::{Beginning, REMOVED, Reins, Return, Wish, begin, bring_back};
 use crate::plan_build::PastAgents;
 use crate::report::{EngineLimits, Ports, RunEnd, RunReport, Start};
@@ -181,6 +182,7 @@ enum Done {
     },
     Requests(Vec<PendingRequest>),
     Answered(i64, Result<(), StoreError>),
+    Forgotten(Box<Forgotten>),
     /// The runs of the store, for a recovery or a deploy.
     Unfinished(Result<Vec<RunSummary>, StoreError>, Purpose),
     DrainOver,
@@ -295,6 +297,10 @@ impl Loop {
             Done::Answered(id, answer) => {
                 self.owed -= 1;
                 self.ports.store.answer(id, answer.err().map(|error| error.code));
+            }
+            Done::Forgotten(forgotten) => {
+                self.owed -= 1;
+                self.forgotten(*forgotten);
             }
             Done::Unfinished(found, purpose) => {
                 self.owed -= 1;
@@ -441,6 +447,12 @@ impl Loop {
             }
             let _ = reply.send(Ok(all));
         });
+    }
+
+    /// Waits for a memory to forget.
+    pub(crate) fn work_on(&mut self, work: BoxFuture<'static, Forgotten>) {
+        self.owed += 1;
+        self.works.push(Box::pin(async move { Done::Forgotten(Box::new(work.await)) }));
     }
 
     /// Drives a new run.

@@ -10,6 +10,8 @@ mod clock;
 mod drive;
 mod effects;
 mod engine;
+mod forget;
+mod measure;
 mod open;
 mod plan_build;
 mod report;

@@ -11,11 +11,15 @@ use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::NodeId;
 use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode};
 use redflow_contract::run_error::Failure;
+use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::REDACTED;
 use redflow_flow::resolve_process_env;
-use redflow_ports::{BoxFuture, BuildError, ChatModel, ModelRequest, NodeConfig, StoreError};
+use redflow_ports::{
+    BoxFuture, BuildError, Builder, ChatModel, ModelInfo, ModelRequest, NodeConfig, StoreError,
+};
 use redflow_react::{CompileError, CompiledAgent};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -90,6 +94,7 @@ impl PastAgents {
             model: Arc::new(NoModel),
             memory: None,
             tools: Vec::new(),
+            scrubber: Arc::default(),
             session_id: None,
             memory_session_id: None,
             tab: String::new(),
@@ -100,7 +105,13 @@ impl PastAgents {
 /// Stands for the model of a run that is not driven.
 struct NoModel;
 
+static NO_INFO: std::sync::LazyLock<ModelInfo> = std::sync::LazyLock::new(ModelInfo::default);
+
 impl ChatModel for NoModel {
+    fn info(&self) -> &ModelInfo {
+        &NO_INFO
+    }
+
     fn call<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         let message = "the run was driven without its services".to_owned();
         Box::pin(std::future::ready(Err(Failure { code: RunErrorCode::Internal, message })))
@@ -127,13 +138,14 @@ fn build_agent(
     ports: &Ports,
 ) -> Result<BuiltAgent, BuildError> {
     let adapters = &ports.adapters;
-    let model = service(flow, &plan.model, &adapters.models, ports)?;
-    let memory =
-        plan.memory.as_ref().map(|node| service(flow, node, &adapters.memories, ports)).transpose()?;
+    let secrets = RefCell::new(Scrubber::default());
+    let model = service(flow, &plan.model, &adapters.models, ports, &secrets)?;
+    let memory = plan.memory.as_ref();
+    let memory = memory.map(|node| service(flow, node, &adapters.memories, ports, &secrets)).transpose()?;
     let tool = |id: &NodeId| {
         let node = plan.tools.iter().find(|tool| tool.node.id == *id);
         let gone = || BuildError { node: id.to_string(), reason: "the plan does not have it".to_owned() };
-        service(flow, node.ok_or_else(gone)?, &adapters.tools, ports)
+        service(flow, node.ok_or_else(gone)?, &adapters.tools, ports, &secrets)
     };
     let tools = compiled.spec().tools.iter().map(|spec| tool(&spec.node)).collect::<Result<_, _>>()?;
     Ok(BuiltAgent {
@@ -142,6 +154,7 @@ fn build_agent(
         model,
         memory,
         tools,
+        scrubber: Arc::new(secrets.into_inner()),
         // Only a new run looks for its conversation.
         session_id: None,
         memory_session_id: None,
@@ -149,13 +162,14 @@ fn build_agent(
     })
 }
 
-type Builders<T> = BTreeMap<&'static str, fn(NodeConfig<'_>) -> Result<Arc<T>, BuildError>>;
+type Builders<T> = BTreeMap<&'static str, Builder<Arc<T>>>;
 
 fn service<T: ?Sized>(
     flow: Option<&BuiltFlow>,
     planned: &PlanNode,
     builders: &Builders<T>,
     ports: &Ports,
+    secrets: &RefCell<Scrubber>,
 ) -> Result<Arc<T>, BuildError> {
     let node = &planned.node;
     let mut props = planned.config.clone();
@@ -171,7 +185,9 @@ fn service<T: ?Sized>(
         Some((flow, ix)) => flow.resolve_at(ix, &props, &ports.env),
         None => resolve_process_env(&props, &ports.env),
     };
-    let config = NodeConfig { node, props: &props };
+    secrets.borrow_mut().add_properties(&props);
+    let takes = |secret: &str| secrets.borrow_mut().add(secret);
+    let config = NodeConfig { node, props: &props, env: &ports.env, takes: &takes };
     match builders.get(node.type_name.as_str()) {
         Some(build) => build(config),
         None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),

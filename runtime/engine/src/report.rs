@@ -6,7 +6,7 @@ use redflow_contract::id::{InstanceId, NodeSummary, RunId};
 use redflow_contract::run::WaitingCall;
 use redflow_contract::run_error::RunError;
 use redflow_flow::NodeIx;
-use redflow_ports::{Adapters, Clock, EventSink, RunStore, StoreError};
+use redflow_ports::{Adapters, Clock, EventSink, Meter, RunStore, StoreError};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub struct Ports {
     pub instance: InstanceId,
     /// The file the flow was read from, if it was one.
     pub source: Option<Arc<str>>,
+    /// Who counts and times.
+    pub meter: Arc<dyn Meter>,
     /// The process environment, as far as flows may see it.
     pub env: fn(&str) -> Option<String>,
 }

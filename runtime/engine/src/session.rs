@@ -1,7 +1,11 @@
 //! Which conversation a message belongs to.
 
 use redflow_contract::Message;
+use redflow_contract::digest::Digest;
 use serde_json::Value;
+
+/// Bytes of a conversation's name; of a longer one only the digest is used.
+const LONGEST_NAME: usize = 256;
 
 /// The agent's `sessionId`, else the message's, else the memory's, else `default`; scoped by flow.
 pub(crate) fn session_key(
@@ -14,6 +18,11 @@ pub(crate) fn session_key(
     let sent = || message.get("sessionId").map(text_of).filter(|text| !text.is_empty());
     let kept = || memory.map(|template| render(template, message)).filter(|text| !text.is_empty());
     let session = own.or_else(sent).or_else(kept).unwrap_or_else(|| "default".to_owned());
+    // A name can be as long as a message; a key cannot.
+    let session =
+        if session.len() > LONGEST_NAME { Digest::of(session.as_bytes()).to_hex() } else { session };
+    // The first colon parts the two, so the flow's part has none.
+    let flow = flow.replace('%', "%25").replace(':', "%3A");
     format!("{flow}:{session}")
 }
 
@@ -74,5 +83,9 @@ mod tests {
         for (agent, message, memory, expected) in rows {
             assert_eq!(session_key("f", agent, message, memory), expected);
         }
+        assert_eq!(session_key("a:b%", None, &empty, Some("c:d")), "a%3Ab%25:c:d");
+        let long = "x".repeat(257);
+        assert_eq!(session_key("f", Some(&long), &empty, None).len(), 2 + 64);
+        assert_eq!(session_key("f", Some(&long[1..]), &empty, None).len(), 2 + 256);
     }
 }

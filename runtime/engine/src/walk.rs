@@ -7,6 +7,7 @@ use crate::build::{BuiltAgent, BuiltFlow, BuiltNode};
 use crate::catch::{MAX_REPEATS, earlier_failures, with_error};
 use crate::effects::to_usize;
 use crate::engine::Loop;
+use crate::forget::only_forgets;
 use crate::open::Beginning;
 use crate::report::{RunEnd, Start};
 use crate::session::session_key;
@@ -111,7 +112,14 @@ impl Loop {
     }
 
     /// An ordinary node failed on a message.
-    fn fail(&mut self, flow: &BuiltFlow, ix: NodeIx, error: &RunError, message: &Message, trail: &Trail) {
+    pub(crate) fn fail(
+        &mut self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        error: &RunError,
+        message: &Message,
+        trail: &Trail,
+    ) {
         let node = flow.flow.summary(ix);
         let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
         self.raise(flow, ix, &error, with_error(message.clone(), &error), trail);
@@ -163,6 +171,13 @@ impl Loop {
         if !self.has_room(flow, ix, &trail.chain) {
             return trail.settle(&*self.ports.store);
         }
+        let session = agent.memory.as_ref().map(|_| {
+            let (own, kept) = (agent.session_id.as_deref(), agent.memory_session_id.as_deref());
+            session_key(&agent.tab, own, &message, kept)
+        });
+        if let Some(session) = session.as_ref().filter(|_| only_forgets(agent, &message)) {
+            return self.forget(agent, session.clone(), message, trail);
+        }
         let ticket = match too_large(&message, &spec.limits) {
             Some(error) => Err(error),
             // It was accepted once.
@@ -176,10 +191,6 @@ impl Loop {
                 return trail.settle(&*self.ports.store);
             }
         };
-        let session = agent.memory.as_ref().map(|_| {
-            let (own, kept) = (agent.session_id.as_deref(), agent.memory_session_id.as_deref());
-            session_key(&agent.tab, own, &message, kept)
-        });
         let run = self.ports.clock.run_id();
         let place = trail.chain.begin(run.clone());
         let agent = Arc::clone(agent);

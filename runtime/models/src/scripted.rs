@@ -1,9 +1,9 @@
 //! `scripted-model`: answers from a list, so that flows run without a network and without a key.
 
-use redflow_contract::fact::{ModelAnswer, ModelFinish};
+use redflow_contract::fact::ModelAnswer;
 use redflow_contract::node_config::ScriptedModelConfig;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{BoxFuture, BuildError, ChatModel, ModelRequest, NodeConfig};
+use redflow_ports::{BoxFuture, BuildError, ChatModel, ModelInfo, ModelRequest, NodeConfig};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 /// The k-th call of a run gets the k-th reply; the last one repeats.
 #[derive(Debug)]
 pub struct ScriptedModel {
+    info: ModelInfo,
     replies: Vec<String>,
     delay: Duration,
 }
@@ -30,11 +31,16 @@ impl ScriptedModel {
             other => other.to_string(),
         };
         let replies = replies.into_iter().map(text).collect();
-        Ok(Arc::new(Self { replies, delay: Duration::from_millis(delay_ms.unwrap_or(0)) }))
+        let info = ModelInfo { provider: "scripted", model: "scripted".to_owned(), ..ModelInfo::default() };
+        Ok(Arc::new(Self { info, replies, delay: Duration::from_millis(delay_ms.unwrap_or(0)) }))
     }
 }
 
 impl ChatModel for ScriptedModel {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             if !self.delay.is_zero() {
@@ -42,11 +48,7 @@ impl ChatModel for ScriptedModel {
             }
             let place = usize::try_from(request.iteration).unwrap_or(usize::MAX).saturating_sub(1);
             let reply = self.replies.get(place).or(self.replies.last());
-            Ok(ModelAnswer {
-                text: reply.cloned().unwrap_or_default(),
-                finish: ModelFinish::Stop,
-                usage: None,
-            })
+            Ok(ModelAnswer { text: reply.cloned().unwrap_or_default(), ..ModelAnswer::default() })
         })
     }
 }
@@ -58,7 +60,7 @@ mod tests {
     use redflow_contract::limits::RunLimits;
     use redflow_contract::plan::AgentSpec;
     use redflow_contract::transcript::Transcript;
-    use redflow_ports::{BuildError, ChatModel, ModelRequest, NodeConfig};
+    use redflow_ports::{BuildError, ChatModel, ModelRequest, NodeConfig, Want};
     use serde_json::{Value, json};
     use std::sync::Arc;
     use std::time::Duration;
@@ -67,7 +69,12 @@ mod tests {
     fn build(props: &Value) -> Result<Arc<dyn ChatModel>, BuildError> {
         let node =
             NodeSummary { id: "m".into(), type_name: "scripted-model".to_owned(), name: String::new() };
-        ScriptedModel::build(NodeConfig { node: &node, props: props.as_object().unwrap() })
+        ScriptedModel::build(NodeConfig {
+            node: &node,
+            props: props.as_object().unwrap(),
+            env: &|_| None,
+            takes: &|_| (),
+        })
     }
 
     async fn ask(model: &dyn ChatModel, iteration: u32) -> String {
@@ -85,7 +92,13 @@ mod tests {
             limits: RunLimits::default(),
         };
         let transcript = Transcript::default();
-        model.call(ModelRequest { iteration, transcript: &transcript, spec: &spec }).await.unwrap().text
+        let request = ModelRequest {
+            iteration,
+            transcript: &transcript,
+            spec: &spec,
+            want: Want::Action { schema: None },
+        };
+        model.call(request).await.unwrap().text
     }
 
     #[tokio::test]

@@ -66,7 +66,13 @@ mod tests {
 
     fn shows(props: &Value) -> Option<(String, Value)> {
         let node = NodeSummary { id: "d".into(), type_name: "debug".to_owned(), name: String::new() };
-        let node = super::build(NodeConfig { node: &node, props: props.as_object().unwrap() }).unwrap();
+        let node = super::build(NodeConfig {
+            node: &node,
+            props: props.as_object().unwrap(),
+            env: &|_| None,
+            takes: &|_| (),
+        })
+        .unwrap();
         let message = json!({"payload": {"list": [1, {"deep": true}]}, "topic": "t"});
         let context = NodeContext { now: 0, env: &|_| None, payload: None };
         node.receive(Arc::new(message.as_object().unwrap().clone()), &context).shows

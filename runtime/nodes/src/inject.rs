@@ -131,8 +131,13 @@ mod tests {
 
     fn fire_with(props: &Value, payload: Option<&Value>) -> Result<NodeOutput, String> {
         let node = NodeSummary { id: "i".into(), type_name: "inject".to_owned(), name: String::new() };
-        let node = super::build(NodeConfig { node: &node, props: props.as_object().unwrap() })
-            .map_err(|e| e.reason)?;
+        let node = super::build(NodeConfig {
+            node: &node,
+            props: props.as_object().unwrap(),
+            env: &|_| None,
+            takes: &|_| (),
+        })
+        .map_err(|e| e.reason)?;
         let came_in = json!({"_msgid": "m1", "payload": "old"});
         let env = |name: &str| (name == "HOME_TOWN").then(|| json!("Graz"));
         let context = NodeContext { now: 1_766_000_000_123, env: &env, payload };

@@ -9,10 +9,8 @@ use redflow_ports::Adapters;
 
 /// Adds the nodes of this crate.
 pub fn register(adapters: &mut Adapters) {
-    adapters.nodes.insert("inject", inject::build);
-    adapters.nodes.insert("debug", debug::build);
-    adapters.nodes.insert("catch", catch::build);
-    for (type_name, builder) in pass::TYPES {
-        adapters.nodes.insert(type_name, builder);
-    }
+    adapters.nodes.insert("inject", Box::new(inject::build));
+    adapters.nodes.insert("debug", Box::new(debug::build));
+    adapters.nodes.insert("catch", Box::new(catch::build));
+    pass::register(adapters);
 }

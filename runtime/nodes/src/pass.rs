@@ -2,11 +2,15 @@
 //! flow's business, so these need no code of their own.
 
 use redflow_contract::Message;
-use redflow_ports::{BuildError, FlowNode, NodeBuilder, NodeConfig, NodeContext, NodeOutput};
+use redflow_ports::{Adapters, BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use std::sync::Arc;
 
-pub(crate) const TYPES: [(&str, NodeBuilder); 4] =
-    [("junction", build_pass), ("link in", build_pass), ("link out", build_pass), ("comment", build_silent)];
+pub(crate) fn register(adapters: &mut Adapters) {
+    for type_name in ["junction", "link in", "link out"] {
+        adapters.nodes.insert(type_name, Box::new(build_pass));
+    }
+    adapters.nodes.insert("comment", Box::new(build_silent));
+}
 
 struct Pass;
 

@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node to build.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct NodeConfig<'a> {
     /// Which node.
     pub node: &'a NodeSummary,
     /// Its properties, checked against the schema of its type.
     pub props: &'a Map<String, Value>,
+    /// The process environment: where a node looks for the key it was not given.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// Told of every secret the node takes, so that it can be kept out of what comes back.
+    pub takes: &'a dyn Fn(&str),
 }
 
 /// A node could not be built from its properties.
@@ -40,6 +44,33 @@ impl NodeConfig<'_> {
         })
     }
 
+    /// The same, where what stands in `options` counts too. What stands outside wins.
+    ///
+    /// # Errors
+    /// When they do not fit the type.
+    pub fn typed_with_options<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, BuildError> {
+        let mut props = self.props.clone();
+        if let Some(Value::Object(options)) = props.remove("options") {
+            for (name, value) in options {
+                props.entry(name).or_insert(value);
+            }
+        }
+        NodeConfig { props: &props, ..*self }.typed()
+    }
+
+    /// A secret of this node: from its credentials, else from its properties, else from the environment.
+    #[must_use]
+    pub fn secret(&self, name: &str, variables: &[&str]) -> Option<String> {
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let credentials = self.props.get("credentials").and_then(|all| all.get(name));
+        let options = self.props.get("options").and_then(|all| all.get(name));
+        let own = [credentials, self.props.get(name), options].into_iter().flatten().find_map(text);
+        let secret = own
+            .or_else(|| variables.iter().find_map(|name| (self.env)(name).filter(|text| !text.is_empty())))?;
+        (self.takes)(&secret);
+        Some(secret)
+    }
+
     /// An error about this node.
     #[must_use]
     pub fn error(&self, reason: impl Into<String>) -> BuildError {
@@ -62,17 +93,19 @@ fn whole_numbers(value: Value) -> Value {
     }
 }
 
+/// Builds a node; may hold what all nodes of its kind share.
+pub type Builder<T> = Box<dyn Fn(NodeConfig<'_>) -> Result<T, BuildError> + Send + Sync>;
 /// Builds a model.
-pub type ModelBuilder = fn(NodeConfig<'_>) -> Result<Arc<dyn ChatModel>, BuildError>;
+pub type ModelBuilder = Builder<Arc<dyn ChatModel>>;
 /// Builds a tool.
-pub type ToolBuilder = fn(NodeConfig<'_>) -> Result<Arc<dyn Tool>, BuildError>;
+pub type ToolBuilder = Builder<Arc<dyn Tool>>;
 /// Builds a memory.
-pub type MemoryBuilder = fn(NodeConfig<'_>) -> Result<Arc<dyn Memory>, BuildError>;
+pub type MemoryBuilder = Builder<Arc<dyn Memory>>;
 /// Builds an ordinary node.
-pub type NodeBuilder = fn(NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError>;
+pub type NodeBuilder = Builder<Box<dyn FlowNode>>;
 
 /// The adapters of this build, by node type.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Adapters {
     /// Models.
     pub models: BTreeMap<&'static str, ModelBuilder>,
@@ -106,7 +139,8 @@ mod tests {
     fn typed(props: &Value) -> Result<ScriptedModelConfig, String> {
         let node =
             NodeSummary { id: "m".into(), type_name: "scripted-model".to_owned(), name: String::new() };
-        let config = NodeConfig { node: &node, props: props.as_object().unwrap() };
+        let config =
+            NodeConfig { node: &node, props: props.as_object().unwrap(), env: &|_| None, takes: &|_| () };
         config.typed().map_err(|error| error.to_string())
     }
 

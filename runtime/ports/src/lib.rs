@@ -5,11 +5,15 @@
 mod adapters;
 mod failpoint;
 mod flow_node;
+mod meter;
 mod store;
 
-pub use adapters::{Adapters, BuildError, MemoryBuilder, ModelBuilder, NodeBuilder, NodeConfig, ToolBuilder};
+pub use adapters::{
+    Adapters, BuildError, Builder, MemoryBuilder, ModelBuilder, NodeBuilder, NodeConfig, ToolBuilder,
+};
 pub use failpoint::failpoint;
 pub use flow_node::{FlowNode, NodeContext, NodeOutput};
+pub use meter::{Measure, MemoryAction, Meter, Unmetered};
 pub use store::{Batch, Journal, Keep, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun};
 
 use redflow_contract::effect::ToolCall;
@@ -21,6 +25,7 @@ use redflow_contract::plan::AgentSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_contract::{Message, Millis};
+use serde_json::value::RawValue;
 use std::pin::Pin;
 
 /// A future behind a trait object.
@@ -28,6 +33,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers prompts. Dropping the future cancels the call down to the socket.
 pub trait ChatModel: Send + Sync {
+    /// Which model this is, and what it can do.
+    fn info(&self) -> &ModelInfo;
+
     /// Makes one call. A failure is final: retries happen inside.
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>>;
 }
@@ -41,6 +49,51 @@ pub struct ModelRequest<'a> {
     pub transcript: &'a Transcript,
     /// The agent it is for.
     pub spec: &'a AgentSpec,
+    /// What is wanted of the model.
+    pub want: Want<'a>,
+}
+
+/// What is wanted of a model.
+#[derive(Debug, Clone, Copy)]
+pub enum Want<'a> {
+    /// One action of Agent Core: a JSON object. Tools are told of in the prompt; reasoning is dropped.
+    Action {
+        /// JSON Schema of the action in the subset every provider takes; none if a tool's schema does not fit.
+        schema: Option<&'a RawValue>,
+    },
+    /// Text, or native calls of the agent's tools. Reasoning is kept, to be sent back.
+    Reply(ToolChoice),
+}
+
+/// Whether a model may ask for tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// It decides.
+    #[default]
+    Auto,
+    /// It must.
+    Required,
+    /// It must not.
+    None,
+}
+
+/// A model, and what it can do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelInfo {
+    /// Who runs it, as OpenTelemetry names it: `openai`, `anthropic`, `azure.ai.openai`, `ollama`.
+    pub provider: &'static str,
+    /// The model that is asked for.
+    pub model: String,
+    /// Takes tools natively.
+    pub tools: bool,
+    /// Takes pictures.
+    pub vision: bool,
+    /// Can answer in pieces.
+    pub streaming: bool,
+    /// Tokens it can read, if that is known.
+    pub context_window: Option<u32>,
+    /// Tokens it can write, if that is known.
+    pub max_output: Option<u32>,
 }
 
 /// Acts on the world, or reads it.
@@ -64,7 +117,7 @@ pub enum ToolOutcome {
     },
 }
 
-/// Keeps conversations.
+/// Keeps conversations. A session is `<flow>:<name>`: the first colon parts them, and the flow's part has none.
 pub trait Memory: Send + Sync {
     /// The conversation so far, oldest first.
     fn recall<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, Failure>>;
@@ -76,6 +129,9 @@ pub trait Memory: Send + Sync {
         run: &'a RunId,
         turn: &'a [ChatMessage],
     ) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// Forgets the conversation.
+    fn clear<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), Failure>>;
 }
 
 /// Sees what happens.

@@ -2,6 +2,7 @@
 //!
 //! Owns the rules a tool's schema is compiled by. Never fetches a schema: a reference must be inside it.
 
+use crate::action_schema::action_schema;
 use crate::prompt::system_prompt;
 use crate::wording::{preview, shown_pointer};
 use jsonschema::{PatternOptions, Validator};
@@ -9,6 +10,7 @@ use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::schema_cost::check_cost;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// An agent, ready to run. Runs share it.
@@ -19,6 +21,7 @@ pub struct CompiledAgent {
     prefix: Transcript,
     /// In the order of the spec's tools; none where any object will do.
     validators: Vec<Option<Validator>>,
+    action_schema: Option<Box<RawValue>>,
 }
 
 /// A tool's schema cannot be used.
@@ -38,10 +41,11 @@ impl CompiledAgent {
     /// The first tool whose schema cannot be used.
     pub fn compile(spec: Arc<AgentSpec>) -> Result<Arc<Self>, CompileError> {
         let validators = spec.tools.iter().map(compile_tool).collect::<Result<Vec<_>, _>>()?;
-        let system = Arc::new(ChatMessage { role: ChatRole::System, content: system_prompt(&spec) });
+        let system = Arc::new(ChatMessage::new(ChatRole::System, system_prompt(&spec)));
         let mut prefix = Transcript::default();
         prefix.push(Arc::clone(&system));
-        Ok(Arc::new(Self { spec, system, prefix, validators }))
+        let action_schema = action_schema(&spec);
+        Ok(Arc::new(Self { spec, system, prefix, validators, action_schema }))
     }
 
     /// The agent as it was given.
@@ -54,6 +58,12 @@ impl CompiledAgent {
     #[must_use]
     pub fn system(&self) -> &Arc<ChatMessage> {
         &self.system
+    }
+
+    /// JSON Schema of its actions in the subset every provider takes; none if a tool's schema does not fit.
+    #[must_use]
+    pub fn action_schema(&self) -> Option<&RawValue> {
+        self.action_schema.as_deref()
     }
 
     pub(crate) fn prefix(&self) -> &Transcript {

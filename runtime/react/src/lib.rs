@@ -5,6 +5,7 @@
 //! no clock, makes no random number and does no I/O. A driver feeds one fact, polls until there is no more
 //! effect, does those effects, and feeds what came of them as facts.
 
+mod action_schema;
 mod compile;
 mod journal;
 mod machine;
@@ -24,6 +25,7 @@ pub use machine::{FeedError, Machine, Status};
 pub use output::refused_output;
 pub use read::{Difference, DifferenceKind, Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
 pub use replay::{Compile, ReplayReport, Resumed, observe, replay, resume};
+pub use run::asks_to_clear;
 pub use validate::{ValidAnswer, validate_answer};
 
 /// The version of the machine. A journal names the one it was written with; what a machine of one version

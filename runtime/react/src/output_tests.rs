@@ -135,7 +135,7 @@ fn values_as_texts() {
 
 #[test]
 fn a_prompt_for_people() {
-    let segment = |role, text: &str| Arc::new(ChatMessage { role, content: text.to_owned() });
+    let segment = |role, text: &str| Arc::new(ChatMessage::new(role, text));
     let segments = [segment(ChatRole::System, "Rules.\nMore."), segment(ChatRole::User, "2+2")];
     assert_eq!(render_prompt(&segments), "system: Rules.\nMore.\n\nuser: 2+2");
 }

@@ -97,7 +97,7 @@ impl Run {
             started_at: at,
             session: session.filter(|_| spec.memory),
             message,
-            input: Arc::new(ChatMessage { role: ChatRole::User, content: to_text(&input) }),
+            input: Arc::new(ChatMessage::new(ChatRole::User, to_text(&input))),
             transcript: agent.prefix().clone(),
             sent: 0,
             last_message: None,
@@ -111,7 +111,11 @@ impl Run {
         });
         if let Some(session) = run.session.clone() {
             let id = run.open(Phase::Recalling, at);
-            run.effects.push_back(Effect::RecallMemory { id, session });
+            run.effects.push_back(if asks_to_clear(&run.message) {
+                Effect::ClearMemory { id, session }
+            } else {
+                Effect::RecallMemory { id, session }
+            });
         } else {
             run.begin(at);
         }
@@ -131,6 +135,10 @@ impl Run {
         }
         match (std::mem::take(&mut self.phase), fact) {
             (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.recalled(at, turns),
+            (Phase::Recalling, Fact::MemoryCleared { at, .. }) => {
+                self.observer.emit(at, || RunEventKind::MemoryCleared {});
+                self.recalled(at, Vec::new());
+            }
             (Phase::Recalling, Fact::MemoryFailed { at, error, .. }) => {
                 self.memory_failed(at, error);
                 self.begin(at);
@@ -231,7 +239,7 @@ impl Run {
     }
 
     fn push(&mut self, role: ChatRole, content: String) {
-        self.transcript.push(Arc::new(ChatMessage { role, content }));
+        self.transcript.push(Arc::new(ChatMessage::new(role, content)));
     }
 
     fn note(&mut self, event: EnvelopeEvent) {
@@ -258,6 +266,12 @@ impl Run {
             self.envelope.model.get_or_insert_default().last_prompt = Some(prompt);
         }
     }
+}
+
+/// Whether a message wants the conversation so far to be forgotten.
+#[must_use]
+pub fn asks_to_clear(message: &Message) -> bool {
+    message.get("memory").is_some_and(|wish| wish == "clear")
 }
 
 impl Phase {

@@ -79,7 +79,7 @@ fn check(agent: &CompiledAgent, answer: &ModelAnswer) -> Result<ValidAnswer, Bro
             let message = "The model's answer was cut off by a length limit before it ended.";
             return Err(Broken::whole(RunErrorCode::ModelTruncated, None, message));
         }
-        ModelFinish::Stop => {}
+        ModelFinish::Stop | ModelFinish::ToolCalls => {}
     }
     let raw = read_object(&answer.text, &agent.spec().limits)?;
     let action = read_action(agent, &raw, answer.text.len())?;

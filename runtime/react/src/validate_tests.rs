@@ -189,7 +189,7 @@ fn refusal_and_truncation_come_before_everything() {
         [(ModelFinish::Refused, "MODEL_REFUSED"), (ModelFinish::Truncated, "MODEL_TRUNCATED")]
     {
         for text in ["", "not json", r#"{"action":"final"}"#] {
-            let answer = ModelAnswer { text: text.to_owned(), finish, usage: None };
+            let answer = ModelAnswer { text: text.to_owned(), finish, ..ModelAnswer::default() };
             let error = validate_answer(&agent(), &answer, 1).unwrap_err();
             assert_eq!((error.code.as_str(), error.pointer, error.rule), (code, None, None));
         }

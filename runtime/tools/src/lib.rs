@@ -6,5 +6,5 @@ use redflow_ports::Adapters;
 
 /// Adds the tools of this crate.
 pub fn register(adapters: &mut Adapters) {
-    adapters.tools.insert("calculator-tool", calculator::Calculator::build);
+    adapters.tools.insert("calculator-tool", Box::new(calculator::Calculator::build));
 }

@@ -133,7 +133,7 @@ fn profiles() {
         redflow(["check", "--profile", profile, "--json", "examples/redflow-chat.json"]).run()
     };
     let strict = check("strict");
-    let notes = ["NEEDS_NODE_RED"; 2];
+    let notes = ["NEEDS_NODE_RED"; 1];
     assert_eq!(strict.code, 1);
     assert_eq!(codes(&report(&strict)), [["CONFIG_INVALID"; 3].as_slice(), &notes].concat());
     let redflow = check("redflow");
@@ -189,5 +189,5 @@ fn what_cannot_be_typed() {
     redflow(["check"]).run().refused("<FLOW>");
     redflow(["check", "--colour", "x.json"]).run().refused("unexpected argument '--colour'");
     redflow(["chekc"]).run().refused("unrecognized subcommand 'chekc'");
-    redflow([]).run().refused("Usage: redflow <COMMAND>");
+    redflow([]).run().refused("Usage: redflow [OPTIONS] <COMMAND>");
 }

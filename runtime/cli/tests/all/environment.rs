@@ -83,7 +83,7 @@ fn a_secret_in_the_flow_never_shows() {
     // The same where the agent is refused, for its model and for itself.
     for node in nodes.as_array_mut().unwrap() {
         match node["id"].as_str().unwrap() {
-            "m" => node["type"] = json!("openai-model"),
+            "m" => node["type"] = json!("model.other"),
             "a" => *node = with(node.clone(), json!({"apiKey": SECRET, "token": SECRET})),
             _ => {}
         }

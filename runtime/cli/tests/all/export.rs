@@ -71,8 +71,8 @@ fn version() {
     assert_eq!(redflow(["-V"]).run(), expected);
 }
 
-const COMMANDS: [&str; 9] =
-    ["check", "run", "runs", "replay", "backup", "explain", "schema", "types", "completions"];
+const COMMANDS: [&str; 10] =
+    ["check", "run", "runs", "models", "replay", "backup", "explain", "schema", "types", "completions"];
 const RUNS_COMMANDS: [&str; 7] = ["list", "show", "events", "export", "cancel", "resolve", "prune"];
 
 #[test]
@@ -99,6 +99,7 @@ fn help_of_run_and_runs() {
     for name in ["run", "runs", "replay", "backup"] {
         insta::assert_snapshot!(format!("help-{name}"), redflow([name, "--help"]).run().stdout);
     }
+    insta::assert_snapshot!("help-models-test", redflow(["models", "test", "--help"]).run().stdout);
     insta::assert_snapshot!("help-runs-prune", redflow(["runs", "prune", "--help"]).run().stdout);
 }
 

@@ -51,9 +51,14 @@ pub(crate) fn redflow<'a>(args: impl IntoIterator<Item = &'a str>) -> Call {
 fn call<'a>(binary: &Path, args: impl IntoIterator<Item = &'a str>) -> Call {
     let mut command = Command::new(binary);
     command.args(args).current_dir(repository()).env("NO_COLOR", "1");
-    for name in ["CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
+    for name in ["CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS", "REDFLOW_CONFIG", "REDFLOW_LOG"] {
         command.env_remove(name);
     }
+    // No key of whoever runs the tests, and nobody's Redis.
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "REDIS_PASSWORD"] {
+        command.env_remove(name);
+    }
+    command.env("REDIS_URL", "redis://127.0.0.1:1");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let data = tempfile::tempdir().unwrap();
     command.env("REDFLOW_DATA", data.path().join("data"));

@@ -23,6 +23,9 @@ mod input;
 mod interrupt;
 mod journal;
 mod kit;
+mod models;
+#[cfg(feature = "otel")]
+mod otel;
 mod pipes;
 mod readme;
 mod requests;

@@ -82,7 +82,7 @@ impl EventSink for Called {
 
 fn adapters(tool: ToolBuilder) -> Adapters {
     let mut adapters = Adapters::default();
-    redflow_models::register(&mut adapters);
+    redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
     redflow_nodes::register(&mut adapters);
     adapters.tools.insert("calculator-tool", tool);
     adapters
@@ -119,6 +119,7 @@ fn engine_for(
         store: Arc::new(Store::open(data).unwrap()),
         adapters: Arc::new(adapters),
         source,
+        meter: Arc::new(redflow_ports::Unmetered),
         instance: InstanceId::local(),
         env: |_| None,
     };
@@ -133,7 +134,7 @@ fn runtime() -> tokio::runtime::Runtime {
 pub(crate) fn waiting_run(folder: &Folder) -> String {
     runtime().block_on(async {
         let (events, _called) = mpsc::channel();
-        let tool: ToolBuilder = |_| Ok(Arc::new(Lossy { tells: true }));
+        let tool: ToolBuilder = Box::new(|_| Ok(Arc::new(Lossy { tells: true })));
         let (engine, start) = engine(folder, "flow.json", tool, Arc::new(Called(events)));
         let reports = engine.run(start, &CancellationToken::new()).await;
         assert!(matches!(reports[0].end, RunEnd::Waiting(_)), "{reports:?}");
@@ -151,7 +152,7 @@ pub(crate) fn interrupted_run(folder: &Folder, file: &str) -> String {
     let runtime = runtime();
     let (events, called) = mpsc::channel();
     runtime.block_on(async {
-        let tool: ToolBuilder = |_| Ok(Arc::new(Lossy { tells: false }));
+        let tool: ToolBuilder = Box::new(|_| Ok(Arc::new(Lossy { tells: false })));
         let (engine, start) = engine(folder, file, tool, Arc::new(Called(events)));
         let cancel = CancellationToken::new();
         let mut run = Box::pin(engine.run(start, &cancel));
@@ -227,7 +228,7 @@ impl Driver {
         let thread = std::thread::spawn(move || {
             runtime().block_on(async {
                 let (events, _called) = mpsc::channel();
-                let tool: ToolBuilder = redflow_tools::calculator::Calculator::build;
+                let tool: ToolBuilder = Box::new(redflow_tools::calculator::Calculator::build);
                 let source = source.to_str().map(Arc::from);
                 let (engine, _) = engine_for(&flow, source, &data, tool, Arc::new(Called(events)));
                 ready.send(()).unwrap();

@@ -40,6 +40,7 @@ async fn a_crowd_on_the_real_store() {
         events: watch,
         store: Arc::clone(&store) as _,
         adapters: Arc::clone(&adapters),
+        meter: Arc::new(redflow_ports::Unmetered),
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
         env: process_env,

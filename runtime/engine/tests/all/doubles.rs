@@ -12,7 +12,8 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::ChatMessage;
 use redflow_models::ScriptedModel;
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, Memory, ModelRequest, NodeConfig, Tool, ToolOutcome,
+    Adapters, BoxFuture, BuildError, ChatModel, Memory, ModelInfo, ModelRequest, NodeConfig, Tool,
+    ToolOutcome,
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -85,10 +86,10 @@ impl Tool for WorldTool {
 }
 
 pub(crate) fn register(adapters: &mut Adapters) {
-    adapters.models.insert("model.double", |config| Ok(Arc::new(ModelDouble::build(config)?)));
-    adapters.tools.insert("tool.double", |config| Ok(Arc::new(Double::build(config))));
-    adapters.tools.insert("tool.world", |config| Ok(Arc::new(WorldTool::build(config))));
-    adapters.memories.insert("buffer-memory", |config| Ok(Arc::new(Double::build(config))));
+    adapters.models.insert("model.double", Box::new(|config| Ok(Arc::new(ModelDouble::build(config)?))));
+    adapters.tools.insert("tool.double", Box::new(|config| Ok(Arc::new(Double::build(config)))));
+    adapters.tools.insert("tool.world", Box::new(|config| Ok(Arc::new(WorldTool::build(config)))));
+    adapters.memories.insert("buffer-memory", Box::new(|config| Ok(Arc::new(Double::build(config)))));
 }
 
 /// Notes that a call was dropped before it ended.
@@ -160,6 +161,10 @@ impl ModelDouble {
 }
 
 impl ChatModel for ModelDouble {
+    fn info(&self) -> &ModelInfo {
+        self.scripted.info()
+    }
+
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             self.double.called("model", format!(" {}", request.iteration)).await;
@@ -216,6 +221,13 @@ impl Memory for Double {
                 turn.iter().map(|said| format!("{}: {}", said.role.as_str(), said.content)).collect();
             self.called("append", format!(" {session} {run} {}", said.join(" | "))).await;
             self.failure("appendFails")
+        })
+    }
+
+    fn clear<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            self.called("clear", format!(" {session}")).await;
+            self.failure("clearFails")
         })
     }
 }

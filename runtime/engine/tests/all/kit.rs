@@ -57,7 +57,7 @@ pub(crate) fn process_env(name: &str) -> Option<String> {
 /// The real model, tool and nodes of this release, and the doubles.
 pub(crate) fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
-    redflow_models::register(&mut adapters);
+    redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
     redflow_tools::register(&mut adapters);
     redflow_nodes::register(&mut adapters);
     doubles::register(&mut adapters);
@@ -82,6 +82,7 @@ fn ports(watch: &Arc<Watch>, shelf: &Arc<Shelf>, adapters: &Arc<Adapters>) -> Po
         events: Arc::clone(watch) as _,
         store: Arc::new(Shelves(Arc::clone(shelf))),
         adapters: Arc::clone(adapters),
+        meter: Arc::new(redflow_ports::Unmetered),
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
         env: process_env,

@@ -21,6 +21,7 @@ mod queues;
 mod recovery;
 mod refused;
 mod requests;
+mod secrets;
 mod several;
 mod shelf;
 mod simulation;

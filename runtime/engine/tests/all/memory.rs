@@ -123,3 +123,67 @@ async fn one_memory_keeps_two_tabs_apart() {
     asked.sort_unstable();
     assert_eq!(asked, ["recall mem t:s", "recall mem u:s", "recall mem u:s"]);
 }
+
+/// An inject that asks for the conversation to be forgotten, with this payload.
+fn clears(payload: Value) -> Value {
+    let props = json!([{"p": "memory", "v": "clear", "vt": "str"}, {"p": "payload"}]);
+    with(
+        node("i", "inject", json!([["a"]])),
+        json!({"props": props, "payload": payload, "payloadType": "str"}),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_can_begin_anew() {
+    let turns = json!([{"role": "user", "content": "hello"}]);
+    let mut flow = flow(json!([says("hi")]), json!({}), json!({"turns": turns}));
+    flow[0] = clears(json!("go"));
+    let world = World::new(&flow);
+    let reports = world.fire().await;
+    assert_eq!(ends(&reports), ["run-1 a completed"]);
+    assert_eq!(world.watch.done(), ["built m", "built mem", "clear mem t:default", "model m 1", SAID]);
+    assert_eq!(
+        only_message(&reports)["envelope"]["memory"],
+        json!({"sessionId": "t:default", "messages": []})
+    );
+    let kinds: Vec<Value> =
+        world.watch.run_events().iter().map(|event| json!(event.event)["type"].clone()).collect();
+    assert_eq!(kinds[1], "memory_cleared");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_without_a_payload_only_clears() {
+    let mut flow = flow(json!([says("hi")]), json!({}), json!({}));
+    flow[0] = clears(json!(""));
+    let world = World::new(&flow);
+    assert!(world.fire().await.is_empty());
+    assert_eq!(world.watch.done(), ["built m", "built mem", "clear mem t:default"]);
+    assert_eq!(world.watch.shown(), ["a forgot"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_that_cannot_forget_tells_the_catch_nodes() {
+    let failure = json!({"code": "MEMORY_ERROR", "message": "The store is away."});
+    for props in [json!({"clearFails": failure}), json!({"hangs": "clear"})] {
+        let mut flow = flow(json!([says("hi")]), json!({}), props.clone());
+        flow[0] = clears(json!(""));
+        let world = World::new(&flow);
+        assert!(world.fire().await.is_empty());
+        assert_eq!(world.watch.shown(), ["a uncaught MEMORY_ERROR #1"], "{props}");
+    }
+    // A run goes on without its history, and says so.
+    let mut flow = flow(json!([says("hi")]), json!({}), json!({"clearFails": failure}));
+    flow[0] = clears(json!("go"));
+    let message = only_message(&World::new(&flow).fire().await);
+    assert_eq!(actions(&message), ["memory_error", "model_response", "completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clear_that_a_crash_interrupted_is_made_again() {
+    let mut flow = flow(json!([says("hi")]), json!({}), json!({"hangs": "clear"}));
+    flow[0] = clears(json!("go"));
+    let shelf = World::new(&flow).killed_after(1, true).await;
+    let world = World::over(&flow, &shelf);
+    assert_eq!(ends(&world.recover().await), ["run-1 a completed"]);
+    assert!(world.watch.done().contains(&"clear mem t:default".to_owned()));
+}

@@ -13,7 +13,7 @@ fn flow(broken: Value) -> Value {
         broken,
         agent("b", "m", &["e"]),
         model("m", json!([says("well")])),
-        node("far", "openai-model", json!([])),
+        node("far", "model.other", json!([])),
         calculator(),
         debug("d", "payload.code"),
         debug("e", "payload"),

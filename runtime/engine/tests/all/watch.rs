@@ -71,6 +71,7 @@ impl Watch {
 fn line(event: &FlowEvent) -> String {
     match event {
         FlowEvent::Debug { node, value, .. } => format!("{}: {value}", node.id),
+        FlowEvent::MemoryCleared { node } => format!("{} forgot", node.id),
         FlowEvent::NeedsNodeRed { node } => format!("{} needs Node-RED", node.id),
         FlowEvent::Uncaught { node, error } => {
             format!("{} uncaught {} #{}", node.id, error.code, error.source.count)

@@ -255,7 +255,7 @@ impl Run {
     fn remember(&mut self, at: Millis) {
         let Some(session) = self.session.clone() else { return self.complete(at) };
         let content = to_text(&self.final_payload());
-        let answer = ChatMessage { role: ChatRole::Assistant, content };
+        let answer = ChatMessage::new(ChatRole::Assistant, content);
         let turn = vec![(*self.input).clone(), answer];
         let run_id = self.run_id().clone();
         let id = self.open(Phase::Appending, at);

@@ -60,7 +60,7 @@ impl Next {
         match self {
             Self::Says(text) => {
                 let usage =
-                    Usage { input_tokens: 100, output_tokens: 9, cached_tokens: None, cost: Some(0.25) };
+                    Usage { input_tokens: 100, output_tokens: 9, cost: Some(0.25), ..Usage::default() };
                 let answer = ModelAnswer { text, usage: Some(usage), ..ModelAnswer::default() };
                 Fact::ModelAnswered { at, effect, answer }
             }
@@ -108,7 +108,7 @@ pub(crate) fn finally(message: &str) -> Next {
 }
 
 pub(crate) fn turn(role: ChatRole, content: &str) -> ChatMessage {
-    ChatMessage { role, content: content.to_owned() }
+    ChatMessage::new(role, content)
 }
 
 /// An agent with a calculator and a mail tool.

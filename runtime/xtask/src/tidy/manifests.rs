@@ -15,11 +15,13 @@ const DOORS: &[(&str, Option<&[&str]>)] = &[
     ("tools", Some(&["contract", "ports"])),
     ("memory", Some(&["contract", "ports"])),
     ("store", Some(&["contract", "ports"])),
+    ("telemetry", Some(&["contract", "ports"])),
     ("engine", Some(&["contract", "ports", "react", "flow"])),
     ("server", Some(&["contract", "ports", "engine", "flow", "react"])),
     ("testkit", Some(&["contract", "ports", "flow", "react"])),
     ("cli", None),
     ("bench", None),
+    ("tests", None),
     ("xtask", None),
 ];
 
@@ -60,7 +62,7 @@ pub fn versions(root: &Path) -> Vec<String> {
 
 fn each_manifest(root: &Path, judge: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> {
     let mut problems = Vec::new();
-    let crates = files::folders(root, "runtime").into_iter().chain(["bench".to_owned()]);
+    let crates = files::folders(root, "runtime").into_iter().chain(["bench".to_owned(), "tests".to_owned()]);
     let paths = crates.map(|folder| format!("{folder}/Cargo.toml")).collect();
     for (path, text) in files::read_all(root, paths, &mut problems) {
         problems.extend(judge(&path, &text));

@@ -57,7 +57,8 @@ fn product_code(root: &Path, folder: &str, problems: &mut Vec<String>) -> Vec<(S
 }
 
 fn is_source(path: &str) -> bool {
-    let rust = path.ends_with(".rs") && (path.starts_with("runtime/") || path.starts_with("bench/"));
+    let ours = ["runtime/", "bench/", "tests/"].iter().any(|folder| path.starts_with(folder));
+    let rust = path.ends_with(".rs") && ours;
     let script = TYPESCRIPT.iter().any(|end| path.ends_with(end)) && !GENERATED.contains(&path);
     rust || script
 }

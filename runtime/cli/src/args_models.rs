@@ -1,0 +1,47 @@
+//! What can be typed after `models`.
+
+use clap::{ArgGroup, Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsOptions {
+    #[command(subcommand)]
+    pub(crate) command: ModelsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Ask a model once, and say in one sentence what is wrong if something is
+    Test(TestOptions),
+}
+
+const AFTER_TEST_HELP: &str = "\
+Examples:
+  redflow models test gpt --flow flow.json
+  redflow models test --type openai-model --set model=gpt-5.4-mini
+  redflow models test --type ollama-model --set baseURL=http://127.0.0.1:11434 --set model=llama3.2
+  redflow models test --type model.azure.openai --set endpoint=https://NAME.openai.azure.com --set deployment=gpt-4o
+
+Keys come from the node's credentials or from OPENAI_API_KEY, ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY.
+
+Exit code: 0 it answered with a valid action, 1 it did not, 2 the model cannot even be asked.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_TEST_HELP, group = ArgGroup::new("which").required(true))]
+pub(crate) struct TestOptions {
+    /// The model node of a flow
+    #[arg(value_name = "NODE", group = "which")]
+    pub(crate) node: Option<String>,
+    /// The flow the node is in
+    #[arg(long, value_name = "FLOW", requires = "node")]
+    pub(crate) flow: Option<PathBuf>,
+    /// A type of model, without a flow
+    #[arg(long = "type", value_name = "TYPE", group = "which")]
+    pub(crate) type_name: Option<String>,
+    /// A property of the node, as the flow would have it; may be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}

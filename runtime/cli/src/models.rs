@@ -1,0 +1,177 @@
+//! `redflow models`: tries a model, and says what is wrong in one sentence.
+
+use crate::args_models::{ModelsCommand, ModelsOptions, TestOptions};
+use crate::drive::runtime;
+use crate::files::{read_flow, shown};
+use crate::terminal::{complain, data, json, printable_line};
+use crate::{Exit, wiring};
+use redflow_contract::Message;
+use redflow_contract::catalogue::{CATALOGUE, lookup};
+use redflow_contract::edge::Role;
+use redflow_contract::flow::Profile;
+use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
+use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::model_test::ModelTest;
+use redflow_contract::plan::AgentSpec;
+use redflow_contract::run_error::Failure;
+use redflow_contract::scrub::Scrubber;
+use redflow_contract::secret::is_secret_name;
+use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
+use redflow_ports::{ChatModel, ModelRequest, NodeConfig, Want};
+use redflow_react::{CompiledAgent, validate_answer};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What the model is asked: an agent without tools can only end.
+const QUESTION: &str = "This is a test of the connection. Return a FINAL action with the message \"ok\".";
+
+pub(crate) fn models(options: &ModelsOptions) -> Exit {
+    match &options.command {
+        ModelsCommand::Test(options) => test(options).unwrap_or_else(|text| {
+            complain(&text);
+            Exit::Unusable
+        }),
+    }
+}
+
+fn test(options: &TestOptions) -> Result<Exit, String> {
+    let (node, mut props) = match (&options.node, &options.type_name) {
+        (Some(id), _) => of_flow(options.flow.as_deref(), id)?,
+        (None, Some(type_name)) => (of_type(type_name)?, Message::new()),
+        (None, None) => return Err("name a node of a flow, or a --type".to_owned()),
+    };
+    for setting in &options.set {
+        let (name, value) = parse_setting(setting)?;
+        props.insert(name, value);
+    }
+    let secrets = RefCell::new(Scrubber::default());
+    secrets.borrow_mut().add_properties(&props);
+    let takes = |secret: &str| secrets.borrow_mut().add(secret);
+    let config = NodeConfig { node: &node, props: &props, env: &wiring::process_env, takes: &takes };
+    let adapters = wiring::adapters();
+    let build = adapters.models.get(node.type_name.as_str());
+    let build = build.ok_or_else(|| format!("this build cannot run the type `{}`", node.type_name))?;
+    let model = build(config).map_err(|error| error.to_string())?;
+    let runtime = runtime().map_err(|_| "cannot start".to_owned())?;
+    let mut report = runtime.block_on(try_model(&*model, &node.type_name))?;
+    if let Some(error) = &mut report.error {
+        secrets.borrow().failure(error);
+    }
+    let written = if options.json { json(&report) } else { data(&render(&report)) };
+    Ok(written.max(if report.ok { Exit::Well } else { Exit::Fault }))
+}
+
+async fn try_model(model: &dyn ChatModel, type_name: &str) -> Result<ModelTest, String> {
+    let spec = Arc::new(AgentSpec {
+        agent: NodeRef { instance: InstanceId::local(), node_id: "models-test".into() },
+        type_name: "agent-core".to_owned(),
+        name: String::new(),
+        max_iterations: 1,
+        tools: Vec::new(),
+        stop_conditions: Vec::new(),
+        debug: false,
+        timeout_ms: 1,
+        memory: false,
+        model_response_wired: false,
+        limits: RunLimits::default(),
+    });
+    let agent = CompiledAgent::compile(Arc::clone(&spec)).map_err(|error| error.to_string())?;
+    let mut transcript = Transcript::default();
+    transcript.push(Arc::clone(agent.system()));
+    transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
+    let want = Want::Action { schema: agent.action_schema() };
+    let request = ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want };
+    let since = Instant::now();
+    let answer = model.call(request).await;
+    let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let info = model.info();
+    let mut report = ModelTest {
+        ok: false,
+        type_name: type_name.to_owned(),
+        provider: info.provider.to_owned(),
+        model: info.model.clone(),
+        duration_ms,
+        usage: None,
+        answered_by: None,
+        error: None,
+    };
+    match answer {
+        Err(failure) => report.error = Some(failure),
+        Ok(answer) => {
+            report.usage = answer.usage;
+            report.answered_by.clone_from(&answer.model);
+            match validate_answer(&agent, &answer, 1) {
+                Ok(_) => report.ok = true,
+                Err(error) => {
+                    let message = format!("it answered, but not with a valid action: {}", error.message);
+                    report.error = Some(Failure { code: error.code, message });
+                }
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn render(report: &ModelTest) -> String {
+    let name = |text: &str| printable_line(text, 200);
+    let who = format!("{} `{}`", name(&report.type_name), name(&report.model));
+    match &report.error {
+        Some(error) => {
+            format!("{who}: {}: {}\n", error.code, printable_line(&error.message, 600))
+        }
+        None => {
+            let used = report.usage.map(|usage| {
+                format!(", {} tokens read, {} written", usage.input_tokens, usage.output_tokens)
+            });
+            let used = used.unwrap_or_default();
+            format!("{who} answered with a valid action in {} ms{used}\n", report.duration_ms)
+        }
+    }
+}
+
+/// The node of a flow, with its properties as it would run.
+fn of_flow(flow: Option<&Path>, id: &str) -> Result<(NodeSummary, Message), String> {
+    let path = flow.ok_or("name the flow of the node with --flow FILE")?;
+    let unusable = |why: &str| format!("the flow {} cannot be used: {why}", shown(path));
+    let bytes =
+        read_flow(path, FlowLimits::default().max_bytes).map_err(|problem| unusable(&problem.message))?;
+    let checked = wiring::check(&bytes, Profile::Strict, &wiring::adapters()).map_err(|report| {
+        let first = report.diagnostics.first().map(|problem| problem.message.clone());
+        unusable(&first.unwrap_or_default())
+    })?;
+    let (flow, id) = (checked.flow, printable_line(id, 200));
+    let ix = flow.find(&id).ok_or_else(|| format!("the flow {} has no node `{id}`", shown(path)))?;
+    let node = flow.summary(ix);
+    if lookup(&node.type_name).role != Role::Model {
+        return Err(format!("`{id}` is no model but a `{}`", printable_line(&node.type_name, 100)));
+    }
+    let props = flow.resolved_props(ix, &wiring::process_env, true);
+    Ok((node, props))
+}
+
+fn of_type(type_name: &str) -> Result<NodeSummary, String> {
+    if lookup(type_name).role != Role::Model {
+        let known = CATALOGUE.iter().filter(|row| row.role == Role::Model && !row.name.ends_with('*'));
+        let known: Vec<&str> = known.map(|row| row.name).collect();
+        let type_name = printable_line(type_name, 100);
+        return Err(format!("`{type_name}` is no type of model; there are {}", known.join(", ")));
+    }
+    Ok(NodeSummary { id: type_name.into(), type_name: type_name.to_owned(), name: String::new() })
+}
+
+/// `NAME=VALUE`: JSON if it is, else text.
+fn parse_setting(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or("a --set is NAME=VALUE")?;
+    if is_secret_name(name) {
+        return Err(format!(
+            "`{}` on the command line is seen by everyone on this machine; use the environment variable or the \
+             node's credentials",
+            printable_line(name, 100)
+        ));
+    }
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    Ok((name.to_owned(), value))
+}

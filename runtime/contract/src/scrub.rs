@@ -1,0 +1,150 @@
+//! Takes secrets that are known out of what strangers send back, before it becomes a fact.
+
+use crate::fact::{ModelAnswer, ToolResult};
+use crate::run_error::Failure;
+use crate::secret::{REDACTED, is_secret_name};
+use crate::transcript::ChatMessage;
+use serde_json::Value;
+
+/// A value shorter than this is no secret worth the name, and would be found everywhere.
+const SHORTEST: usize = 8;
+
+/// The secrets of a flow. Shows none of them.
+#[derive(Clone, Default)]
+pub struct Scrubber {
+    secrets: Vec<Box<str>>,
+}
+
+impl std::fmt::Debug for Scrubber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Scrubber({} secrets)", self.secrets.len())
+    }
+}
+
+impl Scrubber {
+    /// Remembers a secret.
+    pub fn add(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if secret.len() >= SHORTEST && !self.secrets.iter().any(|known| **known == *secret) {
+            self.secrets.push(secret.into());
+            // One that holds another is found first.
+            self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        }
+    }
+
+    /// Remembers every secret in a node's properties, by their names.
+    pub fn add_properties<'a>(&mut self, props: impl IntoIterator<Item = (&'a String, &'a Value)>) {
+        for (name, value) in props {
+            self.add_value(is_secret_name(name), value);
+        }
+    }
+
+    fn add_value(&mut self, secret: bool, value: &Value) {
+        match value {
+            Value::String(text) if secret => self.add(text),
+            Value::Array(items) => items.iter().for_each(|item| self.add_value(secret, item)),
+            Value::Object(map) => {
+                for (name, value) in map {
+                    self.add_value(secret || is_secret_name(name), value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Without the secrets in it.
+    pub fn text(&self, text: &mut String) {
+        for secret in &self.secrets {
+            if text.contains(&**secret) {
+                *text = text.replace(&**secret, REDACTED);
+            }
+        }
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(map) => {
+                let hides = |name: &String| self.secrets.iter().any(|secret| name.contains(&**secret));
+                if map.keys().any(hides) {
+                    let parts = std::mem::take(map).into_iter().map(|(mut name, value)| {
+                        self.text(&mut name);
+                        (name, value)
+                    });
+                    *map = parts.collect();
+                }
+                map.values_mut().for_each(|value| self.value(value));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a tool gave.
+    pub fn result(&self, result: &mut ToolResult) {
+        if self.secrets.is_empty() {
+            return;
+        }
+        if let Some(output) = &mut result.output {
+            self.value(output);
+        }
+        if let Some(error) = &mut result.error {
+            self.text(error);
+        }
+    }
+
+    /// What a model said.
+    pub fn answer(&self, answer: &mut ModelAnswer) {
+        self.text(&mut answer.text);
+        for call in &mut answer.tool_calls {
+            self.text(&mut call.arguments);
+        }
+    }
+
+    /// Why something failed.
+    pub fn failure(&self, failure: &mut Failure) {
+        self.text(&mut failure.message);
+    }
+
+    /// What a memory kept.
+    pub fn turns(&self, turns: &mut [ChatMessage]) {
+        for turn in turns {
+            self.text(&mut turn.content);
+            for call in &mut turn.tool_calls {
+                self.text(&mut call.arguments);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scrubber;
+    use crate::fact::ToolResult;
+    use serde_json::json;
+
+    fn scrubber() -> Scrubber {
+        let mut scrubber = Scrubber::default();
+        let props = json!({"apiKey": "sk-verysecret", "credentials": {"user": "ada-lovelace"}, "pin": "1234", "name": "harmless-name"});
+        scrubber.add_properties(props.as_object().unwrap());
+        scrubber.add("sk-verysecret-and-longer");
+        scrubber
+    }
+
+    #[test]
+    fn known_secrets_are_taken_out_wherever_they_stand() {
+        let output = json!({"a": ["x sk-verysecret y", {"sk-verysecret": 1}], "b": "sk-verysecret-and-longer", "c": "ada-lovelace 1234 harmless-name"});
+        let mut result = ToolResult::ok(output);
+        scrubber().result(&mut result);
+        let expected = json!({"a": ["x [redacted] y", {"[redacted]": 1}], "b": "[redacted]", "c": "[redacted] 1234 harmless-name"});
+        assert_eq!(result.output, Some(expected));
+        let mut failed = ToolResult::failed("401 for sk-verysecret");
+        scrubber().result(&mut failed);
+        assert_eq!(failed.error.as_deref(), Some("401 for [redacted]"));
+    }
+
+    #[test]
+    fn it_shows_none_of_them() {
+        assert_eq!(format!("{:?}", scrubber()), "Scrubber(3 secrets)");
+    }
+}

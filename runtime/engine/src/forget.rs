@@ -1,0 +1,87 @@
+//! A message that only wants a conversation forgotten: `msg.memory` is `"clear"`, and there is no payload. No
+//! run begins and nothing leaves the agent; a memory that fails tells the Catch nodes.
+
+use crate::build::{BuiltAgent, BuiltFlow};
+use crate::engine::Loop;
+use crate::trail::Trail;
+use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::event::FlowEvent;
+use redflow_contract::id::NodeId;
+use redflow_contract::run_error::{Failure, RunError};
+use redflow_ports::{Measure, MemoryAction};
+use redflow_react::asks_to_clear;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a memory may take to forget.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What came of it.
+pub(crate) struct Forgotten {
+    agent: NodeId,
+    message: Arc<Message>,
+    trail: Trail,
+    result: Result<(), Failure>,
+}
+
+/// Whether nothing else is wanted of the agent.
+pub(crate) fn only_forgets(agent: &BuiltAgent, message: &Message) -> bool {
+    let says_nothing = match message.get("payload") {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(_) => false,
+    };
+    agent.memory.is_some() && says_nothing && asks_to_clear(message)
+}
+
+impl Loop {
+    pub(crate) fn forget(
+        &mut self,
+        agent: &Arc<BuiltAgent>,
+        session: String,
+        message: Arc<Message>,
+        trail: Trail,
+    ) {
+        let (agent, meter) = (Arc::clone(agent), Arc::clone(&self.ports.meter));
+        self.work_on(Box::pin(async move {
+            let since = Instant::now();
+            let done = async {
+                match &agent.memory {
+                    Some(memory) => memory.clear(&session).await,
+                    None => Ok(()),
+                }
+            };
+            let mut result = tokio::time::timeout(PATIENCE, done).await.unwrap_or_else(|_| {
+                let message = format!("the memory did not answer within {} ms", PATIENCE.as_millis());
+                Err(Failure { code: RunErrorCode::MemoryError, message })
+            });
+            if let Err(failure) = &mut result {
+                agent.scrubber.failure(failure);
+            }
+            let (action, success, took) = (MemoryAction::Clear, result.is_ok(), since.elapsed());
+            meter.record(Measure::MemoryCall { action, size: None, success, took });
+            let agent = agent.compiled.spec().agent.node_id.clone();
+            Forgotten { agent, message, trail, result }
+        }));
+    }
+
+    pub(crate) fn forgotten(&mut self, forgotten: Forgotten) {
+        let Forgotten { agent, message, trail, result } = forgotten;
+        let flow: Option<Arc<BuiltFlow>> = self.flow.clone();
+        match (result, flow.as_ref().and_then(|flow| Some((flow, flow.flow.find(agent.as_str())?)))) {
+            (Ok(()), _) => {
+                let node = self.summary(&agent);
+                self.ports.events.flow_event(&FlowEvent::MemoryCleared { node });
+            }
+            (Err(Failure { code, message: text }), Some((flow, ix))) => {
+                let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
+                self.fail(flow, ix, &error, &message, &trail);
+            }
+            (Err(_), None) => {}
+        }
+        trail.settle(&*self.ports.store);
+    }
+}

@@ -1,0 +1,57 @@
+use super::{Limits, Size, kept};
+use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, proptest};
+
+fn size((messages, bytes): (usize, usize)) -> Size {
+    Size { messages, bytes }
+}
+
+#[test]
+fn the_newest_turns_that_fit_are_kept_whole() {
+    let limits = Limits { messages: 10, bytes: 100 };
+    // Oldest first.
+    let rows: [(&[(usize, usize)], usize); 9] = [
+        (&[], 0),
+        (&[(2, 5)], 1),
+        (&[(2, 5), (2, 5), (2, 5), (2, 5), (2, 5)], 5),
+        (&[(2, 5), (2, 5), (2, 5), (2, 5), (2, 5), (2, 5)], 5),
+        (&[(2, 5), (4, 5), (5, 5)], 2),    // 11 messages would be one too many
+        (&[(2, 5), (12, 5)], 1),           // longer than the window, and kept
+        (&[(1, 5), (12, 5), (2, 5)], 1),   // no gap is left for an older, shorter one
+        (&[(1, 50), (1, 51), (1, 49)], 2), // 100 bytes exactly
+        (&[(1, 1), (1, 200)], 1),
+    ];
+    for (oldest_first, expected) in rows {
+        let newest_first = oldest_first.iter().rev().copied().map(size);
+        assert_eq!(kept(newest_first, limits), expected, "{oldest_first:?}");
+    }
+}
+
+#[test]
+fn what_a_node_does_not_say_has_a_limit() {
+    assert_eq!(Limits::of(None, 10, None), Limits { messages: 10, bytes: 2 * 1024 * 1024 });
+    assert_eq!(Limits::of(Some(3), 10, Some(4)), Limits { messages: 3, bytes: 4 });
+}
+
+fn turns() -> impl Strategy<Value = Vec<Size>> {
+    prop::collection::vec((1usize..8, 0usize..60).prop_map(size), 1..20)
+}
+
+proptest! {
+    #[test]
+    fn the_newest_stays_the_rest_fits_and_no_more_would(
+        newest_first in turns(), messages in 1usize..30, bytes in 1usize..300,
+    ) {
+        let limits = Limits { messages, bytes };
+        let total = |turns: &[Size]| {
+            let messages = turns.iter().map(|size| size.messages).sum::<usize>();
+            (messages, turns.iter().map(|size| size.bytes).sum::<usize>())
+        };
+        let fits = |turns: &[Size]| total(turns).0 <= messages && total(turns).1 <= bytes;
+        let keep = kept(newest_first.iter().copied(), limits);
+        prop_assert!(keep >= 1);
+        prop_assert!(keep == 1 || fits(&newest_first[..keep]));
+        prop_assert!(keep == newest_first.len() || !fits(&newest_first[..=keep]));
+        // Trimming what was trimmed changes nothing.
+        prop_assert_eq!(kept(newest_first[..keep].iter().copied(), limits), keep);
+    }
+}

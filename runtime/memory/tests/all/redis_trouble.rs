@@ -1,0 +1,159 @@
+//! A Redis that is away, slow, strange or closed: a failure within bounds, and all is well when it is back.
+
+use crate::kit::{build, failure, process, said, say, try_build};
+use crate::redis_server::RedisServer;
+use pretty_assertions::assert_eq;
+use redflow_memory::MemorySettings;
+use redis::aio::MultiplexedConnection;
+use serde_json::json;
+
+#[tokio::test]
+async fn away_and_back() {
+    let mut server = RedisServer::start();
+    let adapters = process(MemorySettings::default());
+    let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
+    let away = failure("Redis cannot be reached");
+    say(&memory, "f:s", "1").await.unwrap();
+    for round in 0..2 {
+        server.kill();
+        assert_eq!(memory.recall("f:s").await, Err(away.clone()), "{round}");
+        assert_eq!(say(&memory, "f:s", "2").await, Err(away.clone()));
+        assert_eq!(memory.clear("f:s").await, Err(away.clone()));
+        server.restart();
+        assert_eq!(said(&memory, "f:s").await, ["1"], "the next call finds it");
+    }
+    // It was away and nobody noticed.
+    server.kill();
+    server.restart();
+    say(&memory, "f:s", "2").await.unwrap();
+    assert_eq!(said(&memory, "f:s").await, ["1", "2"]);
+}
+
+#[tokio::test]
+async fn there_later_than_the_node() {
+    let mut server = RedisServer::start();
+    server.kill();
+    let adapters = process(MemorySettings::default());
+    let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
+    assert_eq!(memory.recall("f:s").await, Err(failure("Redis cannot be reached")));
+    server.restart();
+    assert_eq!(said(&memory, "f:s").await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn silent_and_back() {
+    // Accepts a connection, and never says a word.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let adapters = process(MemorySettings::default());
+    let props = json!({"host": "127.0.0.1", "port": silent.local_addr().unwrap().port(), "timeout": 50});
+    let late = failure("Redis did not answer within 50 ms");
+    for more in [json!({}), json!({"db": 1}), json!({"password": "p"}), json!({"tls": true})] {
+        let mut props = props.clone();
+        props.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let memory = build(&adapters, "redis-memory", "n", props);
+        let calls = futures::future::join_all((0..20).map(|_| memory.recall("f:s"))).await;
+        assert!(calls.iter().all(|one| *one == Err(late.clone())), "{more}: {calls:?}");
+    }
+
+    let server = RedisServer::start();
+    let mut raw = server.raw().await;
+    let patient = build(&adapters, "redis-memory", "n", server.props(&json!({})));
+    let hasty = build(&adapters, "redis-memory", "n", server.props(&json!({"timeout": 50})));
+    say(&patient, "f:s", "1").await.unwrap();
+    let _: () = redis::cmd("CLIENT").arg(&["PAUSE", "1000000", "WRITE"]).query_async(&mut raw).await.unwrap();
+    assert_eq!(say(&hasty, "f:s", "2").await, Err(late));
+    let _: () = redis::cmd("CLIENT").arg("UNPAUSE").query_async(&mut raw).await.unwrap();
+    // It may have happened after all; said again, it is there once. What was late has a connection no more.
+    let before = connections(&mut raw).await;
+    say(&patient, "f:s", "2").await.unwrap();
+    assert_eq!(said(&patient, "f:s").await, ["1", "2"]);
+    assert_eq!(connections(&mut raw).await, before + 1);
+}
+
+/// How many there have ever been.
+async fn connections(raw: &mut MultiplexedConnection) -> u32 {
+    let stats: String = redis::cmd("INFO").arg("stats").query_async(raw).await.unwrap();
+    let count = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    count.unwrap().trim().parse().unwrap()
+}
+
+#[tokio::test]
+async fn closed_to_those_without_the_password() {
+    let server = RedisServer::start_with(&["--requirepass", "s3cret"]);
+    let adapters = process(MemorySettings::default());
+    let wants = failure("Redis wants a password, and the node has none");
+    let refuses = failure("Redis refused the user name or the password");
+    let rows = [
+        (json!({}), Some(&wants)),
+        (json!({"password": "wr0ng"}), Some(&refuses)),
+        (json!({"username": "nobody", "password": "s3cret"}), Some(&refuses)),
+        (json!({"password": "s3cret"}), None),
+        (json!({"username": "default", "credentials": {"password": "s3cret"}}), None),
+        // Another node's connection is of no use to one with a wrong password.
+        (json!({"password": "wr0ng"}), Some(&refuses)),
+    ];
+    let mut held = Vec::new();
+    for (props, expected) in rows {
+        let memory = build(&adapters, "redis-memory", "n", server.props(&props.clone()));
+        assert_eq!(memory.recall("f:s").await.err().as_ref(), expected, "{props}");
+        held.push(memory);
+    }
+    let by_url = format!("redis://:s3cret@127.0.0.1:{}/0", server.port);
+    for env in [[("REDIS_URL", by_url.as_str())], [("REDIS_PASSWORD", "s3cret")]] {
+        let mut props = server.props(&json!({}));
+        if env[0].0 == "REDIS_URL" {
+            props.as_object_mut().unwrap().remove("host");
+        }
+        let memory = try_build(&adapters, "redis-memory", "n", &props, &env).unwrap();
+        assert_eq!(memory.recall("f:s").await, Ok(vec![]), "{env:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_are_told_in_our_words() {
+    let server = RedisServer::start_with(&["--databases", "2"]);
+    let adapters = process(MemorySettings::default());
+    let mut raw = server.raw().await;
+    let memory = build(&adapters, "redis-memory", "n", server.props(&json!({})));
+    let away = build(&adapters, "redis-memory", "n", server.props(&json!({"db": 2})));
+    assert_eq!(away.recall("f:s").await, Err(failure("Redis refused to open the database 2")));
+
+    let _: () =
+        redis::cmd("ACL").arg(&["SETUSER", "eve", "on", ">p", "+ping"]).query_async(&mut raw).await.unwrap();
+    let eve = server.props(&json!({"username": "eve", "password": "p"}));
+    let eve = build(&adapters, "redis-memory", "n", eve);
+    let forbidden = failure("Redis does not let this user do what a memory does");
+    assert_eq!(eve.recall("f:s").await, Err(forbidden));
+
+    say(&memory, "f:s", "1").await.unwrap();
+    let set = |name: &'static str, value: &'static str| {
+        let mut command = redis::cmd("CONFIG");
+        command.arg(&["SET", name, value]);
+        command
+    };
+    let _: () = set("maxmemory", "1").query_async(&mut raw).await.unwrap();
+    assert_eq!(say(&memory, "f:s", "2").await, Err(failure("Redis is out of memory")));
+    let _: () = set("maxmemory", "0").query_async(&mut raw).await.unwrap();
+    assert_eq!(said(&memory, "f:s").await, ["1"]);
+    let _: () = redis::cmd("REPLICAOF").arg(&["127.0.0.1", "1"]).query_async(&mut raw).await.unwrap();
+    assert_eq!(say(&memory, "f:s", "2").await, Err(failure("Redis refused the command with READONLY")));
+}
+
+#[tokio::test]
+async fn one_connection_for_all_nodes_of_the_same_redis() {
+    let server = RedisServer::start();
+    let mut raw = server.raw().await;
+    let adapters = process(MemorySettings::default());
+    let memories: Vec<_> = (0..5)
+        .map(|number| {
+            build(&adapters, "redis-memory", "n", server.props(&json!({"timeout": 20_000 + number})))
+        })
+        .collect();
+    let before = connections(&mut raw).await;
+    let calls = memories.iter().cycle().take(100).map(|memory| memory.recall("f:s"));
+    assert!(futures::future::join_all(calls).await.iter().all(Result::is_ok));
+    assert_eq!(connections(&mut raw).await, before + 1);
+    let elsewhere = build(&adapters, "redis-memory", "n", server.props(&json!({"db": 1})));
+    elsewhere.recall("f:s").await.unwrap();
+    assert_eq!(connections(&mut raw).await, before + 2);
+}

@@ -1,0 +1,169 @@
+//! Builds models as a flow does, and asks them.
+
+use crate::server::{Server, Step};
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::fact::ModelAnswer;
+use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
+use redflow_contract::limits::RunLimits;
+use redflow_contract::plan::AgentSpec;
+use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
+use redflow_models::transport::{HttpSettings, ReqwestTransport, Transport};
+use redflow_models::{ModelSettings, register};
+use redflow_ports::{Adapters, BuildError, ChatModel, ModelRequest, NodeConfig, Want};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(crate) const KEY: &str = "sk-hidden-0123456789";
+
+/// One of the four wires, and how it says things.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wire {
+    pub(crate) type_name: &'static str,
+    pub(crate) api: &'static str,
+    /// Where it is below the server's address.
+    pub(crate) path: &'static str,
+    /// An answer that says `hi`.
+    pub(crate) answer: &'static str,
+    /// The same as a stream, event by event.
+    pub(crate) events: &'static [&'static str],
+    /// An event that says the provider cannot go on.
+    pub(crate) failure: &'static str,
+}
+
+pub(crate) const CHAT: Wire = Wire {
+    type_name: "openai-model",
+    api: "chat",
+    path: "/v1",
+    answer: r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#,
+    events: &[
+        "data: {\"choices\":[{\"delta\":{\"content\":\"h\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"i\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+        "data: [DONE]\n\n",
+    ],
+    failure: "data: {\"error\":{\"message\":\"Overloaded\",\"code\":\"server_is_overloaded\"}}\n\n",
+};
+
+pub(crate) const RESPONSES: Wire = Wire {
+    type_name: "openai-model",
+    api: "responses",
+    path: "/v1",
+    answer: r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}"#,
+    events: &[
+        "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"h\"}\n\n",
+        "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"i\"}\n\n",
+        "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n",
+    ],
+    failure: "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\
+              \"error\":{\"code\":\"server_error\",\"message\":\"Overloaded\"}}}\n\n",
+};
+
+pub(crate) const ANTHROPIC: Wire = Wire {
+    type_name: "anthropic-model",
+    api: "",
+    path: "",
+    answer: r#"{"content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}"#,
+    events: &[
+        "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n",
+        "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+        "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n",
+        "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+    ],
+    failure: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+};
+
+pub(crate) const OLLAMA: Wire = Wire {
+    type_name: "ollama-model",
+    api: "",
+    path: "",
+    answer: r#"{"message":{"content":"hi"},"done":true}"#,
+    events: &[
+        "{\"message\":{\"content\":\"h\"},\"done\":false}\n",
+        "{\"message\":{\"content\":\"i\"},\"done\":false}\n",
+        "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n",
+    ],
+    failure: "{\"error\":\"Overloaded\"}\n",
+};
+
+/// What is tried with every wire: its name, whether the answer is to come in pieces, and what the server does.
+pub(crate) type Case = (&'static str, bool, fn(Wire) -> Vec<Step>);
+
+pub(crate) const WIRES: [Wire; 4] = [CHAT, RESPONSES, ANTHROPIC, OLLAMA];
+
+/// The client of this build. Each takes a while to be made, and the models of a process share one anyway.
+fn client() -> Arc<dyn Transport> {
+    thread_local! {
+        static CLIENT: Arc<dyn Transport> =
+            Arc::new(ReqwestTransport::new(&HttpSettings::default()).unwrap());
+    }
+    CLIENT.with(Arc::clone)
+}
+
+impl Wire {
+    /// A model at a server, with a key, no second tries and more properties.
+    pub(crate) fn at(self, server: &Server, more: Value) -> Arc<dyn ChatModel> {
+        let settings = ModelSettings { transport: Some(client()), ..ModelSettings::default() };
+        self.at_url(&server.url(), more, settings).unwrap()
+    }
+
+    pub(crate) fn at_url(
+        self,
+        url: &str,
+        more: Value,
+        settings: ModelSettings,
+    ) -> Result<Arc<dyn ChatModel>, BuildError> {
+        let mut props = json!({"baseURL": format!("{url}{}", self.path), "apiKey": KEY, "maxRetries": 0});
+        if !self.api.is_empty() {
+            props["api"] = json!(self.api);
+        }
+        for (name, value) in more.as_object().unwrap() {
+            props[name] = value.clone();
+        }
+        build(self.type_name, &props, settings)
+    }
+}
+
+fn build(type_name: &str, props: &Value, settings: ModelSettings) -> Result<Arc<dyn ChatModel>, BuildError> {
+    let mut adapters = Adapters::default();
+    register(&mut adapters, settings);
+    let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
+    let props = props.as_object().unwrap();
+    adapters.models[type_name](NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () })
+}
+
+pub(crate) async fn ask(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
+    let spec = AgentSpec {
+        agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
+        type_name: "agent-core".to_owned(),
+        name: String::new(),
+        max_iterations: 1,
+        tools: Vec::new(),
+        stop_conditions: Vec::new(),
+        debug: false,
+        timeout_ms: 1,
+        memory: false,
+        model_response_wired: false,
+        limits: RunLimits::default(),
+    };
+    let mut transcript = Transcript::default();
+    transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Answer in JSON.")));
+    transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "What is 2+2?")));
+    let want = Want::Action { schema: None };
+    let answer = model.call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want }).await;
+    if let Err(failure) = &answer {
+        assert!(!failure.message.contains("sk-hid"), "{}", failure.message);
+    }
+    answer
+}
+
+/// Asks, and reads the text.
+pub(crate) async fn text(model: &dyn ChatModel) -> String {
+    ask(model).await.unwrap().text
+}
+
+/// Asks in vain.
+pub(crate) async fn fails(model: &dyn ChatModel) -> (RunErrorCode, String) {
+    let failure = ask(model).await.unwrap_err();
+    (failure.code, failure.message)
+}

@@ -1,0 +1,155 @@
+//! Errors a provider reports: what each is called, and which are tried again.
+
+use crate::ask::{ANTHROPIC, CHAT, KEY, OLLAMA, RESPONSES, WIRES, fails, text};
+use crate::server::{Server, Step, json, whole};
+use redflow_contract::code::RunErrorCode as Code;
+use serde_json::json as value;
+
+const SOON: (&str, &str) = ("retry-after-ms", "1");
+
+fn error(status: u16, headers: &[(&str, &str)], kind: &str, code: &str) -> Vec<Step> {
+    let error = value!({"type": kind, "code": code, "message": "That was it."});
+    whole(status, headers, value!({"error": error}).to_string())
+}
+
+#[tokio::test]
+async fn what_is_wrong_for_good_is_asked_once() {
+    let should = [SOON, ("x-should-retry", "true")];
+    for wire in WIRES {
+        for (reply, code, sentence) in [
+            (error(401, &[SOON], "authentication_error", ""), Code::InvalidCredentials, "refused the key"),
+            (error(403, &[SOON], "permission_error", ""), Code::InvalidCredentials, "refused the key"),
+            (
+                error(404, &[SOON], "not_found_error", "model_not_found"),
+                Code::ModelNotFound,
+                "does not know the model `m`",
+            ),
+            (
+                error(400, &[SOON], "", "context_length_exceeded"),
+                Code::ContextLength,
+                "is longer than `m` can read",
+            ),
+            (
+                error(413, &[SOON], "request_too_large", ""),
+                Code::ContextLength,
+                "is longer than `m` can read",
+            ),
+            (error(400, &[SOON], "", "content_filter"), Code::ModelRefused, "refused to answer"),
+            (
+                error(400, &[SOON], "invalid_request_error", ""),
+                Code::ModelError,
+                "refused the request (HTTP 400",
+            ),
+            (error(422, &[SOON], "", ""), Code::ModelError, "refused the request (HTTP 422"),
+            // No waiting and no header brings back money.
+            (error(402, &should, "billing_error", ""), Code::QuotaExceeded, "is used up"),
+            (
+                error(429, &should, "insufficient_quota", "insufficient_quota"),
+                Code::QuotaExceeded,
+                "is used up",
+            ),
+            (error(429, &should, "", "credit_balance_exhausted"), Code::QuotaExceeded, "is used up"),
+            // Who asks for an hour is not asked again.
+            (error(429, &[("retry-after", "3600")], "", ""), Code::RateLimit, "it asks to wait 3600 s"),
+            (
+                error(500, &[SOON, ("x-should-retry", "false")], "", ""),
+                Code::ProviderUnavailable,
+                "out of order",
+            ),
+        ] {
+            let server = Server::start([reply]).await;
+            let (found, message) = fails(&*wire.at(&server, value!({"model": "m", "maxRetries": 2}))).await;
+            assert_eq!((found, server.requests()), (code, 1), "{message}");
+            assert!(message.contains(sentence), "{message}");
+            if !wire.type_name.contains("ollama") {
+                assert!(message.contains("That was it."), "{message}");
+            }
+            assert!(!message.contains("asked"), "{message}");
+        }
+    }
+    // Anthropic keeps its code elsewhere.
+    let details =
+        r#"{"error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
+    let server = Server::start([whole(429, &should, details)]).await;
+    let (code, _) = fails(&*ANTHROPIC.at(&server, value!({"maxRetries": 2}))).await;
+    assert_eq!((code, server.requests()), (Code::QuotaExceeded, 1));
+}
+
+#[tokio::test]
+async fn what_may_pass_is_asked_again() {
+    for wire in WIRES {
+        for (failures, requests) in [
+            (vec![error(429, &[SOON], "rate_limit_error", "rate_limit_exceeded")], 2),
+            (vec![error(500, &[SOON], "", ""), error(500, &[SOON], "", "")], 3),
+            (vec![error(408, &[SOON], "", ""), error(409, &[SOON], "", "")], 3),
+            (vec![error(502, &[SOON], "", ""), error(503, &[SOON], "", "")], 3),
+            (vec![error(504, &[SOON], "", ""), error(529, &[SOON], "", "")], 3),
+            (vec![error(400, &[SOON, ("x-should-retry", "true")], "", "")], 2),
+            (vec![error(429, &[("retry-after", "0")], "", "")], 2),
+        ] {
+            let server = Server::start(failures.into_iter().chain([json(wire.answer)])).await;
+            assert_eq!(text(&*wire.at(&server, value!({"maxRetries": 2}))).await, "hi");
+            assert_eq!(server.requests(), requests);
+        }
+    }
+}
+
+#[tokio::test]
+async fn in_the_end_it_is_said() {
+    for (wire, who) in [
+        (CHAT, "OpenAI's interface"),
+        (RESPONSES, "OpenAI's interface"),
+        (ANTHROPIC, "Anthropic"),
+        (OLLAMA, "Ollama"),
+    ] {
+        let script = (0..3).map(|_| whole(529, &[SOON], "")).collect::<Vec<_>>();
+        let server = Server::start(script).await;
+        // Two retries are what a node has that says nothing.
+        let (code, message) = fails(&*wire.at(&server, value!({"maxRetries": null}))).await;
+        assert_eq!((code, server.requests()), (Code::ProviderUnavailable, 3));
+        let place = server.address;
+        assert_eq!(
+            message,
+            format!("{who} ({place}) is overloaded or out of order (HTTP 529) (asked 3 times)")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    for status in [301, 302, 303, 307, 308] {
+        let other = Server::start([]).await;
+        let away = format!("{}/v1/chat/completions", other.url());
+        let server = Server::start([whole(status, &[("location", &away)], "")]).await;
+        let (code, message) = fails(&*CHAT.at(&server, value!({"maxRetries": 2}))).await;
+        assert_eq!((code, server.requests()), (Code::ModelError, 1));
+        assert!(message.contains("redirects to elsewhere; correct its address (HTTP 30"), "{message}");
+        assert_eq!(other.seen().connections, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_told_back_is_hidden() {
+    for wire in WIRES {
+        let body = value!({"error": {"message": format!("Incorrect API key provided: {KEY}.")}}).to_string();
+        let server = Server::start([whole(401, &[], body)]).await;
+        let (code, message) = fails(&*wire.at(&server, value!({}))).await;
+        assert_eq!(code, Code::InvalidCredentials);
+        assert!(message.ends_with("Incorrect API key provided: [redacted]."), "{message}");
+        assert!(!message.contains(KEY));
+    }
+}
+
+#[tokio::test]
+async fn an_error_that_cannot_be_read_is_still_one() {
+    for body in
+        [&b"\xFF\xFE"[..], b"<html>", b"[]", b"null", b"{\"error\":5}", b"{\"error\":{\"message\":[]}}"]
+    {
+        for wire in WIRES {
+            let server = Server::start([whole(401, &[], body)]).await;
+            let (code, message) = fails(&*wire.at(&server, value!({}))).await;
+            assert_eq!(code, Code::InvalidCredentials);
+            assert!(message.contains("(HTTP 401)"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The JSON Schema a provider is asked to keep an action to, where it can.
+//!
+//! Owns the subset every provider takes: each property required, no further ones, nothing counted or matched.
+//! A schema only narrows what a model can say; every answer is validated afterwards all the same.
+
+use redflow_contract::plan::AgentSpec;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+/// How deep a tool's schema may nest; providers refuse ten levels, and the action is two around it.
+const MAX_DEPTH: usize = 8;
+
+/// The schema of an agent's actions; none if a tool's own schema is outside the subset.
+pub(crate) fn action_schema(spec: &AgentSpec) -> Option<Box<RawValue>> {
+    let inputs: Option<Vec<Value>> =
+        spec.tools.iter().map(|tool| fit_object(tool.input_schema.as_ref()?.as_object()?, 0)).collect();
+    let (inputs, null) = (inputs?, json!({"type": "null"}));
+    let (actions, tool, input) = if inputs.is_empty() {
+        (json!(["final"]), null.clone(), null)
+    } else {
+        let names: Vec<&str> = spec.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let tool = json!({"anyOf": [{"type": "string", "enum": names}, &null]});
+        let inputs: Vec<Value> = inputs.into_iter().chain([null]).collect();
+        (json!(["tool", "final"]), tool, json!({"anyOf": inputs}))
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "action": {"type": "string", "enum": actions},
+            "tool": tool,
+            "input": input,
+            "confidence": {"type": "number"},
+            "message": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["action", "tool", "input", "confidence", "message"],
+        "additionalProperties": false,
+    });
+    to_raw_value(&schema).ok()
+}
+
+/// A copy of a schema in the subset, if it can be one without allowing more than it did.
+fn fit(schema: &Value, depth: usize) -> Option<Value> {
+    let map = schema.as_object()?;
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    if let Some(choices) = map.get("anyOf") {
+        only(map, &["anyOf"])?;
+        let choices: Option<Vec<Value>> = choices.as_array()?.iter().map(|one| fit(one, depth + 1)).collect();
+        return Some(json!({"anyOf": choices?}));
+    }
+    match map.get("type")?.as_str()? {
+        "object" => fit_object(map, depth),
+        "array" => {
+            only(map, &["type", "items"])?;
+            Some(json!({"type": "array", "items": fit(map.get("items")?, depth + 1)?}))
+        }
+        "string" | "number" | "integer" | "boolean" | "null" => {
+            only(map, &["type", "enum", "const"])?;
+            Some(schema.clone())
+        }
+        _ => None,
+    }
+}
+
+fn fit_object(map: &Map<String, Value>, depth: usize) -> Option<Value> {
+    if depth > MAX_DEPTH || map.get("type")? != "object" {
+        return None;
+    }
+    only(map, &["type", "properties", "required", "additionalProperties"])?;
+    // To forbid what was merely not mentioned narrows; to forbid what was asked for does not fit.
+    if map.get("additionalProperties").is_some_and(|more| more != false && more != true) {
+        return None;
+    }
+    let properties = map.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let required: Vec<&str> = map
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if required.len() != properties.len() || !properties.keys().all(|key| required.contains(&key.as_str())) {
+        return None;
+    }
+    let fitted: Option<Map<String, Value>> =
+        properties.iter().map(|(key, value)| Some((key.clone(), fit(value, depth + 1)?))).collect();
+    let required: Vec<&String> = properties.keys().collect();
+    Some(json!({
+        "type": "object", "properties": fitted?, "required": required, "additionalProperties": false,
+    }))
+}
+
+/// Whether a schema says nothing but these, and what only explains it.
+fn only(map: &Map<String, Value>, known: &[&str]) -> Option<()> {
+    let explains = |key: &str| matches!(key, "description" | "title");
+    map.keys().all(|key| known.contains(&key.as_str()) || explains(key)).then_some(())
+}
+
+#[cfg(test)]
+#[path = "action_schema_tests.rs"]
+mod tests;

@@ -1,0 +1,186 @@
+//! Every metric there is. No other place names one.
+
+/// One metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Runs that are driven now.
+    RunsActive,
+    /// Runs that ended.
+    Runs,
+    /// How long they were active.
+    RunDuration,
+    /// Model calls a run made.
+    RunIterations,
+    /// Calls to models.
+    ModelCalls,
+    /// How long they took.
+    ModelCallDuration,
+    /// Calls made again.
+    ModelRetries,
+    /// Tokens read and written.
+    Tokens,
+    /// What they cost.
+    Cost,
+    /// Calls of tools.
+    ToolCalls,
+    /// How long they took.
+    ToolCallDuration,
+    /// Calls to memories.
+    MemoryCalls,
+    /// How long they took.
+    MemoryCallDuration,
+    /// Messages read or written at once.
+    MemoryMessages,
+    /// The bytes of them.
+    MemoryBytes,
+    /// Runs that ended with an error.
+    Errors,
+}
+
+/// How a metric counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Up and down.
+    Gauge,
+    /// Up, in whole steps.
+    Counter,
+    /// Up, by any amount.
+    Sum,
+    /// How many were at most this large.
+    Histogram(&'static [f64]),
+}
+
+const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+const COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 50.0, 100.0];
+const BYTES: &[f64] = &[256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0];
+
+impl Metric {
+    /// Every metric, in the order of its declaration.
+    pub const ALL: &'static [Self] = &[
+        Self::RunsActive,
+        Self::Runs,
+        Self::RunDuration,
+        Self::RunIterations,
+        Self::ModelCalls,
+        Self::ModelCallDuration,
+        Self::ModelRetries,
+        Self::Tokens,
+        Self::Cost,
+        Self::ToolCalls,
+        Self::ToolCallDuration,
+        Self::MemoryCalls,
+        Self::MemoryCallDuration,
+        Self::MemoryMessages,
+        Self::MemoryBytes,
+        Self::Errors,
+    ];
+
+    /// As it is written everywhere.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.parts().0
+    }
+
+    /// What it means, in one line.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        self.parts().3
+    }
+
+    /// How it counts.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        self.parts().1
+    }
+
+    /// The names of its labels, in the order their values are given.
+    #[must_use]
+    pub fn labels(self) -> &'static [&'static str] {
+        self.parts().2
+    }
+
+    fn parts(self) -> (&'static str, Kind, &'static [&'static str], &'static str) {
+        use Kind::{Counter, Gauge, Histogram, Sum};
+        match self {
+            Self::RunsActive => ("redflow_runs_active", Gauge, &[], "Runs that are driven now"),
+            Self::Runs => ("redflow_runs_total", Counter, &["agent", "outcome", "code"], "Runs that ended"),
+            Self::RunDuration => (
+                "redflow_run_duration_seconds",
+                Histogram(SECONDS),
+                &["agent", "outcome"],
+                "How long runs were active",
+            ),
+            Self::RunIterations => {
+                ("redflow_run_iterations", Histogram(COUNTS), &[], "Model calls a run made")
+            }
+            Self::ModelCalls => (
+                "redflow_model_calls_total",
+                Counter,
+                &["provider", "model", "code"],
+                "Calls to models, retries included",
+            ),
+            Self::ModelCallDuration => (
+                "redflow_model_call_duration_seconds",
+                Histogram(SECONDS),
+                &["provider", "model"],
+                "How long calls to models took",
+            ),
+            Self::ModelRetries => (
+                "redflow_model_retries_total",
+                Counter,
+                &["provider", "code"],
+                "Calls to models that were made again",
+            ),
+            Self::Tokens => (
+                "redflow_tokens_total",
+                Counter,
+                &["provider", "model", "kind"],
+                "Tokens; cached and cache_write are part of input, reasoning is part of output",
+            ),
+            Self::Cost => (
+                "redflow_cost_total",
+                Sum,
+                &["provider", "model"],
+                "What tokens cost, in the currency of the price table",
+            ),
+            Self::ToolCalls => ("redflow_tool_calls_total", Counter, &["tool", "success"], "Calls of tools"),
+            Self::ToolCallDuration => (
+                "redflow_tool_call_duration_seconds",
+                Histogram(SECONDS),
+                &["tool"],
+                "How long calls of tools took",
+            ),
+            Self::MemoryCalls => {
+                ("redflow_memory_calls_total", Counter, &["action", "success"], "Calls to memories")
+            }
+            Self::MemoryCallDuration => (
+                "redflow_memory_call_duration_seconds",
+                Histogram(SECONDS),
+                &["action"],
+                "How long calls to memories took",
+            ),
+            Self::MemoryMessages => (
+                "redflow_memory_messages",
+                Histogram(COUNTS),
+                &["action"],
+                "Messages recalled or written at once",
+            ),
+            Self::MemoryBytes => {
+                ("redflow_memory_bytes", Histogram(BYTES), &["action"], "Bytes recalled or written at once")
+            }
+            Self::Errors => {
+                ("redflow_errors_total", Counter, &["code"], "Runs that ended with an error, by its code")
+            }
+        }
+    }
+
+    /// The name without the ending that the text format adds to counters.
+    pub(crate) fn family(self) -> &'static str {
+        self.name().trim_end_matches("_total")
+    }
+}
+
+/// Whether the values of a label come from flows: others have a fixed set of values.
+pub(crate) fn is_open(label: &str) -> bool {
+    matches!(label, "agent" | "provider" | "model" | "tool")
+}

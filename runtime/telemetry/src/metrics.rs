@@ -1,0 +1,174 @@
+//! Counts what happens, for a collector that comes and reads it.
+//!
+//! Owns the counters. Never waits for anything but another count, and never fails.
+
+use crate::metric::Metric;
+use crate::series::{Series, Value};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::registry::Registry;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::Ending;
+use redflow_contract::fact::Usage;
+use redflow_ports::{Measure, Meter};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Every metric, counted since it was made.
+#[derive(Debug)]
+pub struct Metrics {
+    /// In the order of [`Metric::ALL`].
+    all: Arc<All>,
+    registry: Registry,
+}
+
+#[derive(Debug)]
+struct All(Vec<Series>);
+
+impl Collector for All {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|series| series.encode(&mut encoder))
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let all = Arc::new(All(Metric::ALL.iter().map(|metric| Series::new(*metric)).collect()));
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Arc::clone(&all)));
+        Self { all, registry }
+    }
+}
+
+impl Metrics {
+    /// The content type of [`Metrics::render`].
+    pub const CONTENT_TYPE: &'static str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+    /// All of them as OpenMetrics text.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        // Writing into a string cannot fail.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+
+    fn with(&self, metric: Metric, labels: &[&str], count: impl Fn(&Value)) {
+        if let Some(series) = self.all.0.get(metric as usize) {
+            series.with(labels, count);
+        }
+    }
+
+    fn step(&self, metric: Metric, by: i64) {
+        self.with(metric, &[], |value| {
+            if let Value::Gauge(gauge) = value {
+                gauge.inc_by(by);
+            }
+        });
+    }
+
+    fn count(&self, metric: Metric, labels: &[&str], by: u64) {
+        self.with(metric, labels, |value| {
+            if let Value::Counter(counter) = value {
+                counter.inc_by(by);
+            }
+        });
+    }
+
+    fn add(&self, metric: Metric, labels: &[&str], by: f64) {
+        // A counter never goes down, whatever a price table says.
+        if by.is_finite() && by >= 0.0 {
+            self.with(metric, labels, |value| {
+                if let Value::Sum(counter) = value {
+                    counter.inc_by(by);
+                }
+            });
+        }
+    }
+
+    fn observe(&self, metric: Metric, labels: &[&str], what: f64) {
+        self.with(metric, labels, |value| {
+            if let Value::Histogram(histogram) = value {
+                histogram.observe(what);
+            }
+        });
+    }
+
+    fn run_ended(&self, agent: &str, ending: Ending, iterations: u32, took: Duration) {
+        let (outcome, code) = match ending {
+            Ending::Completed => ("completed", None),
+            Ending::Stopped => ("stopped", None),
+            Ending::Failed { code } => ("failed", Some(code)),
+        };
+        self.count(Metric::Runs, &[agent, outcome, text_of(code)], 1);
+        self.observe(Metric::RunDuration, &[agent, outcome], took.as_secs_f64());
+        self.observe(Metric::RunIterations, &[], f64::from(iterations));
+        if let Some(code) = code {
+            self.count(Metric::Errors, &[code.as_str()], 1);
+        }
+    }
+
+    fn used(&self, provider: &str, model: &str, usage: Usage) {
+        for (kind, tokens) in [
+            ("input", Some(usage.input_tokens)),
+            ("output", Some(usage.output_tokens)),
+            ("cached", usage.cached_tokens),
+            ("cache_write", usage.cache_write_tokens),
+            ("reasoning", usage.reasoning_tokens),
+        ] {
+            if let Some(tokens) = tokens {
+                self.count(Metric::Tokens, &[provider, model, kind], tokens);
+            }
+        }
+        if let Some(cost) = usage.cost {
+            self.add(Metric::Cost, &[provider, model], cost);
+        }
+    }
+}
+
+impl Meter for Metrics {
+    fn record(&self, measure: Measure<'_>) {
+        match measure {
+            Measure::RunBegan => self.step(Metric::RunsActive, 1),
+            Measure::RunLeft => self.step(Metric::RunsActive, -1),
+            Measure::RunEnded { agent, ending, iterations, took } => {
+                self.run_ended(agent, ending, iterations, took);
+            }
+            Measure::ModelCall { provider, model, usage, failed, took } => {
+                self.count(Metric::ModelCalls, &[provider, model, text_of(failed)], 1);
+                self.observe(Metric::ModelCallDuration, &[provider, model], took.as_secs_f64());
+                if let Some(usage) = usage {
+                    self.used(provider, model, usage);
+                }
+            }
+            Measure::ModelRetry { provider, failed } => {
+                self.count(Metric::ModelRetries, &[provider, failed.as_str()], 1);
+            }
+            Measure::ToolCall { tool, success, took } => {
+                self.count(Metric::ToolCalls, &[tool, yes_no(success)], 1);
+                self.observe(Metric::ToolCallDuration, &[tool], took.as_secs_f64());
+            }
+            Measure::MemoryCall { action, size, success, took } => {
+                let action = action.as_str();
+                self.count(Metric::MemoryCalls, &[action, yes_no(success)], 1);
+                self.observe(Metric::MemoryCallDuration, &[action], took.as_secs_f64());
+                if let Some((messages, bytes)) = size {
+                    self.observe(Metric::MemoryMessages, &[action], messages as f64);
+                    self.observe(Metric::MemoryBytes, &[action], bytes as f64);
+                }
+            }
+        }
+    }
+}
+
+fn text_of(code: Option<RunErrorCode>) -> &'static str {
+    code.map_or("", RunErrorCode::as_str)
+}
+
+fn yes_no(success: bool) -> &'static str {
+    if success { "true" } else { "false" }
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

@@ -1,0 +1,251 @@
+use super::Metrics;
+use crate::metric::{Kind, Metric, is_open};
+use crate::series::{MAX_SETS, MAX_VALUE, SPARE_SETS};
+use pretty_assertions::assert_eq;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::Ending;
+use redflow_contract::fact::Usage;
+use redflow_ports::{Measure, MemoryAction, Meter as _};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const TOOK: Duration = Duration::from_millis(1500);
+
+fn full() -> Metrics {
+    let metrics = Metrics::default();
+    let usage = Usage {
+        input_tokens: 10,
+        output_tokens: 5,
+        cached_tokens: Some(4),
+        cache_write_tokens: Some(3),
+        reasoning_tokens: Some(2),
+        cost: Some(0.25),
+    };
+    let ending = Ending::Failed { code: RunErrorCode::Timeout };
+    for measure in [
+        Measure::RunBegan,
+        Measure::RunBegan,
+        Measure::RunLeft,
+        Measure::RunEnded { agent: "a", ending: Ending::Completed, iterations: 2, took: TOOK },
+        Measure::RunEnded { agent: "a", ending: Ending::Stopped, iterations: 2, took: TOOK },
+        Measure::RunEnded { agent: "a", ending, iterations: 4, took: TOOK },
+        Measure::ModelCall { provider: "openai", model: "m", usage: Some(usage), failed: None, took: TOOK },
+        Measure::ModelCall {
+            provider: "openai",
+            model: "m",
+            usage: None,
+            failed: Some(RunErrorCode::RateLimit),
+            took: TOOK,
+        },
+        Measure::ModelRetry { provider: "openai", failed: RunErrorCode::RateLimit },
+        Measure::ToolCall { tool: "calculator", success: true, took: TOOK },
+        Measure::ToolCall { tool: "calculator", success: false, took: TOOK },
+        Measure::MemoryCall { action: MemoryAction::Recall, size: Some((3, 900)), success: true, took: TOOK },
+        Measure::MemoryCall { action: MemoryAction::Clear, size: None, success: false, took: TOOK },
+    ] {
+        metrics.record(measure);
+    }
+    metrics
+}
+
+/// Reads OpenMetrics text as a collector does: the families it describes, and its sample lines.
+fn parse(text: &str) -> (Vec<(String, String)>, Vec<String>) {
+    let body = text.strip_suffix("# EOF\n").expect("the text ends with EOF");
+    let (mut families, mut samples): (Vec<(String, String)>, _) = (Vec::new(), Vec::new());
+    let mut helped = String::new();
+    for line in body.lines() {
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap();
+            assert!(help.ends_with('.') && !help.ends_with(".."), "{line}");
+            helped = name.to_owned();
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert_eq!(name, helped, "TYPE follows the HELP of the same metric");
+            families.push((name.to_owned(), kind.to_owned()));
+        } else {
+            let (family, kind) = families.last().expect("a sample follows its TYPE");
+            let end = line.find(['{', ' ']).unwrap();
+            let suffix = line[..end].strip_prefix(family.as_str()).expect("a sample is of its family");
+            let allowed: &[&str] = match kind.as_str() {
+                "counter" => &["_total"],
+                "gauge" => &[""],
+                _ => &["_sum", "_count", "_bucket"],
+            };
+            assert!(allowed.contains(&suffix), "{line}");
+            if line.as_bytes()[end] == b'{' {
+                check_labels(&line[end + 1..line.rfind('}').unwrap()]);
+            }
+            line.rsplit(' ').next().unwrap().parse::<f64>().expect("a value");
+            samples.push(line.to_owned());
+        }
+    }
+    (families, samples)
+}
+
+/// `name="value",…` with quotes, backslashes and line breaks escaped.
+fn check_labels(mut text: &str) {
+    while !text.is_empty() {
+        let (name, rest) = text.split_once("=\"").expect("a label has a value");
+        assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
+        let mut escaped = false;
+        let end = rest
+            .find(|c| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            })
+            .expect("a value ends");
+        text = rest[end + 1..].trim_start_matches(',');
+    }
+}
+
+#[test]
+fn every_measure_shows() {
+    let text = full().render();
+    let (_, samples) = parse(&text);
+    for expected in [
+        "redflow_runs_active 1",
+        r#"redflow_runs_total{agent="a",outcome="completed",code=""} 1"#,
+        r#"redflow_runs_total{agent="a",outcome="stopped",code=""} 1"#,
+        r#"redflow_runs_total{agent="a",outcome="failed",code="TIMEOUT"} 1"#,
+        r#"redflow_run_duration_seconds_sum{agent="a",outcome="failed"} 1.5"#,
+        r#"redflow_run_duration_seconds_bucket{le="1.0",agent="a",outcome="failed"} 0"#,
+        r#"redflow_run_duration_seconds_bucket{le="2.5",agent="a",outcome="failed"} 1"#,
+        "redflow_run_iterations_sum 8.0",
+        "redflow_run_iterations_count 3",
+        r#"redflow_model_calls_total{provider="openai",model="m",code=""} 1"#,
+        r#"redflow_model_calls_total{provider="openai",model="m",code="RATE_LIMIT"} 1"#,
+        r#"redflow_model_call_duration_seconds_count{provider="openai",model="m"} 2"#,
+        r#"redflow_model_retries_total{provider="openai",code="RATE_LIMIT"} 1"#,
+        r#"redflow_tokens_total{provider="openai",model="m",kind="input"} 10"#,
+        r#"redflow_tokens_total{provider="openai",model="m",kind="output"} 5"#,
+        r#"redflow_tokens_total{provider="openai",model="m",kind="cached"} 4"#,
+        r#"redflow_tokens_total{provider="openai",model="m",kind="cache_write"} 3"#,
+        r#"redflow_tokens_total{provider="openai",model="m",kind="reasoning"} 2"#,
+        r#"redflow_cost_total{provider="openai",model="m"} 0.25"#,
+        r#"redflow_tool_calls_total{tool="calculator",success="true"} 1"#,
+        r#"redflow_tool_calls_total{tool="calculator",success="false"} 1"#,
+        r#"redflow_tool_call_duration_seconds_count{tool="calculator"} 2"#,
+        r#"redflow_memory_calls_total{action="recall",success="true"} 1"#,
+        r#"redflow_memory_calls_total{action="clear",success="false"} 1"#,
+        r#"redflow_memory_call_duration_seconds_count{action="clear"} 1"#,
+        r#"redflow_memory_messages_sum{action="recall"} 3.0"#,
+        r#"redflow_memory_bytes_sum{action="recall"} 900.0"#,
+        r#"redflow_errors_total{code="TIMEOUT"} 1"#,
+    ] {
+        assert!(samples.iter().any(|line| line == expected), "{expected}\n{text}");
+    }
+}
+
+#[test]
+fn all_metrics_and_no_others_are_described() {
+    for metrics in [Metrics::default(), full()] {
+        let (families, _) = parse(&metrics.render());
+        let expected: Vec<(String, String)> = Metric::ALL
+            .iter()
+            .map(|metric| {
+                let kind = match metric.kind() {
+                    Kind::Gauge => "gauge",
+                    Kind::Counter | Kind::Sum => "counter",
+                    Kind::Histogram(_) => "histogram",
+                };
+                (metric.family().to_owned(), kind.to_owned())
+            })
+            .collect();
+        assert_eq!(families, expected);
+    }
+    // Each of them is counted by something: no name is there for nothing.
+    let (_, samples) = parse(&full().render());
+    for metric in Metric::ALL {
+        assert!(samples.iter().any(|line| line.starts_with(metric.family())), "{metric:?}");
+    }
+}
+
+#[test]
+fn metrics_are_found_by_their_place_and_named_once() {
+    for (place, metric) in Metric::ALL.iter().enumerate() {
+        assert_eq!(*metric as usize, place);
+        assert_eq!(metric.name().ends_with("_total"), matches!(metric.kind(), Kind::Counter | Kind::Sum));
+    }
+    let names: BTreeSet<_> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+    assert_eq!(names.len(), Metric::ALL.len());
+    assert!(!is_open("code"));
+}
+
+#[test]
+fn hostile_label_values_are_cut_and_cleaned() {
+    let metrics = Metrics::default();
+    let long = format!("a\"\\\n\u{1b}[31m\u{9b}é{}", "x".repeat(500));
+    for tool in [long.as_str(), "", "other"] {
+        metrics.record(Measure::ToolCall { tool, success: true, took: TOOK });
+    }
+    let (_, samples) = parse(&metrics.render());
+    let kept = format!("a\\\"\\\\\u{fffd}\u{fffd}[31m\u{fffd}é{}", "x".repeat(MAX_VALUE - 11));
+    let expected = format!("redflow_tool_calls_total{{tool=\"{kept}\",success=\"true\"}} 1");
+    assert!(samples.contains(&expected), "{samples:#?}");
+}
+
+#[test]
+fn label_sets_are_bounded() {
+    let metrics = Metrics::default();
+    let call = |tool: &str, success| metrics.record(Measure::ToolCall { tool, success, took: TOOK });
+    for number in 0..3 * MAX_SETS {
+        call(&format!("tool-{number}"), true);
+    }
+    call("tool-new", false);
+    call("tool-0", true);
+    let (_, samples) = parse(&metrics.render());
+    let calls: Vec<&String> =
+        samples.iter().filter(|line| line.starts_with("redflow_tool_calls_total")).collect();
+    let kept = MAX_SETS - SPARE_SETS;
+    assert_eq!(calls.len(), kept + 2);
+    assert!(calls.len() <= MAX_SETS);
+    for expected in [
+        format!(r#"redflow_tool_calls_total{{tool="other",success="true"}} {}"#, 3 * MAX_SETS - kept),
+        r#"redflow_tool_calls_total{tool="other",success="false"} 1"#.to_owned(),
+        // What was there before is still counted on its own.
+        r#"redflow_tool_calls_total{tool="tool-0",success="true"} 2"#.to_owned(),
+    ] {
+        assert!(calls.contains(&&expected), "{expected}");
+    }
+}
+
+#[test]
+fn other_has_room_for_every_code() {
+    // Completed and stopped have none.
+    assert!(RunErrorCode::ALL.len() + 2 <= SPARE_SETS);
+}
+
+#[test]
+fn a_cost_that_is_no_amount_is_not_added() {
+    let metrics = Metrics::default();
+    for cost in [f64::NAN, f64::INFINITY, -1.0, 0.5] {
+        let usage = Some(Usage { cost: Some(cost), ..Usage::default() });
+        metrics.record(Measure::ModelCall { provider: "p", model: "m", usage, failed: None, took: TOOK });
+    }
+    let expected = r#"redflow_cost_total{provider="p",model="m"} 0.5"#;
+    assert!(metrics.render().contains(expected));
+}
+
+#[test]
+fn threads_lose_no_count() {
+    let metrics = Metrics::default();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for number in 0..500 {
+                    let tool = ["a", "b", "c"][number % 3];
+                    metrics.record(Measure::ToolCall { tool, success: true, took: TOOK });
+                }
+            });
+        }
+    });
+    let (_, samples) = parse(&metrics.render());
+    let total: f64 = samples
+        .iter()
+        .filter(|line| line.starts_with("redflow_tool_calls_total"))
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        .sum();
+    assert_eq!(total as u64, 2000);
+}

@@ -1,0 +1,263 @@
+//! Sends spans to an OpenTelemetry collector, over HTTP in protobuf.
+//!
+//! Owns the queue of finished spans and the thread that sends them. Never makes a span and never waits for the
+//! collector: what it does not take in time is dropped.
+
+use crate::redact::Redactor;
+use opentelemetry::trace::{Status, TracerProvider as _};
+use opentelemetry::{Array, KeyValue, Value};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider, SpanData, SpanExporter as Export,
+};
+use redflow_contract::secret::REDACTED;
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::Layer;
+use tracing_subscriber::registry::LookupSpan;
+
+/// The path of traces, behind that of the endpoint.
+const TRACES: &str = "/v1/traces";
+
+/// Spans that wait to be sent, at most; more are dropped.
+const MAX_QUEUE: usize = 2_048;
+
+/// Spans of one request, at most.
+const MAX_BATCH: usize = 512;
+
+/// How long a span waits for others.
+const DELAY: Duration = Duration::from_secs(5);
+
+/// How long one request may take, tries after a failure included.
+const REQUEST: Duration = Duration::from_secs(3);
+
+/// How long the end of the process waits for the last spans.
+const SHUTDOWN: Duration = Duration::from_secs(5);
+
+/// Bytes of a text in a span, at most.
+const MAX_TEXT: usize = 4 * 1024;
+
+/// A collector.
+#[derive(Clone)]
+pub struct Otlp {
+    /// Its base address, such as `http://localhost:4318`: `/v1/traces` is added.
+    pub endpoint: String,
+    /// Who sends.
+    pub service_name: String,
+    /// Headers of every request, such as a key.
+    pub headers: Vec<(String, SecretString)>,
+}
+
+impl std::fmt::Debug for Otlp {
+    /// Without the address, which may hold a password, and the headers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Otlp").field("service_name", &self.service_name).finish_non_exhaustive()
+    }
+}
+
+/// Sends until it is dropped; then what is left, for so long at most.
+pub(crate) struct Exporting(SdkTracerProvider);
+
+impl std::fmt::Debug for Exporting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Exporting")
+    }
+}
+
+impl Drop for Exporting {
+    fn drop(&mut self) {
+        // A collector that is gone has been reported by then.
+        let _ = self.0.shutdown_with_timeout(SHUTDOWN);
+    }
+}
+
+type Spans<S> = Box<dyn Layer<S> + Send + Sync>;
+
+/// The layer that takes our spans, and what sends them. Without a collector there is neither.
+pub(crate) fn layer<S>(
+    otlp: Option<&Otlp>,
+    redactor: &Arc<Redactor>,
+) -> Result<(Option<Spans<S>>, Option<Exporting>), String>
+where
+    S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+{
+    let Some(otlp) = otlp else { return Ok((None, None)) };
+    let exporter = Redacted { inner: exporter(otlp)?, redactor: Arc::clone(redactor), failing: false.into() };
+    let batch = BatchConfigBuilder::default()
+        .with_max_queue_size(MAX_QUEUE)
+        .with_max_export_batch_size(MAX_BATCH)
+        .with_scheduled_delay(DELAY)
+        .build();
+    let provider = SdkTracerProvider::builder()
+        .with_resource(Resource::builder().with_service_name(otlp.service_name.clone()).build())
+        .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(batch).build())
+        .build();
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("redflow"))
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_level(false)
+        .with_tracked_inactivity(false)
+        .with_context_activation(false)
+        // Only spans, and only ours: log messages are no attributes, and the spans of the HTTP client that
+        // sends would be sent in turn.
+        .with_filter(filter_fn(|metadata| {
+            metadata.is_span() && *metadata.level() <= Level::INFO && metadata.target().starts_with("redflow")
+        }));
+    Ok((Some(layer.boxed()), Some(Exporting(provider))))
+}
+
+fn exporter(otlp: &Otlp) -> Result<SpanExporter, String> {
+    let url = traces_url(&otlp.endpoint)?;
+    let mut headers = std::collections::HashMap::new();
+    for (name, value) in &otlp.headers {
+        let value = value.expose_secret();
+        if HeaderName::try_from(name.as_str()).is_err() || HeaderValue::try_from(value).is_err() {
+            return Err("a header for the trace collector is not a valid HTTP header".to_owned());
+        }
+        headers.insert(name.clone(), value.to_owned());
+    }
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(client(&url)?)
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(url)
+        .with_headers(headers)
+        .with_timeout(REQUEST);
+    exporter.build().map_err(|_| "the trace collector's settings cannot be used".to_owned())
+}
+
+fn traces_url(endpoint: &str) -> Result<Url, String> {
+    let url = Url::parse(endpoint).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let mut url = url.ok_or("the trace collector's address is not an http or https URL")?;
+    let base = url.path().trim_end_matches('/');
+    if !base.ends_with(TRACES) {
+        let whole = format!("{base}{TRACES}");
+        url.set_path(&whole);
+    }
+    Ok(url)
+}
+
+/// A client that asks only the collector: it follows nobody elsewhere with our headers.
+fn client(url: &Url) -> Result<reqwest::blocking::Client, String> {
+    const FAILED: &str = "the client for the trace collector could not be made";
+    // The client refuses to be made without one. If there is one already, it stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::blocking::Client::builder()
+        .timeout(REQUEST)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never());
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    // It waits for a thread of its own, which a runtime's thread may not do.
+    let made = std::thread::Builder::new().spawn(move || builder.build()).map_err(|_| FAILED.to_owned())?;
+    made.join().ok().and_then(Result::ok).ok_or_else(|| FAILED.to_owned())
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Takes secrets and personal data out of spans before they are sent.
+struct Redacted<E> {
+    inner: E,
+    redactor: Arc<Redactor>,
+    failing: AtomicBool,
+}
+
+impl<E> std::fmt::Debug for Redacted<E> {
+    /// Without the exporter, which shows its headers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redacted").finish_non_exhaustive()
+    }
+}
+
+impl<E: Export> Export for Redacted<E> {
+    async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
+        batch.iter_mut().for_each(|span| self.redact(span));
+        let sent = self.inner.export(batch).await;
+        // Said once, not for every batch.
+        if self.failing.swap(sent.is_err(), Ordering::Relaxed) != sent.is_err() {
+            if sent.is_err() {
+                tracing::warn!("the trace collector takes no spans: they are dropped until it does");
+            } else {
+                tracing::info!("the trace collector takes spans again");
+            }
+        }
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.inner.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.inner.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.inner.set_resource(resource);
+    }
+}
+
+impl<E> Redacted<E> {
+    fn redact(&self, span: &mut SpanData) {
+        self.clean(&mut span.name);
+        self.attributes(&mut span.attributes);
+        for event in &mut span.events.events {
+            self.clean(&mut event.name);
+            self.attributes(&mut event.attributes);
+        }
+        for link in &mut span.links.links {
+            self.attributes(&mut link.attributes);
+        }
+        if let Status::Error { description } = &mut span.status {
+            self.clean(description);
+        }
+    }
+
+    fn attributes(&self, attributes: &mut [KeyValue]) {
+        for KeyValue { key, value, .. } in attributes {
+            let is_number = matches!(value, Value::I64(_) | Value::F64(_));
+            if self.redactor.hides(key.as_str(), is_number) {
+                *value = Value::from(REDACTED);
+                continue;
+            }
+            match value {
+                Value::String(text) => *text = self.text(text.as_str()).into(),
+                Value::Array(Array::String(texts)) => {
+                    for text in texts {
+                        *text = self.text(text.as_str()).into();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn clean(&self, text: &mut Cow<'static, str>) {
+        *text = Cow::Owned(self.text(text));
+    }
+
+    fn text(&self, text: &str) -> String {
+        let mut safe = self.redactor.redact(text).into_owned();
+        safe.truncate(safe.floor_char_boundary(MAX_TEXT));
+        safe
+    }
+}
+
+#[cfg(test)]
+#[path = "otel_tests.rs"]
+mod tests;

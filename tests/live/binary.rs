@@ -1,0 +1,74 @@
+//! The real binary, by every way to a model.
+
+use crate::aimock::Aimock;
+use crate::conversations::{FIRST, after, fixtures, says};
+use crate::wires::{KEY, Way};
+use crate::world::{actions, flow, with};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The binary that was built with these tests; built now if it was not.
+fn redflow() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(Path::parent).unwrap();
+    let binary = folder.join(format!("redflow{}", std::env::consts::EXE_SUFFIX));
+    if !binary.exists() {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "--package", "redflow-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(build.status().unwrap().success(), "the binary could not be built");
+    }
+    binary
+}
+
+fn run(model: &Value, key: Option<&str>) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("flow.json"), flow(FIRST, model, None).to_string()).unwrap();
+    let mut command = Command::new(redflow());
+    command.args(["run", "flow.json", "--ephemeral", "--json"]).current_dir(folder.path());
+    command.env("REDFLOW_DATA", folder.path().join("data")).env("NO_COLOR", "1");
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY"] {
+        command.env_remove(name);
+        if let Some(key) = key {
+            command.env(name, key);
+        }
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn a_sum_by_every_way() {
+    let mock = Aimock::start(&fixtures());
+    for way in Way::ALL {
+        for stream in [false, true] {
+            let output = run(&with(way.model(&mock.address()), json!({"stream": stream})), Some(KEY));
+            let (code, said) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
+            assert_eq!(code, Some(0), "{}: {said}", way.name());
+            let message: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(message["payload"], "4", "{message:#}");
+            let expected = ["model_response", "tool_request", "tool_response", "model_response", "completed"];
+            assert_eq!(actions(&message), expected);
+            let requests = mock.requests();
+            let (header, key) = way.key_header();
+            let sent: Vec<_> = requests.iter().map(|request| request.header(header)).collect();
+            assert_eq!(sent, [Some(key.as_str()); 2]);
+            assert!(!said.contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
+        }
+    }
+}
+
+#[test]
+fn a_provider_that_says_no_is_a_failed_run() {
+    let mock = Aimock::start(&[after("something else", says("never"))]);
+    let model = with(Way::Anthropic.model(&mock.address()), json!({"maxRetries": 0}));
+    let output = run(&model, Some(KEY));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let message: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(message["error"]["code"], "PROVIDER_UNAVAILABLE");
+    // Azure cannot do without a key.
+    let output = run(&Way::AzureV1.model(&mock.address()), None);
+    assert_eq!((output.status.code(), mock.requests().len()), (Some(2), 1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("AZURE_OPENAI_API_KEY"), "{output:?}");
+}

@@ -1,0 +1,47 @@
+//! Bodies that were looked at once and are kept: the runtime still sends the same.
+//!
+//! `UPDATE_GOLDEN=1` writes them.
+
+use crate::recorder::Seen;
+use crate::validator::{Rules, problems_in};
+use pretty_assertions::assert_eq;
+use serde_json::Value;
+use std::path::Path;
+
+/// Holds the bodies of a conversation to their golden file.
+#[track_caller]
+pub(crate) fn check(name: &str, requests: &[Seen]) {
+    let bodies: Vec<Value> = requests.iter().map(Seen::body).collect();
+    let found = serde_json::to_string_pretty(&bodies).unwrap() + "\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("live/golden").join(format!("{name}.json"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        return std::fs::write(path, found).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(golden, found, "{name}: look at the change, then run again with UPDATE_GOLDEN=1");
+}
+
+/// The golden bodies of the wires themselves are what their providers take.
+#[test]
+fn the_golden_bodies_of_the_wires_are_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/models/golden");
+    let mut wires = [("openai-chat-", 0), ("openai-responses-", 0), ("anthropic-", 0), ("ollama-", 0)];
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let found = wires.iter_mut().find(|(prefix, _)| name.starts_with(prefix));
+        let (prefix, count) = found.unwrap_or_else(|| panic!("{name}: whose body is it?"));
+        *count += 1;
+        let rules = match *prefix {
+            "openai-chat-" if name.contains("azure-dated") => Rules::ChatAtDeployment,
+            "openai-chat-" => Rules::Chat,
+            "openai-responses-" => Rules::Responses,
+            "anthropic-" if name.contains("2023-06-01") => Rules::Anthropic("2023-06-01".to_owned()),
+            "anthropic-" => Rules::Anthropic("2026-10-21".to_owned()),
+            _ => Rules::Ollama,
+        };
+        let body = serde_json::from_slice(&std::fs::read(entry.path()).unwrap()).unwrap();
+        assert_eq!(problems_in(&rules, &body), [] as [String; 0], "{name}");
+    }
+    assert!(wires.iter().all(|(_, count)| *count > 0), "{wires:?}");
+}

@@ -1,0 +1,135 @@
+//! Native tool calls: a model asks for one, gets its result and answers. What it thought comes back to it.
+
+use crate::aimock::Aimock;
+use crate::recorder::Seen;
+use crate::wires::Way;
+use crate::world::{adapters, process_env, with};
+use pretty_assertions::assert_eq;
+use redflow_contract::fact::{ModelAnswer, ModelFinish};
+use redflow_contract::id::NodeSummary;
+use redflow_contract::plan::AgentSpec;
+use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
+use redflow_ports::{ChatModel, ModelRequest, NodeConfig, ToolChoice, Want};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn model(props: &Value) -> Arc<dyn ChatModel> {
+    let type_name = props["type"].as_str().unwrap();
+    let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
+    let config =
+        NodeConfig { node: &node, props: props.as_object().unwrap(), env: &process_env, takes: &|_| () };
+    adapters().models[type_name](config).unwrap()
+}
+
+/// An agent with a calculator and a clock.
+fn spec() -> AgentSpec {
+    let tool = |name: &str, schema: Value| {
+        json!({"name": name, "description": format!("The {name}."), "inputSchema": schema, "node": name,
+               "effect": null, "timeoutMs": 1, "onUnknown": "wait"})
+    };
+    let expression = json!({"type": "object", "properties": {"expression": {"type": "string"}},
+                            "required": ["expression"], "additionalProperties": false});
+    let spec = json!({
+        "agent": {"instance": "local", "nodeId": "a"}, "type": "ai-agent", "name": "", "maxIterations": 5,
+        "tools": [tool("calculator", expression), tool("clock", json!(null))], "stopConditions": [],
+        "debug": false, "timeoutMs": 1, "memory": false, "modelResponseWired": false,
+        "limits": redflow_contract::limits::RunLimits::default(),
+    });
+    serde_json::from_value(spec).unwrap()
+}
+
+fn fixtures() -> Vec<Value> {
+    let calls = json!([
+        {"id": "call_sum", "name": "calculator", "arguments": {"expression": "2+2"}},
+        {"id": "call_clock", "name": "clock", "arguments": {}},
+    ]);
+    vec![
+        // Ollama's results have no ids; all of them hold the result.
+        json!({"match": {"userMessage": "sum", "hasToolResult": true}, "response": {"content": "It is 4."}}),
+        json!({"match": {"userMessage": "sum"}, "response": {"toolCalls": calls, "reasoning": "Both at once."}}),
+    ]
+}
+
+async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -> ModelAnswer {
+    let want = Want::Reply(ToolChoice::Auto);
+    model.call(ModelRequest { iteration: 1, transcript, spec, want }).await.unwrap()
+}
+
+/// Two calls, their results, and the answer; what was sent.
+async fn round(mock: &Aimock, props: &Value) -> (ModelAnswer, Vec<Seen>) {
+    let (model, spec) = (model(props), spec());
+    let mut transcript = Transcript::default();
+    transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Use the tools.")));
+    transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "The sum, please.")));
+    let asked = ask(&*model, &transcript, &spec).await;
+    assert_eq!(asked.finish, ModelFinish::ToolCalls, "{props}");
+    let calls: Vec<(&str, Value)> = asked
+        .tool_calls
+        .iter()
+        .map(|call| (call.name.as_str(), serde_json::from_str(&call.arguments).unwrap()))
+        .collect();
+    assert_eq!(calls, [("calculator", json!({"expression": "2+2"})), ("clock", json!({}))], "{props}");
+    transcript.push(Arc::new(ChatMessage {
+        tool_calls: asked.tool_calls.clone(),
+        reasoning: asked.reasoning.clone(),
+        ..ChatMessage::new(ChatRole::Assistant, asked.text.clone())
+    }));
+    for (call, output) in asked.tool_calls.iter().zip(["4", "\"noon\""]) {
+        let content = format!(r#"{{"success":true,"output":{output}}}"#);
+        let result = ChatMessage::new(ChatRole::Tool, content);
+        transcript.push(Arc::new(ChatMessage { tool_call_id: Some(call.id.clone()), ..result }));
+    }
+    let answer = ask(&*model, &transcript, &spec).await;
+    assert_eq!((answer.text.as_str(), answer.finish), ("It is 4.", ModelFinish::Stop), "{props}");
+    assert_eq!(answer.tool_calls, []);
+    let requests = mock.requests();
+    assert_eq!(requests.len(), 2);
+    (asked, requests)
+}
+
+/// What the provider wants back stands in the second request as it came.
+#[track_caller]
+fn comes_back(way: Way, asked: &ModelAnswer, second: &Seen) {
+    let parts = asked.reasoning.as_ref().map(|opaque| opaque.parts.as_slice()).unwrap_or_default();
+    let body = second.body();
+    match way {
+        Way::Anthropic | Way::AnthropicSampling => {
+            let thought = &body["messages"][1]["content"][0];
+            assert_eq!(thought["thinking"], "Both at once.");
+            assert_eq!(std::slice::from_ref(thought), parts);
+        }
+        Way::OpenaiResponses => {
+            let thought = &body["input"][1];
+            assert!(thought["encrypted_content"].is_string());
+            assert_eq!(std::slice::from_ref(thought), parts);
+        }
+        Way::OpenaiChat | Way::AzureDated | Way::AzureV1 => {
+            assert_eq!(body["messages"][2]["reasoning_content"], "Both at once.");
+        }
+        // The mock has another word for it than Ollama.
+        Way::Ollama => assert_eq!(parts, [] as [Value; 0]),
+    }
+}
+
+#[tokio::test]
+async fn calls_are_asked_for_answered_and_remembered() {
+    let mock = Aimock::start(&fixtures());
+    for way in Way::ALL {
+        for stream in [false, true] {
+            // A model that thinks: the mock knows them by their names.
+            let thinks = match way {
+                Way::Anthropic | Way::AnthropicSampling => {
+                    json!({"thinkingBudget": 1024, "maxTokens": 2048, "temperature": 1})
+                }
+                Way::OpenaiChat | Way::OpenaiResponses => json!({"model": "gpt-5-mini"}),
+                Way::AzureDated | Way::AzureV1 => json!({"deployment": "gpt-5-mini"}),
+                Way::Ollama => json!({"model": "qwen3", "think": true}),
+            };
+            let props = with(with(way.model(&mock.address()), json!({"stream": stream})), thinks);
+            let (asked, requests) = round(&mock, &props).await;
+            assert!(requests[0].body()["tools"].as_array().is_some_and(|tools| tools.len() == 2));
+            comes_back(way, &asked, &requests[1]);
+        }
+    }
+    assert!(mock.statuses().iter().all(|status| *status == 200));
+}

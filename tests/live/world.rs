@@ -1,0 +1,127 @@
+//! An agent with a calculator, and the real engine to run it in this process.
+
+use redflow_contract::event::{FlowEvent, RunEvent};
+use redflow_contract::flow::Profile;
+use redflow_contract::id::InstanceId;
+use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, SystemClock, build_flow};
+use redflow_flow::{CheckOptions, NodeIx, check_bytes};
+use redflow_memory::MemorySettings;
+use redflow_models::ModelSettings;
+use redflow_ports::RunStore as _;
+use redflow_ports::{Adapters, EventSink, Unmetered};
+use redflow_react::replay;
+use redflow_store::MemoryStore;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+use crate::wires::KEY;
+
+/// The environment the nodes see: a key for everyone who asks for one.
+pub(crate) fn process_env(name: &str) -> Option<String> {
+    name.ends_with("_API_KEY").then(|| KEY.to_owned())
+}
+
+pub(crate) fn adapters() -> Adapters {
+    let mut adapters = Adapters::default();
+    redflow_models::register(&mut adapters, ModelSettings::default());
+    redflow_memory::register(&mut adapters, MemorySettings::default());
+    redflow_tools::register(&mut adapters);
+    redflow_nodes::register(&mut adapters);
+    adapters
+}
+
+/// A value with more properties, or with other ones.
+pub(crate) fn with(mut value: Value, more: Value) -> Value {
+    value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    value
+}
+
+/// Inject `i` → agent `a` with a model, a calculator and perhaps a memory; the result goes to debug `d`.
+pub(crate) fn flow(question: &str, model: &Value, memory: Option<&Value>) -> Value {
+    let node = |id: &str, props: &Value| with(json!({"id": id, "z": "t", "x": 1, "y": 1}), props.clone());
+    let inject = json!({"type": "inject", "props": [{"p": "payload"}], "payload": question,
+                        "payloadType": "str", "wires": [["a"]]});
+    let remembers = if memory.is_some() { json!(["s"]) } else { json!([]) };
+    let agent = json!({"type": "agent-core", "strategy": "react", "maxIterations": 5,
+                       "allowedTools": ["calculator"], "wires": [["m"], ["c"], remembers, ["d"]]});
+    let mut nodes = vec![
+        node("i", &inject),
+        node("a", &agent),
+        node("m", &with(model.clone(), json!({"wires": []}))),
+        node("c", &json!({"type": "calculator-tool", "wires": []})),
+        node("d", &json!({"type": "debug", "wires": []})),
+    ];
+    nodes.extend(
+        memory.map(|memory| node("s", &with(json!({"sessionId": "talk", "wires": []}), memory.clone()))),
+    );
+    Value::Array(nodes)
+}
+
+/// A flow that was deployed once and is talked to.
+pub(crate) struct World {
+    engine: Engine,
+    agent: NodeIx,
+    store: Arc<MemoryStore>,
+}
+
+impl World {
+    pub(crate) fn new(model: &Value, memory: Option<&Value>) -> Self {
+        let adapters = Arc::new(adapters());
+        let options = CheckOptions {
+            profile: Profile::Strict,
+            limits: FlowLimits::default(),
+            run_limits: RunLimits::default(),
+            instance: InstanceId::local(),
+            runs: &|type_name| adapters.runs(type_name),
+            env: &process_env,
+        };
+        let flow = flow("", model, memory);
+        let checked = check_bytes(flow.to_string().as_bytes(), &options);
+        let checked = checked.unwrap_or_else(|report| panic!("refused: {report:#?}"));
+        let agent = checked.flow.find("a").unwrap();
+        let store = Arc::new(MemoryStore::default());
+        let ports = Ports {
+            clock: Arc::new(SystemClock),
+            events: Arc::new(Blind),
+            store: Arc::clone(&store) as _,
+            adapters: Arc::clone(&adapters),
+            instance: InstanceId::local(),
+            source: None,
+            meter: Arc::new(Unmetered),
+            env: process_env,
+        };
+        let built = build_flow(checked, &adapters, &process_env);
+        Self { engine: Engine::new(Some(built), ports, EngineLimits::default()), agent, store }
+    }
+
+    /// Sends the agent a message; the one that left port 3. The run's journal proves it.
+    pub(crate) async fn say(&self, text: &str) -> Value {
+        let start = Start::Agent { node: self.agent, payload: json!(text) };
+        let reports = self.engine.run(start, &CancellationToken::new()).await;
+        let [RunReport { run_id, end: RunEnd::Finished { message, .. }, .. }] = reports.as_slice() else {
+            panic!("not one run with an end: {reports:#?}");
+        };
+        let journal = self.store.load(run_id).await.unwrap().unwrap().journal;
+        assert_eq!(replay(&journal).difference, None);
+        assert!(!String::from_utf8_lossy(&journal).contains(KEY), "the key is in the journal");
+        Value::Object(message.clone())
+    }
+}
+
+/// The names of the events in a message's envelope.
+pub(crate) fn actions(message: &Value) -> Vec<&str> {
+    let events = message["envelope"]["observability"]["events"].as_array().unwrap();
+    events.iter().map(|event| event["action"].as_str().unwrap()).collect()
+}
+
+struct Blind;
+
+impl EventSink for Blind {
+    fn watches_runs(&self) -> bool {
+        false
+    }
+    fn run_event(&self, _: &RunEvent) {}
+    fn flow_event(&self, _: &FlowEvent) {}
+}

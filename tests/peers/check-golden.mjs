@@ -1,0 +1,113 @@
+// Holds the golden request bodies to the types of the providers' own clients.
+//
+// Each body becomes a literal in a TypeScript file, so that the compiler also refuses keys the types do not know.
+// Bodies that must be refused come first: a check that lets one of them through proves nothing.
+
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const golden = join(here, '../../runtime/models/golden');
+const out = join(here, 'dist');
+
+const IMPORTS = `
+import type { ChatCompletionCreateParams, ChatCompletionMessageParam } from 'openai/resources/chat/completions';
+import type { ResponseCreateParams } from 'openai/resources/responses/responses';
+import type { MessageCreateParams } from '@anthropic-ai/sdk/resources/messages';
+import type { ChatRequest, Tool } from 'ollama';
+
+// The dated interface of Azure has the deployment in its path instead.
+type AzureDated = Omit<ChatCompletionCreateParams, 'model'>;
+// What OpenAI's own types lack and those who speak its language want back.
+type Reasoned = ChatCompletionMessageParam & { reasoning_content?: string };
+type OpenaiCompatible = Omit<ChatCompletionCreateParams, 'messages'> & { messages: Reasoned[] };
+// What the older version of Anthropic's interface takes and the client, which speaks the newer one, no longer has.
+type Sampling = { temperature?: number; top_p?: number; top_k?: number };
+// Ollama takes any JSON Schema; its client knows a few keys of one.
+type AnySchema = Omit<Tool, 'function'> & { function: Omit<Tool['function'], 'parameters'> & { parameters?: object } };
+type OllamaRequest = Omit<ChatRequest, 'tools'> & { tools?: AnySchema[] };
+`;
+
+// The first that fits names the type.
+const TYPES = [
+  ['openai-chat-azure-dated', 'AzureDated'],
+  ['openai-chat-reasoning', 'OpenaiCompatible'],
+  ['openai-chat-', 'ChatCompletionCreateParams'],
+  ['azure-dated', 'AzureDated'],
+  ['azure-', 'ChatCompletionCreateParams'],
+  ['openai-responses-', 'ResponseCreateParams'],
+  ['anthropic-sampling-2023-06-01', 'MessageCreateParams & Sampling'],
+  ['anthropic-', 'MessageCreateParams'],
+  ['ollama-', 'OllamaRequest'],
+];
+
+const user = { role: 'user', content: 'hi' };
+const WRONG = {
+  'openai-chat-unknown-key': { model: 'm', messages: [user], max_output_tokens: 5 },
+  'openai-chat-no-model': { messages: [user] },
+  'openai-chat-role': { model: 'm', messages: [{ role: 'robot', content: 'hi' }] },
+  'openai-chat-format': { model: 'm', messages: [user], response_format: { type: 'json_schema', schema: {} } },
+  'openai-chat-azure-dated-key': { messages: [user], top_k: 1 },
+  'openai-chat-reasoning-role': { model: 'm', messages: [{ role: 'robot', reasoning_content: 'hm' }] },
+  'openai-responses-seed': { model: 'm', input: 'hi', seed: 7 },
+  'openai-responses-item': { model: 'm', input: [{ type: 'function_call_output', output: '4' }] },
+  'anthropic-no-max-tokens': { model: 'm', messages: [user] },
+  'anthropic-tool-role': { model: 'm', max_tokens: 1, messages: [{ role: 'tool', content: '4' }] },
+  'anthropic-unknown-key': { model: 'm', max_tokens: 1, messages: [user], response_format: { type: 'text' } },
+  'anthropic-sampling': { model: 'm', max_tokens: 1, messages: [user], temperature: 1 },
+  'anthropic-sampling-2023-06-01-key': { model: 'm', max_tokens: 1, messages: [user], seed: 1 },
+  'ollama-tool': { model: 'm', messages: [user], tools: [{ type: 'function', name: 'a', parameters: {} }] },
+  'ollama-unknown-key': { model: 'm', messages: [user], max_tokens: 1 },
+  'ollama-options': { model: 'm', messages: [user], options: { max_tokens: 1 } },
+};
+
+/** One TypeScript file per body; an error then names the body by its file. */
+function source(name, json) {
+  const type = TYPES.find(([prefix]) => name.startsWith(prefix));
+  if (!type) throw new Error(`${name}: no type is known for a golden body of this name`);
+  return `${IMPORTS}\nexport const body: ${type[1]} = ${json};\n`;
+}
+
+/** Writes the bodies into a folder of their own and gives what the compiler says of each, by its name. */
+function compile(folder, bodies) {
+  const place = join(out, folder);
+  rmSync(place, { recursive: true, force: true });
+  mkdirSync(place, { recursive: true });
+  const names = Object.keys(bodies);
+  for (const name of names) writeFileSync(join(place, `${name}.ts`), source(name, bodies[name]));
+  const options = { strict: true, noEmit: true, skipLibCheck: true, target: 'es2022', lib: ['es2023', 'dom'] };
+  const compilerOptions = { ...options, module: 'nodenext', moduleResolution: 'nodenext', types: [] };
+  writeFileSync(join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: names.map((name) => `${name}.ts`) }));
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
+  const run = spawnSync(process.execPath, [tsc, '--pretty', 'false', '-p', place], { cwd: place, encoding: 'utf8' });
+  if (run.error) throw run.error;
+  const found = new Map(names.map((name) => [name, []]));
+  const rest = [];
+  let last = rest;
+  for (const line of `${run.stdout}${run.stderr}`.split('\n').filter(Boolean)) {
+    const named = /^([^ (]+)\.ts\(/.exec(line);
+    if (named) last = found.get(named[1]) ?? rest;
+    last.push(line);
+  }
+  if (rest.length > 0) throw new Error(`the compiler itself fails:\n${rest.join('\n')}`);
+  return found;
+}
+
+const texts = (entries) => Object.fromEntries(entries.map(([name, body]) => [name, JSON.stringify(body)]));
+const passed = [...compile('wrong', texts(Object.entries(WRONG)))].filter(([, errors]) => errors.length === 0);
+for (const [name] of passed) console.error(`the check is worth nothing: it lets the wrong body ${name} through`);
+
+const files = readdirSync(golden).filter((file) => file.endsWith('.json')).sort();
+if (files.length === 0) throw new Error('there are no golden bodies');
+const bodies = Object.fromEntries(files.map((file) => [file.slice(0, -5), readFileSync(join(golden, file), 'utf8').trim()]));
+const missing = ['openai-chat-', 'openai-responses-', 'anthropic-', 'ollama-']
+  .filter((prefix) => !files.some((file) => file.startsWith(prefix)));
+for (const prefix of missing) console.error(`there is no golden body ${prefix}*.json`);
+const refused = [...compile('golden', bodies)].filter(([, errors]) => errors.length > 0);
+for (const [name, errors] of refused) console.error(`${name}.json:\n  ${errors.join('\n  ')}`);
+
+console.log(`${files.length} golden bodies, ${refused.length} refused; ${Object.keys(WRONG).length} wrong ones, ${passed.length} let through`);
+process.exitCode = passed.length + missing.length + refused.length > 0 ? 1 : 0;
