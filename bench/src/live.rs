@@ -262,7 +262,8 @@ mod tests {
     use super::{Asker, Way, product, raw};
     use crate::live_provider::{Held, base, serve};
     use crate::live_raw::Overheard;
-    use crate::world::{AT_A_TIME, runtime};
+    use crate::live_waiting::{begin, until_held};
+    use crate::world::runtime;
     use std::sync::Arc;
     use tokio::net::TcpListener;
 
@@ -314,9 +315,8 @@ mod tests {
             for way in Way::ALL {
                 let asker = Asker::new(way, &base(port, 2, true), 5).await.unwrap();
                 expected += 5;
-                assert!(5 <= AT_A_TIME);
-                crate::live_waiting::begin(&asker, 5).unwrap();
-                crate::live_waiting::until_held(&mut held, expected).await.unwrap();
+                begin(&asker, 5).unwrap();
+                until_held(&mut held, expected).await.unwrap();
             }
             assert_eq!(held.count().unwrap(), 15);
         });

@@ -105,8 +105,8 @@ struct Observed<'a> {
 
 #[derive(Serialize)]
 struct Output<'a> {
-    expression: &'a str,
     result: f64,
+    expression: &'a str,
 }
 
 impl RawAgent {
@@ -129,7 +129,7 @@ impl RawAgent {
                 Action::Final { message } => return Ok(message),
                 Action::Tool { tool, input } if tool == "calculator" => {
                     let result = calculated(&input.expression);
-                    let output = Output { expression: &input.expression, result };
+                    let output = Output { result, expression: &input.expression };
                     let observed = serde_json::to_string(&Observed { success: true, output })?;
                     messages.push(Said { role: Role::Assistant, content: text.into() });
                     messages.push(Said { role: Role::User, content: observed.into() });

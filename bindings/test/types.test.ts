@@ -240,6 +240,7 @@ export function place(code: DiagnosticCode): "file" | "node" | "wire" | "tool" {
     case "MODEL_MULTIPLE":
     case "MEMORY_MULTIPLE":
     case "PROMPT_TEMPLATE_IGNORED":
+    case "SECRET_IN_FLOW":
     case "SESSION_SHARED":
     case "DEFAULT_ASSUMED":
     case "NEEDS_NODE_RED":

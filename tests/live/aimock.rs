@@ -122,10 +122,6 @@ fn peers() -> PathBuf {
 fn node() -> PathBuf {
     let peers = peers();
     let ours = peers.join("node22");
-    std::fs::create_dir_all(peers.join("dist")).unwrap();
-    // Each test is a process of its own: one of them installs, the others wait for it.
-    let lock = File::create(peers.join("dist/install.lock")).unwrap();
-    lock.lock().unwrap();
     install(&peers);
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -145,6 +141,10 @@ fn node() -> PathBuf {
 
 /// Installs what the lock file names, unless that was done since it last changed.
 fn install(folder: &Path) {
+    // Each test is a process of its own: one of them installs, the others wait for it.
+    std::fs::create_dir_all(peers().join("dist")).unwrap();
+    let lock = File::create(peers().join("dist/install.lock")).unwrap();
+    lock.lock().unwrap();
     let changed = |name: &str| std::fs::metadata(folder.join(name)).and_then(|data| data.modified()).ok();
     // npm writes this file last.
     let installed = changed("node_modules/.package-lock.json");

@@ -24,8 +24,12 @@ fn redflow() -> PathBuf {
 }
 
 fn run(model: &Value, key: Option<&str>) -> Output {
+    run_flow(&flow(FIRST, model, None), key)
+}
+
+fn run_flow(flow: &Value, key: Option<&str>) -> Output {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("flow.json"), flow(FIRST, model, None).to_string()).unwrap();
+    std::fs::write(folder.path().join("flow.json"), flow.to_string()).unwrap();
     let mut command = Command::new(redflow());
     command.args(["run", "flow.json", "--ephemeral", "--json"]).current_dir(folder.path());
     command.env("REDFLOW_DATA", folder.path().join("data")).env("NO_COLOR", "1");
@@ -67,8 +71,37 @@ fn a_provider_that_says_no_is_a_failed_run() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let message: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(message["error"]["code"], "PROVIDER_UNAVAILABLE");
-    // Azure cannot do without a key.
-    let output = run(&Way::AzureV1.model(&mock.address()), None);
-    assert_eq!((output.status.code(), mock.requests().len()), (Some(2), 1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("AZURE_OPENAI_API_KEY"), "{output:?}");
+    mock.requests();
+    // Without a key OpenAI itself is not even asked.
+    let output = run(&json!({"type": "openai-model"}), None);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("OPENAI_API_KEY"), "{output:?}");
+}
+
+/// The examples as they are, but for the address.
+#[test]
+fn every_live_example_answers() {
+    let mock = Aimock::start(&fixtures());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let names =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let live: Vec<String> = names.filter(|name| name.starts_with("live-")).collect();
+    assert!(live.len() >= 6, "{live:?}");
+    for name in live {
+        let text = std::fs::read_to_string(folder.join(&name)).unwrap();
+        let mut flow: Value = serde_json::from_str(&text).unwrap();
+        let model = flow.as_array_mut().unwrap().iter_mut().find(|node| node["id"] == "model").unwrap();
+        let address = mock.address();
+        let here = match model["type"].as_str().unwrap() {
+            "openai-model" => json!({"baseURL": format!("{address}/v1")}),
+            "model.azure.openai" => json!({"endpoint": address}),
+            _ => json!({"baseURL": address}),
+        };
+        *model = with(model.clone(), here);
+        let output = run_flow(&flow, Some(KEY));
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let message: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(message["payload"], "4", "{name}: {message:#}");
+        mock.requests();
+    }
 }

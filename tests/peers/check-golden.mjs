@@ -10,7 +10,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
+// One body each; and whole conversations, which are lists of them.
 const golden = join(here, '../../runtime/models/golden');
+const conversations = join(here, '../live/golden');
 const out = join(here, 'dist');
 
 const IMPORTS = `
@@ -35,13 +37,14 @@ type OllamaRequest = Omit<ChatRequest, 'tools'> & { tools?: AnySchema[] };
 const TYPES = [
   ['openai-chat-azure-dated', 'AzureDated'],
   ['openai-chat-reasoning', 'OpenaiCompatible'],
-  ['openai-chat-', 'ChatCompletionCreateParams'],
+  ['openai-chat', 'ChatCompletionCreateParams'],
   ['azure-dated', 'AzureDated'],
   ['azure-', 'ChatCompletionCreateParams'],
-  ['openai-responses-', 'ResponseCreateParams'],
+  ['openai-responses', 'ResponseCreateParams'],
   ['anthropic-sampling-2023-06-01', 'MessageCreateParams & Sampling'],
+  ['anthropic-2023-06-01', 'MessageCreateParams & Sampling'],
   ['anthropic-', 'MessageCreateParams'],
-  ['ollama-', 'OllamaRequest'],
+  ['ollama', 'OllamaRequest'],
 ];
 
 const user = { role: 'user', content: 'hi' };
@@ -61,6 +64,7 @@ const WRONG = {
   'anthropic-sampling-2023-06-01-key': { model: 'm', max_tokens: 1, messages: [user], seed: 1 },
   'ollama-tool': { model: 'm', messages: [user], tools: [{ type: 'function', name: 'a', parameters: {} }] },
   'ollama-unknown-key': { model: 'm', messages: [user], max_tokens: 1 },
+  'anthropic-2023-06-01-list': [{ model: 'm', max_tokens: 1, messages: [user] }, { model: 'm', messages: [user] }],
   'ollama-options': { model: 'm', messages: [user], options: { max_tokens: 1 } },
 };
 
@@ -68,7 +72,8 @@ const WRONG = {
 function source(name, json) {
   const type = TYPES.find(([prefix]) => name.startsWith(prefix));
   if (!type) throw new Error(`${name}: no type is known for a golden body of this name`);
-  return `${IMPORTS}\nexport const body: ${type[1]} = ${json};\n`;
+  const list = json.startsWith('[') ? '[]' : '';
+  return `${IMPORTS}\nexport const body: (${type[1]})${list} = ${json};\n`;
 }
 
 /** Writes the bodies into a folder of their own and gives what the compiler says of each, by its name. */
@@ -100,14 +105,14 @@ const texts = (entries) => Object.fromEntries(entries.map(([name, body]) => [nam
 const passed = [...compile('wrong', texts(Object.entries(WRONG)))].filter(([, errors]) => errors.length === 0);
 for (const [name] of passed) console.error(`the check is worth nothing: it lets the wrong body ${name} through`);
 
-const files = readdirSync(golden).filter((file) => file.endsWith('.json')).sort();
-if (files.length === 0) throw new Error('there are no golden bodies');
-const bodies = Object.fromEntries(files.map((file) => [file.slice(0, -5), readFileSync(join(golden, file), 'utf8').trim()]));
-const missing = ['openai-chat-', 'openai-responses-', 'anthropic-', 'ollama-']
-  .filter((prefix) => !files.some((file) => file.startsWith(prefix)));
+const jsons = (folder) => readdirSync(folder).filter((file) => file.endsWith('.json')).sort();
+const read = (folder) => Object.fromEntries(jsons(folder).map((file) => [file.slice(0, -5), readFileSync(join(folder, file), 'utf8').trim()]));
+const missing = [golden, conversations].flatMap((folder) => ['openai-chat', 'openai-responses', 'anthropic-', 'ollama']
+  .filter((prefix) => !jsons(folder).some((file) => file.startsWith(prefix))));
 for (const prefix of missing) console.error(`there is no golden body ${prefix}*.json`);
-const refused = [...compile('golden', bodies)].filter(([, errors]) => errors.length > 0);
+const judged = [...compile('golden', read(golden)), ...compile('conversations', read(conversations))];
+const refused = judged.filter(([, errors]) => errors.length > 0);
 for (const [name, errors] of refused) console.error(`${name}.json:\n  ${errors.join('\n  ')}`);
 
-console.log(`${files.length} golden bodies, ${refused.length} refused; ${Object.keys(WRONG).length} wrong ones, ${passed.length} let through`);
+console.log(`${judged.length} golden files, ${refused.length} refused; ${Object.keys(WRONG).length} wrong ones, ${passed.length} let through`);
 process.exitCode = passed.length + missing.length + refused.length > 0 ? 1 : 0;

@@ -122,6 +122,7 @@ codes! {
         ToolConnectedNotAllowed "TOOL_CONNECTED_NOT_ALLOWED" Severity::Warning, "A connected tool is not in `allowedTools`.";
         PromptTemplateIgnored "PROMPT_TEMPLATE_IGNORED" Severity::Warning, "`modelPromptTemplate` has no effect.";
         SessionShared "SESSION_SHARED" Severity::Warning, "All users of an agent share one conversation memory.";
+        SecretInFlow "SECRET_IN_FLOW" Severity::Warning, "A key or password is written in the flow file.";
         DefaultAssumed "DEFAULT_ASSUMED" Severity::Warning, "A missing property took its default (profile `redflow`).";
         NeedsNodeRed "NEEDS_NODE_RED" Severity::Info, "This build cannot run the node; Node-RED can.";
     } class Severity

@@ -96,6 +96,9 @@ impl Scrubber {
     /// What a model said.
     pub fn answer(&self, answer: &mut ModelAnswer) {
         self.text(&mut answer.text);
+        for told in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
+            self.text(told);
+        }
         for call in &mut answer.tool_calls {
             self.text(&mut call.arguments);
         }

@@ -163,6 +163,7 @@ config! {
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the model can do, where the built-in table is wrong.
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
         /// Milliseconds one call may take, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
@@ -174,6 +175,7 @@ config! {
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
+        #[cfg_attr(feature = "codegen", schemars(with = "OpenaiModelConfig"))]
         options: Box<OpenaiModelConfig>,
     }
 }
@@ -215,6 +217,7 @@ config! {
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the model can do, where the built-in table is wrong.
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
         /// Milliseconds one call may take, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
@@ -226,6 +229,7 @@ config! {
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
+        #[cfg_attr(feature = "codegen", schemars(with = "AnthropicModelConfig"))]
         options: Box<AnthropicModelConfig>,
     }
 }
@@ -265,6 +269,7 @@ config! {
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the deployed model can do.
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
         /// Milliseconds one call may take, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
@@ -276,6 +281,7 @@ config! {
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
+        #[cfg_attr(feature = "codegen", schemars(with = "AzureModelConfig"))]
         options: Box<AzureModelConfig>,
     }
 }
@@ -319,6 +325,7 @@ config! {
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the model can do, where the built-in table is wrong.
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
         /// Milliseconds one call may take, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
@@ -330,6 +337,7 @@ config! {
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
+        #[cfg_attr(feature = "codegen", schemars(with = "OllamaModelConfig"))]
         options: Box<OllamaModelConfig>,
     }
 }
@@ -348,6 +356,7 @@ config! {
         /// Seconds after which a conversation nobody uses is forgotten; 0 for never.
         idle: u64,
         /// The same properties again.
+        #[cfg_attr(feature = "codegen", schemars(with = "BufferMemoryConfig"))]
         options: Box<BufferMemoryConfig>,
     }
 }
@@ -366,6 +375,7 @@ config! {
         /// Seconds after which a conversation nobody uses is forgotten; 0 for never.
         idle: u64,
         /// The same properties again.
+        #[cfg_attr(feature = "codegen", schemars(with = "WindowMemoryConfig"))]
         options: Box<WindowMemoryConfig>,
     }
 }
@@ -409,6 +419,7 @@ config! {
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
+        #[cfg_attr(feature = "codegen", schemars(with = "RedisMemoryConfig"))]
         options: Box<RedisMemoryConfig>,
     }
 }

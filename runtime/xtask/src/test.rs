@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The oldest Node.js that runs the bindings' tests.
+/// The oldest Node.js that runs the bindings' tests. The mock of the providers wants a newer one; its tests fetch
+/// that from npm themselves.
 const OLDEST_NODE: u32 = 18;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,17 +41,34 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
             let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
             component(root, ci, "clippy", &["clippy"], &lint)
         }),
-        step("Rust tests", || rust_tests(root)),
-        step("faults", || faults::quick(root).into()),
     ];
+    // The tests of memories and of live models talk to the real ones.
+    let redis = step("Redis", || redis(root).into());
+    let node = (!fast).then(|| step("Node.js", || node(root).into()));
+    let has_node = node.as_ref().is_some_and(|(_, outcome)| *outcome == Outcome::Passed);
+    reports.push(redis);
+    reports.extend(node);
+    reports.push(step("Rust tests", || rust_tests(root, fast)));
+    reports.push(step("traces", || traces(root)));
+    reports.push(step("faults", || faults::quick(root).into()));
     if fast {
-        println!("\n== bindings\nskipped: --fast");
+        println!("\n== golden bodies, bindings\nskipped: --fast");
     } else {
-        reports.extend(bindings_steps(root));
+        reports.extend(node_steps(root, has_node));
     }
     let (line, passed) = summary(&reports, began.elapsed());
     println!("\n{line}");
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is only in builds with the feature `otel`, and no other test compiles.
+fn traces(root: &Path) -> Outcome {
+    let test = |package: &str, filter: &[&str]| {
+        let mut command = process::cargo(root, ["test", "--package", package, "--features", "otel"]);
+        command.args(filter);
+        check(command)
+    };
+    test("redflow-telemetry", &["otel"]).and_then(|()| test("redflow-cli", &["--test", "all", "otel"])).into()
 }
 
 fn step(name: &'static str, work: impl FnOnce() -> Outcome) -> Report {
@@ -89,55 +107,70 @@ fn absent(ci: bool, name: &str) -> Outcome {
     if ci { Outcome::Failed(why) } else { Outcome::Skipped(why) }
 }
 
-fn rust_tests(root: &Path) -> Outcome {
+fn rust_tests(root: &Path, fast: bool) -> Outcome {
     let nextest = process::works(process::cargo(root, ["nextest", "--version"]));
-    let command = if nextest {
+    let mut command = if nextest {
         process::cargo(root, ["nextest", "run", "--workspace", "--no-fail-fast"])
     } else {
         process::cargo(root, ["test", "--workspace", "--no-fail-fast"])
     };
+    if fast {
+        // They need Node.js.
+        command.args(["--exclude", "redflow-tests"]);
+    }
     check(command).into()
 }
 
-fn bindings_steps(root: &Path) -> Vec<Report> {
-    let folder = root.join("bindings");
-    let node = step("Node.js", || node(root).into());
-    let ready = node.1 == Outcome::Passed;
+fn node_steps(root: &Path, ready: bool) -> [Report; 3] {
+    let (peers, folder) = (root.join("tests/peers"), root.join("bindings"));
     let needs_node = || Outcome::Skipped("needs Node.js".into());
+    let golden = step("golden bodies", || {
+        if ready { install(&peers).and_then(|()| golden_bodies(&peers)).into() } else { needs_node() }
+    });
     let bindings = step("bindings", || {
         if ready { install(&folder).and_then(|()| npm_test(&folder)).into() } else { needs_node() }
     });
     let output = step("output against the bindings", || {
         if ready { typed_output(root, &folder).into() } else { needs_node() }
     });
-    vec![node, bindings, output]
+    [golden, bindings, output]
 }
 
 /// Finds Node.js and npm; on Debian, as root, installs them.
 fn node(root: &Path) -> Result<(), String> {
-    let there = || {
-        process::works(process::program(root, "npm", ["--version"]))
-            && process::works(process::program(root, "node", ["--version"]))
-    };
-    if !there() {
-        let root_user = process::read(process::program(root, "id", ["-u"])).is_ok_and(|id| id.trim() == "0");
-        let debian = Path::new("/etc/debian_version").exists();
-        if !(root_user && debian) {
-            return Err(format!(
-                "the bindings need Node.js {OLDEST_NODE} or newer with npm: install them from your system's \
-                 packages or https://nodejs.org, or run `cargo xtask test --fast` without them"
-            ));
-        }
-        println!("Node.js and npm are not installed; fetching Debian's packages");
-        check(apt(root, &["update"]))?;
-        check(apt(root, &["install", "-y", "--no-install-recommends", "nodejs", "npm"]))?;
-    }
+    let advice = format!(
+        "the tests need Node.js {OLDEST_NODE} or newer with npm: install them from your system's packages or \
+         https://nodejs.org, or run `cargo xtask test --fast` without them"
+    );
+    needs(root, &["npm", "node"], &["nodejs", "npm"], &advice)?;
     let version = process::read(process::program(root, "node", ["--version"]))?;
     println!("node {}", version.trim());
     match node_major(&version) {
         Some(major) if major >= OLDEST_NODE => Ok(()),
-        _ => Err(format!("Node.js {} is too old: the bindings need {OLDEST_NODE} or newer", version.trim())),
+        _ => Err(format!("Node.js {} is too old: the tests need {OLDEST_NODE} or newer", version.trim())),
     }
+}
+
+/// Finds Redis; on Debian, as root, installs it.
+fn redis(root: &Path) -> Result<(), String> {
+    let advice = "the tests need a real Redis: install the program redis-server from your system's packages";
+    needs(root, &["redis-server"], &["redis-server"], advice)
+}
+
+/// Finds programs; if one of them is missing, installs packages on Debian as root, and gives advice elsewhere.
+fn needs(root: &Path, programs: &[&str], packages: &[&str], advice: &str) -> Result<(), String> {
+    let there = |name: &&str| process::works(process::program(root, name, ["--version"]));
+    if programs.iter().all(there) {
+        return Ok(());
+    }
+    let root_user = process::read(process::program(root, "id", ["-u"])).is_ok_and(|id| id.trim() == "0");
+    let debian = Path::new("/etc/debian_version").exists();
+    if !(root_user && debian) {
+        return Err(advice.to_owned());
+    }
+    println!("{} is not installed; fetching Debian's packages", programs.join(" or "));
+    check(apt(root, &["update"]))?;
+    check(apt(root, &[&["install", "-y", "--no-install-recommends"], packages].concat()))
 }
 
 fn apt(root: &Path, args: &[&str]) -> Command {
@@ -163,6 +196,11 @@ fn install(folder: &Path) -> Result<(), String> {
 
 fn is_stale(installed: Option<SystemTime>, sources: &[Option<SystemTime>]) -> bool {
     installed.is_none_or(|installed| sources.iter().any(|source| source.is_none_or(|at| at > installed)))
+}
+
+/// The golden request bodies are what the providers' own clients would send.
+fn golden_bodies(peers: &Path) -> Result<(), String> {
+    check(process::program(peers, "npm", ["run", "--silent", "check-golden"]))
 }
 
 fn npm_test(folder: &Path) -> Result<(), String> {
@@ -210,7 +248,8 @@ fn seconds(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, absent, is_stale, node_major, summary};
+    use super::{Outcome, absent, is_stale, needs, node_major, node_steps, summary};
+    use crate::root;
     use std::time::{Duration, SystemTime};
 
     #[test]
@@ -246,6 +285,17 @@ mod tests {
         assert!(is_stale(at(2), &[at(1), at(3)]));
         assert!(is_stale(at(2), &[None]));
         assert!(!is_stale(at(2), &[at(1), at(2)]));
+    }
+
+    #[test]
+    fn what_is_there_is_not_installed_again() {
+        assert_eq!(needs(&root(), &["cargo"], &["no-such-package"], "advice"), Ok(()));
+    }
+
+    #[test]
+    fn without_node_its_steps_are_skipped_not_failed() {
+        let steps = node_steps(&root(), false);
+        assert!(steps.iter().all(|(_, outcome)| matches!(outcome, Outcome::Skipped(_))), "{steps:?}");
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn responses() {
         ("/input/0/type", Some(json!("text")), "the item"),
         ("/input/1/encrypted_content", None, "does not keep"),
         ("/input/2", Some(json!({"role": "user", "content": "hi"})), "without what it led to"),
-        ("/input/-", Some(reasoning.clone()), "without what it led to"),
+        ("/input/-", Some(reasoning), "without what it led to"),
         ("/input/4/call_id", Some(json!("1")), "the call 1 twice"),
         ("/input/4/arguments", Some(json!({})), "may not be {}"),
         ("/input/5", None, "have no result"),

@@ -64,7 +64,10 @@ fn a_run_is_a_tree_of_spans() {
     let mut names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     names.sort_unstable();
     let chat = ["chat scripted"; 3];
-    assert_eq!(names, [chat.as_slice(), &["execute_tool calculator"; 2], &["invoke_agent Agent"]].concat());
+    assert_eq!(
+        names,
+        [chat.as_slice(), &["execute_tool calculator"; 2], &["invoke_agent Travel desk"]].concat()
+    );
     let root = spans.iter().find(|span| span.name.starts_with("invoke_agent")).unwrap();
     assert!(
         spans

@@ -14,7 +14,7 @@ use redflow_contract::id::NodeSummary;
 use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node_config::StopCondition;
-use redflow_contract::secret::is_secret_name;
+use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -68,6 +68,9 @@ impl Checker<'_> {
             if role.is_judged() || !schemas.is_empty() {
                 self.check_wires_shape(ix);
             }
+            if role.is_service() {
+                self.check_secrets(ix);
+            }
             match role {
                 Role::Agent => {
                     let config = self.agent_config(ix)?;
@@ -86,6 +89,23 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Flows are exported, shared and kept in repositories. What stands in `credentials` comes with a deploy and
+    /// is kept apart; a key in another property is in every copy of the file.
+    fn check_secrets(&mut self, ix: NodeIx) {
+        let places: Vec<String> = secret_places(self.props(ix)).collect();
+        for pointer in places {
+            self.sink.push(DiagnosticCode::SecretInFlow, ix, None, || Diagnostic {
+                pointer: Some(pointer.clone()),
+                ..Diagnostic::new(
+                    DiagnosticCode::SecretInFlow,
+                    format!("a secret is written in the flow file, at `{pointer}`"),
+                    "Put it into the node's credentials, or write `${NAME}` and set that environment variable."
+                        .to_owned(),
+                )
+            });
+        }
     }
 
     /// Tabs, groups and subflows: no nodes that run, but nodes are read by what they say.
@@ -366,6 +386,21 @@ fn unset_variable(name: &str) -> String {
     format!(
         "Set the variable `{name}` on the tab, group or subflow, with its type; a process variable is always text."
     )
+}
+
+/// Where properties, or the options among them, hold a secret as it is.
+fn secret_places(props: &Map<String, Value>) -> impl Iterator<Item = String> {
+    let options = props.get("options").and_then(Value::as_object);
+    let outer = props.iter().map(|(name, value)| ("", name, value));
+    let inner = options.into_iter().flatten().map(|(name, value)| ("/options", name, value));
+    outer.chain(inner).filter_map(|(place, name, value)| {
+        if name == "credentials" || redact_property(name, value) != REDACTED {
+            return None;
+        }
+        let mut pointer = place.to_owned();
+        push_pointer(&mut pointer, name);
+        Some(pointer)
+    })
 }
 
 fn is_structure(type_name: &str) -> bool {

@@ -226,3 +226,50 @@ fn no_value_that_could_be_a_secret_is_shown() {
     let text = serde_json::to_string(&report(&flow, Profile::Strict)).unwrap();
     assert!(!text.contains("sk-secret"), "{text}");
 }
+
+/// The flow with these properties on its model.
+fn with_model(extra: Value) -> Value {
+    let mut flow = good(json!([["m"], ["c"], [], ["d"]]), vec![]);
+    let model = flow.as_array_mut().unwrap().iter_mut().find(|node| node["id"] == "m").unwrap();
+    *model = with(with(model.clone(), json!({"type": "openai-model"})), extra);
+    flow
+}
+
+#[test]
+fn models_and_their_options() {
+    let rows: [(Value, &[&str]); 9] = [
+        (
+            json!({"model": "any-name", "temperature": 2, "maxTokens": 5, "stop": "a,b", "options": {"topP": 1}}),
+            &[],
+        ),
+        (json!({"stop": ["a"], "capabilities": {"sampling": false}, "structuredOutput": "none"}), &[]),
+        (json!({"temperature": 3}), &["CONFIG_INVALID m /temperature"]),
+        (json!({"maxTokens": 0}), &["CONFIG_INVALID m /maxTokens"]),
+        (json!({"options": {"frequencyPenalty": -3}}), &["CONFIG_INVALID m /options/frequencyPenalty"]),
+        (json!({"api": "completions"}), &["CONFIG_INVALID m /api"]),
+        (json!({"stop": 5}), &["CONFIG_INVALID m /stop"]),
+        (json!({"maxRetries": 11}), &["CONFIG_INVALID m /maxRetries"]),
+        (json!({"capabilities": {"tools": "yes"}}), &["CONFIG_INVALID m /capabilities/tools"]),
+    ];
+    for (extra, expected) in rows {
+        check(with_model(extra), expected);
+    }
+}
+
+#[test]
+fn a_secret_in_the_file_is_told_of_and_not_quoted() {
+    let rows: [(Value, &[&str]); 6] = [
+        (json!({"apiKey": "sk-verysecret"}), &["SECRET_IN_FLOW m /apiKey"]),
+        (json!({"options": {"apiKey": "sk-verysecret"}}), &["SECRET_IN_FLOW m /options/apiKey"]),
+        (json!({"apiKey": "${KEY}"}), &[]),
+        (json!({"apiKey": ""}), &[]),
+        (json!({"credentials": {"apiKey": "sk-verysecret"}}), &[]),
+        (json!({"maxTokens": 5}), &[]),
+    ];
+    for (extra, expected) in rows {
+        let flow = with_model(extra);
+        check(flow.clone(), expected);
+        let said = serde_json::to_string(&report(&flow, Profile::Strict)).unwrap();
+        assert!(!said.contains("sk-verysecret"), "{said}");
+    }
+}

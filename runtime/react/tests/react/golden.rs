@@ -8,9 +8,10 @@ use crate::script::{
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
+use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
-use redflow_contract::transcript::ChatRole;
+use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use redflow_react::replay;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,42 @@ fn with_classes() -> Vec<(&'static str, Play)> {
         Next::NotDone,
         finally("Nothing was sent."),
     ];
-    vec![("classes", play(spec, &script))]
+    vec![("classes", play(spec, &script)), ("live", live())]
+}
+
+/// A conversation with calls and reasoning in it, and an answer with all a live model says of itself.
+fn live() -> Play {
+    let call =
+        |id: &str| RequestedCall { id: id.to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
+    let reasoning = OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "é"})] };
+    let turns = vec![
+        turn(ChatRole::User, "look"),
+        ChatMessage {
+            tool_calls: vec![call("1")],
+            reasoning: Some(reasoning),
+            ..turn(ChatRole::Assistant, "")
+        },
+        ChatMessage { tool_call_id: Some("1".to_owned()), ..turn(ChatRole::Tool, "nothing") },
+        turn(ChatRole::Assistant, "nothing there"),
+    ];
+    let usage = Usage {
+        input_tokens: 900,
+        output_tokens: 7,
+        cached_tokens: Some(512),
+        cache_write_tokens: Some(1),
+        reasoning_tokens: Some(3),
+        cost: Some(0.0012),
+    };
+    let answer = ModelAnswer {
+        text: r#"{"action":"final","message":"Still nothing.","confidence":1,"tool":null,"input":null}"#
+            .to_owned(),
+        usage: Some(usage),
+        model: Some("gpt-x-2026".to_owned()),
+        request_id: Some("req_1".to_owned()),
+        ..ModelAnswer::default()
+    };
+    let spec = with(|spec| spec.memory = true);
+    play(spec, &[Next::Recalls(turns), Next::Answers(answer), Next::Appended])
 }
 
 /// The journal as a release wrote it that knew no classes.
@@ -154,7 +190,11 @@ fn golden_journals_can_be_resumed_after_every_step() {
         if name.ends_with("classes.jsonl") {
             assert_eq!(judged, [EffectClass::Read, EffectClass::AtMostOnce]);
         } else {
-            assert_eq!((judged.len(), open > 0), (0, !name.ends_with("input-invalid.jsonl")), "{name}");
+            assert_eq!(
+                (judged.len(), open > 0),
+                (0, ["input-invalid.jsonl", "live.jsonl"].iter().all(|none| !name.ends_with(none))),
+                "{name}"
+            );
         }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) const RUN: &str = "0197-run";
 pub(crate) enum Next {
     /// The model answers with this text.
     Says(String),
+    /// The model answers with all a live one has to say.
+    Answers(ModelAnswer),
     /// The model call fails.
     ModelFails(RunErrorCode),
     /// The tool gives this.
@@ -64,6 +66,7 @@ impl Next {
                 let answer = ModelAnswer { text, usage: Some(usage), ..ModelAnswer::default() };
                 Fact::ModelAnswered { at, effect, answer }
             }
+            Self::Answers(answer) => Fact::ModelAnswered { at, effect, answer },
             Self::ModelFails(code) => {
                 let message = format!("The provider said {code}.");
                 Fact::ModelFailed { at, effect, error: Failure { code, message } }
