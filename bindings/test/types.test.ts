@@ -205,6 +205,8 @@ export function describe(event: RunEventKind): string {
       return `${event.name} may call the model ${event.maxIterations} times and use ${event.tools.join(", ")}`;
     case "memory_recalled":
       return `${event.messages} messages`;
+    case "memory_cleared":
+      return "forgotten";
     case "memory_failed":
       return event.error.message;
     case "model_called":

@@ -141,7 +141,7 @@ fn flow(address: &str, more: Value) -> Value {
 fn a_run_with_a_live_model_its_cost_and_its_metrics() {
     let (address, _requests) = provider("200 OK", &ok());
     let folder = Folder::with_flow(&flow(&address, json!({})));
-    folder.write("redflow.toml", "[prices.\"gpt-*\"]\ninput = 2.0\noutput = 10.0\n".to_owned());
+    folder.write("redflow.toml", "[prices.\"gpt-*\"]\ninput = 2.0\noutput = 10.0\n");
     let args =
         ["run", "flow.json", "--config", "redflow.toml", "--metrics", "m.txt", "--journal", "j", "--json"];
     let output = folder.redflow(args).run();
@@ -181,7 +181,7 @@ fn no_key_reaches_a_log_however_much_is_logged() {
 #[test]
 fn a_configuration_that_cannot_be_used_stops_everything() {
     let folder = Folder::with_flow(&flow("http://127.0.0.1:1/v1", json!({})));
-    folder.write("bad.toml", "[htp]\nproxy = 1\n".to_owned());
+    folder.write("bad.toml", "[htp]\nproxy = 1\n");
     folder
         .redflow(["run", "flow.json", "--config", "bad.toml"])
         .run()
