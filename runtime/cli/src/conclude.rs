@@ -166,6 +166,12 @@ impl Conclusion<'_> {
             complain("stopped before the run began: there is nothing to resume");
             return Exit::Fault;
         }
+        match self.timeline.forgot() {
+            // That was all the message wanted.
+            Some(true) => return Exit::Well,
+            Some(false) => return Exit::Fault,
+            None => {}
+        }
         if any && !self.options.json {
             return Exit::Well;
         }

@@ -4,6 +4,7 @@
 //! A value in it may be a secret (a proxy's password), so no error quotes one.
 
 use crate::files::{read_bounded, reason, shown};
+use crate::terminal::printable_line;
 use redflow_memory::MemorySettings;
 use redflow_models::price::Prices;
 use redflow_models::transport::HttpSettings;
@@ -100,7 +101,14 @@ impl Config {
             return Err(wrong(format!("has more than {MAX_BYTES} bytes")));
         }
         let text = String::from_utf8(bytes).map_err(|_| wrong("is no UTF-8 text".to_owned()))?;
-        toml::from_str(&text).map_err(|error| wrong(complaint(&error, &text)))
+        let config: Self = toml::from_str(&text).map_err(|error| wrong(complaint(&error, &text)))?;
+        match config.prices.iter().find(|(_, price)| !price.is_sound()) {
+            Some((model, _)) => {
+                let model = printable_line(model, 100);
+                Err(wrong(format!("is wrong: the prices of `{model}` must be numbers from 0 to 1e9")))
+            }
+            None => Ok(config),
+        }
     }
 
     /// How providers are reached.
@@ -181,6 +189,9 @@ mod tests {
             ("\n[http]\nproxy = 5", "in line 3: it is no TOML, or a value is of another kind"),
             ("[http\nproxy", "in line 1: it is no TOML"),
             ("[prices.x]\ninput = 1", "missing field `output`"),
+            ("[prices.x]\ninput = nan\noutput = 1", "the prices of `x` must be numbers from 0 to 1e9"),
+            ("[prices.x]\ninput = 1\noutput = -1", "the prices of `x` must be"),
+            ("[prices.x]\ninput = 1\noutput = 1\ncached = inf", "the prices of `x` must be"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

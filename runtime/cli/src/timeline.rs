@@ -15,6 +15,7 @@ use redflow_ports::EventSink;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Characters of a value that are shown.
 const SHOWN: usize = 200;
@@ -74,6 +75,7 @@ pub(crate) struct Timeline {
     told: Mutex<HashSet<(NodeId, RunErrorCode, String)>>,
     rows: Mutex<Rows>,
     whose: Mutex<Whose>,
+    forgot: AtomicBool,
 }
 
 /// Whether the lines of several runs have to be told apart.
@@ -102,7 +104,19 @@ impl Timeline {
     /// a second.
     pub(crate) fn new(quiet: bool, several: bool) -> Self {
         let whose = Mutex::new(Whose { first: None, several });
-        Self { quiet, told: Mutex::default(), rows: Mutex::default(), whose }
+        Self { quiet, told: Mutex::default(), rows: Mutex::default(), whose, forgot: AtomicBool::new(false) }
+    }
+
+    /// Whether an agent was only asked to forget a conversation: yes, and whether it could.
+    pub(crate) fn forgot(&self) -> Option<bool> {
+        let failed = |told: &HashSet<(NodeId, RunErrorCode, String)>| {
+            told.iter()
+                .any(|(_, code, _)| matches!(code, RunErrorCode::MemoryError | RunErrorCode::Cancelled))
+        };
+        if self.told.lock().is_ok_and(|told| failed(&told)) {
+            return Some(false);
+        }
+        self.forgot.load(Ordering::Relaxed).then_some(true)
     }
 
     /// Says how a node failed; the same only once.
@@ -148,10 +162,12 @@ impl EventSink for Timeline {
                 talk(&format!("{} {}", label.dimmed(), printable_line(&text, SHOWN * 4)));
             }
             FlowEvent::Debug { .. } => {}
-            FlowEvent::MemoryCleared { node } if !self.quiet => {
-                talk(&format!("     memory      {} forgot the conversation", label(node)));
+            FlowEvent::MemoryCleared { node } => {
+                self.forgot.store(true, Ordering::Relaxed);
+                if !self.quiet {
+                    talk(&format!("     memory      {} forgot the conversation", label(node)));
+                }
             }
-            FlowEvent::MemoryCleared { .. } => {}
             FlowEvent::NeedsNodeRed { node } => talk(&format!(
                 "{}: the message stops at {}: this build cannot run the type `{}`",
                 "warning[NEEDS_NODE_RED]".yellow().bold(),

@@ -5,6 +5,7 @@
 //! makes a random number; knows no runtime and no transport.
 
 pub mod action;
+pub mod blank;
 pub mod catalogue;
 pub mod code;
 #[cfg(feature = "codegen")]

@@ -9,6 +9,25 @@ use serde_json::Value;
 /// A value shorter than this is no secret worth the name, and would be found everywhere.
 const SHORTEST: usize = 8;
 
+/// What stands among credentials and is none: it turns up in answers and results all the time.
+const OPEN_CREDENTIALS: [&str; 15] = [
+    "host",
+    "hostname",
+    "port",
+    "db",
+    "database",
+    "username",
+    "user",
+    "tls",
+    "url",
+    "baseurl",
+    "endpoint",
+    "organization",
+    "project",
+    "region",
+    "name",
+];
+
 /// The secrets of a flow. Shows none of them.
 #[derive(Clone, Default)]
 pub struct Scrubber {
@@ -25,11 +44,19 @@ impl Scrubber {
     /// Remembers a secret.
     pub fn add(&mut self, secret: &str) {
         let secret = secret.trim();
-        if secret.len() >= SHORTEST && !self.secrets.iter().any(|known| **known == *secret) {
-            self.secrets.push(secret.into());
-            // One that holds another is found first.
-            self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        if secret.len() < SHORTEST {
+            return;
         }
+        // In a model's answer, which is JSON, it may stand escaped.
+        let quoted = serde_json::to_string(secret).unwrap_or_default();
+        let escaped = quoted.trim_start_matches('"').strip_suffix('"').unwrap_or_default();
+        for form in [secret, escaped, &escaped.replace('/', "\\/")] {
+            if form.len() >= SHORTEST && !self.secrets.iter().any(|known| **known == *form) {
+                self.secrets.push(form.into());
+            }
+        }
+        // One that holds another is found first.
+        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
     /// Remembers every secret in a node's properties, by their names.
@@ -45,7 +72,8 @@ impl Scrubber {
             Value::Array(items) => items.iter().for_each(|item| self.add_value(secret, item)),
             Value::Object(map) => {
                 for (name, value) in map {
-                    self.add_value(secret || is_secret_name(name), value);
+                    let open = OPEN_CREDENTIALS.contains(&name.to_ascii_lowercase().as_str());
+                    self.add_value((secret && !open) || is_secret_name(name), value);
                 }
             }
             _ => {}
@@ -96,11 +124,25 @@ impl Scrubber {
     /// What a model said.
     pub fn answer(&self, answer: &mut ModelAnswer) {
         self.text(&mut answer.text);
+        self.unescaped(&mut answer.text);
         for told in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
             self.text(told);
         }
         for call in &mut answer.tool_calls {
             self.text(&mut call.arguments);
+        }
+    }
+
+    /// JSON can write any character as its number. Where it does, the values are looked at, not the text.
+    fn unescaped(&self, text: &mut String) {
+        if self.secrets.is_empty() || !text.contains("\\u") {
+            return;
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(text) else { return };
+        let before = value.clone();
+        self.value(&mut value);
+        if value != before {
+            *text = value.to_string();
         }
     }
 
@@ -123,12 +165,12 @@ impl Scrubber {
 #[cfg(test)]
 mod tests {
     use super::Scrubber;
-    use crate::fact::ToolResult;
+    use crate::fact::{ModelAnswer, ToolResult};
     use serde_json::json;
 
     fn scrubber() -> Scrubber {
         let mut scrubber = Scrubber::default();
-        let props = json!({"apiKey": "sk-verysecret", "credentials": {"user": "ada-lovelace"}, "pin": "1234", "name": "harmless-name"});
+        let props = json!({"apiKey": "sk-verysecret", "credentials": {"user": "ada-lovelace", "code": "open-sesame"}, "pin": "1234", "name": "harmless-name"});
         scrubber.add_properties(props.as_object().unwrap());
         scrubber.add("sk-verysecret-and-longer");
         scrubber
@@ -136,14 +178,34 @@ mod tests {
 
     #[test]
     fn known_secrets_are_taken_out_wherever_they_stand() {
-        let output = json!({"a": ["x sk-verysecret y", {"sk-verysecret": 1}], "b": "sk-verysecret-and-longer", "c": "ada-lovelace 1234 harmless-name"});
+        let output = json!({"a": ["x sk-verysecret y", {"sk-verysecret": 1}], "b": "sk-verysecret-and-longer", "c": "open-sesame ada-lovelace 1234 harmless-name"});
         let mut result = ToolResult::ok(output);
         scrubber().result(&mut result);
-        let expected = json!({"a": ["x [redacted] y", {"[redacted]": 1}], "b": "[redacted]", "c": "[redacted] 1234 harmless-name"});
+        let expected = json!({"a": ["x [redacted] y", {"[redacted]": 1}], "b": "[redacted]", "c": "[redacted] ada-lovelace 1234 harmless-name"});
         assert_eq!(result.output, Some(expected));
         let mut failed = ToolResult::failed("401 for sk-verysecret");
         scrubber().result(&mut failed);
         assert_eq!(failed.error.as_deref(), Some("401 for [redacted]"));
+    }
+
+    #[test]
+    fn json_may_write_it_otherwise() {
+        let mut scrubber = Scrubber::default();
+        scrubber.add("key/with\"quotes\\");
+        for said in [
+            r#"{"message":"key/with\"quotes\\ it is"}"#,
+            r#"{"message":"key\/with\"quotes\\ it is"}"#,
+            r#"{"message":"\u006bey/with\u0022quotes\\ it is"}"#,
+        ] {
+            let mut answer = ModelAnswer { text: said.to_owned(), ..ModelAnswer::default() };
+            scrubber.answer(&mut answer);
+            assert_eq!(answer.text, r#"{"message":"[redacted] it is"}"#, "{said}");
+        }
+        // What holds no secret stays as it was written.
+        let text = r#"{"message":"\u0041", "message":1}"#;
+        let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
+        scrubber.answer(&mut answer);
+        assert_eq!(answer.text, text);
     }
 
     #[test]

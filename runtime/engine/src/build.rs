@@ -1,6 +1,7 @@
 //! From a checked flow to live nodes.
 
 use crate::catch::Catches;
+use redflow_contract::blank::text_of;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
 use redflow_contract::id::{NodeId, NodeSummary};
@@ -12,7 +13,6 @@ use redflow_ports::{
     Adapters, BuildError, Builder as BuildNode, ChatModel, FlowNode, Memory, NodeConfig, Tool,
 };
 use redflow_react::CompiledAgent;
-use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct BuiltFlow {
     pub(crate) flow: ResolvedFlow,
     pub(crate) nodes: Vec<BuiltNode>,
     pub(crate) catches: Catches,
+    /// Every secret its services have.
+    pub(crate) scrubber: Arc<Scrubber>,
 }
 
 pub(crate) enum BuiltNode {
@@ -117,7 +119,7 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
         })
         .collect();
     let catches = Catches::new(&flow);
-    BuiltFlow { flow, nodes, catches }
+    BuiltFlow { flow, nodes, catches, scrubber }
 }
 
 /// What the process environment says of a name.
@@ -166,7 +168,7 @@ impl Builder<'_> {
         let memory_session_id = ready.memory.and_then(|memory| {
             let read = || {
                 let props = flow.resolved_props(memory, env, false);
-                props.get("sessionId").and_then(Value::as_str).map(Arc::from)
+                text_of(&props, "sessionId").map(Arc::from)
             };
             self.memory_sessions.entry(memory).or_insert_with(read).clone()
         });

@@ -42,7 +42,7 @@ pub(crate) enum Exit {
     Finished {
         effect: EffectId,
         ending: Ending,
-        message: Message,
+        message: Arc<Message>,
         /// Whether the message may have been sent before.
         again: bool,
     },
@@ -160,7 +160,7 @@ impl Driven {
     }
 
     /// Waits for a place, then does effects until the run is over or has to stop.
-    pub(crate) async fn go_on(mut self, effects: Vec<Effect>, ticket: Ticket) -> Exit {
+    pub(crate) async fn go_on(&mut self, effects: Vec<Effect>, ticket: Ticket) -> Exit {
         match place(ticket, &mut self.control, &self.cancel).await {
             Ok(slot) => self.work(effects, slot).await,
             Err(Stop::Cancel(reason)) => self.cancelled(reason).await,
@@ -169,7 +169,7 @@ impl Driven {
     }
 
     /// Does effects until the run is over or has to stop. The place is held as long.
-    pub(crate) async fn work(mut self, effects: Vec<Effect>, _slot: Slot) -> Exit {
+    pub(crate) async fn work(&mut self, effects: Vec<Effect>, _slot: Slot) -> Exit {
         self.active.since = Some(Instant::now());
         let _at_work = AtWork::new(&self.ports.meter);
         let span = run_span(&self.run, self.agent.compiled.spec());
@@ -209,7 +209,7 @@ impl Driven {
                             Stop::Suspend => return Exit::Suspended(None),
                         },
                         () = &mut deadline => Fact::DeadlineReached { at: self.ports.clock.now() },
-                        fact = perform(effect, &self.agent, &self.ports) => fact,
+                        fact = perform(&effect, &self.agent, &self.ports) => fact,
                     };
                     if class.is_some() {
                         failpoint("act.after");
@@ -217,6 +217,8 @@ impl Driven {
                     fact
                 }
             };
+            // It shares the transcript, which is copied if it is held when more is appended.
+            drop(effect);
             effects = match self.feed(fact, class).await {
                 Ok(effects) => effects,
                 Err(error) => return Exit::Suspended(Some(error)),
@@ -295,6 +297,7 @@ impl Driven {
                     let (spec, took) = (self.agent.compiled.spec(), self.active.total());
                     end_span(&Span::current(), ending);
                     run_ended(&*self.ports.meter, spec, ending, self.recorder.machine().iteration(), took);
+                    let message = Arc::new(message);
                     return Next::Over(Exit::Finished { effect: id, ending, message, again: false });
                 }
                 Effect::CallTool { ref call, .. } => {

@@ -14,7 +14,7 @@ use redflow_contract::limits::RunLimits;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::transcript::ChatMessage;
+use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_ports::{ModelRequest, ToolOutcome, Want};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -38,19 +38,19 @@ impl BuiltAgent {
 }
 
 /// Does one effect and says what came of it. An adapter that panics fails its own call and nothing else.
-pub(crate) async fn perform(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
+pub(crate) async fn perform(effect: &Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
     let id = effect.id();
-    let asked = match &effect {
+    let asked = match effect {
         Effect::CallTool { call, .. } => Asked::Tool(agent.class_of(call)),
         Effect::CallModel { .. } => Asked::Model,
         _ => Asked::Memory,
     };
-    let watch = Watch::new(&effect, agent);
+    let watch = Watch::new(effect, agent, &*ports.meter);
     let attempt = attempt(effect, agent, ports).instrument(watch.span().clone());
     let done = AssertUnwindSafe(attempt).catch_unwind().await;
     let mut fact = done.unwrap_or_else(|_| crashed(id, asked, ports.clock.now()));
     scrub(&mut fact, &agent.scrubber);
-    watch.end(&fact, agent, &*ports.meter);
+    watch.end(&fact);
     fact
 }
 
@@ -88,12 +88,14 @@ fn crashed(effect: EffectId, asked: Asked, at: Millis) -> Fact {
     }
 }
 
-async fn attempt(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
+/// Borrows the effect: a waiting run holds it once, and not once for each of these calls.
+async fn attempt(effect: &Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
     let now = || ports.clock.now();
+    let id = effect.id();
     match effect {
-        Effect::CallModel { id, iteration, transcript, spec } => {
+        Effect::CallModel { iteration, transcript, spec, .. } => {
             let want = Want::Action { schema: agent.compiled.action_schema() };
-            let request = ModelRequest { iteration, transcript: &transcript, spec: &spec, want };
+            let request = ModelRequest { iteration: *iteration, transcript, spec, want };
             match agent.model.call(request).await {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut(answer, &spec.limits) }
@@ -101,30 +103,30 @@ async fn attempt(effect: Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
                 Err(error) => Fact::ModelFailed { at: now(), effect: id, error },
             }
         }
-        Effect::CallTool { id, call } => call_tool(id, &call, agent, ports).await,
-        Effect::RecallMemory { id, session } => match &agent.memory {
-            Some(memory) => match memory.recall(&session).await {
+        Effect::CallTool { call, .. } => call_tool(id, call, agent, ports).await,
+        Effect::RecallMemory { session, .. } => match &agent.memory {
+            Some(memory) => match memory.recall(session).await {
                 Ok(turns) => recalled(id, turns, &agent.compiled.spec().limits, now()),
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
             },
             None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },
         },
-        Effect::ClearMemory { id, session } => match &agent.memory {
-            Some(memory) => match memory.clear(&session).await {
+        Effect::ClearMemory { session, .. } => match &agent.memory {
+            Some(memory) => match memory.clear(session).await {
                 Ok(()) => Fact::MemoryCleared { at: now(), effect: id },
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
             },
             None => Fact::MemoryCleared { at: now(), effect: id },
         },
-        Effect::AppendMemory { id, session, run_id, turn } => match &agent.memory {
-            Some(memory) => match memory.append(&session, &run_id, &turn).await {
+        Effect::AppendMemory { session, run_id, turn, .. } => match &agent.memory {
+            Some(memory) => match memory.append(session, run_id, turn).await {
                 Ok(()) => Fact::MemoryAppended { at: now(), effect: id },
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
             },
             None => Fact::MemoryAppended { at: now(), effect: id },
         },
         // These need no answer and have been done.
-        Effect::EmitModelResponse { id, .. } | Effect::Finish { id, .. } => {
+        Effect::EmitModelResponse { .. } | Effect::Finish { .. } => {
             Fact::MemoryAppended { at: now(), effect: id }
         }
     }
@@ -170,15 +172,24 @@ fn cut(mut answer: ModelAnswer, limits: &RunLimits) -> ModelAnswer {
     answer
 }
 
-/// More than a message may have is no conversation to go on with.
-fn recalled(effect: EffectId, turns: Vec<ChatMessage>, limits: &RunLimits, at: Millis) -> Fact {
-    let bytes: usize = turns.iter().map(ChatMessage::bytes).sum();
+/// A conversation longer than a message may be is cut at its beginning, by whole turns. If even the last one is
+/// too long, it is no conversation to go on with.
+fn recalled(effect: EffectId, mut turns: Vec<ChatMessage>, limits: &RunLimits, at: Millis) -> Fact {
     let most = to_usize(limits.max_message_bytes);
-    if bytes <= most {
-        return Fact::MemoryRecalled { at, effect, turns };
+    let mut bytes: usize = turns.iter().map(ChatMessage::bytes).sum();
+    let mut begin = 0;
+    while bytes > most {
+        let next = turns.iter().skip(begin + 1).position(|message| message.role == ChatRole::User);
+        let Some(next) = next.map(|next| begin + 1 + next) else {
+            let message = format!("the memory gave {bytes} bytes in one turn; the limit is {most}");
+            let error = Failure { code: RunErrorCode::MemoryError, message };
+            return Fact::MemoryFailed { at, effect, error };
+        };
+        bytes -= turns[begin..next].iter().map(ChatMessage::bytes).sum::<usize>();
+        begin = next;
     }
-    let message = format!("the memory gave {bytes} bytes; the limit is {most}");
-    Fact::MemoryFailed { at, effect, error: Failure { code: RunErrorCode::MemoryError, message } }
+    turns.drain(..begin);
+    Fact::MemoryRecalled { at, effect, turns }
 }
 
 /// What makes a result too large to be journalled and read back. From a tool it becomes a failed observation:

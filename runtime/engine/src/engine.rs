@@ -461,7 +461,10 @@ impl Loop {
             (beginning.agent.compiled.spec().agent.node_id.clone(), Arc::clone(&beginning.trail.chain));
         let reins = self.reins(run.clone(), agent, chain, false);
         self.works.push(Box::pin(async move {
-            let exit = begin(reins, beginning).await;
+            let exit = match begin(reins, beginning).await {
+                Ok((mut driven, effects, ticket)) => driven.go_on(effects, ticket).await,
+                Err(exit) => exit,
+            };
             Done::Run { run, place, agent: None, exit }
         }));
     }

@@ -4,6 +4,7 @@
 use crate::build::{BuiltAgent, BuiltFlow};
 use crate::engine::Loop;
 use crate::trail::Trail;
+use futures::FutureExt as _;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
@@ -12,12 +13,13 @@ use redflow_contract::run_error::{Failure, RunError};
 use redflow_ports::{Measure, MemoryAction};
 use redflow_react::asks_to_clear;
 use serde_json::Value;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a memory may take to forget.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a memory may take to forget; not longer than a process takes to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What came of it.
 pub(crate) struct Forgotten {
@@ -54,10 +56,20 @@ impl Loop {
                     None => Ok(()),
                 }
             };
-            let mut result = tokio::time::timeout(PATIENCE, done).await.unwrap_or_else(|_| {
-                let message = format!("the memory did not answer within {} ms", PATIENCE.as_millis());
-                Err(Failure { code: RunErrorCode::MemoryError, message })
-            });
+            let failed = |code, message: String| Err(Failure { code, message });
+            let mut result = tokio::select! {
+                biased;
+                () = trail.chain.cancel.cancelled() => {
+                    failed(RunErrorCode::Cancelled, "cancelled before the memory had forgotten".to_owned())
+                }
+                () = tokio::time::sleep(PATIENCE) => {
+                    let message = format!("the memory did not answer within {} ms", PATIENCE.as_millis());
+                    failed(RunErrorCode::MemoryError, message)
+                }
+                done = AssertUnwindSafe(done).catch_unwind() => done.unwrap_or_else(|_| {
+                    failed(RunErrorCode::MemoryError, "the memory crashed while it was asked".to_owned())
+                }),
+            };
             if let Err(failure) = &mut result {
                 agent.scrubber.failure(failure);
             }

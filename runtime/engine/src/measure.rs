@@ -3,9 +3,10 @@
 //! Never carries what is said: no prompt, no answer, no input, no result.
 
 use crate::build::BuiltAgent;
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::fact::Fact;
-use redflow_contract::id::RunId;
+use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{Measure, MemoryAction, Meter};
@@ -62,11 +63,13 @@ impl Drop for AtWork {
     }
 }
 
-/// One effect from its beginning to its fact.
-pub(crate) struct Watch {
+/// One effect from its beginning to its fact. One that is dropped before was given up.
+pub(crate) struct Watch<'a> {
     since: Instant,
     what: What,
     span: Span,
+    agent: &'a BuiltAgent,
+    meter: &'a dyn Meter,
 }
 
 enum What {
@@ -76,8 +79,8 @@ enum What {
     Nothing,
 }
 
-impl Watch {
-    pub(crate) fn new(effect: &Effect, agent: &BuiltAgent) -> Self {
+impl<'a> Watch<'a> {
+    pub(crate) fn new(effect: &Effect, agent: &'a BuiltAgent, meter: &'a dyn Meter) -> Self {
         let (what, span) = match effect {
             Effect::CallModel { iteration, .. } => {
                 let info = agent.model.info();
@@ -122,7 +125,7 @@ impl Watch {
             Effect::AppendMemory { turn, .. } => memory(MemoryAction::Append, Some(size(turn))),
             Effect::EmitModelResponse { .. } | Effect::Finish { .. } => (What::Nothing, Span::none()),
         };
-        Self { since: Instant::now(), what, span }
+        Self { since: Instant::now(), what, span, agent, meter }
     }
 
     pub(crate) fn span(&self) -> &Span {
@@ -130,13 +133,14 @@ impl Watch {
     }
 
     /// What came of it.
-    pub(crate) fn end(self, fact: &Fact, agent: &BuiltAgent, meter: &dyn Meter) {
-        let took = self.since.elapsed();
+    pub(crate) fn end(mut self, fact: &Fact) {
+        let (took, agent, meter) = (self.since.elapsed(), self.agent, self.meter);
+        let what = std::mem::replace(&mut self.what, What::Nothing);
         let failed = |code: &str| {
             self.span.record("error.type", code);
             self.span.record("otel.status_code", "ERROR");
         };
-        match (&self.what, fact) {
+        match (&what, fact) {
             (What::Model, Fact::ModelAnswered { answer, .. }) => {
                 if let Some(model) = &answer.model {
                     self.span.record("gen_ai.response.model", model.as_str());
@@ -187,6 +191,27 @@ impl Watch {
     }
 }
 
+/// A call that the run did not wait for to its end: cancelled, or out of time.
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let took = self.since.elapsed();
+        match &self.what {
+            What::Model => {
+                let info = self.agent.model.info();
+                let (provider, model, failed) =
+                    (info.provider, info.model.as_str(), Some(RunErrorCode::Cancelled));
+                self.meter.record(Measure::ModelCall { provider, model, usage: None, failed, took });
+            }
+            What::Tool(tool) => self.meter.record(Measure::ToolCall { tool, success: false, took }),
+            What::Memory(action, _) => {
+                let (action, size) = (*action, None);
+                self.meter.record(Measure::MemoryCall { action, size, success: false, took });
+            }
+            What::Nothing => {}
+        }
+    }
+}
+
 fn memory(action: MemoryAction, written: Option<(usize, usize)>) -> (What, Span) {
     let span = info_span!(
         "memory",
@@ -205,6 +230,13 @@ fn count(tokens: u64) -> i64 {
 
 fn size(turns: &[ChatMessage]) -> (usize, usize) {
     (turns.len(), turns.iter().map(ChatMessage::bytes).sum())
+}
+
+/// A message came to an agent that may not run, or whose run could not begin.
+pub(crate) fn refused(meter: &dyn Meter, agent: &NodeSummary, code: RunErrorCode) {
+    let agent = if agent.name.is_empty() { agent.id.as_str() } else { &agent.name };
+    let ending = Ending::Failed { code };
+    meter.record(Measure::RunEnded { agent, ending, iterations: 0, took: Duration::ZERO });
 }
 
 /// A run ended.

@@ -6,6 +6,7 @@
 use crate::build::{BuiltAgent, BuiltFlow};
 use crate::drive::{Active, Control, Driven, Exit, ModelResponse, Stop, Told, broken, place};
 use crate::effects::too_large;
+use crate::measure::run_ended;
 use crate::plan_build::PastAgents;
 use crate::report::Ports;
 use crate::slots::{Slots, Ticket};
@@ -20,6 +21,7 @@ use redflow_contract::plan::AgentPlan;
 use redflow_ports::{Batch, BoxFuture, Journal, NewRun, StoreError, StoredRun};
 use redflow_react::{DifferenceKind, Origin, Recorder, Resumed, Status, resume};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -42,8 +44,12 @@ pub(crate) struct Beginning {
     pub(crate) ticket: Ticket,
 }
 
-/// Begins a run and drives it.
-pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Exit {
+/// A run that has begun, with what it is to do first and its turn; or what came of it instead.
+pub(crate) type Begun = Result<(Box<Driven>, Vec<Effect>, Ticket), Exit>;
+
+/// Begins a run. Whoever drives it does so after this has returned, so that a run that waits holds nothing of
+/// its beginning.
+pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Begun {
     let Reins { run, ports, control, cancel, responses } = reins;
     let Beginning { agent, session, message, cause, trail, ticket } = beginning;
     if let Some(cause) = cause.as_ref().filter(|cause| cause.again) {
@@ -51,9 +57,9 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Exit {
             Ok(None) => {}
             Ok(Some(_)) => {
                 trail.settle(&*ports.store);
-                return Exit::Repeated;
+                return Err(Exit::Repeated);
             }
-            Err(error) => return Exit::NotBegun(error, message),
+            Err(error) => return Err(Exit::NotBegun(error, message)),
         }
     }
     let spec = Arc::clone(agent.compiled.spec());
@@ -75,7 +81,7 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Exit {
     let started = Recorder::start(compiled, observed, &agent.plan, Origin::default(), fact, &classify);
     let (recorder, step) = match started {
         Ok(started) => started,
-        Err(error) => return Exit::NotBegun(broken(&error), message),
+        Err(error) => return Err(Exit::NotBegun(broken(&error), message)),
     };
     let active = Active::after(0);
     let mut driven = Driven { run, agent, ports, recorder, journal, active, control, cancel, responses };
@@ -83,9 +89,9 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Exit {
         Ok(effects) => {
             drop(message);
             trail.settle(&*driven.ports.store);
-            driven.go_on(effects, ticket).await
+            Ok((Box::new(driven), effects, ticket))
         }
-        Err(error) => Exit::NotBegun(error, message),
+        Err(error) => Err(Exit::NotBegun(error, message)),
     }
 }
 
@@ -237,7 +243,10 @@ async fn open(
         let Some(Effect::Finish { id, ending, message }) = effects.pop() else {
             return Err(broken(&"the run is over and has no result"));
         };
-        return Ok((agent, Opened::Over(Exit::Finished { effect: id, ending, message, again: true })));
+        return Ok((
+            agent,
+            Opened::Over(Exit::Finished { effect: id, ending, message: Arc::new(message), again: true }),
+        ));
     }
     if let Some(Effect::CallTool { id, .. }) = effects.last()
         && !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent))
@@ -251,7 +260,18 @@ async fn open(
         if let Some(Effect::Finish { .. }) = effects.last()
             && let Some(Effect::Finish { id, ending, message }) = effects.pop()
         {
-            return Ok((agent, Opened::Over(Exit::Finished { effect: id, ending, message, again: false })));
+            let machine = driven.recorder.machine();
+            run_ended(
+                &*driven.ports.meter,
+                machine.agent().spec(),
+                ending,
+                machine.iteration(),
+                Duration::ZERO,
+            );
+            return Ok((
+                agent,
+                Opened::Over(Exit::Finished { effect: id, ending, message: Arc::new(message), again: false }),
+            ));
         }
     }
     if !matches!(driven.recorder.machine().status(), Status::Running) {

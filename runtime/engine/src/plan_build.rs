@@ -138,7 +138,8 @@ fn build_agent(
     ports: &Ports,
 ) -> Result<BuiltAgent, BuildError> {
     let adapters = &ports.adapters;
-    let secrets = RefCell::new(Scrubber::default());
+    // Any tool may come across any secret of the flow.
+    let secrets = RefCell::new(flow.map(|flow| Scrubber::clone(&flow.scrubber)).unwrap_or_default());
     let model = service(flow, &plan.model, &adapters.models, ports, &secrets)?;
     let memory = plan.memory.as_ref();
     let memory = memory.map(|node| service(flow, node, &adapters.memories, ports, &secrets)).transpose()?;

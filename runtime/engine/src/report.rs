@@ -97,15 +97,15 @@ pub enum RunEnd {
     Finished {
         /// How.
         ending: Ending,
-        /// The message.
-        message: Message,
+        /// The message, shared with whoever it was sent to.
+        message: Arc<Message>,
     },
     /// It never began: the agent is refused, or there is no room. The message left port 3 all the same.
     Refused {
         /// Why.
         error: RunError,
         /// The message.
-        message: Message,
+        message: Arc<Message>,
     },
     /// It waits until someone says what happened to a call.
     Waiting(WaitingCall),

@@ -82,6 +82,10 @@ impl Chain {
     /// A run begins; gives its place among the reports.
     pub(crate) fn begin(&self, run: RunId) -> usize {
         let mut state = self.lock();
+        // Most starts set off one run, and there may be ten thousand starts.
+        if state.reports.is_empty() {
+            state.reports.reserve_exact(1);
+        }
         state.reports.push((run, None));
         state.reports.len() - 1
     }

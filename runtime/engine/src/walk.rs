@@ -8,6 +8,7 @@ use crate::catch::{MAX_REPEATS, earlier_failures, with_error};
 use crate::effects::to_usize;
 use crate::engine::Loop;
 use crate::forget::only_forgets;
+use crate::measure::refused;
 use crate::open::Beginning;
 use crate::report::{RunEnd, Start};
 use crate::session::session_key;
@@ -138,10 +139,17 @@ impl Loop {
     }
 
     /// Sends from the port of an agent that is for such messages.
-    fn send_on(&mut self, flow: &BuiltFlow, agent: NodeIx, kind: PortKind, message: Message, trail: &Trail) {
+    fn send_on(
+        &mut self,
+        flow: &BuiltFlow,
+        agent: NodeIx,
+        kind: PortKind,
+        message: &Arc<Message>,
+        trail: &Trail,
+    ) {
         let ports = flow.flow.nodes[agent].kind.outputs.unwrap_or_default();
         if let Some(port) = ports.iter().position(|port| *port == kind) {
-            self.send(flow, agent, port, &Arc::new(message), trail);
+            self.send(flow, agent, port, message, trail);
         }
     }
 
@@ -210,8 +218,9 @@ impl Loop {
         let (why, incoming) = failure;
         let text = format!("The run did not begin: {}", why.message);
         let error = run_error(RunErrorCode::JournalFailed, text);
+        refused(&*self.ports.meter, &agent, error.code);
         let tools = flow.agent(&agent.id).map(|agent| tool_names(agent)).unwrap_or_default();
-        let message = refused_output(&agent, run, self.ports.clock.now(), incoming, tools, &error);
+        let message = Arc::new(refused_output(&agent, run, self.ports.clock.now(), incoming, tools, &error));
         if let Some(ix) = flow.flow.find(agent.id.as_str()) {
             self.send_failed(&flow, ix, &message, &Trail::from_outside(Arc::clone(chain)));
         }
@@ -234,7 +243,8 @@ impl Loop {
         let run_id = self.ports.clock.run_id();
         let agent = flow.flow.summary(ix);
         let now = self.ports.clock.now();
-        let message = refused_output(&agent, run_id.clone(), now, message, tools, &error);
+        let message = Arc::new(refused_output(&agent, run_id.clone(), now, message, tools, &error));
+        refused(&*self.ports.meter, &agent, error.code);
         let place = trail.chain.begin(run_id);
         self.send_failed(flow, ix, &message, trail);
         trail.chain.end(place, agent, RunEnd::Refused { error, message });
@@ -254,7 +264,7 @@ impl Loop {
         &mut self,
         agent: &NodeSummary,
         ending: Ending,
-        message: &Message,
+        message: &Arc<Message>,
         trail: Trail,
     ) {
         // Without its flow there is nowhere to send to yet: the result waits for the process that has it.
@@ -263,17 +273,17 @@ impl Loop {
         if matches!(ending, Ending::Failed { .. }) {
             self.send_failed(&flow, ix, message, &trail);
         } else {
-            self.send_on(&flow, ix, PortKind::Result, message.clone(), &trail);
+            self.send_on(&flow, ix, PortKind::Result, message, &trail);
         }
         trail.settle(&*self.ports.store);
     }
 
     /// A message with an error goes out by port 3 and to the Catch nodes.
-    fn send_failed(&mut self, flow: &BuiltFlow, ix: NodeIx, message: &Message, trail: &Trail) {
-        self.send_on(flow, ix, PortKind::Result, message.clone(), trail);
+    fn send_failed(&mut self, flow: &BuiltFlow, ix: NodeIx, message: &Arc<Message>, trail: &Trail) {
+        self.send_on(flow, ix, PortKind::Result, message, trail);
         let error = message.get("error").cloned();
         if let Some(Ok(error)) = error.map(serde_json::from_value::<MessageError>) {
-            self.raise(flow, ix, &error, message.clone(), trail);
+            self.raise(flow, ix, &error, (**message).clone(), trail);
         }
     }
 
@@ -282,7 +292,7 @@ impl Loop {
         if let Some(flow) = self.flow.clone()
             && let Some(ix) = flow.flow.find(agent.as_str())
         {
-            self.send_on(&flow, ix, PortKind::ModelResponse, message, &trail);
+            self.send_on(&flow, ix, PortKind::ModelResponse, &Arc::new(message), &trail);
         }
         trail.settle(&*self.ports.store);
     }

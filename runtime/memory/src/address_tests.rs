@@ -16,7 +16,7 @@ fn taking(props: &Value, env: &[(&str, &str)], takes: &dyn Fn(&str)) -> Result<C
     let look =
         |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let node = NodeConfig { node: &node, props: props.as_object().unwrap(), env: &look, takes };
-    of(&node, &node.typed_with_options().unwrap()).map_err(|error| error.reason)
+    of(&node).map_err(|error| error.reason)
 }
 
 /// `[tls ]host:port/db user password`
@@ -46,12 +46,110 @@ fn url_then_host_then_environment_then_this_machine() {
         (json!({"url": "rediss://[::1]"}), none, "tls ::1:6379/0 - -"),
         (json!({}), url_only, "env:1/2 eve s3cret"),
         (json!({}), &ENV, "env:1/2 eve from-env"),
-        (json!({"host": "h"}), &ENV, "h:6379/0 - from-env"),
         (json!({"url": "redis://h", "password": "p"}), &ENV, "h:6379/0 - p"),
     ];
     for (props, env, expected) in rows {
         assert_eq!(address(&props, env).map(|info| written(&info)), Ok(expected.to_owned()), "{props}");
     }
+}
+
+#[test]
+fn each_field_counts_from_the_credentials_then_outside_then_from_the_options() {
+    let all = json!({"host": "c", "port": "7", "db": " 3 ", "tls": "true", "username": "u", "password": "p"});
+    let outside = json!({"host": "o", "port": 8, "db": 4, "tls": false, "username": "v"});
+    let nothing = json!({"url": "", "host": null, "port": "", "db": null, "tls": " ", "username": ""});
+    let with = |outside: &Value, credentials: &Value, options: &Value| {
+        let mut props = outside.clone();
+        props["credentials"] = credentials.clone();
+        props["options"] = options.clone();
+        props
+    };
+    let rows = [
+        (with(&json!({}), &all, &json!({})), "tls c:7/3 u p"),
+        (with(&outside, &all, &json!({"host": "x", "port": 9})), "tls c:7/3 u p"),
+        (with(&outside, &nothing, &all), "o:8/4 v p"),
+        (with(&nothing, &nothing, &all), "tls c:7/3 u p"),
+        (with(&nothing, &Value::Null, &nothing), "127.0.0.1:6379/0 - -"),
+        (with(&outside, &json!({"port": 7.0, "tls": true}), &json!({})), "tls o:7/4 v -"),
+        (with(&outside, &json!({"tls": "false", "username": 5}), &json!({"tls": "true"})), "o:8/4 5 -"),
+        // A place that names the Redis is not overruled by a later one, in whichever way that names it.
+        (with(&json!({"url": "redis://o"}), &json!({"host": "c"}), &json!({})), "c:6379/0 - -"),
+        (with(&json!({"host": "o"}), &json!({}), &json!({"url": "redis://x"})), "o:6379/0 - -"),
+        (with(&json!({"host": "o"}), &json!({"url": "redis://c:1/2", "host": "x"}), &json!({})), "c:1/2 - -"),
+    ];
+    for (props, expected) in rows {
+        assert_eq!(address(&props, &[]).map(|info| written(&info)), Ok(expected.to_owned()), "{props}");
+    }
+    let rows = [
+        ("port", json!("s3cret"), "a number up to 65535"),
+        ("port", json!(65_536), "a number up to 65535"),
+        ("port", json!(6379.5), "a number up to 65535"),
+        ("db", json!("-1"), "the number of a database"),
+        ("tls", json!("maybe"), "true or false"),
+        ("host", json!(["h"]), "a text"),
+    ];
+    for (name, value, what) in rows {
+        let error = address(&json!({"credentials": {name: value}}), &[]).err().unwrap();
+        assert_eq!(error, format!("its {name} is not {what}"), "{value}");
+    }
+}
+
+#[test]
+fn a_url_in_the_credentials_may_hold_a_password() {
+    let url = "redis://u:s%40cret@127.0.0.1";
+    let rows = [
+        (json!({"credentials": {"url": url}}), "127.0.0.1:6379/0 u s@cret"),
+        // Neither what stands in the flow nor the environment overrules the credentials.
+        (json!({"credentials": {"url": url}, "username": "v", "password": "p"}), "127.0.0.1:6379/0 u s@cret"),
+        (json!({"credentials": {"url": url, "username": "v", "password": "p"}}), "127.0.0.1:6379/0 v p"),
+        (json!({"credentials": {"url": "redis://h"}, "username": "v", "password": "p"}), "h:6379/0 v p"),
+    ];
+    for (props, expected) in rows {
+        let taken = std::cell::RefCell::new(Vec::new());
+        let takes = |secret: &str| taken.borrow_mut().push(secret.to_owned());
+        let info = taking(&props, &ENV, &takes).map(|info| written(&info));
+        assert_eq!(info, Ok(expected.to_owned()), "{props}");
+        let (_, used) = expected.rsplit_once(' ').unwrap();
+        assert_eq!(taken.borrow().last().map(String::as_str), Some(used), "{props}");
+        assert!(expected.starts_with("h:") || taken.borrow()[0] == "s@cret", "{props}");
+    }
+    let bad = "its url is not redis://HOST:PORT/DB or rediss://HOST:PORT/DB";
+    let error = address(&json!({"credentials": {"url": "http://u:s3cret@h"}}), &[]).err();
+    assert_eq!(error.as_deref(), Some(bad));
+}
+
+#[test]
+fn the_environments_password_goes_to_the_environments_redis_and_to_this_machine_alone() {
+    let password = |props: &Value, env: &[(&str, &str)]| {
+        let taken = std::cell::RefCell::new(Vec::new());
+        let takes = |secret: &str| taken.borrow_mut().push(secret.to_owned());
+        let info = taking(props, env, &takes).unwrap();
+        let password = info.redis_settings().password().map(str::to_owned);
+        assert_eq!(taken.into_inner().pop(), password, "{props}");
+        password
+    };
+    let (from_env, only) = (Some("from-env".to_owned()), &ENV[1..]);
+    let here = ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LocalHost"].map(|host| json!({"host": host}));
+    let urls =
+        ["redis://127.0.0.1:7", "rediss://[::1]/2", "redis://u@localhost"].map(|url| json!({"url": url}));
+    for props in here.into_iter().chain(urls).chain([json!({}), json!({"port": 7, "tls": true})]) {
+        assert_eq!(password(&props, only), from_env, "{props}");
+    }
+    assert_eq!(password(&json!({}), &[("REDIS_URL", "redis://far"), ENV[1]]), from_env);
+
+    let far =
+        ["h", "env", "128.0.0.1", "::2", "localhost.h", "127.0.0.1.h"].map(|host| json!({"host": host}));
+    let urls = ["redis://h", "redis://localhost@h"].map(|url| json!({"url": url}));
+    let more = [
+        json!({"options": {"host": "h"}}),
+        json!({"credentials": {"host": "h"}}),
+        json!({"credentials": {"url": "redis://u@h"}}),
+    ];
+    for props in far.into_iter().chain(urls).chain(more) {
+        assert_eq!(password(&props, &ENV), None, "{props}");
+    }
+    // What `${REDIS_PASSWORD}` has become is the flow's own word.
+    assert_eq!(password(&json!({"host": "h", "password": "from-env"}), &ENV), from_env);
 }
 
 #[test]
@@ -65,8 +163,10 @@ fn what_is_no_address_is_refused_without_quoting_it() {
     let env = [("REDIS_URL", "http://:s3cret@h")];
     assert_eq!(address(&json!({}), &env).err().unwrap(), "REDIS_URL is not redis://HOST:PORT/DB");
     let error = address(&json!({"url": "redis://u:s3cret@h"}), &[]).err().unwrap();
-    let expected = "a password in its url is stored in the open; put it in the node's credentials, or in \
-                    REDIS_PASSWORD";
+    let expected = "a password in its url is stored in the open; put it in the node's credentials, or write \
+                    `${NAME}` as its password and set that environment variable";
+    assert_eq!(error, expected);
+    let error = address(&json!({"options": {"url": "redis://u:s3cret@h"}}), &[]).err().unwrap();
     assert_eq!(error, expected);
 }
 

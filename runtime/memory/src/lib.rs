@@ -58,13 +58,13 @@ pub fn register(adapters: &mut Adapters, settings: MemorySettings) {
     let shared = Arc::clone(&sessions);
     let buffer: MemoryBuilder = Box::new(move |config| {
         let BufferMemoryConfig { max_messages, max_bytes, idle, .. } = config.typed_with_options()?;
-        let limits = trim::Limits::of(max_messages, trim::BUFFER_MESSAGES, max_bytes);
+        let limits = trim::Limits::of(&config, max_messages, trim::BUFFER_MESSAGES, max_bytes)?;
         let memory = ProcessMemory::new(Arc::clone(&shared), &config.node.id, limits, idle);
         Ok(Arc::new(memory) as Arc<dyn Memory>)
     });
     let window: MemoryBuilder = Box::new(move |config| {
         let WindowMemoryConfig { max_messages, max_bytes, idle, .. } = config.typed_with_options()?;
-        let limits = trim::Limits::of(max_messages, trim::WINDOW_MESSAGES, max_bytes);
+        let limits = trim::Limits::of(&config, max_messages, trim::WINDOW_MESSAGES, max_bytes)?;
         let memory = ProcessMemory::new(Arc::clone(&sessions), &config.node.id, limits, idle);
         Ok(Arc::new(memory) as Arc<dyn Memory>)
     });

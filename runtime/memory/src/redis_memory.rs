@@ -45,7 +45,8 @@ struct Keys {
 
 impl RedisMemory {
     pub(crate) fn build(node: &NodeConfig<'_>, links: &Links) -> Result<Self, BuildError> {
-        let config: RedisMemoryConfig = node.typed_with_options()?;
+        let others = address::others(node.props);
+        let config: RedisMemoryConfig = NodeConfig { props: &others, ..*node }.typed_with_options()?;
         let ttl = config.ttl.unwrap_or(0);
         if ttl > MAX_TTL {
             return Err(node.error(format!("its ttl is {ttl}; the limit is {MAX_TTL}")));
@@ -57,13 +58,14 @@ impl RedisMemory {
             }
             None => None,
         };
-        let info = address::of(node, &config)?;
+        let info = address::of(node)?;
         let link = links.to(info).ok_or_else(|| node.error("its Redis is no address to connect to"))?;
         Ok(Self {
             link,
-            limits: Limits::of(config.max_messages, trim::BUFFER_MESSAGES, config.max_bytes),
+            limits: Limits::of(node, config.max_messages, trim::BUFFER_MESSAGES, config.max_bytes)?,
             ttl,
             timeout: Duration::from_millis(config.timeout.unwrap_or(TIMEOUT_MS).min(MAX_TIMEOUT_MS)),
+            // Never empty, or every key of the database would be a conversation: a blank one has been dropped.
             key_prefix: config.key_prefix.unwrap_or_else(|| KEY_PREFIX.to_owned()),
             seal,
         })

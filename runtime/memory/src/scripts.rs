@@ -98,13 +98,16 @@ return {'done'}
     )
 });
 
-/// Forgets the conversation in both forms: `done`.
+/// Forgets the conversation in both forms: `done`; or what is wrong, and then nothing is forgotten: `type KEY`.
 pub(crate) static CLEAR: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r#"
+local kind, old = redis.call('TYPE', KEYS[1]).ok, redis.call('TYPE', KEYS[2]).ok
+if kind ~= 'none' and kind ~= 'list' then return {'type', KEYS[1]} end
+-- A list there is a conversation of another flow, and stays.
+if old ~= 'none' and old ~= 'list' and old ~= 'string' then return {'type', KEYS[2]} end
 redis.call('DEL', KEYS[1])
--- A list there is a conversation of another flow.
-if redis.call('TYPE', KEYS[2]).ok ~= 'list' then redis.call('DEL', KEYS[2]) end
+if old == 'string' then redis.call('DEL', KEYS[2]) end
 return {'done'}
 "#,
     )

@@ -1,6 +1,8 @@
 //! How much of a conversation is kept: whole turns, the newest ones.
 
+use redflow_contract::limits::RunLimits;
 use redflow_contract::transcript::ChatMessage;
+use redflow_ports::{BuildError, NodeConfig};
 
 /// Messages of a conversation in `buffer-memory` and `redis-memory`, if the node does not say.
 pub(crate) const BUFFER_MESSAGES: u32 = 1_000;
@@ -24,12 +26,19 @@ pub(crate) struct Size {
 }
 
 impl Limits {
-    pub(crate) fn of(messages: Option<u32>, messages_default: u32, bytes: Option<u32>) -> Self {
-        let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Self {
-            messages: count(messages.unwrap_or(messages_default)),
-            bytes: count(bytes.unwrap_or(CONVERSATION_BYTES)),
+    /// What the node says, else the default. More bytes than a run takes would be kept and never recalled.
+    pub(crate) fn of(
+        node: &NodeConfig<'_>,
+        messages: Option<u32>,
+        messages_default: u32,
+        bytes: Option<u32>,
+    ) -> Result<Self, BuildError> {
+        let (bytes, most) = (bytes.unwrap_or(CONVERSATION_BYTES), RunLimits::default().max_message_bytes);
+        if bytes > most {
+            return Err(node.error(format!("its maxBytes is {bytes}; the limit is {most}")));
         }
+        let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(Self { messages: count(messages.unwrap_or(messages_default)), bytes: count(bytes) })
     }
 }
 

@@ -1,5 +1,8 @@
 use super::{Limits, Size, kept};
 use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, proptest};
+use redflow_contract::id::NodeSummary;
+use redflow_ports::NodeConfig;
+use serde_json::Map;
 
 fn size((messages, bytes): (usize, usize)) -> Size {
     Size { messages, bytes }
@@ -28,8 +31,13 @@ fn the_newest_turns_that_fit_are_kept_whole() {
 
 #[test]
 fn what_a_node_does_not_say_has_a_limit() {
-    assert_eq!(Limits::of(None, 10, None), Limits { messages: 10, bytes: 2 * 1024 * 1024 });
-    assert_eq!(Limits::of(Some(3), 10, Some(4)), Limits { messages: 3, bytes: 4 });
+    let node = NodeSummary { id: "m".into(), type_name: "buffer-memory".to_owned(), name: String::new() };
+    let node = NodeConfig { node: &node, props: &Map::new(), env: &|_| None, takes: &|_| () };
+    let of = |messages, bytes| Limits::of(&node, messages, 10, bytes);
+    assert_eq!(of(None, None), Ok(Limits { messages: 10, bytes: 2 * 1024 * 1024 }));
+    assert_eq!(of(Some(3), Some(4)), Ok(Limits { messages: 3, bytes: 4 }));
+    assert_eq!(of(None, Some(4_194_304)), Ok(Limits { messages: 10, bytes: 4_194_304 }));
+    assert_eq!(of(None, Some(4_194_305)), Err(node.error("its maxBytes is 4194305; the limit is 4194304")));
 }
 
 fn turns() -> impl Strategy<Value = Vec<Size>> {

@@ -10,6 +10,7 @@ use crate::price::{Prices, price_of};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local};
 use crate::wire::Wire;
 use redflow_contract::scrub::Scrubber;
+use redflow_contract::secret::is_secret_name;
 use redflow_contract::service_config::{StopSequences, StructuredOutput};
 use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NodeConfig, Unmetered};
 use secrecy::{ExposeSecret, SecretString};
@@ -163,8 +164,22 @@ pub(crate) fn address(config: &NodeConfig<'_>, property: &str, text: &str) -> Re
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("must not hold a user or a password; put the key into the node's credentials"));
     }
+    let holds_key = |name: &str| is_secret_name(name) || matches!(name, "key" | "code" | "sig" | "signature");
+    if url.query_pairs().any(|(name, _)| holds_key(&name)) {
+        return Err(wrong("must not hold a key; put it into the node's credentials"));
+    }
     url.set_fragment(None);
     Ok(url)
+}
+
+/// The address without the first of these that it ends with.
+pub(crate) fn without(base: &Url, ends: &[&str]) -> Url {
+    let mut url = base.clone();
+    let path = base.path().trim_end_matches('/');
+    if let Some(rest) = ends.iter().find_map(|end| path.strip_suffix(end)) {
+        url.set_path(rest);
+    }
+    url
 }
 
 /// The address with more steps behind it, whatever slashes it ends with. Its query stays.

@@ -107,10 +107,17 @@ pub fn openai(model: &str) -> Capabilities {
     find(OPENAI, model).unwrap_or(MODERN)
 }
 
-/// A model behind OpenAI's language somewhere else: JSON mode is what all of them have.
+/// Services that speak OpenAI's language and have JSON mode for all of their models, but schemas for none or some.
+const JSON_MODE_ONLY: [&str; 3] = ["groq.com", "deepseek.com", "openrouter.ai"];
+
+/// A model behind OpenAI's language somewhere else. Servers people run themselves (vLLM, LM Studio, llama.cpp)
+/// take schemas, and some of them no JSON mode.
 #[must_use]
-pub fn openai_compatible() -> Capabilities {
-    Capabilities { json_schema: false, vision: false, ..MODERN }
+pub fn openai_compatible(host: &str) -> Capabilities {
+    let within =
+        |domain: &&str| host.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let json_mode = JSON_MODE_ONLY.iter().any(|domain| within(&domain));
+    Capabilities { json_schema: !json_mode, json_object: json_mode, vision: false, ..MODERN }
 }
 
 /// A deployment at Azure, if its name tells the model.
@@ -134,7 +141,12 @@ pub fn ollama() -> Capabilities {
 fn find(table: &[(&str, Capabilities)], model: &str) -> Option<Capabilities> {
     // A fine-tuned model is called `ft:BASE:…`.
     let base = model.strip_prefix("ft:").unwrap_or(model);
-    table.iter().find(|(prefix, _)| base.starts_with(prefix)).map(|(_, capabilities)| *capabilities)
+    // `o3-mini` is an `o3`; `o365-helper` is somebody's deployment.
+    let is_of = |prefix: &str| {
+        let rest = base.strip_prefix(prefix);
+        rest.is_some_and(|rest| prefix.ends_with('-') || !rest.starts_with(|c: char| c.is_alphanumeric()))
+    };
+    table.iter().find(|(prefix, _)| is_of(prefix)).map(|(_, capabilities)| *capabilities)
 }
 
 impl Capabilities {

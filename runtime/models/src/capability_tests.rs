@@ -48,13 +48,24 @@ fn models_at_openai() {
 
 #[test]
 fn models_elsewhere() {
-    assert_eq!(letters(openai_compatible()), "t--os-");
+    for (host, can) in [
+        ("127.0.0.1", "t-j-s-"),
+        ("vllm.example", "t-j-s-"),
+        ("api.groq.com", "t--os-"),
+        ("api.deepseek.com", "t--os-"),
+        ("openrouter.ai", "t--os-"),
+        ("notgroq.com", "t-j-s-"),
+    ] {
+        assert_eq!(letters(openai_compatible(host)), can, "{host}");
+    }
     assert_eq!(letters(ollama()), "t-jos-");
     assert_eq!(letters(azure("gpt-4o-prod")), "tvjos-");
     assert_eq!(letters(azure("gpt-5-mini")), "tvjo-r");
     assert_eq!(letters(azure("gpt-35-turbo")), "t--os-");
     // A name that tells nothing: what every deployment of today has.
     assert_eq!(letters(azure("production")), "tv-os-");
+    assert_eq!(letters(azure("o365-assistant")), "tv-os-");
+    assert_eq!(letters(azure("o3-mini")), "tvjo-r");
 }
 
 #[test]

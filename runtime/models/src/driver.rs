@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::frames::{Frames, TooLong};
 use crate::retry::{Advice, next_wait};
 use crate::transport::{Endpoint, Incoming, Pieces, Transport};
-use crate::wire::{Assemble, Chat, Wire, WireError};
+use crate::wire::{Assemble, Chat, Format, Wire, WireError};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use redflow_contract::fact::ModelAnswer;
@@ -23,6 +23,9 @@ pub const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Bytes of an error that are read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// How long the body of an error is waited for.
+const ERROR_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What all models of a process share.
 pub struct Driver {
@@ -89,12 +92,14 @@ impl Driver {
 
     async fn attempt(&self, target: &Target, chat: &Chat<'_>) -> Result<ModelAnswer, Fault> {
         // Written anew for each try: a run that waits for its answer does not hold its question.
-        let mut body = Vec::with_capacity(1024);
+        let mut body = Vec::with_capacity(room_for(chat));
         let written = target.wire.encode(chat, &mut body);
         written.map_err(|_| Fault::Garbled("the request itself could not be written"))?;
         let Incoming { status, headers, body } = self.transport.post(&target.endpoint, body).await?;
         if !(200..300).contains(&status) {
-            let (text, _) = read(body, MAX_ERROR_BYTES).await.unwrap_or_default();
+            // The status says enough; its explanation is not waited for long.
+            let text = tokio::time::timeout(ERROR_PATIENCE, read(body, MAX_ERROR_BYTES)).await;
+            let (text, _) = text.unwrap_or_else(|_| Ok(Default::default())).unwrap_or_default();
             return Err(Fault::Provider(target.wire.error(status, &text), Advice::of(&headers, now())));
         }
         if let Some(what) = unreadable(&headers) {
@@ -113,6 +118,13 @@ impl Driver {
         answer.request_id = request_id(&headers);
         Ok(answer)
     }
+}
+
+/// About as many bytes as a request has, so that it is written without being moved, and little of it is empty.
+fn room_for(chat: &Chat<'_>) -> usize {
+    let told = chat.messages.iter().map(|message| message.content.len() + message.content.len() / 8 + 48);
+    let schema = if let Format::JsonSchema(schema) = chat.format { schema.get().len() } else { 0 };
+    256 + schema + told.sum::<usize>()
 }
 
 fn now() -> u64 {
@@ -181,10 +193,12 @@ async fn assemble(
             Some(Err(error)) => return Err(error.into()),
         }
     }
-    if let Some(Err(error)) = frames.end(|name, data| take(&mut *answer, name, data)) {
-        return Err(error.into());
+    match frames.end(|name, data| take(&mut *answer, name, data)) {
+        // Half an event is no event: the stream broke off in it.
+        Some(Err(WireError::Garbled(_))) => Err(Fault::Cut),
+        Some(Err(error)) => Err(error.into()),
+        Some(Ok(())) | None => Ok(answer.finish()?),
     }
-    Ok(answer.finish()?)
 }
 
 /// Something if that was the last event, or an error.

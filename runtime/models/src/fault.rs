@@ -173,6 +173,10 @@ fn provider_sentence(
     if !error.message.is_empty() {
         let _ = write!(text, ": {}", plain(&error.message, 300));
     }
+    // Servers that speak OpenAI's language do not agree on this one.
+    if error.status == 400 && error.message.contains("response_format") {
+        text.push_str("; set `structuredOutput` on the node to json_schema, json_object or none");
+    }
     text
 }
 

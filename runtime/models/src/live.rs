@@ -69,7 +69,8 @@ impl ChatModel for LiveModel {
             };
             let mut answer = self.driver.call(&self.target, &chat).await?;
             if let (Some(usage), Some(price)) = (&mut answer.usage, &self.price) {
-                usage.cost = Some(price.cost(usage));
+                // What is no number cannot stand in a journal.
+                usage.cost = Some(price.cost(usage)).filter(|cost| cost.is_finite());
             }
             Ok(answer)
         })

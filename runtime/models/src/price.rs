@@ -17,6 +17,15 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
+impl Price {
+    /// Whether a cost can be worked out with it.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let all = [Some(self.input), Some(self.output), self.cached, self.cache_write];
+        all.into_iter().flatten().all(|price| price.is_finite() && (0.0..=1e9).contains(&price))
+    }
+}
+
 /// Prices by model. A name that ends in `*` stands for every model that begins so.
 pub type Prices = BTreeMap<String, Price>;
 

@@ -64,7 +64,11 @@ pub(crate) fn openai(config: NodeConfig<'_>, shared: &Shared) -> Built {
     let base = build::address(&config, "baseURL", &build::or_default(own.base_url, OPENAI_URL))?;
     let at_openai = build::is_at(&base, &["api.openai.com"]);
     let model = build::or_default(own.model, OPENAI_MODEL);
-    let known = if at_openai { capability::openai(&model) } else { capability::openai_compatible() };
+    let known = if at_openai {
+        capability::openai(&model)
+    } else {
+        capability::openai_compatible(base.host_str().unwrap_or_default())
+    };
     let can = known.with(own.capabilities.as_ref());
     let key = build::key_for(&config, &base, at_openai, "OPENAI_API_KEY")?;
     let api = own.api.unwrap_or_default();
@@ -217,10 +221,16 @@ pub(crate) fn azure(config: NodeConfig<'_>, shared: &Shared) -> Built {
     let base = build::address(&config, "endpoint", &given(own.endpoint, "endpoint")?)?;
     let deployment = given(own.deployment, "deployment")?;
     let version = build::or_default(own.api_version, AZURE_VERSION);
-    let can = capability::azure(&deployment).with(own.capabilities.as_ref());
+    let is_v1 = version.eq_ignore_ascii_case("v1");
+    // Dated versions sort by their date; each knows what there was then.
+    let knows = |since: &str| is_v1 || *version >= *since;
+    let known = capability::azure(&deployment);
+    let known = Capabilities { json_schema: known.json_schema && knows("2024-08-01"), ..known };
+    let can = known.with(own.capabilities.as_ref());
     let at_azure = build::is_at(&base, &AZURE_HOSTS);
     let key = build::key_for(&config, &base, at_azure, "AZURE_OPENAI_API_KEY")?;
-    let is_v1 = version.eq_ignore_ascii_case("v1");
+    // People paste the resource's address with what the interface adds to it.
+    let base = build::without(&base, &["/openai/v1", "/openai"]);
     let url = if is_v1 {
         build::join(&base, &["openai", "v1", "chat", "completions"])
     } else {
@@ -246,7 +256,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, shared: &Shared) -> Built {
         seed: own.seed,
         stop: build::stops(&config, own.stop, 4)?,
         reasoning_effort: own.reasoning_effort.map(ReasoningEffort::as_str),
-        stream_usage: true,
+        stream_usage: knows("2024-09-01"),
         ..OpenaiChat::default()
     });
     Plan {

@@ -535,3 +535,53 @@ fn properties_that_do_not_fit_are_not_quoted() {
         assert_eq!(refusal, format!("its properties do not fit the type `{type_name}`; {text}"));
     }
 }
+
+#[test]
+fn an_old_version_of_azure_is_asked_for_what_it_knows() {
+    let schema = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    let schema = serde_json::value::to_raw_value(&schema).unwrap();
+    for (version, format, usage) in [
+        ("2024-02-15-preview", "json_object", false),
+        ("2024-08-01-preview", "json_schema", false),
+        ("2024-10-21", "json_schema", true),
+        ("v1", "json_schema", true),
+    ] {
+        let props = json!({"endpoint": "https://mine.openai.azure.com", "deployment": "gpt-4o", "apiVersion": version, "stream": true});
+        let sent = Node::new("model.azure.openai", props).wanting(Want::Action { schema: Some(&schema) });
+        assert_eq!(sent.body["response_format"]["type"], format, "{version}");
+        assert_eq!(sent.body.get("stream_options").is_some(), usage, "{version}");
+    }
+}
+
+#[test]
+fn an_address_of_azure_with_what_the_interface_adds() {
+    for (endpoint, version, path) in [
+        ("https://mine.openai.azure.com/openai/v1/", "v1", "/openai/v1/chat/completions"),
+        ("https://mine.openai.azure.com/openai", "v1", "/openai/v1/chat/completions"),
+        (
+            "https://mine.openai.azure.com/openai/",
+            "2024-10-21",
+            "/openai/deployments/d/chat/completions?api-version=2024-10-21",
+        ),
+        ("https://gate.example/team", "v1", "/team/openai/v1/chat/completions"),
+    ] {
+        let props = json!({"endpoint": endpoint, "deployment": "d", "apiVersion": version, "credentials": {"apiKey": "k-123456789"}});
+        let sent = Node::new("model.azure.openai", props).sent();
+        assert!(
+            sent.url.ends_with(path) && sent.url.matches("openai/").count() == 1,
+            "{endpoint}: {}",
+            sent.url
+        );
+    }
+}
+
+#[test]
+fn a_key_in_an_address_is_refused_and_not_quoted() {
+    for query in
+        ["api_key=QUERYSECRET", "key=QUERYSECRET", "subscription-key=QUERYSECRET", "a=1&token=QUERYSECRET"]
+    {
+        let props = json!({"baseURL": format!("https://h.example/v1?{query}")});
+        let refusal = Node::new("openai-model", props).refusal();
+        assert_eq!(refusal, "`baseURL` must not hold a key; put it into the node's credentials", "{query}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Which node types this build can run, and how each is built from its properties.
 
 use crate::{ChatModel, FlowNode, Memory, Tool};
+use redflow_contract::blank::without_blanks;
 use redflow_contract::id::NodeSummary;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -44,12 +45,12 @@ impl NodeConfig<'_> {
         })
     }
 
-    /// The same, where what stands in `options` counts too. What stands outside wins.
+    /// The same, where what stands in `options` counts too. What stands outside wins, unless it is blank.
     ///
     /// # Errors
     /// When they do not fit the type.
     pub fn typed_with_options<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, BuildError> {
-        let mut props = self.props.clone();
+        let mut props = without_blanks(&self.node.type_name, self.props);
         if let Some(Value::Object(options)) = props.remove("options") {
             for (name, value) in options {
                 props.entry(name).or_insert(value);

@@ -68,11 +68,14 @@ fn fit_object(map: &Map<String, Value>, depth: usize) -> Option<Value> {
         return None;
     }
     only(map, &["type", "properties", "required", "additionalProperties"])?;
-    // To forbid what was merely not mentioned narrows; to forbid what was asked for does not fit.
-    if map.get("additionalProperties").is_some_and(|more| more != false && more != true) {
-        return None;
-    }
+    // To forbid what was merely not mentioned narrows; to forbid what was asked for does not fit, nor to make
+    // an empty object of any object.
     let properties = map.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    match map.get("additionalProperties") {
+        Some(more) if more != false => return None,
+        None if properties.is_empty() => return None,
+        _ => {}
+    }
     let required: Vec<&str> = map
         .get("required")
         .and_then(Value::as_array)

@@ -49,7 +49,7 @@ fn without_tools_only_a_final_action_is_asked_for() {
 
 #[test]
 fn one_tool_outside_the_subset_is_enough() {
-    let fits = json!({"type": "object", "properties": {}, "required": []});
+    let fits = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
     assert!(schema(&[("a", Some(fits.clone()))]).is_some());
     assert!(schema(&[("a", Some(fits.clone())), ("b", None)]).is_none());
     assert!(
@@ -92,6 +92,8 @@ fn what_fits() {
         json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": []}),
         json!({"type": "object", "properties": {}, "required": ["a"]}),
         json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        json!({"type": "object"}),
+        json!({"type": "object", "properties": {}, "additionalProperties": true}),
         json!({"type": "array", "items": deep}),
     ] {
         assert_eq!(fit(&bad, 0), None, "{bad}");

@@ -27,6 +27,9 @@ pub struct Origin {
     pub step_id: Option<String>,
 }
 
+/// Room for most lines, so that they are written without being moved.
+const LINE_BYTES: usize = 512;
+
 /// Turns records into lines, each chained to the one before.
 #[derive(Debug, Clone)]
 pub struct JournalWriter {
@@ -87,7 +90,10 @@ impl JournalWriter {
     }
 
     fn encode<R: Serialize>(&self, record: &R) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&Line { prev: &self.prev, record })
+        let mut line = Vec::with_capacity(LINE_BYTES);
+        serde_json::to_writer(&mut line, &Line { prev: &self.prev, record })?;
+        // What was written is UTF-8.
+        String::from_utf8(line).map_err(serde::ser::Error::custom)
     }
 
     fn commit(&mut self, line: &str) {

@@ -188,7 +188,12 @@ impl Run {
     }
 
     pub(crate) fn poll(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        let effect = self.effects.pop_front();
+        // A run that waits holds no room for effects that it has not.
+        if self.effects.is_empty() {
+            self.effects = VecDeque::new();
+        }
+        effect
     }
 
     pub(crate) fn watch(&mut self, watched: bool) {

@@ -53,7 +53,7 @@ impl MemoryStore {
         lock(&self.runs)
     }
 
-    fn journal(&self, run: RunId, start: Option<NewRun>, next: i64) -> MemoryJournal {
+    fn journal(&self, run: RunId, start: Option<Box<NewRun>>, next: i64) -> MemoryJournal {
         let mut runs = self.runs();
         runs.handles += 1;
         let handle = runs.handles;
@@ -68,7 +68,7 @@ fn lock(runs: &Mutex<Runs>) -> MutexGuard<'_, Runs> {
 #[derive(Debug, Default)]
 struct Runs {
     /// By their numbers, in the order they began.
-    kept: BTreeMap<i64, Run>,
+    kept: BTreeMap<i64, Box<Run>>,
     numbers: HashMap<RunId, i64>,
     causes: HashMap<String, i64>,
     /// Those that are over, in the order they ended.
@@ -86,7 +86,10 @@ struct Runs {
 struct Run {
     summary: RunSummary,
     cause: Option<String>,
-    lines: Vec<String>,
+    /// As a file, but for the plan.
+    journal: Vec<u8>,
+    /// The plan, which all its runs share, and where in the journal it belongs.
+    plan: Option<(usize, Arc<str>)>,
     batches: i64,
     active_ms: u64,
     /// Who may write it.
@@ -119,7 +122,15 @@ impl Runs {
             delivered: false,
             source: run.source.map(|source| (*source).to_owned()),
         };
-        let run = Run { summary, cause: run.cause, lines: Vec::new(), batches: 0, active_ms: 0, handle };
+        let run = Box::new(Run {
+            summary,
+            cause: run.cause,
+            journal: Vec::new(),
+            plan: Some((0, Arc::clone(run.plan.json()))),
+            batches: 0,
+            active_ms: 0,
+            handle,
+        });
         self.kept.insert(self.last, run);
         Ok(())
     }
@@ -135,11 +146,12 @@ impl Runs {
         if run.batches != seq {
             return Err(error::gap(run_id));
         }
-        run.lines.extend(batch.lines);
+        run.write(&batch.lines);
         run.batches += 1;
         run.active_ms = batch.active_ms;
         run.stand(batch.state);
         if run.summary.status.is_over() {
+            run.journal.shrink_to_fit();
             self.finished.push_back(number);
             self.settle(run_id);
         }
@@ -186,14 +198,9 @@ impl Runs {
 
     fn load(&self, run: &RunId) -> Option<StoredRun> {
         let (number, run) = self.find(run)?;
-        let mut journal = Vec::with_capacity(run.lines.iter().map(|line| line.len() + 1).sum());
-        for line in &run.lines {
-            journal.extend_from_slice(line.as_bytes());
-            journal.push(b'\n');
-        }
         Some(StoredRun {
             summary: run.summary.clone(),
-            journal,
+            journal: run.whole_journal(),
             active_ms: run.active_ms,
             mark: StoreMark { run: number, batches: run.batches },
         })
@@ -215,6 +222,39 @@ impl Runs {
 }
 
 impl Run {
+    /// Puts lines behind those that are there. The second of all is the plan's, and the plan is left out of it.
+    fn write(&mut self, lines: &[String]) {
+        let plan = if self.batches == 0 { self.plan.take() } else { None };
+        let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+        let left_out = plan.as_ref().map_or(0, |(_, plan)| plan.len());
+        // Less ahead than a vector takes of itself: ten thousand runs may wait.
+        let ahead = self.journal.len() / 4;
+        if self.journal.capacity() - self.journal.len() < bytes {
+            self.journal.reserve_exact(bytes.saturating_sub(left_out) + ahead);
+        }
+        for (place, line) in lines.iter().enumerate() {
+            let around = plan.as_ref().filter(|_| place == 1).and_then(|(_, plan)| {
+                let before = line.strip_suffix(PLAN_ENDS)?.strip_suffix(&**plan)?;
+                Some((before, Arc::clone(plan)))
+            });
+            match around {
+                Some((before, plan)) => {
+                    self.journal.extend_from_slice(before.as_bytes());
+                    self.plan = Some((self.journal.len(), plan));
+                    self.journal.extend_from_slice(PLAN_ENDS.as_bytes());
+                }
+                None => self.journal.extend_from_slice(line.as_bytes()),
+            }
+            self.journal.push(b'\n');
+        }
+    }
+
+    fn whole_journal(&self) -> Vec<u8> {
+        let Some((place, plan)) = &self.plan else { return self.journal.clone() };
+        let (before, after) = self.journal.split_at(*place);
+        [before, plan.as_bytes(), after].concat()
+    }
+
     fn stand(&mut self, state: RunState) {
         let summary = &mut self.summary;
         summary.waiting = None;
@@ -239,24 +279,27 @@ impl Run {
     }
 }
 
+/// What stands behind the plan in its line.
+const PLAN_ENDS: &str = "}}";
+
 /// A journal in memory.
 #[derive(Debug)]
 struct MemoryJournal {
     runs: Arc<Mutex<Runs>>,
     run: RunId,
-    start: Option<NewRun>,
+    start: Option<Box<NewRun>>,
     handle: u64,
     next: i64,
     failed: Option<StoreError>,
 }
 
 impl MemoryJournal {
-    fn keep(&mut self, seq: i64, start: Option<NewRun>, batch: Batch) -> Result<(), StoreError> {
+    fn keep(&mut self, seq: i64, start: Option<Box<NewRun>>, batch: Batch) -> Result<(), StoreError> {
         if let Some(why) = &self.failed {
             return Err(why.clone());
         }
         let mut runs = lock(&self.runs);
-        let begun = start.map_or(Ok(()), |run| runs.begin(run, self.handle));
+        let begun = start.map_or(Ok(()), |run| runs.begin(*run, self.handle));
         let kept = begun.and_then(|()| runs.keep(&self.run, self.handle, seq, batch));
         drop(runs);
         self.failed = kept.clone().err();
@@ -276,7 +319,7 @@ impl Journal for MemoryJournal {
 
 impl RunStore for MemoryStore {
     fn create(&self, run: NewRun) -> Box<dyn Journal> {
-        Box::new(self.journal(run.run_id.clone(), Some(run), 0))
+        Box::new(self.journal(run.run_id.clone(), Some(Box::new(run)), 0))
     }
 
     fn reopen(&self, run: &StoredRun) -> Box<dyn Journal> {

@@ -196,3 +196,25 @@ fn a_configuration_that_cannot_be_used_stops_everything() {
     assert_eq!(output.code, 2, "{output:#?}");
     assert!(output.stderr.contains("the metrics cannot be written"), "{output:#?}");
 }
+
+#[test]
+fn a_message_that_only_clears_is_no_failure() {
+    let text = std::fs::read_to_string(crate::kit::repository().join("examples/memory-buffer.json")).unwrap();
+    let mut flow: Value = serde_json::from_str(&text).unwrap();
+    let ask = flow.as_array_mut().unwrap().iter_mut().find(|node| node["id"] == "ask").unwrap();
+    ask["payload"] = json!("");
+    ask["props"] = json!([{"p": "payload"}, {"p": "memory", "v": "clear", "vt": "str"}]);
+    let folder = Folder::with_flow(&flow);
+    let output = folder.redflow(["run", "flow.json", "--ephemeral"]).run();
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert!(output.stderr.contains("First turn forgot the conversation"), "{output:#?}");
+    // A memory that cannot be reached could not forget.
+    for node in flow.as_array_mut().unwrap() {
+        if node["id"] == "memory" {
+            node["type"] = json!("redis-memory");
+        }
+    }
+    folder.write("flow.json", flow.to_string());
+    let output = folder.redflow(["run", "flow.json", "--ephemeral"]).run();
+    assert_eq!((output.code, output.errors()), (1, vec!["MEMORY_ERROR"]), "{output:#?}");
+}

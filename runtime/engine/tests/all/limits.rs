@@ -114,5 +114,25 @@ async fn a_conversation_that_is_too_large_is_none() {
     let world = small().world(&flow);
     assert_eq!(ends(&world.fire().await), ["run-1 a completed"]);
     let shown = &world.watch.shown()[0];
-    assert!(shown.contains("the memory gave 81 bytes; the limit is 80"), "{shown}");
+    assert!(shown.contains("the memory gave 81 bytes in one turn; the limit is 80"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_long_conversation_the_last_turns_are_recalled() {
+    let turn = |text: &str| {
+        [json!({"role": "user", "content": text}), json!({"role": "assistant", "content": "ok"})]
+    };
+    let turns = [turn(&"x".repeat(40)), turn(&"y".repeat(40)), turn("last")].concat();
+    let flow = json!([
+        inject(&["a"]),
+        with(agent_with_tool("a", "m", &["d"]), json!({"memory": "mem"})),
+        model("m", json!([says("done")])),
+        tool_double(json!({})),
+        with(node("mem", "buffer-memory", json!([])), json!({"turns": turns})),
+        debug("d", "envelope.memory.messages"),
+    ]);
+    let world = small().world(&flow);
+    assert_eq!(ends(&world.fire().await), ["run-1 a completed"]);
+    let shown = &world.watch.shown()[0];
+    assert!(shown.contains("yyyy") && shown.contains("last") && !shown.contains("xxxx"), "{shown}");
 }

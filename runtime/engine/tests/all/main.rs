@@ -16,6 +16,7 @@ mod journals;
 mod kit;
 mod limits;
 mod memory;
+mod metered;
 mod promises;
 mod queues;
 mod recovery;

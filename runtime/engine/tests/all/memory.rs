@@ -164,7 +164,7 @@ async fn a_message_without_a_payload_only_clears() {
 #[tokio::test(start_paused = true)]
 async fn a_memory_that_cannot_forget_tells_the_catch_nodes() {
     let failure = json!({"code": "MEMORY_ERROR", "message": "The store is away."});
-    for props in [json!({"clearFails": failure}), json!({"hangs": "clear"})] {
+    for props in [json!({"clearFails": failure}), json!({"hangs": "clear"}), json!({"panics": "clear"})] {
         let mut flow = flow(json!([says("hi")]), json!({}), props.clone());
         flow[0] = clears(json!(""));
         let world = World::new(&flow);
@@ -186,4 +186,25 @@ async fn a_clear_that_a_crash_interrupted_is_made_again() {
     let world = World::over(&flow, &shelf);
     assert_eq!(ends(&world.recover().await), ["run-1 a completed"]);
     assert!(world.watch.done().contains(&"clear mem t:default".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clear_that_hangs_can_be_cancelled() {
+    let mut flow = flow(json!([says("hi")]), json!({}), json!({"hangs": "clear"}));
+    flow[0] = clears(json!(""));
+    let world = World::new(&flow);
+    world.cancel.cancel();
+    assert!(world.fire().await.is_empty());
+    assert!(
+        !world.watch.shown().contains(&"a uncaught MEMORY_ERROR #1".to_owned()),
+        "{:?}",
+        world.watch.shown()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_memorys_session_may_stand_in_its_options() {
+    let world = World::new(&flow(json!([says("hi")]), json!({}), json!({"options": {"sessionId": "opt"}})));
+    let message = only_message(&world.fire().await);
+    assert_eq!(message["envelope"]["memory"]["sessionId"], "t:opt");
 }

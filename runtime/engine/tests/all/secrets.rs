@@ -83,3 +83,26 @@ async fn what_is_no_secret_comes_back_as_it_is() {
         json!({"promptTokens": 5, "text": "sk-very"})
     );
 }
+
+/// Another agent's key, in the hands of a tool of this one, after a restart and a deploy.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_goes_on_knows_the_secrets_of_the_whole_flow() {
+    let call = json!([asks("t", json!({"x": 1})), says("done")]);
+    let mut first = flow(call, json!({"hangs": "model"}), json!({"result": "other-agents-key"}), json!({}));
+    let other = [
+        with(
+            node("b", "agent-core", json!([["m2"], ["t"], [], []])),
+            json!({"strategy": "react", "maxIterations": 5, "allowedTools": ["t"]}),
+        ),
+        model_double("m2", json!([says("hi")]), json!({"credentials": {"apiKey": "other-agents-key"}})),
+    ];
+    first.as_array_mut().unwrap().extend(other);
+    let shelf = World::new(&first).killed_after(1, true).await;
+    let mut second = first.clone();
+    second[1]["maxIterations"] = json!(7);
+    let world = World::over(&second, &shelf);
+    let reports = world.recover().await;
+    assert_eq!(ends(&reports), ["run-1 a completed"]);
+    let output = &only_message(&reports)["envelope"]["tools"]["history"][0]["output"];
+    assert_eq!(*output, json!("[redacted]"));
+}

@@ -5,6 +5,7 @@ use super::config::AgentConfig;
 use super::wires::{Bound, Edges, port_of};
 use super::{Checker, label};
 use crate::resolve::{NodeIx, Wire};
+use redflow_contract::blank::text_of;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role, binding_rule, judge};
@@ -208,7 +209,7 @@ impl Checker<'_> {
     /// A memory without a session of its own mixes everybody's conversations.
     fn check_session(&mut self, agent: NodeIx, config: &AgentConfig, bound: &Bindings) {
         let Some(memory) = bound.memories.first().copied() else { return };
-        let own = self.flow.raw(memory).text("sessionId").unwrap_or("default");
+        let own = text_of(&self.flow.raw(memory).props, "sessionId").unwrap_or("default");
         if config.session_id.is_some() || own != "default" {
             return;
         }

@@ -5,6 +5,7 @@ use super::schema::{Violation, kind_of, shown};
 use crate::env::{EnvResolver, whole_reference};
 use crate::graph::TooMuch;
 use crate::resolve::NodeIx;
+use redflow_contract::blank::without_blanks;
 use redflow_contract::catalogue::{STRUCTURE_TYPES, lookup};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
@@ -80,6 +81,9 @@ impl Checker<'_> {
                 Role::Model | Role::Memory | Role::Chat | Role::Data => {
                     if !schemas.is_empty() {
                         let config = self.resolved(ix, &[], Refused::Stays)?;
+                        let type_name = &self.flow.raw(ix).type_name;
+                        let config =
+                            if role.is_service() { without_blanks(type_name, &config) } else { config };
                         let config = Value::Object(config);
                         for schema in schemas {
                             self.report_violations(ix, schema, &config, Refused::Stays);

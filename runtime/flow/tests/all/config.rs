@@ -237,11 +237,13 @@ fn with_model(extra: Value) -> Value {
 
 #[test]
 fn models_and_their_options() {
-    let rows: [(Value, &[&str]); 9] = [
+    let rows: [(Value, &[&str]); 11] = [
         (
             json!({"model": "any-name", "temperature": 2, "maxTokens": 5, "stop": "a,b", "options": {"topP": 1}}),
             &[],
         ),
+        (json!({"temperature": "0.7", "maxTokens": "", "seed": null, "api": "", "options": ""}), &[]),
+        (json!({"temperature": "hot"}), &["CONFIG_INVALID m /temperature"]),
         (json!({"stop": ["a"], "capabilities": {"sampling": false}, "structuredOutput": "none"}), &[]),
         (json!({"temperature": 3}), &["CONFIG_INVALID m /temperature"]),
         (json!({"maxTokens": 0}), &["CONFIG_INVALID m /maxTokens"]),

@@ -160,4 +160,13 @@ async fn properties_that_do_not_fit_are_refused() {
         let error = try_build(&adapters, type_name, "n", &json!({"maxMessages": "many"}), &[]).err().unwrap();
         assert!(error.starts_with("its properties do not fit"), "{error}");
     }
+    // More than a run takes would be kept and never recalled.
+    for type_name in TYPES.into_iter().chain(["redis-memory"]) {
+        for props in [json!({"maxBytes": 4_194_305}), json!({"options": {"maxBytes": 4_194_305}})] {
+            let error = try_build(&adapters, type_name, "n", &props, &[]).err();
+            let expected = "its maxBytes is 4194305; the limit is 4194304";
+            assert_eq!(error.as_deref(), Some(expected), "{type_name}");
+        }
+        assert!(try_build(&adapters, type_name, "n", &json!({"maxBytes": 4_194_304}), &[]).is_ok());
+    }
 }

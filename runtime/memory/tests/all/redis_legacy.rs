@@ -140,15 +140,23 @@ async fn what_is_no_conversation_is_named_and_left_alone() {
     assert_eq!(memory.recall("f:s").await, Err(is_none(LEGACY)));
     assert_eq!(say(&memory, "f:s", "x").await, Err(is_none(LEGACY)));
     assert_eq!(raw.hget::<_, _, String>(LEGACY, "a").await.unwrap(), "b");
-    memory.clear("f:s").await.unwrap();
-    assert!(!raw.exists::<_, bool>(LEGACY).await.unwrap());
+    // A clear that cannot take everything takes nothing.
+    let turn = r#"{"v":1,"n":1,"run":"r","at":1,"messages":[{"role":"user","content":"x"}]}"#;
+    let _: usize = raw.rpush(LIST, turn).await.unwrap();
+    assert_eq!(memory.clear("f:s").await, Err(is_none(LEGACY)));
+    assert_eq!(raw.hget::<_, _, String>(LEGACY, "a").await.unwrap(), "b");
+    assert_eq!(said(&memory, "f:s").await, ["x"]);
+    let _: usize = raw.del(&[LIST, LEGACY]).await.unwrap();
 
     // The same at the list's own key.
     let _: () = raw.set(LIST, "hello").await.unwrap();
     assert_eq!(memory.recall("f:s").await, Err(is_none(LIST)));
     assert_eq!(say(&memory, "f:s", "x").await, Err(is_none(LIST)));
+    let _: () = raw.set(LEGACY, "[]").await.unwrap();
+    assert_eq!(memory.clear("f:s").await, Err(is_none(LIST)));
     assert_eq!(raw.get::<_, String>(LIST).await.unwrap(), "hello");
-    memory.clear("f:s").await.unwrap();
+    assert_eq!(raw.get::<_, String>(LEGACY).await.unwrap(), "[]");
+    let _: usize = raw.del(&[LIST, LEGACY]).await.unwrap();
     let readable = r#"{"v":1,"n":1,"run":"r","at":1,"messages":[{"role":"robot","content":"x"}]}"#;
     for (odd, appends) in [("hello", false), (r#"{"v":2,"n":1,"run":"r","at":1}"#, false), (readable, true)] {
         let _: usize = raw.rpush(LIST, odd).await.unwrap();
@@ -162,6 +170,24 @@ async fn what_is_no_conversation_is_named_and_left_alone() {
         assert_eq!(raw.lindex::<_, String>(LIST, 0).await.unwrap(), odd);
         memory.clear("f:s").await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_empty_key_prefix_is_none_and_reaches_no_key_of_others() {
+    let server = RedisServer::start();
+    let adapters = process(MemorySettings::default());
+    let mut raw = server.raw().await;
+    let _: () = raw.set("s", "theirs").await.unwrap();
+    let _: usize = raw.rpush("f:s", "theirs").await.unwrap();
+    for props in [json!({"keyPrefix": ""}), json!({"options": {"keyPrefix": ""}}), json!({"keyPrefix": " "})]
+    {
+        let memory = build(&adapters, "redis-memory", "n", server.props(&props));
+        say(&memory, "f:s", "mine").await.unwrap();
+        assert_eq!(raw.llen::<_, usize>(LIST).await.unwrap(), 1, "{props}");
+        memory.clear("f:s").await.unwrap();
+    }
+    assert_eq!(raw.get::<_, String>("s").await.unwrap(), "theirs");
+    assert_eq!(raw.lrange::<_, Vec<String>>("f:s", 0, -1).await.unwrap(), ["theirs"]);
 }
 
 #[tokio::test]

@@ -110,6 +110,26 @@ async fn closed_to_those_without_the_password() {
 }
 
 #[tokio::test]
+async fn found_and_entered_by_the_credentials_alone() {
+    let server = RedisServer::start_with(&["--requirepass", "s3cret"]);
+    let adapters = process(MemorySettings::default());
+    let port = server.port.to_string();
+    let fields = json!({"host": "localhost", "port": port, "username": "default", "password": "s3cret",
+                        "db": "1", "tls": "false"});
+    let url = json!({"url": format!("redis://default:s3cret@127.0.0.1:{port}/1")});
+    // What stands in the flow leads nowhere.
+    let nowhere = json!({"host": "127.0.0.1", "port": 1, "db": 0, "tls": true, "username": "nobody"});
+    for (number, credentials) in [fields, url].into_iter().enumerate() {
+        let mut props = nowhere.clone();
+        props["credentials"] = credentials;
+        props["options"] = json!({"timeout": 20_000, "port": "1"});
+        let memory = build(&adapters, "redis-memory", "n", props);
+        say(&memory, "f:s", &number.to_string()).await.unwrap();
+        assert_eq!(said(&memory, "f:s").await.len(), number + 1, "both are the same database");
+    }
+}
+
+#[tokio::test]
 async fn refusals_are_told_in_our_words() {
     let server = RedisServer::start_with(&["--databases", "2"]);
     let adapters = process(MemorySettings::default());

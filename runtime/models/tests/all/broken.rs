@@ -1,7 +1,7 @@
 //! Connections that are never made, or break at every place they can.
 
 use crate::ask::{CHAT, Case, WIRES, Wire, fails, text};
-use crate::server::{Server, Step, chunk, head, json, nowhere, stream_head};
+use crate::server::{Server, Step, chunk, head, json, nowhere, stream, stream_head};
 use futures::future::join_all;
 use redflow_contract::code::RunErrorCode as Code;
 use redflow_models::ModelSettings;
@@ -81,4 +81,29 @@ async fn what_is_no_http_is_not_tried_again() {
         let sentence = "could not be reached: what it sends is not HTTP; check the address";
         assert!(message.ends_with(sentence), "{shown:?}: {message}");
     }
+}
+
+/// The way of proxies that notice nothing: the stream ends in good order, in the midst of an event.
+#[tokio::test]
+async fn a_stream_that_ends_in_the_midst_of_an_event_is_tried_again() {
+    for wire in WIRES {
+        let event = wire.events[0].trim_end();
+        let half = &event[..event.len() - 3];
+        let server = Server::start([stream([half]), stream([half]), json(wire.answer)]).await;
+        let (code, message) = fails(&*wire.at(&server, value!({"stream": true}))).await;
+        assert_eq!((code, server.requests()), (Code::ProviderUnavailable, 1), "{message}");
+        assert!(message.ends_with("broke off before it ended"), "{message}");
+        let model = wire.at(&server, value!({"stream": true, "maxRetries": 1}));
+        assert_eq!((text(&*model).await.as_str(), server.requests()), ("hi", 3));
+    }
+}
+
+/// The status is there; what it says beside it never comes.
+#[tokio::test]
+async fn an_error_that_never_ends_is_the_error_it_began_as() {
+    let head = format!("{}content-length: 1000\r\n\r\n{{", head(429, &[("retry-after", "3600")]));
+    let server = Server::start([vec![Step::Send(head.into_bytes()), Step::Hold]]).await;
+    let (code, message) = fails(&*CHAT.at(&server, value!({"maxRetries": 2}))).await;
+    assert_eq!((code, server.requests()), (Code::RateLimit, 1), "{message}");
+    assert!(message.contains("it asks to wait 3600 s"), "{message}");
 }

@@ -1,0 +1,111 @@
+//! Properties of services as Node-RED's editors write them: a field that was left empty is not there, and a
+//! number may stand as text.
+
+use crate::catalogue::lookup;
+use crate::schemas;
+use serde_json::{Map, Number, Value};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Boolean,
+    Other,
+}
+
+type Kinds = HashMap<String, Kind>;
+
+/// What kind each property of each node's schema is; read once.
+static KINDS: LazyLock<HashMap<&'static str, Kinds>> = LazyLock::new(|| {
+    let nodes = schemas::SCHEMAS.iter().filter(|(name, _)| name.starts_with("node."));
+    nodes.map(|(name, text)| (*name, kinds(text))).collect()
+});
+
+fn kinds(schema: &str) -> Kinds {
+    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, property)| (name.clone(), kind(property))).collect()
+}
+
+fn kind(property: &Value) -> Kind {
+    let is = |wanted: &str| match property.get("type") {
+        Some(Value::String(name)) => name == wanted,
+        Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
+        _ => false,
+    };
+    match () {
+        () if is("number") || is("integer") => Kind::Number,
+        () if is("boolean") => Kind::Boolean,
+        () => Kind::Other,
+    }
+}
+
+/// A copy without empty fields, and with numbers and truth values as such. Only properties that the schemas of
+/// the type know are touched. `baseUrl` is `baseURL`.
+#[must_use]
+pub fn without_blanks(type_name: &str, props: &Map<String, Value>) -> Map<String, Value> {
+    let of_type: Vec<&Kinds> = lookup(type_name).schemas.iter().filter_map(|name| KINDS.get(name)).collect();
+    clean(&of_type, props)
+}
+
+fn clean(of_type: &[&Kinds], props: &Map<String, Value>) -> Map<String, Value> {
+    let kind_of = |name: &str| of_type.iter().find_map(|kinds| kinds.get(name)).copied();
+    let mut cleaned = Map::with_capacity(props.len());
+    for (name, value) in props {
+        let name = if name == "baseUrl" && kind_of("baseURL").is_some() { "baseURL" } else { name };
+        let value = match (kind_of(name), value) {
+            (Some(_), Value::Null) => continue,
+            (Some(_), Value::String(text)) if text.trim().is_empty() => continue,
+            (Some(Kind::Number), Value::String(text)) => {
+                text.trim().parse::<Number>().map_or_else(|_| value.clone(), Value::Number)
+            }
+            (Some(Kind::Boolean), Value::String(text)) => match text.trim() {
+                "true" => Value::Bool(true),
+                "false" => Value::Bool(false),
+                _ => value.clone(),
+            },
+            (Some(_), Value::Object(map)) if name == "options" => Value::Object(clean(of_type, map)),
+            _ => value.clone(),
+        };
+        cleaned.entry(name).or_insert(value);
+    }
+    cleaned
+}
+
+/// A property of a service, or the one among its options.
+#[must_use]
+pub fn text_of<'a>(props: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    let own = |props: &'a Map<String, Value>| {
+        props.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+    };
+    own(props).or_else(|| own(props.get("options").and_then(Value::as_object)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{text_of, without_blanks};
+    use serde_json::json;
+
+    #[test]
+    fn what_editors_leave_behind() {
+        let props = json!({"model": "", "temperature": "0.7", "maxTokens": " 5 ", "topP": null, "stream": "true",
+            "baseUrl": "http://x", "api": "", "name": "", "seed": "many", "wires": [],
+            "options": {"maxRetries": "3", "stop": "", "jsonMode": "false"}, "stop": "1"});
+        let expected = json!({"temperature": 0.7, "maxTokens": 5, "stream": true, "baseURL": "http://x", "name": "",
+            "seed": "many", "wires": [], "options": {"maxRetries": 3, "jsonMode": false}, "stop": "1"});
+        assert_eq!(json!(without_blanks("openai-model", props.as_object().unwrap())), expected);
+        // What no schema knows is its owner's business.
+        let props = json!({"temperature": "", "baseUrl": null});
+        assert_eq!(json!(without_blanks("model.mine", props.as_object().unwrap())), props);
+        let props = json!({"options": ""});
+        assert_eq!(json!(without_blanks("redis-memory", props.as_object().unwrap())), json!({}));
+    }
+
+    #[test]
+    fn a_property_or_an_option() {
+        let props = json!({"a": "1", "b": "", "options": {"a": "2", "b": "3"}, "c": 4});
+        let props = props.as_object().unwrap();
+        assert_eq!(["a", "b", "c", "d"].map(|name| text_of(props, name)), [Some("1"), Some("3"), None, None]);
+    }
+}
