@@ -76,7 +76,7 @@ impl Script {
         };
         Fact::RunStarted {
             at: START,
-            run_id: RunId("0197a7c2-5c1e-7d3a-9b61-3f0f5a1c2d4e".to_owned()),
+            run_id: RunId::from("0197a7c2-5c1e-7d3a-9b61-3f0f5a1c2d4e".to_owned()),
             session: None,
             message,
             spec: Arc::clone(self.agent.spec()),

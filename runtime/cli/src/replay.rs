@@ -48,7 +48,7 @@ fn replay_file(options: &ReplayOptions, name: &Path) -> Exit {
 }
 
 fn replay_run(options: &ReplayOptions, name: &Path) -> Exit {
-    let run = RunId(name.display().to_string());
+    let run = RunId::from(name.display().to_string());
     let nor = |StoreError { code, message }: StoreError| {
         let text = format!("cannot read {}: there is no such file, nor a run: {message}", shown(name));
         refuse(&StoreError::new(code, text))

@@ -1,6 +1,7 @@
 //! Ids. Each is an opaque string to everyone but its maker.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -8,7 +9,10 @@ macro_rules! string_id {
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
         #[serde(transparent)]
-        pub struct $name(pub String);
+        pub struct $name(
+            // Copied with every event and every call, so that a copy must cost nothing.
+            #[cfg_attr(feature = "codegen", ts(type = "string"), schemars(with = "String"))] Arc<str>,
+        );
 
         impl $name {
             /// The id as text.
@@ -32,7 +36,13 @@ macro_rules! string_id {
 
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
-                Self(text.to_owned())
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
             }
         }
     };
@@ -59,7 +69,7 @@ impl InstanceId {
     /// The instance of a runtime that runs alone.
     #[must_use]
     pub fn local() -> Self {
-        Self("local".to_owned())
+        Self("local".into())
     }
 }
 

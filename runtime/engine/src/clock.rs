@@ -16,7 +16,7 @@ impl Clock for SystemClock {
     }
 
     fn run_id(&self) -> RunId {
-        RunId(uuid::Uuid::now_v7().to_string())
+        RunId::from(uuid::Uuid::now_v7().to_string())
     }
 
     fn message_id(&self) -> String {

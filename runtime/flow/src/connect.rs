@@ -137,7 +137,7 @@ impl Ends {
             list.map(Vec::as_slice).unwrap_or_default().iter().map(ends).collect()
         };
         let inputs = list("in").into_iter().next().unwrap_or_default();
-        Self { id: template.id.0.clone(), inputs, outputs: list("out") }
+        Self { id: template.id.to_string(), inputs, outputs: list("out") }
     }
 }
 

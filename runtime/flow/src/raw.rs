@@ -102,7 +102,11 @@ pub(crate) fn bounded(mut diagnostic: Diagnostic) -> Diagnostic {
         cut(text, TEXT);
     }
     for node in [&mut diagnostic.node, &mut diagnostic.target].into_iter().flatten() {
-        cut(&mut node.id.0, NAME);
+        if node.id.as_str().len() > NAME {
+            let mut id = node.id.to_string();
+            cut(&mut id, NAME);
+            node.id = id.into();
+        }
         cut(&mut node.type_name, NAME);
         cut(&mut node.name, NAME);
     }
@@ -245,7 +249,7 @@ fn read_node(item: Value, path: &[&str], index: usize) -> Result<RawNode, Box<Di
         problem.pointer = Some(pointer + "/id");
         return Err(Box::new(problem));
     }
-    Ok(RawNode { id: NodeId(id), type_name, props })
+    Ok(RawNode { id: NodeId::from(id), type_name, props })
 }
 
 fn check_ids(nodes: &[RawNode], refusal: &mut Refusal) {

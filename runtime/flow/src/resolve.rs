@@ -267,7 +267,7 @@ impl<'a> Resolver<'a> {
                 }
                 "group" => {
                     let group = Group { raw: ix, env: env_of(&node.props) };
-                    resolver.groups.insert(node.id.0.clone(), group);
+                    resolver.groups.insert(node.id.to_string(), group);
                 }
                 "global-config" => resolver.global_env.extend(env_of(&node.props)),
                 _ => {}
@@ -279,7 +279,7 @@ impl<'a> Resolver<'a> {
             };
             // What never runs is left out here, once, and not in every instance.
             if node.flag("d") {
-                resolver.disabled.insert(node.id.0.clone());
+                resolver.disabled.insert(node.id.to_string());
             } else if !STRUCTURE_TYPES.contains(&node.type_name.as_str()) {
                 Arc::make_mut(resolver.members.entry(template).or_default()).push(ix);
             }
@@ -314,7 +314,7 @@ impl<'a> Resolver<'a> {
                 }
             };
             if tab_disabled || node.flag("d") {
-                self.disabled.insert(node.id.0.clone());
+                self.disabled.insert(node.id.to_string());
             } else {
                 self.emit(ix, scope, &mut Vec::new())?;
             }
@@ -337,7 +337,7 @@ impl<'a> Resolver<'a> {
         let bytes = self.scopes[scope].prefix.len() + node.id.as_str().len();
         let too_many_bytes = || Box::new(too_many("bytes of ids", self.limits.max_copied_bytes));
         self.bytes_left = self.bytes_left.checked_sub(bytes * COPIES_OF_IDS).ok_or_else(too_many_bytes)?;
-        let id = NodeId(format!("{}{}", self.scopes[scope].prefix, node.id));
+        let id = NodeId::from(format!("{}{}", self.scopes[scope].prefix, node.id));
         let template = node.type_name.strip_prefix("subflow:").and_then(|id| self.templates.get(id)).cloned();
         let Some((template, template_env)) = template else {
             let kind = catalogue::lookup(&node.type_name);
@@ -360,7 +360,7 @@ impl<'a> Resolver<'a> {
             // Once per place in the template: however many instances there are, it is one mistake.
             if self.cycles.insert(raw_ix) {
                 self.problems.push(cycle(node, id, &self.raw.nodes()[template]));
-                self.disabled.insert(node.id.0.clone());
+                self.disabled.insert(node.id.to_string());
             }
             return Ok(());
         }
@@ -375,7 +375,7 @@ impl<'a> Resolver<'a> {
         let env = vec![Arc::new(env_of(&node.props)), template_env];
         self.scopes.push(Scope {
             parent: Some(scope),
-            id: id.0.clone(),
+            id: id.to_string(),
             name: node.summary().name,
             env,
             prefix: format!("{id}-"),
@@ -396,7 +396,7 @@ impl<'a> Resolver<'a> {
         let count = template_node.props.get("out").and_then(Value::as_array).map_or(0, Vec::len);
         // The ids of outputs can be nobody's target, and a line feed keeps them apart from real ones.
         let outputs = (0..count)
-            .map(|port| self.push(end(NodeId(format!("{id}\noutput {port}")), Some((entry, port)))))
+            .map(|port| self.push(end(NodeId::from(format!("{id}\noutput {port}")), Some((entry, port)))))
             .collect::<Result<Vec<_>, _>>()?;
         self.outs.push(Instance { template, raw: raw_ix, entry, outputs, inner_scope, outer_scope: scope });
         stack.push(template);

@@ -59,7 +59,7 @@ async fn the_runs_that_are_remembered_are_bounded_and_weighed() {
     }
     let runs = || -> Vec<String> {
         let shelf = sessions.lock();
-        shelf.conversations.values().flat_map(|one| one.runs.iter().map(|run| run.0.clone())).collect()
+        shelf.conversations.values().flat_map(|one| one.runs.iter().map(|run| run.to_string())).collect()
     };
     assert_eq!(runs(), ["2", "3", "4"]);
     append(&sessions, &owner(0), "s", "2");

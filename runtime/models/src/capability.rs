@@ -116,7 +116,7 @@ const JSON_MODE_ONLY: [&str; 3] = ["groq.com", "deepseek.com", "openrouter.ai"];
 pub fn openai_compatible(host: &str) -> Capabilities {
     let within =
         |domain: &&str| host.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    let json_mode = JSON_MODE_ONLY.iter().any(|domain| within(&domain));
+    let json_mode = JSON_MODE_ONLY.iter().any(within);
     Capabilities { json_schema: !json_mode, json_object: json_mode, vision: false, ..MODERN }
 }
 

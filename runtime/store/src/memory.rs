@@ -32,7 +32,7 @@ impl Default for MemoryStore {
 
 impl MemoryStore {
     /// How many runs that are over are kept, unless one says otherwise.
-    pub const KEPT: usize = 1000;
+    pub const KEPT: usize = 128;
 
     /// A store that keeps so many runs that are over.
     #[must_use]

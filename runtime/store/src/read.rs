@@ -287,7 +287,7 @@ impl<'a> Tables<'a> {
 
 /// The run of a row of `id, run_id`.
 fn run_id(row: &rusqlite::Row<'_>) -> rusqlite::Result<RunId> {
-    Ok(RunId(id(row.get_ref(1)?, row.get(0)?)))
+    Ok(RunId::from(id(row.get_ref(1)?, row.get(0)?)))
 }
 
 /// A number that cannot be below zero.

@@ -97,7 +97,11 @@ pub(crate) fn after(tables: &Tables<'_>, given: i64) -> Result<Vec<Found>, Store
                 .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(bytes).into_owned())
         };
         let found = |row: &rusqlite::Row<'_>| {
-            Ok(Found { id: row.get(0)?, run: RunId(text(row.get_ref(1)?)), body: text(row.get_ref(2)?) })
+            Ok(Found {
+                id: row.get(0)?,
+                run: RunId::from(text(row.get_ref(1)?)),
+                body: text(row.get_ref(2)?),
+            })
         };
         statement.query_map([given], found)?.collect::<Result<_, _>>()
     };

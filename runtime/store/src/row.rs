@@ -56,10 +56,10 @@ impl Found {
             }
         }
         let summary = RunSummary {
-            run_id: RunId(look.id(number)?),
+            run_id: RunId::from(look.id(number)?),
             agent: NodeRef {
-                instance: InstanceId(look.must("instance", Look::text)?),
-                node_id: NodeId(look.must("node_id", Look::text)?),
+                instance: InstanceId::from(look.must("instance", Look::text)?),
+                node_id: NodeId::from(look.must("node_id", Look::text)?),
             },
             name: look.must("name", Look::text)?,
             status: RunStatus::Damaged,

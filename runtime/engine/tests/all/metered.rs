@@ -54,8 +54,7 @@ async fn counted(flow: &Value) -> Vec<String> {
     let ports = Ports { meter, ..world.ports() };
     let engine = Engine::new(Some(built(flow)), ports, EngineLimits::default());
     engine.run(Start::Inject { node: 0, payload: None }, &world.cancel).await;
-    let all = counted.0.lock().unwrap().clone();
-    all
+    std::mem::take(&mut *counted.0.lock().unwrap())
 }
 
 #[tokio::test(start_paused = true)]

@@ -192,7 +192,7 @@ async fn a_result_of_an_agent_that_is_gone_waits_for_nobody() {
     assert!(of_b(&shelf).status.is_over() && !of_b(&shelf).delivered);
     // To another instance it may mean something yet.
     let mut ports = alone.ports();
-    ports.instance = redflow_contract::id::InstanceId("other".to_owned());
+    ports.instance = redflow_contract::id::InstanceId::from("other".to_owned());
     let other = redflow_engine::Engine::new(
         Some(built(&three(false))),
         ports,

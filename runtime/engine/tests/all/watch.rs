@@ -85,7 +85,7 @@ impl Clock for Watch {
         START + u64::try_from(self.begun.elapsed().as_millis()).unwrap()
     }
     fn run_id(&self) -> RunId {
-        RunId(format!("run-{}", self.ids.fetch_add(1, Ordering::Relaxed) + 1))
+        RunId::from(format!("run-{}", self.ids.fetch_add(1, Ordering::Relaxed) + 1))
     }
     fn message_id(&self) -> String {
         format!("msg-{}", self.messages.fetch_add(1, Ordering::Relaxed) + 1)

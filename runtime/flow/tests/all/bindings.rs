@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 fn bound(flow: &Value) -> (String, Option<String>, Vec<String>) {
     let checked = checked(flow);
     let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };
-    let id = |ix: usize| checked.flow.nodes[ix].id.0.clone();
+    let id = |ix: usize| checked.flow.nodes[ix].id.to_string();
     (id(ready.model), ready.memory.map(id), ready.tools.iter().map(|tool| id(tool.ix)).collect())
 }
 

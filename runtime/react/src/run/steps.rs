@@ -133,7 +133,7 @@ impl Run {
             return self.fail(at, EnvelopeAction::Error, &error);
         };
         let iteration = self.iteration();
-        let call_id = CallId(format!("{}:{iteration}", self.run_id()));
+        let call_id = CallId::from(format!("{}:{iteration}", self.run_id()));
         let call = ToolCall {
             idempotency_key: call_key(self.run_id(), iteration, &call_id),
             run_id: self.run_id().clone(),

@@ -242,7 +242,7 @@ pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<
     let Value::Object(message) = message else { panic!("not an object") };
     Fact::RunStarted {
         at: START,
-        run_id: RunId(RUN.to_owned()),
+        run_id: RunId::from(RUN.to_owned()),
         session: session.map(str::to_owned),
         message,
         spec: Arc::clone(spec),

@@ -177,7 +177,7 @@ async fn runs_are_listed_newest_first() {
     let reader = Reader::open(dir.path()).unwrap();
     let list = |statuses: Option<Vec<RunStatus>>, limit| -> Vec<String> {
         let runs = reader.list(&ListFilter { statuses, limit }).unwrap();
-        runs.into_iter().map(|run| run.run_id.0).collect()
+        runs.into_iter().map(|run| run.run_id.to_string()).collect()
     };
     assert_eq!(list(None, usize::MAX), ["w", "x", "y", "z"]);
     assert_eq!(list(None, 2), ["w", "x"]);

@@ -1,13 +1,13 @@
 //! The store in memory: what only it does.
 
-use crate::kit::{begun, delivered, finished, first, id, new_run};
+use crate::kit::{begun, delivered, finished, first, id, new_run, now, opening, text};
 use redflow_contract::run::RunStatus;
-use redflow_ports::{NewRun, RunStore};
+use redflow_ports::{Batch, NewRun, RunStore};
 use redflow_store::{ListFilter, MemoryStore};
 use std::task::{Context, Poll, Waker};
 
 fn ids(store: &MemoryStore, filter: &ListFilter) -> Vec<String> {
-    store.list(filter).into_iter().map(|run| run.run_id.0).collect()
+    store.list(filter).into_iter().map(|run| run.run_id.to_string()).collect()
 }
 
 #[tokio::test]
@@ -71,4 +71,30 @@ fn nobody_asks_anything_of_it() {
     let mut asked = store.requests();
     assert!(matches!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
     store.answer(1, None);
+}
+
+/// The plan is kept once for all its runs, and comes back where it was.
+#[tokio::test]
+async fn a_journal_comes_back_as_it_was_written() {
+    let store = MemoryStore::default();
+    let run = new_run("a");
+    let lines = opening(&run);
+    let cases: [(&str, Vec<String>); 3] = [
+        ("a plan where it belongs", lines.clone()),
+        ("another plan than the one named", vec![lines[0].clone(), lines[1].replacen('{', "{ ", 1)]),
+        ("no plan at all", vec![lines[0].clone()]),
+    ];
+    for (place, (what, lines)) in cases.into_iter().enumerate() {
+        let name = format!("run-{place}");
+        let mut journal = store.create(NewRun { run_id: id(&name), ..run.clone() });
+        journal.append(Batch { lines: lines.clone(), ..now(&[]) }).await.unwrap();
+        journal.append(now(&["x", "y"])).await.unwrap();
+        let mut expected = lines.join("\n") + "\nx\ny\n";
+        let stored = store.load(&id(&name)).await.unwrap().unwrap();
+        assert_eq!(text(&stored.journal), expected, "{what}");
+        // Also after another process has taken it over.
+        store.reopen(&stored).append(now(&["z"])).await.unwrap();
+        expected += "z\n";
+        assert_eq!(text(&store.load(&id(&name)).await.unwrap().unwrap().journal), expected, "{what}");
+    }
 }

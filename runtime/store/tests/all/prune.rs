@@ -28,7 +28,7 @@ async fn fill(store: &Store) {
 
 fn left(dir: &Path) -> Vec<String> {
     let runs = Reader::open(dir).unwrap().list(&ListFilter::default()).unwrap();
-    runs.into_iter().rev().map(|run| run.run_id.0).collect()
+    runs.into_iter().rev().map(|run| run.run_id.to_string()).collect()
 }
 
 #[tokio::test]

@@ -216,7 +216,7 @@ async fn unfinished_runs_come_in_the_order_they_began(store: &dyn RunStore) {
     let _open = begun(store, "a").await;
     let ids = async || {
         let runs = store.unfinished().await.unwrap();
-        runs.into_iter().map(|run| run.run_id.0).collect::<Vec<_>>()
+        runs.into_iter().map(|run| run.run_id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(ids().await, ["c", "b", "a"]);
     store.delivered(&id("c"));
