@@ -1163,7 +1163,7 @@ maxMessages?: number,
  */
 maxBytes?: number, 
 /**
- * `redis://HOST:PORT/DB`, without a password; instead of the next four.
+ * `redis://HOST:PORT/DB`, instead of the next four; a password in it only in the credentials.
  */
 url?: string, 
 /**

@@ -22,6 +22,9 @@ Examples:
   redflow models test --type ollama-model --set baseURL=http://127.0.0.1:11434 --set model=llama3.2
   redflow models test --type model.azure.openai --set endpoint=https://NAME.openai.azure.com --set deployment=gpt-4o
 
+  redflow models test --type openai-model --set baseURL=https://api.groq.com/openai/v1 --set model=MODEL \
+--set 'apiKey=${GROQ_API_KEY}'
+
 Keys come from the node's credentials or from OPENAI_API_KEY, ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY.
 
 Exit code: 0 it answered with a valid action, 1 it did not, 2 the model cannot even be asked.";

@@ -7,6 +7,7 @@ use crate::terminal::{complain, data, json, printable_line};
 use crate::{Exit, wiring};
 use redflow_contract::Message;
 use redflow_contract::catalogue::{CATALOGUE, lookup};
+use redflow_contract::code::DiagnosticCode;
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
@@ -15,11 +16,12 @@ use redflow_contract::model_test::ModelTest;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::secret::is_secret_name;
+use redflow_contract::secret::{is_reference, is_secret_name};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
+use redflow_flow::resolve_process_env;
 use redflow_ports::{ChatModel, ModelRequest, NodeConfig, Want};
 use redflow_react::{CompiledAgent, validate_answer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,10 +45,10 @@ fn test(options: &TestOptions) -> Result<Exit, String> {
         (None, Some(type_name)) => (of_type(type_name)?, Message::new()),
         (None, None) => return Err("name a node of a flow, or a --type".to_owned()),
     };
-    for setting in &options.set {
-        let (name, value) = parse_setting(setting)?;
-        props.insert(name, value);
-    }
+    let settings: Message =
+        options.set.iter().map(|setting| parse_setting(setting)).collect::<Result<_, _>>()?;
+    props.extend(resolve_process_env(&settings, &wiring::process_env));
+    check_properties(&node, &props)?;
     let secrets = RefCell::new(Scrubber::default());
     secrets.borrow_mut().add_properties(&props);
     let takes = |secret: &str| secrets.borrow_mut().add(secret);
@@ -152,6 +154,22 @@ fn of_flow(flow: Option<&Path>, id: &str) -> Result<(NodeSummary, Message), Stri
     Ok((node, props))
 }
 
+/// What `redflow check` says of such a node.
+fn check_properties(node: &NodeSummary, props: &Message) -> Result<(), String> {
+    let mut alone = props.clone();
+    alone.insert("id".to_owned(), json!("model"));
+    alone.insert("type".to_owned(), json!(node.type_name));
+    let flow = json!([{"id": "tab", "type": "tab"}, alone]).to_string();
+    let report = match wiring::check(flow.as_bytes(), Profile::Strict, &wiring::adapters()) {
+        Ok(checked) => checked.report,
+        Err(report) => report,
+    };
+    match report.diagnostics.iter().find(|problem| problem.code == DiagnosticCode::ConfigInvalid) {
+        Some(problem) => Err(problem.message.clone()),
+        None => Ok(()),
+    }
+}
+
 fn of_type(type_name: &str) -> Result<NodeSummary, String> {
     if lookup(type_name).role != Role::Model {
         let known = CATALOGUE.iter().filter(|row| row.role == Role::Model && !row.name.ends_with('*'));
@@ -165,10 +183,10 @@ fn of_type(type_name: &str) -> Result<NodeSummary, String> {
 /// `NAME=VALUE`: JSON if it is, else text.
 fn parse_setting(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("a --set is NAME=VALUE")?;
-    if is_secret_name(name) {
+    if is_secret_name(name) && !is_reference(value) {
         return Err(format!(
-            "`{}` on the command line is seen by everyone on this machine; use the environment variable or the \
-             node's credentials",
+            "`{}` on the command line is seen by everyone on this machine; write it as ${{NAME}} and set that \
+             environment variable",
             printable_line(name, 100)
         ));
     }

@@ -114,7 +114,8 @@ fn harmless(value: &Value) -> bool {
 }
 
 /// `${NAME}` or `$(NAME)` and nothing else: around or between two of them there could be a secret.
-fn is_reference(text: &str) -> bool {
+#[must_use]
+pub fn is_reference(text: &str) -> bool {
     let braces = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     let name = braces.or_else(|| text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')));
     let foreign = |c: char| matches!(c, '{' | '}' | '(' | ')') || c.is_whitespace();

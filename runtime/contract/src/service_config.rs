@@ -351,7 +351,7 @@ config! {
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_messages: u32,
         /// Bytes of one conversation that are kept.
-        #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
+        #[cfg_attr(feature = "codegen", schemars(range(min = 1, max = 4_194_304)))]
         max_bytes: u32,
         /// Seconds after which a conversation nobody uses is forgotten; 0 for never.
         idle: u64,
@@ -370,7 +370,7 @@ config! {
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_messages: u32,
         /// Bytes of one conversation that are kept.
-        #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
+        #[cfg_attr(feature = "codegen", schemars(range(min = 1, max = 4_194_304)))]
         max_bytes: u32,
         /// Seconds after which a conversation nobody uses is forgotten; 0 for never.
         idle: u64,
@@ -394,9 +394,9 @@ config! {
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_messages: u32,
         /// Bytes of one conversation that are kept.
-        #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
+        #[cfg_attr(feature = "codegen", schemars(range(min = 1, max = 4_194_304)))]
         max_bytes: u32,
-        /// `redis://HOST:PORT/DB`, without a password; instead of the next four.
+        /// `redis://HOST:PORT/DB`, instead of the next four; a password in it only in the credentials.
         url: String,
         /// The machine.
         host: String,

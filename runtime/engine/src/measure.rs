@@ -151,6 +151,7 @@ impl<'a> Watch<'a> {
                 }
                 let info = agent.model.info();
                 let (provider, model) = (info.provider, info.model.as_str());
+                tracing::debug!(provider, model, took_ms = millis(took), "the model answered");
                 meter.record(Measure::ModelCall { provider, model, usage: answer.usage, failed: None, took });
             }
             (What::Model, Fact::ModelFailed { error, .. }) => {
@@ -168,6 +169,7 @@ impl<'a> Watch<'a> {
                         "unknown_outcome"
                     });
                 }
+                tracing::debug!(tool, success, took_ms = millis(took), "the tool returned");
                 meter.record(Measure::ToolCall { tool, success, took });
             }
             (What::Memory(action, written), fact) => {
@@ -223,6 +225,10 @@ fn memory(action: MemoryAction, written: Option<(usize, usize)>) -> (What, Span)
     (What::Memory(action, written), span)
 }
 
+fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// As OpenTelemetry counts.
 fn count(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
@@ -247,5 +253,7 @@ pub(crate) fn run_ended(
     iterations: u32,
     took: Duration,
 ) {
+    let code = if let Ending::Failed { code } = ending { code.as_str() } else { "" };
+    tracing::info!(agent = agent_label(spec), iterations, took_ms = millis(took), code, "a run ended");
     meter.record(Measure::RunEnded { agent: agent_label(spec), ending, iterations, took });
 }

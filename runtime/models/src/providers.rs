@@ -163,7 +163,9 @@ pub(crate) fn anthropic(config: NodeConfig<'_>, shared: &Shared) -> Built {
     {
         return Err(config.error(format!("`{model}` takes `temperature` or `topP`, not both; remove one")));
     }
-    let max_tokens = build::max_tokens(&can, own.max_tokens);
+    // What it thinks counts as well.
+    let thinking = own.thinking_budget.map(|budget| budget.saturating_add(build::MAX_TOKENS));
+    let max_tokens = own.max_tokens.or(thinking).unwrap_or(build::MAX_TOKENS);
     if let Some(budget) = own.thinking_budget {
         if budget >= max_tokens {
             return Err(config.error(format!(

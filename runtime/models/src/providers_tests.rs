@@ -350,7 +350,10 @@ fn temperature_and_top_p_together() {
 #[test]
 fn thinking_has_its_conditions() {
     for (props, refusal) in [
-        (json!({"thinkingBudget": 2_000}), "`thinkingBudget` (2000) must be smaller than `maxTokens` (1000)"),
+        (
+            json!({"thinkingBudget": 2_000, "maxTokens": 1_000}),
+            "`thinkingBudget` (2000) must be smaller than `maxTokens` (1000)",
+        ),
         (
             json!({"thinkingBudget": 2_000, "maxTokens": 2_000}),
             "`thinkingBudget` (2000) must be smaller than `maxTokens` (2000)",
@@ -362,6 +365,9 @@ fn thinking_has_its_conditions() {
     ] {
         assert_eq!(Node::new("anthropic-model", props).refusal(), refusal);
     }
+    // Without a limit of its own there is room for an answer behind it.
+    let sent = Node::new("anthropic-model", json!({"thinkingBudget": 2_000})).sent();
+    assert_eq!(sent.body["max_tokens"], json!(3_000));
     // A temperature that is not sent is in nobody's way.
     let props = json!({"thinkingBudget": 2_000, "maxTokens": 4_000, "temperature": 0.5});
     assert_eq!(Node::new("anthropic-model", props).sent().body["thinking"]["budget_tokens"], json!(2_000));

@@ -3,6 +3,7 @@
 use crate::{ChatModel, FlowNode, Memory, Tool};
 use redflow_contract::blank::without_blanks;
 use redflow_contract::id::NodeSummary;
+use redflow_contract::secret::is_reference;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +63,9 @@ impl NodeConfig<'_> {
     /// A secret of this node: from its credentials, else from its properties, else from the environment.
     #[must_use]
     pub fn secret(&self, name: &str, variables: &[&str]) -> Option<String> {
-        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        // A variable that is not set leaves its name behind; that is no secret.
+        let is_set = |text: &&str| !text.trim().is_empty() && !is_reference(text.trim());
+        let text = |value: &Value| value.as_str().filter(is_set).map(str::to_owned);
         let credentials = self.props.get("credentials").and_then(|all| all.get(name));
         let options = self.props.get("options").and_then(|all| all.get(name));
         let own = [credentials, self.props.get(name), options].into_iter().flatten().find_map(text);

@@ -87,6 +87,12 @@ impl Run {
     ) -> Self {
         let spec = Arc::clone(agent.spec());
         let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
+        let session = session.filter(|_| spec.memory);
+        let clears = session.is_some() && asks_to_clear(&message);
+        if clears {
+            // The wish is fulfilled here; the next agent must not hear it again.
+            message.shift_remove("memory");
+        }
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
         let mut run = Self {
             observer: Observer::new(Arc::clone(&agent), run_id.clone(), watched),
@@ -95,7 +101,7 @@ impl Run {
             last_effect: 0,
             asked_at: at,
             started_at: at,
-            session: session.filter(|_| spec.memory),
+            session,
             message,
             input: Arc::new(ChatMessage::new(ChatRole::User, to_text(&input))),
             transcript: agent.prefix().clone(),
@@ -111,7 +117,7 @@ impl Run {
         });
         if let Some(session) = run.session.clone() {
             let id = run.open(Phase::Recalling, at);
-            run.effects.push_back(if asks_to_clear(&run.message) {
+            run.effects.push_back(if clears {
                 Effect::ClearMemory { id, session }
             } else {
                 Effect::RecallMemory { id, session }

@@ -142,10 +142,9 @@ async fn a_message_can_begin_anew() {
     let reports = world.fire().await;
     assert_eq!(ends(&reports), ["run-1 a completed"]);
     assert_eq!(world.watch.done(), ["built m", "built mem", "clear mem t:default", "model m 1", SAID]);
-    assert_eq!(
-        only_message(&reports)["envelope"]["memory"],
-        json!({"sessionId": "t:default", "messages": []})
-    );
+    let message = only_message(&reports);
+    assert_eq!(message["envelope"]["memory"], json!({"sessionId": "t:default", "messages": []}));
+    assert_eq!(message.get("memory"), None, "the next agent must not forget as well");
     let kinds: Vec<Value> =
         world.watch.run_events().iter().map(|event| json!(event.event)["type"].clone()).collect();
     assert_eq!(kinds[1], "memory_cleared");
