@@ -77,7 +77,7 @@ async fn every_conversation(way: Way) {
     for stream in [false, true] {
         let alone = talk(&mock, way, stream, None).await;
         assert!(!tells(&alone[2], FIRST) && !tells(&alone[4], FIRST), "no memory, and still it remembers");
-        for memory in [json!({"type": "buffer-memory"}), redis.memory()] {
+        for memory in [json!({"type": "buffer-memory"}), redis.props(&json!({"type": "redis-memory"}))] {
             // The server is the same for both: another conversation for each.
             let memory = with(memory, json!({"sessionId": format!("talk-{stream}")}));
             let requests = talk(&mock, way, stream, Some(&memory)).await;

@@ -19,6 +19,8 @@ mod errors;
 mod golden;
 mod native_tools;
 mod recorder;
+#[allow(dead_code, reason = "the memories' own tests need more of it")]
+#[path = "../../runtime/memory/tests/all/redis_server.rs"]
 mod redis_server;
 mod redis_trouble;
 mod validator;

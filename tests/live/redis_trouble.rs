@@ -6,12 +6,16 @@ use crate::redis_server::RedisServer;
 use crate::wires::Way;
 use crate::world::{World, actions};
 use pretty_assertions::assert_eq;
+use serde_json::json;
 
 #[tokio::test]
 async fn a_conversation_outlives_its_server_and_an_agent_its_memory() {
     let mock = Aimock::start(&fixtures());
     let mut redis = RedisServer::start();
-    let world = World::new(&Way::OpenaiChat.model(&mock.address()), Some(&redis.memory()));
+    let world = World::new(
+        &Way::OpenaiChat.model(&mock.address()),
+        Some(&redis.props(&json!({"type": "redis-memory"}))),
+    );
     assert_eq!(world.say(FIRST).await["payload"], "4");
     redis.kill();
     redis.restart();

@@ -3,10 +3,12 @@
 //! Owns the runs that are at work, and who may ask what of them. A run that waits for a person, or whose
 //! process stopped, is not in memory at all: it is brought back from the store when something is to be done.
 
+mod unfinished;
+
 use crate::build::BuiltFlow;
 use crate::drive::{Control, Exit, ModelResponse};
 use crate::forget::Forgotten;
-use crate::open::{Beginning, REMOVED, Reins, Return, Wish, begin, bring_back};
+use crate::open::{Beginning, Reins, Return, Wish, begin, bring_back};
 use crate::plan_build::PastAgents;
 use crate::report::{EngineLimits, Ports, RunEnd, RunReport, Start};
 use crate::slots::Slots;
@@ -17,14 +19,15 @@ use futures::stream::FuturesUnordered;
 use redflow_contract::code::StoreCode;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
-use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
+use redflow_contract::run::{RunRequest, RunSummary};
 use redflow_ports::{BoxFuture, PendingRequest, StoreError, failpoint};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use unfinished::Purpose;
 
 /// Messages for port 4 that may wait for the engine before a run waits for it.
 const WAITING_RESPONSES: usize = 32;
@@ -188,13 +191,6 @@ enum Done {
     DrainOver,
 }
 
-enum Purpose {
-    Recover(CancellationToken, Reply<Recovered>),
-    /// Only these.
-    Resume(Vec<RunId>, CancellationToken, Reply<Recovered>),
-    CancelRemoved,
-}
-
 /// The state of the task.
 pub(crate) struct Loop {
     pub(crate) ports: Arc<Ports>,
@@ -347,106 +343,6 @@ impl Loop {
         };
         let chain = Chain::new(self.limits, CancellationToken::new(), None);
         self.bring_back(run, NodeId::from(""), wish, &chain, Some(reply));
-    }
-
-    fn deploy(&mut self, flow: BuiltFlow) {
-        // Messages that are under way know the places of the old flow.
-        while let Some(delivery) = self.queue.pop_front() {
-            self.deliver(delivery);
-        }
-        for live in self.live.values_mut().filter(|live| !flow.has_agent(&live.agent)) {
-            live.is_orphan = true;
-            live.cancel(REMOVED);
-        }
-        self.flow = Some(Arc::new(flow));
-        self.look_for_unfinished(Purpose::CancelRemoved);
-    }
-
-    fn look_for_unfinished(&mut self, purpose: Purpose) {
-        self.owed += 1;
-        let ports = Arc::clone(&self.ports);
-        self.works.push(Box::pin(async move { Done::Unfinished(ports.store.unfinished().await, purpose) }));
-    }
-
-    fn found_unfinished(&mut self, found: Result<Vec<RunSummary>, StoreError>, purpose: Purpose) {
-        let (wanted, cancel, reply) = match purpose {
-            Purpose::Recover(cancel, reply) => (None, cancel, Some(reply)),
-            Purpose::Resume(runs, cancel, reply) => (Some(runs), cancel, Some(reply)),
-            Purpose::CancelRemoved => (None, CancellationToken::new(), None),
-        };
-        let found = match (found, reply) {
-            (Ok(found), reply) => (found, reply),
-            (Err(error), Some(reply)) => {
-                let _ = reply.send(Err(error));
-                return;
-            }
-            // The next recovery cancels them.
-            (Err(_), None) => return,
-        };
-        let (found, reply) = found;
-        let wishes = match wanted {
-            Some(runs) => {
-                let agents: HashMap<RunId, NodeId> =
-                    found.into_iter().map(|run| (run.run_id, run.agent.node_id)).collect();
-                // What is not among them is over or unknown, and says so when it is brought back.
-                let agent = |run: &RunId| agents.get(run).cloned().unwrap_or_else(|| NodeId::from(""));
-                runs.into_iter()
-                    .map(|run| (agent(&run), run))
-                    .map(|(agent, run)| (run, agent, Wish::GoOn))
-                    .collect()
-            }
-            None => found.into_iter().filter_map(|run| self.wish_for(run, reply.is_some())).collect(),
-        };
-        self.bring_back_all(wishes, &cancel, reply);
-    }
-
-    /// What is to be done with a run that is not finished, in a recovery or only because the flow has changed.
-    fn wish_for(&self, run: RunSummary, recovers: bool) -> Option<(RunId, NodeId, Wish)> {
-        let RunSummary { run_id, agent, status, .. } = run;
-        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.live.contains_key(&run_id) || sending.contains(&run_id) {
-            return None;
-        }
-        let is_ours = agent.instance == self.ports.instance;
-        let flow = self.flow.as_ref().filter(|_| is_ours);
-        let is_orphan = flow.is_some_and(|flow| !flow.has_agent(&agent.node_id));
-        let wish = match status {
-            _ if is_orphan && status.is_over() => {
-                // There is nowhere left to send its result to.
-                self.ports.store.delivered(&run_id);
-                return None;
-            }
-            _ if is_orphan => Wish::Remove,
-            // It waits for a person, and needs nobody to drive it.
-            RunStatus::Waiting => return None,
-            _ if recovers => Wish::GoOn,
-            _ => return None,
-        };
-        Some((run_id, agent.node_id, wish))
-    }
-
-    /// Brings runs back, each with a start of its own, and reports of all when the last has come to rest.
-    fn bring_back_all(
-        &mut self,
-        runs: Vec<(RunId, NodeId, Wish)>,
-        cancel: &CancellationToken,
-        reply: Option<Reply<Recovered>>,
-    ) {
-        let mut answers = Vec::new();
-        for (run, agent, wish) in runs {
-            let (reports, answer) = oneshot::channel();
-            answers.push(answer);
-            let chain = Chain::new(self.limits, cancel.clone(), Some(reports));
-            self.bring_back(run, agent, wish, &chain, None);
-        }
-        let Some(reply) = reply else { return };
-        tokio::spawn(async move {
-            let mut all = Vec::new();
-            for answer in answers {
-                all.extend(answer.await.unwrap_or_default());
-            }
-            let _ = reply.send(Ok(all));
-        });
     }
 
     /// Waits for a memory to forget.

@@ -6,7 +6,7 @@ use crate::build::BuiltAgent;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::fact::Fact;
-use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{Measure, MemoryAction, Meter};
@@ -16,8 +16,12 @@ use tokio::time::Instant;
 use tracing::{Span, field, info_span};
 
 /// The agent as metrics name it.
-pub(crate) fn agent_label(spec: &AgentSpec) -> &str {
-    if spec.name.is_empty() { spec.agent.node_id.as_str() } else { &spec.name }
+fn agent_label(spec: &AgentSpec) -> &str {
+    label(&spec.name, &spec.agent.node_id)
+}
+
+fn label<'a>(name: &'a str, id: &'a NodeId) -> &'a str {
+    if name.is_empty() { id.as_str() } else { name }
 }
 
 /// A run at work.
@@ -175,6 +179,8 @@ impl<'a> Watch<'a> {
             (What::Memory(action, written), fact) => {
                 let size = match fact {
                     Fact::MemoryRecalled { turns, .. } => Some(size(turns)),
+                    // What could not be written has no size.
+                    Fact::MemoryFailed { .. } => None,
                     _ => *written,
                 };
                 let success = !matches!(fact, Fact::MemoryFailed { .. });
@@ -240,8 +246,7 @@ fn size(turns: &[ChatMessage]) -> (usize, usize) {
 
 /// A message came to an agent that may not run, or whose run could not begin.
 pub(crate) fn refused(meter: &dyn Meter, agent: &NodeSummary, code: RunErrorCode) {
-    let agent = if agent.name.is_empty() { agent.id.as_str() } else { &agent.name };
-    let ending = Ending::Failed { code };
+    let (agent, ending) = (label(&agent.name, &agent.id), Ending::Failed { code });
     meter.record(Measure::RunEnded { agent, ending, iterations: 0, took: Duration::ZERO });
 }
 

@@ -7,7 +7,7 @@ use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
 use crate::live::{LiveModel, Ways};
 use crate::price::{Prices, price_of};
-use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local};
+use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_name;
@@ -212,10 +212,7 @@ fn needed_key(config: &NodeConfig<'_>, variable: &str) -> Result<SecretString, B
 /// Whether an address is the provider's own, or one below it. Without TLS it is nobody's: whoever listens on the
 /// way would get the key.
 pub(crate) fn is_at(base: &Url, hosts: &[&str]) -> bool {
-    let host = base.host_str().unwrap_or_default();
-    let below =
-        |own: &&str| host.strip_suffix(*own).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    base.scheme() == "https" && hosts.iter().any(below)
+    base.scheme() == "https" && is_within(base.host_str().unwrap_or_default(), hosts)
 }
 
 /// The key for an address: needed at the provider's own, perhaps at another. The one in the environment is for

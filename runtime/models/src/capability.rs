@@ -1,5 +1,6 @@
 //! What known models can do. A node's `capabilities` wins over this table; what neither knows is tried.
 
+use crate::transport::is_within;
 use redflow_contract::service_config::CapabilityConfig;
 
 /// What a model can do.
@@ -114,9 +115,7 @@ const JSON_MODE_ONLY: [&str; 3] = ["groq.com", "deepseek.com", "openrouter.ai"];
 /// take schemas, and some of them no JSON mode.
 #[must_use]
 pub fn openai_compatible(host: &str) -> Capabilities {
-    let within =
-        |domain: &&str| host.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    let json_mode = JSON_MODE_ONLY.iter().any(within);
+    let json_mode = is_within(host, &JSON_MODE_ONLY);
     Capabilities { json_schema: !json_mode, json_object: json_mode, vision: false, ..MODERN }
 }
 

@@ -192,6 +192,13 @@ impl ReqwestTransport {
     }
 }
 
+/// Whether a host is one of these, or below one.
+pub(crate) fn is_within(host: &str, domains: &[&str]) -> bool {
+    domains
+        .iter()
+        .any(|domain| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+}
+
 /// Whether an address is on this machine.
 pub(crate) fn is_local(url: &Url) -> bool {
     match url.host() {

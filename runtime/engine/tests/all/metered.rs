@@ -90,6 +90,11 @@ async fn every_run_and_every_call() {
         counted(&flow(call.clone(), json!({"hangs": "model"}), read, json!({}))).await,
         ["began", "recall true Some((0, 0))", "scripted CANCELLED", "a failed TIMEOUT after 1", "left"]
     );
+    let away = json!({"appendFails": {"code": "MEMORY_ERROR", "message": "x"}});
+    assert_eq!(
+        counted(&flow(json!([says("done")]), json!({}), json!({}), away)).await[3..],
+        ["append false None", "a Completed after 1", "left"]
+    );
     let mut refused = flow(call, json!({}), json!({}), json!({}));
     refused[1]["maxIterations"] = json!(0);
     assert_eq!(counted(&refused).await, ["a failed CONFIG_INVALID after 0"]);
