@@ -53,10 +53,47 @@ fn process_micros() -> f64 {
 /// Bytes of memory that this process has written and holds, from a line of `/proc/self/status`: `RssAnon` now,
 /// or `VmHWM` at most so far, with the files it has mapped.
 pub(crate) fn resident(line: &str) -> Result<f64, Failure> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    resident_of("self", line)
+}
+
+/// The same of another process.
+pub(crate) fn resident_of(process: &str, line: &str) -> Result<f64, Failure> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let found = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
     let kilobytes = found.and_then(|rest| rest.trim().strip_suffix(" kB")).ok_or("no such memory")?;
     Ok(kilobytes.parse::<f64>()? * 1024.0)
+}
+
+/// Microseconds of processor time of another process so far, in the kernel as well.
+///
+/// The times of its threads, to the nanosecond; but those that have ended are only in the time of the whole
+/// process, which is told in steps of a hundredth of a second.
+pub(crate) fn micros_of(process: &str) -> Result<f64, Failure> {
+    let mut nanos = 0.0;
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        // One that has just ended is not there any more.
+        let told = std::fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        nanos += told.split(' ').next().and_then(|first| first.parse::<f64>().ok()).unwrap_or_default();
+    }
+    let told = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    Ok((nanos / 1e3).max(ticks(&told).ok_or("no time of a process")? / ticks_per_second() * 1e6))
+}
+
+/// Ticks in the program and in the kernel, from `/proc/PID/stat`. The name before them may have blanks.
+fn ticks(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+    let mut next = || fields.next()?.parse::<f64>().ok();
+    Some(next()? + next()?)
+}
+
+#[cfg(unix)]
+fn ticks_per_second() -> f64 {
+    figure(rustix::param::clock_ticks_per_second())
+}
+
+#[cfg(not(unix))]
+fn ticks_per_second() -> f64 {
+    f64::NAN
 }
 
 /// A count as a figure.
@@ -83,7 +120,14 @@ pub(crate) fn overhead() -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{median, ticks};
+
+    #[test]
+    fn the_time_of_a_process_stands_behind_its_name() {
+        let stat = "11 (a ) b) S 1 1 1 0 -1 4194304 104 0 0 0 25 17 3 4 20 0 1 0";
+        assert_eq!(ticks(stat), Some(42.0));
+        assert_eq!(ticks("11 (a"), None);
+    }
 
     #[test]
     fn the_median_is_in_the_middle() {

@@ -1,5 +1,5 @@
-//! Benchmarks: what checking a flow, taking a step, keeping a run and asking a model cost, beside a raw limit
-//! measured in the same run.
+//! Benchmarks: what checking a flow, taking a step, keeping a run, asking a model and serving cost, beside a raw
+//! limit measured in the same run.
 //!
 //! Prints figures and judges none of them. Never part of a test: a time says nothing on a busy machine.
 
@@ -17,6 +17,13 @@ mod probe;
 mod recovery;
 mod run;
 mod script;
+mod serve;
+mod serve_bare;
+mod serve_client;
+mod serve_crowd;
+mod serve_process;
+mod serve_slow;
+mod serve_start;
 mod step;
 mod store;
 mod table;
@@ -29,7 +36,7 @@ use table::Table;
 /// Whatever stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [live] [instructions] [--quick | --long] [--json]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [live] [serve] [instructions] [--quick | --long] [--json]";
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,13 +52,14 @@ enum Extent {
 /// A section measures, and hands over each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
-const SECTIONS: [(&str, Section); 7] = [
+const SECTIONS: [(&str, Section); 8] = [
     ("check", check::measure),
     ("step", step::measure),
     ("run", run::measure),
     ("store", store::measure),
     ("recovery", recovery::measure),
     ("live", live::measure),
+    ("serve", serve::measure),
     ("instructions", instructions::measure),
 ];
 
@@ -70,6 +78,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == recovery::PROBE => recovery::probe(rest),
         Some((first, rest)) if first == live_waiting::PROBE => live_waiting::probe(rest),
         Some((first, _)) if first == live_provider::PROBE => live_provider::probe(),
+        Some((first, rest)) if first == serve_bare::PROBE => serve_bare::probe(rest),
         _ => match parse(&args) {
             Some(options) => measure(&options, &mut std::io::stdout().lock()),
             None => {

@@ -16,6 +16,11 @@ impl Probe {
         Ok(Self(command.spawn()?))
     }
 
+    /// Its number, as the system has it.
+    pub(crate) fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
     /// What it says, once it is where it is to be.
     pub(crate) fn figures(&mut self) -> Result<Figures, Failure> {
         let mut line = String::new();

@@ -56,7 +56,7 @@ impl Scene {
         Self { tool_calls, tool, may_hang: false }
     }
 
-    fn flow(self) -> Value {
+    pub(crate) fn flow(self) -> Value {
         let node = |id: &str, kind: &str, wires: Value| json!({"id": id, "type": kind, "z": "t", "name": id, "x": 340, "y": 120, "wires": wires});
         let mut agent = node("agent", "agent-core", json!([["model"], ["tool"], [], ["show"], []]));
         agent["strategy"] = json!("react");

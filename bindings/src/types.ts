@@ -80,6 +80,11 @@ export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDEN
 export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_CORRUPT" | "DATA_NEWER" | "DATA_UNUSABLE" | "RUN_UNKNOWN" | "RUN_OVER" | "RUN_NOT_WAITING" | "RUN_BLOCKED" | "RESULT_INVALID";
 
 /**
+ * Why the sidecar did not do what was asked of it over HTTP or a socket, or did not start.
+ */
+export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "SIDECAR_UNREACHABLE";
+
+/**
  * How bad a diagnostic is.
  */
 export type Severity = "error" | "warning" | "info";
@@ -1243,7 +1248,23 @@ payloadType?: string,
 /**
  * The topic.
  */
-topic?: string, };
+topic?: string, 
+/**
+ * Whether it fires once, a little after the flow has started.
+ */
+once?: boolean, 
+/**
+ * How many seconds after that; a number or its text.
+ */
+onceDelay?: number | string, 
+/**
+ * It fires every so many seconds; a number or its text, empty for never.
+ */
+repeat?: number | string, 
+/**
+ * It fires at these times: a cron expression of 5 or 6 fields, in local time. `repeat` comes first.
+ */
+crontab?: string, };
 
 /**
  * `debug`.
@@ -2177,7 +2198,19 @@ property: string,
 /**
  * Its value.
  */
-value: JsonValue, } | { "type": "needs_node_red", 
+value: JsonValue, } | { "type": "deployed", 
+/**
+ * Its revision.
+ */
+revision: string, 
+/**
+ * How many agents it has.
+ */
+agents: number, 
+/**
+ * How many of them are refused.
+ */
+refused: number, } | { "type": "needs_node_red", 
 /**
  * The node.
  */
@@ -2202,6 +2235,632 @@ node: NodeSummary,
  * The limit.
  */
 limit: number, };
+
+/**
+ * How a run ended.
+ */
+export type Ending = { "type": "completed" } | { "type": "stopped" } | { "type": "failed", 
+/**
+ * Which.
+ */
+code: RunErrorCode, };
+
+/**
+ * What came of a replay.
+ */
+export type ReplayReport = { 
+/**
+ * Whether the machine did again exactly what the journal says.
+ */
+equal: boolean, 
+/**
+ * Whether the journal holds the run's end.
+ */
+complete: boolean, 
+/**
+ * The run, if the header could be read.
+ */
+runId: RunId | null, 
+/**
+ * How many facts were replayed.
+ */
+facts: number, 
+/**
+ * How many effects were compared and equal.
+ */
+effects: number, 
+/**
+ * How the run ended, if it did.
+ */
+outcome: Ending | null, 
+/**
+ * The first difference.
+ */
+difference: Difference | null, };
+
+/**
+ * The first place where a journal is not what it should be.
+ */
+export type Difference = { 
+/**
+ * The line, from 1.
+ */
+line: number, 
+/**
+ * What kind of thing is wrong.
+ */
+what: DifferenceKind, 
+/**
+ * What the journal says, in short.
+ */
+recorded?: string, 
+/**
+ * What it should say, in short.
+ */
+replayed?: string, 
+/**
+ * The whole thing in one sentence.
+ */
+message: string, };
+
+/**
+ * What may be wrong with a journal.
+ */
+export type DifferenceKind = "too_large" | "unreadable" | "not_canonical" | "chain" | "header" | "plan" | "version" | "fact" | "effect" | "output" | "extra" | "incomplete";
+
+/**
+ * A tool call that was made, or was to be.
+ */
+export type CallRecord = { 
+/**
+ * The iteration.
+ */
+iteration: number, 
+/**
+ * The tool.
+ */
+tool: string, 
+/**
+ * What it was called with.
+ */
+input: { [key: string]: JsonValue }, 
+/**
+ * None while nobody knows it.
+ */
+result: ToolResult | null, };
+
+/**
+ * Everything of a run, read back from its journal.
+ */
+export type RunDetail = { 
+/**
+ * As in a list.
+ */
+summary: RunSummary, 
+/**
+ * What happened.
+ */
+events: Array<RunEvent>, 
+/**
+ * What was called with what, and what came of it.
+ */
+calls: Array<CallRecord>, 
+/**
+ * What left port 3, if the run is over.
+ */
+result: { [key: string]: JsonValue } | null, 
+/**
+ * Where the journal is not sound.
+ */
+difference?: Difference, 
+/**
+ * Why it is not all there.
+ */
+problem?: StoreProblem, };
+
+/**
+ * What is wrong with what is stored.
+ */
+export type StoreProblem = { 
+/**
+ * The code.
+ */
+code: StoreCode, 
+/**
+ * What is wrong.
+ */
+message: string, };
+
+/**
+ * A durable event.
+ */
+export type StreamEvent = { "kind": "run", 
+/**
+ * What happened.
+ */
+event: RunEvent, } | { "kind": "flow", 
+/**
+ * When.
+ */
+at: number, 
+/**
+ * What happened.
+ */
+event: FlowEvent, };
+
+/**
+ * A piece of a model's answer, as it comes in. Never kept; the run's `model_answered` event stands in the place of
+ * all of them.
+ */
+export type ModelDelta = { 
+/**
+ * The run.
+ */
+runId: RunId, 
+/**
+ * The iteration.
+ */
+iteration: number, 
+/**
+ * Which try of the call this is, from 1: a call that is made again begins its answer anew.
+ */
+attempt: number, 
+/**
+ * The text.
+ */
+text: string, };
+
+/**
+ * What a reader says.
+ */
+export type EventsRequest = { "type": "subscribe", 
+/**
+ * Everything after this cursor; `"0"` for everything that is kept; absent for what happens from now on.
+ */
+after?: string, 
+/**
+ * Only events of these runs.
+ */
+runs?: Array<RunId>, 
+/**
+ * Also pieces of answers as they come in.
+ */
+deltas?: boolean, } | { "type": "ping", 
+/**
+ * Comes back.
+ */
+id: string, };
+
+/**
+ * What the sidecar says.
+ */
+export type EventsMessage = { "type": "hello", 
+/**
+ * Of the sidecar.
+ */
+version: string, 
+/**
+ * The newest event there is.
+ */
+cursor: string, } | { "type": "event", 
+/**
+ * To go on after.
+ */
+cursor: string, 
+/**
+ * What.
+ */
+event: StreamEvent, } | { "type": "caught_up", 
+/**
+ * To go on after.
+ */
+cursor: string, } | { "type": "delta", 
+/**
+ * Which.
+ */
+delta: ModelDelta, } | { "type": "pong", 
+/**
+ * As it was sent.
+ */
+id: string, } | { "type": "closing", 
+/**
+ * Why.
+ */
+code: ProblemCode, 
+/**
+ * What happened and what to do.
+ */
+message: string, 
+/**
+ * Nothing after it is sure to have arrived; absent if nothing was subscribed. A reader that has had later
+ * events goes on after the last of those.
+ */
+cursor?: string, };
+
+/**
+ * What a token may do. Each includes none of the others but `read`, which all have; `admin` includes all.
+ */
+export type Scope = "read" | "run" | "deploy" | "admin";
+
+/**
+ * A code of any set that an answer may carry.
+ */
+export type ProblemCode = ApiCode | StoreCode | RunErrorCode;
+
+/**
+ * Why a request was not done. The same everywhere.
+ */
+export type ApiError = { 
+/**
+ * The code; `redflow explain CODE` has a page on it.
+ */
+code: ProblemCode, 
+/**
+ * What happened and how to mend it.
+ */
+message: string, 
+/**
+ * Every problem of the flow, with `FLOW_REFUSED`.
+ */
+report?: CheckReport, 
+/**
+ * The revision that is in force, with `REVISION_CONFLICT`.
+ */
+revision?: string, };
+
+/**
+ * The flow that runs, by its tabs.
+ */
+export type FlowList = { 
+/**
+ * The revision in force: an opaque string.
+ */
+revision: string, 
+/**
+ * Tabs and subflows, in the order of the file.
+ */
+flows: Array<FlowSummary>, };
+
+/**
+ * A tab or a subflow.
+ */
+export type FlowSummary = { 
+/**
+ * Its id.
+ */
+id: NodeId, 
+/**
+ * `tab` or `subflow`.
+ */
+type: string, 
+/**
+ * What people call it.
+ */
+label: string, 
+/**
+ * Whether it is switched off.
+ */
+disabled: boolean, 
+/**
+ * How many nodes are on it.
+ */
+nodes: number, 
+/**
+ * The agents on it.
+ */
+agents: Array<AgentState>, };
+
+/**
+ * An agent, and whether it may run.
+ */
+export type AgentState = { 
+/**
+ * The agent.
+ */
+node: NodeSummary, 
+/**
+ * Whether it runs; if not, it answers every message with an error.
+ */
+ready: boolean, 
+/**
+ * What the checker holds against it.
+ */
+problems: Array<Diagnostic>, };
+
+/**
+ * Nodes of the flow as they were deployed, without credentials.
+ */
+export type Deployment = { 
+/**
+ * The revision in force: an opaque string.
+ */
+revision: string, 
+/**
+ * The nodes, as Node-RED writes them.
+ */
+flows: Array<JsonValue>, };
+
+/**
+ * Puts a flow in the place of the one that runs.
+ */
+export type DeployRequest = { 
+/**
+ * The flow, in any shape Node-RED or Redflow writes. Nodes may carry `credentials`, which are kept apart and
+ * encrypted; a node without them keeps those it has.
+ */
+flows: JsonValue, 
+/**
+ * The revision this flow was made from. If another one is in force by now, nothing is deployed.
+ */
+revision?: string, 
+/**
+ * Deploy whatever is in force.
+ */
+force?: boolean, };
+
+/**
+ * A flow was deployed.
+ */
+export type DeployAnswer = { 
+/**
+ * The revision in force now.
+ */
+revision: string, 
+/**
+ * What the checker says of it: warnings and notes.
+ */
+report: CheckReport, };
+
+/**
+ * Checks a flow, and changes nothing.
+ */
+export type CheckRequest = { 
+/**
+ * The flow, in any shape Node-RED or Redflow writes.
+ */
+flows: JsonValue, 
+/**
+ * How strictly agents are read; as the server does if left out.
+ */
+profile?: Profile, };
+
+/**
+ * Starts an agent, or fires an inject node.
+ */
+export type StartRequest = { 
+/**
+ * The agent or inject node. May be left out if the flow has one agent, or one that inject nodes are wired to.
+ */
+node?: NodeId, 
+/**
+ * The payload. An agent needs one; an inject node has its own.
+ */
+payload?: JsonValue, 
+/**
+ * Whether to answer only when everything this sets off has come to rest.
+ */
+wait?: boolean, };
+
+/**
+ * What a start set off. Every run in it is kept: it goes on after a crash.
+ */
+export type StartAnswer = { 
+/**
+ * The runs, in the order they began.
+ */
+runs: Array<StartedRun>, };
+
+/**
+ * A run that a start set off.
+ */
+export type StartedRun = { 
+/**
+ * The run.
+ */
+runId: RunId, 
+/**
+ * The agent.
+ */
+agent: NodeSummary, 
+/**
+ * Where it is.
+ */
+status: RunStatus, 
+/**
+ * Why the agent did not even begin: such a run is not kept.
+ */
+refused?: RunError, 
+/**
+ * The call it waits for.
+ */
+waiting?: WaitingCall, 
+/**
+ * What left port 3, if it is over and the start waited for it.
+ */
+result?: { [key: string]: JsonValue }, };
+
+/**
+ * A page of runs, the newest first.
+ */
+export type RunList = { 
+/**
+ * The runs.
+ */
+runs: Array<RunSummary>, 
+/**
+ * Ask for `before` this run to see older ones; absent on the last page.
+ */
+next?: RunId, };
+
+/**
+ * Ends a run.
+ */
+export type CancelRequest = { 
+/**
+ * Who or why; goes into the run's error.
+ */
+reason?: string, };
+
+/**
+ * Says what came of the call a run waits for.
+ */
+export type ResolveRequest = { 
+/**
+ * The call: an answer never goes to another one.
+ */
+callId: CallId, 
+/**
+ * What came of it.
+ */
+result: ToolResult, };
+
+/**
+ * A code and what it means.
+ */
+export type CodeEntry = { 
+/**
+ * The code.
+ */
+code: string, 
+/**
+ * Where it comes up.
+ */
+set: CodeSet, 
+/**
+ * What it means, in one line.
+ */
+summary: string, 
+/**
+ * Its page, in Markdown; only if one code was asked for.
+ */
+page?: string, };
+
+/**
+ * Where a code comes up.
+ */
+export type CodeSet = "diagnostic" | "run" | "store" | "api";
+
+/**
+ * Whether the sidecar is well.
+ */
+export type Health = { 
+/**
+ * It answers.
+ */
+live: boolean, 
+/**
+ * It takes work: its flow is in force and it is not stopping.
+ */
+ready: boolean, 
+/**
+ * Its version.
+ */
+version: string, };
+
+/**
+ * A way in for one browser.
+ */
+export type SignInCode = { 
+/**
+ * The path to open, with the code in it. It works once.
+ */
+path: string, 
+/**
+ * When it stops working.
+ */
+expiresAt: number, };
+
+/**
+ * What is known of a node type.
+ */
+export type NodeType = { 
+/**
+ * The Node-RED type; `prefix*` stands for every type that begins so.
+ */
+type: string, 
+/**
+ * What it is to an agent.
+ */
+role: Role, 
+/**
+ * How many inputs it has: none or one.
+ */
+inputs: number, 
+/**
+ * What leaves its outputs, in order; null when the node itself decides how many it has.
+ */
+outputs: Array<PortKind> | null, 
+/**
+ * The schemas its properties must satisfy, by name (see [`crate::schemas`]).
+ */
+schemas: Array<string>, 
+/**
+ * What the type fixes for a tool.
+ */
+tool: FixedTool | null, 
+/**
+ * Messages pass through it unchanged, so edges are judged as if it were not there.
+ */
+transparent: boolean, };
+
+/**
+ * A tool whose name and input are fixed by its type.
+ */
+export type FixedTool = { 
+/**
+ * The name it has unless `toolName` says otherwise.
+ */
+name: string, 
+/**
+ * What it does, for the model, unless `description` says otherwise.
+ */
+description: string, 
+/**
+ * JSON Schema of its input, as text.
+ */
+inputSchema: string, };
+
+/**
+ * One row of the table.
+ */
+export type EdgeRule = { 
+/**
+ * The kind of edge this row allows.
+ */
+kind: EdgeKind, 
+/**
+ * The ports it may leave from.
+ */
+from: Array<PortKind>, 
+/**
+ * The roles it may go to.
+ */
+to: Array<Role>, 
+/**
+ * How many an agent must have at least.
+ */
+atLeast: number, 
+/**
+ * How many an agent may have; null for any number.
+ */
+atMost: number | null, 
+/**
+ * What fewer is called.
+ */
+tooFew: DiagnosticCode | null, 
+/**
+ * What more is called.
+ */
+tooMany: DiagnosticCode | null, };
+
+/** The subprotocol of the socket of events. */
+export const EVENTS_PROTOCOL = "redflow.events.v1";
+
+/** What comes before a token that is passed as a subprotocol. */
+export const TOKEN_PROTOCOL_PREFIX = "redflow.token.";
+
+/** The cursor before the first event that is kept. */
+export const CURSOR_START = "0";
 
 /** What leaves port 3: the keys we write, and whatever came in with the message. */
 export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };

@@ -17,8 +17,17 @@ function checkOutput(input, file = "-") {
   return spawnSync(process.execPath, [script, file], { input, encoding: "utf8" });
 }
 
-test("the package exports its tables", () => {
-  assert.deepEqual(Object.keys(bindings).sort(), ["CATALOGUE", "CONTRACT_VERSION", "EDGE_TABLE"]);
+test("the package exports its tables and its client", () => {
+  assert.deepEqual(Object.keys(bindings).sort(), [
+    "CATALOGUE",
+    "CONTRACT_VERSION",
+    "CURSOR_START",
+    "EDGE_TABLE",
+    "EVENTS_PROTOCOL",
+    "RedflowClient",
+    "RedflowError",
+    "TOKEN_PROTOCOL_PREFIX",
+  ]);
   assert.ok(samples.rows > 10);
 });
 
@@ -32,7 +41,9 @@ test("no type is any", () => {
 
 test("the samples are what JSON keeps of them", () => {
   const { envelope, output, failed, report, event, runs, requests, journal } = samples;
-  for (const sample of [envelope, output, failed, report, event, runs, requests, journal]) {
+  const { starts, started, deploy, page, detail, refused, said, heard } = samples;
+  const sent = [starts, started, deploy, page, detail, refused, said, heard];
+  for (const sample of [envelope, output, failed, report, event, runs, requests, journal, ...sent]) {
     assert.deepEqual(JSON.parse(JSON.stringify(sample)), sample);
   }
 });
@@ -44,14 +55,31 @@ test("the switches of the samples say what they should", () => {
   assert.equal(samples.blame("JOURNAL_FAILED"), "machine");
   assert.equal(samples.about("RUN_BLOCKED"), "run");
   assert.equal(samples.mayBeRepeated("at_most_once"), false);
+  assert.equal(samples.whose("REVISION_CONFLICT"), "flow");
+  assert.deepEqual(samples.said.map(samples.wish), ["after now", "after 0", "1"]);
+  assert.deepEqual(samples.heard.slice(2).map(samples.tell), [
+    "r2 with 1 agents",
+    "all until log.2",
+    "4",
+    "1",
+    "STOPPING: Come back.",
+  ]);
+  assert.equal(samples.caught(new bindings.RedflowError(samples.refused[2])), "RUN_OVER");
+  assert.equal(samples.caught(new Error("RUN_OVER")), null);
   // A value no type knows, as a newer runtime may send it, is an error and no silence.
-  for (const unexpected of [samples.blame, samples.about, samples.mayBeRepeated, samples.place]) {
+  const { blame, about, mayBeRepeated, place, whose, may, setOf } = samples;
+  for (const unexpected of [blame, about, mayBeRepeated, place, whose, may, setOf]) {
     assert.throws(() => unexpected("OOPS"), /unexpected: OOPS/);
+  }
+  for (const unexpected of [samples.tell, samples.wish, samples.item, samples.stands]) {
+    assert.throws(() => unexpected({ type: "oops", state: "oops" }), /unexpected/);
   }
 });
 
-test("the README shows the example that is compiled here", () => {
-  assert.ok(read("README.md").includes("```ts\n" + read("test/readme.ts") + "```\n"));
+test("the README shows the examples that are compiled here", () => {
+  for (const example of ["test/readme.ts", "test/readme-client.ts"]) {
+    assert.ok(read("README.md").includes("```ts\n" + read(example) + "```\n"), example);
+  }
   assert.equal(answer(samples.output), "42");
   assert.equal(answer(samples.failed), "TOOL_INPUT_INVALID: The tool input breaks the tool's schema.");
   assert.equal(line(samples.event), "run_started");

@@ -1,26 +1,51 @@
 // Type-level tests: this file passes when it compiles. `bindings.test.mjs` also runs what it exports.
 
-import { CATALOGUE, CONTRACT_VERSION, EDGE_TABLE } from "@redflow/bindings";
+import {
+  CATALOGUE,
+  CONTRACT_VERSION,
+  CURSOR_START,
+  EDGE_TABLE,
+  EVENTS_PROTOCOL,
+  RedflowError,
+} from "@redflow/bindings";
 import type {
   AgentEnvelope,
   AgentOutput,
   AgentResult,
+  ApiCode,
+  ApiError,
   CheckReport,
+  CodeSet,
+  DeployRequest,
   DiagnosticCode,
   EdgeKind,
   EffectClass,
+  EventsItem,
+  EventsMessage,
+  EventsRequest,
+  EventsState,
+  FlowEvent,
   JournalLine,
+  JsonValue,
   ModelAction,
+  ProblemCode,
+  RedflowClient,
+  RunDetail,
   RunError,
   RunErrorCode,
   RunEvent,
   RunEventKind,
+  RunList,
   RunRequest,
   RunStatus,
   RunSummary,
+  Scope,
   Severity,
+  StartAnswer,
+  StartRequest,
   StopReason,
   StoreCode,
+  StreamEvent,
   ToolHistoryItem,
 } from "@redflow/bindings";
 
@@ -195,6 +220,43 @@ export const journal: JournalLine[] = [
   // The class of a tool call is there; other effects have none.
   { prev: zeros, record: { kind: "effect", id: 1, effect: "call_model", digest: zeros } },
   { prev: zeros, record: { kind: "effect", id: 2, effect: "call_tool", class: "at_most_once", digest: zeros } },
+];
+
+// What goes over the interface.
+export const starts: StartRequest[] = [{}, { payload: null }, { node: "agent", payload: { a: [1] }, wait: true }];
+export const started: StartAnswer = {
+  runs: [
+    { runId: "r", agent: { id: "a", type: "agent-core", name: "" }, status: "running" },
+    { runId: "s", agent: { id: "a", type: "agent-core", name: "" }, status: "failed", refused: error, result: {} },
+  ],
+};
+export const deploy: DeployRequest = { flows: [], revision: "r1", force: true };
+export const page: RunList = { runs, next: envelope.observability.traceId };
+export const detail: RunDetail = { summary: runs[0]!, events: [event], calls: [], result: null };
+export const refused: ApiError[] = [
+  { code: "FLOW_REFUSED", message: "The flow has errors.", report },
+  { code: "REVISION_CONFLICT", message: "Another one came first.", revision: "r2" },
+  { code: "RUN_OVER", message: "The run is over." },
+];
+
+export const said: EventsRequest[] = [
+  { type: "subscribe" },
+  { type: "subscribe", after: CURSOR_START, runs: ["r"], deltas: true },
+  { type: "ping", id: "1" },
+];
+
+export const heard: EventsMessage[] = [
+  { type: "hello", version: "0.1.0", cursor: "log.0" },
+  { type: "event", cursor: "log.1", event: { kind: "run", event } },
+  {
+    type: "event",
+    cursor: "log.2",
+    event: { kind: "flow", at: 1, event: { type: "deployed", revision: "r2", agents: 1, refused: 0 } },
+  },
+  { type: "caught_up", cursor: "log.2" },
+  { type: "delta", delta: { runId: "r", iteration: 1, attempt: 1, text: "4" } },
+  { type: "pong", id: "1" },
+  { type: "closing", code: "STOPPING", message: "Come back.", cursor: "log.2" },
 ];
 
 // A kind of event or a code that is added makes these fail to compile, here and in every user's switch.
@@ -375,12 +437,175 @@ export function mayBeRepeated(effect: EffectClass): boolean {
   }
 }
 
+export function whose(code: ApiCode): "caller" | "network" | "flow" | "reader" | "operator" {
+  switch (code) {
+    case "UNAUTHORIZED":
+    case "FORBIDDEN":
+    case "HOST_REFUSED":
+    case "ORIGIN_REFUSED":
+    case "SIGN_IN_REFUSED":
+    case "ROUTE_UNKNOWN":
+    case "METHOD_REFUSED":
+    case "NOT_FOUND":
+    case "CONTENT_TYPE_REFUSED":
+    case "BODY_TOO_LARGE":
+    case "BODY_INVALID":
+    case "REQUEST_INVALID":
+    case "RATE_LIMITED":
+      return "caller";
+    case "REQUEST_TIMEOUT":
+    case "TOO_MANY_CONNECTIONS":
+    case "STOPPING":
+    case "SIDECAR_UNREACHABLE":
+      return "network";
+    case "REVISION_CONFLICT":
+    case "FLOW_REFUSED":
+    case "NODE_NOT_STARTABLE":
+      return "flow";
+    case "CURSOR_UNKNOWN":
+    case "EVENTS_GONE":
+    case "READER_TOO_SLOW":
+    case "MESSAGE_INVALID":
+    case "MESSAGE_TOO_LARGE":
+      return "reader";
+    case "CONFIG_FILE_INVALID":
+    case "LISTEN_FAILED":
+    case "SECRET_FILE_UNSAFE":
+    case "CREDENTIALS_UNREADABLE":
+      return "operator";
+    default:
+      return never(code);
+  }
+}
+
+function around(event: FlowEvent): string {
+  switch (event.type) {
+    case "debug":
+      return `${event.node.name} shows ${event.property}`;
+    case "deployed":
+      return `${event.revision} with ${event.agents} agents`;
+    case "needs_node_red":
+    case "memory_cleared":
+      return event.node.id;
+    case "uncaught":
+      return event.error.message;
+    case "chain_cut":
+      return `more than ${event.limit} in a row`;
+    default:
+      return never(event);
+  }
+}
+
+function durable(event: StreamEvent): string {
+  switch (event.kind) {
+    case "run":
+      return describe(event.event.event);
+    case "flow":
+      return around(event.event);
+    default:
+      return never(event);
+  }
+}
+
+export function tell(message: EventsMessage): string {
+  switch (message.type) {
+    case "hello":
+      return `version ${message.version}`;
+    case "event":
+      return durable(message.event);
+    case "caught_up":
+      return `all until ${message.cursor}`;
+    case "delta":
+      return message.delta.text;
+    case "pong":
+      return message.id;
+    case "closing":
+      return `${message.code}: ${message.message}`;
+    default:
+      return never(message);
+  }
+}
+
+export function wish(request: EventsRequest): string {
+  switch (request.type) {
+    case "subscribe":
+      return `after ${request.after ?? "now"}`;
+    case "ping":
+      return request.id;
+    default:
+      return never(request);
+  }
+}
+
+/** What the client gives is some of what the sidecar says. */
+export function item(item: EventsItem): string | null {
+  switch (item.type) {
+    case "event":
+    case "caught_up":
+      return item.cursor;
+    case "delta":
+      return null;
+    default:
+      return never(item);
+  }
+}
+
+export function stands(state: EventsState): string {
+  switch (state.state) {
+    case "connecting":
+      return `after ${state.failures} failures`;
+    case "open":
+      return state.version;
+    case "waiting":
+      return `${state.delayMs} ms because of ${state.error.code}`;
+    default:
+      return never(state);
+  }
+}
+
+export function may(scope: Scope): boolean {
+  switch (scope) {
+    case "read":
+      return false;
+    case "run":
+    case "deploy":
+    case "admin":
+      return true;
+    default:
+      return never(scope);
+  }
+}
+
+export function setOf(set: CodeSet): string {
+  switch (set) {
+    case "diagnostic":
+    case "run":
+    case "store":
+    case "api":
+      return set;
+    default:
+      return never(set);
+  }
+}
+
+/** A caught error is one of the sidecar's, or it is not. */
+export function caught(error: unknown): ProblemCode | null {
+  return error instanceof RedflowError ? error.code : null;
+}
+
 // The tables are data with types of their own.
 isTrue<Same<typeof CONTRACT_VERSION, 1>>();
 isTrue<Same<(typeof EDGE_TABLE)[number]["kind"], EdgeKind>>();
 isTrue<Same<Severity, "error" | "warning" | "info">>();
 isTrue<Same<StopReason, "final_answer" | "confidence_threshold" | "iteration_limit" | "error">>();
 isTrue<Same<ToolHistoryItem["durationMs"], number>>();
+isTrue<Same<typeof EVENTS_PROTOCOL, "redflow.events.v1">>();
+isTrue<Same<ApiError["code"], ProblemCode>>();
+isTrue<Same<RedflowError["code"], ProblemCode>>();
+isTrue<Same<EventsItem["type"], "event" | "delta" | "caught_up">>();
+isTrue<Same<Awaited<ReturnType<RedflowClient["start"]>>, StartAnswer>>();
+isTrue<Same<Awaited<ReturnType<RedflowClient["runs"]>>, RunList>>();
+isTrue<Same<Awaited<ReturnType<RedflowClient["openapi"]>>, { [key: string]: JsonValue }>>();
 export const rows = EDGE_TABLE.length + CATALOGUE.length;
 
 // What must not compile. Each line below is an error, or this file does not compile.
@@ -413,3 +638,15 @@ export const noStatus: RunSummary = { ...runs[0]!, status: "lost" };
 export const noCall: RunRequest = { type: "resolve", result: { success: true, output: 1 } };
 // @ts-expect-error nothing else can be asked
 export const noSuchRequest: RunRequest = { type: "restart" };
+// @ts-expect-error a diagnostic is no answer of the interface
+export const diagnosticCode: ApiError = { code: "MODEL_MISSING", message: "" };
+// @ts-expect-error an event of the stream says of what it is
+export const noKind: StreamEvent = { event };
+// @ts-expect-error deltas have no cursor
+export const cursorOfDelta = (item: EventsItem) => item.type === "delta" && item.cursor;
+// @ts-expect-error what is deployed is JSON
+export const noJson: DeployRequest = { flows: () => [] };
+// @ts-expect-error runs are somewhere
+export const noSuchStatus = (client: RedflowClient) => client.runs({ status: "lost" });
+// @ts-expect-error a sidecar has an address
+export const noUrl: ConstructorParameters<typeof RedflowClient>[0] = { token: "x" };

@@ -52,7 +52,7 @@ fn fixtures() -> Vec<Value> {
 
 async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -> ModelAnswer {
     let want = Want::Reply(ToolChoice::Auto);
-    model.call(ModelRequest { iteration: 1, transcript, spec, want }).await.unwrap()
+    model.call(ModelRequest { iteration: 1, transcript, spec, want, deltas: None }).await.unwrap()
 }
 
 /// Two calls, their results, and the answer; what was sent.

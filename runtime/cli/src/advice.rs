@@ -9,6 +9,7 @@ use redflow_contract::Message;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunSummary, WaitingCall};
 use std::path::Path;
+use url::Url;
 
 /// Characters of an input that a question shows where there is little room.
 pub(crate) const SHOWN_INPUT: usize = 200;
@@ -21,12 +22,22 @@ pub(crate) struct Advice<'a> {
     pub(crate) flow: Option<&'a Path>,
     /// How strictly the user wants flows to be read.
     pub(crate) profile: ProfileName,
+    /// The sidecar that has them, if it is not this machine's directory that is looked at.
+    pub(crate) sidecar: Option<&'a Url>,
 }
 
 impl<'a> Advice<'a> {
     /// For runs of which the user named no flow.
     pub(crate) fn of(data: &'a DataOption) -> Self {
-        Self { data, flow: None, profile: ProfileName::Strict }
+        Self { data, flow: None, profile: ProfileName::Strict, sidecar: None }
+    }
+
+    /// What must be added to a command so that it finds the same runs.
+    fn words(&self) -> String {
+        match self.sidecar {
+            Some(url) => format!(" --url {}", shell_word(Path::new(url.as_str()))),
+            None => self.data.words(),
+        }
     }
 
     /// Goes on with a run.
@@ -53,43 +64,49 @@ impl<'a> Advice<'a> {
             ProfileName::Strict => "",
             ProfileName::Redflow => " --profile redflow",
         };
-        format!("redflow run --resume {}{flow}{profile}{}", shown_id(run), self.data.words())
+        format!("redflow run --resume {}{flow}{profile}{}", shown_id(run), self.words())
     }
 
     /// Lists the runs.
     pub(crate) fn list(&self) -> String {
-        format!("redflow runs{}", self.data.words())
+        format!("redflow runs{}", self.words())
     }
 
     /// Shows a run.
     pub(crate) fn show(&self, run: &RunId) -> String {
-        format!("redflow runs show {}{}", shown_id(run), self.data.words())
+        format!("redflow runs show {}{}", shown_id(run), self.words())
     }
 
     /// Ends a run.
     pub(crate) fn cancel(&self, run: &RunId) -> String {
-        format!("redflow runs cancel {}{}", shown_id(run), self.data.words())
+        format!("redflow runs cancel {}{}", shown_id(run), self.words())
     }
 
     /// What can be done about a run that is damaged: a line each.
     pub(crate) fn damaged(&self, run: &RunId) -> [String; 2] {
-        let replay = format!("redflow replay {}{}", shown_id(run), self.data.words());
+        let replay = format!("redflow replay {}{}", shown_id(run), self.words());
         [format!("what is sound of it: {replay}"), self.prune_damaged()]
     }
 
     /// Removes runs that are damaged, in words.
     pub(crate) fn prune_damaged(&self) -> String {
-        format!("to be rid of such runs: redflow runs prune --damaged{}", self.data.words())
+        // Only who has the directory can remove anything.
+        let words = self.sidecar.map_or_else(|| self.data.words(), |_| " --data DIR".to_owned());
+        format!("to be rid of such runs: redflow runs prune --damaged{words}")
     }
 
     /// How a run that waits is answered, and goes on then: a line each.
     pub(crate) fn answers(&self, run: &RunId) -> [String; 4] {
-        let (id, data) = (shown_id(run), self.data.words());
+        let (id, data) = (shown_id(run), self.words());
+        let then = match self.sidecar {
+            Some(_) => "it goes on by itself".to_owned(),
+            None => self.resume(run),
+        };
         [
             format!("if it did:   redflow runs resolve {id} --done{data}"),
             "             with --result JSON too, if you know what it gave".to_owned(),
             format!("if not:      redflow runs resolve {id} --not-done{data}"),
-            format!("then:        {}", self.resume(run)),
+            format!("then:        {then}"),
         ]
     }
 }
@@ -147,10 +164,11 @@ mod tests {
         let flow = Some(Path::new("my flow.json"));
         let quote = if cfg!(windows) { '"' } else { '\'' };
         let run = "0197".into();
+        let url = url::Url::parse("http://127.0.0.1:1881").unwrap();
         let rows = [
             (Advice::of(&none).resume(&run), "redflow run --resume 0197".to_owned()),
             (
-                Advice { data: &some, flow, profile: ProfileName::Redflow }.resume(&run),
+                Advice { flow, profile: ProfileName::Redflow, ..Advice::of(&some) }.resume(&run),
                 format!(
                     "redflow run --resume 0197 {quote}my flow.json{quote} --profile redflow --data {quote}my data{quote}"
                 ),
@@ -161,6 +179,11 @@ mod tests {
                 "redflow run --resume 0197".to_owned(),
             ),
             (Advice::of(&none).resume_with_flow(&run), "redflow run --resume 0197 FLOW".to_owned()),
+            // Who looks at a sidecar is not sent to a directory.
+            (
+                Advice { sidecar: Some(&url), ..Advice::of(&some) }.show(&run),
+                "redflow runs show 0197 --url http://127.0.0.1:1881/".to_owned(),
+            ),
         ];
         for (command, expected) in rows {
             assert_eq!(command, expected);

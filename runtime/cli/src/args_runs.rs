@@ -1,6 +1,7 @@
 //! What can be typed after `runs`, and after `backup`.
 
 use crate::data_dir::{DATA_HELP, DataOption};
+use crate::remote::{SidecarOption, TOKEN_FILE_HELP, URL_HELP};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use redflow_contract::run::RunStatus;
 use std::path::PathBuf;
@@ -15,7 +16,10 @@ Examples:
   redflow runs --status waiting                    those that wait for a person
   redflow runs show RUN                            what it did, step by step
   redflow runs resolve RUN --done --result '{\"id\": 17}'
-  redflow runs prune --older-than 30d --keep 1000";
+  redflow runs prune --older-than 30d --keep 1000
+  redflow runs events RUN --follow --url http://127.0.0.1:1881
+
+With REDFLOW_URL set, runs are those of that sidecar, unless --data is given.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -26,9 +30,18 @@ pub(crate) struct RunsOptions {
     pub(crate) list: ListOptions,
     #[arg(long, value_name = "DIR", global = true, help = DATA_HELP)]
     data: Option<PathBuf>,
+    #[arg(long, value_name = "URL", global = true, help = URL_HELP)]
+    url: Option<String>,
+    #[arg(long, value_name = "FILE", global = true, help = TOKEN_FILE_HELP)]
+    token_file: Option<PathBuf>,
 }
 
 impl RunsOptions {
+    /// Which sidecar, wherever among the words it was named.
+    pub(crate) fn sidecar(&self) -> SidecarOption {
+        SidecarOption { url: self.url.clone(), token_file: self.token_file.clone() }
+    }
+
     /// Which data directory, wherever among the words it was named.
     pub(crate) fn data(&self) -> DataOption {
         DataOption { data: self.data.clone() }
@@ -55,7 +68,7 @@ pub(crate) enum RunsCommand {
     /// Show a run: where it is, what it did, and its result
     Show(LookOptions),
     /// Print the events of a run, one per line
-    Events(LookOptions),
+    Events(EventsOptions),
     /// Print the journal of a run, as `redflow replay` reads it
     Export(ExportOptions),
     /// End a run that is not over
@@ -136,6 +149,15 @@ pub(crate) struct LookOptions {
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsOptions {
+    #[command(flatten)]
+    pub(crate) look: LookOptions,
+    /// Go on until the run is over; with a sidecar only
+    #[arg(long)]
+    pub(crate) follow: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,25 +1,34 @@
 //! `redflow check`.
 
 use crate::args::CheckOptions;
+use crate::config::Settings;
 use crate::files::read_flow;
 use crate::terminal::{count, data, json, printable_line, severity_style};
-use crate::{Exit, wiring};
+use crate::{Exit, remote, wiring};
 use owo_colors::OwoColorize;
 use redflow_contract::code::{DiagnosticCode, Severity};
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
+use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::limits::FlowLimits;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-pub(crate) fn check(options: &CheckOptions) -> Exit {
-    let adapters = wiring::adapters();
+pub(crate) fn check(options: &CheckOptions, settings: &Settings) -> Exit {
+    // A flow is always named here, so only an address that is named here too counts.
+    let sidecar = match options.sidecar.sidecar(settings, true) {
+        Ok(sidecar) => sidecar,
+        Err(exit) => return exit,
+    };
     let mut whole = CheckReport { ok: true, ..CheckReport::default() };
     for path in &options.flows {
         let report = match read_flow(path, FlowLimits::default().max_bytes) {
-            Ok(bytes) => match wiring::check(&bytes, options.profile.into(), &adapters) {
-                Ok(checked) => checked.report,
-                Err(refused) => refused,
+            Ok(bytes) => match &sidecar {
+                None => report_of(&bytes),
+                Some(sidecar) => match remote::check(&bytes, options.profile.map(Profile::from), sidecar) {
+                    Ok(report) => report,
+                    Err(exit) => return exit,
+                },
             },
             Err(problem) => CheckReport { diagnostics: vec![*problem], ..CheckReport::default() },
         };
@@ -37,6 +46,14 @@ pub(crate) fn check(options: &CheckOptions) -> Exit {
     }
     let written = if options.json { json(&whole) } else { data(&render(&whole, options.flows.len())) };
     written.max(exit_of(&whole))
+}
+
+/// What this build says of a flow.
+pub(crate) fn report_of(bytes: &[u8]) -> CheckReport {
+    match wiring::check(bytes, wiring::profile(), &wiring::adapters()) {
+        Ok(checked) => checked.report,
+        Err(refused) => refused,
+    }
 }
 
 /// 2 if a flow could not even be read as one, 1 if it has errors.

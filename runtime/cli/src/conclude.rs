@@ -184,6 +184,11 @@ impl Conclusion<'_> {
         match &report.end {
             RunEnd::Finished { .. } | RunEnd::Refused { .. } => Exit::Well,
             RunEnd::Waiting(call) => self.waiting(&report.run_id, call),
+            RunEnd::Suspended { why: None } if self.advice.sidecar.is_some() => {
+                let show = self.advice.show(&report.run_id);
+                talk(&format!("run {} is not over; look at it with: {show}", shown_id(&report.run_id)));
+                Exit::Waiting
+            }
             RunEnd::Suspended { why: None } => {
                 talk(&format!(
                     "run {} {}; go on with: {}",
@@ -218,6 +223,7 @@ impl Conclusion<'_> {
         let flowless = self.unsent.get(run).filter(|_| error.code == StoreCode::RunBlocked);
         let help = match (error.code, flowless) {
             _ if self.options.ephemeral => Vec::new(),
+            _ if self.advice.sidecar.is_some() => vec![self.advice.show(run)],
             (StoreCode::RunUnknown, _) => Vec::new(),
             (StoreCode::RunOver, _) => vec![self.advice.show(run)],
             (StoreCode::DataCorrupt, _) => self.advice.damaged(run).to_vec(),

@@ -1,8 +1,10 @@
-//! Where runs are kept: `--data DIR`, else `REDFLOW_DATA`, else the platform's own place.
+//! Where runs are kept: `--data DIR`, else what the environment or the configuration says, else the platform's own
+//! place.
 //!
-//! Owns the way to the directory, and how commands that need it are written for people to copy. Never makes
-//! or opens it.
+//! Owns that place, and how commands that need the directory are written for people to copy. Never makes or opens
+//! it.
 
+use crate::wiring;
 use clap::Args;
 use redflow_contract::code::StoreCode;
 use redflow_ports::StoreError;
@@ -10,8 +12,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub(crate) const DATA_HELP: &str = "\
-Where runs are kept. Without it the directory in REDFLOW_DATA, else `redflow` in the user's data folder: \
-~/.local/share (or $XDG_DATA_HOME), on macOS ~/Library/Application Support, on Windows %LOCALAPPDATA%";
+Where runs are kept. Without it the directory in REDFLOW_DATA or in the configuration, else `redflow` in the user's \
+data folder: ~/.local/share (or $XDG_DATA_HOME), on macOS ~/Library/Application Support, on Windows %LOCALAPPDATA%";
 
 /// Which data directory.
 #[derive(Debug, Clone, Args)]
@@ -23,26 +25,28 @@ pub(crate) struct DataOption {
 impl DataOption {
     /// The directory.
     pub(crate) fn directory(&self) -> Result<PathBuf, StoreError> {
-        if let Some(named) = &self.data {
-            return Ok(named.clone());
-        }
-        let env = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        env("REDFLOW_DATA").map(PathBuf::from).or_else(|| default_directory(Platform::HERE, &env)).ok_or_else(
-            || {
-                let text = format!(
-                    "There is no place for a data directory, because {} an absolute path: name one with --data DIR or \
-                     the variable REDFLOW_DATA.",
-                    Platform::HERE.needs()
-                );
-                StoreError::new(StoreCode::DataUnusable, text)
-            },
-        )
+        self.data.clone().map_or_else(wiring::data_dir, Ok)
     }
 
     /// What must be added to a command so that it finds the same directory.
     pub(crate) fn words(&self) -> String {
         self.data.as_ref().map(|dir| format!(" --data {}", shell_word(dir))).unwrap_or_default()
     }
+}
+
+/// The platform's own place for the data of a user, if it has one.
+pub(crate) fn default_place(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    default_directory(Platform::HERE, &|name| env(name).filter(|value| !value.is_empty()))
+}
+
+/// Nobody named a directory, and the platform has no place for one.
+pub(crate) fn no_place() -> StoreError {
+    let text = format!(
+        "There is no place for a data directory, because {} an absolute path: name one with --data DIR or the \
+         variable REDFLOW_DATA.",
+        Platform::HERE.needs()
+    );
+    StoreError::new(StoreCode::DataUnusable, text)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +74,6 @@ impl Platform {
     }
 }
 
-/// The platform's own place for the data of a user.
 fn default_directory(platform: Platform, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // The XDG specification: a path that is not absolute is to be ignored. The same is wise of the others.
     let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());

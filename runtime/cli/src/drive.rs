@@ -4,13 +4,13 @@
 
 use crate::files::reason;
 use crate::flow_of::Flow;
-use crate::interrupt::{Wishes, listen};
+use crate::interrupt::{Runs, Wishes, listen};
 use crate::journal::{JournalFiles, Unwritten};
 use crate::terminal::{complain, refuse};
 use crate::timeline::Timeline;
 use crate::{Exit, wiring};
 use redflow_contract::id::{InstanceId, RunId};
-use redflow_engine::{Engine, EngineLimits, Ports, RunReport, Start, build_flow};
+use redflow_engine::{Engine, Ports, RunReport, Start, build_flow};
 use redflow_ports::{EventSink, RunStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,9 @@ use tokio::runtime::Runtime;
 
 /// How long runs may take to finish what they are at when the process is to stop.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long work that cannot be stopped is waited for at the very end.
+const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// A runtime, and an ear for signals.
 pub(crate) struct Session {
@@ -55,7 +58,7 @@ pub(crate) fn runtime() -> Result<Runtime, Exit> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| cannot_start(&error))
 }
 
-fn cannot_start(error: &std::io::Error) -> Exit {
+pub(crate) fn cannot_start(error: &std::io::Error) -> Exit {
     complain(&format!("cannot start: {}", reason(error)));
     Exit::Unusable
 }
@@ -75,20 +78,30 @@ pub(crate) fn engine(flow: Option<Flow>, store: Arc<dyn RunStore>, events: Arc<d
         meter: wiring::metrics(),
         env: wiring::process_env,
     };
-    Engine::new(built, ports, EngineLimits::default())
+    Engine::new(built, ports, wiring::limits())
 }
 
 impl Session {
     /// Listens to signals from now on.
-    pub(crate) fn begin(kept: bool) -> Result<Self, Exit> {
+    pub(crate) fn begin(runs: Runs) -> Result<Self, Exit> {
         let (runtime, wishes) = (runtime()?, Wishes::default());
-        listen(wishes.clone(), kept).map_err(|error| cannot_start(&error))?;
+        listen(wishes.clone(), runs).map_err(|error| cannot_start(&error))?;
         Ok(Self { runtime, wishes })
     }
 
     /// Waits for something that is no run.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
+    }
+
+    /// Ends without waiting for what nobody needs any more, such as a check whose asker has gone.
+    pub(crate) fn end(self) {
+        self.runtime.shutdown_timeout(LAST_WORK);
+    }
+
+    /// What the user wants.
+    pub(crate) fn wishes(&self) -> &Wishes {
+        &self.wishes
     }
 
     /// Whether the user wants no more to be driven.

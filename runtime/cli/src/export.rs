@@ -3,14 +3,29 @@
 use crate::Exit;
 use crate::args::{SchemaOptions, TypesOptions};
 use crate::files::{reason, shown};
-use crate::terminal::{complain, data, printable_line, talk};
+use crate::terminal::{complain, count, data, printable_line, talk};
 use redflow_contract::schemas::{SCHEMAS, find};
 use std::path::Path;
 
-/// The TypeScript sources, as `cargo xtask codegen` wrote them.
-const TYPES: [(&str, &str); 2] = [
-    ("index.ts", include_str!("../../../bindings/src/index.ts")),
-    ("types.ts", include_str!("../../../bindings/src/types.ts")),
+macro_rules! sources {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../bindings/src/", $name)))),+]
+    };
+}
+
+/// The TypeScript sources: the types, as `cargo xtask codegen` wrote them, and the client.
+const TYPES: &[(&str, &str)] = sources![
+    "backoff.ts",
+    "client.ts",
+    "error.ts",
+    "events.ts",
+    "follow.ts",
+    "http.ts",
+    "index.ts",
+    "line.ts",
+    "platform.ts",
+    "sse.ts",
+    "types.ts",
 ];
 
 pub(crate) fn schema(options: &SchemaOptions) -> Exit {
@@ -31,7 +46,7 @@ fn is_ours(path: &Path, text: &str) -> bool {
 }
 
 pub(crate) fn types(options: &TypesOptions) -> Exit {
-    for (name, text) in TYPES {
+    for (name, text) in TYPES.iter().copied() {
         let path = options.folder.join(name);
         if path.exists() && !is_ours(&path, text) {
             complain(&format!(
@@ -43,7 +58,7 @@ pub(crate) fn types(options: &TypesOptions) -> Exit {
     }
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(&options.folder)?;
-        for (name, text) in TYPES {
+        for (name, text) in TYPES.iter().copied() {
             std::fs::write(options.folder.join(name), text)?;
         }
         Ok(())
@@ -51,7 +66,7 @@ pub(crate) fn types(options: &TypesOptions) -> Exit {
     let folder = shown(&options.folder);
     match write() {
         Ok(()) => {
-            talk(&format!("wrote index.ts and types.ts into {folder}"));
+            talk(&format!("wrote {} into {folder}", count(TYPES.len(), "file")));
             Exit::Well
         }
         Err(error) => {

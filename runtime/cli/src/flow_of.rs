@@ -3,7 +3,6 @@
 //! Owns the way from a stored run to its flow: the file the user names, else the one the run began with, else
 //! none, with the reason.
 
-use crate::args::RunOptions;
 use crate::files::{read_flow, shown, whole_path};
 use crate::terminal::printable_line;
 use crate::wiring;
@@ -25,9 +24,9 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Reads and checks a file.
-    pub(crate) fn read(options: &RunOptions, path: &Path) -> Result<Self, Vec<Diagnostic>> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Vec<Diagnostic>> {
         let bytes = read_flow(path, FlowLimits::default().max_bytes).map_err(|problem| vec![*problem])?;
-        let checked = wiring::check(&bytes, options.profile.into(), &wiring::adapters());
+        let checked = wiring::check(&bytes, wiring::profile(), &wiring::adapters());
         let checked = checked.map_err(|report| report.diagnostics)?;
         Ok(Self { checked, source: whole_path(path) })
     }
@@ -59,7 +58,7 @@ impl Groups {
     }
 
     /// Each with the flow it began with.
-    pub(crate) fn by_source(options: &RunOptions, runs: Vec<RunSummary>) -> Self {
+    pub(crate) fn by_source(runs: Vec<RunSummary>) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let mut files: HashMap<String, Result<usize, String>> = HashMap::new();
         let (mut alone, mut without) = (Vec::new(), HashMap::new());
@@ -69,8 +68,7 @@ impl Groups {
                 Some(source) => files
                     .entry(source.clone())
                     .or_insert_with(|| {
-                        let flow =
-                            Flow::read(options, Path::new(source)).map_err(|why| refusal(source, &why))?;
+                        let flow = Flow::read(Path::new(source)).map_err(|why| refusal(source, &why))?;
                         groups.push(Group { flow: Some(flow), runs: Vec::new() });
                         Ok(groups.len() - 1)
                     })

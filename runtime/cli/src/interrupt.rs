@@ -13,9 +13,22 @@ pub(crate) struct Wishes {
     pub(crate) suspend: CancellationToken,
 }
 
+/// What becomes of the runs without this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// They can go on later.
+    Kept,
+    /// They are gone.
+    Lost,
+    /// They go on: another process drives them.
+    Elsewhere,
+    /// They go on with the next sidecar. Either signal means the same.
+    Served,
+}
+
 /// Listens from now on, on a thread of its own: a second signal is heard even while the output waits for its
 /// reader. Runs that are not kept cannot go on later, so they are cancelled either way.
-pub(crate) fn listen(wishes: Wishes, kept: bool) -> io::Result<()> {
+pub(crate) fn listen(wishes: Wishes, runs: Runs) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut interrupts, mut terminations) =
         runtime.block_on(async { io::Result::Ok((interrupts()?, terminations()?)) })?;
@@ -27,19 +40,28 @@ pub(crate) fn listen(wishes: Wishes, kept: bool) -> io::Result<()> {
                     if std::mem::replace(&mut interrupted, true) {
                         leave(130);
                     }
-                    talk("cancelling; press Ctrl-C again to leave at once");
-                    wishes.cancel.cancel();
+                    if runs == Runs::Served {
+                        talk("stopping; press Ctrl-C again to leave at once");
+                        wishes.suspend.cancel();
+                    } else {
+                        talk("cancelling; press Ctrl-C again to leave at once");
+                        wishes.cancel.cancel();
+                    }
                 }
                 Some(()) = terminations.recv() => {
                     if std::mem::replace(&mut terminated, true) {
                         leave(143);
                     }
-                    if kept {
-                        talk("suspending; the runs finish the step they are at, for at most 10 s");
-                        wishes.suspend.cancel();
-                    } else {
-                        talk("cancelling: the runs are not kept");
-                        wishes.cancel.cancel();
+                    match runs {
+                        Runs::Kept => {
+                            talk("suspending; the runs finish the step they are at, for at most 10 s");
+                            wishes.suspend.cancel();
+                        }
+                        Runs::Lost => {
+                            talk("cancelling: the runs are not kept");
+                            wishes.cancel.cancel();
+                        }
+                        Runs::Elsewhere | Runs::Served => wishes.suspend.cancel(),
                     }
                 }
                 else => return,

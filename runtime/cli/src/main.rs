@@ -7,6 +7,7 @@ mod advice;
 mod args;
 mod args_models;
 mod args_runs;
+mod args_serve;
 mod check;
 mod conclude;
 mod config;
@@ -21,11 +22,13 @@ mod interrupt;
 mod journal;
 mod models;
 mod observe;
+mod remote;
 mod replay;
 mod replay_all;
 mod resume;
 mod run;
 mod runs;
+mod serve;
 #[cfg(feature = "faults")]
 mod shifted_clock;
 mod start;
@@ -33,12 +36,15 @@ mod stored;
 mod terminal;
 mod timeline;
 mod times;
+mod token;
 mod wiring;
 #[cfg(feature = "faults")]
 mod witness;
 
 use args::{Arguments, Command};
+use args_serve::{ConfigCommand, ConfigOptions};
 use clap::{CommandFactory, Parser};
+use config::Settings;
 use std::process::ExitCode;
 
 /// How a command ends.
@@ -52,35 +58,50 @@ enum Exit {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let observed = match prepare(&arguments) {
-        Ok(observed) => observed,
-        Err(text) => {
-            terminal::complain(&text);
-            return ExitCode::from(Exit::Unusable as u8);
-        }
-    };
-    let exit = match arguments.command {
-        Command::Check(options) => check::check(&options),
-        Command::Run(options) => run::run(&options),
-        Command::Runs(options) => runs::runs(&options),
-        Command::Replay(options) => replay::replay(&options),
-        Command::Models(options) => models::models(&options),
-        Command::Backup(options) => runs::backup(&options),
-        Command::Explain(options) => explain::explain(&options),
-        Command::Schema(options) => export::schema(&options),
-        Command::Types(options) => export::types(&options),
+    let exit = match &arguments.command {
+        // What explains a configuration that cannot be used must not need one.
+        Command::Explain(options) => explain::explain(options),
+        Command::Schema(options) => export::schema(options),
+        Command::Types(options) => export::types(options),
         Command::Completions { shell } => {
             let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "redflow", &mut text);
+            clap_complete::generate(*shell, &mut Arguments::command(), "redflow", &mut text);
             terminal::data(&String::from_utf8_lossy(&text))
         }
+        _ => with_settings(&arguments),
     };
-    ExitCode::from(observed.end().max(exit) as u8)
+    ExitCode::from(exit as u8)
 }
 
-/// Reads the configuration and begins to watch.
-fn prepare(arguments: &Arguments) -> Result<observe::Observed, String> {
-    let config = config::Config::read(arguments.config.as_deref())?;
-    wiring::configure(&config)?;
-    observe::begin(arguments, &config)
+/// Reads the settings, begins to watch, and does what was asked for.
+fn with_settings(arguments: &Arguments) -> Exit {
+    let settings = match Settings::gather(&arguments.flags()) {
+        Ok(settings) => settings,
+        Err(wrong) => {
+            wrong.tell();
+            return Exit::Unusable;
+        }
+    };
+    wiring::configure(&settings);
+    let observed = match observe::begin(arguments, &settings) {
+        Ok(observed) => observed,
+        Err(exit) => return exit,
+    };
+    let exit = match &arguments.command {
+        Command::Check(options) => check::check(options, &settings),
+        Command::Run(options) => run::run(options, &settings),
+        Command::Serve(options) => serve::serve(options, &settings),
+        Command::Runs(options) => runs::runs(options, &settings),
+        Command::Replay(options) => replay::replay(options, &settings),
+        Command::Models(options) => models::models(options),
+        Command::Backup(options) => runs::backup(options),
+        Command::Token(options) => token::token(options, &settings),
+        Command::Config(ConfigOptions { command: ConfigCommand::Show(options) }) => {
+            config::show(&settings, options.json)
+        }
+        Command::Explain(_) | Command::Schema(_) | Command::Types(_) | Command::Completions { .. } => {
+            Exit::Well
+        }
+    };
+    observed.end().max(exit)
 }

@@ -85,7 +85,7 @@ async fn try_model(model: &dyn ChatModel, type_name: &str) -> Result<ModelTest, 
     transcript.push(Arc::clone(agent.system()));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
     let want = Want::Action { schema: agent.action_schema() };
-    let request = ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want };
+    let request = ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want, deltas: None };
     let since = Instant::now();
     let answer = model.call(request).await;
     let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);

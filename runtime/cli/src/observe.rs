@@ -1,19 +1,14 @@
 //! What operators see of a command: its log, its traces and, when it ends, its metrics.
 
 use crate::args::{Arguments, Command};
-use crate::config::Config;
+use crate::config::{Settings, Wrong};
 use crate::files::{reason, shown};
 use crate::terminal::complain;
 use crate::{Exit, wiring};
-use redflow_telemetry::{Format, Guard, Level, LogSettings};
+use redflow_telemetry::{Guard, LogSettings};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-
-/// What is logged unless one says otherwise.
-const DEFAULT_FILTER: &str = "warn";
-/// The same beside a timeline: what that shows already is not logged as well.
-const BESIDE_TIMELINE: &str = "warn,redflow_engine=error";
 
 /// Watches until the command ends.
 pub(crate) struct Observed {
@@ -23,23 +18,21 @@ pub(crate) struct Observed {
 }
 
 /// Begins to watch.
-pub(crate) fn begin(arguments: &Arguments, config: &Config) -> Result<Observed, String> {
+pub(crate) fn begin(arguments: &Arguments, settings: &Settings) -> Result<Observed, Exit> {
+    #[cfg(feature = "otel")]
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let filter =
-        arguments.log.clone().or_else(|| variable("REDFLOW_LOG")).or_else(|| config.log.level.clone());
-    let has_timeline = matches!(&arguments.command, Command::Run(options) if !options.quiet);
-    let default = if has_timeline { BESIDE_TIMELINE } else { DEFAULT_FILTER };
-    let settings = LogSettings {
-        filter: filter.unwrap_or_else(|| default.to_owned()),
-        format: config.log.format.map_or(Format::Human, Format::from),
-        redact: config.log.redact.map_or(Level::All, Level::from),
+    let level = &settings.log.level;
+    let logs = LogSettings {
+        filter: level.value.clone(),
+        format: settings.log.format.value,
+        redact: settings.log.redact.value,
+        known: settings.token.iter().cloned().collect(),
         #[cfg(feature = "otel")]
         otlp: variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(|endpoint| redflow_telemetry::Otlp {
             endpoint,
             service_name: variable("OTEL_SERVICE_NAME").unwrap_or_else(|| "redflow".to_owned()),
             headers: Vec::new(),
         }),
-        ..LogSettings::default()
     };
     // Opened before anything runs: a run is not to end in a path that cannot be written.
     let metrics = match &arguments.command {
@@ -50,8 +43,15 @@ pub(crate) fn begin(arguments: &Arguments, config: &Config) -> Result<Observed, 
         Ok(file) => Ok((path, file)),
         Err(error) => Err(unwritable(&path, &error)),
     };
-    let metrics = metrics.map(open).transpose()?;
-    Ok(Observed { _guard: redflow_telemetry::init(&settings)?, metrics })
+    let metrics = metrics.map(open).transpose().map_err(|text| {
+        complain(&text);
+        Exit::Unusable
+    })?;
+    let guard = redflow_telemetry::init(&logs).map_err(|text| {
+        Wrong::at(&level.origin, &text).tell();
+        Exit::Unusable
+    })?;
+    Ok(Observed { _guard: guard, metrics })
 }
 
 impl Observed {

@@ -1,34 +1,42 @@
 //! `redflow replay` of one journal: a file, or a run that is kept.
 
-use crate::Exit;
 use crate::advice::{Advice, shown_id};
 use crate::args::ReplayOptions;
+use crate::config::Settings;
 use crate::files::{read_bounded, reason, shown};
 use crate::replay_all::replay_all;
-use crate::stored::{Problem, Stored};
+use crate::stored::Stored;
 use crate::terminal::{bold_red, complain, count, data, json, printable_line, refuse, refuse_with};
+use crate::{Exit, remote};
 use owo_colors::OwoColorize;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::id::RunId;
+use redflow_contract::replay::{DifferenceKind, StoreProblem};
 use redflow_contract::run::RunStatus;
 use redflow_ports::StoreError;
-use redflow_react::{CompiledAgent, Difference, DifferenceKind, ReplayReport, resume};
+use redflow_react::{Difference, ReplayReport, is_open};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 /// The largest journal that is read into memory.
 const MAX_JOURNAL_BYTES: usize = 512 * 1024 * 1024;
 
-pub(crate) fn replay(options: &ReplayOptions) -> Exit {
-    let Some(name) = &options.journal else { return replay_all(options) };
+pub(crate) fn replay(options: &ReplayOptions, settings: &Settings) -> Exit {
     // What can be seen in a folder is a file; anything else may be the id of a run.
-    if name == Path::new("-") || std::fs::symlink_metadata(name).is_ok() {
-        return replay_file(options, name);
+    let is_file = |name: &PathBuf| name == Path::new("-") || std::fs::symlink_metadata(name).is_ok();
+    let works_here = options.data.data.is_some() || options.journal.as_ref().is_none_or(is_file);
+    let sidecar = match options.sidecar.sidecar(settings, works_here) {
+        Ok(sidecar) => sidecar,
+        Err(exit) => return exit,
+    };
+    match (&options.journal, sidecar) {
+        (None, _) => replay_all(options),
+        (Some(run), Some(sidecar)) => remote::replay(options, &run.display().to_string(), &sidecar),
+        (Some(file), None) if is_file(file) => replay_file(options, file),
+        (Some(run), None) => replay_run(options, run),
     }
-    replay_run(options, name)
 }
 
 fn replay_file(options: &ReplayOptions, name: &Path) -> Exit {
@@ -81,7 +89,7 @@ fn replay_run(options: &ReplayOptions, name: &Path) -> Exit {
 }
 
 /// What is sound of a run that is not what was written, and then what is wrong.
-fn tell_damaged(options: &ReplayOptions, report: &ReplayReport, problem: &Problem) -> Exit {
+fn tell_damaged(options: &ReplayOptions, report: &ReplayReport, problem: &StoreProblem) -> Exit {
     // That what is sound of it has no end is no news.
     let difference = report.difference.clone().filter(|found| found.what != DifferenceKind::Incomplete);
     let report = ReplayReport { equal: false, difference, ..report.clone() };
@@ -97,7 +105,10 @@ fn tell_damaged(options: &ReplayOptions, report: &ReplayReport, problem: &Proble
         text += &render_difference(difference, "");
     }
     let written = data(&text);
-    refuse_with(&problem.error(), &[Advice::of(&options.data).prune_damaged()]);
+    refuse_with(
+        &StoreError::new(problem.code, problem.message.clone()),
+        &[Advice::of(&options.data).prune_damaged()],
+    );
     written.max(Exit::Fault)
 }
 
@@ -106,14 +117,6 @@ fn numbers(report: &ReplayReport) -> (String, String) {
     let run = report.run_id.as_ref().map(|run| format!(" of run {}", shown_id(run)));
     let numbers = format!("{} and {}", count(report.facts, "fact"), count(report.effects, "effect"));
     (numbers, run.unwrap_or_default())
-}
-
-/// Whether a run is not over yet and its journal is sound so far: that it has no end is no difference then.
-pub(crate) fn is_open(journal: &[u8], report: &ReplayReport, status: RunStatus) -> bool {
-    let ends = report.difference.as_ref().is_some_and(|found| found.what == DifferenceKind::Incomplete);
-    let mut compile = |spec: &Arc<_>| CompiledAgent::compile(Arc::clone(spec));
-    // A journal may end between two steps, but not in the middle of one.
-    ends && !status.is_over() && resume(journal, &mut compile).is_ok()
 }
 
 /// A report, and that the run is not over if it is not.
@@ -125,10 +128,10 @@ struct Told<'a> {
     open: bool,
     /// Why it is not all there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<&'a Problem>,
+    problem: Option<&'a StoreProblem>,
 }
 
-fn tell(options: &ReplayOptions, report: &ReplayReport, open: Option<RunStatus>) -> Exit {
+pub(crate) fn tell(options: &ReplayOptions, report: &ReplayReport, open: Option<RunStatus>) -> Exit {
     let told = Told { report, open: open.is_some(), problem: None };
     let written = if options.json { json(&told) } else { data(&render(report, open)) };
     written.max(if report.equal || open.is_some() { Exit::Well } else { Exit::Fault })

@@ -3,14 +3,14 @@
 use crate::Exit;
 use crate::advice::shown_id;
 use crate::args::ReplayOptions;
-use crate::replay::{is_open, render_difference};
+use crate::replay::render_difference;
 use crate::stored::Stored;
 use crate::terminal::{bold_red, count, data, json, printable_line, refuse};
 use owo_colors::OwoColorize;
 use redflow_contract::code::StoreCode;
 use redflow_contract::id::RunId;
 use redflow_ports::StoreError;
-use redflow_react::{Difference, replay};
+use redflow_react::{Difference, is_open, replay};
 use redflow_store::Reader;
 use serde::Serialize;
 use std::fmt::Write as _;

@@ -5,11 +5,12 @@
 
 use crate::Exit;
 use crate::advice::{Advice, shown_id};
-use crate::args::RunOptions;
+use crate::args::{ProfileName, RunOptions};
 use crate::conclude::{Asked, Conclusion, Line};
 use crate::drive::{Drive, Rest, Session, Work};
 use crate::files::shown;
 use crate::flow_of::{Flow, Group, Groups};
+use crate::interrupt::Runs;
 use crate::run::{open_journals, open_store, read_checked};
 use crate::stored::refuse_unknown;
 use crate::terminal::{printable_line, refuse, refuse_with, talk};
@@ -24,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) fn resume(options: &RunOptions, wanted: &str, flow: Option<&Path>) -> Result<Exit, Exit> {
-    let given = flow.map(|flow| read_checked(options, flow)).transpose()?;
+    let given = flow.map(read_checked).transpose()?;
     let mut journals = open_journals(options)?;
     let dir = options.data.directory().map_err(|error| refuse(&error))?;
     let all = wanted == "all";
@@ -34,8 +35,9 @@ pub(crate) fn resume(options: &RunOptions, wanted: &str, flow: Option<&Path>) ->
         return if all { Ok(nothing()) } else { Err(refuse_unknown(&wanted.into(), &dir, &options.data)) };
     }
     let store = open_store(options)?;
-    let session = Session::begin(true)?;
-    let advice = Advice { data: &options.data, flow, profile: options.profile };
+    let session = Session::begin(Runs::Kept)?;
+    let profile = options.profile.unwrap_or(ProfileName::Strict);
+    let advice = Advice { flow, profile, ..Advice::of(&options.data) };
     let choice = Choice { given: given.as_ref(), advice, dir: &dir };
     let chosen = if all {
         session.wait(choice.all(&store))?
@@ -49,7 +51,7 @@ pub(crate) fn resume(options: &RunOptions, wanted: &str, flow: Option<&Path>) ->
     let named = given.is_some();
     let Groups { mut groups, without } = match given {
         Some(flow) => Groups::with(flow, runs),
-        None => Groups::by_source(options, runs),
+        None => Groups::by_source(runs),
     };
     let kept = if all { take_over(&mut groups) } else { Vec::new() };
     groups.retain(|group| !group.runs.is_empty());

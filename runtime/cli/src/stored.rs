@@ -7,10 +7,10 @@ use crate::files::shown;
 use crate::terminal::{refuse, refuse_with};
 use redflow_contract::code::StoreCode;
 use redflow_contract::id::RunId;
+use redflow_contract::replay::StoreProblem;
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_ports::{StoreError, StoredRun};
 use redflow_store::{Reader, SoundPart};
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// A data directory, and its runs if it has any yet.
@@ -27,20 +27,7 @@ pub(crate) struct Kept {
     /// Its journal, as far as it is sound.
     pub(crate) journal: Vec<u8>,
     /// Why that is not all.
-    pub(crate) problem: Option<Problem>,
-}
-
-/// Why a run is not all there.
-#[derive(Debug, Serialize)]
-pub(crate) struct Problem {
-    code: StoreCode,
-    message: String,
-}
-
-impl Problem {
-    pub(crate) fn error(&self) -> StoreError {
-        StoreError::new(self.code, self.message.clone())
-    }
+    pub(crate) problem: Option<StoreProblem>,
 }
 
 impl Stored {
@@ -61,7 +48,7 @@ impl Stored {
                 let found = reader.summary(run)?.zip(reader.sound_part(run)?);
                 let Some((summary, SoundPart { journal, .. })) = found else { return Ok(None) };
                 let summary = RunSummary { status: RunStatus::Damaged, ..summary };
-                (summary, journal, Some(Problem { code, message }))
+                (summary, journal, Some(StoreProblem { code, message }))
             }
             Err(error) => return Err(error),
         };
@@ -80,7 +67,7 @@ impl Stored {
     pub(crate) fn sound_run(data: &DataOption, run: &RunId) -> Result<Kept, Exit> {
         let kept = Self::run(data, run)?;
         match &kept.problem {
-            Some(problem) => Err(refuse_damaged(run, problem, data)),
+            Some(problem) => Err(refuse_damaged(run, problem, Advice::of(data))),
             None => Ok(kept),
         }
     }
@@ -97,6 +84,6 @@ pub(crate) fn refuse_unknown(run: &RunId, dir: &Path, data: &DataOption) -> Exit
 }
 
 /// The run is not what was written.
-pub(crate) fn refuse_damaged(run: &RunId, problem: &Problem, data: &DataOption) -> Exit {
-    refuse_with(&problem.error(), &Advice::of(data).damaged(run))
+pub(crate) fn refuse_damaged(run: &RunId, problem: &StoreProblem, advice: Advice<'_>) -> Exit {
+    refuse_with(&StoreError::new(problem.code, problem.message.clone()), &advice.damaged(run))
 }

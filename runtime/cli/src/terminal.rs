@@ -1,8 +1,10 @@
 //! Writing to the screen. What comes from a flow or a model is shown as text, whatever it holds.
 
 use crate::Exit;
+use crate::check::render_one;
 use crate::files::reason;
 use owo_colors::{OwoColorize, Style};
+use redflow_contract::api::ApiError;
 use redflow_contract::code::Severity;
 use redflow_ports::StoreError;
 use serde::Serialize;
@@ -70,14 +72,25 @@ pub(crate) fn refuse(error: &StoreError) -> Exit {
 
 /// The same, with more lines of help.
 pub(crate) fn refuse_with(error: &StoreError, help: &[String]) -> Exit {
-    let code = error.code;
+    coded(error.code.as_str(), &error.message, help)
+}
+
+fn coded(code: &str, message: &str, help: &[String]) -> Exit {
     let mut text =
-        format!("{}: {}", format!("error[{code}]").style(bold_red()), printable_line(&error.message, 800));
+        format!("{}: {}", format!("error[{code}]").style(bold_red()), printable_line(message, 800));
     for line in help {
         let _ = write!(text, "\n   = help: {line}");
     }
     talk(&format!("{text}\n   = help: redflow explain {code}"));
     Exit::Unusable
+}
+
+/// Says why the interface did not do what was asked, with its code, and every problem of the flow if that is why.
+pub(crate) fn refuse_api(error: &ApiError, help: &[String]) -> Exit {
+    for diagnostic in error.report.iter().flat_map(|report| &report.diagnostics) {
+        talk(&render_one(diagnostic));
+    }
+    coded(error.code.as_str(), &error.message, help)
 }
 
 pub(crate) fn bold_red() -> Style {

@@ -161,7 +161,8 @@ impl EventSink for Timeline {
                 let label = format!("[debug {}] {}:", label(node), printable_line(property, 60));
                 talk(&format!("{} {}", label.dimmed(), printable_line(&text, SHOWN * 4)));
             }
-            FlowEvent::Debug { .. } => {}
+            // Whoever deploys is told by the answer.
+            FlowEvent::Debug { .. } | FlowEvent::Deployed { .. } => {}
             FlowEvent::MemoryCleared { node } => {
                 self.forgot.store(true, Ordering::Relaxed);
                 if !self.quiet {

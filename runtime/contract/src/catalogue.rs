@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// What is known of a node type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeType {
     /// The Node-RED type; `prefix*` stands for every type that begins so.
@@ -26,6 +27,7 @@ pub struct NodeType {
 
 /// A tool whose name and input are fixed by its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FixedTool {
     /// The name it has unless `toolName` says otherwise.

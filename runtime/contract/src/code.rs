@@ -1,5 +1,5 @@
-//! The three sets of codes: diagnostics of a flow, errors of a run, and errors of what is asked about stored
-//! runs. Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which
+//! The four sets of codes: diagnostics of a flow, errors of a run, errors of what is asked about stored runs, and
+//! errors of the sidecar's interface. Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which
 //! `redflow explain CODE` prints.
 
 use serde::{Deserialize, Serialize};
@@ -181,6 +181,41 @@ codes! {
     } class Retry
 }
 
+codes! {
+    /// Why the sidecar did not do what was asked of it over HTTP or a socket, or did not start.
+    ApiCode {
+        Unauthorized "UNAUTHORIZED" 401, "The request carries no token, or one that is not known.";
+        Forbidden "FORBIDDEN" 403, "The token may not do this.";
+        HostRefused "HOST_REFUSED" 403, "The request was sent to a host name this sidecar does not answer to.";
+        OriginRefused "ORIGIN_REFUSED" 403, "The request comes from a web page that is not admitted.";
+        SignInRefused "SIGN_IN_REFUSED" 401, "The one-time code is wrong, used, or too old.";
+        RouteUnknown "ROUTE_UNKNOWN" 404, "There is nothing at this address.";
+        MethodRefused "METHOD_REFUSED" 405, "This address does not take this method.";
+        NotFound "NOT_FOUND" 404, "There is no such flow, node or code.";
+        ContentTypeRefused "CONTENT_TYPE_REFUSED" 415, "The body is not announced as plain JSON.";
+        BodyTooLarge "BODY_TOO_LARGE" 413, "The body is larger than the limits allow.";
+        BodyInvalid "BODY_INVALID" 400, "The body is not the JSON this address takes.";
+        RequestInvalid "REQUEST_INVALID" 400, "The request itself is malformed.";
+        RequestTimeout "REQUEST_TIMEOUT" 408, "The request did not arrive in time.";
+        RateLimited "RATE_LIMITED" 429, "Too many requests were made with this token.";
+        TooManyConnections "TOO_MANY_CONNECTIONS" 503, "No more connections are taken at the moment.";
+        Stopping "STOPPING" 503, "The sidecar is starting or stopping.";
+        RevisionConflict "REVISION_CONFLICT" 409, "Another flow has been deployed meanwhile.";
+        FlowRefused "FLOW_REFUSED" 422, "The flow has errors, so nothing was deployed.";
+        NodeNotStartable "NODE_NOT_STARTABLE" 422, "The node cannot be started like this.";
+        CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";
+        EventsGone "EVENTS_GONE" 410, "The events after the cursor are no longer kept.";
+        ReaderTooSlow "READER_TOO_SLOW" 408, "The reader did not take its events in time.";
+        MessageInvalid "MESSAGE_INVALID" 400, "A message on a socket is not one the protocol has.";
+        MessageTooLarge "MESSAGE_TOO_LARGE" 413, "A message on a socket is larger than the limits allow.";
+        ConfigFileInvalid "CONFIG_FILE_INVALID" 500, "The configuration cannot be used.";
+        ListenFailed "LISTEN_FAILED" 500, "The sidecar cannot listen at its address.";
+        SecretFileUnsafe "SECRET_FILE_UNSAFE" 500, "A file with a secret can be read or changed by others, or is not what it should be.";
+        CredentialsUnreadable "CREDENTIALS_UNREADABLE" 500, "The stored credentials cannot be decrypted.";
+        SidecarUnreachable "SIDECAR_UNREACHABLE" 502, "No sidecar answers at this address.";
+    } class u16
+}
+
 /// The page of a code of any set.
 #[must_use]
 pub fn page(code: &str) -> Option<&'static str> {
@@ -188,11 +223,12 @@ pub fn page(code: &str) -> Option<&'static str> {
         .map(DiagnosticCode::page)
         .or_else(|| RunErrorCode::parse(code).map(RunErrorCode::page))
         .or_else(|| StoreCode::parse(code).map(StoreCode::page))
+        .or_else(|| ApiCode::parse(code).map(ApiCode::page))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DiagnosticCode, RunErrorCode, StoreCode, page};
+    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, page};
 
     /// A page opens with its code and summary, says how it comes about, shows it, and says how to mend it.
     fn check_page(code: &str, summary: &str, page: &str) {
@@ -222,6 +258,11 @@ mod tests {
             check_page(code.as_str(), code.summary(), code.page());
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert_eq!(StoreCode::parse(code.as_str()), Some(*code));
+        }
+        for code in ApiCode::ALL {
+            check_page(code.as_str(), code.summary(), code.page());
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(ApiCode::parse(code.as_str()), Some(*code));
         }
         assert_eq!(page("NO_SUCH_CODE"), None);
     }

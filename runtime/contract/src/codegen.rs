@@ -2,8 +2,8 @@
 //! never part of the shipped binary.
 
 use crate::{
-    action, catalogue, code, diagnostic, digest, edge, envelope, event, fact, flow, id, journal, limits,
-    model_test, node_config, plan, run, run_error, service_config, transcript,
+    action, api, catalogue, code, diagnostic, digest, edge, effect, envelope, event, fact, flow, id, journal,
+    limits, model_test, node_config, plan, replay, run, run_error, service_config, stream, transcript,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -50,6 +50,7 @@ pub fn typescript() -> String {
         code::DiagnosticCode,
         code::RunErrorCode,
         code::StoreCode,
+        code::ApiCode,
         code::Severity,
         diagnostic::Diagnostic,
         diagnostic::CheckReport,
@@ -132,7 +133,47 @@ pub fn typescript() -> String {
         event::RunEvent,
         event::RunEventKind,
         event::FlowEvent,
+        effect::Ending,
+        replay::ReplayReport,
+        replay::Difference,
+        replay::DifferenceKind,
+        replay::CallRecord,
+        replay::RunDetail,
+        replay::StoreProblem,
+        stream::StreamEvent,
+        stream::ModelDelta,
+        stream::EventsRequest,
+        stream::EventsMessage,
+        api::Scope,
+        api::ProblemCode,
+        api::ApiError,
+        api::FlowList,
+        api::FlowSummary,
+        api::AgentState,
+        api::Deployment,
+        api::DeployRequest,
+        api::DeployAnswer,
+        api::CheckRequest,
+        api::StartRequest,
+        api::StartAnswer,
+        api::StartedRun,
+        api::RunList,
+        api::CancelRequest,
+        api::ResolveRequest,
+        api::CodeEntry,
+        api::CodeSet,
+        api::Health,
+        api::SignInCode,
+        catalogue::NodeType,
+        catalogue::FixedTool,
+        edge::EdgeRule,
     );
+    let _ = write!(out, "\n/** The subprotocol of the socket of events. */\n");
+    let _ = writeln!(out, "export const EVENTS_PROTOCOL = {:?};", stream::EVENTS_PROTOCOL);
+    let _ = write!(out, "\n/** What comes before a token that is passed as a subprotocol. */\n");
+    let _ = writeln!(out, "export const TOKEN_PROTOCOL_PREFIX = {:?};", stream::TOKEN_PROTOCOL_PREFIX);
+    let _ = write!(out, "\n/** The cursor before the first event that is kept. */\n");
+    let _ = writeln!(out, "export const CURSOR_START = {:?};", stream::CURSOR_START);
     out += "\n/** What leaves port 3: the keys we write, and whatever came in with the message. */\n";
     out += "export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };\n";
     let _ = write!(out, "\n/** The edge table: what no row allows is refused. */\n");

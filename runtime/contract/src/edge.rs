@@ -113,6 +113,7 @@ impl EdgeKind {
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EdgeRule {
     /// The kind of edge this row allows.

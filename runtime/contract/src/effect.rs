@@ -6,7 +6,7 @@ use crate::digest::Digest;
 use crate::id::{CallId, EffectId, NodeId, RunId};
 use crate::plan::AgentSpec;
 use crate::transcript::{ChatMessage, Transcript};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One thing to do. A driver matches all of them: a new one must break it.
@@ -101,7 +101,8 @@ pub struct ToolCall {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Ending {
     /// With a final answer.

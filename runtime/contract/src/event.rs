@@ -158,6 +158,15 @@ pub enum FlowEvent {
         /// Its value.
         value: Value,
     },
+    /// Another flow is in force.
+    Deployed {
+        /// Its revision.
+        revision: String,
+        /// How many agents it has.
+        agents: u32,
+        /// How many of them are refused.
+        refused: u32,
+    },
     /// A message stopped at a node this build cannot run.
     NeedsNodeRed {
         /// The node.

@@ -5,6 +5,7 @@
 //! makes a random number; knows no runtime and no transport.
 
 pub mod action;
+pub mod api;
 pub mod blank;
 pub mod catalogue;
 pub mod code;
@@ -24,7 +25,11 @@ pub mod json;
 pub mod limits;
 pub mod model_test;
 pub mod node_config;
+#[cfg(feature = "codegen")]
+pub mod openapi;
 pub mod plan;
+pub mod replay;
+pub mod route;
 pub mod run;
 pub mod run_error;
 pub mod schema_cost;
@@ -32,6 +37,7 @@ pub mod schemas;
 pub mod scrub;
 pub mod secret;
 pub mod service_config;
+pub mod stream;
 pub mod transcript;
 
 /// A Node-RED message: one JSON object.

@@ -166,7 +166,31 @@ config! {
         payload_type: String,
         /// The topic.
         topic: String,
+        /// Whether it fires once, a little after the flow has started.
+        #[cfg_attr(feature = "codegen", schemars(with = "Option<bool>"), ts(type = "boolean", optional))]
+        once: Value,
+        /// How many seconds after that; a number or its text.
+        #[cfg_attr(feature = "codegen", schemars(with = "Option<NumberOrText>"), ts(type = "number | string", optional))]
+        once_delay: Value,
+        /// It fires every so many seconds; a number or its text, empty for never.
+        #[cfg_attr(feature = "codegen", schemars(with = "Option<NumberOrText>"), ts(type = "number | string", optional))]
+        repeat: Value,
+        /// It fires at these times: a cron expression of 5 or 6 fields, in local time. `repeat` comes first.
+        #[cfg_attr(feature = "codegen", schemars(with = "Option<String>"), ts(type = "string", optional))]
+        crontab: Value,
     }
+}
+
+/// Stands for a number in the generated schema that editors write as text.
+#[cfg(feature = "codegen")]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code)]
+enum NumberOrText {
+    /// The number.
+    Number(f64),
+    /// Its text; empty for none.
+    Text(String),
 }
 
 config! {

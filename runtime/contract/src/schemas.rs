@@ -30,6 +30,7 @@ embedded! {
     "fact.tool_returned",
     "flow-event.chain_cut",
     "flow-event.debug",
+    "flow-event.deployed",
     "flow-event.memory_cleared",
     "flow-event.needs_node_red",
     "flow-event.uncaught",
@@ -65,6 +66,9 @@ embedded! {
     "run-event",
     "run-summary",
 }
+
+/// The OpenAPI document of the sidecar.
+pub const OPENAPI: &str = include_str!("../../../schemas/openapi.json");
 
 /// The text of a schema.
 #[must_use]

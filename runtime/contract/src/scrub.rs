@@ -1,5 +1,9 @@
 //! Takes secrets that are known out of what strangers send back, before it becomes a fact.
 
+mod stream;
+
+pub use stream::ScrubStream;
+
 use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_secret_name};

@@ -1,6 +1,7 @@
 //! From a checked flow to live nodes.
 
 use crate::catch::Catches;
+use crate::schedule::{MAX_SCHEDULES, Schedule};
 use redflow_contract::blank::text_of;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
@@ -24,6 +25,10 @@ pub struct BuiltFlow {
     pub(crate) catches: Catches,
     /// Every secret its services have.
     pub(crate) scrubber: Arc<Scrubber>,
+    /// The agents in the order of the file, each with the inject nodes that are wired to it.
+    pub(crate) agents: Vec<(NodeIx, Vec<NodeIx>)>,
+    /// The inject nodes that fire by themselves.
+    pub(crate) schedules: Vec<(NodeId, Schedule)>,
 }
 
 pub(crate) enum BuiltNode {
@@ -67,6 +72,15 @@ impl BuiltFlow {
         }
     }
 
+    /// Why an agent may not run; none if it may, or there is none.
+    #[must_use]
+    pub fn refusal(&self, id: &NodeId) -> Option<&RunError> {
+        match self.nodes.get(self.flow.find(id.as_str())?) {
+            Some(BuiltNode::Refused { error, .. }) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Whether the flow has this agent, refused or not.
     pub(crate) fn has_agent(&self, id: &NodeId) -> bool {
         let node = self.flow.find(id.as_str()).and_then(|ix| self.nodes.get(ix));
@@ -91,7 +105,9 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
     };
     let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
     let mut ready_agents = Vec::new();
+    let mut with_injects = Vec::new();
     for agent in agents {
+        with_injects.push((agent.ix, agent.injects));
         let node = match agent.verdict {
             Verdict::Ready(ready) => match builder.agent(agent.ix, &agent.node, &ready) {
                 Ok(built) => {
@@ -112,14 +128,28 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
     for (ix, agent) in ready_agents {
         built.insert(ix, BuiltNode::Agent(Arc::new(BuiltAgent { scrubber: Arc::clone(&scrubber), ..agent })));
     }
-    let nodes = (0..flow.nodes.len())
+    let nodes: Vec<BuiltNode> = (0..flow.nodes.len())
         .map(|ix| match built.remove(&ix) {
             Some(agent) => agent,
             None => builder.ordinary(ix).unwrap_or_else(|error| BuiltNode::Broken(run_error(&error))),
         })
         .collect();
     let catches = Catches::new(&flow);
-    BuiltFlow { flow, nodes, catches, scrubber }
+    let schedules = schedules(&flow, &nodes, env);
+    BuiltFlow { flow, nodes, catches, scrubber, agents: with_injects, schedules }
+}
+
+/// When the inject nodes of a flow fire by themselves.
+fn schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>) -> Vec<(NodeId, Schedule)> {
+    let is_inject = |ix: &NodeIx| flow.raw(*ix).type_name == "inject";
+    let fires = |ix: &NodeIx| matches!(nodes[*ix], BuiltNode::Native(_)) && is_inject(ix);
+    let read = |ix: NodeIx| {
+        let schedule = Schedule::read(flow.resolved_props(ix, env, false))?;
+        Some((flow.nodes[ix].id.clone(), schedule))
+    };
+    let mut found: Vec<(NodeId, Schedule)> = (0..nodes.len()).filter(fires).filter_map(read).collect();
+    found.iter_mut().skip(MAX_SCHEDULES).for_each(|(_, schedule)| *schedule = Schedule::one_too_many());
+    found
 }
 
 /// What the process environment says of a name.

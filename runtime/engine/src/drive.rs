@@ -6,12 +6,13 @@
 use crate::build::BuiltAgent;
 use crate::effects::perform;
 use crate::measure::{AtWork, end_span, run_ended, run_span};
+use crate::open::Earlier;
 use crate::report::Ports;
 use crate::slots::{Slot, Ticket};
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::{EffectId, NodeId, RunId};
+use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run::{RunState, WaitingCall};
 use redflow_contract::{Message, Millis};
@@ -50,8 +51,8 @@ pub(crate) enum Exit {
     Suspended(Option<StoreError>),
     /// It never began, because that could not be kept.
     NotBegun(StoreError, Arc<Message>),
-    /// What set it off had begun a run before.
-    Repeated,
+    /// What set it off had begun a run before: this one, if anybody wants to know.
+    Repeated(Option<Earlier>),
 }
 
 /// A message for port 4.
@@ -114,14 +115,25 @@ impl Driven {
     pub(crate) async fn keep(&mut self, step: Step, told: Told) -> Result<Vec<Effect>, StoreError> {
         let stage = self.stage(&step.effects, told);
         let (state, active_ms) = (self.state(), self.active_ms());
-        let batch = Batch { lines: step.lines, state, active_ms, keep: stage.keep() };
+        let events = if self.ports.store.keeps_events() { step.events.clone() } else { Vec::new() };
+        let batch = Batch { lines: step.lines, state, active_ms, keep: stage.keep(), events };
         failpoint(stage.before());
         self.journal.append(batch).await?;
         failpoint(stage.after());
-        for event in &step.events {
-            self.ports.events.run_event(event);
+        if self.ports.events.watches_runs() {
+            step.events.iter().for_each(|event| self.ports.events.run_event(event));
         }
         Ok(step.effects)
+    }
+
+    /// The agent as people recognise it.
+    pub(crate) fn summary(&self) -> NodeSummary {
+        let spec = self.agent.compiled.spec();
+        NodeSummary {
+            id: spec.agent.node_id.clone(),
+            type_name: spec.type_name.clone(),
+            name: spec.name.clone(),
+        }
     }
 
     fn active_ms(&self) -> u64 {
@@ -209,7 +221,7 @@ impl Driven {
                             Stop::Suspend => return Exit::Suspended(None),
                         },
                         () = &mut deadline => Fact::DeadlineReached { at: self.ports.clock.now() },
-                        fact = perform(&effect, &self.agent, &self.ports) => fact,
+                        fact = perform(&effect, &self.run, &self.agent, &self.ports) => fact,
                     };
                     if class.is_some() {
                         failpoint("act.after");
@@ -236,8 +248,9 @@ impl Driven {
     /// time anew each time.
     async fn keep_time(&mut self) {
         let (state, active_ms) = (self.state(), self.active_ms());
+        let (lines, events) = (Vec::new(), Vec::new());
         // A run that cannot be recorded any more has stopped already.
-        let _ = self.journal.append(Batch { lines: Vec::new(), state, active_ms, keep: Keep::Soon }).await;
+        let _ = self.journal.append(Batch { lines, state, active_ms, keep: Keep::Soon, events }).await;
     }
 
     /// An exit that leaves the run open, unless somebody has wished for its end meanwhile.

@@ -8,15 +8,17 @@ use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::{Fact, ModelAnswer, ToolResult};
-use redflow_contract::id::EffectId;
+use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run_error::Failure;
-use redflow_contract::scrub::Scrubber;
+use redflow_contract::scrub::{ScrubStream, Scrubber};
+use redflow_contract::stream::ModelDelta;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
-use redflow_ports::{ModelRequest, ToolOutcome, Want};
+use redflow_ports::{Deltas, EventSink, ModelRequest, ToolOutcome, Want};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tracing::Instrument as _;
 
@@ -38,7 +40,7 @@ impl BuiltAgent {
 }
 
 /// Does one effect and says what came of it. An adapter that panics fails its own call and nothing else.
-pub(crate) async fn perform(effect: &Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
+pub(crate) async fn perform(effect: &Effect, run: &RunId, agent: &BuiltAgent, ports: &Ports) -> Fact {
     let id = effect.id();
     let asked = match effect {
         Effect::CallTool { call, .. } => Asked::Tool(agent.class_of(call)),
@@ -46,7 +48,7 @@ pub(crate) async fn perform(effect: &Effect, agent: &BuiltAgent, ports: &Ports) 
         _ => Asked::Memory,
     };
     let watch = Watch::new(effect, agent, &*ports.meter);
-    let attempt = attempt(effect, agent, ports).instrument(watch.span().clone());
+    let attempt = attempt(effect, run, agent, ports).instrument(watch.span().clone());
     let done = AssertUnwindSafe(attempt).catch_unwind().await;
     let mut fact = done.unwrap_or_else(|_| crashed(id, asked, ports.clock.now()));
     scrub(&mut fact, &agent.scrubber);
@@ -63,6 +65,39 @@ fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
         Fact::ModelFailed { error, .. } | Fact::MemoryFailed { error, .. } => scrubber.failure(error),
         Fact::ToolOutcomeUnknown { reason, .. } => scrubber.text(reason),
         _ => {}
+    }
+}
+
+/// Passes an answer on to whoever watches, as it comes in and without the secrets in it. What may yet become
+/// one is held back, at the end too: the whole answer comes after all the pieces.
+struct Heard<'a> {
+    run: &'a RunId,
+    iteration: u32,
+    events: &'a dyn EventSink,
+    scrubber: &'a Scrubber,
+    /// The try that speaks, and its text.
+    said: Mutex<(u32, ScrubStream<'a>)>,
+}
+
+impl<'a> Heard<'a> {
+    fn new(run: &'a RunId, iteration: u32, agent: &'a BuiltAgent, ports: &'a Ports) -> Self {
+        let scrubber = &*agent.scrubber;
+        Self { run, iteration, events: &*ports.events, scrubber, said: Mutex::new((0, scrubber.stream())) }
+    }
+}
+
+impl Deltas for Heard<'_> {
+    fn text(&self, attempt: u32, text: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.0 != attempt {
+            *said = (attempt, self.scrubber.stream());
+        }
+        let text = said.1.push(text);
+        drop(said);
+        if !text.is_empty() {
+            let (run_id, iteration) = (self.run.clone(), self.iteration);
+            self.events.delta(ModelDelta { run_id, iteration, attempt, text });
+        }
     }
 }
 
@@ -89,13 +124,17 @@ fn crashed(effect: EffectId, asked: Asked, at: Millis) -> Fact {
 }
 
 /// Borrows the effect: a waiting run holds it once, and not once for each of these calls.
-async fn attempt(effect: &Effect, agent: &BuiltAgent, ports: &Ports) -> Fact {
+async fn attempt(effect: &Effect, run: &RunId, agent: &BuiltAgent, ports: &Ports) -> Fact {
     let now = || ports.clock.now();
     let id = effect.id();
     match effect {
         Effect::CallModel { iteration, transcript, spec, .. } => {
             let want = Want::Action { schema: agent.compiled.action_schema() };
-            let request = ModelRequest { iteration: *iteration, transcript, spec, want };
+            // Boxed: nearly every run waits for its answer with nobody who watches.
+            let heard = || Box::new(Heard::new(run, *iteration, agent, ports));
+            let heard = ports.events.watches_deltas().then(heard);
+            let deltas = heard.as_deref().map(|heard| heard as &dyn Deltas);
+            let request = ModelRequest { iteration: *iteration, transcript, spec, want, deltas };
             match agent.model.call(request).await {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut(answer, &spec.limits) }

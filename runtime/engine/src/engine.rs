@@ -3,16 +3,20 @@
 //! Owns the runs that are at work, and who may ask what of them. A run that waits for a person, or whose
 //! process stopped, is not in memory at all: it is brought back from the store when something is to be done.
 
+mod starting;
+mod timing;
 mod unfinished;
 
 use crate::build::BuiltFlow;
 use crate::drive::{Control, Exit, ModelResponse};
 use crate::forget::Forgotten;
-use crate::open::{Beginning, Reins, Return, Wish, begin, bring_back};
+use crate::open::{Beginning, Earlier, REMOVED, Reins, Return, Wish, begin, bring_back};
 use crate::plan_build::PastAgents;
 use crate::report::{EngineLimits, Ports, RunEnd, RunReport, Start};
+use crate::schedule::Timers;
 use crate::slots::Slots;
-use crate::trail::{Chain, Emission, Emitted, Sending, Trail};
+use crate::start::{StartError, StartOrder, Started};
+use crate::trail::{Beginnings, Chain, Emission, Emitted, Sending, Trail};
 use crate::walk::Delivery;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -21,6 +25,7 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::run::{RunRequest, RunSummary};
 use redflow_ports::{BoxFuture, PendingRequest, StoreError, failpoint};
+use starting::Asked;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +56,8 @@ type Recovered = Result<Vec<RunReport>, StoreError>;
 
 enum Command {
     Start { start: Start, cancel: CancellationToken, reply: Reply<Vec<RunReport>> },
+    Order(Box<Asked>),
+    BeginSchedules { reply: Reply<()> },
     Resume { runs: Vec<RunId>, cancel: CancellationToken, reply: Reply<Recovered> },
     Recover { cancel: CancellationToken, reply: Reply<Recovered> },
     Ask { run: RunId, request: RunRequest, reply: Reply<Result<(), StoreError>> },
@@ -76,6 +83,7 @@ impl Engine {
             live: HashMap::new(),
             sending: Arc::default(),
             responses,
+            timers: Timers::default(),
             owed: 0,
             stopping: None,
         };
@@ -89,6 +97,25 @@ impl Engine {
         self.ask(|reply| Command::Start { start, cancel, reply }).await.unwrap_or_default()
     }
 
+    /// Starts a node of the flow. Returns when every run that it sets off before any of them has a result is
+    /// kept: whoever is told of a run can rely on it. A node that reaches no agent begins none.
+    ///
+    /// # Errors
+    /// When nothing was started, and why.
+    pub async fn start(&self, order: StartOrder, cancel: &CancellationToken) -> Result<Started, StartError> {
+        let (reports, rest) = oneshot::channel();
+        let cancel = cancel.clone();
+        let begun = self.ask(|reply| Command::Order(Box::new(Asked { order, cancel, reports, reply }))).await;
+        let (runs, refused) = begun.unwrap_or(Err(StartError::Stopping))?;
+        Ok(Started { runs, refused, rest })
+    }
+
+    /// From now on inject nodes fire by themselves, as their properties say; those of flows that are deployed
+    /// later too. What was missed before is not made up.
+    pub async fn begin_schedules(&self) {
+        self.ask(|reply| Command::BeginSchedules { reply }).await;
+    }
+
     /// Brings these runs back and drives them; follows their results as well.
     pub async fn resume(&self, runs: Vec<RunId>, cancel: &CancellationToken) -> Vec<RunReport> {
         let cancel = cancel.clone();
@@ -96,8 +123,8 @@ impl Engine {
         reports.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Brings back every run that is not over and nobody drives, and sends every result that has not
-    /// arrived. A run whose agent the flow no longer has is cancelled.
+    /// Brings back every run of this flow that is not over and nobody drives, and sends every result that has not
+    /// arrived. A run whose agent the flow no longer has is cancelled. Runs of other files are left alone.
     ///
     /// # Errors
     /// When the store cannot say which runs there are.
@@ -173,6 +200,12 @@ impl Live {
     fn cancel(&self, reason: &str) {
         self.control.send_replace(Control::Cancel(reason.into()));
     }
+
+    /// Ends it, because its agent is gone.
+    fn remove(&mut self) {
+        self.is_orphan = true;
+        self.cancel(REMOVED);
+    }
 }
 
 /// Something that was under way has ended.
@@ -182,7 +215,11 @@ enum Done {
         place: usize,
         agent: Option<NodeSummary>,
         exit: Exit,
+        /// Who waits for it to be kept, if it has not been.
+        started: Option<Arc<Beginnings>>,
     },
+    /// Whether the key of a start was used before.
+    LookedUp(Box<Asked>, Result<Option<Earlier>, StoreError>),
     Requests(Vec<PendingRequest>),
     Answered(i64, Result<(), StoreError>),
     Forgotten(Box<Forgotten>),
@@ -204,6 +241,8 @@ pub(crate) struct Loop {
     /// Runs whose result is on its way.
     sending: Sending,
     responses: mpsc::Sender<ModelResponse>,
+    /// When inject nodes fire by themselves.
+    timers: Timers,
     /// Questions to the store and requests of other processes that somebody still waits for.
     owed: usize,
     /// Who wants to know when everything has stopped.
@@ -238,6 +277,8 @@ impl Loop {
                     Some(command) => self.obey(command),
                     None => break,
                 },
+                // Last: what is under way goes before what begins by itself.
+                node = self.timers.due(), if self.timers.is_armed() => self.timer_due(&node),
                 () = std::future::ready(()), if busy => {}
             }
         }
@@ -252,6 +293,11 @@ impl Loop {
                 let chain = Chain::new(self.limits, cancel, Some(reply));
                 self.start(start, &Trail::from_outside(chain));
             }
+            Command::Order(asked) => self.take_order(asked),
+            Command::BeginSchedules { reply } => {
+                self.begin_schedules();
+                let _ = reply.send(());
+            }
             Command::Resume { runs, cancel, reply } => {
                 self.look_for_unfinished(Purpose::Resume(runs, cancel, reply));
             }
@@ -263,6 +309,7 @@ impl Loop {
             }
             Command::Shutdown { drain, reply } => {
                 self.stopping = Some(reply);
+                self.timers = Timers::default();
                 self.tell_all(&Control::Suspend);
                 self.works.push(Box::pin(async move {
                     tokio::time::sleep(drain).await;
@@ -274,10 +321,19 @@ impl Loop {
 
     fn done(&mut self, done: Done) {
         match done {
-            Done::Run { run, place, agent, exit } => {
+            Done::Run { run, place, agent, exit, started } => {
                 if let Some(live) = self.live.remove(&run) {
+                    if let (Some(started), Exit::Repeated(Some(earlier))) = (&started, &exit) {
+                        started.kept(place, earlier.run.clone(), self.summary(&earlier.agent));
+                    }
                     self.ended(run, place, agent, exit, live);
                 }
+                // Only now everything is known of it that whoever started it wants to know.
+                drop(started);
+            }
+            Done::LookedUp(asked, found) => {
+                self.owed -= 1;
+                self.looked_up(*asked, found);
             }
             Done::Requests(requests) => {
                 self.owed += requests.len();
@@ -356,12 +412,18 @@ impl Loop {
         let (agent, chain) =
             (beginning.agent.compiled.spec().agent.node_id.clone(), Arc::clone(&beginning.trail.chain));
         let reins = self.reins(run.clone(), agent, chain, false);
+        let started = beginning.trail.beginnings();
         self.works.push(Box::pin(async move {
-            let exit = match begin(reins, beginning).await {
-                Ok((mut driven, effects, ticket)) => driven.go_on(effects, ticket).await,
-                Err(exit) => exit,
+            let (exit, started) = match begin(reins, beginning).await {
+                Ok((mut driven, effects, ticket)) => {
+                    if let Some(started) = started {
+                        started.kept(place, run.clone(), driven.summary());
+                    }
+                    (driven.go_on(effects, ticket).await, None)
+                }
+                Err(exit) => (exit, started),
             };
-            Done::Run { run, place, agent: None, exit }
+            Done::Run { run, place, agent: None, exit, started }
         }));
     }
 
@@ -385,7 +447,7 @@ impl Loop {
         }
         self.works.push(Box::pin(async move {
             let (agent, exit) = bring_back(reins, Return { wish, agent, flow, past, slots, reply }).await;
-            Done::Run { run, place, agent, exit }
+            Done::Run { run, place, agent, exit, started: None }
         }));
     }
 
@@ -421,7 +483,7 @@ impl Loop {
             let _ = reply.send(match &exit {
                 Exit::Suspended(Some(error)) | Exit::NotBegun(error, _) => Err(error.clone()),
                 Exit::Suspended(None) | Exit::Waiting(_) => Err(gone()),
-                Exit::Finished { .. } | Exit::Repeated => Ok(()),
+                Exit::Finished { .. } | Exit::Repeated(_) => Ok(()),
             });
         }
         let end = match exit {
@@ -441,7 +503,7 @@ impl Loop {
             Exit::NotBegun(error, incoming) => {
                 return self.not_begun(run, place, agent, (&error, &incoming), &chain);
             }
-            Exit::Repeated => return,
+            Exit::Repeated(_) => return,
         };
         chain.end(place, agent, end);
     }

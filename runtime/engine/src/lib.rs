@@ -15,8 +15,10 @@ mod measure;
 mod open;
 mod plan_build;
 mod report;
+mod schedule;
 mod session;
 mod slots;
+mod start;
 mod trail;
 mod walk;
 
@@ -24,3 +26,4 @@ pub use build::{BuiltAgent, BuiltFlow, build_flow};
 pub use clock::SystemClock;
 pub use engine::Engine;
 pub use report::{EngineLimits, Ports, RunEnd, RunReport, Start};
+pub use start::{StartError, StartOrder, Started};

@@ -18,7 +18,7 @@ use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::AgentPlan;
-use redflow_ports::{Batch, BoxFuture, Journal, NewRun, StoreError, StoredRun};
+use redflow_ports::{Batch, BoxFuture, Journal, NewRun, RunStore, StoreError, StoredRun};
 use redflow_react::{DifferenceKind, Origin, Recorder, Resumed, Status, resume};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,11 +57,12 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Begun {
             Ok(None) => {}
             Ok(Some(_)) => {
                 trail.settle(&*ports.store);
-                return Err(Exit::Repeated);
+                return Err(Exit::Repeated(None));
             }
             Err(error) => return Err(Exit::NotBegun(error, message)),
         }
     }
+    let cause = cause.map(|cause| cause.name);
     let spec = Arc::clone(agent.compiled.spec());
     let at = ports.clock.now();
     let journal = ports.store.create(NewRun {
@@ -69,14 +70,14 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Begun {
         agent: spec.agent.clone(),
         name: spec.name.clone(),
         started_at: at,
-        cause: cause.map(|cause| cause.name),
+        cause: cause.clone(),
         source: ports.source.clone(),
         plan: agent.plan.clone(),
     });
     // The message itself is kept in case the run cannot begin and has to give it back.
     let incoming = (*message).clone();
     let fact = Fact::RunStarted { at, run_id: run.clone(), session, message: incoming, spec };
-    let (compiled, observed) = (Arc::clone(&agent.compiled), ports.events.watches_runs());
+    let (compiled, observed) = (Arc::clone(&agent.compiled), ports.observes_runs());
     let classify = |call: &_| agent.class_of(call);
     let started = Recorder::start(compiled, observed, &agent.plan, Origin::default(), fact, &classify);
     let (recorder, step) = match started {
@@ -91,8 +92,35 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Begun {
             trail.settle(&*driven.ports.store);
             Ok((Box::new(driven), effects, ticket))
         }
-        Err(error) => Err(Exit::NotBegun(error, message)),
+        Err(error) => {
+            // Two of the same cause may begin at the same time: the store takes one of them.
+            match earlier(&*driven.ports.store, cause.as_deref()).await {
+                Ok(Some(earlier)) if earlier.run != driven.run => {
+                    trail.settle(&*driven.ports.store);
+                    Err(Exit::Repeated(Some(earlier)))
+                }
+                _ => Err(Exit::NotBegun(error, message)),
+            }
+        }
     }
+}
+
+/// A run that is kept already.
+#[derive(Debug)]
+pub(crate) struct Earlier {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+}
+
+/// The run a cause has begun, if it has.
+pub(crate) async fn earlier(
+    store: &dyn RunStore,
+    cause: Option<&str>,
+) -> Result<Option<Earlier>, StoreError> {
+    let Some(cause) = cause else { return Ok(None) };
+    let Some(run) = store.started_by(cause).await? else { return Ok(None) };
+    let stored = store.load(&run).await?;
+    Ok(stored.map(|stored| Earlier { run, agent: stored.summary.agent.node_id }))
 }
 
 /// Why a run ends whose agent is gone.
@@ -223,7 +251,7 @@ async fn open(
     }
     let bare = PastAgents::bare(&plan, recorder.machine().agent())?;
     let journal = if is_over { Box::new(Closed) } else { ports.store.reopen(&stored) };
-    let observed = ports.events.watches_runs();
+    let observed = ports.observes_runs();
     let mut driven = Driven {
         run,
         agent: bare,

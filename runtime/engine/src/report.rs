@@ -30,6 +30,13 @@ pub struct Ports {
     pub env: fn(&str) -> Option<String>,
 }
 
+impl Ports {
+    /// Whether run events are made: someone looks at them, or the store keeps them.
+    pub(crate) fn observes_runs(&self) -> bool {
+        self.events.watches_runs() || self.store.keeps_events()
+    }
+}
+
 /// Bounds on what one message may set off, and on all runs together.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineLimits {
@@ -80,7 +87,7 @@ pub enum Start {
 }
 
 /// What became of one run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunReport {
     /// The run.
     pub run_id: RunId,
@@ -91,7 +98,7 @@ pub struct RunReport {
 }
 
 /// How a run ended, or why it is not driven any further for now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum RunEnd {
     /// With a message on port 3.
     Finished {

@@ -4,6 +4,7 @@
 //! everywhere.
 
 use crate::report::{EngineLimits, RunEnd, RunReport};
+use crate::start::StartError;
 use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
 use redflow_ports::{RunStore, failpoint};
 use std::collections::{HashMap, HashSet};
@@ -90,6 +91,17 @@ impl Chain {
         state.reports.len() - 1
     }
 
+    /// The runs that were refused so far.
+    fn refused(&self) -> Vec<RunReport> {
+        let is_refused = |end: &RunEnd| matches!(end, RunEnd::Refused { .. });
+        let state = self.lock();
+        let refused = state.reports.iter().filter_map(|(run_id, end)| {
+            let (agent, end) = end.as_ref().filter(|(_, end)| is_refused(end))?;
+            Some(RunReport { run_id: run_id.clone(), agent: agent.clone(), end: end.clone() })
+        });
+        refused.collect()
+    }
+
     /// A run ended.
     pub(crate) fn end(&self, place: usize, agent: NodeSummary, end: RunEnd) {
         if let Some(report) = self.lock().reports.get_mut(place) {
@@ -109,6 +121,49 @@ impl Drop for Chain {
         if let Some(reply) = state.reply.take() {
             // Nobody may be waiting for it any more.
             let _ = reply.send(ended.collect());
+        }
+    }
+}
+
+/// The runs that a start sets off before any of them has a result. Everything on the way to one of them holds
+/// this; when the last has let go, each is kept or refused, and whoever asked is told.
+pub(crate) struct Beginnings {
+    chain: Arc<Chain>,
+    state: Mutex<BeginningsState>,
+}
+
+struct BeginningsState {
+    /// What the only run of this start is to be known by.
+    cause: Option<String>,
+    /// By their places among the reports.
+    runs: Vec<(usize, RunId, NodeSummary)>,
+    reply: Option<oneshot::Sender<Result<Begun, StartError>>>,
+}
+
+/// The runs that have begun, and those that were refused.
+pub(crate) type Begun = (Vec<(RunId, NodeSummary)>, Vec<RunReport>);
+
+impl Beginnings {
+    /// A run is kept, by this start or an earlier one.
+    pub(crate) fn kept(&self, place: usize, run: RunId, agent: NodeSummary) {
+        self.lock().runs.push((place, run, agent));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BeginningsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Beginnings {
+    fn drop(&mut self) {
+        let refused = self.chain.refused();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = std::mem::take(&mut state.runs);
+        runs.sort_by_key(|(place, ..)| *place);
+        if let Some(reply) = state.reply.take() {
+            let runs = runs.into_iter().map(|(_, run, agent)| (run, agent)).collect();
+            // Nobody may be waiting for it any more.
+            let _ = reply.send(Ok((runs, refused)));
         }
     }
 }
@@ -156,6 +211,8 @@ impl Drop for InFlight {
 pub(crate) struct Trail {
     pub(crate) chain: Arc<Chain>,
     emission: Option<Arc<InFlight>>,
+    /// Who waits for the runs it begins, if somebody does.
+    beginnings: Option<Arc<Beginnings>>,
 }
 
 /// Why a run begins: named so that the same thing never begins two.
@@ -168,7 +225,24 @@ pub(crate) struct Cause {
 impl Trail {
     /// A message that comes from outside.
     pub(crate) fn from_outside(chain: Arc<Chain>) -> Self {
-        Self { chain, emission: None }
+        Self { chain, emission: None, beginnings: None }
+    }
+
+    /// A message that comes from outside, from someone who waits until its runs are kept. With a cause it
+    /// begins one run at most.
+    pub(crate) fn from_order(
+        chain: Arc<Chain>,
+        cause: Option<String>,
+        reply: oneshot::Sender<Result<Begun, StartError>>,
+    ) -> Self {
+        let state = BeginningsState { cause, runs: Vec::new(), reply: Some(reply) };
+        let beginnings = Beginnings { chain: Arc::clone(&chain), state: Mutex::new(state) };
+        Self { chain, emission: None, beginnings: Some(Arc::new(beginnings)) }
+    }
+
+    /// Who waits for the runs it begins.
+    pub(crate) fn beginnings(&self) -> Option<Arc<Beginnings>> {
+        self.beginnings.clone()
     }
 
     /// A message that leaves a run.
@@ -177,7 +251,7 @@ impl Trail {
             sending.lock().unwrap_or_else(PoisonError::into_inner).insert(emission.run.clone());
         }
         let in_flight = InFlight { emission, arrivals: Mutex::default(), lost: AtomicBool::new(false) };
-        Self { chain, emission: Some(Arc::new(in_flight)) }
+        Self { chain, emission: Some(Arc::new(in_flight)), beginnings: None }
     }
 
     /// Whether this message may have been sent before.
@@ -188,6 +262,9 @@ impl Trail {
     /// The cause of the run that begins because this message has reached an agent. Counts the arrival, also
     /// of one that is refused then: the same wires give the same names again.
     pub(crate) fn cause(&self, agent: &NodeId) -> Option<Cause> {
+        if let Some(name) = self.beginnings.as_ref().and_then(|beginnings| beginnings.lock().cause.take()) {
+            return Some(Cause { name, again: false });
+        }
         let InFlight { emission, arrivals, .. } = &**self.emission.as_ref()?;
         let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         let count = arrivals.entry(agent.clone()).or_default();

@@ -6,6 +6,7 @@
 
 mod check;
 mod connect;
+mod deployed;
 mod env;
 mod graph;
 mod raw;

@@ -178,6 +178,25 @@ impl RawFlow {
         &self.nodes
     }
 
+    /// `credentials` beside the `flows` of a deployment, by node.
+    pub(crate) fn credentials_beside(&self) -> Vec<(String, Value)> {
+        let beside = self.shell.get("credentials").and_then(Value::as_object);
+        beside.into_iter().flatten().map(|(id, own)| (id.clone(), own.clone())).collect()
+    }
+
+    pub(crate) fn nodes_mut(&mut self) -> &mut [RawNode] {
+        &mut self.nodes
+    }
+
+    pub(crate) fn into_nodes(self) -> Vec<RawNode> {
+        self.nodes
+    }
+
+    /// A plain array of nodes.
+    pub(crate) fn plain(nodes: Vec<RawNode>) -> Self {
+        Self { shape: FlowShape::Array, shell: Value::Null, sections: vec![(&[], nodes.len())], nodes }
+    }
+
     /// The tab that `{id, label, nodes}` and Redflow's export are, which is no node of its own there.
     #[must_use]
     pub fn wrapping_tab(&self) -> Option<&Map<String, Value>> {

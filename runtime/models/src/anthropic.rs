@@ -342,6 +342,14 @@ impl Assemble for Assembly {
         Ok(self.stopped)
     }
 
+    fn text(&self, tell: &mut dyn FnMut(&str)) {
+        for block in self.blocks.values() {
+            if let Block::Text(text) = block {
+                tell(text);
+            }
+        }
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
         if self.stopped { Ok(self.whole()) } else { Err(WireError::Cut) }
     }

@@ -13,7 +13,7 @@ use http::{HeaderMap, header};
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
-use redflow_ports::{Measure, Meter};
+use redflow_ports::{Deltas, Measure, Meter};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
@@ -56,15 +56,21 @@ pub struct Target {
 }
 
 impl Driver {
-    /// Makes one call.
+    /// Makes one call. Of an answer that comes in pieces, `deltas` hears the text of each try as it comes.
     ///
     /// # Errors
     /// Why there is no answer, for good.
-    pub async fn call(&self, target: &Target, chat: &Chat<'_>) -> Result<ModelAnswer, Failure> {
+    pub async fn call(
+        &self,
+        target: &Target,
+        chat: &Chat<'_>,
+        deltas: Option<&dyn Deltas>,
+    ) -> Result<ModelAnswer, Failure> {
         let deadline = Instant::now() + target.timeout;
         let mut tries = 1;
         loop {
-            let attempt = tokio::time::timeout_at(deadline, self.attempt(target, chat));
+            let told = Told { deltas, attempt: tries, bytes: 0 };
+            let attempt = tokio::time::timeout_at(deadline, self.attempt(target, chat, told));
             let mut fault = match attempt.await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(fault)) => fault,
@@ -90,7 +96,7 @@ impl Driver {
         }
     }
 
-    async fn attempt(&self, target: &Target, chat: &Chat<'_>) -> Result<ModelAnswer, Fault> {
+    async fn attempt(&self, target: &Target, chat: &Chat<'_>, told: Told<'_>) -> Result<ModelAnswer, Fault> {
         // Written anew for each try: a run that waits for its answer does not hold its question.
         let mut body = Vec::with_capacity(room_for(chat));
         let written = target.wire.encode(chat, &mut body);
@@ -107,7 +113,7 @@ impl Driver {
         }
         let mut answer = if chat.stream && !is_plain_json(&headers) {
             let frames = Frames::new(target.wire.framing());
-            assemble(body, frames, target.wire.assemble(chat.reasoning)).await?
+            assemble(body, frames, target.wire.assemble(chat.reasoning), told).await?
         } else {
             let (text, whole) = read(body, MAX_RESPONSE_BYTES).await?;
             if !whole {
@@ -179,6 +185,7 @@ async fn assemble(
     mut body: Box<dyn Pieces>,
     mut frames: Frames,
     mut answer: Box<dyn Assemble>,
+    mut told: Told<'_>,
 ) -> Result<ModelAnswer, Fault> {
     let mut seen = 0_usize;
     while let Some(piece) = body.next().await? {
@@ -187,17 +194,44 @@ async fn assemble(
             return Err(Fault::TooLarge(MAX_RESPONSE_BYTES));
         }
         let taken = frames.push(&piece, |name, data| take(&mut *answer, name, data));
+        told.tell(&*answer);
         match taken.map_err(|TooLong| Fault::TooLarge(MAX_RESPONSE_BYTES))? {
             None => {}
             Some(Ok(())) => return Ok(answer.finish()?),
             Some(Err(error)) => return Err(error.into()),
         }
     }
-    match frames.end(|name, data| take(&mut *answer, name, data)) {
+    let taken = frames.end(|name, data| take(&mut *answer, name, data));
+    told.tell(&*answer);
+    match taken {
         // Half an event is no event: the stream broke off in it.
         Some(Err(WireError::Garbled(_))) => Err(Fault::Cut),
         Some(Err(error)) => Err(error.into()),
         Some(Ok(())) | None => Ok(answer.finish()?),
+    }
+}
+
+/// How much of the answer of a try has been told to whoever hears it.
+struct Told<'a> {
+    deltas: Option<&'a dyn Deltas>,
+    attempt: u32,
+    bytes: usize,
+}
+
+impl Told<'_> {
+    /// Tells what is new.
+    fn tell(&mut self, answer: &dyn Assemble) {
+        let Some(deltas) = self.deltas else { return };
+        let mut end = 0;
+        answer.text(&mut |part| {
+            let begin = self.bytes.saturating_sub(end);
+            // A part that has grown after a later one was told may be cut in a character: then it stays untold.
+            if let Some(new) = part.get(begin..).filter(|new| !new.is_empty()) {
+                deltas.text(self.attempt, new);
+            }
+            end += part.len();
+        });
+        self.bytes = self.bytes.max(end);
     }
 }
 

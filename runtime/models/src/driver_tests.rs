@@ -6,9 +6,9 @@ use bytes::Bytes;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{Meter, ToolChoice, Want};
+use redflow_ports::{Deltas, Meter, ToolChoice, Want};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 fn ask(props: Value, recording: &Arc<Recording>) -> Result<ModelAnswer, Failure> {
     let node = Node::new("openai-model", props);
@@ -203,4 +203,130 @@ fn the_name_of_a_request_is_kept_for_the_provider() {
     let reply = Reply::of(200, &[("x-request-id", &long)], &body);
     let answer = ask(json!({}), &Recording::with([reply])).unwrap();
     assert_eq!(answer.request_id.unwrap().len(), 100);
+}
+
+/// Hears an answer as it comes in.
+#[derive(Default)]
+struct Heard(Mutex<Vec<(u32, String)>>);
+
+impl Deltas for Heard {
+    fn text(&self, attempt: u32, text: &str) {
+        self.0.lock().unwrap().push((attempt, text.to_owned()));
+    }
+}
+
+/// A stream whose pieces are cut where they should not be.
+fn streamed(text: &str, size: usize) -> Reply {
+    let pieces = text.as_bytes().chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    Reply::Answer { status: 200, headers: vec![("content-type", "text/event-stream".to_owned())], pieces }
+}
+
+fn sse(events: &[Value]) -> String {
+    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+}
+
+/// What a wire streams that says "So: ä", thinks and asks for a tool.
+fn streams() -> Vec<(&'static str, Value, String)> {
+    let chat = |delta: Value| json!({"choices": [{"delta": delta}]});
+    let tool = json!([{"index": 0, "id": "a", "function": {"name": "t", "arguments": "{\"x\":1}"}}]);
+    let block =
+        |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let begin = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let text = |delta: &str| json!({"type": "response.output_text.delta", "output_index": 1, "delta": delta});
+    let line = |message: Value| format!("{}\n", json!({ "message": message }));
+    vec![
+        (
+            "openai-model",
+            json!({}),
+            sse(&[
+                chat(json!({"reasoning_content": "Hm."})),
+                chat(json!({"content": "So: "})),
+                chat(json!({"tool_calls": tool})),
+                chat(json!({"content": "ä"})),
+            ]) + "data: [DONE]\n\n",
+        ),
+        (
+            "openai-model",
+            json!({"api": "responses"}),
+            sse(&[
+                json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "c", "phase": "commentary", "content": "On the way."}}),
+                text("So: "),
+                json!({"type": "response.output_item.added", "output_index": 2, "item": {"type": "function_call", "id": "f", "call_id": "a", "name": "t", "arguments": ""}}),
+                json!({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": "{}"}),
+                text("ä"),
+                json!({"type": "response.completed", "response": {"status": "completed", "output": []}}),
+            ]),
+        ),
+        (
+            "anthropic-model",
+            json!({}),
+            sse(&[
+                json!({"type": "message_start", "message": {}}),
+                begin(0, json!({"type": "thinking", "thinking": ""})),
+                block(0, json!({"type": "thinking_delta", "thinking": "Hm."})),
+                begin(1, json!({"type": "text", "text": "So"})),
+                block(1, json!({"type": "text_delta", "text": ": "})),
+                begin(2, json!({"type": "tool_use", "id": "a", "name": "t", "input": {}})),
+                block(2, json!({"type": "input_json_delta", "partial_json": "{\"x\":1}"})),
+                begin(3, json!({"type": "text", "text": "ä"})),
+                json!({"type": "message_stop"}),
+            ]),
+        ),
+        (
+            "ollama-model",
+            json!({}),
+            line(json!({"thinking": "Hm.", "content": "So: "}))
+                + &line(json!({"tool_calls": [{"function": {"name": "t", "arguments": {"x": 1}}}]}))
+                + &line(json!({"content": "ä"}))
+                + "{\"done\":true}\n",
+        ),
+    ]
+}
+
+#[test]
+fn the_text_of_an_answer_is_heard_as_it_comes_in() {
+    for (type_name, mut props, stream) in streams() {
+        props["stream"] = json!(true);
+        for size in [1, 7, stream.len()] {
+            let node = Node::new(type_name, props.clone());
+            let (heard, recording) = (Heard::default(), Recording::with([streamed(&stream, size)]));
+            let want = Want::Reply(ToolChoice::Auto);
+            let answer = node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
+            let heard = heard.0.into_inner().unwrap();
+            let whole: String = heard.iter().map(|(_, text)| text.as_str()).collect();
+            assert_eq!((whole.as_str(), answer.text.as_str()), ("So: ä", "So: ä"), "{type_name} {size}");
+            assert!(heard.iter().all(|(attempt, text)| *attempt == 1 && !text.is_empty()), "{heard:?}");
+            assert!(heard.len() > 1 || size == stream.len(), "{type_name} {size}: {heard:?}");
+        }
+    }
+}
+
+#[test]
+fn each_try_begins_its_text_anew() {
+    let said = |text: &str| sse(&[json!({"choices": [{"delta": {"content": text}}]})]);
+    // The first breaks off, the second never says a word, the third ends.
+    let script = [
+        streamed(&said("So"), 1_000),
+        overloaded(&[]),
+        streamed(&(said("Well") + "data: [DONE]\n\n"), 1_000),
+    ];
+    let (heard, recording) = (Heard::default(), Recording::with(script));
+    let node = Node::new("openai-model", json!({"stream": true, "maxRetries": 3}));
+    let want = Want::Reply(ToolChoice::None);
+    let answer = node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
+    assert_eq!(answer.text, "Well");
+    let expected = [(1, "So".to_owned()), (3, "Well".to_owned())];
+    assert_eq!(heard.0.into_inner().unwrap(), expected);
+}
+
+#[test]
+fn what_does_not_come_in_pieces_is_not_heard() {
+    for stream in [false, true] {
+        // Also where pieces were asked for and the whole came at once.
+        let (heard, recording) = (Heard::default(), Recording::with([]));
+        let node = Node::new("openai-model", json!({"stream": stream}));
+        let want = Want::Reply(ToolChoice::None);
+        node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
+        assert_eq!(heard.0.into_inner().unwrap(), []);
+    }
 }

@@ -67,7 +67,7 @@ impl ChatModel for LiveModel {
                 stream: self.ways.stream,
                 reasoning,
             };
-            let mut answer = self.driver.call(&self.target, &chat).await?;
+            let mut answer = self.driver.call(&self.target, &chat, request.deltas).await?;
             if let (Some(usage), Some(price)) = (&mut answer.usage, &self.price) {
                 // What is no number cannot stand in a journal.
                 usage.cost = Some(price.cost(usage)).filter(|cost| cost.is_finite());

@@ -361,6 +361,10 @@ impl Assemble for Assembly {
         Ok(self.done)
     }
 
+    fn text(&self, tell: &mut dyn FnMut(&str)) {
+        tell(&self.answer.text);
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
         if self.done { Ok(self.whole()) } else { Err(WireError::Cut) }
     }

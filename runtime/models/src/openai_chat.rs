@@ -410,6 +410,10 @@ impl Assemble for Assembly {
         Ok(false)
     }
 
+    fn text(&self, tell: &mut dyn FnMut(&str)) {
+        tell(&self.text);
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
         if !self.done && self.finish_reason.is_none() {
             return Err(WireError::Cut);

@@ -451,6 +451,17 @@ impl Assemble for Assembly {
         Ok(false)
     }
 
+    fn text(&self, tell: &mut dyn FnMut(&str)) {
+        if let Some(answer) = &self.answer {
+            return tell(&answer.text);
+        }
+        for item in &self.items {
+            if let What::Text { is_commentary: false } = item.what {
+                tell(&item.text);
+            }
+        }
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
         self.answer.ok_or(WireError::Cut)
     }

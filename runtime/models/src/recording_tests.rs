@@ -12,7 +12,8 @@ use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, Measure, Meter, ModelRequest, NodeConfig, ToolChoice, Want,
+    Adapters, BoxFuture, BuildError, ChatModel, Deltas, Measure, Meter, ModelRequest, NodeConfig, ToolChoice,
+    Want,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -201,13 +202,24 @@ impl Node {
         recording: &Arc<Recording>,
         settings: ModelSettings,
     ) -> Result<ModelAnswer, Failure> {
+        self.ask_heard(want, recording, settings, None)
+    }
+
+    /// The same, with someone who hears the answer as it comes in.
+    pub(crate) fn ask_heard(
+        &self,
+        want: Want<'_>,
+        recording: &Arc<Recording>,
+        settings: ModelSettings,
+        deltas: Option<&dyn Deltas>,
+    ) -> Result<ModelAnswer, Failure> {
         let transport: Arc<dyn Transport> = Arc::<Recording>::clone(recording);
         let model = self.build(ModelSettings { transport: Some(transport), ..settings }).unwrap();
         let spec = spec(self.tools.clone());
         let mut transcript = Transcript::default();
         transcript.push(Arc::new(samples::system("Answer in JSON.")));
         transcript.push(Arc::new(samples::user("What is 2+2?")));
-        let request = ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want };
+        let request = ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want, deltas };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(model.call(request))
     }

@@ -47,8 +47,11 @@ impl ChatModel for ScriptedModel {
                 tokio::time::sleep(self.delay).await;
             }
             let place = usize::try_from(request.iteration).unwrap_or(usize::MAX).saturating_sub(1);
-            let reply = self.replies.get(place).or(self.replies.last());
-            Ok(ModelAnswer { text: reply.cloned().unwrap_or_default(), ..ModelAnswer::default() })
+            let text = self.replies.get(place).or(self.replies.last()).cloned().unwrap_or_default();
+            if let Some(deltas) = request.deltas {
+                deltas.text(1, &text);
+            }
+            Ok(ModelAnswer { text, ..ModelAnswer::default() })
         })
     }
 }
@@ -60,9 +63,9 @@ mod tests {
     use redflow_contract::limits::RunLimits;
     use redflow_contract::plan::AgentSpec;
     use redflow_contract::transcript::Transcript;
-    use redflow_ports::{BuildError, ChatModel, ModelRequest, NodeConfig, Want};
+    use redflow_ports::{BuildError, ChatModel, Deltas, ModelRequest, NodeConfig, Want};
     use serde_json::{Value, json};
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
     use tokio::time::Instant;
 
@@ -78,6 +81,10 @@ mod tests {
     }
 
     async fn ask(model: &dyn ChatModel, iteration: u32) -> String {
+        ask_heard(model, iteration, None).await
+    }
+
+    async fn ask_heard(model: &dyn ChatModel, iteration: u32, deltas: Option<&dyn Deltas>) -> String {
         let spec = AgentSpec {
             agent: NodeRef { instance: InstanceId::local(), node_id: "a".into() },
             type_name: "agent-core".to_owned(),
@@ -97,6 +104,7 @@ mod tests {
             transcript: &transcript,
             spec: &spec,
             want: Want::Action { schema: None },
+            deltas,
         };
         model.call(request).await.unwrap().text
     }
@@ -115,6 +123,21 @@ mod tests {
         let before = Instant::now();
         ask(&*model, 1).await;
         assert_eq!(before.elapsed(), Duration::from_millis(250));
+    }
+
+    #[tokio::test]
+    async fn who_hears_it_hears_it_whole() {
+        #[derive(Default)]
+        struct Heard(Mutex<Vec<(u32, String)>>);
+        impl Deltas for Heard {
+            fn text(&self, attempt: u32, text: &str) {
+                self.0.lock().unwrap().push((attempt, text.to_owned()));
+            }
+        }
+        let model = build(&json!({"replies": ["as it is", {"b": 1}]})).unwrap();
+        let heard = Heard::default();
+        ask_heard(&*model, 2, Some(&heard)).await;
+        assert_eq!(heard.0.into_inner().unwrap(), [(1, r#"{"b":1}"#.to_owned())]);
     }
 
     #[test]

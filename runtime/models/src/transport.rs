@@ -190,6 +190,12 @@ impl ReqwestTransport {
         let client = built(builder().proxy(proxy))?;
         Ok(Self { local: client.clone(), client })
     }
+
+    /// The client for an address: loopback addresses never go through a proxy of the environment.
+    #[must_use]
+    pub fn client(&self, url: &Url) -> &Client {
+        if is_local(url) { &self.local } else { &self.client }
+    }
 }
 
 /// Whether a host is one of these, or below one.
@@ -200,7 +206,8 @@ pub(crate) fn is_within(host: &str, domains: &[&str]) -> bool {
 }
 
 /// Whether an address is on this machine.
-pub(crate) fn is_local(url: &Url) -> bool {
+#[must_use]
+pub fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -215,8 +222,8 @@ impl Transport for ReqwestTransport {
         endpoint: &'a Endpoint,
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<Incoming, TransportError>> {
-        let client = if is_local(&endpoint.url) { &self.local } else { &self.client };
-        let request = client.post(endpoint.url.clone()).headers(endpoint.headers.clone()).body(body).send();
+        let request = self.client(&endpoint.url).post(endpoint.url.clone());
+        let request = request.headers(endpoint.headers.clone()).body(body).send();
         Box::pin(async move {
             let mut response = request.await.map_err(|error| judge(&error))?;
             let status = response.status().as_u16();
@@ -231,6 +238,12 @@ struct Body(Response);
 impl Pieces for Body {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
         Box::pin(async { self.0.chunk().await.map_err(|error| judge(&error)) })
+    }
+}
+
+impl From<&reqwest::Error> for TransportError {
+    fn from(error: &reqwest::Error) -> Self {
+        judge(error)
     }
 }
 

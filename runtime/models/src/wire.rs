@@ -82,6 +82,10 @@ pub trait Assemble: Send {
     /// When the provider reports an error, or the event is not what this wire says.
     fn event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError>;
 
+    /// Tells the text of the answer so far, in as many parts as it lies in. No reasoning, and nothing that is
+    /// said to tools.
+    fn text(&self, tell: &mut dyn FnMut(&str));
+
     /// The whole answer, after the last event.
     ///
     /// # Errors

@@ -90,7 +90,8 @@ fn set(message: &mut Message, path: &[String], value: Value) {
 }
 
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
-    let InjectConfig { props, payload, payload_type, topic } = config.typed()?;
+    // When it fires is the engine's business.
+    let InjectConfig { props, payload, payload_type, topic, .. } = config.typed()?;
     // Old editors wrote no `props`: payload and topic were all there was.
     let named = |p: &str| InjectProperty { p: p.to_owned(), v: None, vt: None };
     let props = props.unwrap_or_else(|| vec![named("payload"), named("topic")]);

@@ -6,6 +6,7 @@ mod adapters;
 mod failpoint;
 mod flow_node;
 mod meter;
+mod sidecar;
 mod store;
 
 pub use adapters::{
@@ -14,6 +15,10 @@ pub use adapters::{
 pub use failpoint::failpoint;
 pub use flow_node::{FlowNode, NodeContext, NodeOutput};
 pub use meter::{Measure, MemoryAction, Meter, Unmetered};
+pub use sidecar::{
+    Credentials, EventBounds, EventLog, FlowShelf, ListFilter, LoggedEvent, RunCatalogue, RunLook,
+    ShelfError, ShelvedFlow,
+};
 pub use store::{Batch, Journal, Keep, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun};
 
 use redflow_contract::effect::ToolCall;
@@ -23,6 +28,7 @@ use redflow_contract::id::RunId;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::run_error::Failure;
+use redflow_contract::stream::ModelDelta;
 use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_contract::{Message, Millis};
 use serde_json::value::RawValue;
@@ -41,7 +47,7 @@ pub trait ChatModel: Send + Sync {
 }
 
 /// One call to a model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct ModelRequest<'a> {
     /// The iteration of the run, from 1.
     pub iteration: u32,
@@ -51,6 +57,14 @@ pub struct ModelRequest<'a> {
     pub spec: &'a AgentSpec,
     /// What is wanted of the model.
     pub want: Want<'a>,
+    /// Who sees the answer as it comes in, if anybody does.
+    pub deltas: Option<&'a dyn Deltas>,
+}
+
+/// Sees an answer as it comes in, before anybody knows what it is worth. Only its text: never reasoning.
+pub trait Deltas: Send + Sync {
+    /// A piece of the answer of a try, numbered from 1.
+    fn text(&self, attempt: u32, text: &str);
 }
 
 /// What is wanted of a model.
@@ -142,6 +156,12 @@ pub trait EventSink: Send + Sync {
     fn run_event(&self, event: &RunEvent);
     /// Something happened in the flow around the runs.
     fn flow_event(&self, event: &FlowEvent);
+    /// Whether anybody looks at answers as they come in; if not, no delta is made.
+    fn watches_deltas(&self) -> bool {
+        false
+    }
+    /// A piece of an answer came in.
+    fn delta(&self, _delta: ModelDelta) {}
 }
 
 /// Time and ids, which the pure crates may not make.

@@ -78,6 +78,27 @@ pub enum Measure<'a> {
         /// How long it took.
         took: Duration,
     },
+    /// A request was answered.
+    Answered {
+        /// The route as the table has it; empty if there is none.
+        route: &'a str,
+        /// The status.
+        status: u16,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A socket of events was opened.
+    SocketOpened,
+    /// A socket of events was closed.
+    SocketClosed {
+        /// Why, if the sidecar closed it; else empty.
+        code: &'a str,
+    },
+    /// Events were sent to a socket.
+    EventsSent {
+        /// How many.
+        events: u64,
+    },
 }
 
 /// What a memory is asked for.

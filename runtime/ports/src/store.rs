@@ -3,6 +3,7 @@
 use crate::BoxFuture;
 use redflow_contract::Millis;
 use redflow_contract::code::StoreCode;
+use redflow_contract::event::RunEvent;
 use redflow_contract::id::{NodeRef, RunId};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run::{RunRequest, RunState, RunSummary};
@@ -10,6 +11,11 @@ use std::sync::Arc;
 
 /// Keeps runs. One process at a time drives the runs of a store.
 pub trait RunStore: Send + Sync {
+    /// Whether it keeps the events of batches; if not, they are not worth copying.
+    fn keeps_events(&self) -> bool {
+        false
+    }
+
     /// The journal of a new run. Nothing is kept until its first batch is.
     fn create(&self, run: NewRun) -> Box<dyn Journal>;
 
@@ -54,6 +60,8 @@ pub struct Batch {
     pub active_ms: u64,
     /// How safely they are to be kept.
     pub keep: Keep,
+    /// What watchers are told of them; kept with them, if the store keeps events.
+    pub events: Vec<RunEvent>,
 }
 
 /// How safely something is kept before the caller goes on.

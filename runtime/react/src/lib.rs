@@ -16,6 +16,7 @@ mod prompt;
 mod read;
 mod replay;
 mod run;
+mod story;
 mod validate;
 mod wording;
 
@@ -23,9 +24,11 @@ pub use compile::{CompileError, CompiledAgent, compile_schema};
 pub use journal::{Classify, JournalWriter, Origin, Recorder, Step, StepError};
 pub use machine::{FeedError, Machine, Status};
 pub use output::refused_output;
-pub use read::{Difference, DifferenceKind, Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
-pub use replay::{Compile, ReplayReport, Resumed, observe, replay, resume};
+pub use read::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
+pub use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
+pub use replay::{Compile, Resumed, observe, replay, resume};
 pub use run::asks_to_clear;
+pub use story::{is_open, tell};
 pub use validate::{ValidAnswer, validate_answer};
 
 /// The version of the machine. A journal names the one it was written with; what a machine of one version

@@ -9,6 +9,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::id::{NodeRef, RunId};
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::plan::AgentPlan;
+use redflow_contract::replay::{Difference, DifferenceKind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,67 +36,6 @@ pub struct Journal {
     pub records: Vec<JournalRecord>,
     /// The digest of the last line.
     pub last: Digest,
-}
-
-/// The first place where a journal is not what it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "camelCase")]
-#[error("line {line}: {message}")]
-pub struct Difference {
-    /// The line, from 1.
-    pub line: usize,
-    /// What kind of thing is wrong.
-    pub what: DifferenceKind,
-    /// What the journal says, in short.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<String>,
-    /// What it should say, in short.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<String>,
-    /// The whole thing in one sentence.
-    pub message: String,
-}
-
-/// What may be wrong with a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DifferenceKind {
-    /// Larger than this build reads.
-    TooLarge,
-    /// A line is no journal line.
-    Unreadable,
-    /// A line is not written as a journal writes it.
-    NotCanonical,
-    /// A line does not follow from the one before.
-    Chain,
-    /// The header is missing, misplaced or contradicted.
-    Header,
-    /// The plan is missing, misplaced or not the one the header names.
-    Plan,
-    /// Written by another version of Redflow Runtime.
-    Version,
-    /// A fact the machine would not take there.
-    Fact,
-    /// Another effect than the machine asks for.
-    Effect,
-    /// Another output than the machine gives.
-    Output,
-    /// Something after the end of the run.
-    Extra,
-    /// It ends before the run does.
-    Incomplete,
-}
-
-impl Difference {
-    pub(crate) fn new(line: usize, what: DifferenceKind, message: impl Into<String>) -> Self {
-        Self { line, what, recorded: None, replayed: None, message: message.into() }
-    }
-
-    pub(crate) fn between(mut self, recorded: impl Into<String>, replayed: impl Into<String>) -> Self {
-        self.recorded = Some(recorded.into());
-        self.replayed = Some(replayed.into());
-        self
-    }
 }
 
 /// Reads a whole journal: JSON lines, the last one with or without a line feed.

@@ -7,37 +7,17 @@ use crate::compile::{CompileError, CompiledAgent};
 use crate::journal::{Recorder, effect_records};
 use crate::machine::{Machine, Status};
 use crate::plan_check::contradiction;
-use crate::read::{Difference, DifferenceKind, Journal, JournalReader, open_journal, unwritable};
+use crate::read::{Journal, JournalReader, open_journal, unwritable};
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
-use redflow_contract::id::{EffectId, RunId};
+use redflow_contract::id::EffectId;
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
-use serde::Serialize;
+use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// What came of a replay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReplayReport {
-    /// Whether the machine did again exactly what the journal says.
-    pub equal: bool,
-    /// Whether the journal holds the run's end.
-    pub complete: bool,
-    /// The run, if the header could be read.
-    pub run_id: Option<RunId>,
-    /// How many facts were replayed.
-    pub facts: usize,
-    /// How many effects were compared and equal.
-    pub effects: usize,
-    /// How the run ended, if it did.
-    pub outcome: Option<Ending>,
-    /// The first difference.
-    pub difference: Option<Difference>,
-}
 
 /// Replays a journal file.
 #[must_use]

@@ -6,6 +6,7 @@
 use crate::directory::{Directory, private_file, sync_directory};
 use crate::error;
 use crate::read::unsigned;
+use crate::whole_file::place;
 use redflow_contract::code::StoreCode;
 use redflow_ports::{StoreError, failpoint};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -61,21 +62,22 @@ pub(crate) fn backup(
     Ok(BackupReport { runs, bytes })
 }
 
-/// Gives the copy its name, unless something has that name.
-fn place(part: &Path, file: &Path) -> io::Result<()> {
-    match std::fs::hard_link(part, file) {
-        Err(why) if why.kind() != ErrorKind::AlreadyExists => {
-            // A file system without links. Whoever makes the file just now loses it; nobody can prevent that
-            // there.
-            if file.exists() { Err(ErrorKind::AlreadyExists.into()) } else { std::fs::rename(part, file) }
-        }
-        linked => linked,
-    }
+fn count(part: &Path) -> rusqlite::Result<u64> {
+    let copy = Connection::open_with_flags(part, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    part_ways(&copy)?;
+    copy.query_row("SELECT count(*) FROM runs", [], |row| unsigned(row.get(0)?))
 }
 
-fn count(part: &Path) -> rusqlite::Result<u64> {
-    let copy = Connection::open_with_flags(part, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    copy.query_row("SELECT count(*) FROM runs", [], |row| unsigned(row.get(0)?))
+/// From here on other events happen there than here, at the same positions: whoever read them here must not go
+/// on there. So the log of the copy gets a name of its own, when somebody first keeps an event in it.
+fn part_ways(copy: &Connection) -> rusqlite::Result<()> {
+    let named = "SELECT count(*) FROM pragma_table_info('meta') WHERE name = 'log'";
+    if copy.query_row(named, [], |row| row.get::<_, i64>(0))? > 0 {
+        // If this fails half-way, the copy is thrown away; so it needs no journal.
+        copy.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
+        copy.execute("UPDATE meta SET log = NULL", [])?;
+    }
+    Ok(())
 }
 
 fn exists(file: &Path) -> StoreError {

@@ -1,6 +1,7 @@
 use super::{MIGRATIONS, drive, migrate, read, unchanging, version};
 use crate::directory::Directory;
 use redflow_contract::code::StoreCode;
+use redflow_ports::ListFilter;
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -56,6 +57,31 @@ fn a_later_version_keeps_what_is_stored() {
     let error = version(&connection, &directory).unwrap_err();
     assert_eq!(error.code, StoreCode::DataNewer);
     assert_eq!(text(&connection, "PRAGMA user_version"), format!("Integer({})", steps.len()));
+}
+
+/// The version before events were kept: its runs stay, can be looked at before anybody drives them, and go on.
+#[test]
+fn version_1_becomes_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    let mut old = Connection::open(directory.database()).unwrap();
+    migrate(&mut old, 0, &MIGRATIONS[..1]).unwrap();
+    let run = "INSERT INTO runs(run_id, instance, node_id, name, started_at, head, driver, status)
+               VALUES ('old', 'local', 'agent', '', 1, '', 0, 'running')";
+    old.execute_batch(&format!("UPDATE meta SET driver = 7; {run}")).unwrap();
+    drop(old);
+    let looking = read(&directory).unwrap();
+    assert_eq!(version(&looking, &directory).unwrap(), 1);
+    let tables = crate::read::Tables::new(&looking, dir.path(), || false);
+    assert_eq!(tables.newest(&ListFilter::default()).unwrap().len(), 1);
+
+    let made = drive(&directory).unwrap();
+    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(text(&made, "SELECT driver FROM meta WHERE log IS NULL"), "Integer(7)");
+    assert_eq!(text(&made, "SELECT run_id FROM runs"), "Text(\"old\")");
+    assert_eq!(text(&made, "SELECT count(*) FROM events"), "Integer(0)");
+    // Whoever was looking still can.
+    assert_eq!(tables.newest(&ListFilter::default()).unwrap().len(), 1);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 //! Owns the way from errors of SQLite and the system to codes. Never quotes what is stored.
 
 use crate::directory::private_file;
-use redflow_contract::code::StoreCode;
+use redflow_contract::api::ProblemCode;
+use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::RunId;
-use redflow_ports::StoreError;
+use redflow_ports::{ShelfError, StoreError};
 use rusqlite::ErrorCode;
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -205,4 +206,64 @@ pub(crate) fn unknown(run: &RunId) -> StoreError {
         StoreCode::RunUnknown,
         format!("No run {run} is stored here: list the runs to see which are."),
     )
+}
+
+/// As whoever keeps a flow is told it.
+pub(crate) fn on_shelf(error: StoreError) -> ShelfError {
+    ShelfError { code: ProblemCode::Store(error.code), message: error.message }
+}
+
+/// A file of the flow that is there, but cannot be read.
+pub(crate) fn flow_unreadable(file: &Path, why: &dyn std::fmt::Display) -> ShelfError {
+    on_shelf(StoreError::new(
+        StoreCode::DataUnusable,
+        format!("{} cannot be read ({why}): mend that, or name another file.", file.display()),
+    ))
+}
+
+/// A file of the flow that was not written; what was there before still is.
+pub(crate) fn flow_unwritten(file: &Path, error: &io::Error) -> ShelfError {
+    let code = writing_code(error.kind());
+    let shown = file.display();
+    let message = match code {
+        StoreCode::DataFull => {
+            format!("There is no room left for {shown}: make room on its disk, or raise the quota.")
+        }
+        StoreCode::DataReadOnly => {
+            format!("{shown} cannot be written: allow it, in its directory too, or name another file.")
+        }
+        _ => format!("{shown} cannot be written ({error}): mend that, or name another file."),
+    };
+    on_shelf(StoreError::new(code, message))
+}
+
+pub(crate) fn flow_too_large(file: &Path, most: usize) -> ShelfError {
+    on_shelf(StoreError::new(
+        StoreCode::DataUnusable,
+        format!(
+            "{} would be larger than {most} bytes, more than is kept: take something out of it.",
+            file.display()
+        ),
+    ))
+}
+
+/// A file with a secret that others may read, or that is no file.
+pub(crate) fn secret_unsafe(file: &Path, why: &str, mend: &str) -> ShelfError {
+    ShelfError {
+        code: ProblemCode::Api(ApiCode::SecretFileUnsafe),
+        message: format!("{} {why}: {mend}.", file.display()),
+    }
+}
+
+/// Credentials that are there, but cannot be decrypted.
+pub(crate) fn credentials_unreadable(file: &Path, key: &Path, why: &str) -> ShelfError {
+    ShelfError {
+        code: ProblemCode::Api(ApiCode::CredentialsUnreadable),
+        message: format!(
+            "The credentials in {} cannot be read ({why}): restore that file and {} as they were, or delete the \
+             first and deploy the credentials again.",
+            file.display(),
+            key.display()
+        ),
+    }
 }

@@ -12,6 +12,9 @@ use tokio::sync::oneshot;
 /// The most bytes of one batch. SQLite takes four times that in one value.
 const MAX_BATCH_BYTES: usize = 256 * 1024 * 1024;
 
+/// About how large an event is while it waits.
+const EVENT_BYTES: usize = 512;
+
 /// Who writes a journal. The writer knows the one in force by its address.
 #[derive(Debug)]
 pub(crate) struct Handle {
@@ -86,7 +89,7 @@ impl Journal for StoreJournal {
             if let Some(error) = self.handle.failed.get() {
                 return Err(error.clone());
             }
-            let bytes = batch.lines.iter().map(|line| line.len() + 1).sum();
+            let bytes: usize = batch.lines.iter().map(|line| line.len() + 1).sum();
             if bytes > MAX_BATCH_BYTES {
                 let why = error::too_large(&self.handle.run, bytes);
                 self.handle.fail(&why);
@@ -99,6 +102,7 @@ impl Journal for StoreJournal {
                     (Some(done), Some(kept))
                 }
             };
+            let bytes = bytes + batch.events.len() * EVENT_BYTES;
             let sent = Sent { handle: Arc::clone(&self.handle), start, seq, batch, bytes, done };
             self.queue.batch(sent).await?;
             match kept {

@@ -5,6 +5,9 @@
 //! system can be removed with its file, the number of the driver in the database cannot.
 
 use crate::error;
+use crate::event_ring::{EventLogSettings, LogParts};
+use crate::event_rows::EventRows;
+use crate::flow_queue::FlowLine;
 use crate::journal::{Handle, Sent};
 use crate::requests;
 use crate::row::causing;
@@ -40,6 +43,8 @@ pub(crate) enum Mark {
     Delivered(RunId),
     /// This was said to a request.
     Answer { request: i64, refused: Option<StoreCode> },
+    /// This happened in the flow.
+    Flow(FlowLine),
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -72,6 +77,8 @@ pub(crate) struct Ledger {
     sweep_at: usize,
     /// The lines of a batch, joined.
     lines: Vec<u8>,
+    /// If events are kept.
+    events: Option<EventRows>,
 }
 
 impl Ledger {
@@ -88,7 +95,14 @@ impl Ledger {
             open: HashMap::new(),
             sweep_at: SWEEP,
             lines: Vec::new(),
+            events: None,
         })
+    }
+
+    /// Keeps events from now on; gives what their readers need.
+    pub(crate) fn keep_events(&mut self, settings: EventLogSettings) -> rusqlite::Result<LogParts> {
+        let rows = EventRows::open(&self.connection, settings)?;
+        Ok(self.events.insert(rows).log().clone())
     }
 
     /// Begins a transaction, if this process still drives the runs. Nobody can take over before its end.
@@ -111,8 +125,20 @@ impl Ledger {
         self.connection.prepare_cached("SELECT driver FROM meta")?.query_row([], |row| row.get(0))
     }
 
-    pub(crate) fn commit(&self) -> rusqlite::Result<()> {
-        self.run("COMMIT")
+    /// Ends the transaction. What happened can be read from now on.
+    pub(crate) fn commit(&mut self) -> rusqlite::Result<()> {
+        if let Some(events) = &mut self.events {
+            let trimmed = events.trim(&self.connection);
+            // What is not removed now goes with a later transaction.
+            if self.connection.is_autocommit() {
+                trimmed?;
+            }
+        }
+        self.run("COMMIT")?;
+        if let Some(events) = &mut self.events {
+            events.committed();
+        }
+        Ok(())
     }
 
     /// Whether what was begun can still be committed: after some errors SQLite rolls back by itself.
@@ -120,9 +146,12 @@ impl Ledger {
         !self.connection.is_autocommit()
     }
 
-    pub(crate) fn roll_back(&self) {
+    pub(crate) fn roll_back(&mut self) {
         if self.is_begun() {
             let _ = self.run("ROLLBACK");
+        }
+        if let Some(events) = &mut self.events {
+            events.rolled_back();
         }
     }
 
@@ -175,6 +204,9 @@ impl Ledger {
         open.sum = sum;
         if open.status != RunStatus::Running || sent.batch.state != RunState::Running {
             open.stand(&self.connection, &sent.batch.state)?;
+        }
+        if let Some(events) = &mut self.events {
+            events.of_run(&self.connection, std::mem::take(&mut sent.batch.events))?;
         }
         Ok(self.lines.len())
     }
@@ -304,8 +336,12 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn mark(&self, mark: &Mark) -> rusqlite::Result<()> {
+    pub(crate) fn mark(&mut self, mark: &Mark) -> rusqlite::Result<()> {
         let marked = match mark {
+            Mark::Flow(line) => match &mut self.events {
+                Some(events) => return events.of_flow(&self.connection, &line.body),
+                None => return Ok(()),
+            },
             Mark::Delivered(run) => self
                 .connection
                 .prepare_cached("UPDATE runs SET delivered = 1 WHERE run_id = ?1")?

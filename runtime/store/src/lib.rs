@@ -1,4 +1,5 @@
-//! Keeps runs: in a SQLite database of their own directory, or in memory.
+//! Keeps runs and their events: in a SQLite database of their own directory, or in memory. Keeps the flow that
+//! runs, too: as a file, with its credentials encrypted beside.
 //!
 //! Owns the data directory, its lock and its tables. Never looks into a journal line: what a line means is the
 //! business of the crates that write and read them.
@@ -7,9 +8,15 @@
 //! requests for the driver ([`ask`]) or remove what is over ([`prune`]) meanwhile.
 
 mod backup;
+mod credentials;
 mod database;
 mod directory;
 mod error;
+mod event_body;
+mod event_ring;
+mod event_rows;
+mod flow_file;
+mod flow_queue;
 mod journal;
 #[cfg(test)]
 #[allow(dead_code, reason = "the integration tests use the rest of it")]
@@ -25,12 +32,16 @@ mod requests;
 mod row;
 mod store;
 mod sum;
+mod whole_file;
 mod writer;
 
 pub use backup::BackupReport;
+pub use event_ring::EventLogSettings;
+pub use flow_file::FlowFile;
 pub use memory::MemoryStore;
 pub use prune::{Prune, PruneReport, prune};
-pub use reader::{ListFilter, Reader, SoundPart};
+pub use reader::{Reader, SoundPart};
+pub use redflow_ports::ListFilter;
 pub use requests::{Answer, answer_of, ask};
 pub use store::Store;
 pub use writer::StoreStats;

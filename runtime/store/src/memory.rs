@@ -4,24 +4,33 @@
 //! because no other process can leave any.
 
 use crate::error;
-use crate::reader::ListFilter;
+use crate::event_body;
+use crate::event_ring::{EventLogSettings, EventRing, LogParts, new_log_id, run_bodies};
+use crate::read::wants;
 use crate::row::causing;
+use redflow_contract::Millis;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
+use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunState, RunStatus, RunSummary};
 use redflow_ports::{
-    Batch, BoxFuture, Journal, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
+    Batch, BoxFuture, EventBounds, EventLog, Journal, ListFilter, LoggedEvent, NewRun, PendingRequest,
+    RunCatalogue, RunLook, RunStore, StoreError, StoreMark, StoredRun,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const NO_EVENTS: EventBounds = EventBounds { oldest: 0, newest: 0 };
 
 /// Runs in memory: all that are not over, the newest of those that are, and those that would begin again if they
 /// were forgotten.
 #[derive(Debug)]
 pub struct MemoryStore {
     runs: Arc<Mutex<Runs>>,
+    /// If events are kept.
+    log: Option<LogParts>,
 }
 
 impl Default for MemoryStore {
@@ -34,19 +43,36 @@ impl MemoryStore {
     /// How many runs that are over are kept, unless one says otherwise.
     pub const KEPT: usize = 128;
 
+    /// How many bytes of events are kept at most.
+    pub const EVENT_BYTES: usize = 32 * 1024 * 1024;
+
     /// A store that keeps so many runs that are over.
     #[must_use]
     pub fn keeping(finished: usize) -> Self {
         let runs = Runs { keep: finished, ..Runs::default() };
-        Self { runs: Arc::new(Mutex::new(runs)) }
+        Self { runs: Arc::new(Mutex::new(runs)), log: None }
+    }
+
+    /// The same, and keeps events: it is an [`EventLog`] then. Also bounded by [`Self::EVENT_BYTES`].
+    #[must_use]
+    pub fn keeping_with_log(finished: usize, settings: EventLogSettings) -> Self {
+        let settings = settings.usable();
+        let ring = EventRing::new(NO_EVENTS, settings.max_events, Self::EVENT_BYTES);
+        let log = LogParts { id: new_log_id().into(), settings, ring: Arc::new(ring) };
+        Self { log: Some(log), ..Self::keeping(finished) }
     }
 
     /// Runs, the newest first.
     #[must_use]
     pub fn list(&self, filter: &ListFilter) -> Vec<RunSummary> {
         let runs = self.runs();
-        let wanted = runs.kept.values().rev().map(|run| &run.summary).filter(|run| filter.wants(run));
-        wanted.take(filter.limit).cloned().collect()
+        let before = match &filter.before {
+            None => i64::MAX,
+            // Below all of them.
+            Some(run) => runs.numbers.get(run).copied().unwrap_or(0),
+        };
+        let newest = runs.kept.range(..before).rev().map(|(_, run)| &run.summary);
+        newest.filter(|run| wants(filter, run)).take(filter.limit).cloned().collect()
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
@@ -57,7 +83,8 @@ impl MemoryStore {
         let mut runs = self.runs();
         runs.handles += 1;
         let handle = runs.handles;
-        MemoryJournal { runs: Arc::clone(&self.runs), run, start, handle, next, failed: None }
+        let log = self.log.clone();
+        MemoryJournal { runs: Arc::clone(&self.runs), log, run, start, handle, next, failed: None }
     }
 }
 
@@ -286,6 +313,7 @@ const PLAN_ENDS: &str = "}}";
 #[derive(Debug)]
 struct MemoryJournal {
     runs: Arc<Mutex<Runs>>,
+    log: Option<LogParts>,
     run: RunId,
     start: Option<Box<NewRun>>,
     handle: u64,
@@ -294,13 +322,20 @@ struct MemoryJournal {
 }
 
 impl MemoryJournal {
-    fn keep(&mut self, seq: i64, start: Option<Box<NewRun>>, batch: Batch) -> Result<(), StoreError> {
+    fn keep(&mut self, seq: i64, start: Option<Box<NewRun>>, mut batch: Batch) -> Result<(), StoreError> {
         if let Some(why) = &self.failed {
             return Err(why.clone());
         }
+        let events = std::mem::take(&mut batch.events);
+        let bodies = self.log.as_ref().map(|log| run_bodies(events, log.settings.max_event_bytes).collect());
+        let bodies: Vec<_> = bodies.unwrap_or_default();
         let mut runs = lock(&self.runs);
         let begun = start.map_or(Ok(()), |run| runs.begin(*run, self.handle));
         let kept = begun.and_then(|()| runs.keep(&self.run, self.handle, seq, batch));
+        if let (Ok(()), Some(log)) = (&kept, &self.log) {
+            // Before anybody else may write the run, so that its events keep their order.
+            log.ring.keep(bodies);
+        }
         drop(runs);
         self.failed = kept.clone().err();
         kept
@@ -318,6 +353,10 @@ impl Journal for MemoryJournal {
 }
 
 impl RunStore for MemoryStore {
+    fn keeps_events(&self) -> bool {
+        self.log.is_some()
+    }
+
     fn create(&self, run: NewRun) -> Box<dyn Journal> {
         Box::new(self.journal(run.run_id.clone(), Some(Box::new(run)), 0))
     }
@@ -360,4 +399,44 @@ impl RunStore for MemoryStore {
     }
 
     fn answer(&self, _request: i64, _refused: Option<StoreCode>) {}
+}
+
+impl RunCatalogue for MemoryStore {
+    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+        Box::pin(ready(Ok(Self::list(self, &filter))))
+    }
+
+    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunLook>, StoreError>> {
+        let look = |StoredRun { summary, journal, .. }| RunLook { summary, journal, problem: None };
+        Box::pin(ready(Ok(self.runs().load(run).map(look))))
+    }
+}
+
+/// Of a store that keeps no events, an empty one that stays so.
+impl EventLog for MemoryStore {
+    fn id(&self) -> &str {
+        self.log.as_ref().map_or("", |log| &log.id)
+    }
+
+    fn bounds(&self) -> EventBounds {
+        self.log.as_ref().map_or(NO_EVENTS, |log| log.ring.bounds())
+    }
+
+    fn append(&self, at: Millis, event: FlowEvent) {
+        let Some(log) = &self.log else { return };
+        let body = event_body::of_flow(at, event, log.settings.max_event_bytes);
+        log.ring.keep(body.map(|body| (None, body)));
+    }
+
+    fn after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+        let events = self.log.as_ref().map(|log| log.ring.rest(position, most));
+        Box::pin(ready(Ok(events.unwrap_or_default())))
+    }
+
+    fn wait_past(&self, position: u64) -> BoxFuture<'_, ()> {
+        match &self.log {
+            Some(log) => Box::pin(log.ring.wait_past(position)),
+            None => Box::pin(pending()),
+        }
+    }
 }

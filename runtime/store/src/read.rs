@@ -9,11 +9,15 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::id::RunId;
 use redflow_contract::journal::plan_line;
-use redflow_contract::run::RunSummary;
-use redflow_ports::{StoreError, StoreMark, StoredRun};
+use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_ports::{ListFilter, RunLook, StoreError, StoreMark, StoredRun};
 use rusqlite::{Connection, OptionalExtension as _, Params};
 use std::cell::LazyCell;
 use std::path::Path;
+
+/// Which rows of `runs` to list, and in which order. The first is an index of its own, the second the table's.
+const UNFINISHED: &str = "WHERE ended_at IS NULL OR delivered = 0 ORDER BY id";
+const NEWEST: &str = "WHERE id < ?1 ORDER BY id DESC";
 
 /// A connection, and what it does not know by itself.
 pub(crate) struct Tables<'a> {
@@ -42,6 +46,10 @@ impl<'a> Tables<'a> {
         self.connection
     }
 
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir
+    }
+
     pub(crate) fn is_driven(&self) -> bool {
         *self.driven
     }
@@ -56,40 +64,45 @@ impl<'a> Tables<'a> {
 
     /// Runs that are not over, or whose result has not left for good, in the order they began.
     pub(crate) fn unfinished(&self) -> Result<Vec<RunSummary>, StoreError> {
-        self.list("WHERE ended_at IS NULL OR delivered = 0 ORDER BY id", |_| true, usize::MAX)
+        self.at_once(|| self.list(UNFINISHED, [], |_| true, usize::MAX))
     }
 
     /// The newest runs of the wanted kind.
-    pub(crate) fn newest(
-        &self,
-        wanted: impl Fn(&RunSummary) -> bool,
-        most: usize,
-    ) -> Result<Vec<RunSummary>, StoreError> {
-        self.list("ORDER BY id DESC", wanted, most)
+    pub(crate) fn newest(&self, filter: &ListFilter) -> Result<Vec<RunSummary>, StoreError> {
+        self.at_once(|| {
+            let before = match &filter.before {
+                None => i64::MAX,
+                Some(run) => match self.number(run)? {
+                    None => return Ok(Vec::new()),
+                    Some(number) => number,
+                },
+            };
+            self.list(NEWEST, [before], |run| wants(filter, run), filter.limit)
+        })
     }
 
+    /// Belongs into a transaction.
     fn list(
         &self,
         which: &str,
+        params: impl Params,
         wanted: impl Fn(&RunSummary) -> bool,
         most: usize,
     ) -> Result<Vec<RunSummary>, StoreError> {
-        self.at_once(|| {
-            let driver = self.driver()?;
-            let mut statement = self
-                .connection
-                .prepare_cached(&format!("SELECT {COLUMNS} FROM runs {which}"))
-                .map_err(|why| self.told(&why))?;
-            let rows = statement.query_map([], Found::read).map_err(|why| self.told(&why))?;
-            // One damaged run must not hide the others: it is listed as such.
-            let summaries = rows.map(|row| {
-                row.map_err(|why| self.told(&why)).map(|mut found| {
-                    let _ = self.judge(&mut found, driver);
-                    found.summary
-                })
-            });
-            summaries.filter(|run| run.as_ref().map_or(true, &wanted)).take(most).collect()
-        })
+        let driver = self.driver()?;
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM runs {which}"))
+            .map_err(|why| self.told(&why))?;
+        let rows = statement.query_map(params, Found::read).map_err(|why| self.told(&why))?;
+        // One damaged run must not hide the others: it is listed as such.
+        let summaries = rows.map(|row| {
+            row.map_err(|why| self.told(&why)).map(|mut found| {
+                let _ = self.judge(&mut found, driver);
+                found.summary
+            })
+        });
+        summaries.filter(|run| run.as_ref().map_or(true, &wanted)).take(most).collect()
     }
 
     /// Every run, in the order they began.
@@ -140,6 +153,18 @@ impl<'a> Tables<'a> {
         self.at_once(|| self.find(run)?.map(|found| self.check(found)).transpose())
     }
 
+    /// The same, as whoever looks at runs is told it.
+    pub(crate) fn look(&self, run: &RunId) -> Result<Option<RunLook>, StoreError> {
+        let checked = self.sound_part(run)?;
+        Ok(checked.map(|Checked { found, journal, problem, .. }| {
+            let mut summary = found.summary;
+            if problem.is_some() {
+                (summary.status, summary.waiting) = (RunStatus::Damaged, None);
+            }
+            RunLook { summary, journal, problem }
+        }))
+    }
+
     /// One run by its number. Belongs into a transaction.
     pub(crate) fn numbered(&self, number: i64) -> Result<Option<Checked>, StoreError> {
         let found = self.one("WHERE id = ?1", [number]).map_err(|why| self.told(&why))?;
@@ -147,16 +172,24 @@ impl<'a> Tables<'a> {
     }
 
     fn find(&self, run: &RunId) -> Result<Option<Found>, StoreError> {
+        let Some(number) = self.number(run)? else { return Ok(None) };
+        self.one("WHERE id = ?1", [number]).map_err(|why| self.told_of(run, &why))
+    }
+
+    /// The number of a run. Numbers follow the order in which runs began.
+    fn number(&self, run: &RunId) -> Result<Option<i64>, StoreError> {
         let ask = || {
             if !run.as_str().contains(UNREADABLE) {
-                return self.one("WHERE run_id = ?1", [run.as_str()]);
+                let mut statement =
+                    self.connection.prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?;
+                return statement.query_row([run.as_str()], |row| row.get(0)).optional();
             }
             // What stands for an id that cannot be read is not what is stored.
             let mut statement = self.connection.prepare_cached("SELECT id, run_id FROM runs")?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 if run_id(row)? == *run {
-                    return self.one("WHERE id = ?1", [row.get::<_, i64>(0)?]);
+                    return row.get(0).map(Some);
                 }
             }
             Ok(None)
@@ -283,6 +316,11 @@ impl<'a> Tables<'a> {
             other => other,
         }
     }
+}
+
+/// Whether a run is one of those that are wanted, wherever it began.
+pub(crate) fn wants(filter: &ListFilter, run: &RunSummary) -> bool {
+    filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(&run.status))
 }
 
 /// The run of a row of `id, run_id`.

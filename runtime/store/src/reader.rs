@@ -10,8 +10,8 @@ use crate::error;
 use crate::lock::Lock;
 use crate::read::{Checked, Tables};
 use redflow_contract::id::RunId;
-use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_ports::{StoreError, StoredRun};
+use redflow_contract::run::RunSummary;
+use redflow_ports::{ListFilter, StoreError, StoredRun};
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -31,27 +31,6 @@ pub struct SoundPart {
     /// What is wrong with the first thing that is not what was written; none if everything is. What
     /// [`Reader::load`] says of the run.
     pub problem: Option<StoreError>,
-}
-
-/// Which runs to list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListFilter {
-    /// Only runs that are there; any if none.
-    pub statuses: Option<Vec<RunStatus>>,
-    /// How many at most.
-    pub limit: usize,
-}
-
-impl Default for ListFilter {
-    fn default() -> Self {
-        Self { statuses: None, limit: usize::MAX }
-    }
-}
-
-impl ListFilter {
-    pub(crate) fn wants(&self, run: &RunSummary) -> bool {
-        self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&run.status))
-    }
 }
 
 impl Reader {
@@ -81,7 +60,7 @@ impl Reader {
     /// # Errors
     /// When the database cannot be read.
     pub fn list(&self, filter: &ListFilter) -> Result<Vec<RunSummary>, StoreError> {
-        self.tables().newest(|run| filter.wants(run), filter.limit)
+        self.tables().newest(filter)
     }
 
     /// One run; none if there is no such run.

@@ -6,17 +6,26 @@
 use crate::database;
 use crate::directory::Directory;
 use crate::error;
+use crate::event_body;
+use crate::event_ring::{EventLogSettings, LogParts};
+use crate::event_rows;
 use crate::journal::{Handle, StoreJournal};
 use crate::ledger::{Ledger, Mark};
 use crate::lock::Lock;
 use crate::read::Tables;
 use crate::requests;
 use crate::writer::{Command, StoreStats, Writer};
+use redflow_contract::Millis;
 use redflow_contract::code::StoreCode;
+use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::RunSummary;
-use redflow_ports::{BoxFuture, Journal, NewRun, PendingRequest, RunStore, StoreError, StoredRun};
+use redflow_ports::{
+    BoxFuture, EventBounds, EventLog, Journal, ListFilter, LoggedEvent, NewRun, PendingRequest, RunCatalogue,
+    RunLook, RunStore, StoreError, StoredRun,
+};
 use rusqlite::Connection;
+use std::future::{pending, ready};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -32,23 +41,37 @@ pub struct Store {
     reads: Reads,
     /// The last request that was given.
     given: Mutex<i64>,
+    /// If events are kept.
+    log: Option<LogParts>,
     writer: Writer,
     _lock: Lock,
 }
 
-/// The connection to read by, one question at a time.
+/// The connection to read by, one question at a time. Whoever waits for it holds no thread.
 #[derive(Debug, Clone)]
 struct Reads {
     directory: Directory,
-    connection: Arc<Mutex<Connection>>,
+    connection: Arc<tokio::sync::Mutex<Connection>>,
 }
 
 impl Store {
-    /// Opens a data directory to drive its runs. Makes what is not there.
+    /// Opens a data directory to drive its runs. Makes what is not there. Keeps no events.
     ///
     /// # Errors
     /// When another process drives them, or the directory or its database cannot be used.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_as(dir, None)
+    }
+
+    /// The same, and keeps events: it is an [`EventLog`] then.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_with_log(dir: &Path, settings: EventLogSettings) -> Result<Self, StoreError> {
+        Self::open_as(dir, Some(settings))
+    }
+
+    fn open_as(dir: &Path, settings: Option<EventLogSettings>) -> Result<Self, StoreError> {
         let directory = Directory::named(dir)?;
         directory.make()?;
         let lock = Lock::take(&directory)?;
@@ -56,12 +79,14 @@ impl Store {
         let told = |why: rusqlite::Error| error::sqlite(directory.path(), &why);
         let connection = database::drive(&directory)?;
         requests::forget_old(&connection).map_err(told)?;
-        let ledger = Ledger::new(directory.path(), connection).map_err(told)?;
+        let mut ledger = Ledger::new(directory.path(), connection).map_err(told)?;
+        let log = settings.map(|settings| ledger.keep_events(settings)).transpose().map_err(told)?;
         let reads = database::read(&directory)?;
         Ok(Self {
             writer: Writer::start(directory.path(), ledger)?,
-            reads: Reads { directory, connection: Arc::new(Mutex::new(reads)) },
+            reads: Reads { directory, connection: Arc::new(tokio::sync::Mutex::new(reads)) },
             given: Mutex::new(0),
+            log,
             _lock: lock,
         })
     }
@@ -121,8 +146,8 @@ impl Reads {
         question: impl FnOnce(&Tables<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let Self { directory, connection } = self.clone();
+        let connection = connection.lock_owned().await;
         let asked = tokio::task::spawn_blocking(move || {
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             question(&Tables::new(&connection, directory.path(), || true))
         });
         asked.await.unwrap_or_else(|_| Err(error::closed()))
@@ -130,6 +155,10 @@ impl Reads {
 }
 
 impl RunStore for Store {
+    fn keeps_events(&self) -> bool {
+        self.log.is_some()
+    }
+
     fn create(&self, run: NewRun) -> Box<dyn Journal> {
         Box::new(StoreJournal::begin(self.writer.queue.clone(), run))
     }
@@ -175,6 +204,54 @@ impl RunStore for Store {
 
     fn answer(&self, request: i64, refused: Option<StoreCode>) {
         self.tell(Command::Mark(Some(Mark::Answer { request, refused })));
+    }
+}
+
+impl RunCatalogue for Store {
+    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+        Box::pin(self.ask(move |tables| tables.newest(&filter)))
+    }
+
+    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunLook>, StoreError>> {
+        let run = run.clone();
+        Box::pin(self.ask(move |tables| tables.look(&run)))
+    }
+}
+
+/// Of a store that keeps no events, an empty one that stays so.
+impl EventLog for Store {
+    fn id(&self) -> &str {
+        self.log.as_ref().map_or("", |log| &log.id)
+    }
+
+    fn bounds(&self) -> EventBounds {
+        self.log.as_ref().map_or(EventBounds { oldest: 0, newest: 0 }, |log| log.ring.bounds())
+    }
+
+    fn append(&self, at: Millis, event: FlowEvent) {
+        let Some(log) = &self.log else { return };
+        let most = log.settings.max_event_bytes;
+        // Made here, where a large value is let go at once: only what is kept of it waits.
+        let line = self.writer.flow.admit(event, |event| event_body::of_flow(at, event, most));
+        if let Some(line) = line {
+            self.tell(Command::Mark(Some(Mark::Flow(line))));
+        }
+    }
+
+    fn after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+        let Some(log) = &self.log else { return Box::pin(ready(Ok(Vec::new()))) };
+        if let Some(events) = log.ring.after(position, most) {
+            return Box::pin(ready(Ok(events)));
+        }
+        let newest = log.ring.bounds().newest;
+        Box::pin(self.reads.ask(move |tables| event_rows::between(tables, position, newest, most)))
+    }
+
+    fn wait_past(&self, position: u64) -> BoxFuture<'_, ()> {
+        match &self.log {
+            Some(log) => Box::pin(log.ring.wait_past(position)),
+            None => Box::pin(pending()),
+        }
     }
 }
 

@@ -1,9 +1,14 @@
 use super::Store;
-use crate::kit::{begun, delivered, finished, id, last, new_run, now, soon};
+use crate::EventLogSettings;
+use crate::kit::{
+    begun, begun_with_event, debug, delivered, deployed, finished, id, last, new_run, now, soon, told_after,
+    with_events,
+};
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
-use redflow_ports::RunStore as _;
+use redflow_ports::{EventLog as _, RunStore as _};
 use std::path::Path;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// Room for what is there, and no more.
@@ -260,4 +265,115 @@ async fn old_answers_are_forgotten_now_and_then() {
     }
     store.writer.queue.settled().await.unwrap();
     assert_eq!(count(), 2);
+}
+
+fn with_log(dir: &Path) -> Store {
+    Store::open_with_log(dir, EventLogSettings::default()).unwrap()
+}
+
+/// While another program holds the database, nothing can be committed: so nothing may be read, and whoever waits
+/// goes on waiting.
+#[tokio::test]
+async fn nothing_is_told_before_it_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_log(dir.path());
+    let mut journal = begun_with_event(&store, "a").await;
+    assert_eq!(told_after(&store, 0).await, ["a 1"]);
+    let holder = hold(dir.path());
+    journal.append(with_events(soon(&["x"]), "a", [2, 3])).await.unwrap();
+    store.append(5, debug("later"));
+    let bounds = redflow_ports::EventBounds { oldest: 0, newest: 1 };
+    {
+        let mut waits = store.wait_past(1);
+        for _ in 0..100 {
+            assert_eq!(store.bounds(), bounds);
+            assert_eq!(store.after(1, 10).await.unwrap(), []);
+            let polled = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending());
+            tokio::task::yield_now().await;
+        }
+        holder.execute_batch("COMMIT").unwrap();
+        waits.await;
+    }
+    store.wait_past(3).await;
+    assert_eq!(told_after(&store, 0).await, ["a 1", "a 2", "a 3", "debug \"later\""]);
+    let kept = crate::Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
+    assert_eq!(kept.mark.batches, 2);
+}
+
+/// What was not kept never happened, and its positions are those of what happens next.
+#[tokio::test]
+async fn a_failed_group_gives_its_positions_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_log(dir.path());
+    let (mut large, mut small) = (begun_with_event(&store, "l").await, begun_with_event(&store, "s").await);
+    fill(&store, dir.path()).await;
+    let holder = hold(dir.path());
+    small.append(with_events(soon(&["x"]), "s", [2])).await.unwrap();
+    large.append(with_events(soon(&[&"x".repeat(50_000)]), "l", [2, 3])).await.unwrap();
+    // Of the flow, only what it merely shows may be lost.
+    store.append(5, debug("lost"));
+    store.append(6, deployed("stays"));
+    holder.execute_batch("COMMIT").unwrap();
+    small.append(now(&["more"])).await.unwrap_err();
+    assert_eq!(told_after(&store, 0).await, ["l 1", "s 1"]);
+    make_room(&store).await;
+    let mut other = begun_with_event(&store, "o").await;
+    other.append(with_events(now(&["x"]), "o", [2])).await.unwrap();
+    store.wait_past(4).await;
+    // What is tried again comes after the first group that showed that there is room.
+    assert_eq!(told_after(&store, 0).await, ["l 1", "s 1", "deployed stays", "o 1", "o 2"]);
+    let (waiting, bytes, _) = store.writer.flow.waiting();
+    assert_eq!((waiting, bytes), (0, 0));
+    drop(store);
+    let store = with_log(dir.path());
+    assert_eq!(told_after(&store, 0).await, ["l 1", "s 1", "deployed stays", "o 1", "o 2"]);
+}
+
+/// Events of the flow are no reason for a run to stop; those of a run are kept with it or not at all.
+#[tokio::test]
+async fn a_broken_table_of_events_stops_only_runs_that_write_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_log(dir.path());
+    let (mut one, mut two) = (begun(&store, "a").await, begun(&store, "b").await);
+    store.sql("ALTER TABLE events RENAME TO hidden").await;
+    store.append(5, debug("lost"));
+    store.append(6, deployed("stays"));
+    one.append(now(&["no event"])).await.unwrap();
+    let refused = two.append(with_events(now(&["x"]), "b", [1])).await.unwrap_err();
+    assert_eq!(refused.code, StoreCode::DataUnusable);
+    assert_eq!((store.bounds().newest, store.writer.flow.waiting().0), (0, 1));
+    store.sql("ALTER TABLE hidden RENAME TO events").await;
+    one.append(with_events(now(&["y"]), "a", [1])).await.unwrap();
+    store.wait_past(1).await;
+    let mut told = told_after(&store, 0).await;
+    told.sort();
+    assert_eq!(told, ["a 1", "deployed stays"]);
+}
+
+/// Whoever tells of the flow never waits; what comes faster than the disk goes, but only what is merely shown.
+#[tokio::test]
+async fn a_flood_of_debug_events_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_log(dir.path());
+    let mut journal = begun(&store, "a").await;
+    let holder = hold(dir.path());
+    journal.append(with_events(soon(&["x"]), "a", [1])).await.unwrap();
+    for number in 0..12_000 {
+        store.append(5, debug(number));
+    }
+    store.append(6, deployed("r"));
+    let (waiting, bytes, dropped) = store.writer.flow.waiting();
+    assert_eq!((waiting, dropped), (10_001, 2_000));
+    assert!(bytes > 10_001 * 50, "{bytes}");
+    holder.execute_batch("COMMIT").unwrap();
+    store.wait_past(10_001).await;
+    let told = told_after(&store, 0).await;
+    assert_eq!((told.len(), told[0].as_str()), (10_002, "a 1"));
+    assert_eq!((told[1].as_str(), told[10_000].as_str()), ("debug 0", "debug 9999"));
+    assert_eq!(told[10_001], "deployed r");
+    store.writer.queue.settled().await.unwrap();
+    assert_eq!(store.writer.flow.waiting(), (0, 0, 0), "there is room again, and the loss was told");
+    store.append(7, debug("again"));
+    store.wait_past(10_002).await;
 }

@@ -6,6 +6,7 @@
 //! another program holds is no error for long: nothing was begun, so the group waits and grows.
 
 use crate::error;
+use crate::flow_queue::{FlowQueue, Losses};
 use crate::journal::{Handle, Sent};
 use crate::ledger::{Fault, Ledger, Mark};
 use redflow_ports::{StoreError, StoreMark, failpoint};
@@ -39,6 +40,7 @@ const ALONE: usize = 8;
 pub(crate) const FORGET_AFTER: u64 = 1000;
 
 /// What the writer is asked.
+#[allow(clippy::large_enum_variant, reason = "nearly all are batches, which a box would only slow down")]
 #[derive(Debug)]
 pub(crate) enum Command {
     Batch(Sent),
@@ -110,6 +112,8 @@ struct Counts {
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) queue: Queue,
+    /// Which events of the flow wait in the queue.
+    pub(crate) flow: Arc<FlowQueue>,
     counts: Arc<Counts>,
     thread: Option<JoinHandle<()>>,
 }
@@ -119,6 +123,7 @@ impl Writer {
         let (commands, received) = unbounded_channel();
         let room = Arc::new(Semaphore::new(ROOM as usize));
         let counts = Arc::new(Counts::default());
+        let flow = Arc::new(FlowQueue::default());
         let work = Work {
             dir: dir.to_owned(),
             ledger,
@@ -129,10 +134,11 @@ impl Writer {
             left_over: VecDeque::new(),
             groups: 0,
             patience: PATIENCE,
+            losses: Losses::of(Arc::clone(&flow)),
         };
         let thread = std::thread::Builder::new().name("redflow-store".into()).spawn(move || work.run());
         let thread = Some(thread.map_err(|why| error::unusable(dir, &why))?);
-        Ok(Self { queue: Queue { commands, room }, counts, thread })
+        Ok(Self { queue: Queue { commands, room }, flow, counts, thread })
     }
 
     pub(crate) fn stats(&self) -> StoreStats {
@@ -163,6 +169,13 @@ impl Drop for Room {
     }
 }
 
+/// Lets a mark go that could not be kept.
+fn give_up(mark: Mark) {
+    if let Mark::Flow(line) = mark {
+        line.give_up();
+    }
+}
+
 struct Work {
     dir: PathBuf,
     ledger: Ledger,
@@ -176,6 +189,7 @@ struct Work {
     /// How many groups were kept.
     groups: u64,
     patience: Duration,
+    losses: Losses,
 }
 
 impl Work {
@@ -192,6 +206,8 @@ impl Work {
             };
         }
         self.keep_left_over();
+        self.left_over.drain(..).for_each(|(mark, _)| give_up(mark));
+        self.losses.tell(true);
         self.ledger.checkpoint();
     }
 
@@ -208,6 +224,7 @@ impl Work {
                 // If it fails, there is a next time.
                 let _ = self.alone(|ledger| ledger.forget_requests());
             }
+            self.losses.tell(false);
         }
         goes_on
     }
@@ -293,17 +310,19 @@ impl Work {
         };
         for (mark, tries) in marks.drain(..alone).collect::<Vec<_>>() {
             let kept = self.alone(|ledger| ledger.mark(&mark));
-            if kept != Some(true) && tries < TRIES {
-                marks.push_back((mark, tries + u32::from(kept.is_some())));
+            match kept {
+                Some(true) => {}
+                _ if tries < TRIES => marks.push_back((mark, tries + u32::from(kept.is_some()))),
+                _ => give_up(mark),
             }
         }
         self.left_over = marks;
     }
 
     /// Does something in a transaction of its own. Whether it is kept; none if it could not even begin.
-    fn alone(&mut self, act: impl FnOnce(&Ledger) -> rusqlite::Result<()>) -> Option<bool> {
+    fn alone(&mut self, act: impl FnOnce(&mut Ledger) -> rusqlite::Result<()>) -> Option<bool> {
         self.ledger.begin().ok()?;
-        let kept = act(&self.ledger).and_then(|()| self.ledger.commit()).is_ok();
+        let kept = act(&mut self.ledger).and_then(|()| self.ledger.commit()).is_ok();
         if kept {
             self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -312,10 +331,14 @@ impl Work {
         Some(kept)
     }
 
-    /// Leaves a mark for later.
+    /// Leaves a mark for later, if it is worth it and there is room.
     fn leave(&mut self, mark: Option<Mark>) {
-        if self.left_over.len() < MAX_LEFT_OVER {
-            self.left_over.extend(mark.map(|mark| (mark, 0)));
+        let Some(mark) = mark else { return };
+        let worth = !matches!(&mark, Mark::Flow(line) if !line.must_stay());
+        if worth && self.left_over.len() < MAX_LEFT_OVER {
+            self.left_over.push_back((mark, 0));
+        } else {
+            give_up(mark);
         }
     }
 

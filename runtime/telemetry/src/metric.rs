@@ -35,6 +35,16 @@ pub enum Metric {
     MemoryBytes,
     /// Runs that ended with an error.
     Errors,
+    /// Requests that were answered.
+    HttpRequests,
+    /// How long that took.
+    HttpDuration,
+    /// Sockets of events that are open now.
+    Sockets,
+    /// Sockets of events that were closed.
+    SocketsClosed,
+    /// Events that were sent to sockets.
+    EventsSent,
 }
 
 /// How a metric counts.
@@ -73,6 +83,11 @@ impl Metric {
         Self::MemoryMessages,
         Self::MemoryBytes,
         Self::Errors,
+        Self::HttpRequests,
+        Self::HttpDuration,
+        Self::Sockets,
+        Self::SocketsClosed,
+        Self::EventsSent,
     ];
 
     /// As it is written everywhere.
@@ -117,7 +132,7 @@ impl Metric {
                 "redflow_model_calls_total",
                 Counter,
                 &["provider", "model", "code"],
-                "Calls to models, retries included",
+                "Calls to models, one however often it was tried",
             ),
             Self::ModelCallDuration => (
                 "redflow_model_call_duration_seconds",
@@ -170,6 +185,25 @@ impl Metric {
             }
             Self::Errors => {
                 ("redflow_errors_total", Counter, &["code"], "Runs that ended with an error, by its code")
+            }
+            Self::HttpRequests => {
+                ("redflow_http_requests_total", Counter, &["route", "status"], "Requests that were answered")
+            }
+            Self::HttpDuration => (
+                "redflow_http_request_duration_seconds",
+                Histogram(SECONDS),
+                &["route"],
+                "How long answering requests took",
+            ),
+            Self::Sockets => ("redflow_sockets_active", Gauge, &[], "Sockets of events that are open now"),
+            Self::SocketsClosed => (
+                "redflow_sockets_closed_total",
+                Counter,
+                &["code"],
+                "Sockets of events that were closed, by the code if the sidecar did it",
+            ),
+            Self::EventsSent => {
+                ("redflow_events_sent_total", Counter, &[], "Events that were sent to sockets")
             }
         }
     }

@@ -157,6 +157,16 @@ impl Meter for Metrics {
                     self.observe(Metric::MemoryBytes, &[action], bytes as f64);
                 }
             }
+            Measure::Answered { route, status, took } => {
+                self.count(Metric::HttpRequests, &[route, &status.to_string()], 1);
+                self.observe(Metric::HttpDuration, &[route], took.as_secs_f64());
+            }
+            Measure::SocketOpened => self.step(Metric::Sockets, 1),
+            Measure::SocketClosed { code } => {
+                self.step(Metric::Sockets, -1);
+                self.count(Metric::SocketsClosed, &[code], 1);
+            }
+            Measure::EventsSent { events } => self.count(Metric::EventsSent, &[], events),
         }
     }
 }

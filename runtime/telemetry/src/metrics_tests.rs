@@ -42,6 +42,11 @@ fn full() -> Metrics {
         Measure::ToolCall { tool: "calculator", success: false, took: TOOK },
         Measure::MemoryCall { action: MemoryAction::Recall, size: Some((3, 900)), success: true, took: TOOK },
         Measure::MemoryCall { action: MemoryAction::Clear, size: None, success: false, took: TOOK },
+        Measure::Answered { route: "/api/runs", status: 200, took: TOOK },
+        Measure::SocketOpened,
+        Measure::SocketOpened,
+        Measure::SocketClosed { code: "STOPPING" },
+        Measure::EventsSent { events: 7 },
     ] {
         metrics.record(measure);
     }
@@ -133,6 +138,11 @@ fn every_measure_shows() {
         r#"redflow_memory_messages_sum{action="recall"} 3.0"#,
         r#"redflow_memory_bytes_sum{action="recall"} 900.0"#,
         r#"redflow_errors_total{code="TIMEOUT"} 1"#,
+        r#"redflow_http_requests_total{route="/api/runs",status="200"} 1"#,
+        r#"redflow_http_request_duration_seconds_count{route="/api/runs"} 1"#,
+        "redflow_sockets_active 1",
+        r#"redflow_sockets_closed_total{code="STOPPING"} 1"#,
+        "redflow_events_sent_total 7",
     ] {
         assert!(samples.iter().any(|line| line == expected), "{expected}\n{text}");
     }

@@ -1,12 +1,13 @@
 //! `cargo xtask codegen`: the files that are written from the contract's types.
 
 use crate::{Failure, switches};
-use redflow_contract::{codegen, schemas};
+use redflow_contract::{codegen, openapi, schemas};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 
 const TYPES: &str = "bindings/src/types.ts";
+const OPENAPI: &str = "schemas/openapi.json";
 const SCHEMA_END: &str = ".schema.json";
 /// Schemas that are written by hand.
 const BY_HAND: &[&str] = &["agent-core.react"];
@@ -80,7 +81,8 @@ fn problem(path: &str, drift: Drift) -> String {
 #[must_use]
 pub fn expected() -> Files {
     let schemas = codegen::schemas().into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
-    schemas.chain([(TYPES.to_owned(), codegen::typescript())]).collect()
+    let others = [(TYPES.to_owned(), codegen::typescript()), (OPENAPI.to_owned(), openapi::openapi())];
+    schemas.chain(others).collect()
 }
 
 /// What is there, of the kind we write.
@@ -92,8 +94,8 @@ pub fn on_disk(root: &Path) -> Result<Files, String> {
         BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
     let schemas = crate::files::list(root, "schemas");
     let ours = schemas.into_iter().filter(|path| path.ends_with(SCHEMA_END) && !by_hand.contains(path));
-    let types = Some(TYPES.to_owned()).filter(|path| root.join(path).exists());
-    ours.chain(types).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
+    let others = [TYPES, OPENAPI].map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
+    ours.chain(others).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
 }
 
 /// The differences, by path.

@@ -128,7 +128,7 @@ fn node_steps(root: &Path, ready: bool) -> [Report; 3] {
         if ready { install(&peers).and_then(|()| golden_bodies(&peers)).into() } else { needs_node() }
     });
     let bindings = step("bindings", || {
-        if ready { install(&folder).and_then(|()| npm_test(&folder)).into() } else { needs_node() }
+        if ready { install(&folder).and_then(|()| npm_test(root, &folder)).into() } else { needs_node() }
     });
     let output = step("output against the bindings", || {
         if ready { typed_output(root, &folder).into() } else { needs_node() }
@@ -203,20 +203,25 @@ fn golden_bodies(peers: &Path) -> Result<(), String> {
     check(process::program(peers, "npm", ["run", "--silent", "check-golden"]))
 }
 
-fn npm_test(folder: &Path) -> Result<(), String> {
-    check(process::program(folder, "npm", ["test"]))
+/// The client of the bindings talks to a real sidecar.
+fn npm_test(root: &Path, folder: &Path) -> Result<(), String> {
+    let mut command = process::program(folder, "npm", ["test"]);
+    command.env("REDFLOW_BIN", binary(root)?);
+    check(command)
+}
+
+/// The binary the tests have just built: building the package alone would compile its dependencies again with fewer
+/// features.
+fn binary(root: &Path) -> Result<String, String> {
+    let metadata = process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
+    Ok(format!("{target}/debug/redflow{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// What the command line prints is what the bindings say it prints.
 fn typed_output(root: &Path, folder: &Path) -> Result<(), String> {
-    // The binary the tests have just built: building the package alone would compile its dependencies again
-    // with fewer features.
-    let metadata = process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
-    let binary = format!("{target}/debug/redflow{}", std::env::consts::EXE_SUFFIX);
-    let binary = binary.as_str();
-    let run = process::program(root, binary, ["run", demo::FLOW, "--json", "--ephemeral"]);
+    let run = process::program(root, &binary(root)?, ["run", demo::FLOW, "--json", "--ephemeral"]);
     let judge = process::program(folder, "npm", ["run", "--silent", "check-output", "--", "-"]);
     println!("$ {} | {}", process::shown(&run), process::shown(&judge));
     let output = process::read(run)?;

@@ -35,7 +35,7 @@ pub(crate) fn cancel(options: &CancelOptions, data: &DataOption) -> Exit {
         Err(exit) => return exit,
     };
     if kept.summary.status.is_over() {
-        return refuse_over(&run, data);
+        return refuse_over(&run, Advice::of(data));
     }
     let wish = RunRequest::Cancel { reason: options.reason.clone() };
     let done = match (Request { run: &run, wish: &wish, dir: &kept.dir, data }).make(&kept.reader) {
@@ -78,9 +78,9 @@ pub(crate) fn left(run: &RunId) -> String {
     format!("the request is left for run {}: whoever drives the runs next will do it", shown_id(run))
 }
 
-pub(crate) fn refuse_over(run: &RunId, data: &DataOption) -> Exit {
+pub(crate) fn refuse_over(run: &RunId, advice: Advice<'_>) -> Exit {
     let error = StoreError::new(StoreCode::RunOver, format!("Run {} is over already.", shown_id(run)));
-    refuse_with(&error, &[Advice::of(data).show(run)])
+    refuse_with(&error, &[advice.show(run)])
 }
 
 /// What is asked of a run.

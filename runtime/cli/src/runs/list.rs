@@ -9,7 +9,7 @@ use crate::terminal::{data, json, printable_line, refuse, talk};
 use crate::times::{moment, took};
 use owo_colors::{OwoColorize, Style};
 use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_store::ListFilter;
+use redflow_ports::ListFilter;
 use std::fmt::Write as _;
 
 /// Characters of an input that are shown in a list.
@@ -24,11 +24,20 @@ pub(crate) fn list(options: &ListOptions, from: &DataOption) -> Exit {
     let statuses: Vec<RunStatus> = options.status.iter().copied().map(RunStatus::from).collect();
     let any = statuses.is_empty();
     // One more than is shown tells whether there are more.
-    let filter = ListFilter { statuses: (!any).then_some(statuses), limit: most.saturating_add(1) };
-    let mut runs = match stored.reader.map(|reader| reader.list(&filter)).transpose() {
+    let filter = ListFilter {
+        statuses: (!any).then_some(statuses),
+        limit: most.saturating_add(1),
+        ..ListFilter::default()
+    };
+    let runs = match stored.reader.map(|reader| reader.list(&filter)).transpose() {
         Ok(runs) => runs.unwrap_or_default(),
         Err(error) => return refuse(&error),
     };
+    show_list(options, runs, most, &crate::files::shown(&stored.dir))
+}
+
+/// Shows so many runs at most, and says where they are if there are none.
+pub(crate) fn show_list(options: &ListOptions, mut runs: Vec<RunSummary>, most: usize, place: &str) -> Exit {
     let cut = runs.len() > most;
     runs.truncate(most);
     let written = if options.json {
@@ -39,8 +48,8 @@ pub(crate) fn list(options: &ListOptions, from: &DataOption) -> Exit {
         data(&table(&runs))
     };
     if runs.is_empty() {
-        let kind = if any { "" } else { " of this status" };
-        talk(&format!("no runs{kind} in {}", crate::files::shown(&stored.dir)));
+        let kind = if options.status.is_empty() { "" } else { " of this status" };
+        talk(&format!("no runs{kind} in {place}"));
     } else if cut {
         talk("there are more; --limit N lists them");
     }

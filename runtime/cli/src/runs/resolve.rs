@@ -25,7 +25,7 @@ pub(crate) fn resolve(options: &ResolveOptions, data: &DataOption) -> Exit {
         Err(exit) => return exit,
     };
     if kept.summary.status.is_over() {
-        return refuse_over(&run, data);
+        return refuse_over(&run, Advice::of(data));
     }
     let advice = Advice::of(data);
     let waiting = kept.summary.waiting.clone().filter(|_| kept.summary.status == RunStatus::Waiting);
@@ -40,7 +40,7 @@ pub(crate) fn resolve(options: &ResolveOptions, data: &DataOption) -> Exit {
         };
         return refuse_with(&StoreError::new(StoreCode::RunNotWaiting, text), &[help]);
     };
-    let result = match result(options) {
+    let result = match result_of(options) {
         Ok(result) => result,
         Err(text) => return refuse(&StoreError::new(StoreCode::ResultInvalid, text)),
     };
@@ -71,7 +71,7 @@ fn is_answered(journal: &[u8]) -> bool {
 }
 
 /// What the model will read.
-fn result(options: &ResolveOptions) -> Result<ToolResult, String> {
+pub(crate) fn result_of(options: &ResolveOptions) -> Result<ToolResult, String> {
     let RunLimits { max_result_bytes, max_message_bytes, max_value_depth, .. } = RunLimits::default();
     if options.not_done {
         let why = options.error.as_deref().unwrap_or("a person says so");

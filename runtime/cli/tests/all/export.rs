@@ -44,10 +44,12 @@ fn types_are_those_of_the_bindings() {
     let folder = Folder::new();
     let output = folder.redflow(["types", "new/deep"]).run();
     assert_eq!((output.code, output.stdout.as_str()), (0, ""));
-    assert_eq!(output.stderr, "wrote index.ts and types.ts into new/deep\n");
-    for name in ["index.ts", "types.ts"] {
-        let expected = std::fs::read_to_string(repository().join("bindings/src").join(name)).unwrap();
-        assert_eq!(folder.read(&format!("new/deep/{name}")), expected);
+    assert_eq!(output.stderr, "wrote 11 files into new/deep\n");
+    // All of them: each imports others.
+    for entry in std::fs::read_dir(repository().join("bindings/src")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(folder.read(&format!("new/deep/{name}")), std::fs::read_to_string(path).unwrap());
     }
     assert_eq!(folder.redflow(["types", "new/deep"]).run().code, 0, "they may be written again");
 }
@@ -71,8 +73,21 @@ fn version() {
     assert_eq!(redflow(["-V"]).run(), expected);
 }
 
-const COMMANDS: [&str; 10] =
-    ["check", "run", "runs", "models", "replay", "backup", "explain", "schema", "types", "completions"];
+const COMMANDS: [&str; 13] = [
+    "check",
+    "run",
+    "serve",
+    "runs",
+    "models",
+    "replay",
+    "backup",
+    "token",
+    "config",
+    "explain",
+    "schema",
+    "types",
+    "completions",
+];
 const RUNS_COMMANDS: [&str; 7] = ["list", "show", "events", "export", "cancel", "resolve", "prune"];
 
 #[test]
@@ -96,10 +111,11 @@ fn help() {
 
 #[test]
 fn help_of_run_and_runs() {
-    for name in ["run", "runs", "replay", "backup"] {
+    for name in ["run", "runs", "replay", "backup", "serve", "token"] {
         insta::assert_snapshot!(format!("help-{name}"), redflow([name, "--help"]).run().stdout);
     }
     insta::assert_snapshot!("help-models-test", redflow(["models", "test", "--help"]).run().stdout);
+    insta::assert_snapshot!("help-config-show", redflow(["config", "show", "--help"]).run().stdout);
     insta::assert_snapshot!("help-runs-prune", redflow(["runs", "prune", "--help"]).run().stdout);
 }
 
@@ -108,9 +124,14 @@ fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = redflow(["completions", shell]).run();
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{shell}");
-        for word in
-            COMMANDS.iter().chain(&RUNS_COMMANDS).chain(&["deny-warnings", "journal", "resume", "older-than"])
-        {
+        for word in COMMANDS.iter().chain(&RUNS_COMMANDS).chain(&[
+            "deny-warnings",
+            "journal",
+            "resume",
+            "older-than",
+            "token-file",
+            "listen",
+        ]) {
             assert!(output.stdout.contains(word), "{shell}: {word}");
         }
     }

@@ -51,8 +51,11 @@ pub(crate) fn redflow<'a>(args: impl IntoIterator<Item = &'a str>) -> Call {
 fn call<'a>(binary: &Path, args: impl IntoIterator<Item = &'a str>) -> Call {
     let mut command = Command::new(binary);
     command.args(args).current_dir(repository()).env("NO_COLOR", "1");
-    for name in ["CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS", "REDFLOW_CONFIG", "REDFLOW_LOG"] {
+    for name in ["CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
         command.env_remove(name);
+    }
+    for name in ["CONFIG", "LOG", "LISTEN", "FLOWS", "PROFILE", "TOKEN", "URL", "MEMORY_KEY"] {
+        command.env_remove(format!("REDFLOW_{name}"));
     }
     // No key of whoever runs the tests, and nobody's Redis.
     for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "REDIS_PASSWORD"] {

@@ -10,6 +10,7 @@
 mod answers;
 mod chains;
 mod check;
+mod config;
 mod data;
 mod environment;
 mod examples;
@@ -32,8 +33,14 @@ mod requests;
 #[cfg(unix)]
 mod resume;
 mod runs;
+#[cfg(unix)]
+mod served;
+#[cfg(unix)]
+mod served_kill;
+mod sidecar;
 mod stage;
 mod start;
+mod token;
 mod unreadable;
 #[cfg(unix)]
 mod watched;

@@ -373,7 +373,7 @@ fn only_one_process_drives_a_directory() {
 
     let output = folder.redflow(["run", "quick.json"]).run();
     output.refused(&format!("error[DATA_LOCKED]: Process {} drives the runs in ", run.running.0.id()));
-    output.refused("   = help: use another --data DIR, or --ephemeral to keep nothing\n");
+    output.refused("   = help: use another --data DIR, or --ephemeral to keep nothing; a sidecar that has it runs its flow with --url URL\n");
     for args in [["run", "--resume", "all"].as_slice(), &["run", "--resume", &id]] {
         assert_eq!(folder.redflow(args.iter().copied()).run().errors(), ["DATA_LOCKED"], "{args:?}");
     }

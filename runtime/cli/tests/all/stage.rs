@@ -186,6 +186,7 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
         state: RunState::Finished { at: 1, ending: Ending::Completed },
         active_ms: 0,
         keep: Keep::Now,
+        events: Vec::new(),
     };
     let store = Store::open(&folder.data()).unwrap();
     runtime().block_on(store.create(new).append(batch)).unwrap();

@@ -4,7 +4,7 @@
 
 use super::{Done, Loop, Recovered, Reply};
 use crate::build::BuiltFlow;
-use crate::open::{REMOVED, Wish};
+use crate::open::Wish;
 use crate::trail::Chain;
 use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
@@ -28,11 +28,12 @@ impl Loop {
         while let Some(delivery) = self.queue.pop_front() {
             self.deliver(delivery);
         }
-        for live in self.live.values_mut().filter(|live| !flow.has_agent(&live.agent)) {
-            live.is_orphan = true;
-            live.cancel(REMOVED);
+        // Of a run that was brought back only the store knows whose it is: it is looked at below.
+        for live in self.live.values_mut().filter(|live| !live.again && !flow.has_agent(&live.agent)) {
+            live.remove();
         }
         self.flow = Some(Arc::new(flow));
+        self.set_timers();
         self.look_for_unfinished(Purpose::CancelRemoved);
     }
 
@@ -69,21 +70,32 @@ impl Loop {
                     .map(|(agent, run)| (run, agent, Wish::GoOn))
                     .collect()
             }
-            None => found.into_iter().filter_map(|run| self.wish_for(run, reply.is_some())).collect(),
+            None => {
+                let recovers = reply.is_some();
+                found.into_iter().filter_map(|run| self.wish_for(run, recovers)).collect()
+            }
         };
         self.bring_back_all(wishes, &cancel, reply);
     }
 
     /// What is to be done with a run that is not finished, in a recovery or only because the flow has changed.
-    fn wish_for(&self, run: RunSummary, recovers: bool) -> Option<(RunId, NodeId, Wish)> {
-        let RunSummary { run_id, agent, status, .. } = run;
-        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.live.contains_key(&run_id) || sending.contains(&run_id) {
+    fn wish_for(&mut self, run: RunSummary, recovers: bool) -> Option<(RunId, NodeId, Wish)> {
+        let RunSummary { run_id, agent, status, source, .. } = run;
+        // A data directory may hold runs of other flows: `redflow run` was there, or another file was served.
+        if agent.instance != self.ports.instance || source.as_deref() != self.ports.source.as_deref() {
             return None;
         }
-        let is_ours = agent.instance == self.ports.instance;
-        let flow = self.flow.as_ref().filter(|_| is_ours);
-        let is_orphan = flow.is_some_and(|flow| !flow.has_agent(&agent.node_id));
+        let is_orphan = self.flow.as_ref().is_some_and(|flow| !flow.has_agent(&agent.node_id));
+        if let Some(live) = self.live.get_mut(&run_id) {
+            if is_orphan {
+                live.remove();
+            }
+            return None;
+        }
+        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if sending.contains(&run_id) {
+            return None;
+        }
         let wish = match status {
             _ if is_orphan && status.is_over() => {
                 // There is nowhere left to send its result to.

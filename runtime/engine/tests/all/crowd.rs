@@ -57,7 +57,7 @@ async fn a_crowd_on_the_real_store() {
     });
     let cancels = async {
         let reader = Reader::open(folder.path()).unwrap();
-        let all = || reader.list(&ListFilter { statuses: None, limit: crowd }).unwrap();
+        let all = || reader.list(&ListFilter { limit: crowd, ..ListFilter::default() }).unwrap();
         while all().len() < crowd {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

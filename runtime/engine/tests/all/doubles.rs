@@ -87,6 +87,7 @@ impl Tool for WorldTool {
 
 pub(crate) fn register(adapters: &mut Adapters) {
     adapters.models.insert("model.double", Box::new(|config| Ok(Arc::new(ModelDouble::build(config)?))));
+    adapters.models.insert("model.pieces", Box::new(|config| Ok(Arc::new(ModelInPieces::build(config)?))));
     adapters.tools.insert("tool.double", Box::new(|config| Ok(Arc::new(Double::build(config)))));
     adapters.tools.insert("tool.world", Box::new(|config| Ok(Arc::new(WorldTool::build(config)))));
     adapters.memories.insert("buffer-memory", Box::new(|config| Ok(Arc::new(Double::build(config)))));
@@ -171,6 +172,32 @@ impl ChatModel for ModelDouble {
             self.double.failure("fails")?;
             self.scripted.call(request).await
         })
+    }
+}
+
+/// `model.pieces`: the scripted model, but its answer comes in `pieces`: a list of them for each try.
+struct ModelInPieces {
+    tries: Vec<Vec<String>>,
+    scripted: Arc<dyn ChatModel>,
+}
+
+impl ModelInPieces {
+    fn build(config: NodeConfig<'_>) -> Result<Self, BuildError> {
+        let tries = serde_json::from_value(config.props["pieces"].clone()).unwrap();
+        Ok(Self { tries, scripted: ScriptedModel::build(config)? })
+    }
+}
+
+impl ChatModel for ModelInPieces {
+    fn info(&self) -> &ModelInfo {
+        self.scripted.info()
+    }
+
+    fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
+        for (attempt, pieces) in (1..).zip(&self.tries) {
+            pieces.iter().for_each(|piece| request.deltas.unwrap().text(attempt, piece));
+        }
+        self.scripted.call(ModelRequest { deltas: None, ..request })
     }
 }
 

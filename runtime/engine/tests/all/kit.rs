@@ -9,7 +9,10 @@ use redflow_contract::effect::Ending;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
-use redflow_engine::{BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, build_flow};
+use redflow_engine::{
+    BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartOrder, Started,
+    build_flow,
+};
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
 use redflow_ports::Adapters;
 use redflow_react::{DifferenceKind, replay};
@@ -154,6 +157,12 @@ impl World {
         self.start(Start::Agent { node: self.nodes[agent], payload }).await
     }
 
+    /// Starts something, and waits until its runs are kept.
+    pub(crate) async fn order(&self, order: StartOrder) -> Result<Started, StartError> {
+        let start = timeout(Duration::from_secs(86_400), self.engine.start(order, &self.cancel));
+        start.await.unwrap_or_else(|_| panic!("hangs: {:#?}", self.watch.done_and_kept()))
+    }
+
     /// Does something for so many seconds, then the process is gone. Gives what a crash leaves of its runs,
     /// with everything that was to be kept only soon, or with nothing of it.
     pub(crate) async fn killed_after(self, seconds: u64, lucky: bool) -> Arc<Shelf> {
@@ -211,6 +220,11 @@ impl World {
             }
         }
     }
+}
+
+/// An order to start a node.
+pub(crate) fn order(node: Option<&str>, payload: Option<Value>, key: Option<&str>) -> StartOrder {
+    StartOrder { node: node.map(Into::into), payload, key: key.map(str::to_owned) }
 }
 
 /// How runs ended, a line each.

@@ -30,6 +30,8 @@ impl Meter for Counted {
             Measure::MemoryCall { action, success, size, .. } => {
                 format!("{} {success} {size:?}", action.as_str())
             }
+            // Nothing the engine does.
+            _ => return,
         };
         self.0.lock().unwrap().push(text);
     }

@@ -3,13 +3,14 @@
 use crate::watch::Watch;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
+use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunRequest, RunState, RunStatus, RunSummary};
 use redflow_ports::{
     Batch, BoxFuture, Journal, Keep, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
 };
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -24,6 +25,8 @@ pub(crate) enum Fault {
     Start(&'static str),
     /// What is kept now takes five seconds.
     Slow,
+    /// Nobody can be asked what a cause has begun.
+    Causes,
 }
 
 /// One run.
@@ -43,6 +46,7 @@ pub(crate) struct Shelf {
     bell: Notify,
     answers: Mutex<Vec<(i64, Option<StoreCode>)>>,
     fault: Fault,
+    keeps_events: AtomicBool,
     /// The highest number of a run that ever began, also of those a crash took.
     begun: AtomicU32,
     watch: Mutex<Option<Arc<Watch>>>,
@@ -57,6 +61,7 @@ impl Shelf {
             bell: Notify::new(),
             answers: Mutex::default(),
             fault,
+            keeps_events: AtomicBool::new(false),
             begun: AtomicU32::new(0),
             watch: Mutex::default(),
         })
@@ -86,6 +91,18 @@ impl Shelf {
     pub(crate) fn all(&self) -> Vec<(RunSummary, String, Option<String>)> {
         let runs = self.runs.lock().unwrap();
         runs.iter().map(|kept| (kept.summary(), kept.journal(), kept.new.cause.clone())).collect()
+    }
+
+    /// From now on events are kept with the lines they come with.
+    pub(crate) fn keep_events(&self) {
+        self.keeps_events.store(true, Ordering::Relaxed);
+    }
+
+    /// The events that were kept of a run.
+    pub(crate) fn events(&self, run: &RunId) -> Vec<RunEvent> {
+        let runs = self.runs.lock().unwrap();
+        let batches = self.place(run).map(|place| runs[place].batches.clone()).unwrap_or_default();
+        batches.into_iter().flat_map(|batch| batch.events).collect()
     }
 
     /// Where every run is.
@@ -184,6 +201,10 @@ struct Handle {
 }
 
 impl RunStore for Shelves {
+    fn keeps_events(&self) -> bool {
+        self.0.keeps_events.load(Ordering::Relaxed)
+    }
+
     fn create(&self, run: NewRun) -> Box<dyn Journal> {
         let number = run.run_id.as_str().trim_start_matches("run-").parse().unwrap();
         self.0.begun.fetch_max(number, Ordering::Relaxed);
@@ -219,6 +240,10 @@ impl RunStore for Shelves {
     }
 
     fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
+        if self.0.fault == Fault::Causes {
+            let error = StoreError::new(StoreCode::DataUnusable, "the disk is gone");
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let runs = self.0.runs.lock().unwrap();
         let found = runs.iter().find(|kept| kept.new.cause.as_deref() == Some(cause));
         Box::pin(std::future::ready(Ok(found.map(|kept| kept.new.run_id.clone()))))
@@ -264,6 +289,10 @@ impl Journal for Handle {
                 if let Some(new) = self.new.take() {
                     let cause = new.cause.as_ref();
                     let doubled = cause.is_some() && runs.iter().any(|kept| kept.new.cause.as_ref() == cause);
+                    // What is asked for from outside may be asked for twice at once.
+                    if doubled && cause.is_some_and(|cause| cause.starts_with("api:")) {
+                        return Err(StoreError::new(StoreCode::DataUnusable, "there is such a run"));
+                    }
                     assert!(!doubled, "{cause:?} begins two runs");
                     self.place = runs.len();
                     self.shelf.places.lock().unwrap().insert(new.run_id.clone(), self.place);

@@ -3,9 +3,10 @@
 use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::id::RunId;
+use redflow_contract::stream::ModelDelta;
 use redflow_ports::{Clock, EventSink};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::time::Instant;
 
 /// When every test begins: 2025-12-17T19:33:20Z.
@@ -17,10 +18,12 @@ pub(crate) struct Watch {
     ids: AtomicU32,
     messages: AtomicU32,
     watches_runs: bool,
+    watches_deltas: AtomicBool,
     /// Nothing hangs in a process that came after a crash.
     pub(crate) is_second: bool,
     shown: Mutex<Vec<FlowEvent>>,
     events: Mutex<Vec<RunEvent>>,
+    deltas: Mutex<Vec<ModelDelta>>,
     done: Mutex<Vec<String>>,
 }
 
@@ -31,9 +34,11 @@ impl Watch {
             ids: AtomicU32::new(earlier_runs),
             messages: AtomicU32::new(0),
             watches_runs,
+            watches_deltas: AtomicBool::new(false),
             is_second: earlier_runs > 0,
             shown: Mutex::default(),
             events: Mutex::default(),
+            deltas: Mutex::default(),
             done: Mutex::default(),
         }
     }
@@ -63,6 +68,20 @@ impl Watch {
         self.shown.lock().unwrap().iter().map(line).collect()
     }
 
+    /// From now on answers are watched as they come in.
+    pub(crate) fn watch_deltas(&self) {
+        self.watches_deltas.store(true, Ordering::Relaxed);
+    }
+
+    /// The pieces of answers, in a few words each.
+    pub(crate) fn deltas(&self) -> Vec<String> {
+        let deltas = self.deltas.lock().unwrap();
+        let line = |delta: &ModelDelta| {
+            format!("{} {}.{} {}", delta.run_id, delta.iteration, delta.attempt, delta.text)
+        };
+        deltas.iter().map(line).collect()
+    }
+
     pub(crate) fn run_events(&self) -> Vec<RunEvent> {
         self.events.lock().unwrap().clone()
     }
@@ -71,6 +90,7 @@ impl Watch {
 fn line(event: &FlowEvent) -> String {
     match event {
         FlowEvent::Debug { node, value, .. } => format!("{}: {value}", node.id),
+        FlowEvent::Deployed { revision, .. } => format!("deployed {revision}"),
         FlowEvent::MemoryCleared { node } => format!("{} forgot", node.id),
         FlowEvent::NeedsNodeRed { node } => format!("{} needs Node-RED", node.id),
         FlowEvent::Uncaught { node, error } => {
@@ -101,5 +121,11 @@ impl EventSink for Watch {
     }
     fn flow_event(&self, event: &FlowEvent) {
         self.shown.lock().unwrap().push(event.clone());
+    }
+    fn watches_deltas(&self) -> bool {
+        self.watches_deltas.load(Ordering::Relaxed)
+    }
+    fn delta(&self, delta: ModelDelta) {
+        self.deltas.lock().unwrap().push(delta);
     }
 }

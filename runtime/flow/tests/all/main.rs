@@ -11,6 +11,7 @@ mod bad_input;
 mod bindings;
 mod chains;
 mod config;
+mod deployed;
 mod edges;
 mod env;
 mod kit;

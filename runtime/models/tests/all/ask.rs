@@ -150,7 +150,9 @@ pub(crate) async fn ask(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
     transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Answer in JSON.")));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "What is 2+2?")));
     let want = Want::Action { schema: None };
-    let answer = model.call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want }).await;
+    let answer = model
+        .call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want, deltas: None })
+        .await;
     if let Err(failure) = &answer {
         assert!(!failure.message.contains("sk-hid"), "{}", failure.message);
     }

@@ -13,6 +13,11 @@ mod backup;
 mod damage;
 mod directory;
 mod driving;
+mod event_log;
+mod events;
+mod flow_file;
+#[cfg(unix)]
+mod flow_kills;
 #[cfg(unix)]
 mod kills;
 mod kit;

@@ -67,7 +67,7 @@ async fn role() {
             println!("\nseen everything, but {full}");
         }
         "fail to look" => println!("\nfailed: {}", Reader::open(dir).map(drop).unwrap_err()),
-        other => panic!("no role {other}"),
+        other => crate::flow_kills::play(other, dir).await,
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn copy_of(dir: &Path) -> PathBuf {
 }
 
 /// A role in a process that may not make files larger than so many half kilobytes.
-fn limited(blocks: u32, role: &str, dir: &Path) -> String {
+pub(crate) fn limited(blocks: u32, role: &str, dir: &Path) -> String {
     let mut shell = Command::new("sh");
     let script = format!(r#"trap "" XFSZ; ulimit -f {blocks}; exec "$0" "$@""#);
     shell.args(["-c", &script]).arg(std::env::current_exe().unwrap());
@@ -290,12 +290,12 @@ async fn what_has_no_room_can_still_be_read() {
     assert_eq!(Reader::open(&killed).unwrap().run_ids().unwrap().len(), RUNS.len());
 }
 
-fn set_mode(path: &Path, mode: u32) {
+pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
 /// This binary as a user whom modes bind: root becomes nobody.
-fn as_nobody(place: &Path) -> Command {
+pub(crate) fn as_nobody(place: &Path) -> Command {
     if std::fs::metadata(place).unwrap().uid() != 0 {
         return this_binary();
     }

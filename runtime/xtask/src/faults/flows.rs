@@ -14,8 +14,8 @@ pub(super) fn one_agent(class: &str, calls: u32, tool: Value) -> Value {
 
 /// Three agents of each class at once, three calls each; the results of the first go on to another agent.
 pub(super) fn many_agents() -> Value {
+    let mut nodes = vec![json!({"id": "t", "type": "tab", "label": "Many"}), debug()];
     let mut names = Vec::new();
-    let mut nodes = vec![debug()];
     for class in CLASSES {
         for number in 0..3 {
             let name = format!("{class}{number}");

@@ -12,6 +12,7 @@ mod kills;
 mod matrix;
 mod peers;
 mod rig;
+mod sidecar;
 mod witness;
 
 use crate::{Failure, process, switches};
@@ -46,6 +47,8 @@ impl Row {
 #[derive(Clone, Copy)]
 struct Effort {
     kills: usize,
+    /// Of a sidecar, each with everybody who talks to it.
+    sidecar_kills: usize,
     seeds: usize,
     concurrent: usize,
 }
@@ -59,15 +62,15 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let effort = match (quick, long) {
         (true, true) => return Err(Failure::Usage("--quick and --long are two things".to_owned())),
         (true, false) => QUICK,
-        (false, false) => Effort { kills: 50, seeds: 1_000, concurrent: 10_000 },
-        (false, true) => Effort { kills: 500, seeds: 20_000, concurrent: 10_000 },
+        (false, false) => Effort { kills: 50, sidecar_kills: 40, seeds: 1_000, concurrent: 10_000 },
+        (false, true) => Effort { kills: 500, sidecar_kills: 400, seeds: 20_000, concurrent: 10_000 },
     };
     try_all(root, effort)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the tests run every time; the libraries' own tests have the rest in small.
-const QUICK: Effort = Effort { kills: 8, seeds: 0, concurrent: 0 };
+const QUICK: Effort = Effort { kills: 8, sidecar_kills: 12, seeds: 0, concurrent: 0 };
 
 /// The part of it that belongs to every test.
 ///
@@ -96,9 +99,10 @@ fn all(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
         rows.push(row);
     };
     type Suite<'a> = &'a dyn Fn(&Rig) -> Result<Option<Row>, String>;
-    let suites: [Suite<'_>; 7] = [
+    let suites: [Suite<'_>; 8] = [
         &|rig| matrix::run(rig).map(Some),
         &|rig| kills::run(rig, effort.kills).map(Some),
+        &|rig| sidecar::run(rig, effort.sidecar_kills).map(Some),
         &|rig| peers::dead_peers(rig).map(Some),
         &|rig| peers::full_disk(rig).map(Some),
         &|rig| peers::small_file_system(rig),

@@ -178,6 +178,19 @@ impl Started {
         self.child.kill().and_then(|()| self.child.wait()).map(drop).map_err(|error| error.to_string())
     }
 
+    /// SIGTERM, now.
+    pub(super) fn terminate(&self) -> Result<(), String> {
+        let mut kill = Command::new("kill");
+        kill.args(["-TERM", &self.child.id().to_string()]);
+        if process::works(kill) { Ok(()) } else { Err("it cannot be told to stop".to_owned()) }
+    }
+
+    /// What it has said so far.
+    pub(super) fn said(&mut self) -> &[String] {
+        self.said.extend(self.stderr.try_iter());
+        &self.said
+    }
+
     /// Whether it has ended by itself.
     pub(super) fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
@@ -199,5 +212,13 @@ impl Started {
         self.said.extend(self.stderr.iter());
         let stdout = self.stdout.recv().unwrap_or_default();
         Ok(Done { code, stdout, stderr: self.said.join("\n") })
+    }
+}
+
+/// Whatever goes wrong, nothing is left behind.
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

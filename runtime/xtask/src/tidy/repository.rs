@@ -1,7 +1,7 @@
 //! What the repository as a whole must not hold, and what it must describe.
 
 use crate::{files, process};
-use redflow_contract::code::{DiagnosticCode, RunErrorCode, StoreCode};
+use redflow_contract::code::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode};
 use serde_json::Value;
 use std::path::Path;
 
@@ -70,7 +70,8 @@ pub fn codes(root: &Path) -> Vec<String> {
         DiagnosticCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page()));
     let errors = RunErrorCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page()));
     let stored = StoreCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page()));
-    let all: Vec<(&str, String, &str)> = diagnostics.chain(errors).chain(stored).collect();
+    let asked = ApiCode::ALL.iter().map(|code| (code.as_str(), format!("{code:?}"), code.page()));
+    let all: Vec<(&str, String, &str)> = diagnostics.chain(errors).chain(stored).chain(asked).collect();
     problems.extend(untested(&all, &tests));
     problems
 }

@@ -1,0 +1,513 @@
+// The client against the real sidecar, and with a hostile network in between.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { inspect } from "node:util";
+
+import { CATALOGUE, CURSOR_START, EDGE_TABLE, RedflowClient, RedflowError } from "@redflow/bindings";
+import { ask, connect, watch } from "../dist-test/readme-client.js";
+import { collect, rejection, until } from "./kit/collect.mjs";
+import { network } from "./kit/network.mjs";
+import { TOKEN, flow, folder, serve, sums } from "./kit/sidecar.mjs";
+import { SOCKETS } from "./kit/sockets.mjs";
+
+const LIMIT = { timeout: 120_000 };
+const QUICK = { backoffMs: 5, backoffMaxMs: 50 };
+const NOBODY = "0".repeat(8) + "-0000-7000-8000-" + "0".repeat(12);
+const [{ WebSocket }] = SOCKETS;
+
+/** Fails unless it is one of ours, of this code, without the token. */
+function expect(error, code, details = {}) {
+  assert.ok(error instanceof RedflowError, inspect(error));
+  assert.equal(error.code, code, error.message);
+  for (const [key, value] of Object.entries(details)) {
+    assert.deepEqual(error[key], value, key);
+  }
+  assert.ok(!(inspect(error, { depth: 9, showHidden: true }) + error.stack).includes(TOKEN));
+}
+
+const cursors = (items) => items.filter(({ type }) => type === "event").map(({ cursor }) => cursor);
+const seqs = (events) => events.map(({ seq }) => seq);
+const range = (from, to) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+const isEnd = ({ event }) => event?.kind === "run" && event.event.event.type === "run_finished";
+
+/** Everything that is kept. */
+const kept = (client, options = {}) =>
+  collect(client.events({ WebSocket, after: CURSOR_START, ...options }), ({ type }) => type === "caught_up");
+
+/** Asks again until it works. */
+async function insist(request) {
+  for (;;) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof RedflowError && error.retryable)) {
+        throw error;
+      }
+    }
+  }
+}
+
+/** Starts so many runs, one after the other, and waits for each. */
+async function startAll(client, count, prefix) {
+  const ids = [];
+  for (const number of range(1, count)) {
+    const start = () => client.start({ payload: number, wait: true }, { idempotencyKey: `${prefix}-${number}` });
+    ids.push((await insist(start)).runs[0].runId);
+  }
+  return ids;
+}
+
+test("every route has a method, and each answers", LIMIT, async (t) => {
+  const asked = new Set();
+  const { url, client: plain } = await serve(t, { flow: sums(1) });
+  const fetch = (address, init) => {
+    asked.add(`${init.method} ${new URL(address).pathname}`);
+    return globalThis.fetch(address, init);
+  };
+  const client = new RedflowClient({ url, token: TOKEN, fetch });
+
+  const health = await client.health();
+  assert.deepEqual([health.live, health.ready], [true, true]);
+
+  const { flows, revision } = await client.flows();
+  assert.deepEqual(flows.map(({ id, label }) => [id, label]), [["tab", "Test"]]);
+  assert.deepEqual(flows[0].agents.map(({ node, ready }) => [node.id, ready]), [["agent", true]]);
+  assert.deepEqual((await client.flow("tab")).flows[0].id, "tab");
+  const deployment = await client.deployment();
+  assert.deepEqual([deployment.revision, deployment.flows.length], [revision, 6]);
+  assert.equal((await client.check(sums(2))).ok, true);
+  assert.equal((await client.check(sums(2), "redflow")).ok, true);
+  const deployed = await client.deploy({ flows: sums(2), revision });
+  assert.notEqual(deployed.revision, revision);
+  assert.equal((await client.deployment()).revision, deployed.revision);
+
+  const { runs } = await client.start({ node: "agent", payload: "6 * 7?", wait: true });
+  assert.deepEqual(runs.map(({ status, result }) => [status, result.payload]), [["completed", "42"]]);
+  const [{ runId }] = runs;
+  assert.deepEqual((await client.runs({ limit: 1 })).runs.map((run) => run.runId), [runId]);
+  const detail = await client.run(runId);
+  assert.equal(detail.summary.status, "completed");
+  const events = await client.runEvents(runId);
+  assert.deepEqual(events, detail.events);
+  assert.equal(events.at(-1).event.type, "run_finished");
+  assert.deepEqual(seqs(await client.runEvents(runId, { after: 2 })), seqs(events).slice(2));
+  assert.deepEqual(await collect(client.followRun(runId)), events);
+  assert.deepEqual(await collect(client.followRun(runId, { after: 2 })), events.slice(2));
+  const journal = await client.journal(runId);
+  assert.ok(journal.endsWith("\n") && JSON.parse(journal.split("\n")[0]).record.kind === "header");
+  assert.equal((await client.replay(runId)).equal, true);
+  expect(await rejection(client.cancel(runId, { reason: "too late" })), "RUN_OVER", { status: 409 });
+  const result = { success: true, output: 1 };
+  const error = await rejection(client.resolve(runId, { callId: "call-1", result }));
+  assert.ok(["RUN_OVER", "RUN_NOT_WAITING"].includes(error.code), error.code);
+
+  assert.deepEqual(await client.catalogue(), CATALOGUE);
+  assert.deepEqual(await client.edges(), EDGE_TABLE);
+  const codes = await client.codes();
+  assert.ok(codes.some(({ code, set }) => code === "EVENTS_GONE" && set === "api"));
+  assert.match((await client.code("EVENTS_GONE")).page, /^# EVENTS_GONE/);
+  const { path, expiresAt } = await client.signInCode();
+  assert.ok(path.startsWith("/") && expiresAt > 0);
+  await client.signOut();
+
+  // The document says what there is: nothing of it is left out here.
+  const { paths } = await plain.openapi();
+  const routes = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  assert.ok(routes.length > 20);
+  const missing = routes.filter((route) => {
+    const pattern = new RegExp(`^${route.replace(/\{\w+\}/g, "[^/]+")}$`);
+    return route.includes(" /api/") && ![...asked].some((one) => pattern.test(one));
+  });
+  assert.deepEqual(missing, []);
+});
+
+test("the sidecar's own refusals", LIMIT, async (t) => {
+  const { url, client } = await serve(t, { flow: sums(1) });
+  const wrong = new RedflowClient({ url, token: "rf_not-the-one-0123456789" });
+  expect(await rejection(wrong.flows()), "UNAUTHORIZED", { status: 401, retryable: false });
+  expect(await rejection(new RedflowClient({ url }).flows()), "UNAUTHORIZED", { status: 401 });
+  const elsewhere = new RedflowClient({ url: url.replace("127.0.0.1", "127.0.0.2"), token: TOKEN });
+  assert.ok((await rejection(elsewhere.flows())) instanceof RedflowError);
+
+  const broken = sums(1).filter(({ id }) => id !== "model");
+  const refused = await rejection(client.deploy({ flows: broken, force: true }));
+  expect(refused, "FLOW_REFUSED", { status: 422 });
+  assert.ok(refused.report.diagnostics.some(({ severity }) => severity === "error"));
+  const { revision } = await client.deployment();
+  await client.deploy({ flows: sums(2), revision });
+  const late = await rejection(client.deploy({ flows: sums(3), revision }));
+  expect(late, "REVISION_CONFLICT", { status: 409, revision: (await client.deployment()).revision });
+
+  expect(await rejection(client.run(NOBODY)), "RUN_UNKNOWN", { status: 404 });
+  expect(await rejection(collect(client.followRun(NOBODY))), "RUN_UNKNOWN");
+  expect(await rejection(client.flow("nothing")), "NOT_FOUND");
+  expect(await rejection(client.code("NOTHING")), "NOT_FOUND");
+  expect(await rejection(client.start({ node: "result", payload: 1 })), "NODE_NOT_STARTABLE", { status: 422 });
+  expect(await rejection(client.start({ nodes: "agent" })), "BODY_INVALID", { status: 400 });
+  expect(await rejection(client.runs({ limit: 0 })), "REQUEST_INVALID", { status: 400 });
+});
+
+test("the same key starts an agent once", LIMIT, async (t) => {
+  const { client } = await serve(t, { flow: sums(1) });
+  const start = () => client.start({ payload: 1 }, { idempotencyKey: "once" });
+  const [first, second] = await Promise.all([start(), start()]);
+  assert.equal(first.runs[0].runId, second.runs[0].runId);
+  const other = await client.start({ payload: 1 }, { idempotencyKey: "twice" });
+  assert.notEqual(other.runs[0].runId, first.runs[0].runId);
+  await collect(client.followRun(other.runs[0].runId));
+  assert.equal((await collect(client.allRuns())).length, 2);
+});
+
+test("all runs, page by page", LIMIT, async (t) => {
+  const { client } = await serve(t, { flow: sums(0) });
+  const ids = await startAll(client, 7, "page");
+  const found = await collect(client.allRuns({ limit: 2 }));
+  assert.deepEqual(found.map(({ runId }) => runId), [...ids].reverse());
+  assert.deepEqual(await collect(client.allRuns({ status: "failed" })), []);
+  assert.equal((await collect(client.allRuns({ status: ["completed", "failed"], limit: 3 }))).length, 7);
+  assert.equal((await collect(client.allRuns({ limit: 2 }), (_, runs) => runs.length === 3)).length, 3);
+});
+
+test("a run is cancelled while it is followed", LIMIT, async (t) => {
+  const { client } = await serve(t, { flow: sums(3, 60_000) });
+  const [{ runId }] = (await client.start({ payload: 1 })).runs;
+  const events = [];
+  for await (const event of client.followRun(runId)) {
+    events.push(event);
+    if (event.event.type === "model_called") {
+      assert.equal((await client.cancel(runId, { reason: "enough" })).status, "failed");
+    }
+  }
+  assert.equal(events.at(-1).event.error.code, "CANCELLED");
+  assert.deepEqual(events, await client.runEvents(runId));
+});
+
+test("a run is followed over a network that cuts everything", LIMIT, async (t) => {
+  const net = await network(t);
+  const { port, client: direct } = await serve(t, { flow: sums(8, 20), hosts: [net.host] });
+  net.leadTo(port);
+  let budget = 400;
+  net.cutAfter(() => (budget += 100));
+  const [{ runId }] = (await direct.start({ payload: 1 })).runs;
+  const client = new RedflowClient({ url: net.url, token: TOKEN });
+  const events = await collect(client.followRun(runId, { timing: QUICK }));
+  assert.deepEqual(events, await direct.runEvents(runId));
+  assert.ok(net.made() > 3, `${net.made()} connections`);
+});
+
+test("a run is followed over connections that go dead", LIMIT, async (t) => {
+  const net = await network(t);
+  const { port, client: direct } = await serve(t, { flow: sums(3, 100), hosts: [net.host] });
+  net.leadTo(port);
+  const [{ runId }] = (await direct.start({ payload: 1 })).runs;
+  const client = new RedflowClient({ url: net.url, token: TOKEN });
+  const events = [];
+  for await (const event of client.followRun(runId, { timing: { ...QUICK, idleMs: 1_000 } })) {
+    events.push(event);
+    if (event.seq === 2) {
+      net.kill();
+    }
+  }
+  assert.deepEqual(events, await direct.runEvents(runId));
+  assert.ok(net.made() > 1);
+});
+
+test("a request over a dead connection ends in time", LIMIT, async (t) => {
+  const net = await network(t);
+  const { port } = await serve(t, { flow: sums(1), hosts: [net.host] });
+  net.leadTo(port);
+  const client = new RedflowClient({ url: net.url, token: TOKEN, timeoutMs: 300 });
+  await client.flows();
+  net.kill();
+  net.swallow(true);
+  expect(await rejection(client.flows()), "REQUEST_TIMEOUT", { retryable: true });
+  net.swallow(false);
+  net.cut();
+  await insist(() => client.flows());
+});
+
+test("the examples of the README do what they say", LIMIT, async (t) => {
+  const { url } = await serve(t, { flow: sums(1) });
+  const client = connect(url, TOKEN);
+  const lines = [];
+  assert.equal(await ask(client, "key", "6 * 7?", (line) => lines.push(line)), "42");
+  assert.equal(lines[0], "1 run_started");
+  assert.match(lines.at(-1), /run_finished$/);
+  assert.equal(await ask(client, "key", "6 * 7?", () => undefined), "42");
+  assert.equal((await client.runs()).runs.length, 1);
+
+  const controller = new AbortController();
+  const seen = [];
+  const options = { WebSocket, after: CURSOR_START, signal: controller.signal };
+  const tell = (line) => (seen.push(line), line.endsWith("run_finished") && controller.abort());
+  assert.equal((await rejection(watch(client, options, tell))).name, "AbortError");
+  assert.equal(seen.length, lines.length);
+  await watch(client, { WebSocket, after: "elsewhere.1" }, (line) => seen.push(line));
+  assert.match(seen.at(-1), /^there is a gap/);
+});
+
+for (const { name, WebSocket } of SOCKETS) {
+  const check = (what, run) => test(`${what} (${name})`, LIMIT, run);
+
+  check("events from the beginning, from a cursor, from now on, of one run", async (t) => {
+    const { client } = await serve(t, { flow: sums(1) });
+    const [first, second] = await startAll(client, 2, "before");
+    const all = await kept(client, { WebSocket });
+    const events = all.slice(0, -1);
+    assert.equal(new Set(cursors(all)).size, events.length);
+    for (const runId of [first, second]) {
+      const own = events.filter(({ event }) => event.kind === "run" && event.event.runId === runId);
+      assert.deepEqual(own.map(({ event }) => event.event), await client.runEvents(runId));
+    }
+    assert.deepEqual(await kept(client, { WebSocket, after: events[4].cursor }), all.slice(5));
+    const filtered = await kept(client, { WebSocket, runs: [second] });
+    assert.deepEqual(seqs(filtered.slice(0, -1).map(({ event }) => event.event)), seqs(await client.runEvents(second)));
+    // One who comes back after having caught up has missed nothing.
+    assert.deepEqual(cursors(await kept(client, { WebSocket, after: all.at(-1).cursor })), []);
+
+    let open;
+    const opened = new Promise((resolve) => (open = resolve));
+    const onState = ({ state }) => state === "open" && open();
+    const reader = collect(client.events({ WebSocket, onState, signal: t.signal }), isEnd);
+    await opened;
+    const [third] = await startAll(client, 1, "now");
+    const now = (await reader).filter(({ event }) => event?.kind === "run");
+    assert.deepEqual(now.map(({ event }) => event.event), await client.runEvents(third));
+  });
+
+  check("answers come piece by piece, for who is there", async (t) => {
+    const answer = { action: "final", message: "A long answer. ".repeat(20), confidence: 1 };
+    const { client } = await serve(t, { flow: flow([answer], 50) });
+    const text = (items) => items.map(({ delta }) => delta?.text ?? "").join("");
+    // A piece may come after the event of its answer, even after the end of the run.
+    let there = false;
+    const options = { WebSocket, deltas: true, signal: t.signal };
+    const reader = collect(client.events(options), (item, items) => {
+      there ||= item.type === "caught_up";
+      return items.some(isEnd) && text(items).endsWith("}");
+    });
+    await until("caught up", () => there);
+    const [runId] = await startAll(client, 1, "delta");
+    const items = await reader;
+    assert.deepEqual(JSON.parse(text(items)), answer);
+    for (const { delta } of items.filter(({ type }) => type === "delta")) {
+      assert.deepEqual([delta.runId, delta.iteration, delta.attempt], [runId, 1, 1]);
+    }
+    const durable = items.filter(({ event }) => event?.kind === "run").map(({ event }) => event.event);
+    assert.deepEqual(durable, await client.runEvents(runId));
+    const later = await kept(client, { WebSocket, deltas: true });
+    assert.ok(later.every(({ type }) => type !== "delta"), "they are not kept");
+  });
+
+  check("nothing is missing and nothing doubled over a hostile network", async (t) => {
+    const net = await network(t);
+    const { port, client: direct } = await serve(t, { flow: sums(4, 2), hosts: [net.host] });
+    net.leadTo(port);
+    let budget = 500;
+    net.cutAfter(() => (budget += 300));
+    const client = new RedflowClient({ url: net.url, token: TOKEN });
+    const wanted = 30;
+    let ends = 0;
+    const timing = { ...QUICK, openMs: 2_000, idleMs: 200, pongMs: 200 };
+    const reader = collect(client.events({ WebSocket, after: CURSOR_START, timing, signal: t.signal }), (item) => {
+      ends += isEnd(item) ? 1 : 0;
+      return ends === wanted;
+    });
+    const trouble = setInterval(() => [net.cut, net.kill, net.cut][net.made() % 3](), 40);
+    t.after(() => clearInterval(trouble));
+    await startAll(direct, wanted, "run");
+    // Everything is there; the reader needs a calmer network to get it, not a perfect one.
+    net.cutAfter(() => 50_000);
+    clearInterval(trouble);
+    const got = cursors(await reader);
+    const all = cursors(await kept(direct, { WebSocket }));
+    assert.deepEqual(got, all.slice(0, got.length));
+    assert.ok(net.made() > 5, `${net.made()} connections`);
+  });
+
+  check("a connection that goes dead is noticed and left", async (t) => {
+    const net = await network(t);
+    const { port, client: direct } = await serve(t, { flow: sums(1), hosts: [net.host] });
+    net.leadTo(port);
+    const client = new RedflowClient({ url: net.url, token: TOKEN });
+    const states = [];
+    const timing = { ...QUICK, idleMs: 100, pongMs: 300 };
+    const options = { WebSocket, timing, signal: t.signal, onState: (state) => states.push(state) };
+    const reader = collect(client.events(options), isEnd);
+    await until("open", () => states.some(({ state }) => state === "open"));
+    net.kill();
+    const [runId] = await startAll(direct, 1, "dead");
+    const events = (await reader).filter(({ event }) => event?.kind === "run").map(({ event }) => event.event);
+    assert.deepEqual(events, await direct.runEvents(runId));
+    const waits = states.filter(({ state }) => state === "waiting");
+    assert.equal(waits[0].error.message, "The sidecar does not answer any more.");
+  });
+
+  check("who is there but has nothing to say is kept", async (t) => {
+    const { client } = await serve(t, { flow: sums(1) });
+    const states = [];
+    const timing = { ...QUICK, idleMs: 5, pongMs: 20_000 };
+    const options = { WebSocket, timing, signal: AbortSignal.timeout(300), onState: (state) => states.push(state) };
+    assert.equal((await rejection(collect(client.events(options)))).name, "TimeoutError");
+    assert.deepEqual(states.map(({ state }) => state), ["connecting", "open"]);
+  });
+
+  check("a slow reader gets everything in the end", async (t) => {
+    const { client } = await serve(t, { flow: sums(4) });
+    await startAll(client, 20, "slow");
+    const all = await kept(client, { WebSocket });
+    const states = [];
+    const items = [];
+    const options = { WebSocket, after: CURSOR_START, buffer: 16, onState: ({ state }) => states.push(state) };
+    for await (const item of client.events(options)) {
+      items.push(item);
+      if (item.cursor === cursors(all).at(-1)) {
+        break;
+      }
+      // As slow as a reader is who does other things in between.
+      await new Promise((done) => setImmediate(done));
+    }
+    assert.deepEqual(cursors(items), cursors(all));
+    assert.ok(states.filter((state) => state === "open").length > 1, "there was more than may wait");
+    assert.ok(!states.includes("waiting"), "which is no failure");
+  });
+
+  check("a sidecar that stops and comes back, and one that is killed, lose no event", async (t) => {
+    const net = await network(t);
+    const path = folder(t);
+    const options = { path, hosts: [net.host], kept: true };
+    let sidecar = await serve(t, { ...options, flow: sums(4, 5) });
+    net.leadTo(sidecar.port);
+    const client = new RedflowClient({ url: net.url, token: TOKEN });
+    const wanted = 40;
+    const ends = new Set();
+    const timing = { ...QUICK, openMs: 2_000 };
+    const reader = collect(client.events({ WebSocket, after: CURSOR_START, timing, signal: t.signal }), (item) => {
+      if (isEnd(item)) {
+        ends.add(item.event.event.runId);
+      }
+      return ends.size === wanted;
+    });
+    const starter = (async () => {
+      const ids = [];
+      for (const number of range(1, wanted)) {
+        const start = () => client.start({ payload: number }, { idempotencyKey: `run-${number}` });
+        const { runs } = await insist(async () => {
+          await new Promise((done) => setImmediate(done));
+          return start();
+        });
+        ids.push(runs[0].runId);
+      }
+      return ids;
+    })();
+    for (const [signal, after] of [["SIGTERM", 5], ["SIGKILL", 12], ["SIGKILL", 20]]) {
+      await until(`${after} runs are over`, () => ends.size >= after, 60_000);
+      await sidecar.end(signal);
+      sidecar = await serve(t, options);
+      net.leadTo(sidecar.port);
+    }
+    const ids = await starter;
+    assert.equal(new Set(ids).size, wanted);
+    const got = cursors(await reader);
+    assert.deepEqual([...ends].sort(), [...ids].sort());
+    const all = cursors(await kept(sidecar.client, { WebSocket }));
+    assert.deepEqual(got, all.slice(0, got.length));
+    for (const id of ids) {
+      assert.equal((await sidecar.client.replay(id)).equal, true);
+    }
+  });
+
+  check("a run is followed over the end of its sidecar", async (t) => {
+    const net = await network(t);
+    const path = folder(t);
+    const options = { path, hosts: [net.host], kept: true };
+    let sidecar = await serve(t, { ...options, flow: sums(4, 50) });
+    net.leadTo(sidecar.port);
+    const client = new RedflowClient({ url: net.url, token: TOKEN });
+    const [{ runId }] = (await client.start({ payload: 1 })).runs;
+    const events = [];
+    const signals = ["SIGTERM", "SIGKILL"];
+    for await (const event of client.followRun(runId, { timing: QUICK })) {
+      events.push(event);
+      if (event.event.type === "tool_returned" && signals.length > 0) {
+        await sidecar.end(signals.shift());
+        sidecar = await serve(t, options);
+        net.leadTo(sidecar.port);
+      }
+    }
+    assert.deepEqual(events, await sidecar.client.runEvents(runId));
+    assert.equal(events.at(-1).event.completed, true);
+  });
+
+  check("what cannot be read on is an error", async (t) => {
+    const { url, client } = await serve(t, { flow: sums(1), settings: ["events_kept = 10"] });
+    const wrong = new RedflowClient({ url, token: "rf_not-the-one-0123456789" });
+    expect(await rejection(collect(wrong.events({ WebSocket }))), "UNAUTHORIZED");
+    expect(await rejection(collect(new RedflowClient({ url }).events({ WebSocket }))), "UNAUTHORIZED");
+    for (const after of ["", "x", "nothing.1", "nothing.zz"]) {
+      expect(await rejection(collect(client.events({ WebSocket, after }))), "CURSOR_UNKNOWN");
+    }
+    expect(await rejection(collect(client.events({ WebSocket, runs: Array(1001).fill("r") }))), "MESSAGE_INVALID");
+
+    const first = (await kept(client, { WebSocket })).at(-1).cursor;
+    await until("the first events are gone", async () => {
+      await startAll(client, 5, `gone-${Math.random()}`);
+      const reader = collect(client.events({ WebSocket, after: first }), ({ type }) => type === "caught_up");
+      const error = await reader.then(() => null, (error) => error);
+      return error && (expect(error, "EVENTS_GONE"), true);
+    });
+  });
+}
+
+test("a browser that has signed in needs no token", LIMIT, async (t) => {
+  const { url, client } = await serve(t, { flow: sums(1) });
+  const { path } = await client.signInCode();
+  const entered = await fetch(url + path, { redirect: "manual" });
+  const cookie = entered.headers.get("set-cookie")?.split(";")[0];
+  assert.ok(cookie, `${entered.status}`);
+  // What a browser adds by itself.
+  const headers = { cookie, origin: url, "sec-fetch-site": "same-origin" };
+  const browserFetch = (address, init) => {
+    assert.equal(init.credentials, "same-origin");
+    return globalThis.fetch(address, { ...init, headers: { ...init.headers, ...headers } });
+  };
+  class BrowserSocket extends WebSocket {
+    constructor(address, protocols) {
+      assert.deepEqual(protocols, ["redflow.events.v1"]);
+      super(address, protocols, { headers: { cookie, origin: url } });
+    }
+  }
+  const page = new RedflowClient({ url, fetch: browserFetch });
+  const [runId] = await startAll(page, 1, "page");
+  const items = await kept(page, { WebSocket: BrowserSocket });
+  assert.ok(items.some((item) => isEnd(item) && item.event.event.runId === runId));
+  await page.signOut();
+  expect(await rejection(page.flows()), "UNAUTHORIZED");
+  expect(await rejection(collect(page.events({ WebSocket: BrowserSocket }))), "UNAUTHORIZED");
+});
+
+test("nothing there yet, then a sidecar", LIMIT, async (t) => {
+  const net = await network(t);
+  const client = new RedflowClient({ url: net.url, token: TOKEN });
+  const states = [];
+  const onState = (state) => states.push(state);
+  const options = { WebSocket, after: CURSOR_START, timing: QUICK, onState, signal: t.signal };
+  const reader = collect(client.events(options), isEnd);
+  await until("three tries", () => states.filter(({ state }) => state === "waiting").length >= 3);
+  expect(states.find(({ state }) => state === "waiting").error, "SIDECAR_UNREACHABLE");
+  const { port, client: direct } = await serve(t, { flow: sums(0), hosts: [net.host] });
+  net.leadTo(port);
+  const [runId] = await startAll(direct, 1, "late");
+  assert.equal((await reader).at(-1).event.event.runId, runId);
+});
+
+test("no secret is in what the sidecar logs", LIMIT, async (t) => {
+  const { client, log, end } = await serve(t, { flow: sums(1) });
+  await startAll(client, 1, "log");
+  await kept(client);
+  await end("SIGTERM");
+  assert.ok(log().length > 0 && !log().includes(TOKEN), log());
+});

@@ -1,0 +1,339 @@
+// The client against a server that misbehaves as no sidecar does. Against a real one: `client.test.mjs`.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import test from "node:test";
+import { inspect } from "node:util";
+
+import { RedflowClient, RedflowError } from "@redflow/bindings";
+import { collect, rejection } from "./kit/collect.mjs";
+import { runEvent, standIn } from "./kit/stand-in.mjs";
+
+const TOKEN = "rf_a-token-nobody-may-see";
+const QUICK = { backoffMs: 1, backoffMaxMs: 5 };
+
+const json = (response, status, value, headers = {}) =>
+  response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
+
+/** Fails unless it is one of ours, of this code, without the token. */
+function expect(error, code, details = {}) {
+  assert.ok(error instanceof RedflowError, inspect(error));
+  assert.equal(error.code, code, error.message);
+  for (const [key, value] of Object.entries(details)) {
+    assert.deepEqual(error[key], value, key);
+  }
+  const shown = inspect(error, { depth: 9, showHidden: true }) + JSON.stringify(error) + error.stack;
+  assert.ok(!shown.includes(TOKEN), shown);
+}
+
+test("an answer of a sidecar becomes an error with all it says", async (t) => {
+  const report = { ok: false, diagnostics: [], omitted: {} };
+  const answers = [
+    [422, { code: "FLOW_REFUSED", message: "Two errors.", report }, {}, { report, retryable: false }],
+    [409, { code: "REVISION_CONFLICT", message: "Old.", revision: "r2" }, {}, { revision: "r2", retryable: false }],
+    [429, { code: "RATE_LIMITED", message: "Slow." }, { "retry-after": "2" }, { retryAfterMs: 2000, retryable: true }],
+    [503, { code: "STOPPING", message: "Soon." }, { "retry-after": "Mon, 1 Jan 2035" }, { retryable: true }],
+    [404, { code: "RUN_UNKNOWN", message: "None." }, {}, { retryable: false }],
+    [418, { code: "OF_A_NEWER_SIDECAR", message: "New." }, {}, { retryable: false }],
+  ];
+  let next;
+  const url = await standIn(t, { answer: (_, response) => json(response, next[0], next[1], next[2]) });
+  const client = new RedflowClient({ url, token: TOKEN });
+  for (next of answers) {
+    const [status, { code, message }, , details] = next;
+    const error = await rejection(client.flows());
+    expect(error, code, { status, message, ...details });
+    // What is not said is not there.
+    assert.equal("report" in error, "report" in details);
+    assert.equal("revision" in error, "revision" in details);
+    assert.equal("retryAfterMs" in error, "retryAfterMs" in details);
+  }
+});
+
+test("what is no sidecar is said to be none", async (t) => {
+  const answers = [
+    [(response) => response.writeHead(404).end("<h1>404</h1>"), { status: 404, retryable: false }],
+    [(response) => response.writeHead(502).end("<h1>Bad gateway</h1>"), { status: 502, retryable: true }],
+    [(response) => response.writeHead(200).end("<h1>Welcome</h1>"), { status: 200, retryable: false }],
+    [(response) => json(response, 500, { error: "Internal" }), { status: 500, retryable: true }],
+    [(response) => json(response, 400, null), { status: 400, retryable: false }],
+    [(response) => json(response, 400, [{ code: 1, message: 2 }]), { status: 400, retryable: false }],
+    // A redirect is never followed: the token would go with it.
+    [(response) => response.writeHead(302, { location: "/elsewhere" }).end(), { status: 0 }],
+    [(response) => response.destroy(), { status: 0, retryable: true }],
+    [(response) => response.writeHead(200, { "content-length": 9 }).write("{", () => response.destroy()), {}],
+  ];
+  let next;
+  let redirected = false;
+  const url = await standIn(t, {
+    answer(request, response) {
+      redirected ||= request.url === "/elsewhere";
+      next[0](response);
+    },
+  });
+  const client = new RedflowClient({ url, token: TOKEN });
+  for (next of answers) {
+    expect(await rejection(client.flows()), "SIDECAR_UNREACHABLE", next[1]);
+  }
+  assert.equal(redirected, false);
+});
+
+test("nothing listens", async () => {
+  const server = createServer();
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address();
+  await new Promise((done) => server.close(done));
+  const client = new RedflowClient({ url: `http://127.0.0.1:${port}`, token: TOKEN });
+  const error = await rejection(client.health());
+  expect(error, "SIDECAR_UNREACHABLE", { status: 0, retryable: true });
+  assert.match(error.message, new RegExp(`^No sidecar answers at http://127.0.0.1:${port}: .*ECONNREFUSED`));
+});
+
+test("an answer that takes too long, and a caller who does not want it any more", async (t) => {
+  // The head comes or does not, the body never.
+  const stream = { "content-type": "text/event-stream" };
+  for (const begin of [() => undefined, (response) => response.writeHead(200, stream).write("[")]) {
+    const url = await standIn(t, { answer: (_, response) => begin(response) });
+    const client = new RedflowClient({ url, token: TOKEN, timeoutMs: 50 });
+    expect(await rejection(client.codes()), "REQUEST_TIMEOUT", { status: 0, retryable: true });
+    const late = await rejection(new RedflowClient({ url }).codes({ timeoutMs: 50 }));
+    expect(late, "REQUEST_TIMEOUT");
+
+    const controller = new AbortController();
+    const asked = rejection(client.codes({ signal: controller.signal, timeoutMs: 0 }));
+    controller.abort(new Error("changed my mind"));
+    assert.equal((await asked).message, "changed my mind");
+    assert.equal((await rejection(client.codes({ signal: controller.signal }))).message, "changed my mind");
+    const follow = client.followRun("run", { signal: AbortSignal.timeout(50) });
+    assert.equal((await rejection(collect(follow))).name, "TimeoutError");
+  }
+});
+
+test("a start that waits is waited for", async (t) => {
+  const url = await standIn(t, {
+    answer: (_, response) => void setTimeout(() => json(response, 200, { runs: [] }), 100),
+  });
+  const client = new RedflowClient({ url, timeoutMs: 20 });
+  assert.deepEqual(await client.start({ payload: 1, wait: true }), { runs: [] });
+  expect(await rejection(client.start({ payload: 1 })), "REQUEST_TIMEOUT");
+  expect(await rejection(client.start({ payload: 1, wait: true }, { timeoutMs: 20 })), "REQUEST_TIMEOUT");
+});
+
+test("the token is in one header and nowhere else", async (t) => {
+  const seen = [];
+  const url = await standIn(t, {
+    answer(request, response) {
+      seen.push([request.url, request.headers]);
+      json(response, 200, {});
+    },
+  });
+  const client = new RedflowClient({ url, token: TOKEN });
+  await client.start({ payload: "x" }, { idempotencyKey: "key-1" });
+  await new RedflowClient({ url }).flows();
+  const [[path, { authorization, ...others }], [, anonymous]] = seen;
+  assert.equal(authorization, `Bearer ${TOKEN}`);
+  assert.ok(!path.includes(TOKEN) && !JSON.stringify(others).includes(TOKEN));
+  assert.equal(others["idempotency-key"], "key-1");
+  assert.equal(others["content-type"], "application/json");
+  assert.equal("authorization" in anonymous, false);
+  assert.equal("content-type" in anonymous, false, "there is no body");
+  const shown = inspect(client, { depth: 9, showHidden: true }) + JSON.stringify(client);
+  assert.ok(!shown.includes(TOKEN), shown);
+});
+
+test("with a token cookies stay at home, without one they go to the page's own sidecar", async () => {
+  const seen = [];
+  const fetch = async (url, init) => {
+    seen.push([url, init.credentials, init.redirect]);
+    return new Response("{}");
+  };
+  await new RedflowClient({ url: "https://example.test/redflow/?x#y", token: TOKEN, fetch }).health();
+  await new RedflowClient({ url: "https://example.test", fetch }).health();
+  assert.deepEqual(seen, [
+    ["https://example.test/redflow/health", "omit", "error"],
+    ["https://example.test/health", "same-origin", "error"],
+  ]);
+  // As a page has it.
+  globalThis.location = { href: "http://127.0.0.1:1881/console/" };
+  try {
+    await new RedflowClient({ url: "/", fetch }).health();
+    await new RedflowClient({ url: "..", fetch }).health();
+  } finally {
+    delete globalThis.location;
+  }
+  assert.deepEqual(seen.slice(2).map(([url]) => url), Array(2).fill("http://127.0.0.1:1881/health"));
+});
+
+test("signing out is a redirect, which nobody follows", async (t) => {
+  const url = await standIn(t, {
+    answer: (request, response) =>
+      request.url === "/api/sign-out" ? response.writeHead(303, { location: "/" }).end() : response.destroy(),
+  });
+  assert.equal(await new RedflowClient({ url }).signOut(), undefined);
+  // A browser shows nothing of a redirect but that it is one.
+  const fetch = async () => ({ status: 0, type: "opaqueredirect", headers: new Headers(), body: null });
+  assert.equal(await new RedflowClient({ url, fetch }).signOut(), undefined);
+  expect(await rejection(new RedflowClient({ url, fetch }).flows()), "SIDECAR_UNREACHABLE");
+});
+
+test("what cannot be asked is not asked", async () => {
+  for (const url of ["", "127.0.0.1:1881", "ftp://127.0.0.1", "http://", `http://me:${TOKEN}@127.0.0.1`]) {
+    assert.throws(() => new RedflowClient({ url }), (error) => (expect(error, "REQUEST_INVALID"), true), url);
+  }
+  for (const end of ["\n", " ", "é", "\u0000"]) {
+    const options = { url: "http://127.0.0.1", token: TOKEN + end };
+    assert.throws(() => new RedflowClient(options), (error) => (expect(error, "REQUEST_INVALID"), true));
+  }
+  assert.throws(() => new RedflowClient({ url: "http://127.0.0.1", token: "" }), { code: "REQUEST_INVALID" });
+
+  const fetch = () => assert.fail("it was asked");
+  const client = new RedflowClient({ url: "http://127.0.0.1", token: TOKEN, fetch });
+  for (const id of ["", ".", "..", "\ud800"]) {
+    for (const ask of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents"]) {
+      expect(await rejection(client[ask](id)), "REQUEST_INVALID");
+    }
+    expect(await rejection(collect(client.followRun(id))), "REQUEST_INVALID");
+  }
+  expect(await rejection(client.start({}, { idempotencyKey: "a b" })), "REQUEST_INVALID");
+  expect(await rejection(client.start({}, { idempotencyKey: "" })), "REQUEST_INVALID");
+  expect(await rejection(client.start({ payload: 1n })), "BODY_INVALID");
+  const round = {};
+  round.round = round;
+  expect(await rejection(client.check(round)), "BODY_INVALID");
+});
+
+test("ids and filters keep their place in the address", async () => {
+  const seen = [];
+  const fetch = async (url, { method }) => {
+    seen.push(`${method} ${url.slice("http://h".length)}`);
+    return new Response('{"runs": []}');
+  };
+  const client = new RedflowClient({ url: "http://h", fetch });
+  await client.run("a/../b?c#d");
+  await client.runs({ status: ["running", "waiting"], limit: 5, before: "x&y=z" });
+  await client.runs({ status: "failed" });
+  await client.runEvents("r", { after: 0 });
+  await client.cancel("é");
+  assert.deepEqual(seen, [
+    "GET /api/runs/a%2F..%2Fb%3Fc%23d",
+    "GET /api/runs?status=running%2Cwaiting&limit=5&before=x%26y%3Dz",
+    "GET /api/runs?status=failed",
+    "GET /api/runs/r/events?after=0",
+    "POST /api/runs/%C3%A9/cancel",
+  ]);
+});
+
+test("an endless answer is cut off", async () => {
+  let cancelled = false;
+  const piece = new Uint8Array(8 * 1024 * 1024).fill(0x20);
+  const body = new ReadableStream({ pull: (stream) => stream.enqueue(piece), cancel: () => void (cancelled = true) });
+  const client = new RedflowClient({ url: "http://h", fetch: async () => new Response(body) });
+  expect(await rejection(client.journal("run")), "BODY_TOO_LARGE", { retryable: false });
+  assert.ok(cancelled);
+});
+
+test("pages that lead nowhere end", async () => {
+  let asked = 0;
+  const fetch = async () => (asked++, new Response('{"runs": [], "next": "same"}'));
+  assert.deepEqual(await collect(new RedflowClient({ url: "http://h", fetch }).allRuns()), []);
+  assert.equal(asked, 2);
+});
+
+/** Streams: each connection gets what `script` has for it, then ends well, or is cut off at `null`. */
+async function streams(t, script, status = "running") {
+  const asked = [];
+  const url = await standIn(t, {
+    answer(request, response) {
+      if (request.url === "/api/runs/run") {
+        json(response, 200, { summary: { status }, events: [], calls: [], result: null });
+        return;
+      }
+      asked.push(request.headers["last-event-id"]);
+      const parts = script[Math.min(asked.length, script.length) - 1];
+      if (typeof parts === "function") {
+        parts(response);
+        return;
+      }
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      for (const part of parts) {
+        if (part === null) {
+          response.write(":\n", () => response.destroy());
+          return;
+        }
+        response.write(typeof part === "string" ? part : `id: ${part.seq}\ndata: ${JSON.stringify(part)}\n\n`);
+      }
+      response.end();
+    },
+  });
+  return { client: new RedflowClient({ url, token: TOKEN }), asked };
+}
+
+const seqs = (events) => events.map(({ seq }) => seq);
+
+test("a run is followed over many connections, each event once", async (t) => {
+  const [one, two, three, end] = [runEvent(1), runEvent(2), runEvent(3), runEvent(4, "run_finished")];
+  const { client, asked } = await streams(t, [
+    [one, null],
+    (response) => json(response, 503, { code: "STOPPING", message: "Soon." }),
+    (response) => response.destroy(),
+    // Some of it again, half an event, and a kind that is not known.
+    [one, two, 'id: 3\ndata: {"seq": 3, "ev\n', null],
+    [two, "event: news\ndata: {}\n\n", three],
+    [end, "data: never read\n\n"],
+  ]);
+  const events = await collect(client.followRun("run", { timing: QUICK }));
+  assert.deepEqual(seqs(events), [1, 2, 3, 4]);
+  assert.deepEqual(asked, [undefined, "1", "1", "1", "2", "3"]);
+  assert.deepEqual(seqs(await collect(client.followRun("run", { after: 3, timing: QUICK }))), [4]);
+});
+
+test("a run without a last event is followed to its end all the same", async (t) => {
+  for (const status of ["failed", "damaged"]) {
+    const { client, asked } = await streams(t, [[runEvent(1)], [runEvent(2)], []], status);
+    assert.deepEqual(seqs(await collect(client.followRun("run", { timing: QUICK }))), [1, 2]);
+    assert.deepEqual(asked, [undefined, "1"]);
+  }
+});
+
+test("a stream that says nothing is left for another", async (t) => {
+  const silent = (response) => response.writeHead(200, { "content-type": "text/event-stream" }).write(": here\n\n");
+  const { client } = await streams(t, [silent, silent, [runEvent(1, "run_finished")]]);
+  const timing = { ...QUICK, idleMs: 30 };
+  assert.deepEqual(seqs(await collect(client.followRun("run", { timing }))), [1]);
+});
+
+test("a stream that is none ends it", async (t) => {
+  const large = (response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const more = () => response.write("x".repeat(1024 * 1024), () => response.destroyed || more());
+    more();
+  };
+  for (const [first, code] of [
+    [(response) => json(response, 404, { code: "RUN_UNKNOWN", message: "None." }), "RUN_UNKNOWN"],
+    [(response) => json(response, 401, { code: "UNAUTHORIZED", message: "No." }), "UNAUTHORIZED"],
+    [(response) => json(response, 200, []), "SIDECAR_UNREACHABLE"],
+    [["data: no JSON\n\n"], "MESSAGE_INVALID"],
+    [["data: {}\n\n"], "MESSAGE_INVALID"],
+    [["data: null\n\n"], "MESSAGE_INVALID"],
+    [['data: {"code": "DATA_CORRUPT", "message": "Broken."}\n\n'], "DATA_CORRUPT"],
+    [large, "MESSAGE_TOO_LARGE"],
+  ]) {
+    const { client, asked } = await streams(t, [first]);
+    expect(await rejection(collect(client.followRun("run", { timing: QUICK }))), code, { retryable: false });
+    assert.equal(asked.length, 1);
+  }
+});
+
+test("a reader who leaves closes the stream", async (t) => {
+  let closed;
+  const gone = new Promise((resolve) => (closed = resolve));
+  const { client } = await streams(t, [
+    (response) => {
+      response.on("close", closed);
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(`data: ${JSON.stringify(runEvent(1))}\n\n`);
+    },
+  ]);
+  assert.deepEqual(seqs(await collect(client.followRun("run"), () => true)), [1]);
+  await gone;
+});

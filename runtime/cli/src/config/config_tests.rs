@@ -1,0 +1,339 @@
+//! Which value counts, where it comes from, and what is said of those that cannot be used.
+
+use super::{Flags, LogDefault, Origin, Settings, Wrong};
+use pretty_assertions::assert_eq;
+use redflow_contract::flow::Profile;
+use redflow_telemetry::Format;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const SECRET: &str = "s3cret-0123456789";
+
+/// Settings from a file (if it says something), variables and flags. In what comes out the file is called FILE.
+fn gather(file: &str, env: &[(&str, &str)], flags: Flags) -> Result<Settings, Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("redflow.toml");
+    std::fs::write(&path, file).unwrap();
+    let config = (!file.is_empty()).then(|| path.clone());
+    let env = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+    let shown = path.display().to_string();
+    Settings::from(&Flags { config, ..flags }, &env)
+        .map_err(|Wrong(problems)| problems.into_iter().map(|text| text.replace(&shown, "FILE")).collect())
+}
+
+fn problems(file: &str, env: &[(&str, &str)], flags: Flags) -> Vec<String> {
+    gather(file, env, flags).err().unwrap_or_default()
+}
+
+fn row(settings: &Settings, key: &str) -> (Value, Origin) {
+    let row = settings.rows.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("no {key}"));
+    (row.value.clone(), row.origin.clone())
+}
+
+#[test]
+fn a_flag_counts_before_the_environment_that_before_the_file_that_before_the_default() {
+    // Key, in the file, its variable, its flag, and how the four values are shown.
+    type Row = (
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+        fn(&mut Flags),
+        [&'static str; 4],
+    );
+    let rows: [Row; 5] = [
+        (
+            "server.listen",
+            "[server]\nlisten = \"127.0.0.1:2\"",
+            "REDFLOW_LISTEN",
+            "127.0.0.1:3",
+            "--listen",
+            |flags| flags.listen = Some("127.0.0.1:4".to_owned()),
+            ["127.0.0.1:1881", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"],
+        ),
+        (
+            "server.data",
+            "[server]\ndata = \"/file\"",
+            "REDFLOW_DATA",
+            "/env",
+            "--data",
+            |flags| flags.data = Some("/flag".into()),
+            ["/srv/.local/share/redflow", "/file", "/env", "/flag"],
+        ),
+        (
+            "server.flows",
+            "[server]\nflows = \"/file.json\"",
+            "REDFLOW_FLOWS",
+            "/env.json",
+            "--flows",
+            |flags| flags.flows = Some("/flag.json".into()),
+            ["/srv/.local/share/redflow/flows.json", "/file.json", "/env.json", "/flag.json"],
+        ),
+        (
+            "server.profile",
+            "[server]\nprofile = \"redflow\"",
+            "REDFLOW_PROFILE",
+            "strict",
+            "--profile",
+            |flags| flags.profile = Some("redflow"),
+            ["strict", "redflow", "strict", "redflow"],
+        ),
+        (
+            "log.level",
+            "[log]\nlevel = \"debug\"",
+            "REDFLOW_LOG",
+            "error",
+            "--log",
+            |flags| flags.log = Some("trace".to_owned()),
+            ["warn", "debug", "error", "trace"],
+        ),
+    ];
+    for (key, file, variable, in_env, flag, set, [default, from_file, from_env, from_flag]) in rows {
+        // Every combination of the three layers that may say something.
+        for said in 0..8_u8 {
+            let has = |bit: u8| said & bit != 0;
+            let mut flags = Flags::default();
+            if has(4) {
+                set(&mut flags);
+            }
+            let home = ("HOME", "/srv");
+            let env = if has(2) { vec![home, (variable, in_env)] } else { vec![home, (variable, " ")] };
+            let settings = gather(if has(1) { file } else { "" }, &env, flags).ok().unwrap();
+            let (value, origin) = row(&settings, key);
+            let expected = match said {
+                4.. => (from_flag, flag.to_owned()),
+                2.. => (from_env, variable.to_owned()),
+                1 => (from_file, "line 2".to_owned()),
+                _ => (default, "default".to_owned()),
+            };
+            if cfg!(unix) || key != "server.data" && key != "server.flows" {
+                assert_eq!(value, expected.0, "{key} {said}");
+            }
+            let origin = origin.to_string();
+            assert_eq!(origin.rsplit(", ").next().unwrap(), expected.1, "{key} {said}");
+        }
+    }
+}
+
+#[test]
+fn what_the_file_may_say() {
+    let settings = gather(
+        "[server]\nlisten = \"[::1]:0\"\nhosts = [\"flows.example\", \"flows.example:8443\"]\n\
+         origins = [\"https://console.example\"]\nhttps = true\nrate_per_second = 7\nrate_burst = 8\n\
+         max_connections = 9\nmax_body_bytes = 0x1_000\nheader_timeout_ms = 11\nbody_timeout_ms = 12\ndrain_ms = 0\n\
+         events_kept = 14\n\
+         [limits]\nmax_active = 1\nmax_active_per_agent = 2\nmax_queued = 0\nmax_queued_per_agent = 4\nmax_runs = 5\n\
+         max_deliveries = 6\n\
+         [http]\nproxy = \"http://u:p@proxy:3128\"\nconnect_timeout_ms = 5\n\
+         [prices.\"gpt-5*\"]\ninput = 1\noutput = 2.5\ncached = 0.1\n\
+         [memory]\nmax_sessions = 7\nmax_bytes = 8\n[log]\nlevel = \"debug\"\nformat = \"json\"\nredact = \"secrets\"\n",
+        &[],
+        Flags::default(),
+    )
+    .map_err(|problems| problems.join("\n"));
+    let settings = settings.unwrap_or_else(|problems| panic!("{problems}"));
+    let server = &settings.server;
+    assert_eq!(server.listen.value.to_string(), "[::1]:0");
+    assert_eq!(server.hosts.value, ["flows.example", "flows.example:8443"]);
+    assert_eq!(server.origins.value, ["https://console.example"]);
+    assert!(server.https.value);
+    assert_eq!(
+        (server.rate_per_second.value, server.rate_burst.value, server.max_connections.value),
+        (7, 8, 9)
+    );
+    assert_eq!(
+        (server.max_body_bytes.value, server.header_timeout_ms.value, server.body_timeout_ms.value),
+        (4096, 11, 12)
+    );
+    assert_eq!((server.drain_ms.value, server.events_kept.value), (0, 14));
+    let limits = settings.limits;
+    assert_eq!((limits.max_active, limits.max_active_per_agent, limits.max_queued), (1, 2, 0));
+    assert_eq!((limits.max_queued_per_agent, limits.max_runs, limits.max_deliveries), (4, 5, 6));
+    assert_eq!(settings.http.connect_timeout.as_millis(), 5);
+    assert_eq!(settings.http.proxy.as_ref().and_then(url::Url::port), Some(3128));
+    assert_eq!((settings.memory.max_sessions, settings.memory.max_bytes), (7, 8));
+    assert!((settings.prices["gpt-5*"].output - 2.5).abs() < 1e-9);
+    assert_eq!(settings.log.format.value, Format::Json);
+}
+
+#[test]
+fn without_a_word_from_anyone_everything_has_its_default() {
+    let settings = gather("", &[("HOME", "/srv")], Flags { logs: LogDefault::Service, ..Flags::default() })
+        .ok()
+        .unwrap();
+    assert_eq!(settings.server.profile.value, Profile::Strict);
+    assert_eq!((settings.log.level.value.as_str(), settings.log.format.value), ("info", Format::Auto));
+    let set: Vec<&str> = settings
+        .rows
+        .iter()
+        .filter(|row| row.origin != Origin::Default)
+        .map(|row| row.key.as_str())
+        .collect();
+    assert_eq!(set, [] as [&str; 0]);
+    assert!(settings.token.is_none() && settings.url.value.is_none());
+    assert_eq!(settings.limits.max_active, 1024);
+    let bounds = settings.server.max_body_bytes.value;
+    assert_eq!(bounds, 40 * 1024 * 1024);
+}
+
+#[test]
+fn a_key_that_is_not_there_is_named_with_those_that_are() {
+    let rows = [
+        (
+            "[http]\nprox = 1\n",
+            "is wrong in line 2: unknown field `prox`, expected one of `proxy`, `ca_file`, `connect_timeout_ms`",
+        ),
+        (
+            "[htp]\nproxy = 1\n",
+            "is wrong in line 1: unknown field `htp`, expected one of `http`, `limits`, `log`, `memory`, `prices`, `server`",
+        ),
+        ("\n\nlisten = 1\n", "is wrong in line 3: unknown field `listen`, expected one of `http`"),
+        (
+            "[server]\ntoken = \"s3cret-0123456789\"\n",
+            "is wrong in line 2: unknown field `token`, expected one of `listen`",
+        ),
+        (
+            "[prices.x]\ninput = 1\noutput = 1\ninput_cached = 1\n",
+            "is wrong in line 4: unknown field `input_cached`, expected one of `input`",
+        ),
+        ("server = 1\n", "is wrong in line 1: `server` must be a section: [server]"),
+        ("prices = 1\n", "is wrong in line 1: `prices` must be a section: [prices]"),
+        ("[prices]\nx = 1\n", "is wrong in line 2: `prices.x` must be a section"),
+        ("[server.listen]\nport = 1\n", "is wrong in line 1: it must be text"),
+    ];
+    for (file, expected) in rows {
+        let found = problems(file, &[], Flags::default());
+        assert_eq!(found.len(), 1, "{file}: {found:?}");
+        assert!(
+            found[0].starts_with("the configuration FILE ") && found[0].contains(expected),
+            "{file}: {found:?}"
+        );
+        assert!(!found[0].contains(SECRET), "{found:?}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_told_by_what_it_must_be() {
+    let rows = [
+        ("[log]\nredact = \"some\"", "must be \"off\", \"secrets\" or \"all\""),
+        ("[log]\nformat = 1", "must be \"auto\", \"human\" or \"json\""),
+        ("[log]\nlevel = 1", "must be text"),
+        ("[http]\n\nproxy = 5", "in line 3: it must be an address such as http://proxy.example:3128"),
+        ("[http]\nproxy = \"socks5://proxy:1\"", "must be an address such as"),
+        ("[http]\nproxy = \"s3cret-0123456789\"", "must be an address such as"),
+        (
+            "[http]\nca_file = \"no/such.pem\"",
+            "the certificates in no/such.pem cannot be read: there is no such file",
+        ),
+        ("[http]\nconnect_timeout_ms = 0", "must be a whole number from 1 to 3600000"),
+        ("[server]\nlisten = \"localhost:1\"", "must be an IP address and a port, such as 127.0.0.1:1881"),
+        ("[server]\nlisten = \"127.0.0.1\"", "must be an IP address and a port"),
+        ("[server]\nflows = \"\"", "must be a path"),
+        ("[server]\nprofile = \"loose\"", "must be \"strict\" or \"redflow\""),
+        ("[server]\nhttps = \"yes\"", "must be true or false"),
+        ("[server]\nhosts = \"flows.example\"", "must be a list of at most 64 texts"),
+        ("[server]\nhosts = [\"https://flows.example\"]", "such as \"redflow.example\""),
+        ("[server]\nhosts = [1]", "must be a list"),
+        ("[server]\norigins = [\"*\"]", "such as \"https://console.example\""),
+        ("[server]\norigins = [\"null\"]", "must be a list"),
+        ("[server]\norigins = [\"https://console.example/path\"]", "must be a list"),
+        ("[server]\nrate_per_second = 0", "must be a whole number from 1 to 1000000"),
+        ("[server]\nrate_burst = -1", "must be a whole number from 1"),
+        ("[server]\nmax_body_bytes = 9223372036854775807", "must be a whole number from 1024 to 1073741824"),
+        ("[server]\nevents_kept = 1.5", "must be a whole number from 1 to 100000000"),
+        ("[server]\ndrain_ms = 1979-05-27", "must be a whole number"),
+        ("[limits]\nmax_active = 0", "must be a whole number from 1 to 100000000"),
+        ("[memory]\nmax_sessions = true", "must be a whole number"),
+        ("[prices.x]\ninput = 1", "missing field `output`"),
+        ("[prices.x]\ninput = nan\noutput = 1", "must be a number from 0 to 1e9"),
+        ("[prices.x]\ninput = 1\noutput = -1", "must be a number from 0 to 1e9"),
+        ("[prices.x]\ninput = 1\noutput = 1\ncached = inf", "must be a number from 0 to 1e9"),
+        ("[prices.x]\ninput = \"s3cret-0123456789\"\noutput = 1", "must be a number"),
+        ("[http\nproxy = \"s3cret-0123456789\"", "in line 1: it is no TOML"),
+        ("[http]\nproxy = s3cret-0123456789", "in line 2: it is no TOML"),
+        ("[http]\nproxy = \"http://a\"\nproxy = \"http://b\"", "in line 3: duplicate key"),
+    ];
+    for (file, expected) in rows {
+        let found = problems(file, &[], Flags::default());
+        assert_eq!(found.len(), 1, "{file}: {found:?}");
+        assert!(found[0].contains(expected), "{file}: {found:?}");
+        assert!(!found[0].contains(SECRET), "{found:?}");
+    }
+}
+
+#[test]
+fn a_variable_or_flag_that_cannot_be_used_is_named() {
+    let env = |name, value, expected: &str| {
+        let found = problems("", &[(name, value)], Flags::default());
+        assert_eq!(found, [format!("the variable {name} is wrong: it must {expected}")], "{value}");
+    };
+    env("REDFLOW_LISTEN", "s3cret", "be an IP address and a port, such as 127.0.0.1:1881 or [::1]:1881");
+    env("REDFLOW_PROFILE", "s3cret", "be \"strict\" or \"redflow\"");
+    env("REDFLOW_TOKEN", "short s3cret", "be 16 to 512 visible ASCII characters");
+    env("REDFLOW_URL", "s3cret", "be an address such as http://127.0.0.1:1881");
+    env("REDFLOW_URL", "ftp://host", "be an address such as http://127.0.0.1:1881");
+    env(
+        "REDFLOW_URL",
+        "http://me:s3cret@host",
+        "hold no name and no password: the token comes from REDFLOW_TOKEN or a file",
+    );
+    env("REDFLOW_URL", "http://host/?token=s3cret", "end with its path");
+    let flags = Flags { listen: Some("9".to_owned()), url: Some("x".to_owned()), ..Flags::default() };
+    let found = problems("", &[], flags);
+    assert_eq!(found.len(), 2);
+    assert!(found[0].starts_with("the flag --listen is wrong: it must be an IP address"), "{found:?}");
+    assert!(found[1].starts_with("the flag --url is wrong: "), "{found:?}");
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once_also_where_it_does_not_count() {
+    let file = "[server]\nlisten = \"x\"\nport = 1\nrate_burst = 0\n[log]\nlevel = 5\n[more]\n[prices.x]\n";
+    let env = [("REDFLOW_LISTEN", "127.0.0.1:1"), ("REDFLOW_PROFILE", "x"), ("REDFLOW_URL", "x")];
+    let flags =
+        Flags { listen: Some("[::1]:1".to_owned()), log: Some("info".to_owned()), ..Flags::default() };
+    let found = problems(file, &env, flags);
+    let beginnings: Vec<&str> = found.iter().map(|text| text.split(": ").next().unwrap()).collect();
+    assert_eq!(
+        beginnings,
+        [
+            "the configuration FILE is wrong in line 2",
+            "the variable REDFLOW_PROFILE is wrong",
+            "the configuration FILE is wrong in line 4",
+            "the configuration FILE is wrong in line 8",
+            "the configuration FILE is wrong in line 8",
+            "the configuration FILE is wrong in line 6",
+            "the variable REDFLOW_URL is wrong",
+            "the configuration FILE is wrong in line 7",
+            "the configuration FILE is wrong in line 3",
+        ],
+        "{found:#?}"
+    );
+    // A file that cannot be taken apart does not hide what else is wrong.
+    let found = problems("[a\n[b\n", &[("REDFLOW_LISTEN", "x")], Flags::default());
+    assert!(found.len() >= 2 && found.last().unwrap().contains("REDFLOW_LISTEN"), "{found:?}");
+    let missing = Flags { config: Some(PathBuf::from("no/such.toml")), ..Flags::default() };
+    let Err(Wrong(found)) = Settings::from(&missing, &|_| None) else { panic!("there is no such file") };
+    assert_eq!(found, ["the configuration no/such.toml cannot be read: there is no such file"]);
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let file = "[http]\nproxy = \"http://me:s3cret-0123456789@proxy:3128\"\n";
+    let env = [("REDFLOW_TOKEN", SECRET), ("REDFLOW_MEMORY_KEY", SECRET), ("HOME", "/srv")];
+    let settings = gather(file, &env, Flags::default()).ok().unwrap();
+    assert_eq!(row(&settings, "http.proxy").0, "http://••••@proxy:3128/");
+    assert_eq!(row(&settings, "token"), ("[set]".into(), Origin::Environment { name: "REDFLOW_TOKEN" }));
+    assert_eq!(
+        row(&settings, "memory_key"),
+        ("[set]".into(), Origin::Environment { name: "REDFLOW_MEMORY_KEY" })
+    );
+    let shown = serde_json::to_string(&settings.rows).unwrap();
+    assert!(!shown.contains("s3cret"), "{shown}");
+    for part in
+        [format!("{:?}", settings.server), format!("{:?}", settings.http), format!("{:?}", settings.token)]
+    {
+        assert!(!part.contains("s3cret"), "{part}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Writes `schemas/openapi.json` from the table of routes and the types they name. Built only for
+//! `cargo xtask codegen` and its drift test.
+
+use crate::api::Scope;
+use crate::route::{Answer, ROUTES, Route};
+use crate::{api, catalogue, diagnostic, edge, event, replay, run, stream};
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+/// Where the types are, as references name them.
+const TYPES: &str = "#/components/schemas/";
+
+/// The text of `schemas/openapi.json`.
+#[must_use]
+pub fn openapi() -> String {
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let item = paths.entry(route.path).or_insert_with(|| json!({}));
+        item[route.method.as_str().to_ascii_lowercase()] = operation(route);
+    }
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Redflow Runtime",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "description": "The sidecar's interface. Every error is an ApiError; `GET /api/codes/{code}` explains its \
+                            code.",
+        },
+        "servers": [{"url": "http://127.0.0.1:1881"}],
+        "security": [{"token": []}, {"session": []}],
+        "paths": paths,
+        "components": {
+            "schemas": types(),
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "What `redflow token` prints."},
+                "session": {
+                    "type": "apiKey", "in": "cookie", "name": "redflow_session",
+                    "description": "What a browser gets for a one-time code.",
+                },
+            },
+        },
+    });
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+fn operation(route: &Route) -> Value {
+    let scope = route.scope.map_or("open", Scope::as_str);
+    let mut parameters: Vec<Value> = route
+        .path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+        .collect();
+    parameters.extend(route.query.iter().map(|query| {
+        json!({
+            "name": query.name, "in": "query", "description": query.about, "schema": {"type": "string"},
+        })
+    }));
+    let (status, answer) = route.answer;
+    let mut responses = Map::new();
+    responses.insert(status.to_string(), described(answer));
+    responses.insert(
+        "default".to_owned(),
+        json!({"description": "Why it was not done.", "content": content("application/json", &named("ApiError"))}),
+    );
+    let mut operation = json!({
+        "operationId": format!("{:?}", route.id),
+        "description": route.about,
+        "x-scope": scope,
+        "responses": responses,
+    });
+    if route.scope.is_none() {
+        operation["security"] = json!([]);
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = json!(parameters);
+    }
+    if let Some(body) = route.body {
+        let content = content("application/json", &named(body));
+        operation["requestBody"] = json!({"required": true, "content": content});
+    }
+    operation
+}
+
+fn described(answer: Answer) -> Value {
+    match answer {
+        Answer::Json(name) => {
+            json!({"description": "Well.", "content": content("application/json", &named(name))})
+        }
+        Answer::List(name) => {
+            let list = json!({"type": "array", "items": named(name)});
+            json!({"description": "Well.", "content": content("application/json", &list)})
+        }
+        Answer::Events(name) => {
+            let list = json!({"type": "array", "items": named(name)});
+            let mut both = content("application/json", &list);
+            both["text/event-stream"] = json!({"schema": {"type": "string"}});
+            json!({"description": "Well. In a stream each event's data is one of them.", "content": both})
+        }
+        Answer::Text(kind) => {
+            json!({"description": "Well.", "content": content(kind, &json!({"type": "string"}))})
+        }
+        Answer::Socket => json!({"description": "The connection is a socket from now on."}),
+        Answer::Redirect => json!({"description": "Go on at the address in `Location`."}),
+    }
+}
+
+fn content(kind: &str, schema: &Value) -> Value {
+    json!({kind: {"schema": schema}})
+}
+
+fn named(name: &str) -> Value {
+    json!({"$ref": format!("{TYPES}{name}")})
+}
+
+macro_rules! add {
+    ($generator:expr, $($type:ty),+ $(,)?) => {{
+        $(add_type::<$type>($generator);)+
+    }};
+}
+
+fn add_type<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    let _ = generator.subschema_for::<T>();
+}
+
+/// Every type a route or a socket names, and those they are made of.
+fn types() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
+        settings.definitions_path = TYPES.trim_start_matches('#').trim_end_matches('/').into()
+    });
+    let mut generator = settings.into_generator();
+    add!(
+        &mut generator,
+        api::ApiError,
+        api::FlowList,
+        api::Deployment,
+        api::DeployRequest,
+        api::DeployAnswer,
+        api::CheckRequest,
+        api::StartRequest,
+        api::StartAnswer,
+        api::RunList,
+        api::CancelRequest,
+        api::ResolveRequest,
+        api::CodeEntry,
+        api::Health,
+        api::SignInCode,
+        diagnostic::CheckReport,
+        event::RunEvent,
+        run::RunSummary,
+        replay::RunDetail,
+        replay::ReplayReport,
+        stream::EventsRequest,
+        stream::EventsMessage,
+        catalogue::NodeType,
+        edge::EdgeRule,
+    );
+    let mut types = generator.take_definitions(true);
+    types.sort_keys();
+    types
+}

@@ -1,0 +1,98 @@
+//! What a body has to say of itself.
+
+use crate::shown;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use redflow_contract::api::ApiError;
+use redflow_contract::code::ApiCode;
+
+/// Whether a body is announced as plain JSON: `Content-Type: application/json`, at most with `charset=utf-8`, and
+/// not compressed. Ask it of every request that has or needs a body: pages of other sites cannot send this type
+/// without asking first, and a small body cannot unfold into a large one.
+///
+/// # Errors
+/// `CONTENT_TYPE_REFUSED`.
+pub fn json_only(headers: &HeaderMap) -> Result<(), ApiError> {
+    let refused = |what: String| {
+        Err(ApiError::new(
+            ApiCode::ContentTypeRefused,
+            format!("{what}: send JSON with `Content-Type: application/json`, not compressed."),
+        ))
+    };
+    for coding in headers.get_all(CONTENT_ENCODING) {
+        if !coding.as_bytes().eq_ignore_ascii_case(b"identity") {
+            return refused(format!("The body is encoded as `{}`", shown(coding.as_bytes())));
+        }
+    }
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    match (types.next(), types.next()) {
+        (None, _) => refused("The body has no type".to_owned()),
+        (Some(_), Some(_)) => refused("The body has several types".to_owned()),
+        (Some(one), None) if one.to_str().is_ok_and(is_json) => Ok(()),
+        (Some(one), None) => refused(format!("The body is of type `{}`", shown(one.as_bytes()))),
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    let mut parts = text.split(';').map(str::trim);
+    parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/json")) && parts.all(is_utf8)
+}
+
+fn is_utf8(parameter: &str) -> bool {
+    parameter.split_once('=').is_some_and(|(name, value)| {
+        let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+        name.eq_ignore_ascii_case("charset") && value.eq_ignore_ascii_case("utf-8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::json_only;
+    use http::{HeaderMap, HeaderName, HeaderValue};
+    use redflow_contract::api::ProblemCode;
+    use redflow_contract::code::ApiCode;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn json_is_taken_and_nothing_else() {
+        let good = [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;charset=UTF-8",
+            "application/json ; charset=\"utf-8\"",
+        ];
+        for one in good {
+            assert_eq!(json_only(&headers(&[("content-type", one)])), Ok(()), "{one}");
+        }
+        let identity = [("content-type", "application/json"), ("content-encoding", "Identity")];
+        assert_eq!(json_only(&headers(&identity)), Ok(()));
+
+        let bad: &[&[(&str, &str)]] = &[
+            &[],
+            &[("content-type", "")],
+            &[("content-type", "text/plain")],
+            &[("content-type", "application/jsonp")],
+            &[("content-type", "application/json, text/plain")],
+            &[("content-type", "application/json; charset=utf-16")],
+            &[("content-type", "application/json; boundary=x")],
+            &[("content-type", "application/json;")],
+            &[("content-type", "application/json; charset")],
+            &[("content-type", "application/x-www-form-urlencoded")],
+            &[("content-type", "application/json"), ("content-type", "application/json")],
+            &[("content-type", "application/json"), ("content-encoding", "gzip")],
+            &[("content-type", "application/json"), ("content-encoding", "identity, gzip")],
+            &[("content-type", "application/json"), ("content-encoding", "")],
+        ];
+        for pairs in bad {
+            let error = json_only(&headers(pairs)).unwrap_err();
+            assert_eq!(error.code, ProblemCode::Api(ApiCode::ContentTypeRefused), "{pairs:?}");
+        }
+    }
+}

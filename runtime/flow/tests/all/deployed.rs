@@ -1,0 +1,90 @@
+//! Flows on their way in: any shape to the plain one, credentials apart.
+
+use pretty_assertions::assert_eq;
+use redflow_contract::Message;
+use redflow_contract::id::NodeId;
+use redflow_contract::limits::FlowLimits;
+use redflow_flow::RawFlow;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+fn read(document: Value) -> RawFlow {
+    RawFlow::from_value(document, &FlowLimits::default()).unwrap()
+}
+
+fn credentials(list: Value) -> BTreeMap<NodeId, Message> {
+    let Value::Object(list) = list else { panic!("an object") };
+    list.into_iter().map(|(id, own)| (NodeId::from(id), own.as_object().unwrap().clone())).collect()
+}
+
+#[test]
+fn every_shape_becomes_the_plain_array() {
+    let node = json!({"id": "n", "type": "debug", "z": "t"});
+    let config = json!({"id": "c", "type": "some-config"});
+    let tab = json!({"id": "t", "type": "tab", "label": "Home", "info": "x"});
+    let cases = [
+        (json!([tab, node, config]), json!([tab, node, config])),
+        (json!({"flows": [tab, node], "rev": "1"}), json!([tab, node])),
+        (
+            json!({"id": "t", "label": "Home", "info": "x", "nodes": [node], "configs": [config]}),
+            json!([tab, node, config]),
+        ),
+        (
+            json!({"flow": {"id": "t", "label": "Home", "info": "x", "nodes": [node]}, "exportedAt": 1}),
+            json!([tab, node]),
+        ),
+        // A wrapping without an id is no tab, and one whose tab is among its nodes is not written twice.
+        (json!({"label": "Home", "nodes": [node]}), json!([node])),
+        (json!({"id": "t", "nodes": [tab, node]}), json!([tab, node])),
+    ];
+    for (document, expected) in cases {
+        assert_eq!(Value::from(read(document).into_array().to_json()), expected);
+    }
+}
+
+#[test]
+fn credentials_beside_the_nodes_go_to_them_and_odd_ones_are_named() {
+    let document = json!({
+        "flows": [{"id": "a", "type": "x"}, {"id": "b", "type": "x", "credentials": {"k": "own"}},
+                  {"id": "c", "type": "x", "name": "C", "credentials": "text"},
+                  {"id": "d", "type": "x", "credentials": ["list"]}, {"id": "e", "type": "x", "credentials": null}],
+        "credentials": {"a": {"k": "beside"}, "b": {"k": "other"}, "nobody": {"k": "lost"}},
+    });
+    let mut flow = read(document).into_array();
+    let odd: Vec<String> = flow.odd_credentials().into_iter().map(|node| node.id.to_string()).collect();
+    assert_eq!(odd, ["c", "d"]);
+    let taken = flow.take_credentials(&BTreeMap::new());
+    assert_eq!(taken, credentials(json!({"a": {"k": "beside"}, "b": {"k": "own"}})));
+    assert!(!flow.to_json().iter().any(|node| node.get("credentials").is_some()));
+}
+
+#[test]
+fn credentials_are_taken_out_and_merged_as_node_red_does() {
+    let mut flow = read(json!([
+        {"id": "kept", "type": "openai-model"},
+        {"id": "changed", "type": "openai-model",
+         "credentials": {"apiKey": "new", "masked": "__PWRD__", "emptied": "", "nulled": null, "more": 5}},
+        {"id": "fresh", "type": "openai-model", "credentials": {"apiKey": "first"}},
+        {"id": "emptied", "type": "openai-model", "credentials": {"apiKey": ""}},
+        {"id": "odd", "type": "openai-model", "credentials": "no object"},
+    ]));
+    let before = credentials(json!({
+        "kept": {"apiKey": "a"},
+        "changed": {"apiKey": "old", "masked": "m", "emptied": "e", "nulled": "n", "other": "o"},
+        "emptied": {"apiKey": "gone"},
+        "removed": {"apiKey": "gone"},
+    }));
+    let after = flow.take_credentials(&before);
+    let expected = credentials(json!({
+        "kept": {"apiKey": "a"},
+        "changed": {"apiKey": "new", "masked": "m", "other": "o", "more": 5},
+        "fresh": {"apiKey": "first"},
+    }));
+    assert_eq!(after, expected);
+    assert!(!flow.to_json().iter().any(|node| node.get("credentials").is_some()));
+
+    flow.give_credentials(&after);
+    let given = flow.to_json();
+    assert_eq!(given[1]["credentials"]["apiKey"], "new");
+    assert_eq!(given[3].get("credentials"), None);
+}

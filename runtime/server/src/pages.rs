@@ -1,0 +1,80 @@
+//! What a browser sees, and how it gets in: a one-time code becomes a cookie.
+
+use crate::answer::{Answer, bytes_of, json, redirect};
+use crate::body;
+use crate::runs::{pairs, unknown_parameter};
+use crate::sidecar::App;
+use axum::body::Body;
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use redflow_contract::api::Scope;
+use redflow_door::Caller;
+use std::sync::Arc;
+
+const HTML: &str = "text/html; charset=utf-8";
+
+pub(crate) async fn sign_in_codes(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Answer {
+    body::none(body, &app.settings).await?;
+    Ok(json(200, &app.door.sign_in_code(&caller, app.clock.now())?))
+}
+
+pub(crate) async fn sign_in(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Answer {
+    let mut code = None;
+    for (name, value) in pairs(query.as_deref()) {
+        match name.as_str() {
+            "code" => code = Some(value),
+            other => return Err(unknown_parameter(other)),
+        }
+    }
+    let cookie = app.door.sign_in(code.as_deref().unwrap_or_default(), app.clock.now())?;
+    Ok(with_cookie(cookie))
+}
+
+pub(crate) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
+    body::none(body, &app.settings).await?;
+    Ok(with_cookie(app.door.sign_out(&headers)))
+}
+
+fn with_cookie(cookie: HeaderValue) -> Response {
+    let mut response = redirect("/");
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    response
+}
+
+pub(crate) async fn home(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Response {
+    let signed_in = app.door.require(&caller, Scope::Read).is_ok();
+    let told = app.in_force();
+    let agents: usize = told.list.flows.iter().map(|flow| flow.agents.len()).sum();
+    let state = if signed_in {
+        format!(
+            "<p>You are signed in. The flow in force has {} and {}.</p>\
+             <p><a href=\"/api/flows\">flows</a> · <a href=\"/api/runs\">runs</a> · \
+             <a href=\"/openapi.json\">the interface</a> · <a href=\"/metrics\">metrics</a></p>\
+             <form method=\"post\" action=\"/api/sign-out\"><button>Sign out</button></form>",
+            count(told.list.flows.len(), "tab"),
+            count(agents, "agent"),
+        )
+    } else {
+        "<p>You are not signed in. Run <code>redflow token --browser</code> on the machine of the sidecar and open \
+         the address it prints.</p>"
+            .to_owned()
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Redflow Runtime</title>\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <style>body{{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;\
+         color:#222;background:#fff}}a{{color:#8f0000}}code{{background:#eee;padding:.1em .3em}}</style>\
+         <h1>Redflow Runtime</h1><p>Version {version} is running beside you.</p>{state}</html>"
+    );
+    bytes_of(200, HTML, page)
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

@@ -1,0 +1,83 @@
+//! Which handler answers which route of the contract's table.
+
+use crate::answer::{Answer, Problem};
+use crate::sidecar::App;
+use crate::{flows, guard, knowledge, pages, run_events, runs, socket, starts};
+use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::routing::{MethodRouter, get, post};
+use redflow_contract::code::ApiCode;
+use redflow_contract::route::{ROUTES, RouteId};
+use std::sync::Arc;
+
+/// Every route, behind the guard.
+pub(crate) fn router(app: &Arc<App>) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        router = router.route(route.path, handler(route.id));
+    }
+    router
+        .route("/api/flows/check", get(flows::check_tab))
+        .fallback(unknown)
+        .method_not_allowed_fallback(other_method)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard::guard))
+        .with_state(Arc::clone(app))
+}
+
+fn handler(route: RouteId) -> MethodRouter<Arc<App>> {
+    match route {
+        RouteId::Health => get(knowledge::health),
+        RouteId::HealthLive => get(knowledge::live),
+        RouteId::HealthReady => get(knowledge::ready),
+        RouteId::Metrics => get(knowledge::metrics),
+        RouteId::OpenApi => get(knowledge::openapi),
+        RouteId::Events => get(socket::events),
+        RouteId::Home => get(pages::home),
+        RouteId::SignIn => get(pages::sign_in),
+        RouteId::SignInCodes => post(pages::sign_in_codes),
+        RouteId::SignOut => post(pages::sign_out),
+        RouteId::Flows => get(flows::list),
+        RouteId::Flow => get(flows::one),
+        RouteId::Check => post(flows::check),
+        RouteId::Deployment => get(flows::deployment),
+        RouteId::Deploy => post(flows::deploy),
+        RouteId::StartRun => post(starts::start),
+        RouteId::Runs => get(runs::list),
+        RouteId::Run => get(runs::one),
+        RouteId::RunEvents => get(run_events::events),
+        RouteId::RunJournal => get(runs::journal),
+        RouteId::CancelRun => post(runs::cancel),
+        RouteId::ResolveRun => post(runs::resolve),
+        RouteId::ReplayRun => post(runs::replay),
+        RouteId::Catalogue => get(knowledge::catalogue),
+        RouteId::Edges => get(knowledge::edges),
+        RouteId::Codes => get(knowledge::codes),
+        RouteId::Code => get(knowledge::code),
+    }
+}
+
+/// The part of an address that varies. The library's own would refuse what is no text without a code.
+pub(crate) struct Path(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Path {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        found.map(|axum::extract::Path(part)| Self(part)).map_err(|_| {
+            Problem::new(ApiCode::RequestInvalid, "The address stands for bytes that are no UTF-8 text.")
+        })
+    }
+}
+
+async fn unknown() -> Answer {
+    Err(Problem::new(
+        ApiCode::RouteUnknown,
+        "There is nothing at this address; /openapi.json lists what there is.",
+    ))
+}
+
+async fn other_method() -> Answer {
+    Err(Problem::new(ApiCode::MethodRefused, "This address does not take this method; see /openapi.json."))
+}

@@ -1,0 +1,174 @@
+//! Every route: with a wrong token, a wrong host, a wrong page and a wrong body; and its place in the document.
+
+use crate::client::Socket;
+use crate::kit::{TOKEN, World, plain, token};
+use pretty_assertions::assert_eq;
+use redflow_contract::api::Scope;
+use redflow_contract::route::{Method, ROUTES, Route};
+use serde_json::json;
+
+/// A path of this route.
+fn path(route: &Route) -> String {
+    route.path.replace("{id}", "tab").replace("{code}", "FORBIDDEN")
+}
+
+fn is_socket(route: &Route) -> bool {
+    route.path == "/events"
+}
+
+#[tokio::test]
+async fn no_route_opens_to_a_wrong_token_host_or_page() {
+    let world = World::with(plain()).await;
+    for route in ROUTES {
+        let ask = |host: &str| {
+            let request = world.request(route.method.as_str(), &path(route)).header("host", host);
+            if route.body.is_some() { request.json(json!({})) } else { request }
+        };
+        let here = world.addr.to_string();
+        ask(&here).token("not-the-token-of-these-tests").send().await.refused(401, "UNAUTHORIZED");
+        if route.scope.is_some() {
+            let answer = ask(&here).send().await;
+            answer.refused(401, "UNAUTHORIZED");
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{}", route.path);
+        }
+        for host in ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", ""] {
+            ask(host).token(TOKEN).send().await.refused(403, "HOST_REFUSED");
+        }
+        for origin in ["http://evil.example", "null", "https://127.0.0.1", ""] {
+            ask(&here).token(TOKEN).header("origin", origin).send().await.refused(403, "ORIGIN_REFUSED");
+        }
+        if route.method == Method::Post {
+            let wrong = |kind: &str, body: &str| {
+                ask(&here).token(TOKEN).header("content-type", kind).bytes(body.as_bytes().to_vec()).send()
+            };
+            if route.body.is_some() {
+                wrong("text/plain", "{}").await.refused(415, "CONTENT_TYPE_REFUSED");
+                wrong("application/x-www-form-urlencoded", "a=b").await.refused(415, "CONTENT_TYPE_REFUSED");
+                wrong("application/json", "{").await.refused(400, "BODY_INVALID");
+                wrong("application/json", r#"{"a":1,"a":2}"#).await.refused(400, "BODY_INVALID");
+                wrong("application/json", r#"{"no such key":1}"#).await.refused(400, "BODY_INVALID");
+                wrong("application/json", &"[".repeat(200)).await.refused(400, "BODY_INVALID");
+                let packed = ask(&here).token(TOKEN).json(json!({})).header("content-encoding", "gzip");
+                packed.send().await.refused(415, "CONTENT_TYPE_REFUSED");
+            } else {
+                wrong("application/json", "[1]").await.refused(400, "BODY_INVALID");
+            }
+        }
+    }
+    // It still serves.
+    assert_eq!(world.get("/health").await.ok(200)["live"], true);
+}
+
+#[tokio::test]
+async fn a_scope_opens_what_it_is_for_and_nothing_else() {
+    let world = World::with(plain()).await;
+    for scope in Scope::ALL {
+        let token = token(world.dir.path(), scope.as_str(), &[scope], 1);
+        // The files are looked at once a second.
+        crate::kit::eventually("the token is known", || async {
+            (world.request("GET", "/api/flows").token(&token).send().await.status == 200).then_some(())
+        })
+        .await;
+        for route in ROUTES.iter().filter(|route| !is_socket(route)) {
+            let request = world.request(route.method.as_str(), &path(route)).token(&token);
+            let request =
+                if route.body.is_some() { request.json(json!({"no such key": 1})) } else { request };
+            let answer = request.send().await;
+            let may = route.scope.is_none_or(|needed| scope.allows(needed));
+            if may {
+                assert!(
+                    ![401, 403].contains(&answer.status) || route.path == "/sign-in",
+                    "{} {answer:?}",
+                    route.path
+                );
+            } else {
+                answer.refused(403, "FORBIDDEN");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_socket_needs_the_same_as_everything_else() {
+    let world = World::with(plain()).await;
+    let bearer = format!("Bearer {TOKEN}");
+    type Lines<'a> = &'a [(&'a str, &'a str)];
+    let refused: [(Lines<'_>, u16, &str); 6] = [
+        (&[], 401, "UNAUTHORIZED"),
+        (&[("authorization", "Bearer not-the-token-of-these-tests")], 401, "UNAUTHORIZED"),
+        (&[("authorization", &bearer), ("host", "evil.example")], 403, "HOST_REFUSED"),
+        (&[("authorization", &bearer), ("origin", "http://evil.example")], 403, "ORIGIN_REFUSED"),
+        (&[("authorization", &bearer), ("origin", "null")], 403, "ORIGIN_REFUSED"),
+        (&[("authorization", &bearer), ("sec-websocket-version", "12")], 400, "REQUEST_INVALID"),
+    ];
+    for (headers, status, code) in refused {
+        match Socket::try_open(world.addr, headers).await {
+            Err(answer) => answer.refused(status, code),
+            Ok(_) => panic!("{headers:?} opened a socket"),
+        }
+    }
+    // A page that is admitted passes the token as a subprotocol, and does not get it back.
+    let own = format!("http://{}", world.addr);
+    let protocols = format!("redflow.events.v1, redflow.token.{TOKEN}");
+    let headers = [("origin", own.as_str()), ("sec-websocket-protocol", protocols.as_str())];
+    assert!(Socket::try_open(world.addr, &headers).await.is_ok());
+    world.get("/events").await.refused(400, "REQUEST_INVALID");
+}
+
+#[tokio::test]
+async fn the_document_has_every_route_and_says_what_each_needs() {
+    let world = World::with(plain()).await;
+    let document = world.get("/openapi.json").await.ok(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    for route in ROUTES {
+        let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+        assert_eq!(operation["x-scope"], route.scope.map_or("open", Scope::as_str), "{}", route.path);
+        assert_eq!(operation.get("requestBody").is_some(), route.body.is_some(), "{}", route.path);
+        let name = route.body.map(|name| format!("#/components/schemas/{name}"));
+        let found = operation.pointer("/requestBody/content/application~1json/schema/$ref");
+        assert_eq!(found.and_then(|found| found.as_str()), name.as_deref());
+    }
+    let paths = document["paths"].as_object().unwrap();
+    assert_eq!(paths.values().map(|item| item.as_object().unwrap().len()).sum::<usize>(), ROUTES.len());
+}
+
+#[tokio::test]
+async fn what_is_not_there_says_so_to_who_may_look() {
+    let world = World::with(plain()).await;
+    world.request("GET", "/nothing").send().await.refused(401, "UNAUTHORIZED");
+    world.get("/nothing").await.refused(404, "ROUTE_UNKNOWN");
+    world.get("/api/").await.refused(404, "ROUTE_UNKNOWN");
+    world.request("DELETE", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
+    world.request("OPTIONS", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
+    world.get("/api/codes/NO_SUCH").await.refused(404, "NOT_FOUND");
+    for path in
+        ["/api/runs/%ff", "/api/flows/%ff", "/api/codes/%ff", "/api/runs/%ff/events", "/api/runs/%ff/journal"]
+    {
+        world.get(path).await.refused(400, "REQUEST_INVALID");
+    }
+    assert_eq!(world.get("/api/codes/FORBIDDEN").await.ok(200)["set"], "api");
+    let codes = world.get("/api/codes").await.ok(200);
+    assert!(codes.as_array().unwrap().len() > 90);
+    assert!(world.get("/api/edges").await.ok(200).as_array().unwrap().len() > 5);
+    assert!(world.get("/api/catalogue").await.ok(200).as_array().unwrap().len() > 20);
+}
+
+#[tokio::test]
+async fn every_answer_is_hardened() {
+    let world = World::with(plain()).await;
+    for answer in
+        [world.get("/").await, world.get("/nothing").await, world.request("GET", "/health").send().await]
+    {
+        for (name, value) in [
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "same-origin"),
+            ("x-frame-options", "DENY"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ] {
+            assert_eq!(answer.header(name), Some(value), "{answer:?}");
+        }
+        assert!(answer.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+    }
+}

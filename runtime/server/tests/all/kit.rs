@@ -1,0 +1,241 @@
+//! A sidecar of its own for every test.
+
+use crate::client::{Reply, Request, Socket};
+use redflow_contract::effect::ToolCall;
+use redflow_contract::fact::ToolResult;
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::{Message, Millis};
+use redflow_door::Tokens;
+use redflow_engine::SystemClock;
+use redflow_ports::{Adapters, BoxFuture, FlowShelf as _, Measure, Meter, ShelvedFlow, Tool, ToolOutcome};
+use redflow_server::{Parts, Settings, Sidecar};
+use redflow_store::{EventLogSettings, FlowFile, Store};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const TOKEN: &str = "the-token-of-these-tests";
+
+/// A sidecar that serves, and how to reach it.
+pub(crate) struct World {
+    pub(crate) addr: SocketAddr,
+    pub(crate) dir: Arc<TempDir>,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+    /// A path that lets one browser in.
+    pub(crate) sign_in: String,
+}
+
+pub(crate) struct Setup {
+    pub(crate) settings: Settings,
+    pub(crate) dir: Arc<TempDir>,
+    pub(crate) log: EventLogSettings,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let mut settings = Settings { drain: Duration::from_secs(2), ..Settings::default() };
+        settings.door.request_burst = 100_000;
+        settings.door.failure_burst = 100_000;
+        Self { settings, dir: Arc::new(tempfile::tempdir().unwrap()), log: EventLogSettings::default() }
+    }
+}
+
+impl Setup {
+    /// Starts with a flow on the shelf, if one is given.
+    pub(crate) async fn start(self, flow: Option<Value>) -> World {
+        let Self { mut settings, dir, log } = self;
+        let shelf = FlowFile::new(dir.path().join("flows.json"), dir.path().to_owned());
+        if let Some(flow) = flow {
+            let flows = flow.to_string().into_bytes();
+            shelf.save(&ShelvedFlow { flows, ..ShelvedFlow::default() }).unwrap();
+        }
+        let listener = redflow_door::listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let addr = listener.local_addr().unwrap();
+        settings.door.listen = addr;
+        let store = Arc::new(Store::open_with_log(dir.path(), log).unwrap());
+        let tokens = Tokens::open(dir.path(), Some(TOKEN.to_owned().into())).unwrap();
+        let seen = Arc::new(Seen::default());
+        let parts = Parts {
+            clock: Arc::new(SystemClock),
+            catalogue: store.clone(),
+            log: store.clone(),
+            store,
+            shelf: Arc::new(shelf),
+            adapters: Arc::new(adapters()),
+            meter: seen.clone(),
+            metrics: Arc::new(move || seen.text()),
+            env: |_| None,
+            source: None,
+            tokens,
+        };
+        let sidecar = Sidecar::start(parts, settings).await.unwrap();
+        let sign_in = sidecar.sign_in_path().unwrap();
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(sidecar.serve(listener, stop.clone()));
+        World { addr, dir, stop, serving, sign_in }
+    }
+}
+
+impl World {
+    pub(crate) async fn with(flow: Value) -> Self {
+        Setup::default().start(Some(flow)).await
+    }
+
+    /// Stops, and gives what the next one goes on with.
+    pub(crate) async fn stop(self) -> Arc<TempDir> {
+        self.stop.cancel();
+        self.serving.await.unwrap();
+        self.dir
+    }
+
+    /// Lets it stop by itself, to look at what it says meanwhile.
+    pub(crate) fn begin_to_stop(&self) {
+        self.stop.cancel();
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> Request {
+        Request::new(self.addr, method, path)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.request("GET", path).token(TOKEN).send().await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
+        self.request("POST", path).token(TOKEN).json(body).send().await
+    }
+
+    pub(crate) async fn socket(&self) -> Socket {
+        Socket::open(self.addr, TOKEN).await
+    }
+
+    /// Starts something and waits for its end.
+    pub(crate) async fn run(&self, body: Value) -> Value {
+        let mut body = body;
+        body["wait"] = json!(true);
+        self.post("/api/runs", body).await.ok(200)
+    }
+
+    pub(crate) async fn revision(&self) -> String {
+        self.get("/api/flows").await.ok(200)["revision"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Why sockets were closed.
+#[derive(Default)]
+struct Seen(Mutex<String>);
+
+impl Seen {
+    fn text(&self) -> String {
+        format!("{}# EOF\n", self.0.lock().unwrap())
+    }
+}
+
+impl Meter for Seen {
+    fn record(&self, measure: Measure<'_>) {
+        if let Measure::SocketClosed { code } = measure {
+            self.0.lock().unwrap().push_str(&format!("closed {code}\n"));
+        }
+    }
+}
+
+/// Everything of this release, and a tool that never knows what it did.
+fn adapters() -> Adapters {
+    let mut adapters = Adapters::default();
+    redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
+    redflow_tools::register(&mut adapters);
+    redflow_nodes::register(&mut adapters);
+    adapters.tools.insert("tool.lost", Box::new(|_| Ok(Arc::new(Lost))));
+    adapters.tools.insert("tool.slow", Box::new(|_| Ok(Arc::new(Slow))));
+    adapters
+}
+
+/// Its calls are sent, and nobody knows what came of them.
+struct Lost;
+
+impl Tool for Lost {
+    fn effect(&self, _input: &Message) -> EffectClass {
+        EffectClass::AtMostOnce
+    }
+
+    fn call<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async { ToolOutcome::Unknown { reason: "the line went dead".to_owned() } })
+    }
+}
+
+/// Its calls come to nothing for an hour.
+struct Slow;
+
+impl Tool for Slow {
+    fn effect(&self, _input: &Message) -> EffectClass {
+        EffectClass::Read
+    }
+
+    fn call<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            ToolOutcome::Returned(ToolResult::ok(Value::Null))
+        })
+    }
+}
+
+/// A tab with an agent that a scripted model answers for, an inject before it and a debug node behind it.
+pub(crate) fn flow(replies: Value, tools: &[(&str, &str)]) -> Value {
+    // An agent has a tool.
+    let tools = if tools.is_empty() { &[("calculator", "calculator-tool")] } else { tools };
+    let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
+    let mut nodes = vec![
+        json!({"id": "tab", "type": "tab", "label": "Home"}),
+        json!({"id": "ask", "type": "inject", "z": "tab", "props": [{"p": "payload"}], "payload": "What is 6 * 7?",
+               "payloadType": "str", "wires": [["agent"]]}),
+        json!({"id": "agent", "type": "agent-core", "z": "tab", "name": "Counting", "strategy": "react",
+               "maxIterations": 5, "allowedTools": names, "stopConditions": [], "debug": false,
+               "wires": [["model"], names, [], ["result"], []]}),
+        json!({"id": "model", "type": "scripted-model", "z": "tab", "replies": replies, "wires": [["agent"]]}),
+        json!({"id": "result", "type": "debug", "z": "tab", "active": true, "complete": "payload",
+               "targetType": "msg", "wires": []}),
+    ];
+    for (name, type_name) in tools {
+        nodes
+            .push(json!({"id": name, "type": type_name, "z": "tab", "toolName": name, "wires": [["agent"]]}));
+    }
+    Value::Array(nodes)
+}
+
+/// Says 42 at once.
+pub(crate) fn plain() -> Value {
+    flow(json!([{"action": "final", "message": "42"}]), &[])
+}
+
+/// Calls a tool once, then says 42.
+pub(crate) fn calling(type_name: &str) -> Value {
+    let call = json!({"action": "tool", "tool": "act", "input": {"expression": "6 * 7"}, "confidence": 1});
+    flow(json!([call, {"action": "final", "message": "42"}]), &[("act", type_name)])
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
+    let end = tokio::time::Instant::now() + crate::client::PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < end, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A further token with these scopes.
+pub(crate) fn token(dir: &Path, name: &str, scopes: &[redflow_contract::api::Scope], now: Millis) -> String {
+    use secrecy::ExposeSecret as _;
+    redflow_door::tokens::add(dir, name, scopes, now).unwrap().expose_secret().to_owned()
+}

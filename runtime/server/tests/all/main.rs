@@ -1,0 +1,20 @@
+//! The sidecar as its readers see it: over real sockets, with the real store.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking, and reads best when its helpers take what they are given"
+)]
+
+mod browser;
+mod client;
+mod doors;
+mod events;
+mod flows;
+mod hostile;
+mod kit;
+mod logs;
+mod run_events;
+mod runs;
+mod secrets;

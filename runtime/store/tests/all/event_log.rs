@@ -1,0 +1,284 @@
+//! The log of events: what only one of the stores does.
+
+use crate::kit::{
+    all_after, begun, begun_with_event, debug, deployed, finished, id, last, now, soon, told_after,
+    with_events,
+};
+use pretty_assertions::assert_eq;
+use redflow_contract::code::StoreCode;
+use redflow_contract::run::RunStatus;
+use redflow_ports::{EventBounds, EventLog, ListFilter, LoggedEvent, RunCatalogue, RunStore};
+use redflow_store::{EventLogSettings, MemoryStore, Reader, Store};
+use rusqlite::Connection;
+use std::path::Path;
+use std::task::{Context, Waker};
+
+fn open(dir: &Path) -> Store {
+    Store::open_with_log(dir, EventLogSettings::default()).unwrap()
+}
+
+fn keeping(max_events: usize) -> EventLogSettings {
+    EventLogSettings { max_events, ..EventLogSettings::default() }
+}
+
+fn plain(dir: &Path) -> Connection {
+    Connection::open(dir.join("redflow.db")).unwrap()
+}
+
+fn number(plain: &Connection, sql: &str) -> i64 {
+    plain.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn without_a_log_nothing_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, memory) = (Store::open(dir.path()).unwrap(), MemoryStore::default());
+    async fn check(store: &(impl RunStore + EventLog)) {
+        assert!(!store.keeps_events());
+        let _journal = begun_with_event(store, "a").await;
+        store.append(1, debug(1));
+        store.load(&id("a")).await.unwrap().unwrap();
+        assert_eq!((store.id(), store.bounds()), ("", EventBounds { oldest: 0, newest: 0 }));
+        assert_eq!(store.after(0, 10).await.unwrap(), []);
+        let mut waits = store.wait_past(0);
+        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    check(&disk).await;
+    check(&memory).await;
+    assert_eq!(number(&plain(dir.path()), "SELECT count(*) FROM events"), 0);
+}
+
+/// One life after the other, with one in between that keeps no events.
+#[tokio::test]
+async fn positions_go_on_where_they_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expected = Vec::new();
+    let mut log_id = None;
+    for life in 0..5_u32 {
+        let store = open(dir.path());
+        let told = log_id.get_or_insert_with(|| store.id().to_owned());
+        assert_eq!(store.id(), told);
+        assert_eq!(store.bounds(), EventBounds { oldest: 0, newest: expected.len() as u64 });
+        let run = format!("run-{life}");
+        let mut journal = begun_with_event(&store, &run).await;
+        journal.append(with_events(soon(&["x"]), &run, 2..=40)).await.unwrap();
+        store.append(1, deployed(&run));
+        // Nobody waits for these: closing the store writes them.
+        journal.append(with_events(soon(&["y"]), &run, [41])).await.unwrap();
+        expected.extend((1..=40).map(|seq| format!("{run} {seq}")));
+        expected.extend([format!("deployed {run}"), format!("{run} 41")]);
+        drop(store);
+        if life == 2 {
+            let silent = Store::open(dir.path()).unwrap();
+            finished(&silent, "silent", 1).await;
+        }
+    }
+    let store = open(dir.path());
+    for most in [1, 7, 1000] {
+        let all = all_after(&store, 0, most).await;
+        assert_eq!(all.iter().map(crate::kit::said).collect::<Vec<_>>(), expected);
+    }
+    let last = expected.len() as u64;
+    assert_eq!(told_after(&store, last - 1).await, expected[expected.len() - 1..]);
+}
+
+/// What is no longer in memory comes from the disk, and is the same: wherever one begins to read.
+#[tokio::test]
+async fn what_memory_has_forgotten_comes_from_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut journal = begun(&store, "a").await;
+    const EVENTS: u32 = 10_000;
+    for first in (1..=EVENTS).step_by(100) {
+        journal.append(with_events(soon(&["x"]), "a", first..first + 100)).await.unwrap();
+    }
+    store.wait_past(u64::from(EVENTS) - 1).await;
+    let all = all_after(&store, 0, 1000).await;
+    assert_eq!(all.len(), EVENTS as usize);
+    let on_disk: Vec<(i64, String)> = {
+        let plain = plain(dir.path());
+        let mut rows = plain.prepare("SELECT id, body FROM events ORDER BY id").unwrap();
+        rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+    };
+    let seen = |event: &LoggedEvent| (event.position as i64, event.json.to_string());
+    assert_eq!(all.iter().map(seen).collect::<Vec<_>>(), on_disk);
+    // Around the first of the 4096 in memory.
+    for after in (5890..=5910).chain([0, 1, 9_999]) {
+        assert_eq!(
+            store.after(after, 20).await.unwrap(),
+            all[after as usize..][..20.min(10_000 - after as usize)]
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_events_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let (most, slack) = (500_u64, 1024);
+    let store = Store::open_with_log(dir.path(), keeping(500)).unwrap();
+    let mut journal = begun(&store, "a").await;
+    let tables = plain(dir.path());
+    let mut gone = 0;
+    for first in (1..=20_000).step_by(250) {
+        journal.append(with_events(now(&["x"]), "a", first..first + 250)).await.unwrap();
+        let EventBounds { oldest, newest } = store.bounds();
+        assert_eq!(newest, u64::from(first) + 249);
+        let kept = newest - oldest;
+        assert!(kept <= most + slack && kept >= most.min(newest), "{kept}");
+        assert_eq!(number(&tables, "SELECT count(*) FROM events"), kept as i64);
+        assert_eq!(number(&tables, "SELECT min(id) FROM events"), oldest as i64 + 1);
+        assert!(oldest >= gone);
+        gone = oldest;
+        // Whoever comes from before the oldest sees that something is missing; whoever does not, does not.
+        assert_eq!(store.after(0, 1).await.unwrap()[0].position, oldest + 1);
+        assert_eq!(store.after(oldest, 1).await.unwrap()[0].position, oldest + 1);
+    }
+    assert!(gone > 17_000);
+    let bounds = store.bounds();
+    drop(store);
+    // A smaller bound holds after a few groups, with many at a time.
+    let store = Store::open_with_log(dir.path(), keeping(0)).unwrap();
+    assert_eq!(store.bounds(), bounds);
+    for number in 0..1100 {
+        store.append(1, debug(number));
+        store.wait_past(bounds.newest + number).await;
+    }
+    let EventBounds { oldest, newest } = store.bounds();
+    assert!(newest == 20_000 + 1100 && newest - oldest <= 1 + slack, "{oldest} {newest}");
+    assert_eq!(all_after(&store, oldest, 100).await.len() as u64, newest - oldest);
+}
+
+/// Thousands of events in each group never outrun their removal.
+#[tokio::test]
+async fn the_oldest_go_as_fast_as_new_ones_come() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_with_log(dir.path(), keeping(100)).unwrap();
+    let mut journal = begun(&store, "a").await;
+    for first in (1..=60_000).step_by(10_000) {
+        journal.append(with_events(now(&["x"]), "a", first..first + 10_000)).await.unwrap();
+    }
+    let EventBounds { oldest, newest } = store.bounds();
+    assert_eq!(newest, 60_000);
+    assert!(newest - oldest <= 100 + 1024, "{oldest}");
+}
+
+#[tokio::test]
+async fn memory_keeps_so_many_and_so_many_bytes() {
+    let store = MemoryStore::keeping_with_log(1, keeping(10));
+    let mut journal = begun(&store, "a").await;
+    for seq in 1..=100 {
+        journal.append(with_events(now(&["x"]), "a", [seq])).await.unwrap();
+        let newest = u64::from(seq);
+        assert_eq!(store.bounds(), EventBounds { oldest: newest.saturating_sub(10), newest });
+    }
+    let kept: Vec<String> = (91..=100).map(|seq| format!("a {seq}")).collect();
+    assert_eq!(told_after(&store, 0).await, kept);
+    assert_eq!(told_after(&store, 95).await, kept[5..]);
+    // In one go, more than there is room for.
+    journal.append(with_events(last(1), "a", 101..=150)).await.unwrap();
+    assert_eq!(store.bounds(), EventBounds { oldest: 140, newest: 150 });
+
+    let large = MemoryStore::keeping_with_log(1, EventLogSettings::default());
+    for _ in 0..3000 {
+        large.append(1, debug("x".repeat(16_000)));
+    }
+    let EventBounds { oldest, newest } = large.bounds();
+    assert!(newest == 3000 && newest - oldest <= (MemoryStore::EVENT_BYTES / 16_000) as u64, "{oldest}");
+    assert_eq!(all_after(&large, oldest, 1000).await.len() as u64, newest - oldest);
+    assert_ne!(large.id(), store.id());
+}
+
+/// A directory of the version before there were events.
+#[tokio::test]
+async fn an_older_directory_is_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let store = Store::open(dir.path()).unwrap();
+        finished(&store, "over", 1).await;
+        drop(begun(&store, "open").await);
+    }
+    let old = "DROP TABLE events; ALTER TABLE meta DROP COLUMN log; PRAGMA user_version = 1;";
+    plain(dir.path()).execute_batch(old).unwrap();
+    // Looking changes nothing, and a copy of it can be made.
+    let reader = Reader::open(dir.path()).unwrap();
+    assert_eq!(reader.list(&ListFilter::default()).unwrap().len(), 2);
+    let copy = tempfile::tempdir().unwrap();
+    assert_eq!(reader.backup(&copy.path().join("redflow.db")).unwrap().runs, 2);
+    assert_eq!(number(&plain(copy.path()), "PRAGMA user_version"), 1);
+
+    for dir in [dir.path(), copy.path()] {
+        let store = open(dir);
+        let mut journal = store.reopen(&store.load(&id("open")).await.unwrap().unwrap());
+        journal.append(with_events(last(3), "open", [9])).await.unwrap();
+        assert_eq!(told_after(&store, 0).await, ["open 9"]);
+        assert_eq!(store.list(ListFilter::default()).await.unwrap().len(), 2);
+        assert_eq!(store.id().len(), 32);
+    }
+}
+
+/// From a copy on, other things happen than here: nobody may take the one for the other.
+#[tokio::test]
+async fn a_copy_is_another_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut journal = begun_with_event(&store, "a").await;
+    let copy = tempfile::tempdir().unwrap();
+    Reader::open(dir.path()).unwrap().backup(&copy.path().join("redflow.db")).unwrap();
+    journal.append(with_events(last(1), "a", [2])).await.unwrap();
+    let copied = open(copy.path());
+    assert_ne!(copied.id(), store.id());
+    assert_eq!(told_after(&copied, 0).await, ["a 1"]);
+    let (here, there) = (store.id().to_owned(), copied.id().to_owned());
+    drop((store, copied));
+    assert_eq!((open(dir.path()).id(), open(copy.path()).id()), (here.as_str(), there.as_str()));
+}
+
+#[tokio::test]
+async fn a_missing_or_unreadable_event_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let _journal = begun_with_event(&store, "a").await;
+    for number in 0..10 {
+        store.append(1, debug(number));
+    }
+    store.wait_past(10).await;
+    drop(store);
+    plain(dir.path()).execute("DELETE FROM events WHERE id = 5", []).unwrap();
+    let store = open(dir.path());
+    assert_eq!(store.after(0, 4).await.unwrap().len(), 4);
+    assert_eq!(store.after(0, 6).await.unwrap_err().code, StoreCode::DataCorrupt);
+    assert_eq!(store.after(5, 6).await.unwrap().len(), 6);
+    plain(dir.path()).execute("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE id = 7", []).unwrap();
+    assert_eq!(store.after(5, 6).await.unwrap_err().code, StoreCode::DataCorrupt);
+    // Neither keeps anything from happening.
+    store.append(1, debug("more"));
+    store.wait_past(11).await;
+    assert_eq!(told_after(&store, 11).await, ["debug \"more\""]);
+}
+
+/// A damaged run is looked at as far as it is sound, and does not hide the others.
+#[tokio::test]
+async fn a_damaged_run_is_looked_at_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for run in ["a", "b", "c"] {
+        finished(&store, run, 1).await;
+    }
+    plain(dir.path()).execute("UPDATE batches SET lines = x'78' WHERE run = 2 AND seq = 1", []).unwrap();
+    let look = store.look(&id("b")).await.unwrap().unwrap();
+    assert_eq!(look.summary.status, RunStatus::Damaged);
+    let problem = look.problem.unwrap();
+    assert_eq!(problem, store.load(&id("b")).await.unwrap_err());
+    assert_eq!(problem.code, StoreCode::DataCorrupt);
+    let sound = Reader::open(dir.path()).unwrap().sound_part(&id("b")).unwrap().unwrap();
+    assert_eq!(look.journal, sound.journal);
+    assert!(!look.journal.is_empty());
+
+    // A row nobody can read is still a place to go on from.
+    plain(dir.path()).execute("UPDATE runs SET run_id = CAST(x'62ff' AS TEXT) WHERE id = 2", []).unwrap();
+    let page = |before: Option<redflow_contract::id::RunId>| ListFilter { before, limit: 2, statuses: None };
+    let runs = store.list(page(None)).await.unwrap();
+    assert_eq!((runs.len(), &runs[0].run_id, runs[1].status), (2, &id("c"), RunStatus::Damaged));
+    let rest = store.list(page(Some(runs[1].run_id.clone()))).await.unwrap();
+    assert_eq!(rest.iter().map(|run| &run.run_id).collect::<Vec<_>>(), [&id("a")]);
+}
