@@ -20,11 +20,11 @@ const UP: &str = "listening on ";
 
 const NEXT: &str = "
 What to try next, in another terminal:
-  export REDFLOW_DATA=target/demo
-  cargo run -q -- runs --url URL                            what was run, and how it went
-  cargo run -q -- run --url URL --input '\"And two nights?\"'  run it again
-  curl -H \"Authorization: Bearer $(cargo run -q -- token)\" URL/api/flows
-  cargo run -q -- explain TOOL_NOT_ALLOWED                  what a code means and how to mend it
+  export REDFLOW_DATA=target/demo REDFLOW_URL=URL
+  cargo run -q -- runs                       # what was run, and how it went
+  cargo run -q -- run --input '\"Again?\"'    # run it again
+  curl -H \"Authorization: Bearer $(cargo run -q -- token)\" $REDFLOW_URL/api/flows
+  cargo run -q -- explain TOOL_NOT_ALLOWED   # what a code means and how to mend it
 
 Ctrl-C stops the sidecar.";
 
@@ -88,7 +88,7 @@ struct Sidecar {
 impl Sidecar {
     fn start(root: &Path, data: &Path, listen: &str) -> Result<Self, String> {
         let mut command = redflow(root, data, "serve");
-        command.args(["--listen", listen]).stdin(Stdio::null()).stderr(Stdio::piped());
+        command.args(["--listen", listen, "--log", "warn"]).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("redflow serve: {error}"))?;
         let mut said = child.stderr.take().map(BufReader::new).into_iter().flat_map(|lines| lines.lines());
         let mut told = Vec::new();
