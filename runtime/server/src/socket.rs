@@ -19,10 +19,19 @@ use redflow_contract::stream::{EVENTS_PROTOCOL, EventsMessage, EventsRequest};
 use redflow_door::{Bucket, Caller};
 use redflow_ports::Measure;
 use std::collections::HashSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+/// Bytes a socket reads at once. Readers say little; what the library would choose costs each of them 128 KiB and the
+/// time to clear it.
+const READ_AT_ONCE: usize = 4096;
+
+/// Bytes that are gathered before they are written, unless there are no more.
+const WRITTEN_AT_ONCE: usize = 16 * 1024;
 
 /// Events that are sent before the socket is listened to again.
 const PAGE: usize = 64;
@@ -58,7 +67,8 @@ pub(crate) async fn events(
         .protocols([EVENTS_PROTOCOL])
         .max_message_size(most)
         .max_frame_size(most)
-        .write_buffer_size(16 * 1024)
+        .read_buffer_size(READ_AT_ONCE)
+        .write_buffer_size(WRITTEN_AT_ONCE)
         .max_write_buffer_size(usize::MAX);
     Ok(upgrade.on_upgrade(move |socket| async move { Reader::new(app, caller, socket).live().await }))
 }
@@ -106,6 +116,9 @@ struct Reader {
     asked: bool,
     /// When its token was last seen to be good.
     checked: Instant,
+    /// Made once and not for every message: the sidecar's end, and the time at which nothing may have been heard.
+    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+    quiet: Pin<Box<Sleep>>,
 }
 
 impl Reader {
@@ -114,7 +127,21 @@ impl Reader {
         let (door, now) = (&app.settings.door, app.clock.now());
         let rate = Bucket::new(door.requests_per_second, door.request_burst, now);
         let heard = Instant::now();
-        Self { app, caller, socket, newest, subscription: None, rate, heard, asked: false, checked: heard }
+        let stopping = Box::pin(app.stop.clone().cancelled_owned());
+        let quiet = Box::pin(tokio::time::sleep_until(heard + app.settings.heartbeat));
+        Self {
+            app,
+            caller,
+            socket,
+            newest,
+            subscription: None,
+            rate,
+            heard,
+            asked: false,
+            checked: heard,
+            stopping,
+            quiet,
+        }
     }
 
     async fn live(mut self) {
@@ -151,9 +178,6 @@ impl Reader {
     async fn turn(&mut self) -> Result<(), End> {
         self.check_token()?;
         let sent = self.send_events().await?;
-        let stop = self.app.stop.clone();
-        let heartbeat = self.app.settings.heartbeat;
-        let quiet = tokio::time::sleep_until(self.heard + heartbeat);
         let subscription = self.subscription.as_mut();
         let follows = subscription.is_some();
         let delta = async {
@@ -164,7 +188,7 @@ impl Reader {
         };
         tokio::select! {
             biased;
-            () = stop.cancelled() => {
+            () = &mut self.stopping => {
                 let text = "The sidecar is stopping. Come back and go on after the cursor.";
                 Err(ApiError::new(ApiCode::Stopping, text).into())
             }
@@ -174,18 +198,23 @@ impl Reader {
             }
             _ = self.newest.changed(), if follows => Ok(()),
             delta = delta => self.send_delta(delta).await,
-            () = quiet, if !sent => self.ask_whether_it_is_there().await,
+            () = &mut self.quiet, if !sent => self.ask_whether_it_is_there().await,
             () = std::future::ready(()), if sent => Ok(()),
         }
     }
 
     /// Nothing was heard for a while: it has as long again to answer.
     async fn ask_whether_it_is_there(&mut self) -> Result<(), End> {
-        if self.asked {
+        let heartbeat = self.app.settings.heartbeat;
+        let is_quiet = self.heard.elapsed() >= heartbeat;
+        if is_quiet && self.asked {
             return Err(End::Gone);
         }
-        (self.heard, self.asked) = (Instant::now(), true);
-        self.write(Message::Ping(axum::body::Bytes::new())).await
+        if is_quiet {
+            (self.heard, self.asked) = (Instant::now(), true);
+        }
+        self.quiet.as_mut().reset(self.heard + heartbeat);
+        if is_quiet { self.write(Message::Ping(axum::body::Bytes::new())).await } else { Ok(()) }
     }
 
     /// A socket does not outlive its token for long: one that says nothing is looked at with every heartbeat.
