@@ -3,6 +3,7 @@
 //! Owns the runs that are at work, and who may ask what of them. A run that waits for a person, or whose
 //! process stopped, is not in memory at all: it is brought back from the store when something is to be done.
 
+mod leaving;
 mod starting;
 mod timing;
 mod unfinished;
@@ -12,11 +13,11 @@ use crate::drive::{Control, Exit, ModelResponse};
 use crate::forget::Forgotten;
 use crate::open::{Beginning, Earlier, REMOVED, Reins, Return, Wish, begin, bring_back};
 use crate::plan_build::PastAgents;
-use crate::report::{EngineLimits, Ports, RunEnd, RunReport, Start};
+use crate::report::{EngineLimits, Ports, RunReport, Start};
 use crate::schedule::Timers;
 use crate::slots::Slots;
 use crate::start::{StartError, StartOrder, Started};
-use crate::trail::{Beginnings, Chain, Emission, Emitted, Sending, Trail};
+use crate::trail::{Beginnings, Chain, Sending, Trail};
 use crate::walk::Delivery;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -24,7 +25,7 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::run::{RunRequest, RunSummary};
-use redflow_ports::{BoxFuture, PendingRequest, StoreError, failpoint};
+use redflow_ports::{BoxFuture, PendingRequest, StoreError};
 use starting::Asked;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -464,47 +465,5 @@ impl Loop {
         let live = Live { agent, control, chain, again, is_orphan: false, cancelling: Vec::new() };
         self.live.insert(run, live);
         reins
-    }
-
-    fn respond(&mut self, response: ModelResponse) {
-        let ModelResponse { run, agent, effect, message, arrived } = response;
-        if let Some(live) = self.live.get(&run) {
-            let what = Emitted::Response(arrived);
-            let emission = Emission { run, effect, again: live.again, what };
-            let trail = Trail::from_run(Arc::clone(&live.chain), emission);
-            self.send_model_response(&agent, message, trail);
-        }
-    }
-
-    fn ended(&mut self, run: RunId, place: usize, agent: Option<NodeSummary>, exit: Exit, live: Live) {
-        let agent = agent.unwrap_or_else(|| self.summary(&live.agent));
-        let Live { chain, again, is_orphan, cancelling, .. } = live;
-        for reply in cancelling {
-            let _ = reply.send(match &exit {
-                Exit::Suspended(Some(error)) | Exit::NotBegun(error, _) => Err(error.clone()),
-                Exit::Suspended(None) | Exit::Waiting(_) => Err(gone()),
-                Exit::Finished { .. } | Exit::Repeated(_) => Ok(()),
-            });
-        }
-        let end = match exit {
-            Exit::Finished { ending, message, .. } if is_orphan => {
-                self.ports.store.delivered(&run);
-                RunEnd::Finished { ending, message }
-            }
-            Exit::Finished { effect, ending, message, again: sent } => {
-                failpoint("output.before_delivery");
-                let what = Emitted::Result(Arc::clone(&self.sending));
-                let emission = Emission { run, effect, again: sent || again, what };
-                self.send_result(&agent, ending, &message, Trail::from_run(Arc::clone(&chain), emission));
-                RunEnd::Finished { ending, message }
-            }
-            Exit::Waiting(call) => RunEnd::Waiting(call),
-            Exit::Suspended(why) => RunEnd::Suspended { why },
-            Exit::NotBegun(error, incoming) => {
-                return self.not_begun(run, place, agent, (&error, &incoming), &chain);
-            }
-            Exit::Repeated(_) => return,
-        };
-        chain.end(place, agent, end);
     }
 }
