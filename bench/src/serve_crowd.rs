@@ -81,8 +81,9 @@ pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
     );
     table.note("more: over what the event costs without subscribers, shared among them; medians of rounds");
     table.note(
-        "bytes: growth of what the server holds (RssAnon), before the first event and after the last one",
+        "bytes: growth of what the server holds (RssAnon): idle: of those who have just come; busy: of all,",
     );
+    table.note("when all events were sent");
     table.note("bare: tokio-tungstenite that sends the same texts to everybody: all of a run together, or each by itself");
     table.note(
         "everybody has everything before the next run begins, or the next event with the second of these",
@@ -129,8 +130,9 @@ async fn seen(crowds: [usize; 3], rounds: usize, runs: usize) -> Result<Seen, Fa
     for crowd in crowds {
         let mut idle = Vec::new();
         for scene in &mut scenes {
-            scene.grow(crowd).await?;
-            idle.push(scene.grown(crowd)?);
+            let before = scene.server.memory("RssAnon")?;
+            let came = scene.grow(crowd).await?;
+            idle.push((scene.server.memory("RssAnon")? - before) / figure(came));
         }
         let mut micros = vec![Vec::new(); scenes.len()];
         for _ in 0..rounds {
@@ -204,12 +206,14 @@ impl Scene {
         Ok(Self { server, trigger, texts, tally, listeners: 1, held: f64::NAN, alone: f64::NAN })
     }
 
-    async fn grow(&mut self, subscribers: usize) -> Result<(), Failure> {
+    /// Lets so many subscribe in all. How many came.
+    async fn grow(&mut self, subscribers: usize) -> Result<u64, Failure> {
+        let before = self.listeners;
         while self.listeners <= subscribers as u64 {
             listen(self.server.addr, &self.tally).await?;
             self.listeners += 1;
         }
-        Ok(())
+        Ok(self.listeners - before)
     }
 
     /// Bytes for each subscriber over what it held without.

@@ -29,7 +29,7 @@ pub(crate) const TICK: &str = "tick";
 pub(crate) const PAGE: &str = "page";
 
 /// Bytes that the inject node [`PAGE`] sends.
-const PAGE_BYTES: usize = 2048;
+const PAGE_BYTES: usize = 16 * 1024;
 
 /// Which server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

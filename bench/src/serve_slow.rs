@@ -12,8 +12,13 @@ use tokio::task::JoinSet;
 /// Subscribers, and how many of them do not read.
 const CROWDS: [(usize, usize); 2] = [(1_000, 0), (1_000, 100)];
 
-/// For how long there is something to read: longer than a sidecar waits for a reader.
+/// For how long there is something to read: longer than a sidecar waits for a reader, and until it has given up all
+/// that do not read, but not forever.
 const BUSY: Duration = Duration::from_secs(20);
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// Events after which a sidecar is asked how many it has cut off.
+const ASKED_AFTER: u64 = 100;
 
 /// What a sidecar counts of those it cut off.
 const CUT_OFF: &str = r#"redflow_sockets_closed_total{code="READER_TOO_SLOW"} "#;
@@ -24,20 +29,20 @@ pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
         ("subscribers", "subscribers", 0),
         ("slow", "do not read", 0),
         ("events", "events", 0),
-        ("megabytes", "MB of events each", 1),
+        ("megabytes", "MB for each", 1),
         ("idleMegabytes", "idle MB", 1),
         ("peakMegabytes", "peak MB", 1),
         ("restMegabytes", "MB at last", 1),
         ("cutOff", "cut off", 0),
     ];
     let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
-    let heading = "subscribers that do not read, while events of 2 kB come as fast as the others read them";
+    let heading = "subscribers that do not read, while events of 16 kB come as fast as the others read them";
     let mut table = Table::new("serve-slow", heading, columns.into());
     for kind in [Kind::Ephemeral, Kind::Durable] {
         for (subscribers, slow) in CROWDS {
             let (subscribers, slow, busy) = match extent {
-                Extent::Quick => (subscribers / 10, slow / 10, Duration::from_secs(1)),
-                _ => (subscribers, slow, BUSY),
+                Extent::Quick => (subscribers / 10, slow / 10, [Duration::from_secs(1); 2]),
+                _ => (subscribers, slow, [BUSY, LONGEST]),
             };
             let seen = in_time(seen(kind, subscribers, slow, busy))?;
             table.row(vec![
@@ -56,6 +61,7 @@ pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
     table.note(
         "MB: resident memory of the server with the files it has mapped (VmRSS), peak: at most (VmHWM)",
     );
+    table.note("cut off: by the sidecar's own count, when there was something to read for 20 s and all were, or for 90 s");
     table.note("each figure is from a new process; the system keeps little for those that do not read");
     Ok(table)
 }
@@ -69,7 +75,7 @@ struct Seen {
     cut_off: f64,
 }
 
-async fn seen(kind: Kind, subscribers: usize, slow: usize, busy: Duration) -> Result<Seen, Failure> {
+async fn seen(kind: Kind, subscribers: usize, slow: usize, busy: [Duration; 2]) -> Result<Seen, Failure> {
     let server = Server::start(kind)?;
     let mut unread = Vec::new();
     for _ in 0..slow {
@@ -87,17 +93,25 @@ async fn seen(kind: Kind, subscribers: usize, slow: usize, busy: Duration) -> Re
     let mut witness = Socket::open(server.addr).await?;
     witness.subscribe().await?;
     let mut line = Line::open(server.addr).await?;
-    let (mut events, mut bytes) = (0, 0);
+    let (mut events, mut bytes, mut cut_off) = (0, 0, 0.0);
     let began = Instant::now();
-    while began.elapsed() < busy {
+    let [busy, longest] = busy;
+    while began.elapsed() < busy || (cut_off < figure(slow as u64) && began.elapsed() < longest) {
         line.start(PAGE, true).await?;
         bytes += witness.hear().await?.len() as u64;
         events += 1;
+        if events % ASKED_AFTER == 0 {
+            cut_off = cut_off_by(&mut line).await?;
+        }
     }
-    let peak = server.memory("VmHWM")?;
-    let metrics = line.get("/metrics").await?;
-    let cut_off = metrics.lines().find_map(|told| told.strip_prefix(CUT_OFF));
-    let cut_off = cut_off.map_or(Ok(0.0), str::parse)?;
+    let (peak, cut_off) = (server.memory("VmHWM")?, cut_off_by(&mut line).await?);
     drop(unread);
     Ok(Seen { events, bytes, idle, peak, rest: server.memory("VmRSS")?, cut_off })
+}
+
+/// How many a sidecar has cut off.
+async fn cut_off_by(line: &mut Line) -> Result<f64, Failure> {
+    let metrics = line.get("/metrics").await?;
+    let told = metrics.lines().find_map(|told| told.strip_prefix(CUT_OFF));
+    Ok(told.map_or(Ok(0.0), str::parse)?)
 }

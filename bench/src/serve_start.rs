@@ -69,6 +69,7 @@ pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
     table.note("CPU: processor time of the process so far, with the kernel's; medians of starts");
     table
         .note("MB: resident memory with the files it has mapped (VmRSS); written: of that its own (RssAnon)");
+    table.note("the rest is the program's own file, as much of it as the system chose to map");
     table.note("bare: the benchmark as a server of sockets, answered on one");
     table.note(format!("target: under {TARGET_MS} ms to the first answer: {}", word(in_time_met)));
     table.note(format!("target: under {TARGET_MB} MB idle: {}", word(in_room_met)));
