@@ -128,6 +128,23 @@ async fn a_reader_may_want_some_runs_only() {
 }
 
 #[tokio::test]
+async fn a_reader_that_wants_little_is_told_where_it_is() {
+    let mut nodes = plain();
+    nodes[1]["wires"] = json!([["result"]]);
+    let world = World::with(nodes).await;
+    let mut socket = world.socket().await;
+    let runs = Some(vec![RunId::from("none of these")]);
+    socket.say(&EventsRequest::Subscribe { after: None, runs, deltas: false }).await;
+    let EventsMessage::CaughtUp { cursor: first } = socket.hear().await else { panic!("not caught up") };
+    for _ in 0..1100 {
+        world.post("/api/runs", json!({"node": "ask"})).await.ok(202);
+    }
+    // Nothing it wants has happened; its place is not that of the beginning any more.
+    let EventsMessage::CaughtUp { cursor } = socket.hear().await else { panic!("not told") };
+    assert_ne!(cursor, first);
+}
+
+#[tokio::test]
 async fn deltas_come_only_to_who_asks_and_have_no_cursor() {
     let world = World::with(plain()).await;
     let mut asked = world.socket().await;

@@ -109,6 +109,12 @@ async fn a_file_with_one_bad_agent_loads_and_that_agent_is_refused() {
 }
 
 #[tokio::test]
+async fn a_tab_may_be_called_as_a_route_is() {
+    let world = World::with(json!([{"id": "check", "type": "tab", "label": "Odd"}])).await;
+    assert_eq!(world.get("/api/flows/check").await.ok(200)["flows"][0]["label"], "Odd");
+}
+
+#[tokio::test]
 async fn agents_without_a_tab_are_told_of_too() {
     // As an export of some nodes is, and as nobody's export is.
     for (z, nodes) in [(json!("tab"), 5), (json!(null), 0)] {

@@ -44,6 +44,29 @@ async fn a_body_that_is_too_large_too_slow_or_cut_off() {
 }
 
 #[tokio::test]
+async fn a_start_takes_no_more_than_a_message() {
+    let mut setup = Setup::default();
+    setup.settings.run_limits.max_message_bytes = 1000;
+    let world = setup.start(Some(plain())).await;
+    let start =
+        |bytes: usize| world.post("/api/runs", json!({"node": "agent", "payload": "x".repeat(bytes)}));
+    start(100_000).await.refused(413, "BODY_TOO_LARGE");
+    // A flow may be larger than a message.
+    world.post("/api/flows/check", json!({"flows": ["x".repeat(100_000)]})).await.ok(200);
+    start(10).await.ok(202);
+}
+
+#[tokio::test]
+async fn more_large_bodies_than_there_are_turns_are_all_read() {
+    let world = World::with(plain()).await;
+    let check =
+        |_| world.post("/api/flows/check", json!({"flows": [{"id": "n", "type": "x".repeat(400_000)}]}));
+    for answer in futures::future::join_all((0..12).map(check)).await {
+        answer.ok(200);
+    }
+}
+
+#[tokio::test]
 async fn requests_that_are_two_at_once_are_one_or_none() {
     let world = World::with(plain()).await;
     let host = world.addr.to_string();
