@@ -69,7 +69,12 @@ impl Served {
 }
 
 fn serve(folder: &Folder, listen: &str) -> (Running, String) {
-    let mut running = folder.redflow(["serve", "--flows", "flow.json", "--listen", listen]).spawn();
+    serve_with(folder, &["--listen", listen])
+}
+
+fn serve_with(folder: &Folder, args: &[&str]) -> (Running, String) {
+    let args = ["serve", "--flows", "flow.json"].iter().chain(args).copied();
+    let mut running = folder.redflow(args).spawn();
     let mut stderr = BufReader::new(running.0.stderr.take().unwrap());
     let mut said = String::new();
     loop {
@@ -382,6 +387,24 @@ fn it_stops_when_it_is_told_to() {
     let id = served.running.0.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(served.running.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn one_that_keeps_nothing_starts_where_nothing_is_and_leaves_only_its_token() {
+    let folder = Folder::new();
+    let written = flow(json!([{"action": "final", "message": "hi"}]), vec![]).to_string();
+    folder.write("flow.json", &written);
+    let (_running, url) =
+        serve_with(&folder, &["--ephemeral", "--listen", "127.0.0.1:0", "--data", "brand/new"]);
+    let ran = folder.redflow(["run", "--url", &url, "--data", "brand/new"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hi\n"), "{ran:#?}");
+    let mut left: Vec<String> = std::fs::read_dir(folder.path("brand/new"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["token", "tokens.lock"]);
+    assert_eq!(folder.read("flow.json"), written);
 }
 
 #[test]
