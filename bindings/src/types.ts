@@ -82,7 +82,7 @@ export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_C
 /**
  * Why the sidecar did not do what was asked of it over HTTP or a socket, or did not start.
  */
-export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "SIDECAR_UNREACHABLE";
+export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "CHAT_NOT_CONNECTED" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE";
 
 /**
  * How bad a diagnostic is.
@@ -1284,6 +1284,48 @@ complete?: JsonValue,
 targetType?: string, };
 
 /**
+ * One thing a change node does.
+ */
+export type ChangeRule = { 
+/**
+ * What: `set`, `change`, `delete` or `move`.
+ */
+t: string, 
+/**
+ * The property of the message, such as `payload` or `payload.rooms[0]`.
+ */
+p: string, 
+/**
+ * What it is a property of; `msg` if left out.
+ */
+pt?: string, 
+/**
+ * The value, or the property it is moved to.
+ */
+to?: JsonValue, 
+/**
+ * The type of that; `str` if left out.
+ */
+tot?: string, 
+/**
+ * What is searched for.
+ */
+from?: JsonValue, 
+/**
+ * The type of that; `str` if left out.
+ */
+fromt?: string, };
+
+/**
+ * `change`.
+ */
+export type ChangeConfig = { 
+/**
+ * What it does, in order; absent in flows of old editors.
+ */
+rules?: Array<ChangeRule>, };
+
+/**
  * `link in` and `link out`.
  */
 export type LinkConfig = { 
@@ -2022,6 +2064,87 @@ callId: CallId,
 result: ToolResult, };
 
 /**
+ * One thing that was said.
+ */
+export type ChatItem = { 
+/**
+ * Tells it from the others of its chat. What is said again with the same id is not said twice.
+ */
+id: string, 
+/**
+ * Who said it.
+ */
+type: ChatSpeaker, 
+/**
+ * What.
+ */
+content: string, 
+/**
+ * When.
+ */
+timestamp: number, 
+/**
+ * The run, if an agent said it.
+ */
+traceId?: RunId, 
+/**
+ * Its iteration.
+ */
+iteration?: number, };
+
+/**
+ * Who says something in a chat.
+ */
+export type ChatSpeaker = "user" | "agent";
+
+/**
+ * Says something to an agent.
+ */
+export type ChatSend = { 
+/**
+ * What.
+ */
+message: string, 
+/**
+ * The same as the window shows it; made anew if it is left out.
+ */
+chatMessage?: ChatItem, };
+
+/**
+ * It was said: the agent has it.
+ */
+export type ChatSent = { 
+/**
+ * Always true.
+ */
+success: boolean, 
+/**
+ * For people.
+ */
+message: string, 
+/**
+ * The agent; absent for what is done without one.
+ */
+agentCoreId?: NodeId, };
+
+/**
+ * What was said in a chat, oldest first.
+ */
+export type ChatHistory = { 
+/**
+ * The chat node.
+ */
+nodeId: NodeId, 
+/**
+ * What was said.
+ */
+history: Array<ChatItem>, 
+/**
+ * How much of it there is.
+ */
+count: number, };
+
+/**
  * One event of one run. `seq` counts from 1 without gaps.
  */
 export type RunEvent = { 
@@ -2198,7 +2321,27 @@ property: string,
 /**
  * Its value.
  */
-value: JsonValue, } | { "type": "deployed", 
+value: JsonValue, } | { "type": "chat", 
+/**
+ * The chat node.
+ */
+node: NodeSummary, 
+/**
+ * What was said.
+ */
+item: ChatItem, 
+/**
+ * How many items the node keeps.
+ */
+keeps: number, } | { "type": "reply_dropped", 
+/**
+ * The agent it came to.
+ */
+node: NodeSummary, 
+/**
+ * Why it means nothing to it.
+ */
+reason: string, } | { "type": "deployed", 
 /**
  * Its revision.
  */
@@ -2476,6 +2619,342 @@ message: string,
  * events goes on after the last of those.
  */
 cursor?: string, };
+
+/**
+ * One message to the UI.
+ */
+export type ObservabilityEvent = { "event": "connected", 
+/**
+ * When.
+ */
+ts: number, 
+/**
+ * For people.
+ */
+message: string, } | { "event": "heartbeat", 
+/**
+ * When.
+ */
+ts: number, 
+/**
+ * Sockets that are open.
+ */
+connections: number, } | { "event": "pong", 
+/**
+ * When.
+ */
+ts: number, } | { "event": "frame:start", 
+/**
+ * When.
+ */
+ts: number, 
+/**
+ * The frame.
+ */
+frameId: string, 
+/**
+ * More of it.
+ */
+data: FrameStart, } | { "event": "node:input", 
+/**
+ * When.
+ */
+ts: number, 
+/**
+ * The frame.
+ */
+frameId: string, 
+/**
+ * The node.
+ */
+nodeId: NodeId, 
+/**
+ * More of it.
+ */
+data: NodeInput, } | { "event": "node:output", 
+/**
+ * When.
+ */
+ts: number, 
+/**
+ * The frame; absent for what a deployment says of a node.
+ */
+frameId?: string, 
+/**
+ * The node.
+ */
+nodeId: NodeId, 
+/**
+ * More of it.
+ */
+data: NodeOutput, } | { "event": "node:error", 
+/**
+ * When.
+ */
+ts: number, 
+/**
+ * The frame; absent for what a deployment says of a node.
+ */
+frameId?: string, 
+/**
+ * The node.
+ */
+nodeId: NodeId, 
+/**
+ * More of it.
+ */
+data: NodeError, } | { "event": "frame:end", 
+/**
+ * When.
+ */
+ts: number, 
+/**
+ * The frame.
+ */
+frameId: string, 
+/**
+ * More of it.
+ */
+data: FrameEnd, };
+
+/**
+ * A frame that begins.
+ */
+export type FrameStart = { 
+/**
+ * The frame.
+ */
+id: string, 
+/**
+ * When.
+ */
+startedAt: number, 
+/**
+ * The node that was started; absent if the frame began before anybody looked.
+ */
+triggerNodeId?: NodeId, };
+
+/**
+ * What a node got.
+ */
+export type NodeInput = { 
+/**
+ * The node.
+ */
+nodeId: NodeId, 
+/**
+ * Its type.
+ */
+nodeType: string, 
+/**
+ * The message.
+ */
+input: IoEvent | null, 
+/**
+ * Always true: nothing is left out.
+ */
+sampled: boolean, };
+
+/**
+ * What a node sent.
+ */
+export type NodeOutput = { 
+/**
+ * The node.
+ */
+nodeId: NodeId, 
+/**
+ * Its type.
+ */
+nodeType: string, 
+/**
+ * One message at most: the UI goes by the place in this list, not by the port.
+ */
+outputs: Array<IoEvent>, 
+/**
+ * What the node did.
+ */
+semantics?: NodeSemantics, 
+/**
+ * How long it took.
+ */
+timing?: NodeTiming, 
+/**
+ * Always true: nothing is left out.
+ */
+sampled?: boolean, };
+
+/**
+ * What went wrong at a node.
+ */
+export type NodeError = { 
+/**
+ * The node.
+ */
+nodeId: NodeId, 
+/**
+ * Its type.
+ */
+nodeType: string, 
+/**
+ * The error.
+ */
+error: NodeErrorText, };
+
+/**
+ * An error in words.
+ */
+export type NodeErrorText = { 
+/**
+ * What happened.
+ */
+message: string, 
+/**
+ * Its code.
+ */
+code: string, };
+
+/**
+ * A frame that is over.
+ */
+export type FrameEnd = { 
+/**
+ * The frame.
+ */
+id: string, 
+/**
+ * When.
+ */
+endedAt: number, 
+/**
+ * What was counted.
+ */
+stats: FrameStats, };
+
+/**
+ * What was counted in a frame.
+ */
+export type FrameStats = { 
+/**
+ * Nodes that took part.
+ */
+nodeCount: number, 
+/**
+ * Messages that were sent.
+ */
+outputsEmitted: number, 
+/**
+ * Nodes that wait for a person.
+ */
+filteredNodes: number, 
+/**
+ * Nodes that failed.
+ */
+erroredNodes: number, 
+/**
+ * How long it took.
+ */
+durationMs: number, };
+
+/**
+ * A message that came or went.
+ */
+export type IoEvent = { 
+/**
+ * Which.
+ */
+direction: IoDirection, 
+/**
+ * The output it left by.
+ */
+port?: number, 
+/**
+ * When.
+ */
+timestamp: number, 
+/**
+ * What it carries.
+ */
+payload: PayloadPreview, };
+
+/**
+ * Which way a message went.
+ */
+export type IoDirection = "input" | "output";
+
+/**
+ * The beginning of what a message carries. Values of properties whose names say so are hidden, and so is every
+ * secret the flow has.
+ */
+export type PayloadPreview = { 
+/**
+ * As much of it as is shown.
+ */
+preview: JsonValue, 
+/**
+ * As JavaScript names it, or `array`, or `null`.
+ */
+type: string, 
+/**
+ * Its size in bytes, roughly.
+ */
+size: number, 
+/**
+ * Whether something is missing.
+ */
+truncated: boolean, 
+/**
+ * What an agent says of its run, on ports 3 and 4.
+ */
+agentResult?: JsonValue, 
+/**
+ * What an agent says to people, on port 4, whole.
+ */
+fullMessage?: string, 
+/**
+ * A model's answer, whole.
+ */
+completePayload?: JsonValue, };
+
+/**
+ * What a node did.
+ */
+export type NodeSemantics = { 
+/**
+ * What it is in the frame.
+ */
+role: NodeRole, 
+/**
+ * What it did with the message.
+ */
+behavior: NodeBehavior, };
+
+/**
+ * What a node is in a frame.
+ */
+export type NodeRole = "trigger" | "transform" | "filter" | "generator" | "sink";
+
+/**
+ * What a node did with a message.
+ */
+export type NodeBehavior = "pass-through" | "transformed" | "filtered" | "bifurcated" | "terminated";
+
+/**
+ * How long a node took.
+ */
+export type NodeTiming = { 
+/**
+ * When the message came.
+ */
+receivedAt?: number, 
+/**
+ * When the next one went.
+ */
+sentAt: number, 
+/**
+ * The time between.
+ */
+durationMs?: number, };
 
 /**
  * What a token may do. Each includes none of the others but `read`, which all have; `admin` includes all.
@@ -3235,6 +3714,17 @@ export const CATALOGUE = [
     "outputs": null,
     "schemas": [
       "node.inject"
+    ],
+    "tool": null,
+    "transparent": false
+  },
+  {
+    "type": "change",
+    "role": "data",
+    "inputs": 1,
+    "outputs": null,
+    "schemas": [
+      "node.change"
     ],
     "tool": null,
     "transparent": false

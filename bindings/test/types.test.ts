@@ -13,6 +13,7 @@ import type {
   AgentOutput,
   AgentResult,
   ApiCode,
+  ObservabilityEvent,
   ApiError,
   CheckReport,
   CodeSet,
@@ -261,6 +262,29 @@ export const heard: EventsMessage[] = [
 
 // A kind of event or a code that is added makes these fail to compile, here and in every user's switch.
 
+export function shown(event: ObservabilityEvent): string {
+  switch (event.event) {
+    case "connected":
+      return event.message;
+    case "heartbeat":
+      return `${event.connections} look`;
+    case "pong":
+      return "here";
+    case "frame:start":
+      return `${event.frameId} by ${event.data.triggerNodeId ?? "nobody knows whom"}`;
+    case "node:input":
+      return `${event.nodeId} gets ${event.data.input?.payload.type ?? "nothing"}`;
+    case "node:output":
+      return `${event.nodeId} sends ${event.data.outputs.length}: ${event.data.semantics?.behavior ?? ""}`;
+    case "node:error":
+      return `${event.data.error.code}: ${event.data.error.message}`;
+    case "frame:end":
+      return `${event.data.stats.durationMs} ms`;
+    default:
+      return never(event);
+  }
+}
+
 export function describe(event: RunEventKind): string {
   switch (event.type) {
     case "run_started":
@@ -449,6 +473,7 @@ export function whose(code: ApiCode): "caller" | "network" | "flow" | "reader" |
     case "NOT_FOUND":
     case "CONTENT_TYPE_REFUSED":
     case "BODY_TOO_LARGE":
+    case "STORAGE_FULL":
     case "BODY_INVALID":
     case "REQUEST_INVALID":
     case "RATE_LIMITED":
@@ -459,6 +484,7 @@ export function whose(code: ApiCode): "caller" | "network" | "flow" | "reader" |
     case "SIDECAR_UNREACHABLE":
       return "network";
     case "REVISION_CONFLICT":
+    case "CHAT_NOT_CONNECTED":
     case "FLOW_REFUSED":
     case "NODE_NOT_STARTABLE":
       return "flow";
@@ -472,6 +498,7 @@ export function whose(code: ApiCode): "caller" | "network" | "flow" | "reader" |
     case "LISTEN_FAILED":
     case "SECRET_FILE_UNSAFE":
     case "CREDENTIALS_UNREADABLE":
+    case "CREDENTIALS_FILE_INVALID":
       return "operator";
     default:
       return never(code);
@@ -491,6 +518,10 @@ function around(event: FlowEvent): string {
       return event.error.message;
     case "chain_cut":
       return `more than ${event.limit} in a row`;
+    case "chat":
+      return `${event.item.type}: ${event.item.content}`;
+    case "reply_dropped":
+      return `${event.node.id}: ${event.reason}`;
     default:
       return never(event);
   }

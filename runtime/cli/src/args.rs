@@ -1,6 +1,8 @@
-//! What can be typed. What can be typed after `runs`, `models`, `serve`, `config` and `token` is in `args_runs`,
-//! `args_models` and `args_serve`.
+//! What can be typed. What can be typed after `runs`, `models`, `serve`, `config`, `token`, `credentials`, `import` and
+//! `export` is in `args_runs`, `args_models`, `args_serve`, `args_credentials` and `args_exchange`.
 
+use crate::args_credentials::CredentialsOptions;
+use crate::args_exchange::{ExportOptions, ImportOptions};
 use crate::args_models::ModelsOptions;
 use crate::args_runs::{BackupOptions, RunsOptions};
 use crate::args_serve::{ConfigCommand, ConfigOptions, ServeOptions, ShowOptions, TokenOptions};
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Check(CheckOptions),
     /// Run an agent, or fire an inject node, and watch the iterations
     Run(RunOptions),
+    /// Make Node-RED's array of flow files of any shape, such as Redflow's exports
+    Import(ImportOptions),
+    /// Write a flow as Redflow's exports, one for each tab, or as Node-RED's array
+    Export(ExportOptions),
     /// Run a flow as a service: its API, its events, its injects
     Serve(ServeOptions),
     /// List the runs that are kept, look into one, answer it, end it, remove old ones
@@ -48,6 +54,8 @@ pub(crate) enum Command {
     Backup(BackupOptions),
     /// Print the token of the sidecar, make another one, or let a browser in
     Token(TokenOptions),
+    /// Bring credentials here from Node-RED, or back
+    Credentials(CredentialsOptions),
     /// Show every setting and where it comes from
     Config(ConfigOptions),
     /// Explain a code, or list them all
@@ -228,6 +236,7 @@ impl Arguments {
                 flows: options.flows.clone(),
                 data: options.data.data.clone(),
                 profile: profile(options.profile),
+                redflow_ui: options.redflow_ui.clone(),
                 logs: LogDefault::Service,
                 ..flags
             },
@@ -239,8 +248,12 @@ impl Arguments {
             }
             Command::Token(options) => Flags { data: options.data().data, url: options.url.clone(), ..flags },
             Command::Backup(options) => Flags { data: options.data.data.clone(), ..flags },
+            Command::Credentials(options) => {
+                let place = options.command.place();
+                Flags { data: place.data.data.clone(), flows: place.flows.clone(), ..flags }
+            }
             Command::Models(_) | Command::Explain(_) | Command::Schema(_) | Command::Types(_) => flags,
-            Command::Completions { .. } => flags,
+            Command::Import(_) | Command::Export(_) | Command::Completions { .. } => flags,
         }
     }
 }

@@ -11,10 +11,16 @@ Examples:
   redflow serve                                  the flow it had when it stopped, at 127.0.0.1:1881
   redflow serve --flows flows.json               that file; deployments are written into it
   redflow serve --listen 127.0.0.1:0             any free port; the address is printed
+  redflow serve --redflow-ui http://localhost:5173 --listen 127.0.0.1:1880
+                                                 for the Redflow UI, in the place of Node-RED
   redflow serve --config /etc/redflow.toml       limits, host names, origins and more
   redflow config show                            what would count, and where it comes from
 
-Requests need the token that `redflow token` prints. `redflow token --browser` prints an address that lets one browser \
+--redflow-ui is for the Redflow UI, which sends no token: whoever can open a page of that origin in a browser on this \
+machine, and every program that runs here, controls the flow. That UI sends some credentials to http://localhost:1880, \
+whatever address it was built for: listen at 127.0.0.1:1880.
+
+Other requests need the token that `redflow token` prints. `redflow token --browser` prints an address that lets one browser \
 in.
 
 SIGTERM and Ctrl-C let runs finish the step they are at and leave them to be resumed; the next start goes on with \
@@ -31,6 +37,11 @@ pub(crate) struct ServeOptions {
     /// 127.0.0.1:1881
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    /// The one origin whose pages come in without a token, such as http://localhost:5173: to the routes that the
+    /// Redflow UI uses, and only where this machine alone can reach the sidecar. The profile is `redflow` then, unless
+    /// one says otherwise. Without it REDFLOW_UI or the configuration says so, else there is none
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) redflow_ui: Option<String>,
     #[command(flatten)]
     pub(crate) data: DataOption,
     #[arg(long, value_enum, help = PROFILE_HELP)]

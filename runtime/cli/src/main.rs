@@ -5,14 +5,18 @@
 
 mod advice;
 mod args;
+mod args_credentials;
+mod args_exchange;
 mod args_models;
 mod args_runs;
 mod args_serve;
 mod check;
 mod conclude;
 mod config;
+mod credentials;
 mod data_dir;
 mod drive;
+mod exchange;
 mod explain;
 mod export;
 mod files;
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         Command::Explain(options) => explain::explain(options),
         Command::Schema(options) => export::schema(options),
         Command::Types(options) => export::types(options),
+        Command::Import(options) => exchange::import(options),
+        Command::Export(options) => exchange::export(options),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "redflow", &mut text);
@@ -96,12 +102,14 @@ fn with_settings(arguments: &Arguments) -> Exit {
         Command::Models(options) => models::models(options),
         Command::Backup(options) => runs::backup(options),
         Command::Token(options) => token::token(options, &settings),
+        Command::Credentials(options) => credentials::credentials(options, &settings),
         Command::Config(ConfigOptions { command: ConfigCommand::Show(options) }) => {
             config::show(&settings, options.json)
         }
         Command::Explain(_) | Command::Schema(_) | Command::Types(_) | Command::Completions { .. } => {
             Exit::Well
         }
+        Command::Import(_) | Command::Export(_) => Exit::Well,
     };
     observed.end().max(exit)
 }

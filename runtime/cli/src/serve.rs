@@ -14,10 +14,11 @@ use crate::token::{made_directory, near};
 use crate::wiring;
 use redflow_contract::api::ApiError;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
+use redflow_contract::flow::Profile;
 use redflow_door::{DoorSettings, Tokens, listen};
-use redflow_ports::{EventLog, FlowShelf, RunCatalogue, RunStore, ShelfError, ShelvedFlow};
+use redflow_ports::{ChatBook, Drawer, EventLog, FlowShelf, RunCatalogue, RunStore, ShelfError, ShelvedFlow};
 use redflow_server::{Parts, Sidecar, StartFailure};
-use redflow_store::{EventLogSettings, FlowFile, MemoryStore, Store};
+use redflow_store::{DrawerFile, EventLogSettings, FlowFile, MemoryChats, MemoryDrawer, MemoryStore, Store};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -69,6 +70,8 @@ struct Kept {
     catalogue: Arc<dyn RunCatalogue>,
     log: Arc<dyn EventLog>,
     shelf: Arc<dyn FlowShelf>,
+    chats: Arc<dyn ChatBook>,
+    drawer: Arc<dyn Drawer>,
 }
 
 impl Kept {
@@ -79,11 +82,13 @@ impl Kept {
         if options.ephemeral {
             let store = Arc::new(MemoryStore::keeping_with_log(MemoryStore::KEPT, log));
             let shelf = Arc::new(Unkept { file, latest: Mutex::default() });
-            return Ok(Self { catalogue: store.clone(), log: store.clone(), store, shelf });
+            let (chats, drawer) = (Arc::new(MemoryChats::default()), Arc::new(MemoryDrawer::default()));
+            return Ok(Self { catalogue: store.clone(), log: store.clone(), store, shelf, chats, drawer });
         }
         let store = Store::open_with_log(data, log).map_err(|error| refuse(&error))?;
         let store = Arc::new(store);
-        Ok(Self { catalogue: store.clone(), log: store.clone(), store, shelf: Arc::new(file) })
+        let (shelf, drawer) = (Arc::new(file), Arc::new(DrawerFile::new(data)));
+        Ok(Self { catalogue: store.clone(), log: store.clone(), chats: store.clone(), store, shelf, drawer })
     }
 }
 
@@ -106,7 +111,7 @@ impl FlowShelf for Unkept {
 }
 
 fn parts(kept: Kept, tokens: Tokens, flows: &Path) -> Parts {
-    let Kept { store, catalogue, log, shelf } = kept;
+    let Kept { store, catalogue, log, shelf, chats, drawer } = kept;
     let metrics = wiring::metrics();
     Parts {
         clock: wiring::clock(),
@@ -114,6 +119,8 @@ fn parts(kept: Kept, tokens: Tokens, flows: &Path) -> Parts {
         catalogue,
         log,
         shelf,
+        chats,
+        drawer,
         adapters: wiring::adapters(),
         meter: wiring::metrics(),
         metrics: Arc::new(move || metrics.render()),
@@ -129,6 +136,7 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
         listen: address,
         hosts: from.hosts.value.clone(),
         origins: from.origins.value.clone(),
+        redflow_ui: from.redflow_ui.value.clone(),
         https: from.https.value,
         requests_per_second: from.rate_per_second.value,
         request_burst: from.rate_burst.value,
@@ -169,6 +177,9 @@ fn greet(sidecar: &Sidecar, settings: &Settings, address: SocketAddr, flows: &Pa
             count(refused, "agent")
         ));
     }
+    if let Some(origin) = &settings.server.redflow_ui.value {
+        greet_redflow_ui(origin, settings, address);
+    }
     if address.ip().is_unspecified() && settings.server.hosts.value.is_empty() {
         talk(
             "it listens to other machines and answers to no name of theirs: set `server.hosts` in the configuration",
@@ -182,5 +193,33 @@ fn greet(sidecar: &Sidecar, settings: &Settings, address: SocketAddr, flows: &Pa
             }
             Err(error) => drop(refuse_api(&error, &[])),
         }
+    }
+}
+
+/// The port that the Redflow UI sends some credentials to, whatever address it was built for.
+const REDFLOW_UI_PORT: u16 = 1880;
+
+/// Says who comes in without a token, and what that means.
+fn greet_redflow_ui(origin: &str, settings: &Settings, address: SocketAddr) {
+    talk(&format!(
+        "pages of {origin} come in without a token, to the routes that the Redflow UI uses: flows, deploys, injects, \
+         chats, stored credentials, sockets"
+    ));
+    talk(&format!(
+        "warning: whoever can open a page of {origin} in a browser on this machine, and every program that runs here, \
+         controls the flow"
+    ));
+    let profile = &settings.server.profile;
+    if profile.value != Profile::Redflow {
+        talk(&format!(
+            "the profile stays strict, as {} says: nodes as the Redflow UI makes them are refused",
+            profile.origin
+        ));
+    }
+    if address.port() != REDFLOW_UI_PORT {
+        talk(&format!(
+            "the Redflow UI sends some credentials to http://localhost:{REDFLOW_UI_PORT}, which is not here: use \
+             --listen 127.0.0.1:{REDFLOW_UI_PORT}"
+        ));
     }
 }

@@ -85,6 +85,8 @@ pub(crate) fn refusals(checked: &CheckedFlow, start: &Start) -> Option<Vec<Diagn
     let agent = checked.agents.iter().find(|agent| match start {
         Start::Agent { node, .. } => agent.ix == *node,
         Start::Inject { node, .. } => agent.injects.contains(node),
+        // Nothing is said in chats from here.
+        Start::Chat { .. } => false,
     })?;
     match &agent.verdict {
         Verdict::Ready(_) => None,

@@ -39,19 +39,27 @@ fn written(out: &mut dyn std::io::Write, bytes: &[u8]) -> Exit {
 /// Writes one JSON value as one line to stdout. What acts on a terminal, or is taken for an escape sequence
 /// on the way, is written `\uXXXX`: the same value to every reader.
 pub(crate) fn json<T: Serialize>(value: &T) -> Exit {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    let mut line = String::with_capacity(text.len() + 1);
-    for c in text.chars() {
-        if c.is_control() || is_hidden(c) {
+    data(&(visible(&serde_json::to_string(value).unwrap_or_default()) + "\n"))
+}
+
+/// The same over several lines.
+pub(crate) fn pretty_json<T: Serialize>(value: &T) -> Exit {
+    data(&(visible(&serde_json::to_string_pretty(value).unwrap_or_default()) + "\n"))
+}
+
+fn visible(json: &str) -> String {
+    let mut text = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        // In JSON a line only ends between values.
+        if c != '\n' && (c.is_control() || is_hidden(c)) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(line, "\\u{unit:04x}");
+                let _ = write!(text, "\\u{unit:04x}");
             }
         } else {
-            line.push(c);
+            text.push(c);
         }
     }
-    line.push('\n');
-    data(&line)
+    text
 }
 
 /// Writes one line of talk to stderr.

@@ -162,7 +162,10 @@ impl EventSink for Timeline {
                 talk(&format!("{} {}", label.dimmed(), printable_line(&text, SHOWN * 4)));
             }
             // Whoever deploys is told by the answer.
-            FlowEvent::Debug { .. } | FlowEvent::Deployed { .. } => {}
+            FlowEvent::Debug { .. } | FlowEvent::Deployed { .. } | FlowEvent::Chat { .. } => {}
+            FlowEvent::ReplyDropped { node, reason } => {
+                talk(&format!("{}: a reply was dropped: {reason}", label(node)))
+            }
             FlowEvent::MemoryCleared { node } => {
                 self.forgot.store(true, Ordering::Relaxed);
                 if !self.quiet {

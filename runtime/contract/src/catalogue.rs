@@ -135,6 +135,7 @@ pub const CATALOGUE: &[NodeType] = &[
     },
     data("flow-tool-return", 1, &[]),
     data("inject", 0, &["node.inject"]),
+    data("change", 1, &["node.change"]),
     data("debug", 1, &["node.debug"]),
     data("comment", 0, &[]),
     data("catch", 0, &["node.catch"]),

@@ -203,6 +203,8 @@ codes! {
         RevisionConflict "REVISION_CONFLICT" 409, "Another flow has been deployed meanwhile.";
         FlowRefused "FLOW_REFUSED" 422, "The flow has errors, so nothing was deployed.";
         NodeNotStartable "NODE_NOT_STARTABLE" 422, "The node cannot be started like this.";
+        ChatNotConnected "CHAT_NOT_CONNECTED" 503, "The chat node is not wired to an agent.";
+        StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";
         EventsGone "EVENTS_GONE" 410, "The events after the cursor are no longer kept.";
         ReaderTooSlow "READER_TOO_SLOW" 408, "The reader did not take its events in time.";
@@ -212,6 +214,7 @@ codes! {
         ListenFailed "LISTEN_FAILED" 500, "The sidecar cannot listen at its address.";
         SecretFileUnsafe "SECRET_FILE_UNSAFE" 500, "A file with a secret can be read or changed by others, or is not what it should be.";
         CredentialsUnreadable "CREDENTIALS_UNREADABLE" 500, "The stored credentials cannot be decrypted.";
+        CredentialsFileInvalid "CREDENTIALS_FILE_INVALID" 422, "The credentials file is not one of Node-RED's, or the secret is another one.";
         SidecarUnreachable "SIDECAR_UNREACHABLE" 502, "No sidecar answers at this address.";
     } class u16
 }

@@ -2,6 +2,7 @@
 
 use crate::Millis;
 use crate::action::ActionKind;
+use crate::chat::ChatItem;
 use crate::envelope::StopReason;
 use crate::fact::Usage;
 use crate::id::{CallId, NodeRef, NodeSummary, RunId};
@@ -157,6 +158,22 @@ pub enum FlowEvent {
         property: String,
         /// Its value.
         value: Value,
+    },
+    /// Something was said in the window of a chat node.
+    Chat {
+        /// The chat node.
+        node: NodeSummary,
+        /// What was said.
+        item: ChatItem,
+        /// How many items the node keeps.
+        keeps: u32,
+    },
+    /// A reply of a data node used as a tool came when nobody waited for it, or did not say what it answers.
+    ReplyDropped {
+        /// The agent it came to.
+        node: NodeSummary,
+        /// Why it means nothing to it.
+        reason: String,
     },
     /// Another flow is in force.
     Deployed {

@@ -8,6 +8,7 @@ pub mod action;
 pub mod api;
 pub mod blank;
 pub mod catalogue;
+pub mod chat;
 pub mod code;
 #[cfg(feature = "codegen")]
 pub mod codegen;
@@ -25,6 +26,7 @@ pub mod json;
 pub mod limits;
 pub mod model_test;
 pub mod node_config;
+pub mod observability;
 #[cfg(feature = "codegen")]
 pub mod openapi;
 pub mod plan;

@@ -139,6 +139,41 @@ pub struct ScriptedModelConfig {
     pub delay_ms: Option<u64>,
 }
 
+/// One thing a change node does.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
+#[serde(default)]
+pub struct ChangeRule {
+    /// What: `set`, `change`, `delete` or `move`.
+    pub t: String,
+    /// The property of the message, such as `payload` or `payload.rooms[0]`.
+    #[cfg_attr(feature = "codegen", schemars(length(min = 1)))]
+    pub p: String,
+    /// What it is a property of; `msg` if left out.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub pt: Option<String>,
+    /// The value, or the property it is moved to.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub to: Option<Value>,
+    /// The type of that; `str` if left out.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub tot: Option<String>,
+    /// What is searched for.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub from: Option<Value>,
+    /// The type of that; `str` if left out.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub fromt: Option<String>,
+}
+
+config! {
+    /// `change`.
+    ChangeConfig {
+        /// What it does, in order; absent in flows of old editors.
+        rules: Vec<ChangeRule>,
+    }
+}
+
 /// One property an inject node sets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]

@@ -2,8 +2,8 @@
 //! `cargo xtask codegen` and its drift test.
 
 use crate::api::Scope;
-use crate::route::{Answer, ROUTES, Route};
-use crate::{api, catalogue, diagnostic, edge, event, replay, run, stream};
+use crate::route::{ANY_BODY, Answer, ROUTES, Route};
+use crate::{api, catalogue, chat, diagnostic, edge, event, observability, replay, run, stream};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -78,7 +78,8 @@ fn operation(route: &Route) -> Value {
         operation["parameters"] = json!(parameters);
     }
     if let Some(body) = route.body {
-        let content = content("application/json", &named(body));
+        let shape = if body == ANY_BODY { json!({}) } else { named(body) };
+        let content = content("application/json", &shape);
         operation["requestBody"] = json!({"required": true, "content": content});
     }
     operation
@@ -102,6 +103,10 @@ fn described(answer: Answer) -> Value {
         Answer::Text(kind) => {
             json!({"description": "Well.", "content": content(kind, &json!({"type": "string"}))})
         }
+        Answer::Foreign => {
+            json!({"description": "Well. In the shape the other project has.", "content": content("application/json", &json!({}))})
+        }
+        Answer::Empty => json!({"description": "Well."}),
         Answer::Socket => json!({"description": "The connection is a socket from now on."}),
         Answer::Redirect => json!({"description": "Go on at the address in `Location`."}),
     }
@@ -154,6 +159,10 @@ fn types() -> Map<String, Value> {
         replay::ReplayReport,
         stream::EventsRequest,
         stream::EventsMessage,
+        chat::ChatSend,
+        chat::ChatSent,
+        chat::ChatHistory,
+        observability::ObservabilityEvent,
         catalogue::NodeType,
         edge::EdgeRule,
     );

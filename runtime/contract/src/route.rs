@@ -1,5 +1,9 @@
 //! The routes of the sidecar: what the server answers and what `openapi.json` says, from one table.
 
+mod table;
+
+pub use table::ROUTES;
+
 use crate::api::Scope;
 
 /// How a route is asked.
@@ -9,6 +13,10 @@ pub enum Method {
     Get,
     /// Do.
     Post,
+    /// Put in the place of what is there.
+    Put,
+    /// Take away.
+    Delete,
 }
 
 impl Method {
@@ -18,6 +26,8 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
         }
     }
 }
@@ -27,6 +37,10 @@ impl Method {
 pub enum Answer {
     /// JSON of this type.
     Json(&'static str),
+    /// JSON of a shape that is Node-RED's or Redflow's, not ours.
+    Foreign,
+    /// Nothing.
+    Empty,
     /// A JSON array of this type.
     List(&'static str),
     /// Text of this media type.
@@ -47,6 +61,9 @@ pub struct Query {
     /// What it does.
     pub about: &'static str,
 }
+
+/// A body of a shape that is Node-RED's or Redflow's, not ours.
+pub const ANY_BODY: &str = "*";
 
 /// Which route it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,6 +96,30 @@ pub enum RouteId {
     Edges,
     Codes,
     Code,
+    AdminFlows,
+    AdminDeploy,
+    AdminFlowsState,
+    AdminFlow,
+    AdminAddFlow,
+    AdminPutFlow,
+    AdminDeleteFlow,
+    AdminNodes,
+    AdminSettings,
+    AdminDiagnostics,
+    AdminInject,
+    Comms,
+    Observability,
+    ChatSend,
+    ChatHistory,
+    ChatClear,
+    AgentSchema,
+    NodeCredentials,
+    CredentialFlags,
+    Storage,
+    StoragePut,
+    StorageItem,
+    StorageDelete,
+    AzureTest,
 }
 
 /// One route.
@@ -94,17 +135,30 @@ pub struct Route {
     pub scope: Option<Scope>,
     /// What it does.
     pub about: &'static str,
-    /// The type of its body, if it takes one.
+    /// The type of its body, or [`ANY_BODY`], if it takes one.
     pub body: Option<&'static str>,
     /// What it answers with, and the status of that.
     pub answer: (u16, Answer),
     /// What may be in its query.
     pub query: &'static [Query],
+    /// Whether it is one of those that the Redflow UI uses: pages of the one origin that `--redflow-ui` admits may
+    /// ask it without a token.
+    pub for_redflow_ui: bool,
 }
 
 const fn get(id: RouteId, path: &'static str, about: &'static str, answer: Answer) -> Route {
     let (method, scope) = (Method::Get, Some(Scope::Read));
-    Route { id, method, path, scope, about, body: None, answer: (200, answer), query: &[] }
+    Route {
+        id,
+        method,
+        path,
+        scope,
+        about,
+        body: None,
+        answer: (200, answer),
+        query: &[],
+        for_redflow_ui: false,
+    }
 }
 
 const fn post(
@@ -116,181 +170,25 @@ const fn post(
     answer: Answer,
 ) -> Route {
     let (method, scope) = (Method::Post, Some(scope));
-    Route { id, method, path, scope, about, body, answer: (200, answer), query: &[] }
+    Route { id, method, path, scope, about, body, answer: (200, answer), query: &[], for_redflow_ui: false }
 }
 
 const fn open(route: Route) -> Route {
     Route { scope: None, ..route }
 }
 
-const LIST_QUERY: &[Query] = &[
-    Query { name: "status", about: "Only runs that are there; several are separated by commas." },
-    Query { name: "limit", about: "How many at most, from 1 to 1000; 50 if left out." },
-    Query { name: "before", about: "Only runs that began before this one: `next` of the page before." },
-];
-
-const EVENTS_QUERY: &[Query] = &[Query {
-    name: "after",
-    about: "Only events whose `seq` is larger; as `Last-Event-ID` says it for a stream.",
-}];
-
-/// Every route there is.
-pub const ROUTES: &[Route] = &[
-    open(get(RouteId::Health, "/health", "Whether the sidecar is well.", Answer::Json("Health"))),
-    open(get(RouteId::HealthLive, "/health/live", "Whether it answers.", Answer::Json("Health"))),
-    open(get(
-        RouteId::HealthReady,
-        "/health/ready",
-        "Whether it takes work; 503 if not.",
-        Answer::Json("Health"),
-    )),
-    get(
-        RouteId::Metrics,
-        "/metrics",
-        "What was counted and timed.",
-        Answer::Text("application/openmetrics-text; version=1.0.0; charset=utf-8"),
-    ),
-    get(RouteId::OpenApi, "/openapi.json", "This document.", Answer::Text("application/json")),
-    Route {
-        answer: (101, Answer::Socket),
-        ..get(
-            RouteId::Events,
-            "/events",
-            "The socket of events, protocol redflow.events.v1. Messages are EventsRequest and EventsMessage. Browsers \
-             of admitted pages pass the token as a second subprotocol, redflow.token.TOKEN.",
-            Answer::Socket,
-        )
-    },
-    open(get(RouteId::Home, "/", "A page that says what this is.", Answer::Text("text/html; charset=utf-8"))),
-    Route {
-        query: &[Query { name: "code", about: "The one-time code." }],
-        answer: (303, Answer::Redirect),
-        ..open(get(
-            RouteId::SignIn,
-            "/sign-in",
-            "Turns a one-time code into a cookie for this browser.",
-            Answer::Redirect,
-        ))
-    },
-    post(
-        RouteId::SignInCodes,
-        "/api/sign-in-codes",
-        Scope::Admin,
-        "Makes a one-time code that lets one browser in.",
-        None,
-        Answer::Json("SignInCode"),
-    ),
-    Route {
-        answer: (303, Answer::Redirect),
-        ..post(
-            RouteId::SignOut,
-            "/api/sign-out",
-            Scope::Read,
-            "Makes the cookie of this browser worthless.",
-            None,
-            Answer::Redirect,
-        )
-    },
-    get(
-        RouteId::Flows,
-        "/api/flows",
-        "The flow in force, by its tabs, with its agents.",
-        Answer::Json("FlowList"),
-    ),
-    get(
-        RouteId::Flow,
-        "/api/flows/{id}",
-        "The nodes of one tab or subflow, itself first. Never credentials.",
-        Answer::Json("Deployment"),
-    ),
-    post(
-        RouteId::Check,
-        "/api/flows/check",
-        Scope::Read,
-        "Checks a flow and changes nothing.",
-        Some("CheckRequest"),
-        Answer::Json("CheckReport"),
-    ),
-    get(
-        RouteId::Deployment,
-        "/api/deployment",
-        "The whole flow in force with its revision. Never credentials.",
-        Answer::Json("Deployment"),
-    ),
-    post(
-        RouteId::Deploy,
-        "/api/deployment",
-        Scope::Deploy,
-        "Puts a flow in force: 422 with every problem if it has errors, 409 if another one came first.",
-        Some("DeployRequest"),
-        Answer::Json("DeployAnswer"),
-    ),
-    Route {
-        answer: (202, Answer::Json("StartAnswer")),
-        ..post(
-            RouteId::StartRun,
-            "/api/runs",
-            Scope::Run,
-            "Starts an agent or fires an inject node. With a header `Idempotency-Key` the same key starts an agent \
-             only once. 200 if the answer waited for the end.",
-            Some("StartRequest"),
-            Answer::Json("StartAnswer"),
-        )
-    },
-    Route {
-        query: LIST_QUERY,
-        ..get(RouteId::Runs, "/api/runs", "Runs, the newest first.", Answer::Json("RunList"))
-    },
-    get(RouteId::Run, "/api/runs/{id}", "One run: events, calls, result.", Answer::Json("RunDetail")),
-    Route {
-        query: EVENTS_QUERY,
-        ..get(
-            RouteId::RunEvents,
-            "/api/runs/{id}/events",
-            "The events of a run: a stream until it is over for who asks for `text/event-stream`, else those there are.",
-            Answer::Events("RunEvent"),
-        )
-    },
-    get(
-        RouteId::RunJournal,
-        "/api/runs/{id}/journal",
-        "The journal of a run, for `redflow replay`.",
-        Answer::Text("application/jsonl"),
-    ),
-    post(
-        RouteId::CancelRun,
-        "/api/runs/{id}/cancel",
-        Scope::Run,
-        "Ends a run. Answers when that is kept.",
-        Some("CancelRequest"),
-        Answer::Json("RunSummary"),
-    ),
-    post(
-        RouteId::ResolveRun,
-        "/api/runs/{id}/resolve",
-        Scope::Run,
-        "Says what came of the call a run waits for; the run goes on. Answers when that is kept.",
-        Some("ResolveRequest"),
-        Answer::Json("RunSummary"),
-    ),
-    post(
-        RouteId::ReplayRun,
-        "/api/runs/{id}/replay",
-        Scope::Read,
-        "Proves that the journal is what the machine does with those facts.",
-        None,
-        Answer::Json("ReplayReport"),
-    ),
-    get(
-        RouteId::Catalogue,
-        "/api/catalogue",
-        "The node types, their roles and ports.",
-        Answer::List("NodeType"),
-    ),
-    get(RouteId::Edges, "/api/edges", "Which port may be wired to which role.", Answer::List("EdgeRule")),
-    get(RouteId::Codes, "/api/codes", "Every code and what it means.", Answer::List("CodeEntry")),
-    get(RouteId::Code, "/api/codes/{code}", "One code with its page.", Answer::Json("CodeEntry")),
-];
+/// A route of Node-RED's Admin API or of Redflow's, as those know it.
+const fn redflow(
+    id: RouteId,
+    method: Method,
+    path: &'static str,
+    scope: Scope,
+    about: &'static str,
+    answer: (u16, Answer),
+) -> Route {
+    let scope = Some(scope);
+    Route { id, method, path, scope, about, body: None, answer, query: &[], for_redflow_ui: true }
+}
 
 #[cfg(test)]
 mod tests {

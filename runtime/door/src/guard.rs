@@ -5,7 +5,7 @@
 
 use crate::fingerprint::Fingerprint;
 use crate::lock;
-use crate::place::{Place, origin_refused};
+use crate::place::{Page, Place, origin_refused};
 use crate::rates::{Bucket, Rates};
 use crate::sessions::{COOKIE, FORGET, FORGET_SECURE, Sessions, set_cookie};
 use crate::settings::DoorSettings;
@@ -24,6 +24,9 @@ const TOKEN_PROTOCOL: &str = "redflow.token.";
 /// The most cookies of our name that are tried: pages of other ports on this machine can add some.
 const MAX_COOKIES: usize = 4;
 
+/// What the Redflow UI is called.
+const REDFLOW_UI: &str = "the Redflow UI";
+
 /// How somebody showed who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
@@ -33,6 +36,11 @@ pub enum By {
     Cookie,
     /// A subprotocol of a socket.
     Protocol,
+    /// A message on a socket.
+    Message,
+    /// No token: the page it comes from is one of the Redflow UI. Any program of this machine can say so too. It may
+    /// use the routes of that UI alone; which those are, the server knows.
+    RedflowUi,
     /// Not at all.
     Nobody,
 }
@@ -65,6 +73,11 @@ impl Caller {
         Self { name: "nobody".into(), scopes: Arc::new([]), by: By::Nobody, token: None, session: None }
     }
 
+    fn redflow_ui() -> Self {
+        let scopes = Arc::new([Scope::Read, Scope::Run, Scope::Deploy]);
+        Self { name: REDFLOW_UI.into(), scopes, by: By::RedflowUi, token: None, session: None }
+    }
+
     fn known(known: Known, by: By) -> Self {
         Self { name: known.name, scopes: known.scopes, by, token: Some(known.print), session: None }
     }
@@ -85,10 +98,14 @@ impl Door {
     /// A door. `settings.listen` is the address that was really bound.
     ///
     /// # Errors
-    /// `CONFIG_FILE_INVALID` for hosts and origins that cannot be.
+    /// `CONFIG_FILE_INVALID` for hosts and origins that cannot be, and for a Redflow UI where other machines can ask.
     pub fn new(settings: DoorSettings, tokens: Tokens) -> Result<Self, ApiError> {
+        let mut place = Place::new(settings.listen, &settings.hosts, &settings.origins, settings.https)?;
+        if let Some(origin) = &settings.redflow_ui {
+            place = place.with_redflow_ui(settings.listen, origin)?;
+        }
         Ok(Self {
-            place: Place::new(settings.listen, &settings.hosts, &settings.origins, settings.https)?,
+            place,
             tokens,
             sessions: Mutex::new(Sessions::new(&settings)),
             rates: Mutex::new(Rates::new(settings.requests_per_second, settings.request_burst)),
@@ -109,8 +126,18 @@ impl Door {
         &self.tokens
     }
 
+    /// The origin of the Redflow UI, if this request comes from one of its pages and was sent here.
+    #[must_use]
+    pub fn redflow_ui(&self, uri: &Uri, headers: &HeaderMap) -> Option<&str> {
+        let here = self.place.check_host(uri, headers).is_ok();
+        let from_it = here && self.place.check_origin(headers) == Ok(Page::RedflowUi);
+        self.place.redflow_ui().filter(|_| from_it)
+    }
+
     /// Who a request comes from. For every request and every upgrade, before anything else is done with it.
-    /// Whoever shows nothing is let in as nobody: ask [`Door::require`] before doing anything that needs a scope.
+    /// Whoever shows nothing is let in as nobody: ask [`Door::require`] before doing anything that needs a scope. A
+    /// page of the Redflow UI that shows nothing is let in as that: ask [`Caller::by`] before doing anything that is
+    /// not for it.
     ///
     /// # Errors
     /// `HOST_REFUSED`, `ORIGIN_REFUSED`, `UNAUTHORIZED` for a token that is wrong, `RATE_LIMITED`.
@@ -122,21 +149,35 @@ impl Door {
         now: Millis,
     ) -> Result<Caller, ApiError> {
         self.place.check_host(uri, headers)?;
-        let from_page = self.place.check_origin(headers)?;
-        let caller = self.identify(method, headers, now)?;
+        let page = self.place.check_origin(headers)?;
+        let caller = self.identify(method, headers, page, now)?;
         if caller.by == By::Cookie {
-            check_page(method, headers, from_page)?;
+            check_page(method, headers, page == Page::Admitted)?;
         }
-        if caller.by != By::Nobody && !lock(&self.rates).take(&caller.name, now) {
-            return Err(ApiError::new(
-                ApiCode::RateLimited,
-                format!(
-                    "`{}` asks more than {} times a second: wait a moment, or raise the limit in the configuration.",
-                    caller.name, self.settings.requests_per_second
-                ),
-            ));
+        self.in_time(caller, now)
+    }
+
+    /// Whose token this is. For those who could not show it with their request, as on a socket whose first message
+    /// has it.
+    ///
+    /// # Errors
+    /// `UNAUTHORIZED` for a token that is wrong, `RATE_LIMITED`.
+    pub fn admit_token(&self, token: &str, now: Millis) -> Result<Caller, ApiError> {
+        self.in_time(self.owner_of(Some(token), By::Message, now)?, now)
+    }
+
+    /// The caller, unless it asks too often.
+    fn in_time(&self, caller: Caller, now: Millis) -> Result<Caller, ApiError> {
+        if caller.by == By::Nobody || lock(&self.rates).take(&caller.name, now) {
+            return Ok(caller);
         }
-        Ok(caller)
+        Err(ApiError::new(
+            ApiCode::RateLimited,
+            format!(
+                "`{}` asks more than {} times a second: wait a moment, or raise the limit in the configuration.",
+                caller.name, self.settings.requests_per_second
+            ),
+        ))
     }
 
     /// Whether the caller may do what needs this scope.
@@ -169,6 +210,10 @@ impl Door {
     /// # Errors
     /// `UNAUTHORIZED` if its token is no longer accepted, or may no longer look, or its browser has signed out.
     pub fn recheck(&self, caller: &Caller, now: Millis) -> Result<(), ApiError> {
+        // There is no token that could go bad, and who is admitted does not change while this runs.
+        if caller.by == By::RedflowUi {
+            return Ok(());
+        }
         if caller.session.is_some_and(|number| !lock(&self.sessions).goes_on(number, now)) {
             return Err(unauthorized("The sign-in this was opened with is over"));
         }
@@ -226,28 +271,39 @@ impl Door {
         HeaderValue::from_static(if self.settings.https { FORGET_SECURE } else { FORGET })
     }
 
-    fn identify(&self, method: &Method, headers: &HeaderMap, now: Millis) -> Result<Caller, ApiError> {
-        let by = |token: Option<&str>, by: By| {
-            let known = token.and_then(|token| self.tokens.find(token, now));
-            known
-                .map(|known| Caller::known(known, by))
-                .ok_or_else(|| self.failed(unauthorized("The token is not one that is accepted here"), now))
-        };
+    fn identify(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        page: Page,
+        now: Millis,
+    ) -> Result<Caller, ApiError> {
         let mut shown = headers.get_all(AUTHORIZATION).iter();
         match (shown.next(), shown.next()) {
-            (Some(one), None) => return by(bearer(one), By::Bearer),
-            (Some(_), Some(_)) => return by(None, By::Bearer),
+            (Some(one), None) => return self.owner_of(bearer(one), By::Bearer, now),
+            (Some(_), Some(_)) => return self.owner_of(None, By::Bearer, now),
             (None, _) => {}
         }
         if is_socket(method, headers) {
             let mut shown = protocol_tokens(headers);
             match (shown.next(), shown.next()) {
-                (Some(one), None) => return by(Some(one), By::Protocol),
-                (Some(_), Some(_)) => return by(None, By::Protocol),
+                (Some(one), None) => return self.owner_of(Some(one), By::Protocol, now),
+                (Some(_), Some(_)) => return self.owner_of(None, By::Protocol, now),
                 (None, _) => {}
             }
         }
+        // A browser sends its cookie to every port of this machine: pages that are let in for less do not get more by it.
+        if page == Page::RedflowUi {
+            return Ok(Caller::redflow_ui());
+        }
         Ok(cookies(headers).find_map(|session| self.browser(session, now)).unwrap_or_else(Caller::nobody))
+    }
+
+    fn owner_of(&self, token: Option<&str>, by: By, now: Millis) -> Result<Caller, ApiError> {
+        let known = token.and_then(|token| self.tokens.find(token, now));
+        known
+            .map(|known| Caller::known(known, by))
+            .ok_or_else(|| self.failed(unauthorized("The token is not one that is accepted here"), now))
     }
 
     /// A browser that is signed in. One whose session is over is nobody: it has to be able to sign in again.

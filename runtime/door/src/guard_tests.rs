@@ -341,3 +341,112 @@ fn a_place_that_cannot_be_makes_no_door() {
     let error = Door::new(settings, Tokens::ephemeral(None).unwrap()).unwrap_err();
     assert_eq!(api(&error), ApiCode::ConfigFileInvalid);
 }
+
+const UI: (&str, &str) = ("origin", "http://localhost:5173");
+
+fn with_ui() -> House {
+    house(DoorSettings { redflow_ui: Some(UI.1.to_owned()), ..DoorSettings::default() })
+}
+
+#[test]
+fn pages_of_the_redflow_ui_need_no_token_and_may_not_everything() {
+    let house = with_ui();
+    let caller = house.ask_at(0, &Method::POST, &[HOME, UI]).unwrap();
+    assert_eq!((&*caller.name, caller.by), ("the Redflow UI", By::RedflowUi));
+    for scope in Scope::ALL {
+        assert_eq!(caller.may(scope), scope != Scope::Admin, "{scope:?}");
+    }
+    let refused = house.door.sign_in_code(&caller, 0).map_err(|error| api(&error));
+    assert_eq!(refused, Err(ApiCode::Forbidden));
+    assert_eq!(house.ask(&Method::GET, &[HOME, ("upgrade", "websocket"), UI]), Ok(By::RedflowUi));
+    // Nobody else has that right, nor has anybody where it was not given.
+    assert_eq!(house.ask(&Method::GET, &[HOME]), Ok(By::Nobody));
+    assert_eq!(house.ask(&Method::GET, &[HOME, PAGE]), Ok(By::Nobody));
+    let (host, other) = (("host", "evil.example"), ("origin", "http://localhost:5174"));
+    assert_eq!(house.ask(&Method::GET, &[host, UI]), Err(ApiCode::HostRefused));
+    assert_eq!(house.ask(&Method::GET, &[HOME, other]), Err(ApiCode::OriginRefused));
+    assert_eq!(house.ask(&Method::GET, &[HOME, UI, UI]), Err(ApiCode::OriginRefused));
+    assert_eq!(plain().ask(&Method::GET, &[HOME, UI]), Err(ApiCode::OriginRefused));
+}
+
+#[test]
+fn a_token_of_a_page_of_the_redflow_ui_decides_and_a_cookie_does_not_count() {
+    let house = with_ui();
+    let (wrong, right) = (("authorization", "Bearer wr0ng"), ("authorization", "Bearer the-main-token-0123"));
+    assert_eq!(house.ask(&Method::GET, &[HOME, UI, wrong]), Err(ApiCode::Unauthorized));
+    assert_eq!(house.ask(&Method::GET, &[HOME, UI, right]), Ok(By::Bearer));
+    let up = ("upgrade", "websocket");
+    let protocol = |token| ("sec-websocket-protocol", token);
+    let wrong = protocol("redflow.token.wr0ng");
+    assert_eq!(house.ask(&Method::GET, &[HOME, UI, up, wrong]), Err(ApiCode::Unauthorized));
+    let right = protocol("redflow.token.the-main-token-0123");
+    assert_eq!(house.ask(&Method::GET, &[HOME, UI, up, right]), Ok(By::Protocol));
+    // A browser sends the cookie of one port to every other one, with sockets at least.
+    let cookie = house.browser(0);
+    for lines in [[HOME, UI, ("cookie", &cookie)].as_slice(), &[HOME, UI, up, ("cookie", &cookie)]] {
+        let caller = house.ask_at(0, &Method::GET, lines).unwrap();
+        assert_eq!((caller.by, caller.may(Scope::Admin)), (By::RedflowUi, false));
+    }
+}
+
+#[test]
+fn the_redflow_ui_has_a_rate_and_stays_who_it_is() {
+    let settings = DoorSettings { requests_per_second: 10, request_burst: 3, ..DoorSettings::default() };
+    let house = house(DoorSettings { redflow_ui: Some(UI.1.to_owned()), ..settings });
+    let answers: Vec<_> = (0..4).map(|_| house.ask(&Method::GET, &[HOME, UI])).collect();
+    assert_eq!(answers[..3], vec![Ok(By::RedflowUi); 3]);
+    assert_eq!(answers[3], Err(ApiCode::RateLimited));
+    let caller = house.ask_at(100, &Method::GET, &[HOME, UI]).unwrap();
+    assert!(house.door.recheck(&caller, u64::MAX).is_ok());
+}
+
+#[test]
+fn it_is_told_which_requests_come_from_the_redflow_ui() {
+    let house = with_ui();
+    let of = |house: &House, lines: &[(&'static str, &str)]| {
+        let line =
+            |(name, value): &(&'static str, &str)| (HeaderName::from_static(name), value.parse().unwrap());
+        let headers: HeaderMap = lines.iter().map(line).collect();
+        house.door.redflow_ui(&Uri::from_static("/flows"), &headers).map(str::to_owned)
+    };
+    assert_eq!(of(&house, &[HOME, UI]).as_deref(), Some("http://localhost:5173"));
+    assert_eq!(of(&house, &[("host", "[::1]:1881"), UI]).as_deref(), Some("http://localhost:5173"));
+    let evil = ("host", "evil.example");
+    for lines in
+        [&[HOME][..], &[HOME, PAGE], &[HOME, ("origin", "null")], &[evil, UI], &[UI], &[HOME, UI, UI]]
+    {
+        assert_eq!(of(&house, lines), None, "{lines:?}");
+    }
+    assert_eq!(of(&plain(), &[HOME, UI]), None);
+}
+
+#[test]
+fn a_token_may_come_in_a_message() {
+    let house = plain();
+    let token = tokens::add(house.data.path(), "guest", &[Scope::Read], 1).unwrap();
+    let ask = |text: &str, now| house.door.admit_token(text, now).map_err(|error| api(&error));
+    let guest = ask(token.expose_secret(), 5_000).unwrap();
+    assert_eq!((&*guest.name, guest.by), ("guest", By::Message));
+    assert!(house.door.recheck(&guest, 5_000).is_ok());
+    tokens::remove(house.data.path(), "guest").unwrap();
+    assert!(house.door.recheck(&guest, 9_000).is_err());
+    let long = "x".repeat(1 << 20);
+    for wrong in ["", "wr0ng", "Bearer the-main-token-0123", " the-main-token-0123", &long] {
+        assert_eq!(ask(wrong, 9_000).map(|_| ()), Err(ApiCode::Unauthorized), "{wrong:.40}");
+    }
+    // Guesses are counted with those of requests, and those who know are not affected.
+    let line = ("authorization", "Bearer wr0ng");
+    let more: Vec<_> = (0..20).map(|_| ask("wr0ng", 9_000).map(|_| ())).collect();
+    assert_eq!(more[..15], vec![Err(ApiCode::Unauthorized); 15]);
+    assert_eq!(more[15..], vec![Err(ApiCode::RateLimited); 5]);
+    assert_eq!(house.ask_at(9_000, &Method::GET, &[HOME, line]).map(|_| ()), Err(ApiCode::RateLimited));
+    assert_eq!(ask(MAIN, 9_000).map(|caller| caller.by), Ok(By::Message));
+}
+
+#[test]
+fn a_redflow_ui_that_other_machines_could_pretend_to_be_makes_no_door() {
+    let listen = "0.0.0.0:1880".parse().unwrap();
+    let settings = DoorSettings { listen, redflow_ui: Some(UI.1.to_owned()), ..DoorSettings::default() };
+    let error = Door::new(settings, Tokens::ephemeral(None).unwrap()).unwrap_err();
+    assert_eq!(api(&error), ApiCode::ConfigFileInvalid);
+}

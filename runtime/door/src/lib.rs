@@ -19,7 +19,7 @@ pub mod tokens;
 
 pub use body::json_only;
 pub use guard::{By, Caller, Door};
-pub use place::Place;
+pub use place::{Page, Place};
 pub use rates::{Bucket, Rates};
 pub use sessions::COOKIE;
 pub use settings::DoorSettings;

@@ -4,7 +4,7 @@
 
 use crate::shown;
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use std::net::SocketAddr;
@@ -12,11 +12,25 @@ use std::net::SocketAddr;
 /// The most hosts and the most origins that can be configured.
 const MAX_CONFIGURED: usize = 64;
 
+/// Which page a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// It names none, as programs and a browser's own address line do not.
+    Unnamed,
+    /// One of our own, or of a configured origin.
+    Admitted,
+    /// One of the Redflow UI, asking at a name of this machine.
+    RedflowUi,
+}
+
 /// The hosts that are answered to, and the origins that are admitted.
 #[derive(Debug, Clone)]
 pub struct Place {
     hosts: Vec<String>,
+    /// So many of the hosts, the first ones, are names of this machine and of the address that is listened at.
+    near: usize,
     origins: Vec<String>,
+    redflow_ui: Option<String>,
 }
 
 impl Place {
@@ -47,6 +61,7 @@ impl Place {
         if port == 80 {
             allowed.extend(near);
         }
+        let near = allowed.len();
         let mut admitted: Vec<String> = allowed.iter().map(|host| format!("http://{host}")).collect();
         let scheme = if https { "https" } else { "http" };
         for host in hosts {
@@ -61,14 +76,39 @@ impl Place {
             allowed.push(host);
         }
         for origin in origins {
-            admitted.push(parse_origin(&origin.to_ascii_lowercase()).ok_or_else(|| {
-                unusable(&format!(
-                    "The origin `{}` is not a scheme and a host, as in `https://flows.example`, without a path",
-                    shown(origin.as_bytes())
-                ))
-            })?);
+            admitted.push(Self::origin(origin).ok_or_else(|| no_origin(origin))?);
         }
-        Ok(Self { hosts: allowed, origins: admitted })
+        Ok(Self { hosts: allowed, near, origins: admitted, redflow_ui: None })
+    }
+
+    /// The same place, where pages of the Redflow UI's origin are told from others. `bound` is as in [`Place::new`].
+    ///
+    /// Such pages need no token, and any program can say that it is one. So other machines must not get here: neither
+    /// by the address, nor by a configured host, at which such a page is one like any other.
+    ///
+    /// # Errors
+    /// `CONFIG_FILE_INVALID` if others than this machine can reach `bound`, and for what is no origin or one of ours.
+    pub fn with_redflow_ui(self, bound: SocketAddr, origin: &str) -> Result<Self, ApiError> {
+        if !bound.ip().is_loopback() {
+            return Err(unusable(
+                "The Redflow UI is let in without a token, which other machines must not reach: listen at 127.0.0.1 or \
+                 [::1], or leave `redflow_ui` out",
+            ));
+        }
+        let known = Self::origin(origin).ok_or_else(|| no_origin(origin))?;
+        if self.hosts.iter().take(self.near).any(|host| known == format!("http://{host}")) {
+            return Err(unusable(&format!(
+                "`{known}` is where the sidecar itself is: `redflow_ui` is where the pages of the Redflow UI are"
+            )));
+        }
+        Ok(Self { redflow_ui: Some(known), ..self })
+    }
+
+    /// An origin as a browser sends it: lower case, and without the port that its scheme has anyway. None for what is
+    /// no origin of a web page.
+    #[must_use]
+    pub fn origin(text: &str) -> Option<String> {
+        parse_origin(&text.to_ascii_lowercase())
     }
 
     /// Whether the request was sent here: exactly one `Host`, on the list; and if the request line names a host as
@@ -92,23 +132,39 @@ impl Place {
         Ok(())
     }
 
-    /// Whether the page the request comes from is admitted; false if it names none, as programs and a browser's own
-    /// address line do not.
+    /// Which page the request comes from, if it is one that is admitted.
     ///
     /// # Errors
     /// `ORIGIN_REFUSED`.
-    pub fn check_origin(&self, headers: &HeaderMap) -> Result<bool, ApiError> {
+    pub fn check_origin(&self, headers: &HeaderMap) -> Result<Page, ApiError> {
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
-            (None, _) => Ok(false),
+            (None, _) => Ok(Page::Unnamed),
             (Some(_), Some(_)) => Err(origin_refused("The request names several origins")),
             (Some(one), None) => {
-                if self.origins.iter().any(|known| known.as_bytes() == one.as_bytes()) {
-                    return Ok(true);
+                let is = |known: &String| known.as_bytes() == one.as_bytes();
+                if self.redflow_ui.as_ref().is_some_and(is) && self.is_near(headers) {
+                    return Ok(Page::RedflowUi);
+                }
+                if self.origins.iter().any(is) {
+                    return Ok(Page::Admitted);
                 }
                 Err(origin_refused(&format!("Pages of `{}` are not admitted", shown(one.as_bytes()))))
             }
         }
+    }
+
+    /// The origin of the Redflow UI, if there is one.
+    #[must_use]
+    pub fn redflow_ui(&self) -> Option<&str> {
+        self.redflow_ui.as_deref()
+    }
+
+    /// Whether the request was sent to a name of this machine, not to one that a proxy may answer to.
+    fn is_near(&self, headers: &HeaderMap) -> bool {
+        let mut near = self.hosts.iter().take(self.near);
+        let host = headers.get(HOST).map(HeaderValue::as_bytes);
+        host.is_some_and(|host| near.any(|known| known.as_bytes().eq_ignore_ascii_case(host)))
     }
 }
 
@@ -140,6 +196,13 @@ fn parse_origin(text: &str) -> Option<String> {
         _ => return None,
     };
     is_host(host).then(|| format!("{scheme}://{}", host.strip_suffix(usual).unwrap_or(host)))
+}
+
+fn no_origin(text: &str) -> ApiError {
+    unusable(&format!(
+        "The origin `{}` is not a scheme and a host, as in `https://flows.example`, without a path",
+        shown(text.as_bytes())
+    ))
 }
 
 fn unusable(what: &str) -> ApiError {

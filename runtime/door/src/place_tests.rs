@@ -1,4 +1,4 @@
-use super::Place;
+use super::{Page, Place};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::ProblemCode;
@@ -106,7 +106,7 @@ fn pages_of_our_own_and_of_configured_origins_are_admitted() {
             error.message
         })
     };
-    assert_eq!(check(&[]), Ok(false));
+    assert_eq!(check(&[]), Ok(Page::Unnamed));
     for good in [
         "http://127.0.0.1:1881",
         "http://localhost:1881",
@@ -115,7 +115,7 @@ fn pages_of_our_own_and_of_configured_origins_are_admitted() {
         "https://ui.example",
         "http://ui.local:8080",
     ] {
-        assert_eq!(check(&[good.as_bytes()]), Ok(true), "{good}");
+        assert_eq!(check(&[good.as_bytes()]), Ok(Page::Admitted), "{good}");
     }
     for bad in [
         "",
@@ -136,7 +136,7 @@ fn pages_of_our_own_and_of_configured_origins_are_admitted() {
     }
     assert!(check(&[b"http://localhost:1881", b"http://localhost:1881"]).is_err());
     let plain = place("127.0.0.1:1881", &["flows.example"], &[], false);
-    assert_eq!(plain.check_origin(&headers("origin", &[b"http://flows.example"])), Ok(true));
+    assert_eq!(plain.check_origin(&headers("origin", &[b"http://flows.example"])), Ok(Page::Admitted));
     assert!(plain.check_origin(&headers("origin", &[b"https://flows.example"])).is_err());
 }
 
@@ -182,4 +182,78 @@ fn what_cannot_be_a_host_or_an_origin_is_refused_at_once() {
         assert_eq!(one(&[], &[origin]), invalid, "{origin}");
     }
     assert_eq!(one(&["a"; 65], &[]), invalid);
+}
+
+/// What is made of a request from this page to this host.
+fn page(place: &Place, host: &str, origin: &str) -> Option<Page> {
+    let lines = [("host", host), ("origin", origin)];
+    let of = |(name, value): (&'static str, &str)| (HeaderName::from_static(name), value.parse().unwrap());
+    place.check_origin(&lines.map(of).into_iter().collect()).ok()
+}
+
+#[test]
+fn one_origin_is_that_of_the_redflow_ui_at_names_of_this_machine() {
+    let bound = "127.0.0.1:1880".parse().unwrap();
+    let with = |place: Place, origin: &str| place.with_redflow_ui(bound, origin).unwrap();
+    let here = with(place("127.0.0.1:1880", &["flows.example"], &[], false), "HTTP://LocalHost:5173");
+    assert_eq!(here.redflow_ui(), Some("http://localhost:5173"));
+    for host in ["127.0.0.1:1880", "localhost:1880", "LOCALHOST:1880", "[::1]:1880"] {
+        assert_eq!(page(&here, host, "http://localhost:5173"), Some(Page::RedflowUi), "{host}");
+    }
+    // Behind a proxy it is a page like any other.
+    assert_eq!(page(&here, "flows.example", "http://localhost:5173"), None);
+    let listed = place("127.0.0.1:1880", &["flows.example"], &["http://localhost:5173"], false);
+    let listed = with(listed, "http://localhost:5173");
+    assert_eq!(page(&listed, "flows.example", "http://localhost:5173"), Some(Page::Admitted));
+    assert_eq!(page(&listed, "localhost:1880", "http://localhost:5173"), Some(Page::RedflowUi));
+    assert_eq!(page(&here, "localhost:1880", "http://localhost:1880"), Some(Page::Admitted));
+    let unnamed = headers("host", &[b"localhost:1880"]);
+    assert_eq!(here.check_origin(&unnamed), Ok(Page::Unnamed));
+    let others = [
+        "",
+        "null",
+        "http://localhost",
+        "http://localhost:5174",
+        "http://localhost:5173/",
+        "https://localhost:5173",
+        "http://LOCALHOST:5173",
+        "http://ui.localhost:5173",
+        "http://127.0.0.1:5173",
+        "http://localhost:5173, http://localhost:5173",
+        "http://localhost:5173.evil.example",
+        "http://user@localhost:5173",
+    ];
+    for other in others {
+        assert_eq!(page(&here, "localhost:1880", other), None, "{other}");
+    }
+    let twice: &[&[u8]] = &[b"http://localhost:5173", b"http://localhost:5173"];
+    assert!(here.check_origin(&headers("origin", twice)).is_err());
+    // A port that the scheme has anyway is not sent.
+    let usual = with(place("127.0.0.1:1880", &[], &[], false), "https://redflow.example:443");
+    assert_eq!(page(&usual, "localhost:1880", "https://redflow.example"), Some(Page::RedflowUi));
+}
+
+#[test]
+fn a_redflow_ui_needs_a_listener_of_this_machine_alone_and_an_origin_of_its_own() {
+    let made = |bound: &str, origin: &str| {
+        let place = place(bound, &[], &[], false).with_redflow_ui(bound.parse().unwrap(), origin);
+        place.map(|_| ()).map_err(|error| {
+            assert_eq!(error.code, ProblemCode::Api(ApiCode::ConfigFileInvalid));
+            error.message
+        })
+    };
+    for bound in ["127.0.0.1:1880", "127.0.0.9:1880", "[::1]:1880"] {
+        assert_eq!(made(bound, "http://localhost:5173"), Ok(()), "{bound}");
+    }
+    for bound in ["0.0.0.0:1880", "[::]:1880", "10.0.0.5:1880", "[fd00::5]:1880"] {
+        let why = made(bound, "http://localhost:5173").unwrap_err();
+        assert!(why.contains("listen at 127.0.0.1 or [::1]"), "{why}");
+    }
+    let near = ["http://localhost:1880", "http://127.0.0.1:1880", "http://[::1]:1880"];
+    for own in near {
+        assert!(made("127.0.0.1:1880", own).unwrap_err().contains("where the sidecar itself is"), "{own}");
+    }
+    for bad in ["", "*", "null", "localhost:5173", "http://localhost:5173/", "ws://localhost", "http://*.a"] {
+        assert!(made("127.0.0.1:1880", bad).unwrap_err().contains("is not a scheme and a host"), "{bad}");
+    }
 }

@@ -12,6 +12,9 @@ pub struct DoorSettings {
     pub hosts: Vec<String>,
     /// Further web pages that may ask, each exactly as the `Origin` header has it: `https://name` or with a port.
     pub origins: Vec<String>,
+    /// The one origin whose pages, those of the Redflow UI, come in without a token. Only for a listener that other
+    /// machines cannot reach.
+    pub redflow_ui: Option<String>,
     /// Whether `hosts` are reached over https, ended by a proxy in front. The cookie is `Secure` then.
     pub https: bool,
     /// Requests a token or a session may make each second in the long run.
@@ -57,6 +60,7 @@ impl Default for DoorSettings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 1881)),
             hosts: Vec::new(),
             origins: Vec::new(),
+            redflow_ui: None,
             https: false,
             requests_per_second: 100,
             request_burst: 200,

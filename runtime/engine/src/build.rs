@@ -2,6 +2,7 @@
 
 use crate::catch::Catches;
 use crate::schedule::{MAX_SCHEDULES, Schedule};
+use crate::tool_chain::reply_only;
 use redflow_contract::blank::text_of;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
@@ -9,13 +10,13 @@ use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
-use redflow_flow::{CheckedFlow, NodeIx, ReadyAgent, ResolvedFlow, Verdict};
+use redflow_flow::{CheckedFlow, NodeIx, ReadyAgent, ResolvedFlow, Verdict, Wire};
 use redflow_ports::{
     Adapters, BuildError, Builder as BuildNode, ChatModel, FlowNode, Memory, NodeConfig, Tool,
 };
 use redflow_react::CompiledAgent;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A flow whose nodes can be driven.
@@ -23,6 +24,8 @@ pub struct BuiltFlow {
     pub(crate) flow: ResolvedFlow,
     pub(crate) nodes: Vec<BuiltNode>,
     pub(crate) catches: Catches,
+    /// The nodes that only tool calls reach.
+    pub(crate) reply_only: HashSet<NodeIx>,
     /// Every secret its services have.
     pub(crate) scrubber: Arc<Scrubber>,
     /// The agents in the order of the file, each with the inject nodes that are wired to it.
@@ -48,14 +51,30 @@ pub(crate) enum BuiltNode {
     Foreign,
 }
 
+/// What does the calls of a tool.
+pub(crate) enum BuiltTool {
+    Service(Arc<dyn Tool>),
+    /// The nodes behind the agent's tool port, as messages.
+    Chain,
+}
+
+impl BuiltTool {
+    pub(crate) fn is_chain(&self) -> bool {
+        matches!(self, Self::Chain)
+    }
+}
+
 /// An agent with everything it binds, live.
 pub struct BuiltAgent {
     pub(crate) compiled: Arc<CompiledAgent>,
     pub(crate) plan: EncodedPlan,
     pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) model_node: NodeSummary,
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// In the order of the spec's tools.
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) tools: Vec<BuiltTool>,
+    /// The same.
+    pub(crate) tool_nodes: Vec<NodeSummary>,
     /// The secrets of the flow, to be kept out of what comes back.
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) session_id: Option<String>,
@@ -72,12 +91,64 @@ impl BuiltFlow {
         }
     }
 
+    /// Every secret its services have.
+    #[must_use]
+    pub fn scrubber(&self) -> &Arc<Scrubber> {
+        &self.scrubber
+    }
+
     /// Why an agent may not run; none if it may, or there is none.
     #[must_use]
     pub fn refusal(&self, id: &NodeId) -> Option<&RunError> {
         match self.nodes.get(self.flow.find(id.as_str())?) {
             Some(BuiltNode::Refused { error, .. }) => Some(error),
             _ => None,
+        }
+    }
+
+    /// The chat nodes that run.
+    pub fn chat_nodes(&self) -> impl Iterator<Item = &NodeId> {
+        let is_chat = |ix: &NodeIx| {
+            self.flow.nodes[*ix].kind.role == Role::Chat && matches!(self.nodes[*ix], BuiltNode::Native(_))
+        };
+        (0..self.nodes.len()).filter(is_chat).map(|ix| &self.flow.nodes[ix].id)
+    }
+
+    /// The chat nodes a port leads to, directly or through nodes that only hand messages on.
+    pub(crate) fn chats_behind(&self, from: NodeIx, port: usize) -> Vec<NodeIx> {
+        let mut found = Vec::new();
+        let first = self.flow.nodes[from].wires.get(port);
+        self.walk(first.into_iter().flatten(), |ix| {
+            let node = &self.flow.nodes[ix];
+            if node.kind.role == Role::Chat {
+                found.push(ix);
+            }
+            node.transparent || node.is_virtual
+        });
+        found
+    }
+
+    /// Whether messages of a node come to an agent, through whatever nodes.
+    pub(crate) fn leads_to_an_agent(&self, from: NodeIx) -> bool {
+        let mut found = false;
+        self.walk(self.flow.nodes[from].wires.iter().flatten(), |ix| {
+            found |= matches!(self.nodes[ix], BuiltNode::Agent(_) | BuiltNode::Refused { .. });
+            !found
+        });
+        found
+    }
+
+    /// Visits every node behind some wires once; goes on behind those that `goes_on` says.
+    fn walk<'a>(&'a self, wires: impl Iterator<Item = &'a Wire>, mut goes_on: impl FnMut(NodeIx) -> bool) {
+        let mut seen = HashSet::new();
+        let mut waiting: Vec<&Wire> = wires.collect();
+        while let Some(wire) = waiting.pop() {
+            if let Wire::To(ix) = wire
+                && seen.insert(*ix)
+                && goes_on(*ix)
+            {
+                waiting.extend(self.flow.nodes[*ix].wires.iter().flatten());
+            }
         }
     }
 
@@ -136,7 +207,8 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
         .collect();
     let catches = Catches::new(&flow);
     let schedules = schedules(&flow, &nodes, env);
-    BuiltFlow { flow, nodes, catches, scrubber, agents: with_injects, schedules }
+    let reply_only = reply_only(&flow, &nodes);
+    BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents: with_injects, schedules }
 }
 
 /// When the inject nodes of a flow fire by themselves.
@@ -193,7 +265,11 @@ impl Builder<'_> {
         let tools = ready
             .tools
             .iter()
-            .map(|tool| shared(flow, env, secrets, &mut self.tools, tool.ix, &adapters.tools))
+            .map(|tool| match flow.nodes[tool.ix].kind.role {
+                Role::Data => Ok(BuiltTool::Chain),
+                _ => shared(flow, env, secrets, &mut self.tools, tool.ix, &adapters.tools)
+                    .map(BuiltTool::Service),
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let memory_session_id = ready.memory.and_then(|memory| {
             let read = || {
@@ -206,8 +282,10 @@ impl Builder<'_> {
             compiled,
             plan,
             model,
+            model_node: flow.summary(ready.model),
             memory,
             tools,
+            tool_nodes: ready.tools.iter().map(|tool| flow.summary(tool.ix)).collect(),
             scrubber: Arc::default(),
             session_id: ready.session_id.clone(),
             memory_session_id,
@@ -220,7 +298,7 @@ impl Builder<'_> {
         if node.is_virtual {
             return Ok(BuiltNode::Pass);
         }
-        if node.kind.role != Role::Data {
+        if !matches!(node.kind.role, Role::Data | Role::Chat) {
             return Ok(if node.kind.role.is_service() { BuiltNode::Service } else { BuiltNode::Foreign });
         }
         let Some(build) = self.adapters.nodes.get(self.flow.raw(ix).type_name.as_str()) else {

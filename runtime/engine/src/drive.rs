@@ -4,11 +4,13 @@
 //! before anything follows from it. Never decides anything an agent decides; that is the machine's.
 
 use crate::build::BuiltAgent;
-use crate::effects::perform;
+use crate::effects::{Hands, perform};
 use crate::measure::{AtWork, end_span, run_ended, run_span};
+use crate::onlook::Onlooker;
 use crate::open::Earlier;
 use crate::report::Ports;
 use crate::slots::{Slot, Ticket};
+use crate::tool_chain::ChainCall;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::fact::{Fact, ToolResult};
@@ -55,6 +57,12 @@ pub(crate) enum Exit {
     Repeated(Option<Earlier>),
 }
 
+/// What leaves a run before it is over.
+pub(crate) enum Outgoing {
+    Response(ModelResponse),
+    Call(Box<ChainCall>),
+}
+
 /// A message for port 4.
 pub(crate) struct ModelResponse {
     pub(crate) run: RunId,
@@ -76,7 +84,9 @@ pub(crate) struct Driven {
     pub(crate) control: watch::Receiver<Control>,
     /// Ends everything of the start this run belongs to.
     pub(crate) cancel: CancellationToken,
-    pub(crate) responses: mpsc::Sender<ModelResponse>,
+    pub(crate) outgoing: mpsc::Sender<Outgoing>,
+    /// Who looks on.
+    pub(crate) onlooker: Onlooker,
 }
 
 /// How long a run has been active: not while it waited for a person, for a place or for a process.
@@ -212,16 +222,18 @@ impl Driven {
                     if class.is_some() {
                         failpoint("act.before");
                     }
+                    let Self { run, agent, ports, onlooker, outgoing, control, cancel, .. } = &mut *self;
+                    let hands = Hands { run, agent, ports, onlooker, outgoing };
                     let fact = tokio::select! {
                         biased;
-                        stop = stopped(&mut self.control, &self.cancel, false) => match stop {
+                        stop = stopped(control, cancel, false) => match stop {
                             Stop::Cancel(reason) => {
-                                Fact::CancelRequested { at: self.ports.clock.now(), reason }
+                                Fact::CancelRequested { at: ports.clock.now(), reason }
                             }
                             Stop::Suspend => return Exit::Suspended(None),
                         },
-                        () = &mut deadline => Fact::DeadlineReached { at: self.ports.clock.now() },
-                        fact = perform(&effect, &self.run, &self.agent, &self.ports) => fact,
+                        () = &mut deadline => Fact::DeadlineReached { at: ports.clock.now() },
+                        fact = perform(&effect, hands) => fact,
                     };
                     if class.is_some() {
                         failpoint("act.after");
@@ -301,7 +313,7 @@ impl Driven {
                     let response =
                         ModelResponse { run: self.run.clone(), agent, effect: id, message, arrived };
                     // Nobody takes messages any more only when the engine itself is gone.
-                    if self.responses.send(response).await.is_ok() {
+                    if self.outgoing.send(Outgoing::Response(response)).await.is_ok() {
                         // What it sets off is kept before the run goes on, or a crash could lose it.
                         let _ = arrival.await;
                     }

@@ -1,8 +1,11 @@
 //! One effect done, and what came of it as a fact.
 
-use crate::build::BuiltAgent;
+use crate::build::{BuiltAgent, BuiltTool};
+use crate::drive::Outgoing;
 use crate::measure::Watch;
+use crate::onlook::Onlooker;
 use crate::report::Ports;
+use crate::tool_chain::call_chain;
 use futures::FutureExt as _;
 use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
@@ -20,39 +23,56 @@ use redflow_ports::{Deltas, EventSink, ModelRequest, ToolOutcome, Want};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tracing::Instrument as _;
+
+/// What the effects of a run are done with.
+#[derive(Clone, Copy)]
+pub(crate) struct Hands<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) agent: &'a BuiltAgent,
+    pub(crate) ports: &'a Ports,
+    pub(crate) onlooker: &'a Onlooker,
+    pub(crate) outgoing: &'a mpsc::Sender<Outgoing>,
+}
 
 impl BuiltAgent {
     /// What a call may do to the world: what its node declares, else what the tool itself says. A call of a
     /// tool nobody knows is never made, and never made twice.
     pub(crate) fn class_of(&self, call: &ToolCall) -> EffectClass {
         self.tool(call).map_or(EffectClass::AtMostOnce, |(declared, tool)| {
-            let says = || catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input)));
-            declared.unwrap_or_else(|| says().unwrap_or(EffectClass::AtMostOnce))
+            let says = || match tool {
+                BuiltTool::Service(tool) => catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input))).ok(),
+                BuiltTool::Chain => None,
+            };
+            declared.or_else(says).unwrap_or(EffectClass::AtMostOnce)
         })
     }
 
-    fn tool(&self, call: &ToolCall) -> Option<(Option<EffectClass>, &dyn redflow_ports::Tool)> {
+    fn tool(&self, call: &ToolCall) -> Option<(Option<EffectClass>, &BuiltTool)> {
         let spec = self.compiled.spec();
         let place = spec.tools.iter().position(|tool| tool.name == call.tool)?;
-        Some((spec.tools.get(place)?.effect, &**self.tools.get(place)?))
+        Some((spec.tools.get(place)?.effect, self.tools.get(place)?))
     }
 }
 
 /// Does one effect and says what came of it. An adapter that panics fails its own call and nothing else.
-pub(crate) async fn perform(effect: &Effect, run: &RunId, agent: &BuiltAgent, ports: &Ports) -> Fact {
+pub(crate) async fn perform(effect: &Effect, hands: Hands<'_>) -> Fact {
+    let Hands { run, agent, ports, onlooker, .. } = hands;
     let id = effect.id();
     let asked = match effect {
         Effect::CallTool { call, .. } => Asked::Tool(agent.class_of(call)),
         Effect::CallModel { .. } => Asked::Model,
         _ => Asked::Memory,
     };
+    onlooker.asks(effect, run, agent);
     let watch = Watch::new(effect, agent, &*ports.meter);
-    let attempt = attempt(effect, run, agent, ports).instrument(watch.span().clone());
+    let attempt = attempt(effect, hands).instrument(watch.span().clone());
     let done = AssertUnwindSafe(attempt).catch_unwind().await;
     let mut fact = done.unwrap_or_else(|_| crashed(id, asked, ports.clock.now()));
     scrub(&mut fact, &agent.scrubber);
     watch.end(&fact);
+    onlooker.heard(effect, run, agent, &fact);
     fact
 }
 
@@ -124,7 +144,8 @@ fn crashed(effect: EffectId, asked: Asked, at: Millis) -> Fact {
 }
 
 /// Borrows the effect: a waiting run holds it once, and not once for each of these calls.
-async fn attempt(effect: &Effect, run: &RunId, agent: &BuiltAgent, ports: &Ports) -> Fact {
+async fn attempt(effect: &Effect, hands: Hands<'_>) -> Fact {
+    let Hands { run, agent, ports, .. } = hands;
     let now = || ports.clock.now();
     let id = effect.id();
     match effect {
@@ -142,7 +163,7 @@ async fn attempt(effect: &Effect, run: &RunId, agent: &BuiltAgent, ports: &Ports
                 Err(error) => Fact::ModelFailed { at: now(), effect: id, error },
             }
         }
-        Effect::CallTool { call, .. } => call_tool(id, call, agent, ports).await,
+        Effect::CallTool { call, .. } => call_tool(id, call, hands).await,
         Effect::RecallMemory { session, .. } => match &agent.memory {
             Some(memory) => match memory.recall(session).await {
                 Ok(turns) => recalled(id, turns, &agent.compiled.spec().limits, now()),
@@ -171,13 +192,22 @@ async fn attempt(effect: &Effect, run: &RunId, agent: &BuiltAgent, ports: &Ports
     }
 }
 
-async fn call_tool(id: EffectId, call: &ToolCall, agent: &BuiltAgent, ports: &Ports) -> Fact {
+async fn call_tool(id: EffectId, call: &ToolCall, hands: Hands<'_>) -> Fact {
+    let Hands { agent, ports, outgoing, .. } = hands;
     let outcome = match agent.tool(call) {
         None => ToolOutcome::Returned(ToolResult::failed("the tool is gone")),
         Some((_, tool)) => {
             let limit = Duration::from_millis(call.timeout_ms);
+            let called = async {
+                match tool {
+                    BuiltTool::Service(tool) => tool.call(call).await,
+                    BuiltTool::Chain => {
+                        call_chain(&agent.compiled.spec().agent.node_id, call, outgoing).await
+                    }
+                }
+            };
             let outcome =
-                tokio::time::timeout(limit, tool.call(call)).await.unwrap_or_else(|_| ToolOutcome::Unknown {
+                tokio::time::timeout(limit, called).await.unwrap_or_else(|_| ToolOutcome::Unknown {
                     reason: format!("the tool did not answer within {} ms", call.timeout_ms),
                 });
             match (outcome, agent.class_of(call)) {

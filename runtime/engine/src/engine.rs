@@ -9,7 +9,7 @@ mod timing;
 mod unfinished;
 
 use crate::build::BuiltFlow;
-use crate::drive::{Control, Exit, ModelResponse};
+use crate::drive::{Control, Exit, Outgoing};
 use crate::forget::Forgotten;
 use crate::open::{Beginning, Earlier, REMOVED, Reins, Return, Wish, begin, bring_back};
 use crate::plan_build::PastAgents;
@@ -17,6 +17,7 @@ use crate::report::{EngineLimits, Ports, RunReport, Start};
 use crate::schedule::Timers;
 use crate::slots::Slots;
 use crate::start::{StartError, StartOrder, Started};
+use crate::tool_chain::OpenCalls;
 use crate::trail::{Beginnings, Chain, Sending, Trail};
 use crate::walk::Delivery;
 use futures::StreamExt;
@@ -35,8 +36,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use unfinished::Purpose;
 
-/// Messages for port 4 that may wait for the engine before a run waits for it.
-const WAITING_RESPONSES: usize = 32;
+/// Messages for ports 1 and 4 that may wait for the engine before a run waits for it.
+const WAITING_OUTGOING: usize = 32;
 
 /// What may be asked of the engine before an asker waits.
 const WAITING_COMMANDS: usize = 256;
@@ -72,7 +73,7 @@ impl Engine {
     #[must_use]
     pub fn new(flow: Option<BuiltFlow>, ports: Ports, limits: EngineLimits) -> Self {
         let (commands, asked) = mpsc::channel(WAITING_COMMANDS);
-        let (responses, responded) = mpsc::channel(WAITING_RESPONSES);
+        let (outgoing, left) = mpsc::channel(WAITING_OUTGOING);
         let engine = Loop {
             ports: Arc::new(ports),
             limits,
@@ -83,12 +84,13 @@ impl Engine {
             works: FuturesUnordered::new(),
             live: HashMap::new(),
             sending: Arc::default(),
-            responses,
+            outgoing,
+            calls: OpenCalls::default(),
             timers: Timers::default(),
             owed: 0,
             stopping: None,
         };
-        Self { commands, task: tokio::spawn(engine.run(asked, responded)) }
+        Self { commands, task: tokio::spawn(engine.run(asked, left)) }
     }
 
     /// Starts the flow and follows every message until nothing moves any more. The reports come in the order
@@ -241,7 +243,9 @@ pub(crate) struct Loop {
     live: HashMap<RunId, Live>,
     /// Runs whose result is on its way.
     sending: Sending,
-    responses: mpsc::Sender<ModelResponse>,
+    outgoing: mpsc::Sender<Outgoing>,
+    /// Calls of tools that are flows.
+    pub(crate) calls: OpenCalls,
     /// When inject nodes fire by themselves.
     timers: Timers,
     /// Questions to the store and requests of other processes that somebody still waits for.
@@ -251,7 +255,7 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    async fn run(mut self, mut asked: mpsc::Receiver<Command>, mut responded: mpsc::Receiver<ModelResponse>) {
+    async fn run(mut self, mut asked: mpsc::Receiver<Command>, mut left: mpsc::Receiver<Outgoing>) {
         self.listen();
         loop {
             for _ in 0..DELIVERIES_IN_A_ROW {
@@ -265,12 +269,12 @@ impl Loop {
             let busy = !self.queue.is_empty();
             tokio::select! {
                 biased;
-                Some(response) = responded.recv() => self.respond(response),
+                Some(out) = left.recv() => self.leave(out),
                 // A run that has just stopped is no longer live to whoever asks next.
                 Some(done) = self.works.next() => {
                     // What a run sent before it ended goes out before its result.
-                    while let Ok(response) = responded.try_recv() {
-                        self.respond(response);
+                    while let Ok(out) = left.try_recv() {
+                        self.leave(out);
                     }
                     self.done(done);
                 }
@@ -291,7 +295,7 @@ impl Loop {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Start { start, cancel, reply } => {
-                let chain = Chain::new(self.limits, cancel, Some(reply));
+                let chain = Chain::new(&self.ports, self.limits, cancel, Some(reply));
                 self.start(start, &Trail::from_outside(chain));
             }
             Command::Order(asked) => self.take_order(asked),
@@ -398,7 +402,7 @@ impl Loop {
             (None, RunRequest::Cancel { reason }) => Wish::Cancel(reason),
             (None, RunRequest::Resolve { call_id, result }) => Wish::Resolve(call_id, result),
         };
-        let chain = Chain::new(self.limits, CancellationToken::new(), None);
+        let chain = Chain::new(&self.ports, self.limits, CancellationToken::new(), None);
         self.bring_back(run, NodeId::from(""), wish, &chain, Some(reply));
     }
 
@@ -460,7 +464,8 @@ impl Loop {
             ports: Arc::clone(&self.ports),
             control: told,
             cancel: chain.cancel.clone(),
-            responses: self.responses.clone(),
+            outgoing: self.outgoing.clone(),
+            onlooker: chain.onlooker.clone(),
         };
         let live = Live { agent, control, chain, again, is_orphan: false, cancelling: Vec::new() };
         self.live.insert(run, live);

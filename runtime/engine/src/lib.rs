@@ -12,6 +12,7 @@ mod effects;
 mod engine;
 mod forget;
 mod measure;
+mod onlook;
 mod open;
 mod plan_build;
 mod report;
@@ -19,6 +20,7 @@ mod schedule;
 mod session;
 mod slots;
 mod start;
+mod tool_chain;
 mod trail;
 mod walk;
 

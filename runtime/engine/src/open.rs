@@ -4,9 +4,10 @@
 //! with the same key; one that may not leaves the run waiting for a person.
 
 use crate::build::{BuiltAgent, BuiltFlow};
-use crate::drive::{Active, Control, Driven, Exit, ModelResponse, Stop, Told, broken, place};
+use crate::drive::{Active, Control, Driven, Exit, Outgoing, Stop, Told, broken, place};
 use crate::effects::too_large;
 use crate::measure::run_ended;
+use crate::onlook::Onlooker;
 use crate::plan_build::PastAgents;
 use crate::report::Ports;
 use crate::slots::{Slots, Ticket};
@@ -31,7 +32,8 @@ pub(crate) struct Reins {
     pub(crate) ports: Arc<Ports>,
     pub(crate) control: watch::Receiver<Control>,
     pub(crate) cancel: CancellationToken,
-    pub(crate) responses: mpsc::Sender<ModelResponse>,
+    pub(crate) outgoing: mpsc::Sender<Outgoing>,
+    pub(crate) onlooker: Onlooker,
 }
 
 /// A message that begins a run.
@@ -50,7 +52,7 @@ pub(crate) type Begun = Result<(Box<Driven>, Vec<Effect>, Ticket), Exit>;
 /// Begins a run. Whoever drives it does so after this has returned, so that a run that waits holds nothing of
 /// its beginning.
 pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Begun {
-    let Reins { run, ports, control, cancel, responses } = reins;
+    let Reins { run, ports, control, cancel, outgoing, onlooker } = reins;
     let Beginning { agent, session, message, cause, trail, ticket } = beginning;
     if let Some(cause) = cause.as_ref().filter(|cause| cause.again) {
         match ports.store.started_by(&cause.name).await {
@@ -85,7 +87,8 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Begun {
         Err(error) => return Err(Exit::NotBegun(broken(&error), message)),
     };
     let active = Active::after(0);
-    let mut driven = Driven { run, agent, ports, recorder, journal, active, control, cancel, responses };
+    let mut driven =
+        Driven { run, agent, ports, recorder, journal, active, control, cancel, outgoing, onlooker };
     match driven.keep(step, Told::Start).await {
         Ok(effects) => {
             drop(message);
@@ -239,7 +242,7 @@ async fn open(
     flow: Option<&Arc<BuiltFlow>>,
     past: &PastAgents,
 ) -> Result<(NodeSummary, Opened), StoreError> {
-    let Reins { run, ports, control, cancel, responses } = reins;
+    let Reins { run, ports, control, cancel, outgoing, onlooker } = reins;
     let Some(stored) = ports.store.load(&run).await? else {
         return Err(StoreError::new(StoreCode::RunUnknown, "there is no such run"));
     };
@@ -261,7 +264,8 @@ async fn open(
         ports,
         control,
         cancel,
-        responses,
+        outgoing,
+        onlooker,
     };
     // What had left by port 4 may not have arrived. It leaves before anything else does.
     let responses = effects.extract_if(.., |effect| matches!(effect, Effect::EmitModelResponse { .. }));

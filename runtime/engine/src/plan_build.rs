@@ -3,10 +3,12 @@
 //! Owns the way from a recorded plan to live services. A plan holds no secrets; those come from the flow and
 //! the environment of today, or the run has to wait for them.
 
-use crate::build::{BuiltAgent, BuiltFlow};
+use crate::build::{BuiltAgent, BuiltFlow, BuiltTool};
 use crate::report::Ports;
 use redflow_contract::Message;
+use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{RunErrorCode, StoreCode};
+use redflow_contract::edge::Role;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::NodeId;
 use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode};
@@ -92,8 +94,10 @@ impl PastAgents {
             compiled: Arc::clone(compiled),
             plan: EncodedPlan::new(plan).map_err(|error| blocked(&error))?,
             model: Arc::new(NoModel),
+            model_node: plan.model.node.clone(),
             memory: None,
             tools: Vec::new(),
+            tool_nodes: Vec::new(),
             scrubber: Arc::default(),
             session_id: None,
             memory_session_id: None,
@@ -143,18 +147,27 @@ fn build_agent(
     let model = service(flow, &plan.model, &adapters.models, ports, &secrets)?;
     let memory = plan.memory.as_ref();
     let memory = memory.map(|node| service(flow, node, &adapters.memories, ports, &secrets)).transpose()?;
-    let tool = |id: &NodeId| {
+    let planned = |id: &NodeId| {
         let node = plan.tools.iter().find(|tool| tool.node.id == *id);
         let gone = || BuildError { node: id.to_string(), reason: "the plan does not have it".to_owned() };
-        service(flow, node.ok_or_else(gone)?, &adapters.tools, ports, &secrets)
+        node.ok_or_else(gone)
     };
-    let tools = compiled.spec().tools.iter().map(|spec| tool(&spec.node)).collect::<Result<_, _>>()?;
+    let planned = compiled.spec().tools.iter().map(|spec| planned(&spec.node));
+    let planned = planned.collect::<Result<Vec<_>, _>>()?;
+    let tool = |planned: &&PlanNode| match lookup(&planned.node.type_name).role {
+        Role::Data => Ok(BuiltTool::Chain),
+        _ => service(flow, planned, &adapters.tools, ports, &secrets).map(BuiltTool::Service),
+    };
+    let tools = planned.iter().map(tool).collect::<Result<_, _>>()?;
+    let tool_nodes = planned.iter().map(|planned| planned.node.clone()).collect();
     Ok(BuiltAgent {
         compiled: Arc::clone(compiled),
         plan: encoded,
         model,
+        model_node: plan.model.node.clone(),
         memory,
         tools,
+        tool_nodes,
         scrubber: Arc::new(secrets.into_inner()),
         // Only a new run looks for its conversation.
         session_id: None,

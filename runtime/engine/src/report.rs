@@ -1,6 +1,7 @@
 //! What starts a flow, what became of each run, and the bounds on both.
 
 use redflow_contract::Message;
+use redflow_contract::chat::ChatItem;
 use redflow_contract::effect::Ending;
 use redflow_contract::id::{InstanceId, NodeSummary, RunId};
 use redflow_contract::run::WaitingCall;
@@ -83,6 +84,13 @@ pub enum Start {
         node: NodeIx,
         /// The payload.
         payload: Value,
+    },
+    /// Something is said in the window of a chat node.
+    Chat {
+        /// The chat node.
+        node: NodeIx,
+        /// What.
+        item: ChatItem,
     },
 }
 

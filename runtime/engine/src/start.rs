@@ -2,8 +2,9 @@
 //!
 //! Owns the rules of choosing, the same for everyone who starts something. Starts nothing itself.
 
-use crate::build::BuiltFlow;
+use crate::build::{BuiltFlow, BuiltNode};
 use crate::report::{RunReport, Start};
+use redflow_contract::chat::ChatItem;
 use redflow_contract::edge::Role;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_flow::NodeIx;
@@ -24,7 +25,9 @@ pub struct StartOrder {
     pub node: Option<NodeId>,
     /// The payload. An agent without one has its only inject node fired.
     pub payload: Option<Value>,
-    /// Only for an agent with a payload: whatever is started with the same key begins one run and no more, also
+    /// Something to be said in the window of a chat node, and only there.
+    pub said: Option<ChatItem>,
+    /// Only for an agent with a payload, or a chat: whatever is started with the same key begins one run and no more, also
     /// after a restart, for as long as the store has that run. Whoever makes it bounds its length.
     pub key: Option<String>,
 }
@@ -54,6 +57,9 @@ pub enum StartError {
     /// It cannot be started, or not like this.
     #[error("{0}")]
     NotStartable(String),
+    /// A chat node whose wires lead to no agent.
+    #[error("{0}")]
+    NotConnected(String),
     /// The engine takes no more work.
     #[error("the engine is stopping")]
     Stopping,
@@ -69,7 +75,7 @@ impl BuiltFlow {
     /// When there is no such node, or it cannot be started like this.
     pub fn choose_start(&self, order: &StartOrder) -> Result<Start, StartError> {
         let start = self.choose(order)?;
-        if order.key.is_some() && !matches!(start, Start::Agent { .. }) {
+        if order.key.is_some() && matches!(start, Start::Inject { .. }) {
             let text = "only the start of an agent with a payload can have a key: leave the key out, or give a payload";
             return Err(StartError::NotStartable(text.to_owned()));
         }
@@ -86,6 +92,9 @@ impl BuiltFlow {
             })?,
             None => self.first_agent()?,
         };
+        if let Some(item) = &order.said {
+            return self.chat_start(node, item);
+        }
         let payload = order.payload.clone();
         let type_name = flow.raw(node).type_name.as_str();
         if type_name == "inject" && !flow.nodes[node].is_virtual {
@@ -115,6 +124,18 @@ impl BuiltFlow {
                 self.list("the inject nodes", several.iter().copied())
             ))),
         }
+    }
+
+    fn chat_start(&self, node: NodeIx, item: &ChatItem) -> Result<Start, StartError> {
+        let id = shown(self.flow.nodes[node].id.as_str());
+        let runs = matches!(self.nodes[node], BuiltNode::Native(_));
+        if self.flow.nodes[node].kind.role != Role::Chat || !runs {
+            return Err(StartError::NotStartable(format!("`{id}` is no chat node")));
+        }
+        if !self.leads_to_an_agent(node) {
+            return Err(StartError::NotConnected(format!("the chat node `{id}` is not wired to an agent")));
+        }
+        Ok(Start::Chat { node, item: item.clone() })
     }
 
     /// The agent that is meant when none is named.

@@ -3,12 +3,13 @@
 //! Owns the counting of what one start may set off, and knows when the output of a run has arrived
 //! everywhere.
 
-use crate::report::{EngineLimits, RunEnd, RunReport};
+use crate::onlook::Onlooker;
+use crate::report::{EngineLimits, Ports, RunEnd, RunReport};
 use crate::start::StartError;
 use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
-use redflow_ports::{RunStore, failpoint};
+use redflow_ports::{Move, RunStore, StartId, failpoint};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 /// Everything one start sets off. When the last of it is gone, the reports go to whoever asked.
 pub(crate) struct Chain {
     pub(crate) cancel: CancellationToken,
+    /// Who looks on.
+    pub(crate) onlooker: Onlooker,
     limits: EngineLimits,
     state: Mutex<ChainState>,
 }
@@ -31,6 +34,9 @@ struct ChainState {
     reply: Option<oneshot::Sender<Vec<RunReport>>>,
 }
 
+/// Starts of this process, counted.
+static STARTS: AtomicU64 = AtomicU64::new(1);
+
 /// What became of the wish to deliver one more message.
 pub(crate) enum Room {
     Yes,
@@ -42,12 +48,15 @@ pub(crate) enum Room {
 
 impl Chain {
     pub(crate) fn new(
+        ports: &Ports,
         limits: EngineLimits,
         cancel: CancellationToken,
         reply: Option<oneshot::Sender<Vec<RunReport>>>,
     ) -> Arc<Self> {
         let state = ChainState { reply, ..ChainState::default() };
-        Arc::new(Self { cancel, limits, state: Mutex::new(state) })
+        let start = StartId(STARTS.fetch_add(1, Ordering::Relaxed));
+        let onlooker = Onlooker::new(Arc::clone(&ports.events), start);
+        Arc::new(Self { cancel, onlooker, limits, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, ChainState> {
@@ -112,6 +121,9 @@ impl Chain {
 
 impl Drop for Chain {
     fn drop(&mut self) {
+        if self.onlooker.looks() {
+            self.onlooker.moved(Move::Over);
+        }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let reports = std::mem::take(&mut state.reports).into_iter();
         let ended = reports.filter_map(|(run_id, end)| {

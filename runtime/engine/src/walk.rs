@@ -14,6 +14,7 @@ use crate::report::{RunEnd, Start};
 use crate::session::session_key;
 use crate::trail::{Chain, Room, Trail};
 use redflow_contract::Message;
+use redflow_contract::chat::{CHAT_SENT, ChatItem};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::PortKind;
 use redflow_contract::effect::Ending;
@@ -23,7 +24,7 @@ use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::{Failure, MessageError, RunError};
 use redflow_flow::{NodeIx, Wire};
-use redflow_ports::{FlowNode, NodeContext, NodeOutput, StoreError};
+use redflow_ports::{Done, FlowNode, NodeContext, NodeOutput, StoreError};
 use redflow_react::refused_output;
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,6 +35,8 @@ pub(crate) struct Delivery {
     to: NodeIx,
     message: Arc<Message>,
     trail: Trail,
+    /// The node it comes from, if it comes from one.
+    from: Option<NodeIx>,
 }
 
 impl Loop {
@@ -41,29 +44,43 @@ impl Loop {
         let Some(flow) = self.flow.clone() else { return };
         let id = Value::from(self.ports.clock.message_id());
         let mut message: Message = [("_msgid".to_owned(), id)].into_iter().collect();
+        let is_chat = matches!(start, Start::Chat { .. });
         let (node, other_payload) = match start {
             Start::Inject { node, payload } => (node, payload),
             Start::Agent { node, payload } => {
                 message.insert("payload".to_owned(), payload);
                 (node, None)
             }
-        };
-        match (flow.nodes.get(node), &other_payload) {
-            (None, _) => {}
-            (Some(BuiltNode::Native(inject)), Some(_)) => {
-                self.receive(&flow, node, &**inject, &Arc::new(message), other_payload.as_ref(), trail);
+            Start::Chat { node, item } => {
+                message.extend(said(&item));
+                (node, None)
             }
-            _ => self.enqueue(&flow, node, Arc::new(message), trail),
+        };
+        let Some(built) = flow.nodes.get(node) else { return };
+        Self::saw_begin(&flow, node, &trail.chain);
+        match built {
+            BuiltNode::Native(first) if other_payload.is_some() || is_chat => {
+                self.receive(&flow, node, &**first, &Arc::new(message), other_payload.as_ref(), trail);
+            }
+            _ => self.enqueue(&flow, node, Arc::new(message), trail, None),
         }
     }
 
     pub(crate) fn deliver(&mut self, delivery: Delivery) {
-        let Delivery { to, message, trail } = delivery;
+        let Delivery { to, message, trail, from } = delivery;
         let Some(flow) = self.flow.clone() else { return };
-        match &flow.nodes[to] {
+        let node = &flow.nodes[to];
+        // A node without an input only begins.
+        let has_input = flow.flow.nodes[to].kind.inputs > 0;
+        if has_input && !matches!(node, BuiltNode::Pass | BuiltNode::Service) {
+            Self::saw_received(&flow, to, &message, &trail.chain);
+        }
+        match node {
             BuiltNode::Pass => self.send(&flow, to, 0, &message, &trail),
             BuiltNode::Native(node) => self.receive(&flow, to, &**node, &message, None, &trail),
             BuiltNode::Broken(error) => self.fail(&flow, to, error, &message, &trail),
+            BuiltNode::Agent(_) | BuiltNode::Refused { .. }
+                if self.took_reply(&flow, to, &message, from, &trail.chain) => {}
             BuiltNode::Agent(agent) => return self.start_run(&flow, to, agent, message, trail),
             BuiltNode::Refused { error, tools } => {
                 self.refuse(&flow, to, error.clone(), tools.clone(), &message, &trail);
@@ -72,6 +89,8 @@ impl Loop {
             BuiltNode::Service => {}
             BuiltNode::Foreign => {
                 let node = flow.flow.summary(to);
+                let error = needs_node_red(&node);
+                Self::saw_done(&flow, to, Done::Failed(&error), &trail.chain);
                 if trail.chain.tell_of(&node.id) {
                     self.ports.events.flow_event(&FlowEvent::NeedsNodeRed { node });
                 }
@@ -98,12 +117,20 @@ impl Loop {
             let message = "the node crashed on this message".to_owned();
             NodeOutput::failed(Failure { code: RunErrorCode::Internal, message })
         };
-        let NodeOutput { sends, shows, error } = received.unwrap_or_else(crashed);
+        let NodeOutput { sends, shows, says, error } = received.unwrap_or_else(crashed);
         if let Some((property, value)) = shows {
             let node = flow.flow.summary(from);
             self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
         }
+        if let Some((item, keeps)) = says {
+            let node = flow.flow.summary(from);
+            self.ports.events.flow_event(&FlowEvent::Chat { node, item, keeps });
+        }
+        if sends.is_empty() && error.is_none() {
+            Self::saw_done(flow, from, Done::Well, &trail.chain);
+        }
         for (port, message) in &sends {
+            Self::saw_sent(flow, from, *port, message, None, &trail.chain);
             self.send(flow, from, *port, message, trail);
         }
         if let Some(Failure { code, message: text }) = error {
@@ -122,6 +149,7 @@ impl Loop {
         trail: &Trail,
     ) {
         let node = flow.flow.summary(ix);
+        Self::saw_done(flow, ix, Done::Failed(&failure_of(error)), &trail.chain);
         let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
         self.raise(flow, ix, &error, with_error(message.clone(), &error), trail);
     }
@@ -133,7 +161,7 @@ impl Loop {
                 return;
             }
             if let Wire::To(to) = wire {
-                self.enqueue(flow, *to, Arc::clone(message), trail);
+                self.enqueue(flow, *to, Arc::clone(message), trail, Some(from));
             }
         }
     }
@@ -145,17 +173,25 @@ impl Loop {
         agent: NodeIx,
         kind: PortKind,
         message: &Arc<Message>,
+        error: Option<&Failure>,
         trail: &Trail,
     ) {
-        let ports = flow.flow.nodes[agent].kind.outputs.unwrap_or_default();
-        if let Some(port) = ports.iter().position(|port| *port == kind) {
+        if let Some(port) = port_of(flow, agent, kind) {
+            Self::saw_sent(flow, agent, port, message, error, &trail.chain);
             self.send(flow, agent, port, message, trail);
         }
     }
 
-    fn enqueue(&mut self, flow: &BuiltFlow, to: NodeIx, message: Arc<Message>, trail: &Trail) {
+    pub(crate) fn enqueue(
+        &mut self,
+        flow: &BuiltFlow,
+        to: NodeIx,
+        message: Arc<Message>,
+        trail: &Trail,
+        from: Option<NodeIx>,
+    ) {
         match trail.chain.room_to_deliver() {
-            Room::Yes => self.queue.push_back(Delivery { to, message, trail: trail.clone() }),
+            Room::Yes => self.queue.push_back(Delivery { to, message, trail: trail.clone(), from }),
             Room::Cut => self.tell_cut(flow, to, self.limits.max_deliveries),
             Room::No => {}
         }
@@ -270,19 +306,26 @@ impl Loop {
         // Without its flow there is nowhere to send to yet: the result waits for the process that has it.
         let Some(flow) = self.flow.clone() else { return };
         let Some(ix) = flow.flow.find(agent.id.as_str()) else { return };
-        if matches!(ending, Ending::Failed { .. }) {
-            self.send_failed(&flow, ix, message, &trail);
-        } else {
-            self.send_on(&flow, ix, PortKind::Result, message, &trail);
+        match ending {
+            Ending::Failed { .. } => self.send_failed(&flow, ix, message, &trail),
+            Ending::Stopped => {
+                self.tell_chats(&flow, ix, message, None, &trail);
+                self.send_on(&flow, ix, PortKind::Result, message, None, &trail);
+            }
+            Ending::Completed => self.send_on(&flow, ix, PortKind::Result, message, None, &trail),
         }
         trail.settle(&*self.ports.store);
     }
 
     /// A message with an error goes out by port 3 and to the Catch nodes.
     fn send_failed(&mut self, flow: &BuiltFlow, ix: NodeIx, message: &Arc<Message>, trail: &Trail) {
-        self.send_on(flow, ix, PortKind::Result, message, trail);
-        let error = message.get("error").cloned();
-        if let Some(Ok(error)) = error.map(serde_json::from_value::<MessageError>) {
+        let error = message.get("error").cloned().map(serde_json::from_value::<MessageError>);
+        let error = error.and_then(Result::ok);
+        let failure =
+            error.as_ref().map(|error| Failure { code: error.code, message: error.message.clone() });
+        self.tell_chats(flow, ix, message, failure.as_ref(), trail);
+        self.send_on(flow, ix, PortKind::Result, message, failure.as_ref(), trail);
+        if let Some(error) = error {
             self.raise(flow, ix, &error, (**message).clone(), trail);
         }
     }
@@ -292,9 +335,32 @@ impl Loop {
         if let Some(flow) = self.flow.clone()
             && let Some(ix) = flow.flow.find(agent.as_str())
         {
-            self.send_on(&flow, ix, PortKind::ModelResponse, &Arc::new(message), &trail);
+            self.send_on(&flow, ix, PortKind::ModelResponse, &Arc::new(message), None, &trail);
         }
         trail.settle(&*self.ports.store);
+    }
+
+    /// A run that ends without an answer says so in the chats its answers go to: who asked there waits for a word.
+    /// At once, so that it can be read there by whoever sees the run end.
+    fn tell_chats(
+        &mut self,
+        flow: &BuiltFlow,
+        agent: NodeIx,
+        message: &Arc<Message>,
+        error: Option<&Failure>,
+        trail: &Trail,
+    ) {
+        let Some(port) = port_of(flow, agent, PortKind::ModelResponse) else { return };
+        let chats = flow.chats_behind(agent, port);
+        for chat in &chats {
+            if let BuiltNode::Native(node) = &flow.nodes[*chat] {
+                Self::saw_received(flow, *chat, message, &trail.chain);
+                self.receive(flow, *chat, &**node, message, None, trail);
+            }
+        }
+        if !chats.is_empty() {
+            Self::saw_sent(flow, agent, port, message, error, &trail.chain);
+        }
     }
 
     /// Hands a message that carries an error to the Catch nodes that want it.
@@ -316,7 +382,7 @@ impl Loop {
         }
         let message = Arc::new(message);
         for to in found {
-            self.enqueue(flow, to, Arc::clone(&message), trail);
+            self.enqueue(flow, to, Arc::clone(&message), trail, None);
         }
     }
 
@@ -342,6 +408,30 @@ impl Loop {
 
 fn tool_names(agent: &BuiltAgent) -> Vec<String> {
     agent.compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+fn failure_of(error: &RunError) -> Failure {
+    Failure { code: error.code, message: error.message.clone() }
+}
+
+fn needs_node_red(node: &NodeSummary) -> Failure {
+    let message = format!("this build cannot run the type `{}`", node.type_name);
+    Failure { code: RunErrorCode::NeedsNodeRed, message }
+}
+
+/// The output of an agent that is for such messages.
+pub(crate) fn port_of(flow: &BuiltFlow, agent: NodeIx, kind: PortKind) -> Option<usize> {
+    let ports = flow.flow.nodes[agent].kind.outputs.unwrap_or_default();
+    ports.iter().position(|port| *port == kind)
+}
+
+/// What a chat node is given to say.
+fn said(item: &ChatItem) -> Message {
+    let mut message = Message::new();
+    message.insert("payload".to_owned(), Value::from(item.content.clone()));
+    message.insert("chatEvent".to_owned(), Value::from(CHAT_SENT));
+    message.insert("chatMessage".to_owned(), serde_json::to_value(item).unwrap_or_default());
+    message
 }
 
 fn run_error(code: RunErrorCode, message: String) -> RunError {

@@ -3,6 +3,7 @@
 //! Owns what Node-RED means by `credentials` in a deploy: a node without them keeps what it has, an empty value
 //! removes one, and the mask an editor shows for a secret it was not told changes nothing.
 
+use crate::exchange::NODE_LISTS;
 use crate::raw::{RawFlow, RawNode};
 use redflow_contract::Message;
 use redflow_contract::flow::FlowShape;
@@ -21,8 +22,9 @@ impl RawFlow {
         if self.shape() == FlowShape::Array {
             return self;
         }
-        for (id, own) in self.credentials_beside() {
-            if let Some(node) = self.nodes_mut().iter_mut().find(|node| node.id.as_str() == id) {
+        let mut beside = self.credentials_beside();
+        for node in self.nodes_mut() {
+            if let Some(own) = beside.remove(node.id.as_str()) {
                 node.props.entry("credentials").or_insert(own);
             }
         }
@@ -90,7 +92,8 @@ fn tab_node(wrapping: &Map<String, Value>) -> Option<RawNode> {
     props.insert("id".to_owned(), Value::from(id));
     props.insert("type".to_owned(), Value::from("tab"));
     for (name, value) in wrapping {
-        if !["id", "type", "nodes", "configs"].contains(&name.as_str()) {
+        let was_nodes = NODE_LISTS.contains(&name.as_str()) && value.is_null();
+        if !was_nodes && !["id", "type"].contains(&name.as_str()) {
             props.insert(name.clone(), value.clone());
         }
     }

@@ -8,6 +8,7 @@ mod check;
 mod connect;
 mod deployed;
 mod env;
+mod exchange;
 mod graph;
 mod raw;
 mod resolve;
@@ -16,5 +17,6 @@ pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
 };
 pub use env::resolve_process_env;
+pub use exchange::{TabFile, by_tab, join, tab_names};
 pub use raw::{RawFlow, RawNode};
 pub use resolve::{NodeIx, ResolvedFlow, ResolvedNode, Wire, resolve_flow};

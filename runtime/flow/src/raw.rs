@@ -1,5 +1,6 @@
 //! A flow as its file has it: read strictly, kept whole, written back without loss.
 
+use crate::exchange::IS_TAB;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::FlowShape;
@@ -147,6 +148,7 @@ impl RawFlow {
         for path in paths {
             let Some(slot) = place(&mut document, path).filter(|slot| slot.is_array()) else { continue };
             let Value::Array(items) = slot.take() else { continue };
+            let items = without_copies(items, shape, &nodes);
             sections.push((*path, items.len()));
             for (index, item) in items.into_iter().enumerate() {
                 match read_node(item, path, index) {
@@ -155,15 +157,14 @@ impl RawFlow {
                 }
             }
         }
-        if nodes.len() > limits.max_nodes {
-            return Err(Refusal::because(limits, too_many("nodes", limits.max_nodes)));
-        }
-        check_ids(&nodes, &mut refusal);
-        if refusal.report.diagnostics.is_empty() {
-            Ok(Self { shape, shell: document, sections, nodes })
-        } else {
-            Err(refusal.report)
-        }
+        check_nodes(&nodes, refusal, limits)?;
+        Ok(Self { shape, shell: document, sections, nodes })
+    }
+
+    /// A plain array of nodes that come from several flows.
+    pub(crate) fn checked(nodes: Vec<RawNode>, limits: &FlowLimits) -> Result<Self, CheckReport> {
+        check_nodes(&nodes, Refusal::new(limits), limits)?;
+        Ok(Self::plain(nodes))
     }
 
     /// The wrapping it came in.
@@ -179,9 +180,20 @@ impl RawFlow {
     }
 
     /// `credentials` beside the `flows` of a deployment, by node.
-    pub(crate) fn credentials_beside(&self) -> Vec<(String, Value)> {
+    pub(crate) fn credentials_beside(&self) -> HashMap<String, Value> {
         let beside = self.shell.get("credentials").and_then(Value::as_object);
         beside.into_iter().flatten().map(|(id, own)| (id.clone(), own.clone())).collect()
+    }
+
+    /// The file without its nodes.
+    pub(crate) fn shell(&self) -> &Value {
+        &self.shell
+    }
+
+    /// The nodes of the first list of nodes.
+    pub(crate) fn first_section_mut(&mut self) -> &mut [RawNode] {
+        let many = self.sections.first().map_or(0, |(_, many)| *many);
+        self.nodes.get_mut(..many).unwrap_or_default()
     }
 
     pub(crate) fn nodes_mut(&mut self) -> &mut [RawNode] {
@@ -203,8 +215,19 @@ impl RawFlow {
         match self.shape {
             FlowShape::Array | FlowShape::Deployment => None,
             FlowShape::SingleFlow => self.shell.as_object(),
+            FlowShape::RedflowExport if self.shell.get(IS_TAB) == Some(&Value::Bool(false)) => None,
             FlowShape::RedflowExport => self.shell.get("flow").and_then(Value::as_object),
         }
+    }
+
+    pub(crate) fn wrapping_tab_mut(&mut self) -> Option<&mut Map<String, Value>> {
+        self.wrapping_tab()?;
+        let tab = if self.shape == FlowShape::SingleFlow {
+            Some(&mut self.shell)
+        } else {
+            self.shell.get_mut("flow")
+        };
+        tab.and_then(Value::as_object_mut)
     }
 
     /// The flow as JSON in the shape it came in: every property, key order and id kept. Whole floats are
@@ -236,12 +259,26 @@ fn shape_of(document: &Value) -> Option<(FlowShape, &'static [&'static [&'static
     if has(&["flows"]) {
         Some((FlowShape::Deployment, &[&["flows"]]))
     } else if has(&["flow", "nodes"]) {
-        Some((FlowShape::RedflowExport, &[&["flow", "nodes"], &["flow", "configs"]]))
+        let lists: &[&[&str]] = &[&["flow", "nodes"], &["flow", "configs"], &["flow", "subflows"]];
+        Some((FlowShape::RedflowExport, lists))
     } else if has(&["nodes"]) {
-        Some((FlowShape::SingleFlow, &[&["nodes"], &["configs"]]))
+        Some((FlowShape::SingleFlow, &[&["nodes"], &["configs"], &["subflows"]]))
     } else {
         None
     }
+}
+
+/// Redflow writes the config nodes of a tab twice: among its nodes, and in `configs`, as Node-RED gave them.
+fn without_copies(items: Vec<Value>, shape: FlowShape, before: &[RawNode]) -> Vec<Value> {
+    if shape != FlowShape::RedflowExport || before.is_empty() || items.is_empty() {
+        return items;
+    }
+    let known: HashMap<&str, &RawNode> = before.iter().map(|node| (node.id.as_str(), node)).collect();
+    let is_copy = |item: &Value| {
+        let known = item.get("id").and_then(Value::as_str).and_then(|id| known.get(id));
+        known.is_some_and(|known| item.as_object() == Some(&known.props))
+    };
+    items.into_iter().filter(|item| !is_copy(item)).collect()
 }
 
 fn place<'a>(document: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
@@ -269,6 +306,14 @@ fn read_node(item: Value, path: &[&str], index: usize) -> Result<RawNode, Box<Di
         return Err(Box::new(problem));
     }
     Ok(RawNode { id: NodeId::from(id), type_name, props })
+}
+
+fn check_nodes(nodes: &[RawNode], mut refusal: Refusal, limits: &FlowLimits) -> Result<(), CheckReport> {
+    if nodes.len() > limits.max_nodes {
+        return Err(Refusal::because(limits, too_many("nodes", limits.max_nodes)));
+    }
+    check_ids(nodes, &mut refusal);
+    if refusal.report.diagnostics.is_empty() { Ok(()) } else { Err(refusal.report) }
 }
 
 fn check_ids(nodes: &[RawNode], refusal: &mut Refusal) {

@@ -47,9 +47,10 @@ impl FlowNode for Inject {
     }
 }
 
-fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> Result<Value, String> {
+/// A value of one of Node-RED's kinds, as far as it needs nothing of Node-RED.
+pub(crate) fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> Result<Value, String> {
     let text = value.as_str();
-    let wrong = |what: &str| format!("the inject's value is no {what}; correct it in the flow");
+    let wrong = |what: &str| format!("the value is no {what}; correct it in the flow");
     Ok(match kind {
         "str" => Value::String(text.map_or_else(|| value.to_string(), str::to_owned)),
         "num" => match text.map(str::trim) {
@@ -70,7 +71,7 @@ fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> Result<Valu
         "date" if text.unwrap_or_default().is_empty() => Value::from(context.now),
         "date" if text == Some("iso") => Value::String(redflow_contract::iso_time(context.now)),
         "env" => text.and_then(|name| (context.env)(name)).unwrap_or_else(|| Value::from("")),
-        other => return Err(format!("this inject uses the type `{other}`, which needs Node-RED")),
+        other => return Err(format!("the value is of the type `{other}`, which needs Node-RED")),
     })
 }
 

@@ -1,5 +1,6 @@
 //! Ordinary flow nodes that this build runs itself.
 
+use redflow_contract::chat::ChatItem;
 use redflow_contract::run_error::Failure;
 use redflow_contract::{Message, Millis};
 use serde_json::Value;
@@ -28,6 +29,8 @@ pub struct NodeOutput {
     pub sends: Vec<(usize, Arc<Message>)>,
     /// What to show to the user: a property and its value.
     pub shows: Option<(String, Value)>,
+    /// What was said in its window, and how many items it keeps.
+    pub says: Option<(ChatItem, u32)>,
     /// What went wrong; goes to Catch nodes.
     pub error: Option<Failure>,
 }

@@ -3,18 +3,22 @@
 //! Owns no behaviour. Knows no runtime, no adapter and no transport.
 
 mod adapters;
+mod drawer;
 mod failpoint;
 mod flow_node;
 mod meter;
+mod moves;
 mod sidecar;
 mod store;
 
 pub use adapters::{
     Adapters, BuildError, Builder, MemoryBuilder, ModelBuilder, NodeBuilder, NodeConfig, ToolBuilder,
 };
+pub use drawer::{ChatBook, Drawer};
 pub use failpoint::failpoint;
 pub use flow_node::{FlowNode, NodeContext, NodeOutput};
 pub use meter::{Measure, MemoryAction, Meter, Unmetered};
+pub use moves::{Ask, Done, Move, StartId};
 pub use sidecar::{
     Credentials, EventBounds, EventLog, FlowShelf, ListFilter, LoggedEvent, RunCatalogue, RunLook,
     ShelfError, ShelvedFlow,
@@ -162,6 +166,12 @@ pub trait EventSink: Send + Sync {
     }
     /// A piece of an answer came in.
     fn delta(&self, _delta: ModelDelta) {}
+    /// Whether anybody looks at messages as they move; if not, nothing is told of them.
+    fn watches_moves(&self) -> bool {
+        false
+    }
+    /// Something moved. Told in the order in which it did.
+    fn moved(&self, _start: StartId, _moved: Move<'_>) {}
 }
 
 /// Time and ids, which the pure crates may not make.

@@ -46,6 +46,16 @@ pub(crate) async fn message<T: DeserializeOwned + Send + 'static>(
     Ok(read(headers, body, settings, most).await?.0)
 }
 
+/// Reads a body of at most so many bytes. Its turn is to be held until everything is done with it.
+pub(crate) async fn within<T: DeserializeOwned + Send + 'static>(
+    headers: &HeaderMap,
+    body: Body,
+    settings: &Settings,
+    most_bytes: usize,
+) -> Result<(T, Turn), Problem> {
+    read(headers, body, settings, settings.max_body_bytes.min(most_bytes)).await
+}
+
 async fn read<T: DeserializeOwned + Send + 'static>(
     headers: &HeaderMap,
     body: Body,

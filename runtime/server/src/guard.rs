@@ -1,14 +1,16 @@
 //! The first thing every request meets: may it come in, and may it do this?
 
 use crate::answer::{Problem, harden};
+use crate::cors::Cors;
 use crate::sidecar::App;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use redflow_contract::api::Scope;
+use redflow_contract::code::ApiCode;
 use redflow_contract::route::{ROUTES, Route};
-use redflow_door::Caller;
+use redflow_door::{By, Caller};
 use redflow_ports::Measure;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,25 +20,41 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     let began = Instant::now();
-    let answer = match admit(&app, &request, path.as_deref()) {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
+    let cors = Cors::of(&app.door, &request, path.as_deref());
+    let mut answer = match admit(&app, &request, path.as_deref(), cors.is_some()) {
+        Ok(caller) => match cors.as_ref().and_then(|cors| cors.preflight(&request)) {
+            Some(answer) => answer,
+            None => {
+                request.extensions_mut().insert(caller);
+                next.run(request).await
+            }
+        },
         Err(problem) => problem.into_response(),
     };
-    let mut answer = answer;
     let (route, status) = (path.as_deref().unwrap_or_default(), answer.status().as_u16());
     app.meter.record(Measure::Answered { route, status, took: began.elapsed() });
     tracing::debug!(%method, route, status, "answered");
     harden(answer.headers_mut());
+    if let Some(cors) = cors {
+        cors.open(answer.headers_mut());
+    }
     answer
 }
 
-fn admit(app: &App, request: &Request, path: Option<&str>) -> Result<Caller, Problem> {
+/// `for_redflow_ui` says that the request comes from the Redflow UI and goes to an address of its own, or to none.
+fn admit(app: &App, request: &Request, path: Option<&str>, for_redflow_ui: bool) -> Result<Caller, Problem> {
     let now = app.clock.now();
     let caller = app.door.admit(request.method(), request.uri(), request.headers(), now)?;
-    let scope = match path.and_then(|path| find(request.method(), path)) {
+    let route = path.and_then(|path| find(request.method(), path));
+    // Whoever is let in without a token is let in nowhere else, not even where everybody is.
+    if caller.by == By::RedflowUi && !(for_redflow_ui && route.is_none_or(|route| route.for_redflow_ui)) {
+        return Err(Problem::new(
+            ApiCode::OriginRefused,
+            "Pages of the Redflow UI may use the routes of Node-RED's Admin API and of Redflow, and no others: send a \
+             token with `Authorization: Bearer TOKEN`.",
+        ));
+    }
+    let scope = match route {
         Some(route) => route.scope,
         // What is not there is nobody's business who may not look.
         None => Some(Scope::Read),

@@ -4,12 +4,13 @@
 //! from the log itself. So a reader costs no memory here, however slow it is.
 
 use crate::cursor::cursor;
+use crate::redflow_ui::frames::Frames;
+use crate::ring::Ring;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::id::RunId;
 use redflow_contract::stream::{EventsMessage, ModelDelta};
-use redflow_ports::{Clock, EventLog, EventSink, LoggedEvent, StoreError};
-use std::collections::VecDeque;
+use redflow_ports::{ChatBook, Clock, EventLog, EventSink, LoggedEvent, Move, StartId, StoreError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -45,23 +46,18 @@ pub(crate) struct DeltaFrame {
 
 pub(crate) struct Hub {
     pub(crate) log: Arc<dyn EventLog>,
-    recent: Mutex<Recent>,
+    recent: Mutex<Ring<Frame>>,
     newest: watch::Sender<u64>,
     deltas: broadcast::Sender<DeltaFrame>,
     delta_readers: AtomicUsize,
 }
 
-#[derive(Default)]
-struct Recent {
-    frames: VecDeque<Frame>,
-    bytes: usize,
-}
-
 impl Hub {
     pub(crate) fn new(log: Arc<dyn EventLog>) -> Arc<Self> {
-        let newest = watch::Sender::new(log.bounds().newest);
-        let (deltas, _) = broadcast::channel(MAX_DELTAS);
-        Arc::new(Self { log, recent: Mutex::default(), newest, deltas, delta_readers: AtomicUsize::new(0) })
+        let newest = log.bounds().newest;
+        let recent = Mutex::new(Ring::new(newest, MAX_FRAMES, MAX_FRAME_BYTES));
+        let (newest, (deltas, _)) = (watch::Sender::new(newest), broadcast::channel(MAX_DELTAS));
+        Arc::new(Self { log, recent, newest, deltas, delta_readers: AtomicUsize::new(0) })
     }
 
     /// Takes events out of the log as they come. Ends with the runtime.
@@ -85,15 +81,11 @@ impl Hub {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         for frame in frames {
             // The log has forgotten what nobody had read yet. Places are counted, so nothing may be missing between.
-            if recent.frames.back().is_some_and(|last| last.position + 1 != frame.position) {
-                *recent = Recent::default();
+            if recent.newest() + 1 != frame.position {
+                recent.restart(frame.position.saturating_sub(1));
             }
-            recent.bytes += frame.text.len();
-            recent.frames.push_back(frame);
-        }
-        while recent.frames.len() > MAX_FRAMES || recent.bytes > MAX_FRAME_BYTES {
-            let Some(oldest) = recent.frames.pop_front() else { break };
-            recent.bytes -= oldest.text.len();
+            let bytes = frame.text.len();
+            recent.push(frame, bytes);
         }
     }
 
@@ -123,10 +115,7 @@ impl Hub {
 
     fn recent_after(&self, position: u64, most: usize) -> Option<Vec<Frame>> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = recent.frames.front()?.position;
-        // Positions have no gaps.
-        let skip = usize::try_from((position + 1).checked_sub(first)?).ok()?;
-        Some(recent.frames.iter().skip(skip).take(most).cloned().collect())
+        recent.after(position, most)
     }
 
     /// Pieces of answers from now on.
@@ -166,6 +155,8 @@ impl Drop for Deltas {
 pub(crate) struct Sink {
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) frames: Arc<Frames>,
+    pub(crate) chats: Arc<dyn ChatBook>,
 }
 
 impl EventSink for Sink {
@@ -176,11 +167,22 @@ impl EventSink for Sink {
     fn run_event(&self, _event: &RunEvent) {}
 
     fn flow_event(&self, event: &FlowEvent) {
+        if let FlowEvent::Chat { node, item, keeps } = event {
+            self.chats.say(&node.id, item.clone(), usize::try_from(*keeps).unwrap_or(usize::MAX));
+        }
         self.hub.log.append(self.clock.now(), event.clone());
     }
 
     fn watches_deltas(&self) -> bool {
         self.hub.delta_readers.load(Ordering::Relaxed) > 0
+    }
+
+    fn watches_moves(&self) -> bool {
+        self.frames.is_watched()
+    }
+
+    fn moved(&self, start: StartId, moved: Move<'_>) {
+        self.frames.moved(start, moved);
     }
 
     fn delta(&self, delta: ModelDelta) {

@@ -2,6 +2,7 @@
 //!
 //! Owns the way from a document to something that runs, and its revision. Never writes anything.
 
+use crate::redflow_ui::stored::Stored;
 use crate::settings::Settings;
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
 use redflow_contract::code::DiagnosticCode;
@@ -11,9 +12,9 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeId};
 use redflow_contract::run_error::RunError;
 use redflow_engine::{BuiltFlow, build_flow};
-use redflow_flow::{CheckOptions, CheckedAgent, CheckedFlow, RawFlow, Verdict, check_flow};
+use redflow_flow::{CheckOptions, CheckedAgent, CheckedFlow, RawFlow, ResolvedFlow, Verdict, check_flow};
 use redflow_ports::{Adapters, Credentials, ShelvedFlow};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Hex digits of a revision.
@@ -27,6 +28,10 @@ pub(crate) struct InForce {
     pub(crate) nodes: Arc<str>,
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) report: Arc<CheckReport>,
+    /// The chat nodes that run.
+    pub(crate) chats: Arc<HashSet<NodeId>>,
+    /// The inject nodes that run: none that is switched off.
+    pub(crate) injects: Arc<HashSet<NodeId>>,
     pub(crate) is_empty: bool,
 }
 
@@ -49,6 +54,8 @@ pub(crate) struct Workshop {
     pub(crate) adapters: Arc<Adapters>,
     pub(crate) env: fn(&str) -> Option<String>,
     pub(crate) settings: Arc<Settings>,
+    /// What the Redflow UI stores: credentials among it.
+    pub(crate) stored: Arc<Stored>,
 }
 
 impl Workshop {
@@ -78,10 +85,11 @@ impl Workshop {
         let revision = Digest::of(nodes.as_bytes()).to_hex().chars().take(REVISION).collect();
         drop(json);
         let mut flows = tabs(&raw);
-        raw.give_credentials(&credentials);
+        raw.give_credentials(&self.stored.credentials(&raw, &credentials));
         let checked = self.check(raw, self.settings.profile)?;
         let report = Arc::new(checked.report.clone());
         let agents = states(&checked);
+        let injects = Arc::new(injects(&checked.flow));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
         let built = build_flow(checked, &self.adapters, &self.env);
         let mut places: HashMap<String, usize> =
@@ -105,6 +113,8 @@ impl Workshop {
             nodes: nodes.into(),
             credentials: Arc::new(credentials.clone()),
             report,
+            chats: Arc::new(built.chat_nodes().cloned().collect()),
+            injects,
             is_empty,
         };
         Ok(Prepared { told, built, shelved: ShelvedFlow { flows: pretty, credentials } })
@@ -147,6 +157,11 @@ fn tabs(raw: &RawFlow) -> Vec<FlowSummary> {
 fn unnamed(id: &str, nodes: u32) -> FlowSummary {
     let (id, type_name) = (NodeId::from(id), "tab".to_owned());
     FlowSummary { id, type_name, label: String::new(), disabled: false, nodes, agents: Vec::new() }
+}
+
+fn injects(flow: &ResolvedFlow) -> HashSet<NodeId> {
+    let is_inject = |ix: &usize| !flow.nodes[*ix].is_virtual && flow.raw(*ix).type_name == "inject";
+    (0..flow.nodes.len()).filter(is_inject).map(|ix| flow.nodes[ix].id.clone()).collect()
 }
 
 /// The agents with the tab each is on.

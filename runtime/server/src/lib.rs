@@ -3,15 +3,21 @@
 //! Owns routes, answers, the socket of events, and which flow is in force. Who may come in is `door`'s; what runs is
 //! `engine`'s; where things are kept is behind `ports`. Knows no adapter.
 
+mod admin;
 mod answer;
 mod body;
+mod cors;
 mod cursor;
+mod deploying;
 mod flows;
 mod guard;
 mod hub;
 mod in_force;
 mod knowledge;
 mod pages;
+mod peer;
+mod redflow_ui;
+mod ring;
 mod routes;
 mod run_events;
 mod runs;

@@ -1,12 +1,14 @@
 //! Which handler answers which route of the contract's table.
 
+use crate::admin::{comms, deploy, inject, knowledge as admin, tabs};
 use crate::answer::{Answer, Problem};
+use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::sidecar::App;
 use crate::{flows, guard, knowledge, pages, run_events, runs, socket, starts};
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use redflow_contract::code::ApiCode;
 use redflow_contract::route::{ROUTES, RouteId};
 use std::sync::Arc;
@@ -54,6 +56,30 @@ fn handler(route: RouteId) -> MethodRouter<Arc<App>> {
         RouteId::Edges => get(knowledge::edges),
         RouteId::Codes => get(knowledge::codes),
         RouteId::Code => get(knowledge::code),
+        RouteId::AdminFlows => get(deploy::flows),
+        RouteId::AdminDeploy => post(deploy::deploy),
+        RouteId::AdminFlowsState => get(deploy::state),
+        RouteId::AdminFlow => get(tabs::one),
+        RouteId::AdminAddFlow => post(tabs::add),
+        RouteId::AdminPutFlow => put(tabs::put),
+        RouteId::AdminDeleteFlow => delete(tabs::delete),
+        RouteId::AdminNodes => get(admin::nodes),
+        RouteId::AdminSettings => get(admin::settings),
+        RouteId::AdminDiagnostics => get(admin::diagnostics),
+        RouteId::AdminInject => post(inject::inject),
+        RouteId::Comms => get(comms::comms),
+        RouteId::Observability => get(observability::observability),
+        RouteId::ChatSend => post(chat::send),
+        RouteId::ChatHistory => get(chat::history),
+        RouteId::ChatClear => post(chat::clear),
+        RouteId::AgentSchema => get(storage::schema),
+        RouteId::NodeCredentials => get(storage::node_credentials),
+        RouteId::CredentialFlags => get(storage::credential_flags),
+        RouteId::Storage => get(storage::all),
+        RouteId::StoragePut => post(storage::put),
+        RouteId::StorageItem => get(storage::item),
+        RouteId::StorageDelete => delete(storage::delete),
+        RouteId::AzureTest => post(azure::test),
     }
 }
 

@@ -4,7 +4,7 @@ use redflow_contract::flow::Profile;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_door::{DoorSettings, Tokens};
 use redflow_engine::EngineLimits;
-use redflow_ports::{Adapters, Clock, EventLog, FlowShelf, Meter, RunCatalogue, RunStore};
+use redflow_ports::{Adapters, ChatBook, Clock, Drawer, EventLog, FlowShelf, Meter, RunCatalogue, RunStore};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,10 @@ pub struct Parts {
     pub log: Arc<dyn EventLog>,
     /// Where the flow is kept.
     pub shelf: Arc<dyn FlowShelf>,
+    /// What was said in chats.
+    pub chats: Arc<dyn ChatBook>,
+    /// What the Redflow UI stores.
+    pub drawer: Arc<dyn Drawer>,
     /// What this build can run.
     pub adapters: Arc<Adapters>,
     /// Who counts and times.
@@ -59,6 +63,14 @@ pub struct Settings {
     pub reader_patience: Duration,
     /// How often a socket that says nothing is asked whether it is there; it has that long to answer.
     pub heartbeat: Duration,
+    /// How long whoever opens the editor's socket without a token may take to send one.
+    pub auth_patience: Duration,
+    /// How often the editor's socket is sent a heartbeat.
+    pub comms_heartbeat: Duration,
+    /// Sockets of the Redflow UI that are open at the same time.
+    pub max_observers: u32,
+    /// How often each of them is told that the sidecar is there.
+    pub observability_heartbeat: Duration,
     /// How long runs may take to finish what they are at when the sidecar is to stop.
     pub drain: Duration,
 }
@@ -77,6 +89,10 @@ impl Default for Settings {
             max_message_bytes: 64 * 1024,
             reader_patience: Duration::from_secs(15),
             heartbeat: Duration::from_secs(30),
+            auth_patience: Duration::from_secs(10),
+            comms_heartbeat: Duration::from_secs(15),
+            max_observers: 256,
+            observability_heartbeat: Duration::from_secs(15),
             drain: Duration::from_secs(10),
         }
     }

@@ -1,19 +1,21 @@
 //! A sidecar: its engine, the flow in force, and its life from start to stop.
 
+use crate::admin::board::{self, Board};
 use crate::answer::Problem;
 use crate::hub::{Hub, Sink};
 use crate::in_force::{InForce, Prepared, Workshop};
+use crate::redflow_ui::frames::Frames;
+use crate::redflow_ui::stored::Stored;
 use crate::routes;
 use crate::settings::{Parts, Settings};
-use redflow_contract::api::{ApiError, DeployAnswer, DeployRequest};
-use redflow_contract::code::{ApiCode, DiagnosticCode};
-use redflow_contract::diagnostic::{CheckReport, Diagnostic};
+use redflow_contract::api::ApiError;
+use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::InstanceId;
 use redflow_door::Door;
 use redflow_engine::{Engine, Ports};
 use redflow_flow::RawFlow;
-use redflow_ports::{Clock, Credentials, FlowShelf, Meter, RunCatalogue};
+use redflow_ports::{ChatBook, Clock, Credentials, Drawer, FlowShelf, Meter, RunCatalogue};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::net::TcpListener;
@@ -41,10 +43,13 @@ pub(crate) struct App {
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub(crate) workshop: Workshop,
-    shelf: Arc<dyn FlowShelf>,
-    in_force: RwLock<InForce>,
+    pub(crate) frames: Arc<Frames>,
+    pub(crate) board: Board,
+    pub(crate) chats: Arc<dyn ChatBook>,
+    pub(crate) shelf: Arc<dyn FlowShelf>,
+    pub(crate) in_force: RwLock<InForce>,
     /// One deploy at a time.
-    deploying: tokio::sync::Mutex<()>,
+    pub(crate) deploying: tokio::sync::Mutex<()>,
     ready: AtomicBool,
     /// Told when it is to stop.
     pub(crate) stop: CancellationToken,
@@ -54,6 +59,7 @@ pub(crate) struct App {
 pub struct Sidecar {
     app: Arc<App>,
     pump: JoinHandle<()>,
+    board: JoinHandle<()>,
 }
 
 impl Sidecar {
@@ -63,13 +69,18 @@ impl Sidecar {
     /// # Errors
     /// When the flow cannot be read or used at all.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
-        let Parts { clock, store, catalogue, log, shelf, adapters, meter, metrics, env, source, tokens } =
-            parts;
+        let Parts { clock, store, catalogue, log, shelf, chats, drawer, adapters, .. } = parts;
+        let Parts { meter, metrics, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
-        let workshop = Workshop { adapters: Arc::clone(&adapters), env, settings: Arc::clone(&settings) };
+        let stored = open_stored(drawer).await?;
+        let workshop =
+            Workshop { adapters: Arc::clone(&adapters), env, settings: Arc::clone(&settings), stored };
         let prepared = load(&workshop, &shelf).await?;
         let hub = Hub::new(log);
-        let sink = Sink { hub: Arc::clone(&hub), clock: Arc::clone(&clock) };
+        let frames = Frames::new(Arc::clone(&clock));
+        let (of_sink, chats_of_sink) = (Arc::clone(&frames), Arc::clone(&chats));
+        let sink =
+            Sink { hub: Arc::clone(&hub), clock: Arc::clone(&clock), frames: of_sink, chats: chats_of_sink };
         let ports = Ports {
             clock: Arc::clone(&clock),
             events: Arc::new(sink),
@@ -81,6 +92,7 @@ impl Sidecar {
             env,
         };
         let Prepared { told, built, .. } = prepared;
+        frames.knows(built.scrubber());
         let door = Door::new(settings.door.clone(), tokens).map_err(StartFailure::Api)?;
         let app = Arc::new(App {
             engine: Engine::new(Some(built), ports, settings.engine_limits),
@@ -92,14 +104,19 @@ impl Sidecar {
             meter,
             metrics,
             workshop,
+            frames,
+            board: Board::new(),
+            chats,
             shelf,
             in_force: RwLock::new(told),
             deploying: tokio::sync::Mutex::default(),
             ready: AtomicBool::new(false),
             stop: CancellationToken::new(),
         });
+        let before = hub.log.bounds().newest;
         let pump = tokio::spawn(hub.pump());
-        let sidecar = Self { app, pump };
+        let board = tokio::spawn(board::keep(Arc::clone(&app), before));
+        let sidecar = Self { app, pump, board };
         sidecar.tell_deployed();
         sidecar.recover();
         Ok(sidecar)
@@ -130,7 +147,7 @@ impl Sidecar {
 
     /// Lets people in until it is to stop, then stops: readers are told, runs finish the effect they are at.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let Self { app, pump } = self;
+        let Self { app, pump, board } = self;
         let router = routes::router(&app);
         let (closing, drain) = (app.stop.clone(), app.settings.drain);
         // Both at once: whoever waits for a run over a connection gets its answer when the run has stopped.
@@ -142,6 +159,7 @@ impl Sidecar {
         let serving = redflow_door::listen::serve(listener, router, &app.settings.door, closing, drain);
         tokio::join!(serving, runs_stop);
         pump.abort();
+        board.abort();
     }
 
     /// Brings runs back; what comes of them is seen by whoever looks.
@@ -179,7 +197,7 @@ impl App {
         self.ready.load(Ordering::Relaxed) && !self.stop.is_cancelled()
     }
 
-    fn tell_deployed(&self, told: &InForce) {
+    pub(crate) fn tell_deployed(&self, told: &InForce) {
         let agents = told.list.flows.iter().flat_map(|flow| &flow.agents);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let event = FlowEvent::Deployed {
@@ -189,70 +207,6 @@ impl App {
         };
         self.hub.log.append(self.clock.now(), event);
     }
-
-    /// Puts a flow in force: checked, kept, and only then running.
-    pub(crate) async fn deploy(&self, request: DeployRequest) -> Result<DeployAnswer, Problem> {
-        let _turn = self.deploying.lock().await;
-        let before = self.in_force();
-        check_revision(&request, &before)?;
-        let workshop = self.workshop.clone();
-        let credentials = Arc::clone(&before.credentials);
-        let prepare = move || {
-            let raw = RawFlow::from_value(request.flows, &workshop.settings.flow_limits)?.into_array();
-            refuse_odd_credentials(&raw)?;
-            let prepared = workshop.prepare(raw, &credentials)?;
-            if prepared.told.report.ok { Ok(prepared) } else { Err((*prepared.told.report).clone()) }
-        };
-        let Prepared { told, built, shelved } = blocking(prepare).await?.map_err(refused)?;
-        let shelf = Arc::clone(&self.shelf);
-        blocking(move || shelf.save(&shelved)).await??;
-        self.engine.deploy(built).await;
-        *self.in_force.write().unwrap_or_else(PoisonError::into_inner) = told.clone();
-        self.tell_deployed(&told);
-        Ok(DeployAnswer { revision: told.revision().to_owned(), report: (*told.report).clone() })
-    }
-}
-
-fn check_revision(request: &DeployRequest, before: &InForce) -> Result<(), Problem> {
-    let why = match &request.revision {
-        _ if request.force => return Ok(()),
-        Some(revision) if revision == before.revision() => return Ok(()),
-        None if before.is_empty => return Ok(()),
-        Some(_) => {
-            "Another flow has been deployed since that revision. Get it, merge, and deploy with its revision."
-        }
-        None => {
-            "Say which revision this flow was made from, or `force: true` to deploy whatever is in force."
-        }
-    };
-    let revision = Some(before.revision().to_owned());
-    Err(ApiError { revision, ..ApiError::new(ApiCode::RevisionConflict, why) }.into())
-}
-
-/// Credentials that cannot be kept are refused, not forgotten.
-fn refuse_odd_credentials(raw: &RawFlow) -> Result<(), CheckReport> {
-    let diagnostics: Vec<Diagnostic> = raw
-        .odd_credentials()
-        .into_iter()
-        .take(MAX_LISTED)
-        .map(|node| {
-            let message = "`credentials` must be an object of names and values".to_owned();
-            let help = "Send {\"name\": \"value\"}, or leave them out to keep those the node has.".to_owned();
-            let pointer = Some("/credentials".to_owned());
-            let found = Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help);
-            Diagnostic { node: Some(node), pointer, ..found }
-        })
-        .collect();
-    if diagnostics.is_empty() { Ok(()) } else { Err(CheckReport { diagnostics, ..CheckReport::default() }) }
-}
-
-/// Problems of one kind that are listed.
-const MAX_LISTED: usize = 100;
-
-/// The flow has errors.
-pub(crate) fn refused(report: CheckReport) -> Problem {
-    let text = "The flow has errors, each with how to mend it in `report`. Nothing was changed.";
-    ApiError { report: Some(report), ..ApiError::new(ApiCode::FlowRefused, text) }.into()
 }
 
 /// Things that take long and are done at the same time.
@@ -266,8 +220,15 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|_| Problem::internal())
 }
 
+/// What the Redflow UI has stored.
+async fn open_stored(drawer: Arc<dyn Drawer>) -> Result<Arc<Stored>, StartFailure> {
+    let failed = |Problem(error): Problem| StartFailure::Api(*error);
+    let opened = blocking(move || Stored::open(drawer).map_err(Problem::from)).await;
+    opened.and_then(|stored| stored).map_err(failed)
+}
+
 /// The flow that was put on the shelf last, or an empty one.
-async fn load(workshop: &Workshop, shelf: &Arc<dyn FlowShelf>) -> Result<Prepared, StartFailure> {
+pub(crate) async fn load(workshop: &Workshop, shelf: &Arc<dyn FlowShelf>) -> Result<Prepared, StartFailure> {
     let (workshop, shelf) = (workshop.clone(), Arc::clone(shelf));
     let prepare = move || {
         let shelved = shelf.load().map_err(|error| {

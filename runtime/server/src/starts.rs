@@ -25,7 +25,7 @@ pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body:
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let order = StartOrder { node, payload, key };
+    let order = StartOrder { node, payload, said: None, key };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(problem)?;
     let rest = async { if wait { started.rest.await.ok() } else { None } };
     // Who waits for a run that is stopped with the sidecar is told which it is.
@@ -101,12 +101,13 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-fn problem(error: StartError) -> Problem {
+pub(crate) fn problem(error: StartError) -> Problem {
     match error {
         StartError::NoFlow => {
             Problem::new(ApiCode::NodeNotStartable, "No flow is deployed; deploy one first.")
         }
         StartError::NodeUnknown(text) => Problem::new(ApiCode::NotFound, text),
+        StartError::NotConnected(text) => Problem::new(ApiCode::ChatNotConnected, text),
         StartError::NotStartable(text) => Problem::new(ApiCode::NodeNotStartable, text),
         StartError::Stopping => Problem::stopping(),
         StartError::Store(error) => error.into(),

@@ -69,6 +69,23 @@ const MIGRATIONS: &[&str] = &[
     // What happened, in the order it became true. `log` names these events; it is null until somebody keeps any.
     "ALTER TABLE meta ADD COLUMN log TEXT;
      CREATE TABLE events(id INTEGER PRIMARY KEY, run_id TEXT, body TEXT NOT NULL) STRICT;",
+    // What was said in chats. `used` and the numbers of items follow the order in which it was said; `bytes` of a
+    // chat are those of its items.
+    "CREATE TABLE chats(
+         id INTEGER PRIMARY KEY,
+         node TEXT NOT NULL UNIQUE,
+         used INTEGER NOT NULL,
+         bytes INTEGER NOT NULL
+     ) STRICT;
+     CREATE TABLE chat_items(
+         id INTEGER PRIMARY KEY,
+         chat INTEGER NOT NULL,
+         item TEXT NOT NULL,
+         bytes INTEGER NOT NULL,
+         body TEXT NOT NULL
+     ) STRICT;
+     CREATE INDEX chat_items_by_chat ON chat_items(chat);
+     CREATE UNIQUE INDEX chat_items_once ON chat_items(chat, item);",
 ];
 
 /// The driver's connection: the database is made if there is none, and brought up to date.

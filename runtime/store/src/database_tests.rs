@@ -84,6 +84,27 @@ fn version_1_becomes_the_newest() {
     assert_eq!(tables.newest(&ListFilter::default()).unwrap().len(), 1);
 }
 
+/// The version before chats were kept: its events stay.
+#[test]
+fn version_2_becomes_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    let mut old = Connection::open(directory.database()).unwrap();
+    migrate(&mut old, 0, &MIGRATIONS[..2]).unwrap();
+    old.execute_batch("UPDATE meta SET log = 'l'; INSERT INTO events(body) VALUES ('{}')").unwrap();
+    drop(old);
+    assert_eq!(version(&read(&directory).unwrap(), &directory).unwrap(), 2);
+
+    let made = drive(&directory).unwrap();
+    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(text(&made, "SELECT body FROM events"), "Text(\"{}\")");
+    assert_eq!(text(&made, "SELECT log FROM meta"), "Text(\"l\")");
+    assert_eq!(
+        text(&made, "SELECT (SELECT count(*) FROM chats) + (SELECT count(*) FROM chat_items)"),
+        "Integer(0)"
+    );
+}
+
 #[test]
 fn a_version_comes_whole_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();

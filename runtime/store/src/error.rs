@@ -267,3 +267,24 @@ pub(crate) fn credentials_unreadable(file: &Path, key: &Path, why: &str) -> Shel
         ),
     }
 }
+
+/// What a UI stores is there, but cannot be decrypted.
+pub(crate) fn storage_unreadable(file: &Path, key: &Path, why: &str) -> ShelfError {
+    ShelfError {
+        code: ProblemCode::Api(ApiCode::CredentialsUnreadable),
+        message: format!(
+            "What the Redflow UI stores in {} cannot be read ({why}): restore that file and {} as they were, or delete \
+             the first and enter the credentials there again.",
+            file.display(),
+            key.display()
+        ),
+    }
+}
+
+/// More than a UI may store; `bound` says how much that is.
+pub(crate) fn storage_full(bound: &str) -> ShelfError {
+    ShelfError {
+        code: ProblemCode::Api(ApiCode::StorageFull),
+        message: format!("The storage has no room for this: {bound}. Nothing was stored."),
+    }
+}

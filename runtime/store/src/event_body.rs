@@ -59,6 +59,15 @@ pub(crate) fn of_flow(at: Millis, event: FlowEvent, most: usize) -> Option<Strin
             shorten(&mut error.source.name, short);
             error.pointer.iter_mut().chain(&mut error.rule).for_each(|text| shorten(text, short));
         }
+        FlowEvent::Chat { node, item, .. } => {
+            shorten_node(node, most);
+            shorten(&mut item.id, short);
+            shorten(&mut item.content, long);
+        }
+        FlowEvent::ReplyDropped { node, reason } => {
+            shorten_node(node, most);
+            shorten(reason, long);
+        }
         FlowEvent::NeedsNodeRed { node }
         | FlowEvent::MemoryCleared { node }
         | FlowEvent::ChainCut { node, .. } => shorten_node(node, most),

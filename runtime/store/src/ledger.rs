@@ -4,6 +4,8 @@
 //! transaction, never reads a line, and never writes once another process has taken over: the lock of the
 //! system can be removed with its file, the number of the driver in the database cannot.
 
+use crate::chat_lines::ChatLine;
+use crate::chat_rows;
 use crate::error;
 use crate::event_ring::{EventLogSettings, LogParts};
 use crate::event_rows::EventRows;
@@ -15,7 +17,7 @@ use crate::sum::{Head, Row, Seal};
 use redflow_contract::code::StoreCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::Ending;
-use redflow_contract::id::RunId;
+use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_ports::{NewRun, StoreError, StoreMark};
@@ -45,6 +47,8 @@ pub(crate) enum Mark {
     Answer { request: i64, refused: Option<StoreCode> },
     /// This happened in the flow.
     Flow(FlowLine),
+    /// This was said in a chat.
+    Chat(ChatLine),
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -342,6 +346,7 @@ impl Ledger {
                 Some(events) => return events.of_flow(&self.connection, &line.body),
                 None => return Ok(()),
             },
+            Mark::Chat(line) => return chat_rows::say(&self.connection, line),
             Mark::Delivered(run) => self
                 .connection
                 .prepare_cached("UPDATE runs SET delivered = 1 WHERE run_id = ?1")?
@@ -352,6 +357,11 @@ impl Ledger {
                 .execute(params![request, refused.map(StoreCode::as_str)]),
         };
         marked.map(drop)
+    }
+
+    /// Forgets a chat.
+    pub(crate) fn clear_chat(&self, node: &NodeId) -> rusqlite::Result<()> {
+        chat_rows::clear(&self.connection, node)
     }
 
     /// Removes what was answered long ago.

@@ -8,9 +8,13 @@
 //! requests for the driver ([`ask`]) or remove what is over ([`prune`]) meanwhile.
 
 mod backup;
+mod chat_lines;
+mod chat_rows;
+mod chats;
 mod credentials;
 mod database;
 mod directory;
+mod drawer;
 mod error;
 mod event_body;
 mod event_ring;
@@ -25,20 +29,26 @@ mod kit;
 mod ledger;
 mod lock;
 mod memory;
+mod node_red_file;
 mod prune;
 mod read;
 mod reader;
 mod requests;
 mod row;
+mod sealed_file;
 mod store;
 mod sum;
 mod whole_file;
 mod writer;
 
 pub use backup::BackupReport;
+pub use chats::MemoryChats;
+pub use drawer::{DrawerFile, MemoryDrawer};
 pub use event_ring::EventLogSettings;
 pub use flow_file::FlowFile;
+pub use lock::Driving;
 pub use memory::MemoryStore;
+pub use node_red_file::{MAX_NODE_RED_BYTES, NodeRedFile, place_node_red, read_node_red, write_node_red};
 pub use prune::{Prune, PruneReport, prune};
 pub use reader::{Reader, SoundPart};
 pub use redflow_ports::ListFilter;

@@ -10,6 +10,7 @@ use redflow_contract::code::StoreCode;
 use redflow_ports::StoreError;
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a driver tries while others only look whether there is one, and how long between two tries.
@@ -66,6 +67,24 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Whoever drives next may be asked for its name before it has written it.
         let _ = self.file.set_len(0);
+    }
+}
+
+/// The right to change what a directory holds beside its runs, while nobody drives them, until it is dropped.
+#[derive(Debug)]
+pub struct Driving {
+    _lock: Lock,
+}
+
+impl Driving {
+    /// Takes it. Makes the directory if it is not there.
+    ///
+    /// # Errors
+    /// When another process drives the runs of the directory, or it cannot be used.
+    pub fn take(dir: &Path) -> Result<Self, StoreError> {
+        let directory = Directory::named(dir)?;
+        directory.make()?;
+        Ok(Self { _lock: Lock::take(&directory)? })
     }
 }
 

@@ -3,6 +3,8 @@
 //! Owns the lock, the writer and one connection to read by. Never writes by itself: everything goes through the
 //! writer's queue.
 
+use crate::chat_lines::ChatQueue;
+use crate::chat_rows;
 use crate::database;
 use crate::directory::Directory;
 use crate::error;
@@ -16,13 +18,14 @@ use crate::read::Tables;
 use crate::requests;
 use crate::writer::{Command, StoreStats, Writer};
 use redflow_contract::Millis;
+use redflow_contract::chat::ChatItem;
 use redflow_contract::code::StoreCode;
 use redflow_contract::event::FlowEvent;
-use redflow_contract::id::RunId;
+use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_ports::{
-    BoxFuture, EventBounds, EventLog, Journal, ListFilter, LoggedEvent, NewRun, PendingRequest, RunCatalogue,
-    RunLook, RunStore, StoreError, StoredRun,
+    BoxFuture, ChatBook, EventBounds, EventLog, Journal, ListFilter, LoggedEvent, NewRun, PendingRequest,
+    RunCatalogue, RunLook, RunStore, StoreError, StoredRun,
 };
 use rusqlite::Connection;
 use std::future::{pending, ready};
@@ -43,6 +46,7 @@ pub struct Store {
     given: Mutex<i64>,
     /// If events are kept.
     log: Option<LogParts>,
+    chats: Arc<ChatQueue>,
     writer: Writer,
     _lock: Lock,
 }
@@ -79,6 +83,7 @@ impl Store {
         let told = |why: rusqlite::Error| error::sqlite(directory.path(), &why);
         let connection = database::drive(&directory)?;
         requests::forget_old(&connection).map_err(told)?;
+        let chats = ChatQueue::after(chat_rows::last(&connection).map_err(told)?);
         let mut ledger = Ledger::new(directory.path(), connection).map_err(told)?;
         let log = settings.map(|settings| ledger.keep_events(settings)).transpose().map_err(told)?;
         let reads = database::read(&directory)?;
@@ -87,6 +92,7 @@ impl Store {
             reads: Reads { directory, connection: Arc::new(tokio::sync::Mutex::new(reads)) },
             given: Mutex::new(0),
             log,
+            chats,
             _lock: lock,
         })
     }
@@ -252,6 +258,28 @@ impl EventLog for Store {
             Some(log) => Box::pin(log.ring.wait_past(position)),
             None => Box::pin(pending()),
         }
+    }
+}
+
+impl ChatBook for Store {
+    fn say(&self, node: &NodeId, item: ChatItem, keeps: usize) {
+        if let Some(line) = self.chats.admit(node, item, keeps) {
+            self.tell(Command::Mark(Some(Mark::Chat(line))));
+        }
+    }
+
+    fn said<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>> {
+        let node = node.clone();
+        Box::pin(self.ask(move |tables| chat_rows::said(tables, &node)))
+    }
+
+    fn clear<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (done, cleared) = tokio::sync::oneshot::channel();
+            let (node, until) = (node.clone(), self.chats.last());
+            self.writer.queue.send(Command::ClearChat { node, until, done })?;
+            cleared.await.unwrap_or_else(|_| Err(error::closed()))
+        })
     }
 }
 

@@ -377,3 +377,48 @@ async fn a_flood_of_debug_events_is_bounded() {
     store.append(7, debug("again"));
     store.wait_past(10_002).await;
 }
+
+/// What could not be written when it was said is written later, in its place; what was forgotten meanwhile is not.
+#[tokio::test]
+async fn what_is_said_without_room_comes_later_and_in_order() {
+    use redflow_contract::chat::{ChatItem, ChatSpeaker};
+    use redflow_ports::ChatBook as _;
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let say = |node: &str, id: &str| {
+        let (id, content) = (id.to_owned(), String::new());
+        let item = ChatItem {
+            id,
+            speaker: ChatSpeaker::User,
+            content,
+            timestamp: 1,
+            trace_id: None,
+            iteration: None,
+        };
+        store.say(&node.into(), item, 100);
+    };
+    let said = async |node: &str| {
+        let said = store.said(&node.into()).await.unwrap();
+        said.into_iter().map(|item| item.id).collect::<Vec<_>>().join(" ")
+    };
+    say("chat", "1");
+    store
+        .sql(
+            "CREATE TRIGGER refuse BEFORE INSERT ON chat_items WHEN NEW.item = 'bad' OR NEW.item = 'worse'
+             BEGIN SELECT RAISE(ABORT, 'no'); END",
+        )
+        .await;
+    say("chat", "bad");
+    say("cleared", "worse");
+    say("chat", "3");
+    assert_eq!(said("chat").await, "1 3");
+    assert_eq!(said("cleared").await, "");
+    store.clear(&"cleared".into()).await.unwrap();
+    store.sql("DROP TRIGGER refuse").await;
+    say("chat", "4");
+    // Left over marks are tried after the next group.
+    say("chat", "5");
+    store.writer.queue.settled().await.unwrap();
+    assert_eq!(said("chat").await, "1 bad 3 4 5");
+    assert_eq!(said("cleared").await, "");
+}

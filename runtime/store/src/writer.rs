@@ -9,6 +9,7 @@ use crate::error;
 use crate::flow_queue::{FlowQueue, Losses};
 use crate::journal::{Handle, Sent};
 use crate::ledger::{Fault, Ledger, Mark};
+use redflow_contract::id::NodeId;
 use redflow_ports::{StoreError, StoreMark, failpoint};
 use rusqlite::ErrorCode;
 use std::collections::VecDeque;
@@ -50,6 +51,12 @@ pub(crate) enum Command {
     },
     /// None once it is left over.
     Mark(Option<Mark>),
+    /// Forget a chat, as far as something was said in it up to this number, and say when that is kept.
+    ClearChat {
+        node: NodeId,
+        until: i64,
+        done: oneshot::Sender<Result<(), StoreError>>,
+    },
     /// Say when everything before this is done.
     Barrier(oneshot::Sender<()>),
     Stop,
@@ -171,8 +178,10 @@ impl Drop for Room {
 
 /// Lets a mark go that could not be kept.
 fn give_up(mark: Mark) {
-    if let Mark::Flow(line) = mark {
-        line.give_up();
+    match mark {
+        Mark::Flow(line) => line.give_up(),
+        Mark::Chat(line) => line.give_up(),
+        Mark::Delivered(_) | Mark::Answer { .. } => {}
     }
 }
 
@@ -371,6 +380,7 @@ impl Work {
                 }
                 marked => marked.map(|()| None),
             },
+            Command::ClearChat { node, .. } => self.ledger.clear_chat(node).map(|()| None),
             #[cfg(test)]
             Command::Sql(sql, _) => self.ledger.sql(sql).map(|()| None),
             #[cfg(test)]
@@ -404,6 +414,16 @@ impl Work {
                 if failure.is_some() {
                     self.leave(mark);
                 }
+                0
+            }
+            Command::ClearChat { node, until, done } => {
+                if failure.is_none() {
+                    // What could not be kept before must not come back after.
+                    self.left_over.retain(|(mark, _)| {
+                        !matches!(mark, Mark::Chat(line) if line.node == node && line.number <= until)
+                    });
+                }
+                let _ = done.send(failure.cloned().map_or(Ok(()), Err));
                 0
             }
             Command::Barrier(done) => {

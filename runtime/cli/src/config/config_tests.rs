@@ -239,6 +239,9 @@ fn a_value_that_cannot_be_used_is_told_by_what_it_must_be() {
         ("[server]\norigins = [\"*\"]", "such as \"https://console.example\""),
         ("[server]\norigins = [\"null\"]", "must be a list"),
         ("[server]\norigins = [\"https://console.example/path\"]", "must be a list"),
+        ("[server]\nredflow_ui = \"*\"", "must be one origin such as http://localhost:5173, without a path"),
+        ("[server]\nredflow_ui = \"http://localhost:5173/\"", "must be one origin"),
+        ("[server]\nredflow_ui = [\"http://localhost:5173\"]", "must be one origin"),
         ("[server]\nrate_per_second = 0", "must be a whole number from 1 to 1000000"),
         ("[server]\nrate_burst = -1", "must be a whole number from 1"),
         ("[server]\nmax_body_bytes = 9223372036854775807", "must be a whole number from 1024 to 1073741824"),
@@ -335,5 +338,60 @@ fn no_secret_is_shown() {
         [format!("{:?}", settings.server), format!("{:?}", settings.http), format!("{:?}", settings.token)]
     {
         assert!(!part.contains("s3cret"), "{part}");
+    }
+}
+
+#[test]
+fn the_redflow_ui_is_one_origin_and_implies_its_profile() {
+    const UI: &str = "http://localhost:5173";
+    let in_file = "[server]\nredflow_ui = \"http://localhost:5173\"\n";
+    let flag = |origin: &str| Flags { redflow_ui: Some(origin.to_owned()), ..Flags::default() };
+    let rows = [
+        (in_file, "", Flags::default(), UI, "line 2"),
+        (in_file, "http://b", Flags::default(), "http://b", "REDFLOW_UI"),
+        (in_file, "http://b", flag("HTTPS://C:443"), "https://c", "--redflow-ui"),
+    ];
+    for (file, in_env, flags, origin, from) in rows {
+        let settings = gather(file, &[("REDFLOW_UI", in_env)], flags).ok().unwrap();
+        assert_eq!(settings.server.redflow_ui.value.as_deref(), Some(origin));
+        let (shown, place) = row(&settings, "server.redflow_ui");
+        assert_eq!((shown, place.to_string().ends_with(from)), (Value::from(origin), true), "{place}");
+        assert_eq!(settings.server.profile.value, Profile::Redflow);
+        let (profile, place) = row(&settings, "server.profile");
+        assert_eq!(
+            (profile, place.to_string()),
+            ("redflow".into(), "implied by server.redflow_ui".to_owned())
+        );
+        assert_eq!(serde_json::to_value(&place).unwrap()["from"], "implied");
+    }
+    // What anybody says of the profile counts.
+    let strict_file = "[server]\nprofile = \"strict\"\n";
+    let strict_flag = Flags { profile: Some("strict"), ..flag(UI) };
+    for (file, in_env, flags, from) in [
+        (strict_file, "", flag(UI), "line 2"),
+        ("", "strict", flag(UI), "REDFLOW_PROFILE"),
+        ("", "", strict_flag, "--profile"),
+    ] {
+        let settings = gather(file, &[("REDFLOW_PROFILE", in_env)], flags).ok().unwrap();
+        assert_eq!(settings.server.profile.value, Profile::Strict);
+        assert!(settings.server.profile.origin.to_string().ends_with(from), "{from}");
+    }
+}
+
+#[test]
+fn the_redflow_ui_and_other_machines_do_not_go_together() {
+    let ui = Some("http://localhost:5173".to_owned());
+    for listen in ["0.0.0.0:1880", "[::]:1880", "192.168.0.9:1880"] {
+        let flags = Flags { redflow_ui: ui.clone(), listen: Some(listen.to_owned()), ..Flags::default() };
+        let found = problems("", &[], flags);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with("the flag --redflow-ui is wrong: pages of the Redflow UI need no token")
+        );
+        assert!(found[0].ends_with("with --listen 127.0.0.1:1880"), "{found:?}");
+    }
+    for listen in ["127.0.0.1:1880", "[::1]:1880"] {
+        let flags = Flags { redflow_ui: ui.clone(), listen: Some(listen.to_owned()), ..Flags::default() };
+        assert_eq!(problems("", &[], flags), [""; 0], "{listen}");
     }
 }

@@ -21,6 +21,11 @@ use std::sync::Arc;
 pub(crate) enum Origin {
     /// Nobody said anything.
     Default,
+    /// Nobody said anything, and what was said of another key asks for it.
+    Implied {
+        /// That key.
+        by: &'static str,
+    },
     /// The configuration file.
     File {
         /// The file.
@@ -49,6 +54,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
+            Self::Implied { by } => write!(f, "implied by {by}"),
             Self::File { file, line } => write!(f, "{}, line {line}", shown(file)),
             Self::Environment { name } | Self::Flag { name } => f.write_str(name),
         }
@@ -60,6 +66,7 @@ impl Origin {
     fn is_wrong(&self) -> String {
         match self {
             Self::Default => "the default is wrong".to_owned(),
+            Self::Implied { by } => format!("what {by} implies is wrong"),
             Self::File { file, line } => format!("the configuration {} is wrong in line {line}", shown(file)),
             Self::Environment { name } => format!("the variable {name} is wrong"),
             Self::Flag { name } => format!("the flag {name} is wrong"),
@@ -111,7 +118,7 @@ impl<'a> Layers<'a> {
 
     /// A key of a section; of none, if that is empty.
     pub(super) fn key(&mut self, section: &'static str, name: &'static str) -> Key<'_, 'a> {
-        Key { layers: self, section, name, variable: None, flag: None }
+        Key { layers: self, section, name, variable: None, flag: None, implied: None }
     }
 
     /// A variable of the environment that is not empty.
@@ -212,6 +219,7 @@ pub(super) struct Key<'l, 'a> {
     name: &'static str,
     variable: Option<&'static str>,
     flag: Option<(&'static str, OsString)>,
+    implied: Option<(&'static str, &'static str)>,
 }
 
 impl Key<'_, '_> {
@@ -225,14 +233,22 @@ impl Key<'_, '_> {
         Self { flag: given.map(|given| (name, given.into())), ..self }
     }
 
+    /// What another key makes of it, if nobody says otherwise.
+    pub(super) fn implied(self, by: &'static str, value: Option<&'static str>) -> Self {
+        Self { implied: value.map(|value| (by, value)), ..self }
+    }
+
     /// Reads it; without a word from anyone it has its default.
     pub(super) fn or<T: Shown>(
         self,
         default: impl FnOnce() -> T,
         read: impl Fn(&Raw) -> Result<T, String>,
     ) -> Setting<T> {
-        let Self { layers, section, name, variable, flag } = self;
+        let Self { layers, section, name, variable, flag, implied } = self;
         let mut said = Vec::new();
+        if let Some((by, value)) = implied {
+            said.push((Raw::Text(value.to_owned()), Origin::Implied { by }));
+        }
         // Only what stands in a section is asked of the file.
         if !section.is_empty()
             && let Some((node, origin)) = layers.in_file(section, name)

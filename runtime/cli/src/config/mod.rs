@@ -34,8 +34,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 use values::{
-    IS_SET, address, format, hosts, level, origins, path, price, profile, proxy, sidecar, text, whole,
-    yes_or_no,
+    IS_SET, address, format, hosts, level, origins, path, price, profile, proxy, redflow_ui, sidecar, text,
+    whole, yes_or_no,
 };
 
 /// Problems that are told one by one.
@@ -43,6 +43,9 @@ const MOST_TOLD: usize = 50;
 /// An hour: nobody waits longer for a request.
 const HOUR: u64 = 3_600_000;
 const MANY: u64 = 1_000_000;
+/// Why the Redflow UI and other machines do not go together.
+const NOT_FOR_OTHERS: &str = "pages of the Redflow UI need no token, so other machines must not reach the sidecar: listen \
+                              at this machine alone, with --listen 127.0.0.1:1880";
 
 /// What was typed that settings come from too.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +56,7 @@ pub(crate) struct Flags {
     pub(crate) flows: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) profile: Option<&'static str>,
+    pub(crate) redflow_ui: Option<String>,
     pub(crate) url: Option<String>,
     /// How this command logs unless one says otherwise.
     pub(crate) logs: LogDefault,
@@ -99,6 +103,8 @@ pub(crate) struct ServerSettings {
     flows: Setting<Option<PathBuf>>,
     /// The data directory, also of other commands; none if it has no place.
     data: Setting<Option<PathBuf>>,
+    /// The one origin whose pages, those of the Redflow UI, need no token.
+    pub(crate) redflow_ui: Setting<Option<String>>,
     /// How strictly agents are read, also by other commands.
     pub(crate) profile: Setting<Profile>,
     /// Further names it answers to: `host` or `host:port`.
@@ -214,12 +220,21 @@ fn server(layers: &mut Layers<'_>, flags: &Flags, env: Environment<'_>) -> Serve
     let beside = || data.value.as_ref().map(|dir| dir.join("flows.json"));
     let flows = layers.key(IN, "flows").variable("REDFLOW_FLOWS").flag("--flows", flags.flows.clone());
     let flows = flows.or(beside, |raw| path(raw).map(Some));
+    let ui =
+        layers.key(IN, "redflow_ui").variable("REDFLOW_UI").flag("--redflow-ui", flags.redflow_ui.clone());
+    let ui = ui.or(|| None, |raw| redflow_ui(raw).map(Some));
+    if ui.value.is_some() && !listen.value.ip().is_loopback() {
+        layers.complain(&ui.origin, NOT_FOR_OTHERS);
+    }
     let strictly = layers.key(IN, "profile").variable("REDFLOW_PROFILE").flag("--profile", flags.profile);
-    let profile = strictly.or(Profile::default, profile);
+    // What that UI makes lacks what the schema asks for.
+    let implied = ui.value.is_some().then_some("redflow");
+    let profile = strictly.implied("server.redflow_ui", implied).or(Profile::default, profile);
     ServerSettings {
         listen,
         flows,
         data,
+        redflow_ui: ui,
         profile,
         hosts: layers.key(IN, "hosts").or(Vec::new, hosts),
         origins: layers.key(IN, "origins").or(Vec::new, origins),

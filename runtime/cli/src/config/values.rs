@@ -129,6 +129,12 @@ pub(super) fn origins(raw: &Raw) -> Result<Vec<String>, String> {
     names(raw, "such as \"https://console.example\"", is_origin)
 }
 
+/// The one origin of the Redflow UI, as browsers send it.
+pub(super) fn redflow_ui(raw: &Raw) -> Result<String, String> {
+    let origin = text(raw).ok().and_then(|text| Place::origin(&text));
+    origin.ok_or_else(|| "it must be one origin such as http://localhost:5173, without a path".to_owned())
+}
+
 /// A list of texts that are what they should be.
 fn names(raw: &Raw, such_as: &str, is_name: impl Fn(&String) -> bool) -> Result<Vec<String>, String> {
     let read = |item: &Raw| text(item).ok().filter(&is_name);

@@ -73,9 +73,11 @@ fn version() {
     assert_eq!(redflow(["-V"]).run(), expected);
 }
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 15] = [
     "check",
     "run",
+    "import",
+    "export",
     "serve",
     "runs",
     "models",
@@ -111,10 +113,14 @@ fn help() {
 
 #[test]
 fn help_of_run_and_runs() {
-    for name in ["run", "runs", "replay", "backup", "serve", "token"] {
+    for name in ["run", "runs", "replay", "backup", "serve", "token", "import", "export"] {
         insta::assert_snapshot!(format!("help-{name}"), redflow([name, "--help"]).run().stdout);
     }
     insta::assert_snapshot!("help-models-test", redflow(["models", "test", "--help"]).run().stdout);
+    for name in ["import", "export"] {
+        let help = redflow(["credentials", name, "--help"]).run().stdout;
+        insta::assert_snapshot!(format!("help-credentials-{name}"), help);
+    }
     insta::assert_snapshot!("help-config-show", redflow(["config", "show", "--help"]).run().stdout);
     insta::assert_snapshot!("help-runs-prune", redflow(["runs", "prune", "--help"]).run().stdout);
 }

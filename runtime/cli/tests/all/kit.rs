@@ -54,7 +54,7 @@ fn call<'a>(binary: &Path, args: impl IntoIterator<Item = &'a str>) -> Call {
     for name in ["CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
         command.env_remove(name);
     }
-    for name in ["CONFIG", "LOG", "LISTEN", "FLOWS", "PROFILE", "TOKEN", "URL", "MEMORY_KEY"] {
+    for name in ["CONFIG", "LOG", "LISTEN", "FLOWS", "PROFILE", "TOKEN", "UI", "URL", "MEMORY_KEY"] {
         command.env_remove(format!("REDFLOW_{name}"));
     }
     // No key of whoever runs the tests, and nobody's Redis.

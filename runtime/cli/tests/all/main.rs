@@ -11,9 +11,11 @@ mod answers;
 mod chains;
 mod check;
 mod config;
+mod credentials;
 mod data;
 mod environment;
 mod examples;
+mod exchange;
 mod explain;
 mod export;
 #[cfg(feature = "faults")]
@@ -29,6 +31,7 @@ mod models;
 mod otel;
 mod pipes;
 mod readme;
+mod redflow_ui;
 mod requests;
 #[cfg(unix)]
 mod resume;
@@ -37,6 +40,8 @@ mod runs;
 mod served;
 #[cfg(unix)]
 mod served_kill;
+#[cfg(unix)]
+mod served_storage;
 mod sidecar;
 mod stage;
 mod start;

@@ -30,8 +30,15 @@ impl Served {
         Self { running, url, folder }
     }
 
+    /// The same with more to say, at any free port.
+    pub(crate) fn with(folder: Folder, args: &[&str]) -> Self {
+        let args: Vec<&str> = ["--listen", "127.0.0.1:0"].iter().chain(args).copied().collect();
+        let (running, url) = serve_with(&folder, &args);
+        Self { running, url, folder }
+    }
+
     /// Ends it as a crash would, and starts it again where it was.
-    fn crash(&mut self) {
+    pub(crate) fn crash(&mut self) {
         self.running.0.kill().unwrap();
         self.running.0.wait().unwrap();
         let (running, url) = serve(&self.folder, self.url.trim_start_matches("http://"));

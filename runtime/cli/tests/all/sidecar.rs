@@ -109,8 +109,10 @@ fn started() -> Value {
 
 #[test]
 fn a_sidecar_that_is_not_there() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{free}");
+    // Held, so that no other test listens there, and not listened at.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", held.local_addr().unwrap());
     let folder = Folder::with_flow(&flow(final_answer("ok"), vec![]));
     for args in [
         ["runs"].as_slice(),

@@ -1,15 +1,32 @@
 //! What leaves a run: answers of its model while it goes on, and its result when it is over.
 
 use super::{Live, Loop, gone};
-use crate::drive::{Exit, ModelResponse};
+use crate::drive::{Exit, ModelResponse, Outgoing};
 use crate::report::RunEnd;
-use crate::trail::{Emission, Emitted, Trail};
+use crate::trail::{Chain, Emission, Emitted, Trail};
 use redflow_contract::id::{NodeSummary, RunId};
-use redflow_ports::failpoint;
+use redflow_ports::{Done, Move, failpoint};
 use std::sync::Arc;
 
 impl Loop {
-    pub(super) fn respond(&mut self, response: ModelResponse) {
+    pub(super) fn leave(&mut self, out: Outgoing) {
+        match out {
+            Outgoing::Response(response) => self.respond(response),
+            Outgoing::Call(call) => self.send_call(*call),
+        }
+    }
+
+    /// What a run that is at work belongs to.
+    pub(crate) fn chain_of(&self, run: &RunId) -> Option<Arc<Chain>> {
+        self.live.get(run).map(|live| Arc::clone(&live.chain))
+    }
+
+    /// Runs that are at work or wait for a place.
+    pub(crate) fn open_runs(&self) -> usize {
+        self.live.len()
+    }
+
+    fn respond(&mut self, response: ModelResponse) {
         let ModelResponse { run, agent, effect, message, arrived } = response;
         if let Some(live) = self.live.get(&run) {
             let what = Emitted::Response(arrived);
@@ -35,6 +52,9 @@ impl Loop {
                 Exit::Suspended(None) | Exit::Waiting(_) => Err(gone()),
                 Exit::Finished { .. } | Exit::Repeated(_) => Ok(()),
             });
+        }
+        if matches!(exit, Exit::Waiting(_) | Exit::Suspended(_)) && chain.onlooker.looks() {
+            chain.onlooker.moved(Move::Done { node: &agent, how: Done::Waits });
         }
         let end = match exit {
             Exit::Finished { ending, message, .. } if is_orphan => {

@@ -51,7 +51,7 @@ impl Loop {
         let chosen = self.flow.as_ref().ok_or(StartError::NoFlow).and_then(|flow| flow.choose_start(&order));
         match chosen {
             Ok(start) => {
-                let chain = Chain::new(self.limits, cancel, Some(reports));
+                let chain = Chain::new(&self.ports, self.limits, cancel, Some(reports));
                 self.start(start, &Trail::from_order(chain, cause_of(&order), reply));
             }
             Err(error) => {

@@ -38,7 +38,7 @@ impl Loop {
         }
         let place = self.flow.as_ref().and_then(|flow| flow.flow.find(node.as_str()));
         if let Some(node) = place {
-            let chain = Chain::new(self.limits, CancellationToken::new(), None);
+            let chain = Chain::new(&self.ports, self.limits, CancellationToken::new(), None);
             self.start(Start::Inject { node, payload: None }, &Trail::from_outside(chain));
         }
     }

@@ -122,7 +122,7 @@ impl Loop {
         for (run, agent, wish) in runs {
             let (reports, answer) = oneshot::channel();
             answers.push(answer);
-            let chain = Chain::new(self.limits, cancel.clone(), Some(reports));
+            let chain = Chain::new(&self.ports, self.limits, cancel.clone(), Some(reports));
             self.bring_back(run, agent, wish, &chain, None);
         }
         let Some(reply) = reply else { return };

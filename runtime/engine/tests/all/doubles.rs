@@ -4,6 +4,7 @@
 use crate::kit::nested;
 use crate::watch::Watch;
 use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::{ModelAnswer, ToolResult};
 use redflow_contract::id::RunId;
@@ -12,8 +13,8 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::ChatMessage;
 use redflow_models::ScriptedModel;
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, Memory, ModelInfo, ModelRequest, NodeConfig, Tool,
-    ToolOutcome,
+    Adapters, BoxFuture, BuildError, ChatModel, FlowNode, Memory, ModelInfo, ModelRequest, NodeConfig,
+    NodeContext, NodeOutput, Tool, ToolOutcome,
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -90,7 +91,43 @@ pub(crate) fn register(adapters: &mut Adapters) {
     adapters.models.insert("model.pieces", Box::new(|config| Ok(Arc::new(ModelInPieces::build(config)?))));
     adapters.tools.insert("tool.double", Box::new(|config| Ok(Arc::new(Double::build(config)))));
     adapters.tools.insert("tool.world", Box::new(|config| Ok(Arc::new(WorldTool::build(config)))));
+    adapters.nodes.insert("node.double", Box::new(|config| Ok(Box::new(NodeDouble::build(config)))));
     adapters.memories.insert("buffer-memory", Box::new(|config| Ok(Arc::new(Double::build(config)))));
+}
+
+/// `node.double`: an ordinary node that sends what came with another `payload`, without what it `drops`, so many
+/// `times`; or `fails`.
+struct NodeDouble {
+    watch: Arc<Watch>,
+    props: Message,
+}
+
+impl NodeDouble {
+    fn build(config: NodeConfig<'_>) -> Self {
+        let watch = WATCH.with_borrow(|watch| Arc::clone(watch.as_ref().unwrap()));
+        Self { watch, props: config.props.clone() }
+    }
+}
+
+impl FlowNode for NodeDouble {
+    fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
+        self.watch.note(format!("node {}", Value::Object((*message).clone())));
+        if let Some(text) = self.props.get("fails").and_then(Value::as_str) {
+            let (code, message) = (RunErrorCode::ToolError, text.to_owned());
+            return NodeOutput::failed(Failure { code, message });
+        }
+        let mut message = (*message).clone();
+        if let Some(payload) = self.props.get("payload") {
+            message.insert("payload".to_owned(), payload.clone());
+        }
+        for name in self.props.get("drops").and_then(Value::as_array).into_iter().flatten() {
+            message.remove(name.as_str().unwrap());
+        }
+        let times = self.props.get("times").and_then(Value::as_u64).unwrap_or(1);
+        let message = Arc::new(message);
+        let sends = (0..times).map(|_| (0, Arc::clone(&message))).collect();
+        NodeOutput { sends, ..NodeOutput::default() }
+    }
 }
 
 /// Notes that a call was dropped before it ended.

@@ -224,7 +224,7 @@ impl World {
 
 /// An order to start a node.
 pub(crate) fn order(node: Option<&str>, payload: Option<Value>, key: Option<&str>) -> StartOrder {
-    StartOrder { node: node.map(Into::into), payload, key: key.map(str::to_owned) }
+    StartOrder { node: node.map(Into::into), payload, said: None, key: key.map(str::to_owned) }
 }
 
 /// How runs ended, a line each.

@@ -83,7 +83,7 @@ async fn a_node_for_node_red_is_named_once() {
         node("chat", "chat-node", json!([["d"]])),
         debug("d", "payload"),
     ]);
-    let shown = ["f needs Node-RED", "g needs Node-RED", "chat needs Node-RED", "d: \"go\""];
+    let shown = ["f needs Node-RED", "g needs Node-RED", "chat User (100): go", "d: \"go\"", "d: \"go\""];
     check(flow, &[], &shown).await;
 }
 

@@ -4,7 +4,7 @@ use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::id::RunId;
 use redflow_contract::stream::ModelDelta;
-use redflow_ports::{Clock, EventSink};
+use redflow_ports::{Clock, Done, EventSink, Move, StartId};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::time::Instant;
@@ -19,12 +19,14 @@ pub(crate) struct Watch {
     messages: AtomicU32,
     watches_runs: bool,
     watches_deltas: AtomicBool,
+    watches_moves: AtomicBool,
     /// Nothing hangs in a process that came after a crash.
     pub(crate) is_second: bool,
     shown: Mutex<Vec<FlowEvent>>,
     events: Mutex<Vec<RunEvent>>,
     deltas: Mutex<Vec<ModelDelta>>,
     done: Mutex<Vec<String>>,
+    moves: Mutex<Vec<(StartId, String)>>,
 }
 
 impl Watch {
@@ -35,11 +37,13 @@ impl Watch {
             messages: AtomicU32::new(0),
             watches_runs,
             watches_deltas: AtomicBool::new(false),
+            watches_moves: AtomicBool::new(false),
             is_second: earlier_runs > 0,
             shown: Mutex::default(),
             events: Mutex::default(),
             deltas: Mutex::default(),
             done: Mutex::default(),
+            moves: Mutex::default(),
         }
     }
 
@@ -82,6 +86,25 @@ impl Watch {
         deltas.iter().map(line).collect()
     }
 
+    /// From now on messages are watched as they move.
+    pub(crate) fn watch_moves(&self) {
+        self.watches_moves.store(true, Ordering::Relaxed);
+    }
+
+    /// What moved, in a few words each; starts are numbered as they came.
+    pub(crate) fn moves(&self) -> Vec<String> {
+        let moves = self.moves.lock().unwrap();
+        let mut starts: Vec<StartId> = Vec::new();
+        let mut number = |start: &StartId| match starts.iter().position(|known| known == start) {
+            Some(place) => place + 1,
+            None => {
+                starts.push(*start);
+                starts.len()
+            }
+        };
+        moves.iter().map(|(start, line)| format!("{} {line}", number(start))).collect()
+    }
+
     pub(crate) fn run_events(&self) -> Vec<RunEvent> {
         self.events.lock().unwrap().clone()
     }
@@ -96,7 +119,50 @@ fn line(event: &FlowEvent) -> String {
         FlowEvent::Uncaught { node, error } => {
             format!("{} uncaught {} #{}", node.id, error.code, error.source.count)
         }
+        FlowEvent::Chat { node, item, keeps } => {
+            format!("{} {:?} ({keeps}): {}", node.id, item.speaker, item.content)
+        }
+        FlowEvent::ReplyDropped { node, reason } => format!("{} dropped a reply: {reason}", node.id),
         FlowEvent::ChainCut { node, limit } => format!("{} cut at {limit}", node.id),
+    }
+}
+
+fn move_line(moved: Move<'_>) -> String {
+    let payload = |message: &redflow_contract::Message| {
+        message
+            .get("payload")
+            .map(ToString::to_string)
+            .unwrap_or_default()
+            .chars()
+            .take(40)
+            .collect::<String>()
+    };
+    match moved {
+        Move::Began { trigger } => format!("began {}", trigger.id),
+        Move::Received { node, message } => format!("{} <- {}", node.id, payload(message)),
+        Move::Sent { node, port, message, error } => {
+            let failed = error.map(|error| format!(" {}", error.code)).unwrap_or_default();
+            format!("{}.{port} -> {}{failed}", node.id, payload(message))
+        }
+        Move::Done { node, how } => match how {
+            Done::Well => format!("{} done", node.id),
+            Done::Failed(error) => format!("{} failed {}", node.id, error.code),
+            Done::Waits => format!("{} waits", node.id),
+        },
+        Move::ModelAsked { ask, transcript } => {
+            let segments = transcript.segments().len();
+            format!("{} asks {} #{} ({segments})", ask.agent.id, ask.service.id, ask.iteration)
+        }
+        Move::ModelAnswered { ask, answer } => match answer {
+            Ok(answer) => format!("{} answers {}", ask.service.id, answer.text.len() > 1),
+            Err(error) => format!("{} fails {}", ask.service.id, error.code),
+        },
+        Move::ToolAsked { ask, call } => format!("{} calls {} {}", ask.agent.id, ask.service.id, call.tool),
+        Move::ToolAnswered { ask, result, .. } => match result {
+            Ok(result) => format!("{} returns {}", ask.service.id, result.success),
+            Err(reason) => format!("{} unknown: {reason}", ask.service.id),
+        },
+        Move::Over => "over".to_owned(),
     }
 }
 
@@ -127,5 +193,11 @@ impl EventSink for Watch {
     }
     fn delta(&self, delta: ModelDelta) {
         self.deltas.lock().unwrap().push(delta);
+    }
+    fn watches_moves(&self) -> bool {
+        self.watches_moves.load(Ordering::Relaxed)
+    }
+    fn moved(&self, start: StartId, moved: Move<'_>) {
+        self.moves.lock().unwrap().push((start, move_line(moved)));
     }
 }

@@ -121,7 +121,7 @@ impl Checker<'_> {
         }
         // The tab that a wrapping is has no node of its own.
         if let Some(tab) = self.flow.raw.wrapping_tab() {
-            let config = Value::Object(without(tab, &[&["nodes", "configs"]]));
+            let config = Value::Object(without(tab, &[&["nodes", "configs", "subflows"]]));
             self.check_structure_config("tab", None, &config, 0);
         }
     }

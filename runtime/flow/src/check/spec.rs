@@ -15,6 +15,9 @@ use redflow_contract::secret::redact_property;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Why an agent may not run, and the problems that say so.
+type Refusal = (RunError, Vec<Diagnostic>);
+
 /// Problems a refusal carries, at most.
 const KEPT_PROBLEMS: usize = 20;
 
@@ -26,7 +29,7 @@ impl Checker<'_> {
         bound: &Bindings,
         injects: Vec<NodeIx>,
     ) -> Result<CheckedAgent, TooMuch> {
-        let verdict = match self.refusal(ix, bound) {
+        let verdict = match self.refusal(ix, bound)? {
             Some((error, problems)) => {
                 let tools = config.allowed_tools.into_iter().flatten().map(|(_, name)| name).collect();
                 Verdict::Refused { error, tools, problems }
@@ -44,7 +47,7 @@ impl Checker<'_> {
     }
 
     /// Why an agent may not run: errors of its own or of what it binds, or a type this build cannot run.
-    fn refusal(&self, ix: NodeIx, bound: &Bindings) -> Option<(RunError, Vec<Diagnostic>)> {
+    fn refusal(&mut self, ix: NodeIx, bound: &Bindings) -> Result<Option<Refusal>, TooMuch> {
         let mut problems: Vec<Diagnostic> = Vec::new();
         for node in std::iter::once(ix).chain(bound.all()) {
             for problem in self.sink.errors_of(node) {
@@ -64,22 +67,46 @@ impl Checker<'_> {
                 RunErrorCode::EdgeRejected
             };
             let message = format!("the agent is refused: {}: {}{more}", first.code, first.message);
-            return Some((refused(code, message), problems));
+            return Ok(Some((refused(code, message), problems)));
         }
-        let flow_node = |node: &NodeIx| self.flow.nodes[*node].kind.role == Role::Data;
-        let missing = std::iter::once(ix)
-            .chain(bound.all())
-            .find(|node| flow_node(node) || !(self.options.runs)(&self.flow.raw(*node).type_name))?;
+        let mut missing = None;
+        for node in std::iter::once(ix).chain(bound.all()) {
+            missing = if self.flow.nodes[node].kind.role == Role::Data {
+                self.not_run_behind(ix, node)?
+            } else {
+                Some(node).filter(|node| !(self.options.runs)(&self.flow.raw(*node).type_name))
+            };
+            if missing.is_some() {
+                break;
+            }
+        }
+        let Some(missing) = missing else { return Ok(None) };
         let summary = self.flow.summary(missing);
-        let message = if flow_node(&missing) {
-            format!("the tool at `{}` is a flow, which needs Node-RED", summary.id)
-        } else {
-            format!("`{}` is of type `{}`, which this build cannot run", summary.id, summary.type_name)
-        };
+        let message =
+            format!("`{}` is of type `{}`, which this build cannot run", summary.id, summary.type_name);
         let help = "Run this flow beside Node-RED, or use a type this build runs.".to_owned();
         let mut problem = Diagnostic::new(DiagnosticCode::NeedsNodeRed, message.clone(), help);
         problem.node = Some(summary);
-        Some((refused(RunErrorCode::NeedsNodeRed, message), vec![problem]))
+        Ok(Some((refused(RunErrorCode::NeedsNodeRed, message), vec![problem])))
+    }
+
+    /// A node of the flow that is a tool which this build cannot run.
+    fn not_run_behind(&mut self, agent: NodeIx, tool: NodeIx) -> Result<Option<NodeIx>, TooMuch> {
+        let (flow, runs) = (self.flow, self.options.runs);
+        let cannot = |ix: NodeIx| !flow.nodes[ix].is_virtual && !runs(&flow.raw(ix).type_name);
+        if cannot(tool) {
+            return Ok(Some(tool));
+        }
+        let found = std::cell::Cell::new(None);
+        let is_end = |ix: NodeIx| {
+            let ends = ix != agent && !flow.nodes[ix].kind.role.is_judged() && cannot(ix);
+            if ends {
+                found.set(Some(ix));
+            }
+            ends
+        };
+        self.walker.comes_back(tool, &is_end)?;
+        Ok(found.get())
     }
 
     fn ready_agent(

@@ -14,6 +14,7 @@ mod config;
 mod deployed;
 mod edges;
 mod env;
+mod exchange;
 mod kit;
 mod plan;
 mod redflow;

@@ -145,8 +145,17 @@ pub(crate) struct Socket {
 impl Socket {
     /// Opens one; the answer if it is none.
     pub(crate) async fn try_open(addr: SocketAddr, headers: &[(&str, &str)]) -> Result<Self, Reply> {
+        Self::try_open_at(addr, "/events", headers).await
+    }
+
+    /// The same at another address.
+    pub(crate) async fn try_open_at(
+        addr: SocketAddr,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Self, Reply> {
         let mut request = http::Request::builder()
-            .uri(format!("ws://{addr}/events"))
+            .uri(format!("ws://{addr}{path}"))
             .header("host", addr.to_string())
             .header("connection", "Upgrade")
             .header("upgrade", "websocket")

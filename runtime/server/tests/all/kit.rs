@@ -9,7 +9,7 @@ use redflow_door::Tokens;
 use redflow_engine::SystemClock;
 use redflow_ports::{Adapters, BoxFuture, FlowShelf as _, Measure, Meter, ShelvedFlow, Tool, ToolOutcome};
 use redflow_server::{Parts, Settings, Sidecar};
-use redflow_store::{EventLogSettings, FlowFile, Store};
+use redflow_store::{DrawerFile, EventLogSettings, FlowFile, Store};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,6 +35,7 @@ pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) dir: Arc<TempDir>,
     pub(crate) log: EventLogSettings,
+    pub(crate) env: fn(&str) -> Option<String>,
 }
 
 impl Default for Setup {
@@ -42,14 +43,19 @@ impl Default for Setup {
         let mut settings = Settings { drain: Duration::from_secs(2), ..Settings::default() };
         settings.door.request_burst = 100_000;
         settings.door.failure_burst = 100_000;
-        Self { settings, dir: Arc::new(tempfile::tempdir().unwrap()), log: EventLogSettings::default() }
+        Self {
+            settings,
+            dir: Arc::new(tempfile::tempdir().unwrap()),
+            log: EventLogSettings::default(),
+            env: |_| None,
+        }
     }
 }
 
 impl Setup {
     /// Starts with a flow on the shelf, if one is given.
     pub(crate) async fn start(self, flow: Option<Value>) -> World {
-        let Self { mut settings, dir, log } = self;
+        let Self { mut settings, dir, log, env } = self;
         let shelf = FlowFile::new(dir.path().join("flows.json"), dir.path().to_owned());
         if let Some(flow) = flow {
             let flows = flow.to_string().into_bytes();
@@ -65,12 +71,14 @@ impl Setup {
             clock: Arc::new(SystemClock),
             catalogue: store.clone(),
             log: store.clone(),
+            chats: store.clone(),
             store,
             shelf: Arc::new(shelf),
+            drawer: Arc::new(DrawerFile::new(dir.path())),
             adapters: Arc::new(adapters()),
             meter: seen.clone(),
             metrics: Arc::new(move || seen.text()),
-            env: |_| None,
+            env,
             source: None,
             tokens,
         };

@@ -86,3 +86,27 @@ async fn nothing_that_lets_anybody_in_is_logged_told_or_counted() {
         }
     }
 }
+
+/// Credentials that are stored, used and tried are in no line either.
+#[tokio::test]
+async fn no_stored_credential_is_logged() {
+    const SECRET: &str = "azure-key-that-nobody-logs-0123456789";
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let azure = crate::azure_server::Azure::start([]).await;
+    let mut nodes = plain();
+    nodes[3] = json!({"id": "model", "type": "model.azure.openai", "z": "tab", "endpoint": azure.endpoint(),
+                      "deployment": "d", "apiVersion": "2024-12-01-preview", "wires": [["agent"]]});
+    let world = Setup::default().start(Some(nodes)).await;
+    let stored = json!({"node-credentials:model": {"apiKey": SECRET}});
+    world.post("/redflow/persistent-storage", stored).await.ok(200);
+    world.run(json!({"payload": "?"})).await;
+    for endpoint in [azure.endpoint(), "ftp://127.0.0.1".to_owned(), "http://127.0.0.1:9".to_owned()] {
+        let body = json!({"endpoint": endpoint, "deployment": "d", "apiVersion": "v1", "apiKey": SECRET});
+        world.post("/azure-openai/test-connection", body).await;
+    }
+    assert_eq!(azure.keys(), vec![Some(SECRET.to_owned()); 2]);
+    let said = log.0.lock().unwrap().clone();
+    assert!(said.contains("/azure-openai/test-connection") && said.contains("/redflow/persistent-storage"));
+    assert!(!said.contains(SECRET), "{said}");
+}

@@ -7,14 +7,23 @@
     reason = "a test fails by panicking, and reads best when its helpers take what they are given"
 )]
 
+mod admin;
+mod admin_tabs;
+mod azure;
+mod azure_server;
 mod browser;
+mod chat;
 mod client;
+mod comms;
 mod doors;
 mod events;
 mod flows;
 mod hostile;
 mod kit;
 mod logs;
+mod observability;
+mod redflow_origin;
 mod run_events;
 mod runs;
 mod secrets;
+mod storage;

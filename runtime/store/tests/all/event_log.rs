@@ -197,7 +197,8 @@ async fn an_older_directory_is_gone_on_with() {
         finished(&store, "over", 1).await;
         drop(begun(&store, "open").await);
     }
-    let old = "DROP TABLE events; ALTER TABLE meta DROP COLUMN log; PRAGMA user_version = 1;";
+    let old = "DROP TABLE chat_items; DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log;
+               PRAGMA user_version = 1;";
     plain(dir.path()).execute_batch(old).unwrap();
     // Looking changes nothing, and a copy of it can be made.
     let reader = Reader::open(dir.path()).unwrap();

@@ -10,8 +10,10 @@
 )]
 
 mod backup;
+mod chats;
 mod damage;
 mod directory;
+mod drawer;
 mod driving;
 mod event_log;
 mod events;

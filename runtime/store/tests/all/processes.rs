@@ -67,6 +67,11 @@ async fn role() {
             println!("\nseen everything, but {full}");
         }
         "fail to look" => println!("\nfailed: {}", Reader::open(dir).map(drop).unwrap_err()),
+        "chat" => {
+            crate::chats::talk(dir).await;
+            say_and_wait("said");
+        }
+        "store" => crate::drawer::store(dir),
         other => crate::flow_kills::play(other, dir).await,
     }
 }

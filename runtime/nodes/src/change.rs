@@ -1,0 +1,331 @@
+//! `change`: sets, replaces, moves and deletes properties of a message.
+//!
+//! Of Node-RED's kinds of values those that need nothing but the message, the clock and the environment. A rule with
+//! another kind answers every message with `NEEDS_NODE_RED`.
+
+use crate::inject::evaluate;
+use crate::property::Path;
+use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::json::{nests_within, size_of};
+use redflow_contract::node_config::{ChangeConfig, ChangeRule};
+use redflow_contract::run_error::Failure;
+use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The longest text that replacing may make of a property, in bytes.
+const MAX_REPLACED: usize = 16 * 1024 * 1024;
+
+/// Rules of one node.
+const MAX_RULES: usize = 1000;
+
+/// What a message may become: rules can copy it into itself, and wires lead in circles.
+const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+const MAX_LEVELS: usize = 100;
+
+struct Change(Vec<Rule>);
+
+enum Rule {
+    Set {
+        path: Path,
+        to: Operand,
+    },
+    Replace {
+        path: Path,
+        from: Operand,
+        to: Operand,
+    },
+    Delete {
+        path: Path,
+    },
+    Move {
+        path: Path,
+        to: Path,
+    },
+    /// Only Node-RED can do it; why.
+    Foreign(String),
+}
+
+enum Operand {
+    /// Another property of the message.
+    Property(Path),
+    /// A value and its kind.
+    Value(Value, String),
+}
+
+impl Operand {
+    fn value(&self, message: &Message, context: &NodeContext<'_>) -> Result<Option<Value>, String> {
+        match self {
+            Self::Property(path) => Ok(path.get(message).cloned()),
+            Self::Value(value, kind) => evaluate(value, kind, context).map(Some),
+        }
+    }
+}
+
+impl FlowNode for Change {
+    fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+        let mut message = Arc::unwrap_or_clone(message);
+        for rule in &self.0 {
+            if let Err(text) = rule.apply(&mut message, context) {
+                return NodeOutput::failed(Failure { code: RunErrorCode::NeedsNodeRed, message: text });
+            }
+            if rule.copies() && !is_bounded(&message) {
+                let message = format!(
+                    "the message would have more than {MAX_MESSAGE} bytes or {MAX_LEVELS} levels of nesting"
+                );
+                return NodeOutput::failed(Failure { code: RunErrorCode::ConfigInvalid, message });
+            }
+        }
+        NodeOutput::send(Arc::new(message))
+    }
+}
+
+fn is_bounded(message: &Message) -> bool {
+    let bytes: usize = message.iter().map(|(key, value)| key.len() + size_of(value)).sum();
+    bytes <= MAX_MESSAGE && message.values().all(|value| nests_within(value, MAX_LEVELS))
+}
+
+impl Rule {
+    /// Whether a message can grow by it, time after time.
+    fn copies(&self) -> bool {
+        matches!(self, Self::Set { to: Operand::Property(_), .. } | Self::Move { .. } | Self::Replace { .. })
+    }
+
+    fn apply(&self, message: &mut Message, context: &NodeContext<'_>) -> Result<(), String> {
+        match self {
+            Self::Set { path, to } => match to.value(message, context)? {
+                Some(value) => path.set(message, value),
+                // As in Node-RED: a property set to nothing is gone.
+                None => path.delete(message),
+            },
+            Self::Replace { path, from, to } => {
+                let (from, to) = (from.value(message, context)?, to.value(message, context)?);
+                let (Some(current), Some(from), Some(to)) = (path.get(message), from, to) else {
+                    return Ok(());
+                };
+                if let Some(value) = replaced(current, &from, to) {
+                    path.set(message, value);
+                }
+            }
+            Self::Delete { path } => path.delete(message),
+            Self::Move { path, to } => {
+                if let Some(value) = path.get(message).cloned() {
+                    path.delete(message);
+                    to.set(message, value);
+                }
+            }
+            Self::Foreign(why) => return Err(why.clone()),
+        }
+        Ok(())
+    }
+}
+
+/// A value with what was searched replaced; none if it was not found. A text that is exactly it becomes a value of
+/// the other kind.
+fn replaced(current: &Value, from: &Value, to: Value) -> Option<Value> {
+    match (current, from) {
+        (Value::String(text), Value::String(from)) if text != from => {
+            let to = to.as_str().map_or_else(|| to.to_string(), str::to_owned);
+            let found = if from.is_empty() { 0 } else { text.matches(from.as_str()).count() };
+            let grows = found.saturating_mul(to.len()).saturating_add(text.len());
+            (found > 0 && grows <= MAX_REPLACED).then(|| Value::from(text.replace(from.as_str(), &to)))
+        }
+        (current, from) if current == from => Some(to),
+        _ => None,
+    }
+}
+
+pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
+    let ChangeConfig { rules } = config.typed()?;
+    let Some(rules) = rules else {
+        let old =
+            "this change node is of an old editor: open it in Node-RED, press Done, and deploy".to_owned();
+        return Ok(Box::new(Change(vec![Rule::Foreign(old)])));
+    };
+    if rules.len() > MAX_RULES {
+        return Err(config.error(format!("it has more than {MAX_RULES} rules")));
+    }
+    let rules = rules.into_iter().map(|rule| read(&config, rule)).collect::<Result<_, _>>()?;
+    Ok(Box::new(Change(rules)))
+}
+
+fn read(config: &NodeConfig<'_>, rule: ChangeRule) -> Result<Rule, BuildError> {
+    let ChangeRule { t, p, pt, to, tot, from, fromt } = rule;
+    let in_message = |kind: &Option<String>| kind.as_deref().is_none_or(|kind| kind == "msg");
+    if !in_message(&pt) {
+        return Ok(Rule::Foreign(foreign("a property", &pt)));
+    }
+    let path = |text: &str| {
+        let shown: String = text.chars().take(80).collect();
+        Path::parse(text).ok_or_else(|| config.error(format!("`{shown}` is no property of a message")))
+    };
+    let operand =
+        |value: Option<Value>, kind: Option<String>| -> Result<Result<Operand, String>, BuildError> {
+            let value = value.unwrap_or_else(|| Value::from(""));
+            Ok(match kind.as_deref().unwrap_or("str") {
+                "msg" => Ok(Operand::Property(path(value.as_str().unwrap_or_default())?)),
+                "str" | "num" | "bool" | "json" | "date" | "env" => {
+                    Ok(Operand::Value(value, kind.unwrap_or_else(|| "str".to_owned())))
+                }
+                _ => Err(foreign("a value", &kind)),
+            })
+        };
+    let own = path(&p)?;
+    Ok(match t.as_str() {
+        "set" => match operand(to, tot)? {
+            Ok(to) => Rule::Set { path: own, to },
+            Err(why) => Rule::Foreign(why),
+        },
+        "change" => match (operand(from, fromt)?, operand(to, tot)?) {
+            (Ok(from), Ok(to)) => Rule::Replace { path: own, from, to },
+            (Err(why), _) | (_, Err(why)) => Rule::Foreign(why),
+        },
+        "delete" => Rule::Delete { path: own },
+        "move" if in_message(&tot) => {
+            Rule::Move { path: own, to: path(to.as_ref().and_then(Value::as_str).unwrap_or_default())? }
+        }
+        "move" => Rule::Foreign(foreign("a property", &tot)),
+        other => Rule::Foreign(format!(
+            "this change node has a rule `{}`, which needs Node-RED",
+            other.chars().take(80).collect::<String>()
+        )),
+    })
+}
+
+fn foreign(what: &str, kind: &Option<String>) -> String {
+    let kind: String = kind.as_deref().unwrap_or_default().chars().take(80).collect();
+    format!("this change node uses {what} of the type `{kind}`, which needs Node-RED")
+}
+
+#[cfg(test)]
+mod tests {
+    use redflow_contract::id::NodeSummary;
+    use redflow_ports::{NodeConfig, NodeContext, NodeOutput};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    fn change(rules: &Value) -> Result<NodeOutput, String> {
+        let node = NodeSummary { id: "c".into(), type_name: "change".to_owned(), name: String::new() };
+        let props = json!({"rules": rules});
+        let props = props.as_object().unwrap();
+        let config = NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () };
+        let built = super::build(config).map_err(|error| error.to_string())?;
+        let env = |name: &str| (name == "TOWN").then(|| json!("Graz"));
+        let context = NodeContext { now: 7, env: &env, payload: None };
+        let message = json!({"payload": {"n": 1, "text": "a-b-a"}, "topic": "t"});
+        Ok(built.receive(Arc::new(message.as_object().unwrap().clone()), &context))
+    }
+
+    #[test]
+    fn what_rules_make_of_a_message() {
+        let rows = [
+            (json!([]), json!({"payload": {"n": 1, "text": "a-b-a"}, "topic": "t"})),
+            (
+                json!([{"t": "set", "p": "payload", "pt": "msg", "to": "x", "tot": "str"}]),
+                json!({"payload": "x", "topic": "t"}),
+            ),
+            (
+                json!([{"t": "set", "p": "payload", "to": "{\"celsius\": 21.5}", "tot": "json"}]),
+                json!({"payload": {"celsius": 21.5}, "topic": "t"}),
+            ),
+            (
+                json!([{"t": "set", "p": "payload", "to": "payload.n", "tot": "msg"}]),
+                json!({"payload": 1, "topic": "t"}),
+            ),
+            (
+                json!([{"t": "set", "p": "topic", "to": "gone", "tot": "msg"}, {"t": "delete", "p": "payload.text"}]),
+                json!({"payload": {"n": 1}}),
+            ),
+            (
+                json!([{"t": "set", "p": "payload", "to": "TOWN", "tot": "env"}, {"t": "set", "p": "topic", "tot": "date"}]),
+                json!({"payload": "Graz", "topic": 7}),
+            ),
+            (
+                json!([{"t": "change", "p": "payload.text", "from": "a", "to": "c"}]),
+                json!({"payload": {"n": 1, "text": "c-b-c"}, "topic": "t"}),
+            ),
+            (
+                json!([{"t": "change", "p": "payload.text", "from": "a-b-a", "to": "5", "tot": "num"}]),
+                json!({"payload": {"n": 1, "text": 5}, "topic": "t"}),
+            ),
+            (
+                json!([{"t": "change", "p": "payload.n", "from": "1", "fromt": "num", "to": "true", "tot": "bool"}]),
+                json!({"payload": {"n": true, "text": "a-b-a"}, "topic": "t"}),
+            ),
+            (
+                json!([{"t": "change", "p": "payload.n", "from": "2", "fromt": "num", "to": "x"}]),
+                json!({"payload": {"n": 1, "text": "a-b-a"}, "topic": "t"}),
+            ),
+            (
+                json!([{"t": "change", "p": "payload.text", "from": "", "to": "x"}]),
+                json!({"payload": {"n": 1, "text": "a-b-a"}, "topic": "t"}),
+            ),
+            (
+                json!([{"t": "move", "p": "payload.n", "to": "count"}, {"t": "move", "p": "gone", "to": "topic"}]),
+                json!({"payload": {"text": "a-b-a"}, "topic": "t", "count": 1}),
+            ),
+            (
+                json!([{"t": "move", "p": "payload", "to": "payload.old"}]),
+                json!({"topic": "t", "payload": {"old": {"n": 1, "text": "a-b-a"}}}),
+            ),
+        ];
+        for (rules, expected) in rows {
+            let output = change(&rules).unwrap();
+            assert_eq!(Value::Object((*output.sends[0].1).clone()), expected, "{rules}");
+        }
+    }
+
+    #[test]
+    fn what_needs_node_red_says_so_and_what_is_wrong_is_not_built() {
+        for rule in [
+            json!({"t": "set", "p": "x", "pt": "flow", "to": "1"}),
+            json!({"t": "set", "p": "x", "to": "$sum(a)", "tot": "jsonata"}),
+            json!({"t": "change", "p": "x", "from": "a", "fromt": "re", "to": ""}),
+            json!({"t": "move", "p": "x", "to": "y", "tot": "global"}),
+            json!({"t": "swirl", "p": "x"}),
+            json!({"t": "set", "p": "x", "to": "no number", "tot": "num"}),
+        ] {
+            let output = change(&json!([rule])).unwrap();
+            let error = output.error.unwrap();
+            assert_eq!((error.code.as_str(), output.sends.len()), ("NEEDS_NODE_RED", 0), "{rule}");
+        }
+        for rule in [
+            json!({"t": "set", "p": "", "to": "1"}),
+            json!({"t": "move", "p": "x", "to": "a..b"}),
+            json!({"t": "set", "p": "a[0", "to": 1}),
+        ] {
+            assert!(change(&json!([rule])).unwrap_err().contains("is no property of a message"), "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_message_does_not_grow_without_end() {
+        let doubles = json!({"t": "set", "p": "payload.again", "to": "payload", "tot": "msg"});
+        let wraps = json!({"t": "move", "p": "payload", "to": "payload.inner"});
+        for rule in [doubles, wraps] {
+            let rules: Vec<_> = std::iter::repeat_n(rule.clone(), 300).collect();
+            let output = change(&Value::from(rules)).unwrap();
+            assert_eq!(output.error.unwrap().code.as_str(), "CONFIG_INVALID", "{rule}");
+        }
+        let many: Vec<_> = std::iter::repeat_n(json!({"t": "delete", "p": "x"}), 1001).collect();
+        assert!(change(&Value::from(many)).unwrap_err().contains("more than 1000 rules"));
+        // A node of an old editor is not taken for one that does nothing.
+        let node = NodeSummary { id: "c".into(), type_name: "change".to_owned(), name: String::new() };
+        let props = json!({"action": "replace", "property": "payload", "to": "x"});
+        let props = props.as_object().unwrap();
+        let old = super::build(NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () }).unwrap();
+        let context = NodeContext { now: 7, env: &|_| None, payload: None };
+        assert_eq!(old.receive(Arc::default(), &context).error.unwrap().code.as_str(), "NEEDS_NODE_RED");
+    }
+
+    #[test]
+    fn replacing_does_not_make_a_text_without_end() {
+        let rules = json!([
+            {"t": "set", "p": "payload", "to": "a".repeat(5000)},
+            {"t": "change", "p": "payload", "from": "a", "to": "a".repeat(5000)},
+        ]);
+        let output = change(&rules).unwrap();
+        assert_eq!(output.sends[0].1["payload"].as_str().unwrap().len(), 5000);
+    }
+}

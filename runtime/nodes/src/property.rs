@@ -1,0 +1,188 @@
+//! Properties of messages by their path: `payload`, `payload.rooms[0].name`, `headers["content-type"]`.
+
+use redflow_contract::Message;
+use serde_json::{Map, Value};
+
+/// Steps in a path, at most: each one is a level of nesting.
+const MAX_STEPS: usize = 20;
+
+/// The largest place in a list that can be named: what is missing before it is made.
+const MAX_PLACE: usize = 999;
+
+/// The way to a property. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Path(Vec<Step>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Place(usize),
+}
+
+impl Path {
+    /// Reads a path; none if it is none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (first, mut rest) = text.split_at(text.find(['.', '[']).unwrap_or(text.len()));
+        let mut steps = vec![key(first)?];
+        while !rest.is_empty() {
+            let step = if let Some(after) = rest.strip_prefix('.') {
+                let (name, after) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
+                rest = after;
+                // `list.0` is the same as `list[0]`.
+                match name.parse::<usize>() {
+                    Ok(place) => Step::Place(place),
+                    Err(_) => key(name)?,
+                }
+            } else {
+                let (inside, after) = rest.strip_prefix('[')?.split_once(']')?;
+                rest = after;
+                match inside.parse::<usize>() {
+                    Ok(place) => Step::Place(place),
+                    Err(_) => {
+                        let quote = inside.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+                        key(inside.strip_prefix(quote)?.strip_suffix(quote)?)?
+                    }
+                }
+            };
+            steps.push(step);
+        }
+        let bounded = steps.iter().all(|step| !matches!(step, Step::Place(place) if *place > MAX_PLACE));
+        (steps.len() <= MAX_STEPS && bounded).then_some(Self(steps))
+    }
+
+    /// The value there.
+    pub(crate) fn get<'a>(&self, message: &'a Message) -> Option<&'a Value> {
+        let (first, rest) = self.0.split_first()?;
+        let Step::Key(first) = first else { return None };
+        rest.iter().try_fold(message.get(first)?, |value, step| match step {
+            Step::Key(key) => value.get(key),
+            Step::Place(place) => value.get(place).or_else(|| value.get(place.to_string())),
+        })
+    }
+
+    /// Puts a value there; makes what is missing on the way, and takes the place of what is in it.
+    pub(crate) fn set(&self, message: &mut Message, value: Value) {
+        let Some((Step::Key(first), rest)) = self.0.split_first() else { return };
+        let mut slot = message.entry(first.clone()).or_insert(Value::Null);
+        for step in rest {
+            slot = match step {
+                Step::Key(key) => {
+                    if !slot.is_object() {
+                        *slot = Value::Object(Map::new());
+                    }
+                    let Value::Object(map) = slot else { return };
+                    map.entry(key.clone()).or_insert(Value::Null)
+                }
+                Step::Place(place) => {
+                    if let Value::Object(map) = slot {
+                        map.entry(place.to_string()).or_insert(Value::Null)
+                    } else {
+                        if !slot.is_array() {
+                            *slot = Value::Array(Vec::new());
+                        }
+                        let Value::Array(list) = slot else { return };
+                        if list.len() <= *place {
+                            list.resize(*place + 1, Value::Null);
+                        }
+                        let Some(item) = list.get_mut(*place) else { return };
+                        item
+                    }
+                }
+            };
+        }
+        *slot = value;
+    }
+
+    /// Takes the value away.
+    pub(crate) fn delete(&self, message: &mut Message) {
+        let Some((last, parents)) = self.0.split_last() else { return };
+        let (Some((Step::Key(first), between)), last) = (parents.split_first(), last) else {
+            if let Step::Key(key) = last {
+                message.shift_remove(key);
+            }
+            return;
+        };
+        let found = between.iter().try_fold(message.get_mut(first), |value, step| {
+            let value = value?;
+            Some(match step {
+                Step::Key(key) => value.get_mut(key),
+                Step::Place(place) => value.get_mut(place),
+            })
+        });
+        match (found.flatten(), last) {
+            (Some(Value::Object(map)), Step::Key(key)) => drop(map.shift_remove(key)),
+            (Some(Value::Object(map)), Step::Place(place)) => drop(map.shift_remove(&place.to_string())),
+            (Some(Value::Array(list)), Step::Place(place)) if *place < list.len() => {
+                drop(list.remove(*place))
+            }
+            _ => {}
+        }
+    }
+}
+
+fn key(text: &str) -> Option<Step> {
+    let plain = !text.is_empty() && !text.contains(['"', '\'', ']']);
+    plain.then(|| Step::Key(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Path;
+    use serde_json::{Value, json};
+
+    fn message() -> Value {
+        json!({"payload": {"list": [1, {"deep": true}], "a b": 2, "0": "zero"}, "topic": "t"})
+    }
+
+    #[test]
+    fn paths_that_are_some_and_what_is_there() {
+        for (path, expected) in [
+            ("topic", Some(json!("t"))),
+            ("payload.list[1].deep", Some(json!(true))),
+            ("payload.list.1.deep", Some(json!(true))),
+            ("payload[\"a b\"]", Some(json!(2))),
+            ("payload['a b']", Some(json!(2))),
+            ("payload[0]", Some(json!("zero"))),
+            ("payload.gone.far", None),
+            ("topic.x", None),
+            ("list[0]", None),
+        ] {
+            let found = Path::parse(path).unwrap();
+            assert_eq!(found.get(message().as_object().unwrap()).cloned(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_that_are_none() {
+        let long = vec!["a"; 21].join(".");
+        for path in
+            ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[b]", "a[\"b]", "a]b", "[0]", "a[1000]", &long]
+        {
+            assert_eq!(Path::parse(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_there_and_what_is_deleted_is_not() {
+        for (path, expected) in [
+            ("new", json!({"new": 7})),
+            ("a.b", json!({"a": {"b": 7}})),
+            ("a[2].b", json!({"a": [null, null, {"b": 7}]})),
+            ("a['b c'].d", json!({"a": {"b c": {"d": 7}}})),
+        ] {
+            let mut made = serde_json::Map::new();
+            let path = Path::parse(path).unwrap();
+            path.set(&mut made, json!(7));
+            assert_eq!(Value::Object(made.clone()), expected, "{path:?}");
+            path.delete(&mut made);
+            assert_eq!(path.get(&made), None, "{path:?}");
+        }
+        // What is no object or list makes room.
+        let mut message = message().as_object().unwrap().clone();
+        Path::parse("topic.x").unwrap().set(&mut message, json!(7));
+        assert_eq!(message["topic"], json!({"x": 7}));
+        Path::parse("payload.list[0]").unwrap().delete(&mut message);
+        assert_eq!(message["payload"]["list"], json!([{"deep": true}]));
+        Path::parse("gone.far").unwrap().delete(&mut message);
+    }
+}
