@@ -2106,9 +2106,9 @@ export type ChatSend = {
  */
 message: string, 
 /**
- * The same as the window shows it; made anew if it is left out.
+ * The same as the window shows it, a ChatItem; only its `id` counts, and one is made if there is none.
  */
-chatMessage?: ChatItem, };
+chatMessage?: JsonValue, };
 
 /**
  * It was said: the agent has it.

@@ -1,27 +1,14 @@
 //! The real binary, by every way to a model.
 
 use crate::aimock::Aimock;
+use crate::built::redflow;
 use crate::conversations::{FIRST, after, fixtures, says};
 use crate::wires::{KEY, Way};
 use crate::world::{actions, flow, with};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-
-/// The binary that was built with these tests; built now if it was not.
-fn redflow() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(Path::parent).unwrap();
-    let binary = folder.join(format!("redflow{}", std::env::consts::EXE_SUFFIX));
-    if !binary.exists() {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build.args(["build", "--quiet", "--package", "redflow-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(build.status().unwrap().success(), "the binary could not be built");
-    }
-    binary
-}
 
 fn run(model: &Value, key: Option<&str>) -> Output {
     run_flow(&flow(FIRST, model, None), key)

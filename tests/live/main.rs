@@ -14,6 +14,7 @@
 
 mod aimock;
 mod binary;
+mod built;
 mod conversations;
 mod errors;
 mod golden;

@@ -37,7 +37,8 @@ The secret is `credentialSecret` in Node-RED's settings.js; if there is none, `_
 in its user directory. Node-RED's form cannot tell a wrong secret from a damaged file.
 
 Credentials go to the nodes of the flow that have their ids, over what those have already; others are left out. They are \
-kept encrypted in the data directory. The sidecar must not run meanwhile. No value is shown.";
+kept encrypted in the data directory. The sidecar must not run meanwhile. No value is shown. Of pipes only standard input \
+is read.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_IMPORT_HELP)]
@@ -55,7 +56,8 @@ Examples:
   redflow credentials export flows_cred.json --plain      for a Node-RED with credentialSecret: false
 
 Node-RED reads it beside the flow file, with the same `credentialSecret` in its settings.js. The file is for its owner \
-alone. What the Redflow UI has stored is no part of it.";
+alone. Keys that were entered in the Redflow UI are not in it: the sidecar keeps them apart from the flow, and says how \
+many there are.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_EXPORT_HELP)]

@@ -17,7 +17,8 @@ Examples:
   redflow config show                            what would count, and where it comes from
 
 --redflow-ui is for the Redflow UI, which sends no token: whoever can open a page of that origin in a browser on this \
-machine, and every program that runs here, controls the flow. That UI sends some credentials to http://localhost:1880, \
+machine, and every program that runs here, controls the flow, and can have the keys of its nodes sent to any address: who \
+deploys says where a node sends its key. That UI sends some credentials to http://localhost:1880, \
 whatever address it was built for: listen at 127.0.0.1:1880.
 
 Other requests need the token that `redflow token` prints. `redflow token --browser` prints an address that lets one browser \

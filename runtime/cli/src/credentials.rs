@@ -7,16 +7,17 @@ use crate::args_credentials::{
 };
 use crate::check::render_one;
 use crate::config::Settings;
-use crate::files::{read_bounded, reason, shown};
+use crate::files::{read_bounded, read_file, reason, shown};
 use crate::terminal::{complain, count, json, refuse, refuse_api, talk};
 use crate::{Exit, wiring};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::StoreCode;
 use redflow_contract::limits::FlowLimits;
 use redflow_flow::RawFlow;
-use redflow_ports::{Credentials, FlowShelf as _, ShelfError, ShelvedFlow, StoreError};
+use redflow_ports::{Credentials, Drawer as _, FlowShelf as _, ShelfError, ShelvedFlow, StoreError};
 use redflow_store::{
-    Driving, FlowFile, MAX_NODE_RED_BYTES, NodeRedFile, place_node_red, read_node_red, write_node_red,
+    DrawerFile, Driving, FlowFile, MAX_NODE_RED_BYTES, NodeRedFile, place_node_red, read_node_red,
+    write_node_red,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -29,6 +30,9 @@ const MAX_SECRET_BYTES: usize = 64 * 1024;
 /// Where the secret is if no file is named.
 const VARIABLE: &str = "REDFLOW_CREDENTIAL_SECRET";
 
+/// What the Redflow UI calls the credentials of a node, and those that nodes share.
+const OF_NODES: [&str; 2] = ["node-credentials:", "credential:"];
+
 pub(crate) fn credentials(options: &CredentialsOptions, settings: &Settings) -> Exit {
     let done = match &options.command {
         CredentialsCommand::Import(options) => import(options, settings),
@@ -39,7 +43,7 @@ pub(crate) fn credentials(options: &CredentialsOptions, settings: &Settings) -> 
 
 fn import(options: &ImportOptions, settings: &Settings) -> Result<Exit, Exit> {
     let secret = secret(&options.place)?;
-    let bytes = read_bounded(&options.file, MAX_NODE_RED_BYTES).map_err(|error| {
+    let bytes = read_file(&options.file, MAX_NODE_RED_BYTES).map_err(|error| {
         complain(&format!("{} cannot be read: {}", shown(&options.file), reason(&error)));
         Exit::Unusable
     })?;
@@ -97,12 +101,13 @@ fn export(options: &ExportOptions, settings: &Settings) -> Result<Exit, Exit> {
         return Err(Exit::Unusable);
     }
     let data = settings.data_dir().map_err(|error| refuse(&error))?;
-    let (shelf, flows) = shelf(settings, data)?;
+    let (shelf, flows) = shelf(settings, data.clone())?;
     let credentials: Credentials = load(&shelf, &flows)?.credentials;
     let bytes = write_node_red(&credentials, secret.as_ref().map(ExposeSecret::expose_secret));
     place_node_red(&options.file, &bytes.map_err(refuse_shelf)?, options.force).map_err(refuse_shelf)?;
     let (nodes, values) = (credentials.len(), credentials.values().map(serde_json::Map::len).sum());
     if options.place.json {
+        tell_stored(&data);
         return Ok(json(&json!({"nodes": nodes, "credentials": values, "encrypted": secret.is_some()})));
     }
     let how = if secret.is_some() { "encrypted" } else { "in the open" };
@@ -112,7 +117,27 @@ fn export(options: &ExportOptions, settings: &Settings) -> Result<Exit, Exit> {
         count(nodes, "node"),
         shown(&options.file)
     ));
+    tell_stored(&data);
     Ok(Exit::Well)
+}
+
+/// Says what is not in it though nodes are built with it: who leaves for Node-RED would miss it there.
+fn tell_stored(data: &Path) {
+    let is_of_node = |key: &&String| OF_NODES.iter().any(|start| key.starts_with(start));
+    match DrawerFile::new(data).load().map(|items| items.keys().filter(is_of_node).count()) {
+        Ok(0) => {}
+        Ok(stored) => talk(&format!(
+            "left out {}: stored by the Redflow UI; enter {} in Node-RED again",
+            count(stored, "credential"),
+            if stored == 1 { "it" } else { "them" }
+        )),
+        Err(ShelfError { code, .. }) => {
+            talk(&format!(
+                "left out what the Redflow UI has stored, which cannot be read: {}",
+                code.as_str()
+            ));
+        }
+    }
 }
 
 /// Node-RED's secret, if one is given.

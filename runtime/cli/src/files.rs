@@ -24,6 +24,17 @@ pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The same for what has to be a file, or standard input: who opens a pipe by its name may wait for ever.
+pub(crate) fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    if path != Path::new("-") {
+        let found = std::fs::metadata(path)?;
+        if !found.is_file() && !found.is_dir() {
+            return Err(io::Error::other("it is no regular file; pass a pipe as standard input, with `-`"));
+        }
+    }
+    read_bounded(path, limit)
+}
+
 /// Reads a flow file; what is wrong comes back as a diagnostic.
 pub(crate) fn read_flow(path: &Path, limit: usize) -> Result<Vec<u8>, Box<Diagnostic>> {
     let said = |code, message: String, help: &str| Box::new(Diagnostic::new(code, message, help.to_owned()));

@@ -207,7 +207,7 @@ fn greet_redflow_ui(origin: &str, settings: &Settings, address: SocketAddr) {
     ));
     talk(&format!(
         "warning: whoever can open a page of {origin} in a browser on this machine, and every program that runs here, \
-         controls the flow"
+         controls the flow, and can have the keys of its nodes sent to any address"
     ));
     let profile = &settings.server.profile;
     if profile.value != Profile::Redflow {

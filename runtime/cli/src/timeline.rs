@@ -180,7 +180,7 @@ impl EventSink for Timeline {
             )),
             FlowEvent::Uncaught { node, error } => self.failure(node, error),
             FlowEvent::ChainCut { node, limit } => talk(&format!(
-                "{}: one start sets off at most {limit} runs or deliveries; the message was stopped at {}",
+                "{}: one start sets off at most {limit} runs, deliveries or bytes of messages; the message was stopped at {}",
                 "warning".yellow().bold(),
                 label(node)
             )),

@@ -3,6 +3,7 @@
 use crate::Millis;
 use crate::id::{NodeId, RunId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The items a chat node keeps unless it says otherwise.
 pub const DEFAULT_CHAT_HISTORY: u32 = 100;
@@ -52,16 +53,16 @@ pub enum ChatSpeaker {
 }
 
 /// Says something to an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChatSend {
     /// What.
     pub message: String,
-    /// The same as the window shows it; made anew if it is left out.
+    /// The same as the window shows it, a ChatItem; only its `id` counts, and one is made if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
-    pub chat_message: Option<ChatItem>,
+    pub chat_message: Option<Value>,
 }
 
 /// It was said: the agent has it.

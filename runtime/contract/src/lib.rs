@@ -6,6 +6,7 @@
 
 pub mod action;
 pub mod api;
+pub mod azure;
 pub mod blank;
 pub mod catalogue;
 pub mod chat;

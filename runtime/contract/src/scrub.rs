@@ -63,6 +63,16 @@ impl Scrubber {
         self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
+    /// Remembers the secrets of another, too.
+    pub fn add_all(&mut self, other: &Self) {
+        for secret in &other.secrets {
+            if !self.secrets.contains(secret) {
+                self.secrets.push(secret.clone());
+            }
+        }
+        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    }
+
     /// Remembers every secret in a node's properties, by their names.
     pub fn add_properties<'a>(&mut self, props: impl IntoIterator<Item = (&'a String, &'a Value)>) {
         for (name, value) in props {
@@ -91,6 +101,18 @@ impl Scrubber {
                 *text = text.replace(&**secret, REDACTED);
             }
         }
+    }
+
+    /// Where a text can be cut so that no part of a secret is left: at `end`, or before it. Looks no further behind it
+    /// than the longest secret is.
+    #[must_use]
+    pub fn cut_at(&self, text: &str, end: usize) -> usize {
+        let mut end = within(text, end);
+        // Where one begins, another may not have ended.
+        while let Some(start) = self.secrets.iter().filter_map(|secret| across(text, secret, end)).min() {
+            end = start;
+        }
+        end
     }
 
     fn value(&self, value: &mut Value) {
@@ -166,6 +188,19 @@ impl Scrubber {
     }
 }
 
+/// The last border between characters that is no further than this.
+fn within(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Where a secret begins that is on both sides of `end`.
+fn across(text: &str, secret: &str, end: usize) -> Option<usize> {
+    let beside = secret.len().saturating_sub(1);
+    let from = (end.saturating_sub(beside)..=end).find(|at| text.is_char_boundary(*at))?;
+    let part = text.get(from..within(text, end.saturating_add(beside)))?;
+    part.find(secret).map(|start| from + start)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Scrubber;
@@ -210,6 +245,25 @@ mod tests {
         let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
         scrubber.answer(&mut answer);
         assert_eq!(answer.text, text);
+    }
+
+    #[test]
+    fn a_text_is_cut_where_no_secret_is() {
+        let mut scrubber = scrubber();
+        scrubber.add("sesame-and-ümlauts");
+        let text = "ää open-sesame-and-ümlauts! sk-verysecret.";
+        let at = |words: &str| text.find(words).unwrap();
+        for end in 0..=text.len() + 9 {
+            let cut = scrubber.cut_at(text, end);
+            let expected = match end {
+                // Two that share a part are left out both.
+                _ if end > at("open") && end < at("!") => at("open"),
+                _ if end > at("sk-") && end < at(".") => at("sk-"),
+                1 | 3 => end - 1,
+                _ => end.min(text.len()),
+            };
+            assert_eq!(cut, expected, "{end}");
+        }
     }
 
     #[test]

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 /// The subprotocol of `ws /events`.
 pub const EVENTS_PROTOCOL: &str = "redflow.events.v1";
 
+/// The subprotocol of `ws /comms`, for browsers of admitted pages that pass their token as a second one.
+pub const COMMS_PROTOCOL: &str = "redflow.comms.v1";
+
 /// What comes before a token that is passed as a subprotocol, as browsers must.
 pub const TOKEN_PROTOCOL_PREFIX: &str = "redflow.token.";
 

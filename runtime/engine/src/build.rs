@@ -132,10 +132,24 @@ impl BuiltFlow {
     pub(crate) fn leads_to_an_agent(&self, from: NodeIx) -> bool {
         let mut found = false;
         self.walk(self.flow.nodes[from].wires.iter().flatten(), |ix| {
-            found |= matches!(self.nodes[ix], BuiltNode::Agent(_) | BuiltNode::Refused { .. });
+            found |= self.is_agent(ix);
             !found
         });
         found
+    }
+
+    /// Whether messages of a node come to this agent, and not through another one.
+    pub(crate) fn leads_to(&self, from: NodeIx, agent: NodeIx) -> bool {
+        let mut found = false;
+        self.walk(self.flow.nodes[from].wires.iter().flatten(), |ix| {
+            found |= ix == agent;
+            !found && !self.is_agent(ix)
+        });
+        found
+    }
+
+    fn is_agent(&self, ix: NodeIx) -> bool {
+        matches!(self.nodes[ix], BuiltNode::Agent(_) | BuiltNode::Refused { .. })
     }
 
     /// Visits every node behind some wires once; goes on behind those that `goes_on` says.
@@ -154,8 +168,7 @@ impl BuiltFlow {
 
     /// Whether the flow has this agent, refused or not.
     pub(crate) fn has_agent(&self, id: &NodeId) -> bool {
-        let node = self.flow.find(id.as_str()).and_then(|ix| self.nodes.get(ix));
-        matches!(node, Some(BuiltNode::Agent(_) | BuiltNode::Refused { .. }))
+        self.flow.find(id.as_str()).is_some_and(|ix| self.is_agent(ix))
     }
 }
 

@@ -45,6 +45,9 @@ const WAITING_COMMANDS: usize = 256;
 /// Deliveries in a row before runs get their turn.
 const DELIVERIES_IN_A_ROW: usize = 64;
 
+/// The time they may take together.
+const TIME_IN_A_ROW: Duration = Duration::from_millis(5);
+
 /// Drives the runs of one flow. Whoever drops it drops its runs where they are: they are as their journals
 /// have them, and go on when they are brought back.
 pub struct Engine {
@@ -258,9 +261,13 @@ impl Loop {
     async fn run(mut self, mut asked: mpsc::Receiver<Command>, mut left: mpsc::Receiver<Outgoing>) {
         self.listen();
         loop {
+            let began = std::time::Instant::now();
             for _ in 0..DELIVERIES_IN_A_ROW {
                 let Some(delivery) = self.queue.pop_front() else { break };
                 self.deliver(delivery);
+                if began.elapsed() > TIME_IN_A_ROW {
+                    break;
+                }
             }
             let is_idle = self.live.is_empty() && self.queue.is_empty() && self.owed == 0;
             if is_idle && self.stopping.is_some() {
@@ -284,7 +291,8 @@ impl Loop {
                 },
                 // Last: what is under way goes before what begins by itself.
                 node = self.timers.due(), if self.timers.is_armed() => self.timer_due(&node),
-                () = std::future::ready(()), if busy => {}
+                // Whoever else has something to do gets a turn: there may be one thread for all.
+                () = tokio::task::yield_now(), if busy => {}
             }
         }
         if let Some(reply) = self.stopping.take() {

@@ -118,8 +118,7 @@ impl Loop {
         error: Option<&Failure>,
         chain: &Chain,
     ) {
-        // The ends of a subflow are nobody's nodes.
-        if chain.onlooker.looks() && !flow.flow.nodes[ix].is_virtual {
+        if chain.onlooker.looks() {
             let node = &flow.flow.summary(ix);
             chain.onlooker.moved(Move::Sent { node, port, message, error });
         }

@@ -210,8 +210,10 @@ fn service<T: ?Sized>(
 
 /// Puts back what was taken out of a plan because it is secret. Gives the name of the first that is not there.
 fn restore(props: &mut Message, today: Option<&Message>) -> Option<String> {
+    // A deployment takes keys that are written in the open out of the properties of a node.
+    let apart = today.and_then(|today| today.get("credentials"));
     for (name, value) in props {
-        let now = today.and_then(|today| today.get(name));
+        let now = today.and_then(|today| today.get(name)).or_else(|| apart?.get(name));
         if let Some(missing) = restore_value(value, now) {
             return Some(if missing.is_empty() { name.clone() } else { format!("{name}.{missing}") });
         }

@@ -45,6 +45,8 @@ pub struct EngineLimits {
     pub max_runs: usize,
     /// Deliveries to nodes of one start, counting circles of links.
     pub max_deliveries: usize,
+    /// Bytes of the messages that nodes of one start make, roughly.
+    pub max_made_bytes: usize,
     /// Runs at work at the same time.
     pub max_active: usize,
     /// Of those, runs of one agent.
@@ -60,6 +62,7 @@ impl Default for EngineLimits {
         Self {
             max_runs: 100,
             max_deliveries: 100_000,
+            max_made_bytes: 256 * 1024 * 1024,
             max_active: 1_024,
             max_active_per_agent: 64,
             max_queued: 10_000,

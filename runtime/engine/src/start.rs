@@ -133,7 +133,8 @@ impl BuiltFlow {
             return Err(StartError::NotStartable(format!("`{id}` is no chat node")));
         }
         if !self.leads_to_an_agent(node) {
-            return Err(StartError::NotConnected(format!("the chat node `{id}` is not wired to an agent")));
+            let text = "The chat is not wired to an agent: draw a wire from it to one, and deploy.";
+            return Err(StartError::NotConnected(text.to_owned()));
         }
         Ok(Start::Chat { node, item: item.clone() })
     }

@@ -84,9 +84,17 @@ impl OpenCalls {
         self.open.insert(call, open);
     }
 
+    /// The open call that a message is part of, whoever has it now.
+    fn stopped(&mut self, message: &Message) -> Option<oneshot::Sender<ToolResult>> {
+        let by_id = message.get("_msgid").and_then(Value::as_str).and_then(|id| self.by_message.get(id));
+        let call = named(message).filter(|call| self.open.contains_key(call)).or_else(|| by_id.cloned())?;
+        let Open { message, reply, .. } = self.open.remove(&call)?;
+        self.by_message.remove(&message);
+        Some(reply)
+    }
+
     fn take(&mut self, agent: &NodeId, message: &Message) -> Arrival {
-        let core = message.get("_agentCore");
-        let named = core.and_then(|core| core.get("callId")).and_then(Value::as_str).map(CallId::from);
+        let named = named(message);
         let by_id = message.get("_msgid").and_then(Value::as_str).and_then(|id| self.by_message.get(id));
         let known = |call: &&CallId| self.open.get(*call).is_some_and(|open| open.agent == *agent);
         let Some(call) = named.as_ref().filter(known).or_else(|| by_id.filter(known)).cloned() else {
@@ -113,15 +121,24 @@ impl Loop {
         let (Some(from), Some(to)) = (place(&agent), place(&call.node)) else {
             return gone(reply, "the tool is no longer in the flow");
         };
-        let Some(chain) = self.chain_of(&run) else { return };
+        let Some(chain) = self.chain_of(&run) else { return gone(reply, "the run is over") };
         let id = self.ports.clock.message_id();
         let message = Arc::new(call_message(&id, &call));
-        let live = self.open_runs();
-        self.calls.add(call.call_id, Open { agent, message: id, reply }, live);
         if let Some(port) = port_of(&flow, from, PortKind::Tool) {
             Self::saw_sent(&flow, from, port, &message, None, &chain);
         }
-        self.enqueue(&flow, to, message, &Trail::from_outside(chain), None);
+        if !self.enqueue(&flow, to, message, &Trail::from_outside(chain), None) {
+            return gone(reply, "the call was not made: too many messages were sent by this start");
+        }
+        let live = self.open_runs();
+        self.calls.add(call.call_id, Open { agent, message: id, reply }, live);
+    }
+
+    /// A message stopped where nobody takes it on. If it was a call, that is all that will come of it.
+    pub(crate) fn fail_call(&mut self, message: &Message, why: &str) {
+        if let Some(reply) = self.calls.stopped(message) {
+            let _ = reply.send(ToolResult::failed(why));
+        }
     }
 
     /// Whether a message that came to an agent was a reply, and is dealt with.
@@ -151,6 +168,12 @@ impl Loop {
         self.ports.events.flow_event(&FlowEvent::ReplyDropped { node, reason });
         true
     }
+}
+
+/// The call a message says it belongs to.
+fn named(message: &Message) -> Option<CallId> {
+    let core = message.get("_agentCore")?;
+    core.get("callId")?.as_str().map(CallId::from)
 }
 
 /// A call as a message. Nothing of the message that began the run is in it.

@@ -26,6 +26,9 @@ pub(crate) struct Chain {
 #[derive(Default)]
 struct ChainState {
     deliveries: usize,
+    made_bytes: usize,
+    /// The chat node that was talked in, if it was one.
+    chat: Option<NodeId>,
     /// Whether the user has been told that the deliveries are used up.
     cut: bool,
     /// Nodes of which the user has been told that no message gets past them.
@@ -72,6 +75,26 @@ impl Chain {
             return Room::Yes;
         }
         if std::mem::replace(&mut state.cut, true) { Room::No } else { Room::Cut }
+    }
+
+    /// Counts the bytes of messages that a node has made, before they are sent.
+    pub(crate) fn room_to_make(&self, bytes: usize) -> Room {
+        let mut state = self.lock();
+        state.made_bytes = state.made_bytes.saturating_add(bytes);
+        if state.made_bytes <= self.limits.max_made_bytes {
+            return Room::Yes;
+        }
+        if std::mem::replace(&mut state.cut, true) { Room::No } else { Room::Cut }
+    }
+
+    /// The chat that this start was said in.
+    pub(crate) fn said_in(&self, chat: NodeId) {
+        self.lock().chat = Some(chat);
+    }
+
+    /// The same.
+    pub(crate) fn chat(&self) -> Option<NodeId> {
+        self.lock().chat.clone()
     }
 
     /// Whether nothing is delivered any more.

@@ -20,7 +20,7 @@ use redflow_contract::edge::PortKind;
 use redflow_contract::effect::Ending;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
-use redflow_contract::json::nests_within;
+use redflow_contract::json::{nests_within, size_of};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::{Failure, MessageError, RunError};
 use redflow_flow::{NodeIx, Wire};
@@ -52,6 +52,7 @@ impl Loop {
                 (node, None)
             }
             Start::Chat { node, item } => {
+                trail.chain.said_in(flow.flow.nodes[node].id.clone());
                 message.extend(said(&item));
                 (node, None)
             }
@@ -62,7 +63,7 @@ impl Loop {
             BuiltNode::Native(first) if other_payload.is_some() || is_chat => {
                 self.receive(&flow, node, &**first, &Arc::new(message), other_payload.as_ref(), trail);
             }
-            _ => self.enqueue(&flow, node, Arc::new(message), trail, None),
+            _ => drop(self.enqueue(&flow, node, Arc::new(message), trail, None)),
         }
     }
 
@@ -76,7 +77,16 @@ impl Loop {
             Self::saw_received(&flow, to, &message, &trail.chain);
         }
         match node {
-            BuiltNode::Pass => self.send(&flow, to, 0, &message, &trail),
+            BuiltNode::Pass => {
+                // The ends of a subflow are seen as its instance.
+                match flow.flow.nodes[to].output_of {
+                    None => Self::saw_received(&flow, to, &message, &trail.chain),
+                    Some((instance, port)) => {
+                        Self::saw_sent(&flow, instance, port, &message, None, &trail.chain);
+                    }
+                }
+                self.send(&flow, to, 0, &message, &trail);
+            }
             BuiltNode::Native(node) => self.receive(&flow, to, &**node, &message, None, &trail),
             BuiltNode::Broken(error) => self.fail(&flow, to, error, &message, &trail),
             BuiltNode::Agent(_) | BuiltNode::Refused { .. }
@@ -90,6 +100,7 @@ impl Loop {
             BuiltNode::Foreign => {
                 let node = flow.flow.summary(to);
                 let error = needs_node_red(&node);
+                self.fail_call(&message, &error.message);
                 Self::saw_done(&flow, to, Done::Failed(&error), &trail.chain);
                 if trail.chain.tell_of(&node.id) {
                     self.ports.events.flow_event(&FlowEvent::NeedsNodeRed { node });
@@ -109,23 +120,24 @@ impl Loop {
         payload: Option<&Value>,
         trail: &Trail,
     ) {
-        let process = |name: &str| (self.ports.env)(name);
-        let env = |name: &str| flow.flow.env_value(from, name, &process);
-        let context = NodeContext { now: self.ports.clock.now(), env: &env, payload };
-        let received = catch_unwind(AssertUnwindSafe(|| node.receive(Arc::clone(message), &context)));
-        let crashed = |_| {
-            let message = "the node crashed on this message".to_owned();
-            NodeOutput::failed(Failure { code: RunErrorCode::Internal, message })
-        };
-        let NodeOutput { sends, shows, says, error } = received.unwrap_or_else(crashed);
+        let NodeOutput { sends, shows, says, error } = self.ask_node(flow, from, node, message, payload);
+        // What is handed on costs nothing; what is made does.
+        let made = sends.iter().filter(|(_, sent)| !Arc::ptr_eq(sent, message));
+        match trail.chain.room_to_make(made.map(|(_, sent)| bytes_of(sent)).sum()) {
+            Room::Yes => {}
+            room => {
+                Self::saw_done(flow, from, Done::Well, &trail.chain);
+                if matches!(room, Room::Cut) {
+                    self.tell_cut(flow, from, self.limits.max_made_bytes);
+                }
+                return;
+            }
+        }
         if let Some((property, value)) = shows {
             let node = flow.flow.summary(from);
             self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
         }
-        if let Some((item, keeps)) = says {
-            let node = flow.flow.summary(from);
-            self.ports.events.flow_event(&FlowEvent::Chat { node, item, keeps });
-        }
+        self.say(flow, from, says);
         if sends.is_empty() && error.is_none() {
             Self::saw_done(flow, from, Done::Well, &trail.chain);
         }
@@ -136,6 +148,33 @@ impl Loop {
         if let Some(Failure { code, message: text }) = error {
             let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
             self.fail(flow, from, &error, message, trail);
+        }
+    }
+
+    /// What an ordinary node makes of a message.
+    fn ask_node(
+        &self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        node: &dyn FlowNode,
+        message: &Arc<Message>,
+        payload: Option<&Value>,
+    ) -> NodeOutput {
+        let process = |name: &str| (self.ports.env)(name);
+        let env = |name: &str| flow.flow.env_value(ix, name, &process);
+        let context = NodeContext { now: self.ports.clock.now(), env: &env, payload };
+        let received = catch_unwind(AssertUnwindSafe(|| node.receive(Arc::clone(message), &context)));
+        received.unwrap_or_else(|_| {
+            let message = "the node crashed on this message".to_owned();
+            NodeOutput::failed(Failure { code: RunErrorCode::Internal, message })
+        })
+    }
+
+    /// Something is said in the window of a chat node.
+    fn say(&self, flow: &BuiltFlow, ix: NodeIx, says: Option<(ChatItem, u32)>) {
+        if let Some((item, keeps)) = says {
+            let node = flow.flow.summary(ix);
+            self.ports.events.flow_event(&FlowEvent::Chat { node, item, keeps });
         }
     }
 
@@ -151,7 +190,10 @@ impl Loop {
         let node = flow.flow.summary(ix);
         Self::saw_done(flow, ix, Done::Failed(&failure_of(error)), &trail.chain);
         let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
-        self.raise(flow, ix, &error, with_error(message.clone(), &error), trail);
+        if !self.raise(flow, ix, &error, with_error(message.clone(), &error), trail) {
+            // If it was the call of a tool, nothing will come back of it.
+            self.fail_call(message, &error.message);
+        }
     }
 
     fn send(&mut self, flow: &BuiltFlow, from: NodeIx, port: usize, message: &Arc<Message>, trail: &Trail) {
@@ -182,6 +224,7 @@ impl Loop {
         }
     }
 
+    /// Puts a message into the queue, if there is room for it.
     pub(crate) fn enqueue(
         &mut self,
         flow: &BuiltFlow,
@@ -189,12 +232,16 @@ impl Loop {
         message: Arc<Message>,
         trail: &Trail,
         from: Option<NodeIx>,
-    ) {
+    ) -> bool {
         match trail.chain.room_to_deliver() {
-            Room::Yes => self.queue.push_back(Delivery { to, message, trail: trail.clone(), from }),
+            Room::Yes => {
+                self.queue.push_back(Delivery { to, message, trail: trail.clone(), from });
+                return true;
+            }
             Room::Cut => self.tell_cut(flow, to, self.limits.max_deliveries),
             Room::No => {}
         }
+        false
     }
 
     fn start_run(
@@ -312,7 +359,10 @@ impl Loop {
                 self.tell_chats(&flow, ix, message, None, &trail);
                 self.send_on(&flow, ix, PortKind::Result, message, None, &trail);
             }
-            Ending::Completed => self.send_on(&flow, ix, PortKind::Result, message, None, &trail),
+            Ending::Completed => {
+                self.answer_chat(&flow, ix, message, &trail);
+                self.send_on(&flow, ix, PortKind::Result, message, None, &trail);
+            }
         }
         trail.settle(&*self.ports.store);
     }
@@ -340,30 +390,48 @@ impl Loop {
         trail.settle(&*self.ports.store);
     }
 
+    /// The chat that a run was started from gets its result, if nothing else brings it there: its wire back may be
+    /// missing.
+    fn answer_chat(&self, flow: &BuiltFlow, agent: NodeIx, message: &Arc<Message>, trail: &Trail) {
+        let Some(chat) = trail.chain.chat().and_then(|chat| flow.flow.find(chat.as_str())) else { return };
+        let port = port_of(flow, agent, PortKind::ModelResponse);
+        let is_behind = port.is_some_and(|port| flow.chats_behind(agent, port).contains(&chat));
+        if let BuiltNode::Native(node) = &flow.nodes[chat]
+            && !is_behind
+            && flow.leads_to(chat, agent)
+        {
+            self.say(flow, chat, self.ask_node(flow, chat, &**node, message, None).says);
+        }
+    }
+
     /// A run that ends without an answer says so in the chats its answers go to: who asked there waits for a word.
     /// At once, so that it can be read there by whoever sees the run end.
     fn tell_chats(
-        &mut self,
+        &self,
         flow: &BuiltFlow,
         agent: NodeIx,
         message: &Arc<Message>,
         error: Option<&Failure>,
         trail: &Trail,
     ) {
+        self.answer_chat(flow, agent, message, trail);
         let Some(port) = port_of(flow, agent, PortKind::ModelResponse) else { return };
         let chats = flow.chats_behind(agent, port);
         for chat in &chats {
             if let BuiltNode::Native(node) = &flow.nodes[*chat] {
-                Self::saw_received(flow, *chat, message, &trail.chain);
-                self.receive(flow, *chat, &**node, message, None, trail);
+                self.say(flow, *chat, self.ask_node(flow, *chat, &**node, message, None).says);
             }
         }
         if !chats.is_empty() {
             Self::saw_sent(flow, agent, port, message, error, &trail.chain);
         }
+        for chat in chats {
+            Self::saw_received(flow, chat, message, &trail.chain);
+            Self::saw_done(flow, chat, Done::Well, &trail.chain);
+        }
     }
 
-    /// Hands a message that carries an error to the Catch nodes that want it.
+    /// Hands a message that carries an error to the Catch nodes that want it, and says whether there are any.
     fn raise(
         &mut self,
         flow: &BuiltFlow,
@@ -371,19 +439,20 @@ impl Loop {
         error: &MessageError,
         message: Message,
         trail: &Trail,
-    ) {
+    ) -> bool {
         // Once nothing is delivered any more it only counts whether there is one.
         let most = if trail.chain.is_cut() { 1 } else { usize::MAX };
         let found = flow.catches.of(&flow.flow, source, most);
         if found.is_empty() || error.source.count > MAX_REPEATS {
             let node = flow.flow.summary(source);
             self.ports.events.flow_event(&FlowEvent::Uncaught { node, error: error.clone() });
-            return;
+            return false;
         }
         let message = Arc::new(message);
         for to in found {
             self.enqueue(flow, to, Arc::clone(&message), trail, None);
         }
+        true
     }
 
     /// An agent as people recognise it; by its id alone if the flow does not have it.
@@ -408,6 +477,11 @@ impl Loop {
 
 fn tool_names(agent: &BuiltAgent) -> Vec<String> {
     agent.compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+/// Roughly the bytes of a message.
+fn bytes_of(message: &Message) -> usize {
+    message.iter().map(|(key, value)| key.len() + size_of(value)).sum()
 }
 
 fn failure_of(error: &RunError) -> Failure {

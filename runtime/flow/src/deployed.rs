@@ -6,8 +6,10 @@
 use crate::exchange::NODE_LISTS;
 use crate::raw::{RawFlow, RawNode};
 use redflow_contract::Message;
+use redflow_contract::catalogue::lookup;
 use redflow_contract::flow::FlowShape;
 use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::secret::{is_reference, is_secret_name};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -24,8 +26,9 @@ impl RawFlow {
         }
         let mut beside = self.credentials_beside();
         for node in self.nodes_mut() {
-            if let Some(own) = beside.remove(node.id.as_str()) {
-                node.props.entry("credentials").or_insert(own);
+            if let Some(beside) = beside.remove(node.id.as_str()) {
+                let inline = node.props.entry("credentials").or_insert(Value::Null);
+                *inline = merged(inline.take(), beside);
             }
         }
         let tab = self.wrapping_tab().and_then(tab_node);
@@ -75,6 +78,29 @@ impl RawFlow {
         after
     }
 
+    /// Makes credentials of the keys that are written in the open in models, memories and tools, and says how many
+    /// there were. Otherwise whoever looks at the flow could read them, and an editor that leaves them out would lose
+    /// them.
+    pub fn seal_open_keys(&mut self) -> usize {
+        let mut sealed = 0;
+        for node in self.nodes_mut().iter_mut().filter(|node| lookup(&node.type_name).role.is_service()) {
+            let is_key = |(name, value): &(&String, &Value)| {
+                let text = value.as_str().filter(|text| !text.is_empty() && !is_reference(text));
+                name.as_str() != "credentials" && is_secret_name(name) && text.is_some()
+            };
+            let names: Vec<String> = node.props.iter().filter(is_key).map(|(name, _)| name.clone()).collect();
+            sealed += names.len();
+            for name in names {
+                let Some(key) = node.props.shift_remove(&name) else { continue };
+                let own = node.props.entry("credentials").or_insert_with(|| Value::Object(Map::new()));
+                if let Value::Object(own) = own {
+                    own.entry(name).or_insert(key);
+                }
+            }
+        }
+        sealed
+    }
+
     /// Gives nodes their credentials, to be checked and built with. Not for anybody's eyes.
     pub fn give_credentials(&mut self, credentials: &BTreeMap<NodeId, Message>) {
         for node in self.nodes_mut() {
@@ -82,6 +108,19 @@ impl RawFlow {
                 node.props.insert("credentials".to_owned(), Value::Object(own.clone()));
             }
         }
+    }
+}
+
+/// A node's credentials of both places: by name, and those in the node count. What is none stays to be found odd.
+fn merged(inline: Value, beside: Value) -> Value {
+    match (inline, beside) {
+        (Value::Object(inline), Value::Object(mut beside)) => {
+            beside.extend(inline);
+            Value::Object(beside)
+        }
+        (inline, Value::Null) => inline,
+        (Value::Object(_) | Value::Null, beside) => beside,
+        (odd, _) => odd,
     }
 }
 

@@ -50,7 +50,7 @@ pub struct ResolvedNode {
     /// An end of a subflow instance: in no file.
     pub is_virtual: bool,
     /// For an output of an instance: the node that stands for the instance, and which output it is.
-    pub(crate) output_of: Option<(NodeIx, usize)>,
+    pub output_of: Option<(NodeIx, usize)>,
     /// Without coordinates: Node-RED treats it as a config node.
     pub is_config: bool,
     /// The tab or subflow instance it is in.

@@ -8,6 +8,7 @@ use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::transport::Endpoint;
 use crate::wire::Wire;
+use redflow_contract::azure::is_azure_host;
 use redflow_contract::service_config::{
     AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiApi, OpenaiModelConfig, ReasoningEffort,
 };
@@ -36,17 +37,6 @@ const TAKES_BOTH: [&str; 7] = [
     "claude-sonnet-4-2",
     "claude-opus-4-0",
     "claude-opus-4-2",
-];
-
-/// Where Azure's resources are.
-const AZURE_HOSTS: [&str; 7] = [
-    "openai.azure.com",
-    "cognitiveservices.azure.com",
-    "services.ai.azure.com",
-    "openai.azure.us",
-    "cognitiveservices.azure.us",
-    "openai.azure.cn",
-    "cognitiveservices.azure.cn",
 ];
 
 /// What Redflow's own node assumes.
@@ -229,7 +219,7 @@ pub(crate) fn azure(config: NodeConfig<'_>, shared: &Shared) -> Built {
     let known = capability::azure(&deployment);
     let known = Capabilities { json_schema: known.json_schema && knows("2024-08-01"), ..known };
     let can = known.with(own.capabilities.as_ref());
-    let at_azure = build::is_at(&base, &AZURE_HOSTS);
+    let at_azure = base.scheme() == "https" && is_azure_host(base.host_str().unwrap_or_default());
     let key = build::key_for(&config, &base, at_azure, "AZURE_OPENAI_API_KEY")?;
     // People paste the resource's address with what the interface adds to it.
     let base = build::without(&base, &["/openai/v1", "/openai"]);

@@ -14,15 +14,17 @@ use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The longest text that replacing may make of a property, in bytes.
-const MAX_REPLACED: usize = 16 * 1024 * 1024;
-
 /// Rules of one node.
 const MAX_RULES: usize = 1000;
 
-/// What a message may become: rules can copy it into itself, and wires lead in circles.
-const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+/// What the rules may make of one message together, in bytes, roughly: they can copy it into itself.
+const MAX_MADE: usize = 8 * 1024 * 1024;
+
+/// Levels of nesting of a property.
 const MAX_LEVELS: usize = 100;
+
+/// Roughly the bytes of a value that holds nothing.
+const EMPTY: usize = 32;
 
 struct Change(Vec<Rule>);
 
@@ -63,59 +65,92 @@ impl Operand {
     }
 }
 
+/// Why a rule is not done.
+enum Trouble {
+    /// Only Node-RED can.
+    Foreign(String),
+    TooMuch,
+}
+
+/// What may still be made of a message.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), Trouble> {
+        self.0 = self.0.checked_sub(bytes).ok_or(Trouble::TooMuch)?;
+        Ok(())
+    }
+
+    /// Puts a value into a message, if there is room for it.
+    fn set(&mut self, path: &Path, message: &mut Message, value: Value) -> Result<(), Trouble> {
+        if !nests_within(&value, MAX_LEVELS.saturating_sub(path.steps())) {
+            return Err(Trouble::TooMuch);
+        }
+        self.take(size_of(&value))?;
+        self.take(path.set(message, value).saturating_mul(EMPTY))
+    }
+}
+
 impl FlowNode for Change {
     fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+        if self.0.is_empty() {
+            return NodeOutput::send(message);
+        }
         let mut message = Arc::unwrap_or_clone(message);
+        let mut room = Room(MAX_MADE);
         for rule in &self.0 {
-            if let Err(text) = rule.apply(&mut message, context) {
-                return NodeOutput::failed(Failure { code: RunErrorCode::NeedsNodeRed, message: text });
-            }
-            if rule.copies() && !is_bounded(&message) {
-                let message = format!(
-                    "the message would have more than {MAX_MESSAGE} bytes or {MAX_LEVELS} levels of nesting"
-                );
-                return NodeOutput::failed(Failure { code: RunErrorCode::ConfigInvalid, message });
-            }
+            let (code, message) = match rule.apply(&mut message, context, &mut room) {
+                Ok(()) => continue,
+                Err(Trouble::Foreign(why)) => (RunErrorCode::NeedsNodeRed, why),
+                Err(Trouble::TooMuch) => (
+                    RunErrorCode::ConfigInvalid,
+                    format!(
+                        "it would make more than {MAX_MADE} bytes or {MAX_LEVELS} levels of this message"
+                    ),
+                ),
+            };
+            return NodeOutput::failed(Failure { code, message });
         }
         NodeOutput::send(Arc::new(message))
     }
 }
 
-fn is_bounded(message: &Message) -> bool {
-    let bytes: usize = message.iter().map(|(key, value)| key.len() + size_of(value)).sum();
-    bytes <= MAX_MESSAGE && message.values().all(|value| nests_within(value, MAX_LEVELS))
-}
-
 impl Rule {
-    /// Whether a message can grow by it, time after time.
-    fn copies(&self) -> bool {
-        matches!(self, Self::Set { to: Operand::Property(_), .. } | Self::Move { .. } | Self::Replace { .. })
-    }
-
-    fn apply(&self, message: &mut Message, context: &NodeContext<'_>) -> Result<(), String> {
+    fn apply(
+        &self,
+        message: &mut Message,
+        context: &NodeContext<'_>,
+        room: &mut Room,
+    ) -> Result<(), Trouble> {
         match self {
-            Self::Set { path, to } => match to.value(message, context)? {
-                Some(value) => path.set(message, value),
+            Self::Set { path, to } => match to.value(message, context).map_err(Trouble::Foreign)? {
+                Some(value) => room.set(path, message, value)?,
                 // As in Node-RED: a property set to nothing is gone.
                 None => path.delete(message),
             },
             Self::Replace { path, from, to } => {
-                let (from, to) = (from.value(message, context)?, to.value(message, context)?);
+                let from = from.value(message, context).map_err(Trouble::Foreign)?;
+                let to = to.value(message, context).map_err(Trouble::Foreign)?;
                 let (Some(current), Some(from), Some(to)) = (path.get(message), from, to) else {
                     return Ok(());
                 };
-                if let Some(value) = replaced(current, &from, to) {
-                    path.set(message, value);
+                // Searching takes its time too.
+                room.take(size_of(current))?;
+                if let Some(value) = replaced(current, &from, to, room)? {
+                    room.set(path, message, value)?;
                 }
             }
             Self::Delete { path } => path.delete(message),
             Self::Move { path, to } => {
-                if let Some(value) = path.get(message).cloned() {
+                if let Some(value) = path.get(message) {
+                    // Before it is copied.
+                    room.take(size_of(value))?;
+                    let value = value.clone();
                     path.delete(message);
-                    to.set(message, value);
+                    room.set(to, message, value)?;
                 }
             }
-            Self::Foreign(why) => return Err(why.clone()),
+            Self::Foreign(why) => return Err(Trouble::Foreign(why.clone())),
         }
         Ok(())
     }
@@ -123,17 +158,17 @@ impl Rule {
 
 /// A value with what was searched replaced; none if it was not found. A text that is exactly it becomes a value of
 /// the other kind.
-fn replaced(current: &Value, from: &Value, to: Value) -> Option<Value> {
-    match (current, from) {
+fn replaced(current: &Value, from: &Value, to: Value, room: &mut Room) -> Result<Option<Value>, Trouble> {
+    Ok(match (current, from) {
         (Value::String(text), Value::String(from)) if text != from => {
             let to = to.as_str().map_or_else(|| to.to_string(), str::to_owned);
             let found = if from.is_empty() { 0 } else { text.matches(from.as_str()).count() };
-            let grows = found.saturating_mul(to.len()).saturating_add(text.len());
-            (found > 0 && grows <= MAX_REPLACED).then(|| Value::from(text.replace(from.as_str(), &to)))
+            room.take(found.saturating_mul(to.len()))?;
+            (found > 0).then(|| Value::from(text.replace(from.as_str(), &to)))
         }
         (current, from) if current == from => Some(to),
         _ => None,
-    }
+    })
 }
 
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
@@ -320,12 +355,16 @@ mod tests {
     }
 
     #[test]
-    fn replacing_does_not_make_a_text_without_end() {
-        let rules = json!([
-            {"t": "set", "p": "payload", "to": "a".repeat(5000)},
-            {"t": "change", "p": "payload", "from": "a", "to": "a".repeat(5000)},
-        ]);
-        let output = change(&rules).unwrap();
-        assert_eq!(output.sends[0].1["payload"].as_str().unwrap().len(), 5000);
+    fn replacing_and_places_of_lists_do_not_make_a_message_without_end() {
+        let long = "a".repeat(5000);
+        let replaces = json!([{"t": "set", "p": "payload", "to": long}, {"t": "change", "p": "payload", "from": "a", "to": long}]);
+        let deep = "[999]".repeat(19);
+        let places: Vec<_> = (0..100)
+            .map(|n| json!({"t": "set", "p": format!("a{n}{deep}"), "to": 1, "tot": "num"}))
+            .collect();
+        for rules in [replaces, Value::from(places)] {
+            let output = change(&rules).unwrap();
+            assert_eq!(output.error.unwrap().code.as_str(), "CONFIG_INVALID");
+        }
     }
 }

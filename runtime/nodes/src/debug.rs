@@ -1,5 +1,6 @@
 //! `debug`: shows a property of a message, or all of it.
 
+use crate::property::Path;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::node_config::DebugConfig;
@@ -33,15 +34,9 @@ impl FlowNode for Shows {
     }
 }
 
-/// The value at `a.b.0`; null if there is none.
+/// The value at `a.b[0]`; null if there is none.
 fn property(message: &Message, path: &str) -> Value {
-    let mut steps = path.split('.');
-    let first = steps.next().and_then(|key| message.get(key));
-    let found = steps.try_fold(first, |value, key| {
-        let value = value?;
-        Some(value.get(key).or_else(|| value.get(key.parse::<usize>().ok()?)))
-    });
-    found.flatten().cloned().unwrap_or_default()
+    Path::parse(path).and_then(|path| path.get(message).cloned()).unwrap_or_default()
 }
 
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {

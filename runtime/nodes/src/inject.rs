@@ -1,11 +1,12 @@
 //! `inject`: makes a message from its properties.
 
+use crate::property::Path;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::node_config::{InjectConfig, InjectProperty};
 use redflow_contract::run_error::Failure;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -14,30 +15,36 @@ struct Inject {
 }
 
 struct Property {
-    path: Vec<String>,
+    path: Path,
+    is_payload: bool,
     value: Value,
     kind: String,
 }
 
-/// Steps in a property's path, at most: each one is a level of nesting.
-const MAX_PATH: usize = 20;
+/// Keys and places of lists that all properties together may make.
+const MAX_PLACES: usize = 200_000;
 
 impl FlowNode for Inject {
     fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
         // Only `_msgid` of what came in counts: an inject makes its own message.
         let mut made: Message =
             message.get("_msgid").map(|id| ("_msgid".to_owned(), id.clone())).into_iter().collect();
-        for Property { path, value, kind } in &self.properties {
+        let mut places = 0;
+        for Property { path, is_payload, value, kind } in &self.properties {
             let value = match context.payload {
                 // Only keeps its place: the other payload comes last.
-                Some(_) if *path == ["payload"] => Ok(Value::Null),
+                Some(_) if *is_payload => Ok(Value::Null),
                 _ => evaluate(value, kind, context),
             };
             match value {
-                Ok(value) => set(&mut made, path, value),
+                Ok(value) => places += path.set(&mut made, value),
                 Err(message) => {
                     return NodeOutput::failed(Failure { code: RunErrorCode::NeedsNodeRed, message });
                 }
+            }
+            if places > MAX_PLACES {
+                let message = format!("its properties name more than {MAX_PLACES} places");
+                return NodeOutput::failed(Failure { code: RunErrorCode::ConfigInvalid, message });
             }
         }
         if let Some(payload) = context.payload {
@@ -75,21 +82,6 @@ pub(crate) fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> 
     })
 }
 
-/// Sets `a.b.c`, making what is missing on the way.
-fn set(message: &mut Message, path: &[String], value: Value) {
-    let Some((last, parents)) = path.split_last() else { return };
-    let mut map = message;
-    for key in parents {
-        let slot = map.entry(key.clone()).or_insert_with(|| Value::Object(Map::new()));
-        if !slot.is_object() {
-            *slot = Value::Object(Map::new());
-        }
-        let Value::Object(next) = slot else { return };
-        map = next;
-    }
-    map.insert(last.clone(), value);
-}
-
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
     // When it fires is the engine's business.
     let InjectConfig { props, payload, payload_type, topic, .. } = config.typed()?;
@@ -100,11 +92,10 @@ pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildEr
     let mut seen = HashSet::new();
     // From the end: of a property that is set again and again only the last value counts.
     for InjectProperty { p, v, vt } in props.into_iter().rev() {
-        let path: Vec<String> = p.split('.').map(str::to_owned).collect();
-        if p.is_empty() || path.len() > MAX_PATH || path.iter().any(String::is_empty) {
+        let Some(path) = Path::parse(&p) else {
             return Err(config
                 .error(format!("`{}` is no property of a message", p.chars().take(80).collect::<String>())));
-        }
+        };
         if !seen.insert(p.clone()) {
             continue;
         }
@@ -114,7 +105,8 @@ pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildEr
             _ => (v, vt),
         };
         let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or_else(|| "str".to_owned());
-        properties.push(Property { path, value: value.unwrap_or_else(|| Value::from("")), kind });
+        let is_payload = p == "payload";
+        properties.push(Property { path, is_payload, value: value.unwrap_or_else(|| Value::from("")), kind });
     }
     properties.reverse();
     Ok(Box::new(Inject { properties }))
@@ -226,5 +218,16 @@ mod tests {
         for path in ["", "a..b", deep.as_str()] {
             assert!(fire(&json!({"props": [{"p": path, "v": "1", "vt": "str"}]})).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn places_of_lists_are_bounded() {
+        let deep = "[999]".repeat(19);
+        let props: Vec<Value> =
+            (0..100).map(|n| json!({"p": format!("a{n}{deep}"), "v": "x", "vt": "str"})).collect();
+        let output = fire(&json!({"props": props})).unwrap();
+        assert_eq!(output.error.unwrap().code.as_str(), "CONFIG_INVALID");
+        let output = fire(&json!({"props": [{"p": "rooms[1].name", "v": "x", "vt": "str"}]})).unwrap();
+        assert_eq!(output.sends[0].1["rooms"], json!([null, {"name": "x"}]));
     }
 }

@@ -60,9 +60,16 @@ impl Path {
         })
     }
 
-    /// Puts a value there; makes what is missing on the way, and takes the place of what is in it.
-    pub(crate) fn set(&self, message: &mut Message, value: Value) {
-        let Some((Step::Key(first), rest)) = self.0.split_first() else { return };
+    /// How many steps it has.
+    pub(crate) fn steps(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts a value there; makes what is missing on the way, and takes the place of what is in it. Gives how many
+    /// values it had to make.
+    pub(crate) fn set(&self, message: &mut Message, value: Value) -> usize {
+        let Some((Step::Key(first), rest)) = self.0.split_first() else { return 0 };
+        let mut made = self.0.len();
         let mut slot = message.entry(first.clone()).or_insert(Value::Null);
         for step in rest {
             slot = match step {
@@ -70,7 +77,7 @@ impl Path {
                     if !slot.is_object() {
                         *slot = Value::Object(Map::new());
                     }
-                    let Value::Object(map) = slot else { return };
+                    let Value::Object(map) = slot else { return made };
                     map.entry(key.clone()).or_insert(Value::Null)
                 }
                 Step::Place(place) => {
@@ -80,17 +87,19 @@ impl Path {
                         if !slot.is_array() {
                             *slot = Value::Array(Vec::new());
                         }
-                        let Value::Array(list) = slot else { return };
+                        let Value::Array(list) = slot else { return made };
                         if list.len() <= *place {
+                            made += *place + 1 - list.len();
                             list.resize(*place + 1, Value::Null);
                         }
-                        let Some(item) = list.get_mut(*place) else { return };
+                        let Some(item) = list.get_mut(*place) else { return made };
                         item
                     }
                 }
             };
         }
         *slot = value;
+        made
     }
 
     /// Takes the value away.

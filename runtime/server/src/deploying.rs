@@ -9,9 +9,11 @@ use crate::sidecar::{App, StartFailure, blocking, load};
 use redflow_contract::api::{AgentState, ApiError, DeployAnswer, DeployRequest};
 use redflow_contract::code::{ApiCode, DiagnosticCode, Severity};
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
+use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::limits::FlowLimits;
 use redflow_engine::BuiltFlow;
 use redflow_flow::RawFlow;
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 /// What becomes of a flow in which an agent has errors.
@@ -73,32 +75,57 @@ impl App {
     }
 
     async fn put_in_force(&self, told: InForce, built: BuiltFlow) -> InForce {
-        self.frames.knows(built.scrubber());
-        self.engine.deploy(built).await;
-        *self.in_force.write().unwrap_or_else(PoisonError::into_inner) = told.clone();
+        let before = self.exchange(told.clone(), built).await;
         self.tell_deployed(&told);
-        self.tell_refused(&told);
+        self.tell_refused(&before, &told);
         told
     }
 
+    /// Lets this flow run in the place of the one before, and gives that. Its secrets are known before it can show
+    /// one. Only for who has the turn to deploy.
+    pub(crate) async fn exchange(&self, told: InForce, built: BuiltFlow) -> InForce {
+        self.frames.knows(built.scrubber());
+        self.engine.deploy(built).await;
+        let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *in_force, told)
+    }
+
     /// Whoever deployed may not look at the report.
-    fn tell_refused(&self, told: &InForce) {
-        let refused = || told.list.flows.iter().flat_map(|flow| &flow.agents).filter(|agent| !agent.ready);
-        for AgentState { node, problems, .. } in refused().take(MAX_LISTED) {
-            let is_error = |problem: &&Diagnostic| problem.severity == Severity::Error;
-            let Some(worst) = problems.iter().find(is_error).or(problems.first()) else { continue };
-            tracing::warn!(
-                agent = node.id.as_str(),
-                code = worst.code.as_str(),
-                "an agent is refused; /api/flows says why"
-            );
-            self.frames.refused(node, worst.code.as_str(), &worst.message);
+    fn tell_refused(&self, before: &InForce, told: &InForce) {
+        let ready: HashSet<&NodeId> =
+            agents(told).filter(|agent| agent.ready).map(|agent| &agent.node.id).collect();
+        let were_refused = agents(before).filter(|agent| !agent.ready).map(|agent| &agent.node);
+        for node in were_refused.filter(|node| ready.contains(&node.id)).take(MAX_LISTED) {
+            self.frames.mended(node);
         }
-        let rest = refused().count().saturating_sub(MAX_LISTED);
+        for (node, code, message) in refusals(told) {
+            tracing::warn!(agent = node.id.as_str(), code, "an agent is refused; /api/flows says why");
+            self.frames.refused(node, code, &message);
+        }
+        let rest = agents(told).filter(|agent| !agent.ready).count().saturating_sub(MAX_LISTED);
         if rest > 0 {
             tracing::warn!(rest, "more agents are refused; /api/flows says which");
         }
     }
+}
+
+fn agents(told: &InForce) -> impl Iterator<Item = &AgentState> {
+    told.list.flows.iter().flat_map(|flow| &flow.agents)
+}
+
+/// The agents that are refused, the first of them, each with the worst there is to say of it.
+pub(crate) fn refusals(told: &InForce) -> impl Iterator<Item = (&NodeSummary, &str, String)> {
+    let refused = agents(told).filter(|agent| !agent.ready).take(MAX_LISTED);
+    refused.filter_map(|AgentState { node, problems, .. }| {
+        let is_error = |problem: &&Diagnostic| problem.severity == Severity::Error;
+        let worst = problems.iter().find(is_error).or(problems.first())?;
+        Some((node, worst.code.as_str(), sentence(worst)))
+    })
+}
+
+/// What is wrong, and how to mend it.
+pub(crate) fn sentence(problem: &Diagnostic) -> String {
+    format!("{}. {}", problem.message, problem.help)
 }
 
 fn check_revision(request: &DeployRequest, before: &InForce) -> Result<(), Problem> {
@@ -145,6 +172,10 @@ fn refuse_odd_credentials(raw: &RawFlow) -> Result<(), CheckReport> {
 
 /// The flow has errors.
 pub(crate) fn refused(report: CheckReport) -> Problem {
-    let text = "The flow has errors, each with how to mend it in `report`. Nothing was changed.";
+    // The first one comes first: some show no more than the beginning.
+    let first = report.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
+    let first = first.map(|first| format!("{}: {}. ", first.code, first.message)).unwrap_or_default();
+    let text =
+        format!("{first}The flow has errors, each with how to mend it in `report`. Nothing was changed.");
     ApiError { report: Some(report), ..ApiError::new(ApiCode::FlowRefused, text) }.into()
 }

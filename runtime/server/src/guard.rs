@@ -1,19 +1,52 @@
 //! The first thing every request meets: may it come in, and may it do this?
+//!
+//! Owns what the operator is told of pages that may not: each origin once, and not many.
 
 use crate::answer::{Problem, harden};
+use crate::body::printable;
 use crate::cors::Cors;
 use crate::sidecar::App;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use redflow_contract::api::Scope;
+use redflow_contract::api::{ProblemCode, Scope};
 use redflow_contract::code::ApiCode;
 use redflow_contract::route::{ROUTES, Route};
-use redflow_door::{By, Caller};
+use redflow_door::{By, Caller, Place};
 use redflow_ports::Measure;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+/// Origins that the operator is told of.
+const MAX_TOLD: usize = 16;
+
+/// The origins that were refused where pages of the Redflow UI are expected: most likely that UI, at another address.
+#[derive(Default)]
+pub(crate) struct RefusedOrigins {
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl RefusedOrigins {
+    /// Says so, once for each.
+    fn tell(&self, headers: &HeaderMap, admitted: &str) {
+        for origin in headers.get_all(header::ORIGIN) {
+            let origin = printable(&String::from_utf8_lossy(origin.as_bytes()));
+            // Its own pages may be refused as well, at other routes: that is another matter.
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if origin != admitted && told.len() < MAX_TOLD && told.insert(origin.clone()) {
+                tracing::warn!(
+                    code = ApiCode::OriginRefused.as_str(),
+                    origin,
+                    admitted,
+                    "pages of this origin are refused; those of the Redflow UI are expected at another one, as \
+                     --redflow-ui says"
+                );
+            }
+        }
+    }
+}
 
 /// Lets a request through, or answers it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
@@ -29,7 +62,13 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
                 next.run(request).await
             }
         },
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            let ui = app.settings.door.redflow_ui.as_deref();
+            if let Some(ui) = ui.filter(|_| problem.0.code == ProblemCode::Api(ApiCode::OriginRefused)) {
+                app.refused_origins.tell(request.headers(), &Place::origin(ui).unwrap_or_default());
+            }
+            problem.into_response()
+        }
     };
     let (route, status) = (path.as_deref().unwrap_or_default(), answer.status().as_u16());
     app.meter.record(Measure::Answered { route, status, took: began.elapsed() });

@@ -2,6 +2,7 @@
 
 use crate::admin::board::{self, Board};
 use crate::answer::Problem;
+use crate::guard::RefusedOrigins;
 use crate::hub::{Hub, Sink};
 use crate::in_force::{InForce, Prepared, Workshop};
 use crate::redflow_ui::frames::Frames;
@@ -38,6 +39,7 @@ pub(crate) struct App {
     pub(crate) hub: Arc<Hub>,
     pub(crate) catalogue: Arc<dyn RunCatalogue>,
     pub(crate) door: Door,
+    pub(crate) refused_origins: RefusedOrigins,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) meter: Arc<dyn Meter>,
@@ -97,6 +99,7 @@ impl Sidecar {
         let app = Arc::new(App {
             engine: Engine::new(Some(built), ports, settings.engine_limits),
             door,
+            refused_origins: RefusedOrigins::default(),
             hub: Arc::clone(&hub),
             catalogue,
             clock,
@@ -237,8 +240,14 @@ pub(crate) async fn load(workshop: &Workshop, shelf: &Arc<dyn FlowShelf>) -> Res
         })?;
         let (bytes, credentials) = shelved
             .map_or_else(|| (b"[]".to_vec(), Credentials::new()), |found| (found.flows, found.credentials));
-        let raw = RawFlow::parse(&bytes, &workshop.settings.flow_limits).map_err(StartFailure::Flow)?;
-        if raw.nodes().iter().any(|node| node.props.contains_key("credentials")) {
+        let mut raw = RawFlow::parse(&bytes, &workshop.settings.flow_limits).map_err(StartFailure::Flow)?;
+        let keys = raw.seal_open_keys();
+        if keys > 0 {
+            tracing::warn!(
+                keys,
+                "the flow file holds keys in the open; nobody is shown them, and the next deployment takes them out"
+            );
+        } else if raw.nodes().iter().any(|node| node.props.contains_key("credentials")) {
             tracing::warn!(
                 "the flow file holds credentials in the open; take them out, and deploy them once: they are kept apart then"
             );

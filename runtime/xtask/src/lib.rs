@@ -51,7 +51,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         options: "[--fast]",
-        about: "everything that must pass: format, lints, Rust tests, traces, faults, golden bodies, bindings; --fast leaves npm out",
+        about: "everything that must pass: format, lints, Rust tests, traces, faults, golden bodies, bindings, browser; --fast leaves npm out",
         run: test::run,
     },
     Command {

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant, SystemTime};
 /// that from npm themselves.
 const OLDEST_NODE: u32 = 18;
 
+/// What the program of Chromium is called.
+const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -52,7 +55,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     reports.push(step("traces", || traces(root)));
     reports.push(step("faults", || faults::quick(root).into()));
     if fast {
-        println!("\n== golden bodies, bindings\nskipped: --fast");
+        println!("\n== golden bodies, bindings, browser\nskipped: --fast");
     } else {
         reports.extend(node_steps(root, has_node));
     }
@@ -121,8 +124,9 @@ fn rust_tests(root: &Path, fast: bool) -> Outcome {
     check(command).into()
 }
 
-fn node_steps(root: &Path, ready: bool) -> [Report; 3] {
+fn node_steps(root: &Path, ready: bool) -> [Report; 4] {
     let (peers, folder) = (root.join("tests/peers"), root.join("bindings"));
+    let pages = root.join("tests/browser");
     let needs_node = || Outcome::Skipped("needs Node.js".into());
     let golden = step("golden bodies", || {
         if ready { install(&peers).and_then(|()| golden_bodies(&peers)).into() } else { needs_node() }
@@ -133,7 +137,12 @@ fn node_steps(root: &Path, ready: bool) -> [Report; 3] {
     let output = step("output against the bindings", || {
         if ready { typed_output(root, &folder).into() } else { needs_node() }
     });
-    [golden, bindings, output]
+    let browser = step("browser", || {
+        let named = std::env::var("CHROMIUM").ok().filter(|name| !name.is_empty());
+        let found = || chromium(root, named.as_deref()).and_then(|()| install(&pages));
+        if ready { found().and_then(|()| npm_test(root, &pages)).into() } else { needs_node() }
+    });
+    [golden, bindings, output, browser]
 }
 
 /// Finds Node.js and npm; on Debian, as root, installs them.
@@ -155,6 +164,24 @@ fn node(root: &Path) -> Result<(), String> {
 fn redis(root: &Path) -> Result<(), String> {
     let advice = "the tests need a real Redis: install the program redis-server from your system's packages";
     needs(root, &["redis-server"], &["redis-server"], advice)
+}
+
+/// Finds Chromium, under the name that somebody gave it or one of its own; on Debian, as root, installs it.
+fn chromium(root: &Path, named: Option<&str>) -> Result<(), String> {
+    let there = |name: &str| process::works(process::program(root, name, ["--version"]));
+    if let Some(named) = named {
+        return if there(named) {
+            Ok(())
+        } else {
+            Err(format!("CHROMIUM names `{named}`, which does not run"))
+        };
+    }
+    if CHROMIUM.iter().any(|name| there(name)) {
+        return Ok(());
+    }
+    let advice = "the tests need Chromium or Chrome: install it from your system's packages, name its program in the \
+                  variable CHROMIUM, or run `cargo xtask test --fast` without it";
+    needs(root, &["chromium"], &["chromium"], advice)
 }
 
 /// Finds programs; if one of them is missing, installs packages on Debian as root, and gives advice elsewhere.
@@ -203,7 +230,7 @@ fn golden_bodies(peers: &Path) -> Result<(), String> {
     check(process::program(peers, "npm", ["run", "--silent", "check-golden"]))
 }
 
-/// The client of the bindings talks to a real sidecar.
+/// What is written in JavaScript talks to a real sidecar.
 fn npm_test(root: &Path, folder: &Path) -> Result<(), String> {
     let mut command = process::program(folder, "npm", ["test"]);
     command.env("REDFLOW_BIN", binary(root)?);
@@ -253,7 +280,7 @@ fn seconds(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, absent, is_stale, needs, node_major, node_steps, summary};
+    use super::{Outcome, absent, chromium, is_stale, needs, node_major, node_steps, summary};
     use crate::root;
     use std::time::{Duration, SystemTime};
 
@@ -295,6 +322,13 @@ mod tests {
     #[test]
     fn what_is_there_is_not_installed_again() {
         assert_eq!(needs(&root(), &["cargo"], &["no-such-package"], "advice"), Ok(()));
+    }
+
+    #[test]
+    fn a_browser_that_was_named_is_the_one() {
+        assert_eq!(chromium(&root(), Some("cargo")), Ok(()));
+        let error = chromium(&root(), Some("no-such-browser")).unwrap_err();
+        assert_eq!(error, "CHROMIUM names `no-such-browser`, which does not run");
     }
 
     #[test]

@@ -258,6 +258,7 @@ fn limits(layers: &mut Layers<'_>) -> EngineLimits {
         max_queued_per_agent,
         max_runs,
         max_deliveries,
+        max_made_bytes,
     } = EngineLimits::default();
     let mut bound =
         |name, least, default| layers.key("limits", name).or(|| default, whole(least..=100 * MANY)).value;
@@ -268,6 +269,10 @@ fn limits(layers: &mut Layers<'_>) -> EngineLimits {
         max_queued_per_agent: bound("max_queued_per_agent", 0, max_queued_per_agent),
         max_runs: bound("max_runs", 1, max_runs),
         max_deliveries: bound("max_deliveries", 1, max_deliveries),
+        max_made_bytes: layers
+            .key("limits", "max_made_bytes")
+            .or(|| max_made_bytes, whole(1024..=1 << 40))
+            .value,
     }
 }
 

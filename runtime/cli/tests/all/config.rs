@@ -119,7 +119,7 @@ fn limits_of_the_file_bound_a_run() {
     let folder = folder();
     folder.write("redflow.toml", "[limits]\nmax_deliveries = 1\n");
     let output = folder.redflow(["run", "flow.json", "--config", "redflow.toml"]).run();
-    assert!(output.stderr.contains("one start sets off at most 1 runs or deliveries"), "{output:#?}");
+    assert!(output.stderr.contains("one start sets off at most 1 runs, deliveries or bytes"), "{output:#?}");
     let output = folder.redflow(["run", "flow.json"]).run();
     assert_eq!(output.code, 0, "{output:#?}");
 }

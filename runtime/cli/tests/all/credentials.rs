@@ -2,8 +2,8 @@
 
 use crate::kit::{Folder, Output};
 use pretty_assertions::assert_eq;
-use redflow_ports::{Credentials, FlowShelf as _};
-use redflow_store::{FlowFile, read_node_red};
+use redflow_ports::{Credentials, Drawer as _, FlowShelf as _};
+use redflow_store::{DrawerFile, FlowFile, read_node_red};
 use serde_json::{Value, json};
 
 const SECRET: &str = "s3cret";
@@ -208,4 +208,48 @@ fn a_sidecar_uses_what_was_imported() {
     let output = served.ask(&["run", "--node", "a"]);
     assert_eq!((output.code, output.stdout.as_str()), (0, "It is 42.\n"), "{output:#?}");
     assert!(provider.join().unwrap().to_lowercase().contains("api-key: hidden-key-of-node-red\r\n"));
+}
+
+/// Who goes back to Node-RED learns that these do not come along.
+#[test]
+fn what_the_redflow_ui_has_stored_is_counted_and_left_out() {
+    let folder = folder();
+    call(&folder, &["import", "flows_cred.json", "--secret-file", "secret.txt"]);
+    let drawer = DrawerFile::new(&folder.data());
+    let store = |items: Value| drawer.save(&serde_json::from_value(items).unwrap()).unwrap();
+    let export =
+        |more: &[&str]| call(&folder, &[&["export", "back.json", "--plain", "--force"], more].concat());
+    let first = "exported 1 credential of 1 node to back.json, in the open\n";
+    store(json!({"theme": "dark", "node-config:n1": {"apiVersion": "v1"}}));
+    assert_eq!(export(&[]).stderr, first);
+    store(json!({"theme": "dark", "node-credentials:n1": {"apiKey": "hidden"}}));
+    let one = "left out 1 credential: stored by the Redflow UI; enter it in Node-RED again\n";
+    assert_eq!(export(&[]).stderr, format!("{first}{one}"));
+    store(
+        json!({"node-credentials:n1": {"apiKey": "hidden"}, "credential:c": {"data": {"apiKey": "hidden"}}}),
+    );
+    let output = export(&["--json"]);
+    assert_eq!(
+        output.stderr,
+        "left out 2 credentials: stored by the Redflow UI; enter them in Node-RED again\n"
+    );
+    assert_eq!(serde_json::from_str::<Value>(&output.stdout).unwrap()["credentials"], 1);
+    assert!(!folder.read("back.json").contains("hidden"));
+    // It does not stop what can be exported.
+    std::fs::write(folder.data().join("storage.json"), "{}").unwrap();
+    let output = export(&[]);
+    let unread = "left out what the Redflow UI has stored, which cannot be read: CREDENTIALS_UNREADABLE\n";
+    assert_eq!((output.code, output.stderr), (0, format!("{first}{unread}")));
+}
+
+/// Nobody writes into it: who opened it would wait for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let folder = folder();
+    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
+    assert!(made.success());
+    call(&folder, &["import", "pipe", "--secret-file", "secret.txt"])
+        .refused("it is no regular file; pass a pipe");
+    call(&folder, &["import", ".", "--secret-file", "secret.txt"]).refused("it is a folder");
 }

@@ -54,7 +54,7 @@ fn it_says_who_comes_in_and_lets_nobody_else() {
     for words in [
         "pages of http://localhost:5173 come in without a token, to the routes that the Redflow UI uses: ",
         "warning: whoever can open a page of http://localhost:5173 in a browser on this machine, and every program \
-         that runs here, controls the flow\n",
+         that runs here, controls the flow, and can have the keys of its nodes sent to any address\n",
         "the Redflow UI sends some credentials to http://localhost:1880, which is not here",
         "(1 agent from flow.json)",
     ] {
@@ -79,6 +79,27 @@ fn it_says_who_comes_in_and_lets_nobody_else() {
     }
 }
 
+/// A UI at another address than was said: the screen says so without being asked for more.
+#[test]
+fn a_refused_origin_is_seen_on_the_screen() {
+    let folder = Folder::with_flow(&fresh());
+    let args = ["serve", "--flows", "flow.json", "--listen", "127.0.0.1:0", "--redflow-ui", UI];
+    let mut running = folder.redflow(args).spawn();
+    let mut stderr = BufReader::new(running.0.stderr.take().unwrap());
+    let mut until = |last: &str| {
+        let mut said = String::new();
+        while !said.contains(last) {
+            assert!(stderr.read_line(&mut said).unwrap() > 0, "it ended without `{last}`: {said}");
+        }
+        said
+    };
+    let said = until("use --listen 127.0.0.1:1880");
+    let answer = ask(address(&said), "GET /flows", "Origin: http://localhost:5174\r\n");
+    assert!(answer.starts_with("http/1.1 403"), "{answer}");
+    let line = until("http://localhost:5174");
+    assert!(line.contains("ORIGIN_REFUSED") && line.contains(UI), "{line}");
+}
+
 #[test]
 fn a_profile_that_was_said_stays() {
     let folder = Folder::with_flow(&fresh());
@@ -98,7 +119,7 @@ fn at_the_port_of_node_red_there_is_nothing_to_warn_of() {
     }
     let folder = Folder::with_flow(&fresh());
     let args = ["serve", "--flows", "flow.json", "--listen", "127.0.0.1:1880", "--redflow-ui", UI];
-    let (running, said) = start(folder.redflow(args), "controls the flow\n");
+    let (running, said) = start(folder.redflow(args), "sent to any address\n");
     assert_eq!(address(&said), "127.0.0.1:1880");
     // It is let in also at the name that the UI has for it.
     let answer = ask("127.0.0.1:1880", "GET /redflow/persistent-storage", &format!("Origin: {UI}\r\n"));

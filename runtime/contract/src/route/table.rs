@@ -276,7 +276,7 @@ pub const ROUTES: &[Route] = &[
             "/comms",
             Scope::Read,
             "Node-RED: the socket of its editor: debug, status and notifications. Whoever brings no token sends \
-             `{\"auth\": TOKEN}` first.",
+             `{\"auth\": TOKEN}` first; browsers may pass it as with /events, beside the subprotocol redflow.comms.v1.",
             (101, Answer::Socket),
         )
     },
@@ -380,7 +380,7 @@ pub const ROUTES: &[Route] = &[
             RouteId::AzureTest,
             Method::Post,
             "/azure-openai/test-connection",
-            Scope::Run,
+            Scope::Deploy,
             "Redflow: makes one small call to an Azure deployment with what it is given.",
             (200, Answer::Foreign),
         )

@@ -2,9 +2,12 @@
 
 use super::{Live, Loop, gone};
 use crate::drive::{Exit, ModelResponse, Outgoing};
+use crate::open::REMOVED;
 use crate::report::RunEnd;
 use crate::trail::{Chain, Emission, Emitted, Trail};
+use redflow_contract::effect::Ending;
 use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::run_error::Failure;
 use redflow_ports::{Done, Move, failpoint};
 use std::sync::Arc;
 
@@ -58,6 +61,10 @@ impl Loop {
         }
         let end = match exit {
             Exit::Finished { ending, message, .. } if is_orphan => {
+                if let (Ending::Failed { code }, true) = (ending, chain.onlooker.looks()) {
+                    let failure = Failure { code, message: REMOVED.to_owned() };
+                    chain.onlooker.moved(Move::Done { node: &agent, how: Done::Failed(&failure) });
+                }
                 self.ports.store.delivered(&run);
                 RunEnd::Finished { ending, message }
             }

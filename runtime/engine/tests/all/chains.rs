@@ -1,9 +1,13 @@
 //! Circles end: agents that feed each other at one limit, wires at another.
 
-use crate::kit::{Setup, agent, calculator, catch, debug, ends, inject, model, node, prose, says, with};
+use crate::kit::{
+    Setup, World, agent, calculator, catch, debug, ends, inject, model, node, prose, says, with,
+};
 use pretty_assertions::assert_eq;
 use redflow_engine::EngineLimits;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs a flow under limits; gives how its runs ended and what was shown.
 async fn run(flow: Value, max_runs: usize, max_deliveries: usize) -> (Vec<String>, Vec<String>) {
@@ -111,4 +115,34 @@ async fn catch_nodes_that_multiply() {
     let (ends, shown) = run(flow, 20, 1000).await;
     assert_eq!(ends.len(), 20);
     assert_eq!(shown, ["a cut at 20", "b cut at 20"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_nodes_make_are_counted_by_their_bytes() {
+    let mut setup = Setup::default();
+    setup.limits.max_made_bytes = 100_000;
+    let big = with(node("c", "node.double", json!([["c", "d"]])), json!({"payload": "x".repeat(10_000)}));
+    let world = setup.world(&json!([inject(&["c"]), big, debug("d", "payload.length")]));
+    world.fire().await;
+    let shown = world.watch.shown();
+    assert_eq!(shown.last().unwrap(), "c cut at 100000", "{shown:#?}");
+    assert!(world.watch.done().len() < 12, "{}", world.watch.done().len());
+}
+
+/// There may be one thread for everything.
+#[tokio::test]
+async fn a_circle_of_nodes_lets_others_have_their_turn() {
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let others = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let world = World::new(&json!([inject(&["c"]), node("c", "junction", json!([["c"]]))]));
+    world.fire().await;
+    others.abort();
+    // 100 000 deliveries, at most 64 in a row.
+    assert!(turns.load(Ordering::Relaxed) > 1000, "{turns:?}");
 }

@@ -153,3 +153,26 @@ async fn a_flow_with_a_node_for_node_red_in_it_refuses_its_agent() {
     let message = only_message(&reports);
     assert_eq!(message["payload"]["message"], "`f` is of type `function`, which this build cannot run");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_flow_that_fails_where_nobody_catches_it_has_failed_and_asks_no_person() {
+    let known = json!({"effect": "at_most_once", "timeout": 60_000});
+    let fails = with(known.clone(), json!({"fails": "no such room"}));
+    let world = World::new(&flow(fails));
+    let message = only_message(&world.fire().await);
+    let call = &message["envelope"]["tools"]["history"][0];
+    assert_eq!((&call["success"], &call["error"]), (&json!(false), &json!("no such room")));
+    assert!(call["durationMs"].as_u64().unwrap() < 1000, "{call}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_for_which_there_is_no_room_was_not_made() {
+    let mut setup = Setup::default();
+    // The inject, and its message to the agent.
+    setup.limits.max_deliveries = 2;
+    let world = setup.world(&flow(json!({"effect": "at_most_once"})));
+    let message = only_message(&world.fire().await);
+    let call = &message["envelope"]["tools"]["history"][0];
+    assert_eq!(call["error"], "the call was not made: too many messages were sent by this start");
+    assert_eq!(world.watch.done(), [] as [&str; 0]);
+}

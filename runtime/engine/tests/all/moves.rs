@@ -79,9 +79,9 @@ async fn a_run_that_fails_says_so_in_the_chat_before_it_leaves_by_port_3() {
     assert_eq!(
         tail,
         [
+            "1 a.4",
             told,
             "1 chat done",
-            "1 a.4",
             "1 a.3",
             "1 d <- {\"code\":\"INVALID_JSON\",\"message\":\"The an",
             "1 d done",
@@ -106,9 +106,9 @@ async fn a_refused_agent_and_what_needs_node_red_fail_where_they_are() {
         "1 began i",
         "1 i.0 -> \"go\"",
         "1 a <- \"go\"",
+        "1 a.4 -> E CONFIG_INVALID",
         "1 chat <- E",
         "1 chat done",
-        "1 a.4 -> E CONFIG_INVALID",
         "1 a.3 -> E CONFIG_INVALID",
         "1 f <- \"go\"",
         "1 f failed NEEDS_NODE_RED",
@@ -219,4 +219,51 @@ async fn only_a_chat_that_leads_to_an_agent_can_be_talked_to() {
     // It may lead there through nodes that only Node-RED runs.
     let started = world.order(says_in_chat("far", "x")).await.unwrap();
     assert_eq!(started.runs, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_whose_wire_back_is_missing_gets_its_answer_all_the_same() {
+    let rows =
+        [(json!([says("one")]), "chat Agent (5): one"), (json!([prose()]), "chat Agent (5): INVALID_JSON: ")];
+    for (replies, expected) in rows {
+        let mut flow = talks(replies);
+        flow[1]["wires"][4] = json!([]);
+        let world = World::new(&flow);
+        let started = world.order(says_in_chat("chat", "hello")).await.unwrap();
+        started.rest.await.unwrap();
+        let said = world.watch.shown();
+        let said: Vec<&String> = said.iter().filter(|line| line.starts_with("chat Agent")).collect();
+        assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+        // Only what was asked there is answered there.
+        world.fire().await;
+        let again = world.watch.shown();
+        assert_eq!(again.iter().filter(|line| line.starts_with("chat Agent")).count(), 1, "{again:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subflow_is_seen_as_its_instance() {
+    let template = json!({"id": "s", "type": "subflow", "name": "s", "in": [{"wires": [{"id": "j"}]}],
+                          "out": [{"wires": [{"id": "j", "port": 0}]}]});
+    let inner = json!({"id": "j", "type": "junction", "z": "s", "x": 1, "y": 1, "wires": [[]]});
+    let flow = json!([
+        inject(&["one"]),
+        template,
+        inner,
+        node("one", "subflow:s", json!([["d"]])),
+        debug("d", "payload")
+    ]);
+    let (_, moves) = moves(&flow).await;
+    let expected = [
+        "1 began i",
+        "1 i.0 -> \"go\"",
+        "1 one <- \"go\"",
+        "1 one-j <- \"go\"",
+        "1 one-j.0 -> \"go\"",
+        "1 one.0 -> \"go\"",
+        "1 d <- \"go\"",
+        "1 d done",
+        "1 over",
+    ];
+    assert_eq!(moves, expected);
 }

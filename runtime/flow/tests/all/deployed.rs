@@ -59,6 +59,25 @@ fn credentials_beside_the_nodes_go_to_them_and_odd_ones_are_named() {
 }
 
 #[test]
+fn credentials_of_both_places_are_merged_by_name() {
+    let document = json!({
+        "flows": [{"id": "a", "type": "x", "credentials": {"k": "inline", "emptied": "", "own": "o"}},
+                  {"id": "b", "type": "x", "credentials": null}, {"id": "c", "type": "x", "credentials": {"k": "kept"}},
+                  {"id": "d", "type": "x", "credentials": {"k": "v"}}, {"id": "e", "type": "x", "credentials": 5}],
+        "credentials": {"a": {"k": "beside", "emptied": "e", "more": "m"}, "b": {"k": "beside"}, "c": null,
+                        "d": "no object", "e": {"k": "v"}},
+    });
+    let mut flow = read(document).into_array();
+    // What is no credentials is refused, wherever it stands.
+    let odd: Vec<String> = flow.odd_credentials().into_iter().map(|node| node.id.to_string()).collect();
+    assert_eq!(odd, ["d", "e"]);
+    let taken = flow.take_credentials(&BTreeMap::new());
+    let expected =
+        json!({"a": {"k": "inline", "more": "m", "own": "o"}, "b": {"k": "beside"}, "c": {"k": "kept"}});
+    assert_eq!(taken, credentials(expected));
+}
+
+#[test]
 fn credentials_are_taken_out_and_merged_as_node_red_does() {
     let mut flow = read(json!([
         {"id": "kept", "type": "openai-model"},

@@ -4,6 +4,7 @@
 //! of the log as they become durable; a socket only reads. Bounded in all it holds.
 
 use crate::admin::encode::{Encoded, encode, encode_text};
+use crate::deploying::sentence;
 use crate::ring::Feed;
 use crate::sidecar::{App, blocking};
 use axum::extract::ws::Utf8Bytes;
@@ -346,7 +347,7 @@ impl Keeper {
             let Some(problem) = worst.or(agent.problems.first()) else { continue };
             board.status(&agent.node.id, &Status::failed(problem.code.as_str()), true);
             if place < MAX_REFUSED {
-                let text = format!("{}: {} {}", problem.code.as_str(), problem.message, problem.help);
+                let text = format!("{}: {}", problem.code.as_str(), sentence(problem));
                 self.log(at, &agent.node, ERROR, &text);
             }
         }

@@ -13,6 +13,7 @@ use axum::extract::{Extension, State};
 use redflow_contract::api::{ApiError, ProblemCode, Scope};
 use redflow_contract::code::ApiCode;
 use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::stream::COMMS_PROTOCOL;
 use redflow_door::{By, Caller};
 use redflow_ports::Measure;
 use serde_json::Value;
@@ -21,10 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
-
-/// What a browser names beside `redflow.token.TOKEN`: it wants one of those it offers to be chosen, and a token is
-/// never said back.
-const PROTOCOL: &str = "redflow.comms.v1";
 
 /// Notices in one message.
 const MOST: usize = 50;
@@ -40,7 +37,7 @@ pub(crate) async fn comms(
     Extension(caller): Extension<Caller>,
     asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answer {
-    let upgrade = peer::upgrade(&app, asked)?.protocols([PROTOCOL]);
+    let upgrade = peer::upgrade(&app, asked)?.protocols([COMMS_PROTOCOL]);
     // Whoever showed nothing has a little time to do so.
     if caller.by != By::Nobody {
         app.door.require(&caller, Scope::Read)?;

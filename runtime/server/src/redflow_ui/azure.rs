@@ -1,7 +1,8 @@
 //! `/azure-openai/test-connection`: one small call with what the UI has.
 //!
-//! Owns the words and the status the UI reads. The call is made by the same adapter as those of agents, under the same
-//! rules of where a key may go. The key is in no answer and no log.
+//! Owns the words and the status the UI reads. The call is made by the same adapter as those of agents, under stricter
+//! rules: the caller names the address. So the environment's key goes to Azure alone, and what anybody else answers is
+//! not told. The key is in no answer and no log.
 
 use super::masked::MASK;
 use crate::answer::{Answer, json};
@@ -13,6 +14,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use redflow_contract::Message;
+use redflow_contract::azure::is_azure_host;
 use redflow_contract::code::{ApiCode, RunErrorCode};
 use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
 use redflow_contract::limits::RunLimits;
@@ -27,6 +29,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Semaphore;
+use url::Url;
 
 const TYPE: &str = "model.azure.openai";
 
@@ -59,6 +62,23 @@ struct Connection {
 struct Trial {
     model: Arc<dyn ChatModel>,
     secrets: Scrubber,
+    who: Who,
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Azure,
+    /// It may be any service of this machine or of the network around it: nobody gets to read there by this.
+    Other,
+}
+
+impl Who {
+    /// Parsed as the adapter does it.
+    fn at(endpoint: &str) -> Self {
+        let is_azure = |url: &Url| url.scheme() == "https" && url.host_str().is_some_and(is_azure_host);
+        if Url::parse(endpoint.trim()).as_ref().is_ok_and(is_azure) { Self::Azure } else { Self::Other }
+    }
 }
 
 /// Why nothing came of it.
@@ -82,13 +102,13 @@ pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: 
 
 async fn attempt(workshop: &Workshop, connection: Connection) -> Result<Response, Refusal> {
     let deployment = connection.deployment.clone();
-    let Trial { model, secrets } = Trial::of(workshop, connection)?;
+    let Trial { model, secrets, who } = Trial::of(workshop, connection)?;
     let since = Instant::now();
     let answer = ask(&*model).await;
     let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
     let answer = answer.map_err(|mut failure| {
         secrets.failure(&mut failure);
-        Refusal::of(failure)
+        Refusal::of(failure, who)
     })?;
     let mut metadata = json!({"deployment": deployment, "durationMs": duration_ms});
     if let Some(usage) = answer.usage {
@@ -96,7 +116,7 @@ async fn attempt(workshop: &Workshop, connection: Connection) -> Result<Response
         metadata["completionTokens"] = Value::from(usage.output_tokens);
         metadata["totalTokens"] = Value::from(usage.input_tokens.saturating_add(usage.output_tokens));
     }
-    if let Some(mut model) = answer.model {
+    if let Some(mut model) = answer.model.filter(|_| who == Who::Azure) {
         secrets.text(&mut model);
         metadata["model"] = Value::from(model);
     }
@@ -112,6 +132,7 @@ impl Trial {
         else {
             return Err(Refusal::bad("`endpoint`, `deployment` and `apiVersion` are needed."));
         };
+        let who = Who::at(&endpoint);
         let mut props = Message::new();
         for (name, value) in [("endpoint", endpoint), ("deployment", deployment), ("apiVersion", version)] {
             props.insert(name.to_owned(), Value::from(value));
@@ -128,7 +149,8 @@ impl Trial {
             has_key.set(true);
             secrets.borrow_mut().add(secret);
         };
-        let config = NodeConfig { node: &node, props: &props, env: &workshop.env, takes: &takes };
+        let env = |name: &str| (workshop.env)(name).filter(|_| who == Who::Azure);
+        let config = NodeConfig { node: &node, props: &props, env: &env, takes: &takes };
         let Some(build) = workshop.adapters.models.get(TYPE) else {
             return Err(Refusal::bad("This build cannot run models of Azure."));
         };
@@ -136,11 +158,11 @@ impl Trial {
             .map_err(|error| Refusal::bad(&format!("The connection cannot be made: {}.", error.reason)))?;
         if !has_key.get() {
             return Err(Refusal::bad(
-                "`apiKey` is needed: send it, or set AZURE_OPENAI_API_KEY for the sidecar. That one goes to Azure over \
-                 https and to this machine, and nowhere else.",
+                "`apiKey` is needed: send it. The one in AZURE_OPENAI_API_KEY goes to Azure's own hosts over https, and \
+                 to no other address.",
             ));
         }
-        Ok(Self { model, secrets: secrets.into_inner() })
+        Ok(Self { model, secrets: secrets.into_inner(), who })
     }
 }
 
@@ -171,19 +193,32 @@ impl Refusal {
         Self { status: 400, code: ApiCode::BodyInvalid.as_str(), error: error.to_owned() }
     }
 
-    fn of(failure: Failure) -> Self {
-        let status = match failure.code {
-            RunErrorCode::InvalidCredentials => 401,
-            RunErrorCode::ModelNotFound => 404,
-            RunErrorCode::RateLimit | RunErrorCode::QuotaExceeded => 429,
-            RunErrorCode::ProviderUnavailable => 503,
-            RunErrorCode::Timeout => 504,
-            _ => 502,
+    fn of(failure: Failure, who: Who) -> Self {
+        let (status, ours) = match failure.code {
+            RunErrorCode::InvalidCredentials => (401, "The key was refused there"),
+            RunErrorCode::ModelNotFound => (404, "There is no such deployment"),
+            RunErrorCode::RateLimit | RunErrorCode::QuotaExceeded => {
+                (429, "There were too many requests there")
+            }
+            RunErrorCode::ProviderUnavailable => {
+                (503, "Nobody is there, or somebody who does not answer as Azure does")
+            }
+            RunErrorCode::Timeout => (504, "There was no answer in time"),
+            _ => (502, "The request was refused there, or its answer is not one of Azure's"),
         };
-        Self { status, code: failure.code.as_str(), error: failure.message }
+        let error = match who {
+            Who::Azure => failure.message,
+            Who::Other => format!("{ours}. What was said is told of Azure's own hosts only."),
+        };
+        Self { status, code: failure.code.as_str(), error }
     }
 
     fn answer(self) -> Response {
-        json(self.status, &json!({"success": false, "error": self.error, "code": self.code}))
+        let Self { status, code, error } = self;
+        json(status, &json!({"success": false, "error": error, "code": code, "statusCode": status}))
     }
 }
+
+#[cfg(test)]
+#[path = "azure_tests.rs"]
+mod tests;

@@ -39,7 +39,8 @@ pub(crate) async fn send(
     let node = chat_node(&app, id)?;
     let now = app.clock.now();
     // The window knows the item by its own id. Who says it, and what, is not its to choose.
-    let known = chat_message.map(|item| item.id).filter(|id| (1..=MAX_ITEM_ID).contains(&id.len()));
+    let known = chat_message.and_then(|item| item.get("id")?.as_str().map(str::to_owned));
+    let known = known.filter(|id| (1..=MAX_ITEM_ID).contains(&id.len()));
     // What is sent again because its answer was lost is not said twice.
     let key = known.as_ref().map(|id| key(&node, id, &message));
     let item_id = known.unwrap_or_else(|| app.clock.message_id());
@@ -70,7 +71,7 @@ pub(crate) async fn clear(State(app): State<Arc<App>>, Path(id): Path, body: Bod
     body::none(body, &app.settings).await?;
     let node_id = chat_node(&app, id)?;
     app.chats.clear(&node_id).await?;
-    let message = "Nothing was ever said.".to_owned();
+    let message = "The history is cleared.".to_owned();
     Ok(json(200, &ChatSent { success: true, message, agent_core_id: None }))
 }
 

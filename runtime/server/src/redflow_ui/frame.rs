@@ -133,6 +133,9 @@ impl Frame {
                     Done::Failed(failure) => self.broken(wrong(failure)),
                 };
                 self.output(node, output, told);
+                if let Done::Failed(failure) = how {
+                    self.node(node).failure = Some(failure.clone());
+                }
             }
             Move::ModelAsked { ask, transcript } => {
                 self.asked(ask, TO_MODEL, &said::request(ask, transcript), told);

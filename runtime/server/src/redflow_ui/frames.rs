@@ -113,6 +113,29 @@ impl Frames {
         }
     }
 
+    /// A deployment takes an agent that an earlier one refused.
+    pub(crate) fn mended(&self, node: &NodeSummary) {
+        let _state = self.state();
+        if self.is_watched() {
+            let mut told = self.told();
+            frame::done(&node.id, &node.type_name, &mut told);
+            self.tell(told);
+        }
+    }
+
+    /// What a deployment said of agents, for who looks only now: an agent, a code and why.
+    pub(crate) fn refusals<'a>(
+        &self,
+        refused: impl Iterator<Item = (&'a NodeSummary, &'a str, String)>,
+    ) -> Vec<Utf8Bytes> {
+        let mut told = self.told();
+        let state = self.state();
+        for (node, code, message) in refused {
+            frame::refused(node, Wrong { code, message: &message }, &state.secrets, &mut told);
+        }
+        told.events.iter().filter_map(text).collect()
+    }
+
     fn told(&self) -> Told {
         Told { now: self.clock.now(), events: Vec::new() }
     }
@@ -145,6 +168,10 @@ impl State {
             return;
         }
         if !self.open.contains_key(&start) {
+            // Who has not seen a node get something is not told that it is done with it.
+            if matches!(moved, Move::Done { .. }) {
+                return;
+            }
             self.begin(start, moved, told);
         }
         if let Some(frame) = self.open.get_mut(&start) {
@@ -208,6 +235,16 @@ impl Watcher {
         let texts = self.frames.feed.after(self.position, most)?;
         self.position += texts.len() as u64;
         Some(texts)
+    }
+
+    /// What is to be sent before the socket is closed though things go on: nothing is to stay running for ever in the
+    /// eyes of who is not told any more.
+    pub(crate) fn last(&mut self) -> Vec<Utf8Bytes> {
+        let mut told = self.frames.told();
+        for (node, type_name) in self.frames.state().open.values().flat_map(Frame::running) {
+            frame::done(node, type_name, &mut told);
+        }
+        told.events.iter().filter_map(text).collect()
     }
 
     /// Waits for more.

@@ -107,7 +107,11 @@ fn nothing_is_made_or_kept_if_nobody_looks() {
     // What goes on unseen begins again for who looks then, and as another frame.
     let mut late = frames.watch(9).unwrap();
     assert_eq!(events(&mut late), [] as [Value; 0]);
+    // Who has not seen a node get something is not told that it is done with it.
     frames.moved(StartId(1), Move::Done { node: &node("d1", "debug"), how: Done::Well });
+    assert_eq!(events(&mut late), [] as [Value; 0]);
+    let (node, message) = (&node("d2", "junction"), &carrying("x"));
+    frames.moved(StartId(1), Move::Sent { node, port: 0, message, error: None });
     over(&frames, 1);
     let told = events(&mut late);
     let names: Vec<&str> = told.iter().map(|event| event["event"].as_str().unwrap()).collect();

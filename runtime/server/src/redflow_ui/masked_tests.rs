@@ -1,4 +1,4 @@
-use super::{MASK, shown, unmasked};
+use super::{MASK, is_sealed, shown, unmasked};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use serde_json::{Value, json};
@@ -11,7 +11,17 @@ fn credentials_show_nothing_but_what_they_are_for() {
     let expected = json!({"id": "c1", "name": "Mine", "type": "azure-openai", "createdAt": 7, "usedBy": [MASK], "empty": "",
         "data": {"endpoint": "https://x.openai.azure.com", "deployment": "d", "apiVersion": "v1", "apiKey": MASK,
                  "value": MASK, "pin": MASK, "ok": true, "name": {"odd": MASK}}});
-    for key in ["credential:c1", "credentials:c1", "node-credentials:m.1 x", "encrypted:credential:c1"] {
+    for key in [
+        "credential:c1",
+        "credentials:c1",
+        "node-credentials:m.1 x",
+        "encrypted:credential:c1",
+        " Credential:c1",
+        "CREDENTIALS:",
+        "Node_Credentials:m",
+        "node_credentials:m",
+        "\tEncrypted: credential:c1",
+    ] {
         assert_eq!(shown(key, &stored), expected, "{key}");
     }
     assert_eq!(shown("encrypted:node-credentials:m", &json!("Y2lwaGVy")), json!(MASK));
@@ -20,16 +30,64 @@ fn credentials_show_nothing_but_what_they_are_for() {
 
 #[test]
 fn elsewhere_names_tell_what_is_secret() {
-    let stored = json!({"config": {"apiKey": "sk-1", "maxTokens": 800, "token": {"a": ["sk-2"], "name": "t"}},
-        "credentials": {"user": "sk-3"}, "note": "open"});
-    let expected = json!({"config": {"apiKey": MASK, "maxTokens": 800, "token": {"a": [MASK], "name": "t"}},
-        "credentials": {"user": MASK}, "note": "open"});
+    let stored = json!({"config": {"apiKey": "sk-1", "maxTokens": 800, "token": {"a": ["sk-2"], "name": "sk-4"}, "name": "open"},
+        "credentials": {"user": "sk-3", "id": "sk-5"}, "note": "open"});
+    let expected = json!({"config": {"apiKey": MASK, "maxTokens": 800, "token": {"a": [MASK], "name": MASK}, "name": "open"},
+        "credentials": {"user": MASK, "id": MASK}, "note": "open"});
     assert_eq!(shown("node-config:m", &stored), expected);
     assert_eq!(shown("layout", &json!({"x": 1, "tokens": 3})), json!({"x": 1, "tokens": MASK}));
     for key in ["apiKey", "openai:apiKey", "my-password"] {
         assert_eq!(shown(key, &json!("sk-1")), json!(MASK), "{key}");
     }
     assert_eq!(shown("theme", &json!("dark")), json!("dark"));
+    let names = json!({"key": "s", "connectionString": "s", "connection_string": "s", "DSN": "s", "creds": {"name": "s"}});
+    let masked = json!({"key": MASK, "connectionString": MASK, "connection_string": MASK, "DSN": MASK,
+                        "creds": {"name": MASK}});
+    assert_eq!(shown("layout", &names), masked);
+    let open = json!({"keys": ["a"], "keyPrefix": "k", "publicKey": "p", "monkey": 1});
+    assert_eq!(shown("layout", &open), open);
+    assert_eq!(shown("dsn", &json!("sk-1")), json!(MASK));
+}
+
+#[test]
+fn what_a_credential_is_for_is_told_at_its_first_level_alone() {
+    let stored = json!({"name": "open", "data": {"id": "open", "data": {"name": "s"}, "more": {"type": "s"}},
+        "value": {"endpoint": "open"}, "list": [{"name": "s"}], "other": {"name": "s", "data": {"name": "s"}}});
+    let expected = json!({"name": "open", "data": {"id": "open", "data": {"name": MASK}, "more": {"type": MASK}},
+        "value": {"endpoint": "open"}, "list": [{"name": MASK}], "other": {"name": MASK, "data": {"name": MASK}}});
+    assert_eq!(shown("credential:c", &stored), expected);
+    assert_eq!(shown("credentials:all", &json!([{"name": "s"}])), json!([{"name": MASK}]));
+}
+
+#[test]
+fn a_text_that_is_json_with_secrets_is_masked_whole() {
+    let within = json!({"a": [{"apiKey": "sk-1"}]}).to_string();
+    let mut nested = within.clone();
+    for _ in 0..8 {
+        nested = json!([nested]).to_string();
+    }
+    let quoted = Value::from(within.clone()).to_string();
+    let deep = format!("{}{}", "[".repeat(4000), "]".repeat(4000));
+    for text in [&*within, &nested, &quoted, "\n {\"key\": 1}", r#"{"a": {"dsn": "s"}, "a": 1}"#, &deep] {
+        assert_eq!(shown("layout", &json!({"x": text, "y": 1})), json!({"x": MASK, "y": 1}), "{text}");
+        assert_eq!(shown("layout", &json!([text])), json!([MASK]), "{text}");
+        assert_eq!(shown("credential:c", &json!({"name": text})), json!({"name": MASK}), "{text}");
+    }
+    for text in
+        [r#"{"zoom": 1, "note": "apiKey"}"#, "[1, 2]", "{apiKey} is missing", "\"quoted\"", "[", "apiKey: x"]
+    {
+        assert_eq!(shown("layout", &json!(text)), json!(text));
+    }
+}
+
+#[test]
+fn what_the_ui_has_sealed_is_known_however_it_is_written() {
+    for key in ["encrypted:credential:c", "Encrypted:x", "  ENCRYPTED:", "encrypted:"] {
+        assert!(is_sealed(key), "{key}");
+    }
+    for key in ["encrypted", "credential:encrypted:", "x encrypted:y", ""] {
+        assert!(!is_sealed(key), "{key}");
+    }
 }
 
 #[test]

@@ -4,11 +4,13 @@
 
 use super::frames::{Watcher, text};
 use crate::answer::{Answer, Problem};
+use crate::deploying::refusals;
 use crate::peer::{self, End, Peer, too_slow};
 use crate::sidecar::App;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Extension, State};
+use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::ApiCode;
 use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::observability::ObservabilityEvent;
@@ -59,12 +61,19 @@ impl Reader {
         if let Err(end) = self.say(&hello).await {
             return end;
         }
-        let first = self.watcher.first();
+        let mut first = self.watcher.first();
+        let told = self.peer.app.in_force();
+        first.extend(self.peer.app.frames.refusals(refusals(&told)));
         if let Err(end) = self.peer.say_all(first).await {
             return end;
         }
         loop {
             if let Err(end) = self.turn().await {
+                if let End::Close(ApiError { code: ProblemCode::Api(ApiCode::Stopping), .. }) = &end {
+                    let last = self.watcher.last();
+                    // It is closed in any case.
+                    let _ = self.peer.say_all(last).await;
+                }
                 return end;
             }
         }

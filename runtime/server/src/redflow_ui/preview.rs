@@ -8,6 +8,7 @@ use redflow_contract::observability::PayloadPreview;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_name;
 use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What stands in the place of a value whose name says that it is a secret.
@@ -47,25 +48,47 @@ pub(crate) const SHORT: Limits = Limits { bytes: 50_000, depth: 6, keys: 50, ite
 pub(crate) const LONG: Limits =
     Limits { bytes: 5_000_000, depth: 20, keys: 500, items: 1_000, chars: 500_000 };
 
-/// The secrets that are known: of the flow in force, and of the one before, which may still run.
+/// Flows whose secrets are known: the one in force, and those before it, whose runs may still go on.
+const KNOWN_FLOWS: usize = 9;
+
+/// The secrets that are known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Secrets {
-    now: Arc<Scrubber>,
-    before: Option<Arc<Scrubber>>,
+    /// Of each flow, the latest last.
+    flows: VecDeque<Arc<Scrubber>>,
+    /// Of all of them: one that holds another is found first, whichever flow it is of.
+    all: Arc<Scrubber>,
 }
 
 impl Secrets {
     pub(crate) fn deployed(&mut self, scrubber: Arc<Scrubber>) {
-        self.before = Some(std::mem::replace(&mut self.now, scrubber));
+        self.flows.push_back(scrubber);
+        if self.flows.len() > KNOWN_FLOWS {
+            self.flows.pop_front();
+        }
+        let mut all = Scrubber::default();
+        self.flows.iter().for_each(|flow| all.add_all(flow));
+        self.all = Arc::new(all);
     }
 
     fn without(&self, text: &str) -> String {
         let mut clean = text.to_owned();
-        self.now.text(&mut clean);
-        if let Some(before) = &self.before {
-            before.text(&mut clean);
-        }
+        self.all.text(&mut clean);
         clean
+    }
+
+    /// The beginning of a text, and whether there is more. What is not shown is not looked at: a text can be long.
+    fn beginning(&self, text: &str, chars: usize) -> (String, bool) {
+        let end = end_of(text, chars).map_or(text.len(), |end| self.all.cut_at(text, end));
+        let mut shown = self.without(text.get(..end).unwrap_or_default());
+        // What stands for a secret can be longer than it is.
+        let longer = end_of(&shown, chars);
+        let is_cut = end < text.len() || longer.is_some();
+        if is_cut {
+            shown.truncate(longer.unwrap_or(shown.len()));
+            shown.push_str(CUT);
+        }
+        (shown, is_cut)
     }
 }
 
@@ -93,7 +116,7 @@ pub(crate) fn of_parts(parts: &[(&str, &Value)], limits: &Limits, secrets: &Secr
 
 /// A text, as long as one may be.
 pub(crate) fn of_text(text: &str, limits: &Limits, secrets: &Secrets) -> String {
-    cut(secrets.without(text), limits.chars).0
+    secrets.beginning(text, limits.chars).0
 }
 
 fn finish(
@@ -146,8 +169,7 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str) -> Option<Value> {
-        // Before it is cut: half a secret would not be found.
-        let (shown, is_cut) = cut(self.secrets.without(text), self.limits.chars);
+        let (shown, is_cut) = self.secrets.beginning(text, self.limits.chars);
         self.truncated |= is_cut;
         self.count(shown.len() + 2)?;
         Some(Value::String(shown))
@@ -200,21 +222,17 @@ impl Walk<'_> {
     }
 }
 
-/// The beginning of a text, and whether there is more.
-fn cut(mut text: String, chars: usize) -> (String, bool) {
+/// Where a text has as many characters as it may have, if it has more.
+fn end_of(text: &str, chars: usize) -> Option<usize> {
     // No character has fewer bytes than JavaScript counts.
     if text.len() <= chars {
-        return (text, false);
+        return None;
     }
     let mut counted = 0;
-    let end = text.char_indices().find_map(|(at, c)| {
+    text.char_indices().find_map(|(at, c)| {
         counted += c.len_utf16();
         (counted > chars).then_some(at)
-    });
-    let Some(end) = end else { return (text, false) };
-    text.truncate(end);
-    text.push_str(CUT);
-    (text, true)
+    })
 }
 
 /// How many bytes a Node-RED Buffer has, if it is one.

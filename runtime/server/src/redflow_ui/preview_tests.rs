@@ -124,9 +124,37 @@ fn known_secrets_are_taken_out_wherever_they_stand() {
     let preview = of_value(&json!(at_the_cut), &SHORT, &secrets).preview;
     assert!(!preview.as_str().unwrap().contains("open"), "{preview}");
     assert_eq!(of_text("open-sesame!", &LONG, &secrets), "[redacted]!");
-    // The flow before may still run.
+    // Flows before may still run.
+    for _ in 0..8 {
+        secrets.deployed(Arc::default());
+        assert_eq!(of_text("open-sesame!", &LONG, &secrets), "[redacted]!");
+    }
     secrets.deployed(Arc::default());
-    assert_eq!(of_text("open-sesame!", &LONG, &secrets), "[redacted]!");
+    assert_eq!(of_text("open-sesame!", &LONG, &secrets), "open-sesame!");
+}
+
+/// A secret that holds one of another flow is found first.
+#[test]
+fn a_secret_is_found_whole_whichever_flow_it_is_of() {
+    let mut secrets = knowing("open-sesame-and-more");
+    let mut scrubber = Scrubber::default();
+    scrubber.add("open-sesame");
+    secrets.deployed(Arc::new(scrubber));
+    assert_eq!(of_text("open-sesame-and-more open-sesame", &LONG, &secrets), "[redacted] [redacted]");
+}
+
+/// Only what may be shown is looked through, so what is shown does not depend on what is behind it.
+#[test]
+fn a_long_text_is_cut_before_it_is_looked_through() {
+    let secret = "twenty-letters-long!";
+    let said = secret.repeat(1000);
+    let preview = of_value(&json!(said), &SHORT, &knowing(secret));
+    assert_eq!(preview.preview, json!(format!("{}...[truncated]", "[redacted]".repeat(250))));
+    assert_eq!((preview.size, preview.truncated), (40_000, true));
+    // What stands for a short one takes more room than it.
+    let said = "12345678".repeat(625);
+    let preview = of_value(&json!(said), &SHORT, &knowing("12345678"));
+    assert_eq!(preview.preview, json!(format!("{}...[truncated]", "[redacted]".repeat(500))));
 }
 
 /// Any JSON, with secrets among its names.
@@ -213,6 +241,29 @@ proptest! {
         let value = json!({"a": value, "said": said, (said.clone()): [said]});
         let preview = of_value(&value, &limits, &knowing(secret)).preview.to_string();
         prop_assert!(!preview.contains("sword"), "{preview}");
+    }
+}
+
+proptest! {
+    /// One that begins before the cut and ends behind it is not shown, not even its first letter.
+    #[test]
+    fn no_part_of_a_secret_is_left_at_the_cut(
+        before in "[xé😀]{0,30}",
+        secret in "[a-dü]{8,20}",
+        after in "[xé😀]{0,30}",
+        chars in 0..60usize,
+    ) {
+        let limits = Limits { chars, ..SHORT };
+        let shown = of_text(&format!("{before}{secret}{after}"), &limits, &knowing(&secret));
+        let long = |text: &str| text.encode_utf16().count();
+        let text = shown.strip_suffix("...[truncated]").unwrap_or(&shown);
+        prop_assert!(long(text) <= chars);
+        if chars < long(&before) + long(&secret) {
+            prop_assert!(before.starts_with(text), "{shown}");
+            prop_assert!(text == before || long(text) + 1 >= chars, "{shown}");
+        } else {
+            prop_assert!(format!("{before}[redacted]{after}").starts_with(text), "{shown}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Keys are names and nothing else: what is called like a file is in the same drawer as the rest. Secrets go in and do
 //! not come out.
 
-use super::masked::{MASK, shown, unmasked};
+use super::masked::{MASK, is_sealed, shown, unmasked};
 use super::stored::{Items, given};
 use crate::answer::{Answer, Problem, bytes_of, json};
 use crate::body::{self, printable};
@@ -30,7 +30,8 @@ pub(crate) async fn schema() -> Answer {
 pub(crate) async fn all(State(app): State<Arc<App>>) -> Answer {
     let items = app.workshop.stored.items();
     blocking(move || {
-        let shown: Message = items.iter().map(|(key, value)| (key.clone(), shown(key, value))).collect();
+        let told = items.iter().filter(|(key, _)| !is_sealed(key));
+        let shown: Message = told.map(|(key, value)| (key.clone(), shown(key, value))).collect();
         json(200, &shown)
     })
     .await
@@ -38,7 +39,7 @@ pub(crate) async fn all(State(app): State<Arc<App>>) -> Answer {
 
 pub(crate) async fn item(State(app): State<Arc<App>>, Path(key): Path) -> Answer {
     let items = app.workshop.stored.items();
-    let value = items.get(&key).ok_or_else(|| unknown(&key))?;
+    let value = items.get(&key).filter(|_| !is_sealed(&key)).ok_or_else(|| unknown(&key))?;
     Ok(json(200, &json!({"key": key, "value": shown(&key, value)})))
 }
 

@@ -119,8 +119,7 @@ impl App {
         })
         .await??;
         if let Some(Prepared { told, built, .. }) = prepared {
-            self.engine.deploy(built).await;
-            *self.in_force.write().unwrap_or_else(PoisonError::into_inner) = told;
+            self.exchange(told, built).await;
         }
         Ok(done)
     }

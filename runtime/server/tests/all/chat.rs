@@ -106,7 +106,7 @@ async fn what_cannot_be_said_is_refused_with_a_code() {
         .unwrap()
         .push(json!({"id": "alone", "type": "chat-node", "z": "tab", "wires": [[]]}));
     let world = World::with(nodes).await;
-    world.post("/chat-node/alone/send", json!({"message": "x"})).await.refused(503, "CHAT_NOT_CONNECTED");
+    world.post("/chat-node/alone/send", json!({"message": "x"})).await.refused(409, "CHAT_NOT_CONNECTED");
     for path in ["/chat-node/gone/send", "/chat-node/agent/send", "/chat-node/%2e%2e/send"] {
         world.post(path, json!({"message": "x"})).await.refused(404, "NOT_FOUND");
     }

@@ -12,7 +12,7 @@ use tracing::{Event, Metadata, Subscriber, span};
 
 /// Everything that is said on this thread, and where.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
+pub(crate) struct Log(pub(crate) Arc<Mutex<String>>);
 
 impl Log {
     fn line(&self, about: &Metadata<'_>, record: impl FnOnce(&mut Line)) {

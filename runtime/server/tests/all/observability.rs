@@ -464,3 +464,79 @@ async fn no_secret_of_the_flow_is_shown() {
     assert!(text.contains("[redacted] is what I know") && !text.contains(SECRET), "{text}");
     assert_eq!(story(&events, "model").last().unwrap(), "node:error");
 }
+
+#[tokio::test]
+async fn a_stop_in_the_midst_of_a_run_leaves_no_node_running() {
+    let world = World::with(calling("tool.slow")).await;
+    let mut watching = Watching::open(&world).await;
+    world.post("/api/runs", json!({"node": "ask"})).await.ok(202);
+    let mut running = HashSet::new();
+    let mut note = |event: &Value| {
+        let node = event["nodeId"].as_str().unwrap_or_default().to_owned();
+        match event["event"].as_str().unwrap() {
+            "node:input" => drop(running.insert(node)),
+            "node:output" => drop(running.remove(&node)),
+            _ => {}
+        }
+        running.clone()
+    };
+    while !note(&watching.event().await).contains("act") {}
+    world.begin_to_stop();
+    let (mut last, end) = (
+        HashSet::new(),
+        loop {
+            match watching.next().await {
+                Ok(event) => drop(note(&event)),
+                Err(end) => break end,
+            }
+        },
+    );
+    last.extend(running);
+    assert_eq!((last, end), (HashSet::new(), (1012, "STOPPING".to_owned())));
+}
+
+#[tokio::test]
+async fn a_refused_agent_is_shown_to_who_comes_later_and_one_that_is_mended_too() {
+    let mut broken = plain();
+    broken[2]["maxIterations"] = json!(99);
+    let world = World::with(broken).await;
+    let mut watching = Watching::open(&world).await;
+    let told = watching.event().await;
+    assert_eq!((&told["nodeId"], behavior(&told)), (&json!("agent"), "terminated"));
+    let text = payload(&told)["preview"]["error"]["message"].as_str().unwrap();
+    assert!(text.contains("maxIterations") && text.contains(". "), "{text}");
+    assert_eq!(watching.event().await["event"], "node:error");
+    world.post("/flows", plain()).await;
+    let told = watching.event().await;
+    assert_eq!((&told["nodeId"], behavior(&told)), (&json!("agent"), "pass-through"));
+    assert_eq!(told["data"]["outputs"], json!([]));
+}
+
+#[tokio::test]
+async fn what_is_asked_of_a_run_that_is_not_there_begins_no_frame() {
+    let world = World::with(plain()).await;
+    let mut watching = Watching::open(&world).await;
+    world.post("/api/runs/nope/cancel", json!({})).await.refused(404, "RUN_UNKNOWN");
+    world.post("/api/runs", json!({"node": "ask"})).await.ok(202);
+    check(&watching.frame().await, "ask");
+}
+
+/// Credentials that are stored while a flow is in force are its secrets at once, and those before still are.
+#[tokio::test]
+async fn secrets_that_are_stored_later_are_not_shown_either() {
+    let keys = ["sk-first-stored-secret-0123", "sk-second-stored-secret-4567"];
+    let mut nodes = plain();
+    nodes[3] = json!({"id": "model", "type": "model.azure.openai", "z": "tab", "endpoint": "http://127.0.0.1:9",
+                      "deployment": "d", "apiVersion": "v1", "maxRetries": 0, "wires": [["agent"]]});
+    let world = Setup::default().start(Some(nodes)).await;
+    let mut watching = Watching::open(&world).await;
+    for (stored, key) in keys.iter().enumerate() {
+        let items = json!({"node-credentials:model": {"apiKey": key}});
+        world.post("/redflow/persistent-storage", items).await.ok(200);
+        let known = &keys[..=stored];
+        world.run(json!({"payload": format!("I know {}", known.join(" and "))})).await;
+        let shown = json!(watching.frame().await).to_string();
+        assert!(shown.contains("I know [redacted]"), "{shown}");
+        assert!(!known.iter().any(|key| shown.contains(key)), "{shown}");
+    }
+}

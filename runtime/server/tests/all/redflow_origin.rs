@@ -3,6 +3,7 @@
 use crate::client::{Reply, Request};
 use crate::doors::{is_socket, path, upgrade};
 use crate::kit::{Setup, TOKEN, World, eventually, plain, token};
+use crate::logs::Log;
 use pretty_assertions::assert_eq;
 use redflow_contract::api::Scope;
 use redflow_contract::route::{ROUTES, Route};
@@ -299,4 +300,41 @@ async fn without_it_nothing_of_this_is_there() {
         answer.refused(405, "METHOD_REFUSED");
         unreadable(&answer);
     }
+}
+
+/// Somebody whose UI is at another address sees why nothing works. What strangers send is not repeated without end.
+#[tokio::test]
+async fn the_operator_is_told_of_refused_origins_once_and_not_of_many() {
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let world = world().await;
+    let told = || {
+        let said = log.0.lock().unwrap().clone();
+        said.lines().filter(|line| line.contains("ORIGIN_REFUSED")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let ask = async |path: &str, origin: &str| {
+        world.request("GET", path).header("origin", origin).send().await.refused(403, "ORIGIN_REFUSED");
+    };
+    for _ in 0..3 {
+        ask("/flows", "http://localhost:5174").await;
+    }
+    // Its own page at a route that is not for it is no stranger.
+    ask("/api/runs", UI).await;
+    let lines = told();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("http://localhost:5174") && lines[0].contains(&format!("admitted={UI:?}")),
+        "{lines:?}"
+    );
+    ask("/flows", &"x".repeat(5000)).await;
+    assert!(told()[1].len() < 500, "{:?}", told());
+    for n in 0..40 {
+        ask("/flows", &format!("http://{n}.example")).await;
+    }
+    assert_eq!(told().len(), 16);
+
+    // Without a Redflow UI nobody waits for one.
+    let plain = Setup::default().start(Some(plain())).await;
+    plain.request("GET", "/flows").header("origin", UI).send().await.refused(403, "ORIGIN_REFUSED");
+    assert_eq!(told().len(), 16);
 }

@@ -1,6 +1,6 @@
 //! Secrets go in and never come out.
 
-use crate::kit::{Setup, TOKEN, World, flow};
+use crate::kit::{Setup, TOKEN, World, flow, plain};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -124,4 +124,37 @@ async fn errors_do_not_repeat_what_was_sent() {
         assert!(answer.status >= 400);
         assert!(!holds(&answer.body, SECRET), "{answer:?}");
     }
+}
+
+/// Keys that are written as ordinary properties: whoever looks is not shown them, and who leaves them out keeps them.
+#[tokio::test]
+async fn a_key_in_the_open_becomes_a_credential() {
+    const KEY: &str = "sk-in-the-open-0815";
+    let mut nodes = plain();
+    nodes.as_array_mut().unwrap().push(json!({
+        "id": "azure", "type": "model.azure.openai", "z": "tab", "endpoint": "http://127.0.0.1:9", "deployment": "d",
+        "apiVersion": "1", "apiKey": KEY, "wires": [[]],
+    }));
+    nodes.as_array_mut().unwrap().push(json!({
+        "id": "env", "type": "openai-model", "z": "tab", "apiKey": "${OPENAI_API_KEY}", "maxTokens": 7, "wires": [[]],
+    }));
+    let world = World::with(nodes.clone()).await;
+    let shown = |reply: crate::client::Reply| String::from_utf8_lossy(&reply.body).into_owned();
+    for path in ["/flows", "/flow/tab", "/api/deployment", "/api/flows/tab", "/credentials/azure"] {
+        let text = shown(world.get(path).await);
+        assert!(!text.contains(KEY), "{path}: {text}");
+    }
+    assert_eq!(world.get("/credentials/azure").await.ok(200), json!({"apiKey": "__PWRD__"}));
+    // A variable is no secret, and neither is a number of tokens.
+    let deployed = world.get("/flows").await.ok(200);
+    let env = deployed.as_array().unwrap().iter().find(|node| node["id"] == "env").unwrap().clone();
+    assert_eq!((&env["apiKey"], &env["maxTokens"]), (&json!("${OPENAI_API_KEY}"), &json!(7)));
+    // An editor that was not told it does not take it away; and it is in no file any more.
+    world.post("/flows", deployed).await;
+    assert_eq!(world.get("/credentials/azure").await.ok(200), json!({"apiKey": "__PWRD__"}));
+    let dir = world.stop().await;
+    let file = std::fs::read_to_string(dir.path().join("flows.json")).unwrap();
+    assert!(!file.contains(KEY));
+    let world = Setup { dir, ..Setup::default() }.start(None).await;
+    assert_eq!(world.get("/credentials/azure").await.ok(200), json!({"apiKey": "__PWRD__"}));
 }
