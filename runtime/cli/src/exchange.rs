@@ -222,13 +222,29 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)?;
     }
+    if force && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return replace(&std::fs::canonicalize(path)?, bytes);
+    }
     let mut how = OpenOptions::new();
-    how.write(true);
     // Not even one that came a moment ago is written over.
-    if force {
-        how.create(true).truncate(true)
-    } else {
-        how.create_new(true)
-    };
+    how.write(true).create(force).create_new(!force);
     how.open(path)?.write_all(bytes)
+}
+
+/// Puts a file in the place of another: whole, or not at all.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let fresh = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let rights = std::fs::metadata(path)?.permissions();
+    let placed = OpenOptions::new().write(true).create_new(true).open(&fresh).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.set_permissions(rights)?;
+        file.sync_all()?;
+        std::fs::rename(&fresh, path)
+    });
+    if placed.is_err() {
+        // It may not even be there.
+        let _ = std::fs::remove_file(&fresh);
+    }
+    placed
 }

@@ -62,7 +62,7 @@ impl Default for EngineLimits {
         Self {
             max_runs: 100,
             max_deliveries: 100_000,
-            max_made_bytes: 256 * 1024 * 1024,
+            max_made_bytes: 64 * 1024 * 1024,
             max_active: 1_024,
             max_active_per_agent: 64,
             max_queued: 10_000,

@@ -23,6 +23,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::drive::Outgoing;
 
+/// Why a call was not made.
+const NOT_MADE: &str = "the call was not made: too many messages were sent by this start";
+
 /// Calls that nobody waits for any more, before they are looked for.
 const MAX_FORGOTTEN: usize = 64;
 
@@ -31,7 +34,7 @@ pub(crate) struct ChainCall {
     pub(crate) run: RunId,
     pub(crate) agent: NodeId,
     pub(crate) call: ToolCall,
-    pub(crate) reply: oneshot::Sender<ToolResult>,
+    pub(crate) reply: oneshot::Sender<ToolOutcome>,
 }
 
 /// Sends a call out and waits for what comes back. Whoever stops waiting takes no reply any more.
@@ -45,7 +48,7 @@ pub(crate) async fn call_chain(
     let sent = outgoing.send(Outgoing::Call(Box::new(ChainCall { run, agent, call, reply }))).await;
     let unknown = || ToolOutcome::Unknown { reason: "the flow that is the tool gave no answer".to_owned() };
     match sent {
-        Ok(()) => replied.await.map_or_else(|_| unknown(), ToolOutcome::Returned),
+        Ok(()) => replied.await.unwrap_or_else(|_| unknown()),
         Err(_) => unknown(),
     }
 }
@@ -59,14 +62,37 @@ pub(crate) struct OpenCalls {
 
 struct Open {
     agent: NodeId,
+    /// The node that is the tool.
+    node: NodeId,
     message: String,
-    reply: oneshot::Sender<ToolResult>,
+    reply: oneshot::Sender<ToolOutcome>,
+    /// Messages of the call that are on their way.
+    on_their_way: usize,
+    /// What went wrong last, and whether that was before anything had been done.
+    error: Option<(bool, String)>,
 }
+
+impl Open {
+    /// Nothing of the call moves any more, and nothing came back. If it went wrong at its first node it has failed;
+    /// else nobody here knows what the nodes behind that have done.
+    fn over(self) {
+        let outcome = match self.error {
+            Some((true, why)) => ToolOutcome::Returned(ToolResult::failed(why)),
+            Some((false, reason)) => ToolOutcome::Unknown { reason },
+            None => ToolOutcome::Unknown { reason: ENDED.to_owned() },
+        };
+        // Whoever called may have stopped waiting.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// Why nobody knows what a call did.
+const ENDED: &str = "the flow that is the tool ended without an answer";
 
 /// What a message that came to an agent is.
 enum Arrival {
     /// The reply to a call of that agent.
-    Reply(oneshot::Sender<ToolResult>),
+    Reply(oneshot::Sender<ToolOutcome>),
     /// It says that it is a reply, and nobody waits for it.
     Stale,
     /// Nothing of the kind.
@@ -85,12 +111,45 @@ impl OpenCalls {
     }
 
     /// The open call that a message is part of, whoever has it now.
-    fn stopped(&mut self, message: &Message) -> Option<oneshot::Sender<ToolResult>> {
+    fn of(&self, message: &Message) -> Option<CallId> {
+        if self.open.is_empty() {
+            return None;
+        }
         let by_id = message.get("_msgid").and_then(Value::as_str).and_then(|id| self.by_message.get(id));
-        let call = named(message).filter(|call| self.open.contains_key(call)).or_else(|| by_id.cloned())?;
-        let Open { message, reply, .. } = self.open.remove(&call)?;
-        self.by_message.remove(&message);
-        Some(reply)
+        named(message).filter(|call| self.open.contains_key(call)).or_else(|| by_id.cloned())
+    }
+
+    /// A message is on its way; which call it is part of, if it is.
+    pub(crate) fn sent(&mut self, message: &Message) -> Option<CallId> {
+        let call = self.of(message)?;
+        self.open.get_mut(&call)?.on_their_way += 1;
+        Some(call)
+    }
+
+    /// A message of a call has arrived, and what follows from it is on its way.
+    pub(crate) fn arrived(&mut self, call: &CallId) {
+        let Some(open) = self.open.get_mut(call) else { return };
+        open.on_their_way -= 1;
+        if open.on_their_way == 0
+            && let Some(open) = self.open.remove(call)
+        {
+            self.by_message.remove(&open.message);
+            open.over();
+        }
+    }
+
+    /// A node failed on a message, and nobody took the error.
+    pub(crate) fn failed(&mut self, message: &Message, node: &NodeId, why: &str) {
+        let call = self.of(message);
+        if let Some(open) = call.and_then(|call| self.open.get_mut(&call)) {
+            open.error = Some((*node == open.node, why.to_owned()));
+        }
+    }
+
+    fn take_back(&mut self, call: &CallId) -> Option<Open> {
+        let open = self.open.remove(call)?;
+        self.by_message.remove(&open.message);
+        Some(open)
     }
 
     fn take(&mut self, agent: &NodeId, message: &Message) -> Arrival {
@@ -112,9 +171,9 @@ impl Loop {
     /// A call leaves its agent, to the one node that is the tool.
     pub(crate) fn send_call(&mut self, call: ChainCall) {
         let ChainCall { run, agent, call, reply } = call;
-        let gone = |reply: oneshot::Sender<ToolResult>, what: &str| {
+        let gone = |reply: oneshot::Sender<ToolOutcome>, what: &str| {
             // Whoever called may have stopped waiting.
-            let _ = reply.send(ToolResult::failed(what));
+            let _ = reply.send(ToolOutcome::Returned(ToolResult::failed(what)));
         };
         let Some(flow) = self.flow.clone() else { return gone(reply, "there is no flow") };
         let place = |id: &NodeId| flow.flow.find(id.as_str());
@@ -127,17 +186,16 @@ impl Loop {
         if let Some(port) = port_of(&flow, from, PortKind::Tool) {
             Self::saw_sent(&flow, from, port, &message, None, &chain);
         }
-        if !self.enqueue(&flow, to, message, &Trail::from_outside(chain), None) {
-            return gone(reply, "the call was not made: too many messages were sent by this start");
+        if chain.is_cut() {
+            return gone(reply, NOT_MADE);
         }
         let live = self.open_runs();
-        self.calls.add(call.call_id, Open { agent, message: id, reply }, live);
-    }
-
-    /// A message stopped where nobody takes it on. If it was a call, that is all that will come of it.
-    pub(crate) fn fail_call(&mut self, message: &Message, why: &str) {
-        if let Some(reply) = self.calls.stopped(message) {
-            let _ = reply.send(ToolResult::failed(why));
+        let open = Open { agent, node: call.node, message: id, reply, on_their_way: 0, error: None };
+        self.calls.add(call.call_id.clone(), open, live);
+        if !self.enqueue(&flow, to, message, &Trail::from_outside(chain), None)
+            && let Some(open) = self.calls.take_back(&call.call_id)
+        {
+            gone(open.reply, NOT_MADE);
         }
     }
 
@@ -153,7 +211,7 @@ impl Loop {
         let id = &flow.flow.nodes[agent].id;
         let reason = match self.calls.take(id, message) {
             Arrival::Reply(reply) => {
-                let _ = reply.send(result_of(message));
+                let _ = reply.send(ToolOutcome::Returned(result_of(message)));
                 return true;
             }
             Arrival::Stale => "the call it answers is over",

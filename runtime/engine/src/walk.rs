@@ -19,7 +19,7 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::PortKind;
 use redflow_contract::effect::Ending;
 use redflow_contract::event::FlowEvent;
-use redflow_contract::id::{NodeId, NodeSummary, RunId};
+use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::json::{nests_within, size_of};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::{Failure, MessageError, RunError};
@@ -37,6 +37,8 @@ pub(crate) struct Delivery {
     trail: Trail,
     /// The node it comes from, if it comes from one.
     from: Option<NodeIx>,
+    /// The call of a tool it is part of, if it is.
+    call: Option<CallId>,
 }
 
 impl Loop {
@@ -67,8 +69,16 @@ impl Loop {
         }
     }
 
-    pub(crate) fn deliver(&mut self, delivery: Delivery) {
-        let Delivery { to, message, trail, from } = delivery;
+    pub(crate) fn deliver(&mut self, mut delivery: Delivery) {
+        let call = delivery.call.take();
+        self.hand_over(delivery);
+        if let Some(call) = call {
+            self.calls.arrived(&call);
+        }
+    }
+
+    fn hand_over(&mut self, delivery: Delivery) {
+        let Delivery { to, message, trail, from, .. } = delivery;
         let Some(flow) = self.flow.clone() else { return };
         let node = &flow.nodes[to];
         // A node without an input only begins.
@@ -100,7 +110,7 @@ impl Loop {
             BuiltNode::Foreign => {
                 let node = flow.flow.summary(to);
                 let error = needs_node_red(&node);
-                self.fail_call(&message, &error.message);
+                self.calls.failed(&message, &node.id, &error.message);
                 Self::saw_done(&flow, to, Done::Failed(&error), &trail.chain);
                 if trail.chain.tell_of(&node.id) {
                     self.ports.events.flow_event(&FlowEvent::NeedsNodeRed { node });
@@ -120,10 +130,12 @@ impl Loop {
         payload: Option<&Value>,
         trail: &Trail,
     ) {
-        let NodeOutput { sends, shows, says, error } = self.ask_node(flow, from, node, message, payload);
+        let NodeOutput { sends, shows, says, work, error } =
+            self.ask_node(flow, from, node, message, payload);
         // What is handed on costs nothing; what is made does.
         let made = sends.iter().filter(|(_, sent)| !Arc::ptr_eq(sent, message));
-        match trail.chain.room_to_make(made.map(|(_, sent)| bytes_of(sent)).sum()) {
+        let bytes = made.map(|(_, sent)| bytes_of(sent)).fold(work, usize::saturating_add);
+        match trail.chain.room_to_make(bytes) {
             Room::Yes => {}
             room => {
                 Self::saw_done(flow, from, Done::Well, &trail.chain);
@@ -191,8 +203,8 @@ impl Loop {
         Self::saw_done(flow, ix, Done::Failed(&failure_of(error)), &trail.chain);
         let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
         if !self.raise(flow, ix, &error, with_error(message.clone(), &error), trail) {
-            // If it was the call of a tool, nothing will come back of it.
-            self.fail_call(message, &error.message);
+            // If it is part of a call, perhaps nothing will come back of that.
+            self.calls.failed(message, &node.id, &error.message);
         }
     }
 
@@ -235,7 +247,8 @@ impl Loop {
     ) -> bool {
         match trail.chain.room_to_deliver() {
             Room::Yes => {
-                self.queue.push_back(Delivery { to, message, trail: trail.clone(), from });
+                let call = self.calls.sent(&message);
+                self.queue.push_back(Delivery { to, message, trail: trail.clone(), from, call });
                 return true;
             }
             Room::Cut => self.tell_cut(flow, to, self.limits.max_deliveries),
@@ -395,7 +408,9 @@ impl Loop {
     fn answer_chat(&self, flow: &BuiltFlow, agent: NodeIx, message: &Arc<Message>, trail: &Trail) {
         let Some(chat) = trail.chain.chat().and_then(|chat| flow.flow.find(chat.as_str())) else { return };
         let port = port_of(flow, agent, PortKind::ModelResponse);
-        let is_behind = port.is_some_and(|port| flow.chats_behind(agent, port).contains(&chat));
+        // Nothing gets there any more when too much has been sent already.
+        let is_behind =
+            !trail.chain.is_cut() && port.is_some_and(|port| flow.chats_behind(agent, port).contains(&chat));
         if let BuiltNode::Native(node) = &flow.nodes[chat]
             && !is_behind
             && flow.leads_to(chat, agent)

@@ -80,21 +80,36 @@ impl RawFlow {
 
     /// Makes credentials of the keys that are written in the open in models, memories and tools, and says how many
     /// there were. Otherwise whoever looks at the flow could read them, and an editor that leaves them out would lose
-    /// them.
-    pub fn seal_open_keys(&mut self) -> usize {
+    /// them. In a deploy a key that is written takes the place of the one the node has, and a `${NAME}` makes an end
+    /// of it; next to credentials that are `kept` and newer, a key that is still in the file counts for nothing.
+    pub fn seal_open_keys(&mut self, kept: Option<&BTreeMap<NodeId, Message>>) -> usize {
         let mut sealed = 0;
         for node in self.nodes_mut().iter_mut().filter(|node| lookup(&node.type_name).role.is_service()) {
             let is_key = |(name, value): &(&String, &Value)| {
-                let text = value.as_str().filter(|text| !text.is_empty() && !is_reference(text));
-                name.as_str() != "credentials" && is_secret_name(name) && text.is_some()
+                name.as_str() != "credentials"
+                    && is_secret_name(name)
+                    && value.as_str().is_some_and(|text| !text.is_empty())
             };
             let names: Vec<String> = node.props.iter().filter(is_key).map(|(name, _)| name.clone()).collect();
-            sealed += names.len();
             for name in names {
-                let Some(key) = node.props.shift_remove(&name) else { continue };
-                let own = node.props.entry("credentials").or_insert_with(|| Value::Object(Map::new()));
-                if let Value::Object(own) = own {
-                    own.entry(name).or_insert(key);
+                let is_kept =
+                    kept.is_some_and(|kept| kept.get(&node.id).is_some_and(|own| own.contains_key(&name)));
+                let names_variable = node.text(&name).is_some_and(is_reference);
+                let key = match names_variable {
+                    true if kept.is_some() => continue,
+                    true => Value::Null,
+                    false => node.props.shift_remove(&name).unwrap_or_default(),
+                };
+                sealed += usize::from(!names_variable);
+                let own = node.props.entry("credentials").or_insert(Value::Null);
+                if own.is_null() {
+                    *own = Value::Object(Map::new());
+                }
+                if let Value::Object(own) = own
+                    && !is_kept
+                    && own.get(&name).is_none_or(|sent| sent == MASK)
+                {
+                    own.insert(name, key);
                 }
             }
         }

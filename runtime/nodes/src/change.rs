@@ -57,10 +57,23 @@ enum Operand {
 }
 
 impl Operand {
-    fn value(&self, message: &Message, context: &NodeContext<'_>) -> Result<Option<Value>, String> {
+    fn value(
+        &self,
+        message: &Message,
+        context: &NodeContext<'_>,
+        room: &mut Room,
+    ) -> Result<Option<Value>, Trouble> {
         match self {
-            Self::Property(path) => Ok(path.get(message).cloned()),
-            Self::Value(value, kind) => evaluate(value, kind, context).map(Some),
+            Self::Property(path) => {
+                let Some(value) = path.get(message) else { return Ok(None) };
+                // Before it is copied.
+                room.take(size_of(value))?;
+                Ok(Some(value.clone()))
+            }
+            Self::Value(value, kind) => {
+                room.take(size_of(value))?;
+                evaluate(value, kind, context).map(Some).map_err(Trouble::Foreign)
+            }
         }
     }
 }
@@ -109,9 +122,10 @@ impl FlowNode for Change {
                     ),
                 ),
             };
-            return NodeOutput::failed(Failure { code, message });
+            let work = MAX_MADE.saturating_sub(room.0);
+            return NodeOutput { work, ..NodeOutput::failed(Failure { code, message }) };
         }
-        NodeOutput::send(Arc::new(message))
+        NodeOutput { work: MAX_MADE.saturating_sub(room.0), ..NodeOutput::send(Arc::new(message)) }
     }
 }
 
@@ -123,14 +137,14 @@ impl Rule {
         room: &mut Room,
     ) -> Result<(), Trouble> {
         match self {
-            Self::Set { path, to } => match to.value(message, context).map_err(Trouble::Foreign)? {
+            Self::Set { path, to } => match to.value(message, context, room)? {
                 Some(value) => room.set(path, message, value)?,
                 // As in Node-RED: a property set to nothing is gone.
                 None => path.delete(message),
             },
             Self::Replace { path, from, to } => {
-                let from = from.value(message, context).map_err(Trouble::Foreign)?;
-                let to = to.value(message, context).map_err(Trouble::Foreign)?;
+                let from = from.value(message, context, room)?;
+                let to = to.value(message, context, room)?;
                 let (Some(current), Some(from), Some(to)) = (path.get(message), from, to) else {
                     return Ok(());
                 };
@@ -352,6 +366,20 @@ mod tests {
         let old = super::build(NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () }).unwrap();
         let context = NodeContext { now: 7, env: &|_| None, payload: None };
         assert_eq!(old.receive(Arc::default(), &context).error.unwrap().code.as_str(), "NEEDS_NODE_RED");
+    }
+
+    #[test]
+    fn what_it_makes_and_throws_away_is_counted_too() {
+        let big = json!(vec!["x"; 10_000]).to_string();
+        let rules = json!([{"t": "set", "p": "big", "to": big, "tot": "json"}, {"t": "delete", "p": "big"}]);
+        let output = change(&rules).unwrap();
+        assert!(output.error.is_none() && output.work > 300_000, "{}", output.work);
+        assert_eq!(change(&json!([])).unwrap().work, 0);
+        // Comparing large properties time after time is work as well.
+        let mut rules = vec![json!({"t": "set", "p": "payload", "to": big, "tot": "json"})];
+        let same = json!({"t": "change", "p": "topic", "from": "payload", "fromt": "msg", "to": "payload", "tot": "msg"});
+        rules.extend(std::iter::repeat_n(same, 500));
+        assert_eq!(change(&Value::from(rules)).unwrap().error.unwrap().code.as_str(), "CONFIG_INVALID");
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct NodeOutput {
     pub shows: Option<(String, Value)>,
     /// What was said in its window, and how many items it keeps.
     pub says: Option<(ChatItem, u32)>,
+    /// Bytes that it made on the way, roughly, beside what it sends.
+    pub work: usize,
     /// What went wrong; goes to Catch nodes.
     pub error: Option<Failure>,
 }

@@ -90,14 +90,26 @@ impl App {
         std::mem::replace(&mut *in_force, told)
     }
 
-    /// Whoever deployed may not look at the report.
-    fn tell_refused(&self, before: &InForce, told: &InForce) {
-        let ready: HashSet<&NodeId> =
-            agents(told).filter(|agent| agent.ready).map(|agent| &agent.node.id).collect();
+    /// Which agents may run now that could not, and the other way round.
+    pub(crate) fn tell_changed(&self, before: &InForce, told: &InForce) {
+        self.tell_mended(before, told);
+        let were_ready = ready(before);
+        for (node, code, message) in refusals(told).filter(|(node, ..)| were_ready.contains(&node.id)) {
+            self.frames.refused(node, code, &message);
+        }
+    }
+
+    fn tell_mended(&self, before: &InForce, told: &InForce) {
+        let ready = ready(told);
         let were_refused = agents(before).filter(|agent| !agent.ready).map(|agent| &agent.node);
         for node in were_refused.filter(|node| ready.contains(&node.id)).take(MAX_LISTED) {
             self.frames.mended(node);
         }
+    }
+
+    /// Whoever deployed may not look at the report.
+    fn tell_refused(&self, before: &InForce, told: &InForce) {
+        self.tell_mended(before, told);
         for (node, code, message) in refusals(told) {
             tracing::warn!(agent = node.id.as_str(), code, "an agent is refused; /api/flows says why");
             self.frames.refused(node, code, &message);
@@ -111,6 +123,11 @@ impl App {
 
 fn agents(told: &InForce) -> impl Iterator<Item = &AgentState> {
     told.list.flows.iter().flat_map(|flow| &flow.agents)
+}
+
+/// The agents that may run.
+fn ready(told: &InForce) -> HashSet<&NodeId> {
+    agents(told).filter(|agent| agent.ready).map(|agent| &agent.node.id).collect()
 }
 
 /// The agents that are refused, the first of them, each with the worst there is to say of it.

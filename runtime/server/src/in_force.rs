@@ -78,7 +78,7 @@ impl Workshop {
     /// When the whole flow is refused.
     pub(crate) fn prepare(&self, raw: RawFlow, before: &Credentials) -> Result<Prepared, CheckReport> {
         let mut raw = raw.into_array();
-        raw.seal_open_keys();
+        raw.seal_open_keys(None);
         let credentials = raw.take_credentials(before);
         let json = raw.to_json();
         let nodes = serde_json::to_string(&json).unwrap_or_default();

@@ -241,7 +241,7 @@ pub(crate) async fn load(workshop: &Workshop, shelf: &Arc<dyn FlowShelf>) -> Res
         let (bytes, credentials) = shelved
             .map_or_else(|| (b"[]".to_vec(), Credentials::new()), |found| (found.flows, found.credentials));
         let mut raw = RawFlow::parse(&bytes, &workshop.settings.flow_limits).map_err(StartFailure::Flow)?;
-        let keys = raw.seal_open_keys();
+        let keys = raw.seal_open_keys(Some(&credentials));
         if keys > 0 {
             tracing::warn!(
                 keys,

@@ -248,3 +248,20 @@ fn hostile_names_stay_in_the_folder() {
     let back = folder.redflow(["import"].into_iter().chain(paths.iter().map(String::as_str))).run();
     assert_eq!(by_id(&value(&back)), by_id(&Value::Array(nodes)));
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_written_over_keeps_its_place_and_its_rights() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let folder = Folder::with_flow(&json!([{"id": "a", "type": "x"}]));
+    folder.write("real.json", "old");
+    std::fs::set_permissions(folder.path("real.json"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(folder.path("real.json"), folder.path("link.json")).unwrap();
+    let before = folder.files();
+    folder.well(["import", "flow.json", "-o", "link.json", "--force"]);
+    assert_eq!(folder.files(), before, "nothing is left beside it");
+    assert!(std::fs::symlink_metadata(folder.path("link.json")).unwrap().is_symlink());
+    let found = std::fs::metadata(folder.path("real.json")).unwrap();
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    assert!(std::fs::read_to_string(folder.path("real.json")).unwrap().contains("\"a\""));
+}

@@ -107,3 +107,54 @@ fn credentials_are_taken_out_and_merged_as_node_red_does() {
     assert_eq!(given[1]["credentials"]["apiKey"], "new");
     assert_eq!(given[3].get("credentials"), None);
 }
+
+#[test]
+fn keys_in_the_open_become_credentials() {
+    let kept = |key: &str| std::collections::BTreeMap::from([("m".into(), object(json!({"apiKey": key})))]);
+    let rows = [
+        // What is written, what the node had, what it has then; first in a deploy, then at a start.
+        (json!({"apiKey": "new"}), None, Some("new"), Some("new")),
+        (json!({"apiKey": "new"}), Some("old"), Some("new"), Some("old")),
+        (json!({"apiKey": "new", "credentials": null}), None, Some("new"), Some("new")),
+        (
+            json!({"apiKey": "new", "credentials": {"apiKey": "__PWRD__"}}),
+            Some("old"),
+            Some("new"),
+            Some("old"),
+        ),
+        (
+            json!({"apiKey": "open", "credentials": {"apiKey": "sent"}}),
+            Some("old"),
+            Some("sent"),
+            Some("sent"),
+        ),
+        (json!({"apiKey": "${NAME}"}), Some("old"), None, Some("old")),
+        (json!({"apiKey": ""}), Some("old"), Some("old"), Some("old")),
+        (json!({}), Some("old"), Some("old"), Some("old")),
+    ];
+    for (props, before, deployed, started) in rows {
+        let had = before.map(kept).unwrap_or_default();
+        for (at_start, expected) in [(false, deployed), (true, started)] {
+            let mut node = json!({"id": "m", "type": "openai-model", "maxTokens": 7});
+            node.as_object_mut().unwrap().extend(object(props.clone()));
+            let mut flow = RawFlow::from_value(json!([node]), &FlowLimits::default()).unwrap();
+            flow.seal_open_keys(at_start.then_some(&had));
+            let now = flow.take_credentials(&had);
+            let key = now.get("m").and_then(|own| own.get("apiKey")).and_then(Value::as_str);
+            assert_eq!(key, expected, "{props} after {before:?}, at a start: {at_start}");
+            let shown = flow.to_json()[0].to_string();
+            assert!(
+                !shown.contains("\"new\"") && !shown.contains("\"open\"") && shown.contains("maxTokens"),
+                "{shown}"
+            );
+        }
+    }
+    // Of other nodes nothing is taken.
+    let other = json!([{"id": "d", "type": "debug", "token": "t"}]);
+    let mut flow = RawFlow::from_value(other.clone(), &FlowLimits::default()).unwrap();
+    assert_eq!((flow.seal_open_keys(None), Value::from(flow.to_json())), (0, other));
+}
+
+fn object(value: Value) -> redflow_contract::Message {
+    value.as_object().unwrap().clone()
+}

@@ -119,7 +119,8 @@ impl App {
         })
         .await??;
         if let Some(Prepared { told, built, .. }) = prepared {
-            self.exchange(told, built).await;
+            let before = self.exchange(told.clone(), built).await;
+            self.tell_changed(&before, &told);
         }
         Ok(done)
     }

@@ -540,3 +540,18 @@ async fn secrets_that_are_stored_later_are_not_shown_either() {
         assert!(!known.iter().any(|key| shown.contains(key)), "{shown}");
     }
 }
+
+#[tokio::test]
+async fn an_agent_that_a_stored_key_mends_is_shown_to_be_well() {
+    let mut nodes = plain();
+    nodes[3] = json!({"id": "model", "type": "model.azure.openai", "z": "tab", "deployment": "d", "wires": [["agent"]],
+                      "endpoint": "https://x.openai.azure.com", "apiVersion": "2024-02-15-preview"});
+    let world = World::with(nodes).await;
+    let mut watching = Watching::open(&world).await;
+    assert_eq!(behavior(&watching.event().await), "terminated");
+    assert_eq!(watching.event().await["event"], "node:error");
+    let stored = json!({"node-credentials:model": {"apiKey": "sk-1"}});
+    world.post("/redflow/persistent-storage", stored).await.ok(200);
+    let told = watching.event().await;
+    assert_eq!((&told["nodeId"], behavior(&told)), (&json!("agent"), "pass-through"));
+}
