@@ -6,6 +6,7 @@
 
 mod build;
 mod catch;
+mod chats;
 mod clock;
 mod drive;
 mod effects;

@@ -5,6 +5,7 @@
 
 use crate::build::{BuiltAgent, BuiltFlow, BuiltNode};
 use crate::catch::{MAX_REPEATS, earlier_failures, with_error};
+use crate::chats::said;
 use crate::effects::to_usize;
 use crate::engine::Loop;
 use crate::forget::only_forgets;
@@ -14,7 +15,6 @@ use crate::report::{RunEnd, Start};
 use crate::session::session_key;
 use crate::trail::{Chain, Room, Trail};
 use redflow_contract::Message;
-use redflow_contract::chat::{CHAT_SENT, ChatItem};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::PortKind;
 use redflow_contract::effect::Ending;
@@ -164,7 +164,7 @@ impl Loop {
     }
 
     /// What an ordinary node makes of a message.
-    fn ask_node(
+    pub(crate) fn ask_node(
         &self,
         flow: &BuiltFlow,
         ix: NodeIx,
@@ -180,14 +180,6 @@ impl Loop {
             let message = "the node crashed on this message".to_owned();
             NodeOutput::failed(Failure { code: RunErrorCode::Internal, message })
         })
-    }
-
-    /// Something is said in the window of a chat node.
-    fn say(&self, flow: &BuiltFlow, ix: NodeIx, says: Option<(ChatItem, u32)>) {
-        if let Some((item, keeps)) = says {
-            let node = flow.flow.summary(ix);
-            self.ports.events.flow_event(&FlowEvent::Chat { node, item, keeps });
-        }
     }
 
     /// An ordinary node failed on a message.
@@ -403,49 +395,6 @@ impl Loop {
         trail.settle(&*self.ports.store);
     }
 
-    /// The chat that a run was started from gets its result, if nothing else brings it there: its wire back may be
-    /// missing.
-    fn answer_chat(&self, flow: &BuiltFlow, agent: NodeIx, message: &Arc<Message>, trail: &Trail) {
-        let Some(chat) = trail.chain.chat().and_then(|chat| flow.flow.find(chat.as_str())) else { return };
-        let port = port_of(flow, agent, PortKind::ModelResponse);
-        // Nothing gets there any more when too much has been sent already.
-        let is_behind =
-            !trail.chain.is_cut() && port.is_some_and(|port| flow.chats_behind(agent, port).contains(&chat));
-        if let BuiltNode::Native(node) = &flow.nodes[chat]
-            && !is_behind
-            && flow.leads_to(chat, agent)
-        {
-            self.say(flow, chat, self.ask_node(flow, chat, &**node, message, None).says);
-        }
-    }
-
-    /// A run that ends without an answer says so in the chats its answers go to: who asked there waits for a word.
-    /// At once, so that it can be read there by whoever sees the run end.
-    fn tell_chats(
-        &self,
-        flow: &BuiltFlow,
-        agent: NodeIx,
-        message: &Arc<Message>,
-        error: Option<&Failure>,
-        trail: &Trail,
-    ) {
-        self.answer_chat(flow, agent, message, trail);
-        let Some(port) = port_of(flow, agent, PortKind::ModelResponse) else { return };
-        let chats = flow.chats_behind(agent, port);
-        for chat in &chats {
-            if let BuiltNode::Native(node) = &flow.nodes[*chat] {
-                self.say(flow, *chat, self.ask_node(flow, *chat, &**node, message, None).says);
-            }
-        }
-        if !chats.is_empty() {
-            Self::saw_sent(flow, agent, port, message, error, &trail.chain);
-        }
-        for chat in chats {
-            Self::saw_received(flow, chat, message, &trail.chain);
-            Self::saw_done(flow, chat, Done::Well, &trail.chain);
-        }
-    }
-
     /// Hands a message that carries an error to the Catch nodes that want it, and says whether there are any.
     fn raise(
         &mut self,
@@ -512,15 +461,6 @@ fn needs_node_red(node: &NodeSummary) -> Failure {
 pub(crate) fn port_of(flow: &BuiltFlow, agent: NodeIx, kind: PortKind) -> Option<usize> {
     let ports = flow.flow.nodes[agent].kind.outputs.unwrap_or_default();
     ports.iter().position(|port| *port == kind)
-}
-
-/// What a chat node is given to say.
-fn said(item: &ChatItem) -> Message {
-    let mut message = Message::new();
-    message.insert("payload".to_owned(), Value::from(item.content.clone()));
-    message.insert("chatEvent".to_owned(), Value::from(CHAT_SENT));
-    message.insert("chatMessage".to_owned(), serde_json::to_value(item).unwrap_or_default());
-    message
 }
 
 fn run_error(code: RunErrorCode, message: String) -> RunError {
