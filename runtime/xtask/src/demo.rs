@@ -20,7 +20,7 @@ const UP: &str = "listening on ";
 
 const NEXT: &str = "
 What to try next, in another terminal:
-  export REDFLOW_DATA=target/demo REDFLOW_URL=URL
+  export REDFLOW_DATA=target/demo REDFLOW_URL={url}
   cargo run -q -- runs                       # what was run, and how it went
   cargo run -q -- run --input '\"Again?\"'    # run it again
   curl -H \"Authorization: Bearer $(cargo run -q -- token)\" $REDFLOW_URL/api/flows
@@ -56,7 +56,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         command
     })?;
     eprintln!("\nThe sidecar is up. Open this in a browser; it works once:\n  {}", sign_in.trim());
-    eprintln!("{}", NEXT.replace("URL", &sidecar.url));
+    eprintln!("{}", NEXT.replace("{url}", &sidecar.url));
     let status = sidecar.child.wait().map_err(|error| format!("the sidecar: {error}"))?;
     if status.success() { Ok(code) } else { Err(Failure::Failed(format!("the sidecar stopped ({status})"))) }
 }
