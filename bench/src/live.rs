@@ -74,7 +74,7 @@ impl Asker {
     }
 }
 
-const KEY: &str = "sk-bench-not-a-key-of-anyone-0123456789";
+pub(crate) const KEY: &str = "sk-bench-not-a-key-of-anyone-0123456789";
 
 /// The key is in the environment, and nothing else.
 fn env(name: &str) -> Option<String> {
@@ -89,13 +89,22 @@ fn product(base: &str, transport: Arc<dyn Transport>, at_once: usize) -> Result<
 
 /// The raw loop begins as the product does: it is overheard doing so.
 async fn raw(base: &str, transport: Arc<dyn Transport>) -> Result<RawAgent, Failure> {
-    let overheard = Arc::new(Overheard::new(0));
-    product(base, Arc::clone(&overheard) as _, 1)?.drive(1, 1).await?;
-    let first = overheard.bodies().into_iter().next().ok_or("the product asked nothing")?;
-    let opening = serde_json::from_slice(&first)?;
+    let opening = serde_json::from_slice(&overhear(base).await?)?;
     let endpoint = Endpoint::new(format!("{base}/chat/completions").parse()?);
     let endpoint = endpoint.secret_header("authorization", &format!("Bearer {KEY}"));
     Ok(RawAgent { transport, endpoint: endpoint.map_err(|_| "the key is none")?, opening })
+}
+
+/// The body of the product's first question.
+async fn overhear(base: &str) -> Result<Vec<u8>, Failure> {
+    let overheard = Arc::new(Overheard::new(0));
+    product(base, Arc::clone(&overheard) as _, 1)?.drive(1, 1).await?;
+    Ok(overheard.bodies().into_iter().next().ok_or("the product asked nothing")?)
+}
+
+/// The same as JSON, for those who ask in other ways.
+pub(crate) fn first_question(base: &str) -> Result<Value, Failure> {
+    Ok(serde_json::from_slice(&runtime()?.block_on(overhear(base))?)?)
 }
 
 fn flow(base: &str) -> Value {
@@ -260,7 +269,7 @@ fn round_of(crowd: &Crowd, way: Way, port: u16) -> Result<f64, Failure> {
 #[cfg(test)]
 mod tests {
     use super::{Asker, Way, product, raw};
-    use crate::live_provider::{Held, base, serve};
+    use crate::live_provider::{Counts, base, serve};
     use crate::live_raw::Overheard;
     use crate::live_waiting::{begin, until_held};
     use crate::world::runtime;
@@ -310,7 +319,7 @@ mod tests {
             std::thread::spawn(|| {
                 runtime().unwrap().block_on(async { serve(TcpListener::from_std(listener).unwrap()).await })
             });
-            let mut held = Held::new(port).unwrap();
+            let mut held = Counts::new(port).unwrap();
             let mut expected = 0;
             for way in Way::ALL {
                 let asker = Asker::new(way, &base(port, 2, true), 5).await.unwrap();
@@ -318,7 +327,7 @@ mod tests {
                 begin(&asker, 5).unwrap();
                 until_held(&mut held, expected).await.unwrap();
             }
-            assert_eq!(held.count().unwrap(), 15);
+            assert_eq!(held.held().unwrap(), 15);
         });
     }
 }

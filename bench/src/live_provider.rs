@@ -10,8 +10,10 @@ use crate::world::runtime;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -20,6 +22,12 @@ pub(crate) const PROBE: &str = "--probe-provider";
 
 /// What it says of the calls it holds, and of nothing else.
 const HELD: &str = "/held";
+
+/// With a number behind it: from now on every answer waits so many milliseconds.
+const PAUSE: &str = "/pause/";
+
+/// The same for how many calls it had, and how many bytes were asked.
+const ASKED: &str = "/asked";
 
 /// The process. Gone when this is dropped.
 pub(crate) struct Provider {
@@ -32,6 +40,31 @@ impl Provider {
         let mut process = Probe::start(PROBE, &[])?;
         let port = u16::try_from(process.figures()?.count("port"))?;
         Ok(Self { _process: process, port })
+    }
+
+    /// From now on every answer waits so many milliseconds.
+    pub(crate) fn pause(&self, ms: u64) -> Result<(), Failure> {
+        Counts::new(self.port)?.of(&format!("{PAUSE}{ms}")).map(drop)
+    }
+
+    /// What it was asked so far.
+    pub(crate) fn tally(&self) -> Result<Tally, Failure> {
+        let told = Counts::new(self.port)?.of(ASKED)?;
+        let (calls, bytes) = told.split_once(' ').ok_or("the provider does not say what it was asked")?;
+        Ok(Tally { calls: calls.parse()?, bytes: bytes.parse()? })
+    }
+}
+
+/// Calls, and the bytes of their bodies.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) calls: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Tally {
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { calls: self.calls - before.calls, bytes: self.bytes - before.bytes }
     }
 }
 
@@ -86,25 +119,37 @@ struct Script {
     tool: Vec<u8>,
     last: Vec<u8>,
     held: AtomicU64,
+    calls: AtomicU64,
+    bytes: AtomicU64,
+    pause: AtomicU64,
 }
 
 /// What a client wants.
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted {
     Held,
+    Asked,
+    Pause(u64),
     Answer { tool_calls: usize, holds: bool },
 }
 
 impl Script {
     fn new() -> Self {
-        Self { tool: response(&answer(true)), last: response(&answer(false)), held: AtomicU64::new(0) }
+        Self {
+            tool: response(&answer(true)),
+            last: response(&answer(false)),
+            held: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            pause: AtomicU64::new(0),
+        }
     }
 
     async fn converse(&self, mut stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut buffer = Vec::with_capacity(4096);
         loop {
-            let Some((wanted, length)) = head(&buffer) else {
+            let Some((wanted, Range { start, end: length })) = head(&buffer) else {
                 if stream.read_buf(&mut buffer).await? == 0 {
                     return Ok(());
                 }
@@ -117,11 +162,27 @@ impl Script {
             }
             let said = said_before(&buffer[..length]);
             buffer.drain(..length);
+            if let Wanted::Answer { .. } = wanted {
+                self.calls.fetch_add(1, Ordering::Relaxed);
+                self.bytes.fetch_add((length - start) as u64, Ordering::Relaxed);
+                let pause = self.pause.load(Ordering::Relaxed);
+                if pause > 0 {
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+            }
             match wanted {
                 Wanted::Held => {
-                    let held = self.held.load(Ordering::Relaxed).to_string();
-                    let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{held}", held.len());
-                    stream.write_all(text.as_bytes()).await?;
+                    let held = self.held.load(Ordering::Relaxed);
+                    stream.write_all(short(&held.to_string()).as_bytes()).await?;
+                }
+                Wanted::Pause(ms) => {
+                    self.pause.store(ms, Ordering::Relaxed);
+                    stream.write_all(short("").as_bytes()).await?;
+                }
+                Wanted::Asked => {
+                    let (calls, bytes) =
+                        (self.calls.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+                    stream.write_all(short(&format!("{calls} {bytes}")).as_bytes()).await?;
                 }
                 Wanted::Answer { tool_calls, .. } if said < tool_calls => {
                     stream.write_all(&self.tool).await?;
@@ -138,8 +199,12 @@ impl Script {
     }
 }
 
-/// What a request wants and how long it is, once its head is there.
-fn head(bytes: &[u8]) -> Option<(Wanted, usize)> {
+fn short(text: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len())
+}
+
+/// What a request wants, and where its body is, once its head is there.
+fn head(bytes: &[u8]) -> Option<(Wanted, Range<usize>)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;
     let mut lines = head.split("\r\n");
@@ -148,13 +213,18 @@ fn head(bytes: &[u8]) -> Option<(Wanted, usize)> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then_some(value.trim())
     });
-    let length = end + length.and_then(|length| length.parse::<usize>().ok()).unwrap_or_default();
-    if path == HELD {
-        return Some((Wanted::Held, length));
+    let body = end..end + length.and_then(|length| length.parse::<usize>().ok()).unwrap_or_default();
+    match path {
+        HELD => return Some((Wanted::Held, body)),
+        ASKED => return Some((Wanted::Asked, body)),
+        _ => {}
+    }
+    if let Some(ms) = path.strip_prefix(PAUSE) {
+        return Some((Wanted::Pause(ms.parse().ok()?), body));
     }
     let mut steps = path.split('/').skip(1);
     let tool_calls = steps.next()?.parse().ok()?;
-    Some((Wanted::Answer { tool_calls, holds: steps.next()? == "hold" }, length))
+    Some((Wanted::Answer { tool_calls, holds: steps.next()? == "hold" }, body))
 }
 
 /// How often the model has spoken before. Counts, and parses nothing.
@@ -219,22 +289,27 @@ fn response(body: &str) -> Vec<u8> {
     format!("{}\r\n\r\n{body}", lines.join("\r\n")).into_bytes()
 }
 
-/// Asks how many calls are held, over a connection of its own.
-pub(crate) struct Held(std::net::TcpStream);
+/// Asks what the provider has counted, over a connection of its own.
+pub(crate) struct Counts(std::net::TcpStream);
 
-impl Held {
+impl Counts {
     pub(crate) fn new(port: u16) -> std::io::Result<Self> {
         std::net::TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).map(Self)
     }
 
-    pub(crate) fn count(&mut self) -> Result<u64, Failure> {
-        self.0.write_all(format!("GET {HELD} HTTP/1.1\r\n\r\n").as_bytes())?;
+    /// How many calls are held.
+    pub(crate) fn held(&mut self) -> Result<u64, Failure> {
+        Ok(self.of(HELD)?.parse()?)
+    }
+
+    fn of(&mut self, path: &str) -> Result<String, Failure> {
+        self.0.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes())?;
         let mut bytes = [0; 256];
         // Short enough to come in one piece.
         let read = self.0.read(&mut bytes)?;
         let text = std::str::from_utf8(&bytes[..read])?;
-        let (_, count) = text.split_once("\r\n\r\n").ok_or("the provider does not say what it holds")?;
-        Ok(count.parse()?)
+        let (_, told) = text.split_once("\r\n\r\n").ok_or("the provider does not say what it has counted")?;
+        Ok(told.to_owned())
     }
 }
 
@@ -247,9 +322,10 @@ mod tests {
         let request =
             b"POST /2/hold/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody";
         let wanted = Wanted::Answer { tool_calls: 2, holds: true };
-        assert_eq!(head(request), Some((wanted, request.len())));
+        assert_eq!(head(request), Some((wanted, request.len() - 4..request.len())));
         assert_eq!(head(&request[..60]), None);
-        assert_eq!(head(b"GET /held HTTP/1.1\r\n\r\n"), Some((Wanted::Held, 22)));
+        assert_eq!(head(b"GET /held HTTP/1.1\r\n\r\n"), Some((Wanted::Held, 22..22)));
+        assert_eq!(head(b"GET /pause/5 HTTP/1.1\r\n\r\n"), Some((Wanted::Pause(5), 25..25)));
         assert_eq!(said_before(br#"[{"role":"user"},{"role":"assistant"},{"role":"assistant"}]"#), 2);
         assert!(serde_json::from_str::<serde_json::Value>(&answer(true)).is_ok());
     }

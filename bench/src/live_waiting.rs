@@ -3,7 +3,7 @@
 
 use crate::clock::{figure, resident};
 use crate::live::{Asker, Way, word};
-use crate::live_provider::{Held, Provider, allow_files, base};
+use crate::live_provider::{Counts, Provider, allow_files, base};
 use crate::probe::{Probe, say};
 use crate::table::{Column, Table};
 use crate::world::{AT_A_TIME, runtime};
@@ -93,7 +93,7 @@ pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
         Asker::new(way, &base(port, tool_calls, false), WARM_UP).await?.drive(WARM_UP, WARM_UP).await?;
         let asker = Asker::new(way, &base(port, tool_calls, true), usize::try_from(*runs)?).await?;
         let before = resident("RssAnon")?;
-        let (mut held, mut begun) = (Held::new(port)?, 0);
+        let (mut held, mut begun) = (Counts::new(port)?, 0);
         while begun < *runs {
             let some = AT_A_TIME.min(*runs - begun);
             begin(&asker, some)?;
@@ -101,7 +101,7 @@ pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
             until_held(&mut held, begun).await?;
         }
         let grown = resident("RssAnon")? - before;
-        let counted = held.count()?;
+        let counted = held.held()?;
         if counted != *runs {
             return Err(format!("the provider holds {counted} of {runs} calls").into());
         }
@@ -124,8 +124,8 @@ pub(crate) fn begin(asker: &Asker, runs: u64) -> Result<(), Failure> {
 }
 
 /// Waits until the provider holds so many calls.
-pub(crate) async fn until_held(held: &mut Held, calls: u64) -> Result<(), Failure> {
-    while held.count()? < calls {
+pub(crate) async fn until_held(held: &mut Counts, calls: u64) -> Result<(), Failure> {
+    while held.held()? < calls {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Benchmarks: what checking a flow, taking a step, keeping a run, asking a model and serving cost, beside a raw
-//! limit measured in the same run.
+//! Benchmarks: what checking a flow, taking a step, keeping a run, asking a model, serving and running agents beside
+//! Node-RED cost, beside a raw limit measured in the same run.
 //!
 //! Prints figures and judges none of them. Never part of a test: a time says nothing on a busy machine.
 
@@ -13,6 +13,9 @@ mod live_hyper;
 mod live_provider;
 mod live_raw;
 mod live_waiting;
+mod node_red;
+mod node_red_flow;
+mod node_red_process;
 mod probe;
 mod recovery;
 mod run;
@@ -36,7 +39,7 @@ use table::Table;
 /// Whatever stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [live] [serve] [instructions] [--quick | --long] [--json]";
+const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,12 +66,29 @@ const SECTIONS: [(&str, Section); 8] = [
     ("instructions", instructions::measure),
 ];
 
+/// The section that measures in Node-RED. It needs to know in which.
+const NODE_RED: &str = "node-red";
+
 /// What was asked for on the command line.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 struct Options {
     sections: Vec<String>,
     extent: Extent,
     json: bool,
+    /// Of Node-RED.
+    line: &'static str,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { sections: Vec::new(), extent: Extent::default(), json: false, line: node_red::LINES[0] }
+    }
+}
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|asked| asked == name)
+    }
 }
 
 fn main() -> ExitCode {
@@ -98,12 +118,17 @@ fn main() -> ExitCode {
 
 fn parse(args: &[String]) -> Option<Options> {
     let mut options = Options::default();
-    for arg in args {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" => options.extent = Extent::Quick,
             "--long" => options.extent = Extent::Long,
             "--json" => options.json = true,
-            name if SECTIONS.iter().any(|(known, _)| *known == name) => {
+            "--line" => {
+                let wanted = args.next()?;
+                options.line = node_red::LINES.into_iter().find(|line| line == wanted)?;
+            }
+            name if name == NODE_RED || SECTIONS.iter().any(|(known, _)| *known == name) => {
                 options.sections.push(name.to_owned())
             }
             _ => return None,
@@ -114,18 +139,19 @@ fn parse(args: &[String]) -> Option<Options> {
 
 fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
     let mut tables = Vec::new();
-    for (name, section) in SECTIONS {
-        if !options.sections.is_empty() && !options.sections.iter().any(|asked| asked == name) {
-            continue;
+    let mut show = |table: Table| {
+        if options.json {
+            tables.push(table.to_json());
+        } else {
+            writeln!(out, "{table}")?;
         }
-        section(options.extent, &mut |table| {
-            if options.json {
-                tables.push(table.to_json());
-            } else {
-                writeln!(out, "{table}")?;
-            }
-            Ok(())
-        })?;
+        Ok(())
+    };
+    for (_, section) in SECTIONS.into_iter().filter(|(name, _)| options.wants(name)) {
+        section(options.extent, &mut show)?;
+    }
+    if options.wants(NODE_RED) {
+        node_red::measure(options.extent, options.line, &mut show)?;
     }
     if options.json {
         writeln!(out, "{}", serde_json::json!({"quick": options.extent == Extent::Quick, "tables": tables}))?;
@@ -144,9 +170,14 @@ mod tests {
         let sections = vec!["step".to_owned(), "run".to_owned()];
         assert_eq!(
             of(&["step", "--json", "run", "--quick"]),
-            Some(Options { sections, extent: Extent::Quick, json: true })
+            Some(Options { sections, extent: Extent::Quick, json: true, ..Options::default() })
         );
         assert_eq!(of(&["--long"]), Some(Options { extent: Extent::Long, ..Options::default() }));
+        let sections = vec!["node-red".to_owned()];
+        let older = Options { sections, line: "4.1", ..Options::default() };
+        assert_eq!(of(&["node-red", "--line", "4.1"]), Some(older));
+        assert_eq!(of(&["node-red", "--line", "3"]), None);
+        assert_eq!(of(&["node-red", "--line"]), None);
         assert_eq!(of(&["steps"]), None);
         assert_eq!(of(&["--help"]), None);
     }

@@ -20,6 +20,9 @@ pub(crate) const TOKEN: &str = "the-token-of-the-benchmarks";
 /// Limits that nothing here comes near: what they cost is measured, not where they bite.
 const CONFIG: &str = "[server]\nrate_per_second = 1000000\nrate_burst = 1000000\nmax_connections = 100000\n";
 
+/// The name of the file they stand in.
+const CONFIG_FILE: &str = "bench.toml";
+
 /// What `redflow serve` says when it is up, before its address.
 const UP: &str = "listening on http://";
 
@@ -103,7 +106,7 @@ impl Server {
     fn id(&self) -> String {
         match &self.process {
             Process::Bare(probe) => probe.id(),
-            Process::Sidecar(sidecar, _) => sidecar.0.id().to_string(),
+            Process::Sidecar(sidecar, _) => sidecar.id(),
         }
     }
 
@@ -122,8 +125,13 @@ impl Server {
 fn data() -> Result<Folder, Failure> {
     let folder = Folder::on_disk()?;
     std::fs::write(folder.path().join("flows.json"), flow().to_string())?;
-    std::fs::write(folder.path().join("bench.toml"), CONFIG)?;
+    configure(folder.path())?;
     Ok(folder)
+}
+
+/// Writes what a sidecar of the benchmarks is told into its data directory.
+pub(crate) fn configure(data: &Path) -> std::io::Result<()> {
+    std::fs::write(data.join(CONFIG_FILE), CONFIG)
 }
 
 /// An agent of five tool calls, and inject nodes of which one sends a word and one a page, all shown.
@@ -154,13 +162,13 @@ fn program() -> Result<PathBuf, Failure> {
 }
 
 /// The process of a sidecar. Killed when this is dropped.
-struct Sidecar(Child);
+pub(crate) struct Sidecar(Child);
 
 impl Sidecar {
-    fn start(kind: Kind, data: &Path) -> Result<(Self, SocketAddr), Failure> {
+    pub(crate) fn start(kind: Kind, data: &Path) -> Result<(Self, SocketAddr), Failure> {
         let mut command = Command::new(program()?);
         command.args(["serve", "--listen", "127.0.0.1:0"]);
-        command.arg("--data").arg(data).arg("--config").arg(data.join("bench.toml"));
+        command.arg("--data").arg(data).arg("--config").arg(data.join(CONFIG_FILE));
         if kind == Kind::Ephemeral {
             command.arg("--ephemeral");
         }
@@ -180,6 +188,15 @@ impl Sidecar {
             said.push('\n');
         }
         Err(format!("a sidecar stopped before its time:\n{said}").into())
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// Microseconds of processor time so far.
+    pub(crate) fn cpu(&self) -> Result<f64, Failure> {
+        micros_of(&self.id())
     }
 }
 

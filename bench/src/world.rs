@@ -118,8 +118,8 @@ pub(crate) fn shipped(models: ModelSettings) -> Adapters {
 
 fn adapters() -> Adapters {
     let mut adapters = shipped(ModelSettings::default());
-    adapters.models.insert("model.hanging", Box::new(HangingModel::build));
-    adapters.tools.insert("tool.lost", Box::new(|_| Ok(Arc::new(LostTool))));
+    adapters.models.insert("model.hanging", Arc::new(HangingModel::build));
+    adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(LostTool))));
     adapters
 }
 
@@ -172,8 +172,18 @@ impl World {
         let built = build_flow(checked, &adapters, &env);
         let (clock, events) = (Arc::new(SystemClock), Arc::new(Nobody));
         let (instance, source) = (InstanceId::local(), None);
-        let ports =
-            Ports { clock, events, store, adapters, instance, source, meter: Arc::new(Unmetered), env };
+        let ports = Ports {
+            clock,
+            events,
+            store,
+            adapters,
+            instance,
+            source,
+            host: None,
+            listens: true,
+            meter: Arc::new(Unmetered),
+            env,
+        };
         let engine = Engine::new(Some(built), ports, limits);
         Ok(Arc::new(Self { engine, agent, cancel: CancellationToken::new() }))
     }

@@ -8,6 +8,7 @@ import { Transport, misuse, part } from "./http.js";
 import type { CallOptions } from "./http.js";
 import type { AbortSignalLike, FetchLike } from "./platform.js";
 import type {
+  BesideState,
   CancelRequest,
   CheckReport,
   CheckRequest,
@@ -18,6 +19,7 @@ import type {
   EdgeRule,
   FlowList,
   Health,
+  InstanceList,
   JsonValue,
   NodeId,
   NodeType,
@@ -201,6 +203,16 @@ export class RedflowClient {
   /** The node types, their roles and ports. */
   catalogue(options?: CallOptions): Promise<NodeType[]> {
     return this.#get("/api/catalogue", options);
+  }
+
+  /** The Node-REDs whose agents run here, with those agents. */
+  instances(options?: CallOptions): Promise<InstanceList> {
+    return this.#get("/api/instances", options);
+  }
+
+  /** The Node-RED the sidecar stands beside, and what the checker says of its flow; `NOT_FOUND` if there is none. */
+  beside(options?: CallOptions): Promise<BesideState> {
+    return this.#get("/api/beside", options);
   }
 
   /** Which port may be wired to which role. */

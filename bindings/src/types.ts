@@ -72,7 +72,7 @@ export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LAR
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "JOURNAL_FAILED" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
 
 /**
  * Why something asked about stored runs, or of the data directory, was not done.
@@ -82,7 +82,7 @@ export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_C
 /**
  * Why the sidecar did not do what was asked of it over HTTP or a socket, or did not start.
  */
-export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "CHAT_NOT_CONNECTED" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE";
+export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "CHAT_NOT_CONNECTED" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
 
 /**
  * How bad a diagnostic is.
@@ -2353,7 +2353,27 @@ agents: number,
 /**
  * How many of them are refused.
  */
-refused: number, } | { "type": "needs_node_red", 
+refused: number, 
+/**
+ * The Node-RED whose flow it is; absent for that of the sidecar itself.
+ */
+instance?: InstanceId, } | { "type": "checked", 
+/**
+ * Where that Node-RED is.
+ */
+source: string, 
+/**
+ * The flow, as Node-RED names it.
+ */
+revision: string, 
+/**
+ * How many errors it has.
+ */
+errors: number, 
+/**
+ * How many warnings.
+ */
+warnings: number, } | { "type": "needs_node_red", 
 /**
  * The node.
  */
@@ -3250,6 +3270,469 @@ path: string,
 expiresAt: number, };
 
 /**
+ * What the sidecar knows of the Node-RED it follows. It checks every flow that is deployed there and runs none.
+ */
+export type BesideState = { 
+/**
+ * Where it is.
+ */
+url: string, 
+/**
+ * Whether its `/comms` is open: without it deploys are seen late.
+ */
+connected: boolean, 
+/**
+ * Its version, if it says so.
+ */
+version?: string, 
+/**
+ * The flow that was checked last, as Node-RED names it.
+ */
+revision?: string, 
+/**
+ * When it was checked.
+ */
+checkedAt?: number, 
+/**
+ * What the checker says of it.
+ */
+report?: CheckReport, 
+/**
+ * What went wrong last, if it has not been mended since.
+ */
+error?: ApiError, };
+
+/**
+ * How one flow differs from another, by the ids of their nodes. What is in both and the same is not told.
+ */
+export type FlowDifferences = { 
+/**
+ * Nodes that only the first one has.
+ */
+added: Array<NodeSummary>, 
+/**
+ * Nodes that only the second one has.
+ */
+removed: Array<NodeSummary>, 
+/**
+ * Nodes that both have, and that differ.
+ */
+changed: Array<NodeDifference>, 
+/**
+ * Whether the nodes that both have stand in another order. Node-RED keeps the order of tabs by it.
+ */
+reordered: boolean, };
+
+/**
+ * How one node differs.
+ */
+export type NodeDifference = { 
+/**
+ * The node, as the first flow has it.
+ */
+node: NodeSummary, 
+/**
+ * The names of the properties that differ, `wires` among them. Never their values: some are secrets.
+ */
+properties: Array<string>, };
+
+/**
+ * What Node-RED says.
+ */
+export type BridgeRequest = { "type": "hello", 
+/**
+ * [`BRIDGE_PROTOCOL`].
+ */
+protocol: string, 
+/**
+ * Which Node-RED this is: the same after a restart.
+ */
+instance: InstanceId, 
+/**
+ * Which process: another one after a restart.
+ */
+boot: string, 
+/**
+ * The version of Node-RED.
+ */
+nodeRed: string, 
+/**
+ * The version of the palette module.
+ */
+bridge: string, 
+/**
+ * The `session` of the last `welcome`, if there was one.
+ */
+session?: string, 
+/**
+ * The last `seq` that came in that session; 0 for none.
+ */
+received: number, } | { "type": "ack", 
+/**
+ * The number.
+ */
+seq: number, } | { "type": "flows", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * Names this flow; comes back in `deployed`.
+ */
+revision: string, 
+/**
+ * The nodes, as Node-RED has them, without what only Node-RED needs.
+ */
+flows: Array<JsonValue>, 
+/**
+ * The credentials of models, memories and tools, by node. Kept in memory only.
+ */
+credentials: { [key in NodeId]: { [key in string]: string } }, } | { "type": "start", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * Names this start: the same one begins one run at most.
+ */
+start: string, 
+/**
+ * The agent.
+ */
+node: NodeId, 
+/**
+ * The message.
+ */
+message: { [key in string]: JsonValue }, } | { "type": "cancel", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The start.
+ */
+start: string, 
+/**
+ * Why.
+ */
+reason: string, } | { "type": "tool_result", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The run.
+ */
+run: RunId, 
+/**
+ * The call.
+ */
+call: CallId, 
+/**
+ * What came of it.
+ */
+reply: ToolReply, } | { "type": "watch", 
+/**
+ * Whether they are.
+ */
+events: boolean, };
+
+/**
+ * What came of a tool call in Node-RED.
+ */
+export type ToolReply = { "type": "returned", 
+/**
+ * What it gave.
+ */
+output: JsonValue, } | { "type": "failed", 
+/**
+ * Why.
+ */
+error: string, } | { "type": "unknown", 
+/**
+ * How that came about.
+ */
+reason: string, };
+
+/**
+ * What the sidecar says.
+ */
+export type BridgeMessage = { "type": "welcome", 
+/**
+ * Of the sidecar.
+ */
+version: string, 
+/**
+ * Which process of the sidecar this is, and since when it knows this Node-RED.
+ */
+session: string, 
+/**
+ * The last `seq` that came from this boot in this session; 0 for none.
+ */
+received: number, 
+/**
+ * The bounds on what may be sent.
+ */
+limits: BridgeLimits, } | { "type": "ack", 
+/**
+ * The number.
+ */
+seq: number, } | { "type": "deployed", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The revision that was sent.
+ */
+revision: string, 
+/**
+ * Every agent, and what the checker holds against it.
+ */
+agents: Array<AgentState>, 
+/**
+ * Every problem.
+ */
+report: CheckReport, } | { "type": "flows_refused", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The revision that was sent.
+ */
+revision: string, 
+/**
+ * Why.
+ */
+error: ApiError, } | { "type": "send", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The agent.
+ */
+node: NodeId, 
+/**
+ * The output.
+ */
+port: number, 
+/**
+ * The run.
+ */
+run: RunId, 
+/**
+ * Which of the run's effects this is; absent if the run never began.
+ */
+effect?: EffectId, 
+/**
+ * The start the run belongs to.
+ */
+start?: string, 
+/**
+ * Whether the run is over with it.
+ */
+last: boolean, 
+/**
+ * The message. If the run failed it has an `error`, which is for Catch nodes too.
+ */
+message: { [key in string]: JsonValue }, } | { "type": "start_failed", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The start.
+ */
+start: string, 
+/**
+ * Why.
+ */
+code: ProblemCode, 
+/**
+ * What happened and what to do.
+ */
+message: string, } | { "type": "start_done", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The start.
+ */
+start: string, } | { "type": "tool_call", 
+/**
+ * Its number.
+ */
+seq: number, 
+/**
+ * The run.
+ */
+run: RunId, 
+/**
+ * The call: the same one is made once at most.
+ */
+call: CallId, 
+/**
+ * The agent.
+ */
+agent: NodeId, 
+/**
+ * The node that is the tool: a `flow-tool`, or a data node on the agent's tool port.
+ */
+node: NodeId, 
+/**
+ * The tool's name.
+ */
+tool: string, 
+/**
+ * The iteration, from 1.
+ */
+iteration: number, 
+/**
+ * The input.
+ */
+input: { [key in string]: JsonValue }, 
+/**
+ * Milliseconds it may take.
+ */
+timeoutMs: number, 
+/**
+ * The same for the same run, iteration and call.
+ */
+idempotencyKey: Digest, 
+/**
+ * What it may do to the world.
+ */
+effect: EffectClass, 
+/**
+ * Not to be made: it was made before, and only what came of it is asked for.
+ */
+known?: boolean, } | { "type": "status", 
+/**
+ * The agent.
+ */
+node: NodeId, 
+/**
+ * The run.
+ */
+run: RunId, 
+/**
+ * How it looks.
+ */
+fill: StatusFill, 
+/**
+ * The same.
+ */
+shape: StatusShape, 
+/**
+ * What it says.
+ */
+text: string, } | { "type": "notice", 
+/**
+ * The node.
+ */
+node: NodeId, 
+/**
+ * A code.
+ */
+code: ProblemCode, 
+/**
+ * What happened.
+ */
+message: string, } | { "type": "event", 
+/**
+ * What.
+ */
+event: RunEvent, } | { "type": "closing", 
+/**
+ * Why.
+ */
+code: ProblemCode, 
+/**
+ * What happened and what to do.
+ */
+message: string, };
+
+/**
+ * The bounds on what Node-RED may send.
+ */
+export type BridgeLimits = { 
+/**
+ * Bytes of one message of the protocol.
+ */
+maxFrameBytes: number, 
+/**
+ * Bytes of a message that starts a run, as JSON.
+ */
+maxMessageBytes: number, 
+/**
+ * Bytes of a tool's result, as JSON.
+ */
+maxResultBytes: number, 
+/**
+ * Nesting of both.
+ */
+maxValueDepth: number, };
+
+/**
+ * The colour of a status.
+ */
+export type StatusFill = "red" | "green" | "yellow" | "blue" | "grey";
+
+/**
+ * The shape of a status.
+ */
+export type StatusShape = "ring" | "dot";
+
+/**
+ * A Node-RED the sidecar knows.
+ */
+export type InstanceState = { 
+/**
+ * Which.
+ */
+instance: InstanceId, 
+/**
+ * Whether its socket is open.
+ */
+connected: boolean, 
+/**
+ * The version of Node-RED.
+ */
+nodeRed: string, 
+/**
+ * The version of the palette module.
+ */
+bridge: string, 
+/**
+ * The flow in force, as Node-RED names it.
+ */
+revision?: string, 
+/**
+ * Its agents.
+ */
+agents: Array<AgentState>, 
+/**
+ * Messages that wait for it to take them.
+ */
+waiting: number, 
+/**
+ * Tool calls it has not answered.
+ */
+openCalls: number, };
+
+/**
+ * Every Node-RED the sidecar knows.
+ */
+export type InstanceList = { 
+/**
+ * Which.
+ */
+instances: Array<InstanceState>, };
+
+/**
  * What is known of a node type.
  */
 export type NodeType = { 
@@ -3337,6 +3820,12 @@ export const EVENTS_PROTOCOL = "redflow.events.v1";
 
 /** What comes before a token that is passed as a subprotocol. */
 export const TOKEN_PROTOCOL_PREFIX = "redflow.token.";
+
+/** The subprotocol of the socket of the bridge. */
+export const BRIDGE_PROTOCOL = "redflow.bridge.v1";
+
+/** The key of an object that stands for something JSON cannot hold. */
+export const BRIDGE_TAG = "$redflow";
 
 /** The cursor before the first event that is kept. */
 export const CURSOR_START = "0";

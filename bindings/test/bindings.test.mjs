@@ -19,6 +19,8 @@ function checkOutput(input, file = "-") {
 
 test("the package exports its tables and its client", () => {
   assert.deepEqual(Object.keys(bindings).sort(), [
+    "BRIDGE_PROTOCOL",
+    "BRIDGE_TAG",
     "CATALOGUE",
     "CONTRACT_VERSION",
     "CURSOR_START",

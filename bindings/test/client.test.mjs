@@ -102,6 +102,9 @@ test("every route has a method, and each answers", LIMIT, async (t) => {
   const error = await rejection(client.resolve(runId, { callId: "call-1", result }));
   assert.ok(["RUN_OVER", "RUN_NOT_WAITING"].includes(error.code), error.code);
 
+  assert.deepEqual(await client.instances(), { instances: [] });
+  expect(await rejection(client.beside()), "NOT_FOUND", { status: 404 });
+
   assert.deepEqual(await client.catalogue(), CATALOGUE);
   assert.deepEqual(await client.edges(), EDGE_TABLE);
   const codes = await client.codes();

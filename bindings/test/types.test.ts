@@ -389,6 +389,7 @@ export function blame(code: RunErrorCode): "model" | "provider" | "flow" | "tool
     case "QUEUE_FULL":
     case "MEMORY_ERROR":
     case "JOURNAL_FAILED":
+    case "RUNTIME_UNREACHABLE":
     case "INTERNAL":
       return "machine";
     default:
@@ -499,6 +500,12 @@ export function whose(code: ApiCode): "caller" | "network" | "flow" | "reader" |
     case "SECRET_FILE_UNSAFE":
     case "CREDENTIALS_UNREADABLE":
     case "CREDENTIALS_FILE_INVALID":
+    case "NODE_RED_REFUSED":
+    case "NODE_RED_UNREACHABLE":
+    case "PROTOCOL_MISMATCH":
+    case "INSTANCE_TAKEN":
+    case "TOO_MANY_INSTANCES":
+    case "REPLY_DROPPED":
       return "operator";
     default:
       return never(code);
@@ -522,6 +529,8 @@ function around(event: FlowEvent): string {
       return `${event.item.type}: ${event.item.content}`;
     case "reply_dropped":
       return `${event.node.id}: ${event.reason}`;
+    case "checked":
+      return `${event.source}: ${event.errors} errors`;
     default:
       return never(event);
   }

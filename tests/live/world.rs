@@ -89,6 +89,8 @@ impl World {
             adapters: Arc::clone(&adapters),
             instance: InstanceId::local(),
             source: None,
+            host: None,
+            listens: true,
             meter: Arc::new(Unmetered),
             env: process_env,
         };

@@ -1,8 +1,10 @@
-//! What can be typed. What can be typed after `runs`, `models`, `serve`, `config`, `token`, `credentials`, `import` and
-//! `export` is in `args_runs`, `args_models`, `args_serve`, `args_credentials` and `args_exchange`.
+//! What can be typed. What can be typed after `runs`, `models`, `serve`, `config`, `token`, `credentials`, `flows`,
+//! `import` and `export` is in `args_runs`, `args_models`, `args_serve`, `args_credentials`, `args_flows` and
+//! `args_exchange`.
 
 use crate::args_credentials::CredentialsOptions;
 use crate::args_exchange::{ExportOptions, ImportOptions};
+use crate::args_flows::FlowsOptions;
 use crate::args_models::ModelsOptions;
 use crate::args_runs::{BackupOptions, RunsOptions};
 use crate::args_serve::{ConfigCommand, ConfigOptions, ServeOptions, ShowOptions, TokenOptions};
@@ -42,6 +44,8 @@ pub(crate) enum Command {
     Import(ImportOptions),
     /// Write a flow as Redflow's exports, one for each tab, or as Node-RED's array
     Export(ExportOptions),
+    /// Fetch the flow that a Node-RED has, deploy one there, or see what differs
+    Flows(FlowsOptions),
     /// Run a flow as a service: its API, its events, its injects
     Serve(ServeOptions),
     /// List the runs that are kept, look into one, answer it, end it, remove old ones
@@ -237,6 +241,7 @@ impl Arguments {
                 data: options.data.data.clone(),
                 profile: profile(options.profile),
                 redflow_ui: options.redflow_ui.clone(),
+                node_red: options.node_red.clone(),
                 logs: LogDefault::Service,
                 ..flags
             },
@@ -252,6 +257,7 @@ impl Arguments {
                 let place = options.command.place();
                 Flags { data: place.data.data.clone(), flows: place.flows.clone(), ..flags }
             }
+            Command::Flows(options) => Flags { node_red: options.node_red().cloned(), ..flags },
             Command::Models(_) | Command::Explain(_) | Command::Schema(_) | Command::Types(_) => flags,
             Command::Import(_) | Command::Export(_) | Command::Completions { .. } => flags,
         }

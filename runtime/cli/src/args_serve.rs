@@ -13,6 +13,7 @@ Examples:
   redflow serve --listen 127.0.0.1:0             any free port; the address is printed
   redflow serve --redflow-ui http://localhost:5173 --listen 127.0.0.1:1880
                                                  for the Redflow UI, in the place of Node-RED
+  redflow serve --node-red http://127.0.0.1:1880 check what is deployed in that Node-RED
   redflow serve --config /etc/redflow.toml       limits, host names, origins and more
   redflow config show                            what would count, and where it comes from
 
@@ -20,6 +21,9 @@ Examples:
 machine, and every program that runs here, controls the flow, and can have the keys of its nodes sent to any address: who \
 deploys says where a node sends its key. That UI sends some credentials to http://localhost:1880, \
 whatever address it was built for: listen at 127.0.0.1:1880.
+
+--node-red is for a Node-RED without our palette module. Where it asks for users, give an access token of it in \
+NODE_RED_TOKEN. What pages of the Redflow UI ask of it goes on with their own Authorization, never with that token.
 
 Other requests need the token that `redflow token` prints. `redflow token --browser` prints an address that lets one browser \
 in.
@@ -43,6 +47,11 @@ pub(crate) struct ServeOptions {
     /// one says otherwise. Without it REDFLOW_UI or the configuration says so, else there is none
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) redflow_ui: Option<String>,
+    /// A Node-RED without the bridge to stand beside, such as http://127.0.0.1:1880: every flow that is deployed there is
+    /// checked, and none of it runs here; see /api/beside. With --redflow-ui its Admin API and what is not known here go
+    /// on to it. Without it REDFLOW_NODE_RED or the configuration says so, else there is none
+    #[arg(long, value_name = "URL")]
+    pub(crate) node_red: Option<String>,
     #[command(flatten)]
     pub(crate) data: DataOption,
     #[arg(long, value_enum, help = PROFILE_HELP)]
@@ -50,6 +59,10 @@ pub(crate) struct ServeOptions {
     /// Keep no runs, no events and no deployments: if the process ends, so do they
     #[arg(long)]
     pub(crate) ephemeral: bool,
+    /// Stop, as SIGTERM does, when standard input ends: for a parent process that must leave no orphan. What comes in
+    /// there is not read
+    #[arg(long)]
+    pub(crate) stop_with_stdin: bool,
 }
 
 #[derive(Debug, Args)]

@@ -74,6 +74,8 @@ pub(crate) fn engine(flow: Option<Flow>, store: Arc<dyn RunStore>, events: Arc<d
         store,
         adapters,
         source: source.flatten(),
+        host: None,
+        listens: true,
         instance: InstanceId::local(),
         meter: wiring::metrics(),
         env: wiring::process_env,

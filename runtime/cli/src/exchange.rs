@@ -218,7 +218,7 @@ fn put(files: &[(PathBuf, Value)], force: bool) -> Exit {
     Exit::Well
 }
 
-fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)?;
     }

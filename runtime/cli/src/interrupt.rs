@@ -1,4 +1,5 @@
-//! Signals: Ctrl-C cancels the runs, a request to terminate suspends them; either one again leaves at once.
+//! Signals: Ctrl-C cancels the runs, a request to terminate suspends them; either one again leaves at once. The end of
+//! standard input is such a request too, where that was asked for.
 
 use crate::terminal::talk;
 use std::io;
@@ -69,6 +70,19 @@ pub(crate) fn listen(wishes: Wishes, runs: Runs) -> io::Result<()> {
         }
     };
     std::thread::Builder::new().spawn(move || runtime.block_on(watch)).map(drop)
+}
+
+/// Suspends the runs when standard input ends, which it does with the process that holds its other end, however that
+/// process came to its end. On a thread of its own: nothing can interrupt a read.
+pub(crate) fn stop_with_stdin(wishes: &Wishes) -> io::Result<()> {
+    let suspend = wishes.suspend.clone();
+    let watch = move || {
+        // An input that cannot be read is at its end as well.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        talk("stopping: standard input has ended");
+        suspend.cancel();
+    };
+    std::thread::Builder::new().spawn(watch).map(drop)
 }
 
 #[allow(clippy::disallowed_methods, reason = "the user asked twice to leave at once")]

@@ -7,6 +7,7 @@ mod advice;
 mod args;
 mod args_credentials;
 mod args_exchange;
+mod args_flows;
 mod args_models;
 mod args_runs;
 mod args_serve;
@@ -21,6 +22,7 @@ mod explain;
 mod export;
 mod files;
 mod flow_of;
+mod flows;
 mod input;
 mod interrupt;
 mod journal;
@@ -97,6 +99,7 @@ fn with_settings(arguments: &Arguments) -> Exit {
         Command::Check(options) => check::check(options, &settings),
         Command::Run(options) => run::run(options, &settings),
         Command::Serve(options) => serve::serve(options, &settings),
+        Command::Flows(options) => flows::flows(options, &settings),
         Command::Runs(options) => runs::runs(options, &settings),
         Command::Replay(options) => replay::replay(options, &settings),
         Command::Models(options) => models::models(options),

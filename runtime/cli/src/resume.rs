@@ -17,7 +17,7 @@ use crate::terminal::{printable_line, refuse, refuse_with, talk};
 use crate::timeline::Timeline;
 use owo_colors::OwoColorize;
 use redflow_contract::code::StoreCode;
-use redflow_contract::id::RunId;
+use redflow_contract::id::{InstanceId, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_ports::{RunStore, StoreError};
 use redflow_store::{Reader, Store};
@@ -199,6 +199,9 @@ impl Choice<'_> {
                 StoreError::new(StoreCode::RunOver, format!("Run {id} is over, and its result has left."));
             return Err(refuse_with(&error, &[self.advice.show(run)]));
         }
+        if let Some(why) = of_node_red(&summary) {
+            return Err(refuse(StoreError::new(StoreCode::RunBlocked, why)));
+        }
         if self.given.is_some_and(|flow| !flow.has_agent(&summary.agent.node_id)) {
             let agent = printable_line(summary.agent.node_id.as_str(), 80);
             let or = if summary.status.is_over() {
@@ -236,8 +239,11 @@ impl Choice<'_> {
         Ok(chosen)
     }
 
-    /// Why a run is none of the flow's that the user named.
+    /// Why a run is none of the flow's that the user named, or of none that can be named here.
     fn foreign(&self, run: &RunSummary) -> Option<String> {
+        if let Some(why) = of_node_red(run) {
+            return Some(why);
+        }
         let flow = self.given?;
         match &run.source {
             Some(source) if flow.source.as_deref() != Some(source) => {
@@ -250,4 +256,13 @@ impl Choice<'_> {
             }
         }
     }
+}
+
+/// Why a run of a Node-RED does not go on here.
+fn of_node_red(run: &RunSummary) -> Option<String> {
+    let instance = &run.agent.instance;
+    (*instance != InstanceId::local()).then(|| {
+        let instance = printable_line(instance.as_str(), 80);
+        format!("it is of the Node-RED `{instance}`: `redflow serve` goes on with it when that is connected")
+    })
 }

@@ -8,7 +8,8 @@ use crate::check::render_one;
 use crate::config::Settings;
 use crate::drive::{Session, cannot_start};
 use crate::files::{shown, whole_path};
-use crate::interrupt::Runs;
+use crate::flows::node_red;
+use crate::interrupt::{Runs, stop_with_stdin};
 use crate::terminal::{count, refuse, refuse_api, talk};
 use crate::token::{made_directory, near};
 use crate::wiring;
@@ -16,6 +17,7 @@ use redflow_contract::api::ApiError;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
 use redflow_door::{DoorSettings, Tokens, listen};
+use redflow_node_red::NodeRed;
 use redflow_ports::{ChatBook, Drawer, EventLog, FlowShelf, RunCatalogue, RunStore, ShelfError, ShelvedFlow};
 use redflow_server::{Parts, Sidecar, StartFailure};
 use redflow_store::{DrawerFile, EventLogSettings, FlowFile, MemoryChats, MemoryDrawer, MemoryStore, Store};
@@ -39,10 +41,14 @@ fn serve_with(options: &ServeOptions, settings: &Settings) -> Result<(), Exit> {
     let flows = settings.flows_file().map_err(|error| refuse(&error))?;
     let told = |error: ApiError| refuse_api(&error, &[]);
     let session = Session::begin(Runs::Served)?;
+    if options.stop_with_stdin {
+        stop_with_stdin(session.wishes()).map_err(|error| cannot_start(&error))?;
+    }
     made_directory(settings)?;
     let kept = Kept::open(options, settings, &data, &flows)?;
     let tokens = Tokens::open(&data, settings.token.clone()).map_err(told)?;
     let listener = session.wait(async { listen::bind(settings.server.listen.value) }).map_err(told)?;
+    let beside = node_red(settings)?;
     let address = listener.local_addr().map_err(|error| cannot_start(&error))?;
     let server = server_settings(settings, address);
     let served = session.wait(async {
@@ -56,6 +62,10 @@ fn serve_with(options: &ServeOptions, settings: &Settings) -> Result<(), Exit> {
         };
         say(&sidecar.report(), &flows);
         greet(&sidecar, settings, address, &flows);
+        if let Some(node_red) = beside {
+            greet_node_red(&node_red, settings);
+            sidecar.stand_beside(node_red);
+        }
         let stop = session.wishes().suspend.clone();
         sidecar.serve(listener, stop).await;
         Ok(())
@@ -137,6 +147,7 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
         hosts: from.hosts.value.clone(),
         origins: from.origins.value.clone(),
         redflow_ui: from.redflow_ui.value.clone(),
+        tokens_for_others: from.node_red.value.is_some(),
         https: from.https.value,
         requests_per_second: from.rate_per_second.value,
         request_burst: from.rate_burst.value,
@@ -193,6 +204,18 @@ fn greet(sidecar: &Sidecar, settings: &Settings, address: SocketAddr, flows: &Pa
             }
             Err(error) => drop(refuse_api(&error, &[])),
         }
+    }
+}
+
+/// Says what it does with a Node-RED.
+fn greet_node_red(node_red: &NodeRed, settings: &Settings) {
+    let url = node_red.url();
+    talk(&format!("stands beside Node-RED at {url}: checks what is deployed there, and runs none of it"));
+    if settings.server.redflow_ui.value.is_some() {
+        talk(&format!(
+            "Node-RED's Admin API, /comms and addresses that are not known here go on to {url}, with what the page of the \
+             Redflow UI sends as Authorization"
+        ));
     }
 }
 

@@ -83,7 +83,7 @@ fn describe(checked: &CheckedFlow, ix: NodeIx) -> String {
 /// What the checker holds against the agent that is to be started.
 pub(crate) fn refusals(checked: &CheckedFlow, start: &Start) -> Option<Vec<Diagnostic>> {
     let agent = checked.agents.iter().find(|agent| match start {
-        Start::Agent { node, .. } => agent.ix == *node,
+        Start::Agent { node, .. } | Start::Message { node, .. } => agent.ix == *node,
         Start::Inject { node, .. } => agent.injects.contains(node),
         // Nothing is said in chats from here.
         Start::Chat { .. } => false,

@@ -163,6 +163,8 @@ impl EventSink for Timeline {
             }
             // Whoever deploys is told by the answer.
             FlowEvent::Debug { .. } | FlowEvent::Deployed { .. } | FlowEvent::Chat { .. } => {}
+            // Only a sidecar follows a Node-RED.
+            FlowEvent::Checked { .. } => {}
             FlowEvent::ReplyDropped { node, reason } => {
                 talk(&format!("{}: a reply was dropped: {reason}", label(node)))
             }

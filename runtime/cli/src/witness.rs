@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 /// Adds the tool to a build.
 pub(crate) fn register(adapters: &mut Adapters) {
-    adapters.tools.insert("tool.witness", Box::new(build));
+    adapters.tools.insert("tool.witness", Arc::new(build));
 }
 
 fn build(config: NodeConfig<'_>) -> Result<Arc<dyn Tool>, BuildError> {

@@ -159,6 +159,7 @@ codes! {
         ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "Nobody approved the call in time.";
         MemoryError "MEMORY_ERROR" Retry::Later, "The conversation memory failed.";
         OutputNotJson "OUTPUT_NOT_JSON" Retry::Never, "The answer was to be JSON and is not.";
+        RuntimeUnreachable "RUNTIME_UNREACHABLE" Retry::Later, "Node-RED could not reach the sidecar in time, so no run began.";
         JournalFailed "JOURNAL_FAILED" Retry::Later, "The run could not begin because its journal cannot be written.";
         Internal "INTERNAL" Retry::Never, "Redflow Runtime itself failed.";
     } class Retry
@@ -216,6 +217,12 @@ codes! {
         CredentialsUnreadable "CREDENTIALS_UNREADABLE" 500, "The stored credentials cannot be decrypted.";
         CredentialsFileInvalid "CREDENTIALS_FILE_INVALID" 422, "The credentials file is not one of Node-RED's, or the secret is another one.";
         SidecarUnreachable "SIDECAR_UNREACHABLE" 502, "No sidecar answers at this address.";
+        ProtocolMismatch "PROTOCOL_MISMATCH" 400, "The palette module and the sidecar speak different versions of the bridge protocol.";
+        InstanceTaken "INSTANCE_TAKEN" 409, "Another Node-RED with the same instance id is connected.";
+        TooManyInstances "TOO_MANY_INSTANCES" 503, "The sidecar serves as many Node-REDs as it may already.";
+        ReplyDropped "REPLY_DROPPED" 410, "A tool's reply came when nobody waited for it any more.";
+        NodeRedUnreachable "NODE_RED_UNREACHABLE" 502, "Node-RED does not answer at this address.";
+        NodeRedRefused "NODE_RED_REFUSED" 502, "Node-RED refused what it was asked.";
     } class u16
 }
 

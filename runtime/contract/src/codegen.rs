@@ -2,9 +2,9 @@
 //! never part of the shipped binary.
 
 use crate::{
-    action, api, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event, fact, flow, id,
-    journal, limits, model_test, node_config, observability, plan, replay, run, run_error, service_config,
-    stream, transcript,
+    action, api, beside, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
+    fact, flow, id, journal, limits, model_test, node_config, observability, plan, replay, run, run_error,
+    service_config, stream, transcript,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -187,6 +187,17 @@ pub fn typescript() -> String {
         api::CodeSet,
         api::Health,
         api::SignInCode,
+        beside::BesideState,
+        beside::FlowDifferences,
+        beside::NodeDifference,
+        bridge::BridgeRequest,
+        bridge::ToolReply,
+        bridge::BridgeMessage,
+        bridge::BridgeLimits,
+        bridge::StatusFill,
+        bridge::StatusShape,
+        bridge::InstanceState,
+        bridge::InstanceList,
         catalogue::NodeType,
         catalogue::FixedTool,
         edge::EdgeRule,
@@ -195,6 +206,10 @@ pub fn typescript() -> String {
     let _ = writeln!(out, "export const EVENTS_PROTOCOL = {:?};", stream::EVENTS_PROTOCOL);
     let _ = write!(out, "\n/** What comes before a token that is passed as a subprotocol. */\n");
     let _ = writeln!(out, "export const TOKEN_PROTOCOL_PREFIX = {:?};", stream::TOKEN_PROTOCOL_PREFIX);
+    let _ = write!(out, "\n/** The subprotocol of the socket of the bridge. */\n");
+    let _ = writeln!(out, "export const BRIDGE_PROTOCOL = {:?};", bridge::BRIDGE_PROTOCOL);
+    let _ = write!(out, "\n/** The key of an object that stands for something JSON cannot hold. */\n");
+    let _ = writeln!(out, "export const BRIDGE_TAG = {:?};", bridge::TAG);
     let _ = write!(out, "\n/** The cursor before the first event that is kept. */\n");
     let _ = writeln!(out, "export const CURSOR_START = {:?};", stream::CURSOR_START);
     out += "\n/** What leaves port 3: the keys we write, and whatever came in with the message. */\n";

@@ -4,6 +4,7 @@ use crate::Message;
 use crate::code::RunErrorCode;
 use crate::digest::Digest;
 use crate::id::{CallId, EffectId, NodeId, RunId};
+use crate::node_config::EffectClass;
 use crate::plan::AgentSpec;
 use crate::transcript::{ChatMessage, Transcript};
 use serde::{Deserialize, Serialize};
@@ -98,6 +99,12 @@ pub struct ToolCall {
     pub idempotency_key: Digest,
     /// Milliseconds it may take.
     pub timeout_ms: u64,
+    /// The agent that calls. Known from the first fact, so not part of the digest.
+    #[serde(skip)]
+    pub agent: NodeId,
+    /// What the tool's node declares of its effect. The same.
+    #[serde(skip)]
+    pub declared: Option<EffectClass>,
 }
 
 /// How a run ended.

@@ -5,7 +5,7 @@ use crate::action::ActionKind;
 use crate::chat::ChatItem;
 use crate::envelope::StopReason;
 use crate::fact::Usage;
-use crate::id::{CallId, NodeRef, NodeSummary, RunId};
+use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, RunId};
 use crate::run_error::{Failure, MessageError, RunError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -183,6 +183,21 @@ pub enum FlowEvent {
         agents: u32,
         /// How many of them are refused.
         refused: u32,
+        /// The Node-RED whose flow it is; absent for that of the sidecar itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        instance: Option<InstanceId>,
+    },
+    /// A flow that was deployed in the Node-RED beside was checked. It runs there, not here.
+    Checked {
+        /// Where that Node-RED is.
+        source: String,
+        /// The flow, as Node-RED names it.
+        revision: String,
+        /// How many errors it has.
+        errors: u32,
+        /// How many warnings.
+        warnings: u32,
     },
     /// A message stopped at a node this build cannot run.
     NeedsNodeRed {

@@ -7,7 +7,9 @@
 pub mod action;
 pub mod api;
 pub mod azure;
+pub mod beside;
 pub mod blank;
+pub mod bridge;
 pub mod catalogue;
 pub mod chat;
 pub mod code;

@@ -3,7 +3,9 @@
 
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, ROUTES, Route};
-use crate::{api, catalogue, chat, diagnostic, edge, event, observability, replay, run, stream};
+use crate::{
+    api, beside, bridge, catalogue, chat, diagnostic, edge, event, observability, replay, run, stream,
+};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -152,6 +154,10 @@ fn types() -> Map<String, Value> {
         api::CodeEntry,
         api::Health,
         api::SignInCode,
+        beside::BesideState,
+        bridge::InstanceList,
+        bridge::BridgeRequest,
+        bridge::BridgeMessage,
         diagnostic::CheckReport,
         event::RunEvent,
         run::RunSummary,

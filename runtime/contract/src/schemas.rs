@@ -30,6 +30,7 @@ embedded! {
     "fact.tool_returned",
     "flow-event.chain_cut",
     "flow-event.chat",
+    "flow-event.checked",
     "flow-event.debug",
     "flow-event.deployed",
     "flow-event.memory_cleared",

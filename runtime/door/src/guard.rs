@@ -280,6 +280,7 @@ impl Door {
     ) -> Result<Caller, ApiError> {
         let mut shown = headers.get_all(AUTHORIZATION).iter();
         match (shown.next(), shown.next()) {
+            (Some(one), None) if self.is_for_others(one, page, now) => return Ok(Caller::redflow_ui()),
             (Some(one), None) => return self.owner_of(bearer(one), By::Bearer, now),
             (Some(_), Some(_)) => return self.owner_of(None, By::Bearer, now),
             (None, _) => {}
@@ -297,6 +298,12 @@ impl Door {
             return Ok(Caller::redflow_ui());
         }
         Ok(cookies(headers).find_map(|session| self.browser(session, now)).unwrap_or_else(Caller::nobody))
+    }
+
+    /// Whether a page that needs no token here sends one for somebody behind us.
+    fn is_for_others(&self, shown: &HeaderValue, page: Page, now: Millis) -> bool {
+        let is_ours = || bearer(shown).is_some_and(|token| self.tokens.find(token, now).is_some());
+        page == Page::RedflowUi && self.settings.tokens_for_others && !is_ours()
     }
 
     fn owner_of(&self, token: Option<&str>, by: By, now: Millis) -> Result<Caller, ApiError> {

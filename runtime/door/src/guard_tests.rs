@@ -390,6 +390,26 @@ fn a_token_of_a_page_of_the_redflow_ui_decides_and_a_cookie_does_not_count() {
 }
 
 #[test]
+fn a_token_for_others_makes_a_page_of_the_redflow_ui_neither_more_nor_less() {
+    let settings = DoorSettings {
+        tokens_for_others: true,
+        redflow_ui: Some(UI.1.to_owned()),
+        ..DoorSettings::default()
+    };
+    let house = house(settings);
+    let ours = ("authorization", "Bearer the-main-token-0123");
+    for others in [("authorization", "Bearer of-node-red"), ("authorization", "Basic YTpi")] {
+        let caller = house.ask_at(0, &Method::POST, &[HOME, UI, others]).unwrap();
+        assert_eq!((caller.by, caller.may(Scope::Admin)), (By::RedflowUi, false));
+        // Nobody but such a page.
+        assert_eq!(house.ask(&Method::GET, &[HOME, others]), Err(ApiCode::Unauthorized));
+        assert_eq!(house.ask(&Method::GET, &[HOME, PAGE, others]), Err(ApiCode::Unauthorized));
+        assert_eq!(house.ask(&Method::GET, &[HOME, UI, others, ours]), Err(ApiCode::Unauthorized));
+    }
+    assert_eq!(house.ask(&Method::GET, &[HOME, UI, ours]), Ok(By::Bearer));
+}
+
+#[test]
 fn the_redflow_ui_has_a_rate_and_stays_who_it_is() {
     let settings = DoorSettings { requests_per_second: 10, request_burst: 3, ..DoorSettings::default() };
     let house = house(DoorSettings { redflow_ui: Some(UI.1.to_owned()), ..settings });

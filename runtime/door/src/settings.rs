@@ -15,6 +15,9 @@ pub struct DoorSettings {
     /// The one origin whose pages, those of the Redflow UI, come in without a token. Only for a listener that other
     /// machines cannot reach.
     pub redflow_ui: Option<String>,
+    /// Whether a token that pages of the Redflow UI send and that is none of ours is meant for somebody behind us. They
+    /// need none here, so they come in with it as they would without.
+    pub tokens_for_others: bool,
     /// Whether `hosts` are reached over https, ended by a proxy in front. The cookie is `Secure` then.
     pub https: bool,
     /// Requests a token or a session may make each second in the long run.
@@ -61,6 +64,7 @@ impl Default for DoorSettings {
             hosts: Vec::new(),
             origins: Vec::new(),
             redflow_ui: None,
+            tokens_for_others: false,
             https: false,
             requests_per_second: 100,
             request_burst: 200,

@@ -3,10 +3,11 @@
 use crate::catch::Catches;
 use crate::schedule::{MAX_SCHEDULES, Schedule};
 use crate::tool_chain::reply_only;
+use redflow_contract::Message;
 use redflow_contract::blank::text_of;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
-use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
@@ -279,7 +280,7 @@ impl Builder<'_> {
             .tools
             .iter()
             .map(|tool| match flow.nodes[tool.ix].kind.role {
-                Role::Data => Ok(BuiltTool::Chain),
+                Role::Data => flow_tool(adapters, &flow.summary(tool.ix), env),
                 _ => shared(flow, env, secrets, &mut self.tools, tool.ix, &adapters.tools)
                     .map(BuiltTool::Service),
             })
@@ -302,7 +303,7 @@ impl Builder<'_> {
             scrubber: Arc::default(),
             session_id: ready.session_id.clone(),
             memory_session_id,
-            tab: flow.tab_of(ix).to_owned(),
+            tab: scope_of(&ready.spec.agent.instance, flow.tab_of(ix)),
         })
     }
 
@@ -323,6 +324,21 @@ impl Builder<'_> {
             NodeConfig { node: &self.flow.summary(ix), props: &props, env: self.env, takes: &|_| () };
         build(config).map(BuiltNode::Native)
     }
+}
+
+/// A data node that is a tool: its messages move here, or where the flow is.
+pub(crate) fn flow_tool(
+    adapters: &Adapters,
+    node: &NodeSummary,
+    env: ProcessEnv<'_>,
+) -> Result<BuiltTool, BuildError> {
+    let Some(build) = &adapters.flow_tools else { return Ok(BuiltTool::Chain) };
+    build(NodeConfig { node, props: &Message::new(), env, takes: &|_| () }).map(BuiltTool::Service)
+}
+
+/// What keeps conversations of one flow apart from those of others: two Node-REDs may have the same one.
+fn scope_of(instance: &InstanceId, tab: &str) -> String {
+    if *instance == InstanceId::local() { tab.to_owned() } else { format!("{instance}/{tab}") }
 }
 
 /// What came of building each service.

@@ -376,7 +376,11 @@ pub(crate) async fn place(
 }
 
 /// Waits until the run must stop what it is doing; with `idle` also when it is to stop at the next fact.
-async fn stopped(control: &mut watch::Receiver<Control>, cancel: &CancellationToken, idle: bool) -> Stop {
+pub(crate) async fn stopped(
+    control: &mut watch::Receiver<Control>,
+    cancel: &CancellationToken,
+    idle: bool,
+) -> Stop {
     let told = async {
         loop {
             match &*control.borrow_and_update() {

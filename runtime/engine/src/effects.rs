@@ -192,6 +192,38 @@ async fn attempt(effect: &Effect, hands: Hands<'_>) -> Fact {
     }
 }
 
+/// What came of a call that the runtime was at when it stopped, as a fact.
+pub(crate) async fn recollect(id: EffectId, call: &ToolCall, agent: &BuiltAgent, ports: &Ports) -> Fact {
+    let outcome = match agent.tool(call) {
+        Some((_, BuiltTool::Service(tool))) => {
+            let limit = Duration::from_millis(call.timeout_ms);
+            let asked = AssertUnwindSafe(tool.recollect(call)).catch_unwind();
+            match tokio::time::timeout(limit, asked).await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(_)) | Err(_) => ToolOutcome::stopped(),
+            }
+        }
+        _ => ToolOutcome::stopped(),
+    };
+    let mut fact = told_of(id, outcome, agent, ports);
+    scrub(&mut fact, &agent.scrubber);
+    fact
+}
+
+fn told_of(id: EffectId, outcome: ToolOutcome, agent: &BuiltAgent, ports: &Ports) -> Fact {
+    let at = ports.clock.now();
+    match outcome {
+        ToolOutcome::Returned(result) => {
+            let result = match too_large(&result, &agent.compiled.spec().limits) {
+                Some(why) => ToolResult::failed(format!("the tool's result {why}")),
+                None => result,
+            };
+            Fact::ToolReturned { at, effect: id, result }
+        }
+        ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
+    }
+}
+
 async fn call_tool(id: EffectId, call: &ToolCall, hands: Hands<'_>) -> Fact {
     let Hands { agent, ports, outgoing, .. } = hands;
     let outcome = match agent.tool(call) {
@@ -219,17 +251,7 @@ async fn call_tool(id: EffectId, call: &ToolCall, hands: Hands<'_>) -> Fact {
             }
         }
     };
-    let at = ports.clock.now();
-    match outcome {
-        ToolOutcome::Returned(result) => {
-            let result = match too_large(&result, &agent.compiled.spec().limits) {
-                Some(why) => ToolResult::failed(format!("the tool's result {why}")),
-                None => result,
-            };
-            Fact::ToolReturned { at, effect: id, result }
-        }
-        ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
-    }
+    told_of(id, outcome, agent, ports)
 }
 
 /// An answer that is too large is cut where it is certain to be refused, so that its journal can be read back.

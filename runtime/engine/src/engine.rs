@@ -11,6 +11,7 @@ mod unfinished;
 use crate::build::BuiltFlow;
 use crate::drive::{Control, Exit, Outgoing};
 use crate::forget::Forgotten;
+use crate::host::Taken;
 use crate::open::{Beginning, Earlier, REMOVED, Reins, Return, Wish, begin, bring_back};
 use crate::plan_build::PastAgents;
 use crate::report::{EngineLimits, Ports, RunReport, Start};
@@ -229,6 +230,8 @@ enum Done {
     Requests(Vec<PendingRequest>),
     Answered(i64, Result<(), StoreError>),
     Forgotten(Box<Forgotten>),
+    /// The host has taken a message, or has not.
+    Taken(Box<Taken>),
     /// The runs of the store, for a recovery or a deploy.
     Unfinished(Result<Vec<RunSummary>, StoreError>, Purpose),
     DrainOver,
@@ -367,6 +370,7 @@ impl Loop {
                 self.owed -= 1;
                 self.forgotten(*forgotten);
             }
+            Done::Taken(taken) => self.taken(*taken),
             Done::Unfinished(found, purpose) => {
                 self.owed -= 1;
                 self.found_unfinished(found, purpose);
@@ -377,6 +381,9 @@ impl Loop {
 
     /// Waits for what other processes ask.
     fn listen(&self) {
+        if !self.ports.listens {
+            return;
+        }
         let ports = Arc::clone(&self.ports);
         self.works.push(Box::pin(async move { Done::Requests(ports.store.requests().await) }));
     }
@@ -412,6 +419,11 @@ impl Loop {
         };
         let chain = Chain::new(&self.ports, self.limits, CancellationToken::new(), None);
         self.bring_back(run, NodeId::from(""), wish, &chain, Some(reply));
+    }
+
+    /// Waits for the host, as long as there is something else to do.
+    pub(crate) fn wait_for(&mut self, taken: BoxFuture<'static, Taken>) {
+        self.works.push(Box::pin(async move { Done::Taken(Box::new(taken.await)) }));
     }
 
     /// Waits for a memory to forget.

@@ -90,7 +90,12 @@ impl Loop {
             }
             (Err(Failure { code, message: text }), Some((flow, ix))) => {
                 let error = RunError { code, message: text, pointer: None, rule: None, iteration: 0 };
-                self.fail(flow, ix, &error, &message, &trail);
+                if self.ports.host.is_some() {
+                    // Its Catch nodes are elsewhere: they hear of it as they hear of a run that did not begin.
+                    self.refuse(flow, ix, error, Vec::new(), &message, &trail);
+                } else {
+                    self.fail(flow, ix, &error, &message, &trail);
+                }
             }
             (Err(_), None) => {}
         }

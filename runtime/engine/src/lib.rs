@@ -12,6 +12,7 @@ mod drive;
 mod effects;
 mod engine;
 mod forget;
+mod host;
 mod measure;
 mod onlook;
 mod open;

@@ -4,8 +4,8 @@
 //! with the same key; one that may not leaves the run waiting for a person.
 
 use crate::build::{BuiltAgent, BuiltFlow};
-use crate::drive::{Active, Control, Driven, Exit, Outgoing, Stop, Told, broken, place};
-use crate::effects::too_large;
+use crate::drive::{Active, Control, Driven, Exit, Outgoing, Stop, Told, broken, place, stopped};
+use crate::effects::{recollect, too_large};
 use crate::measure::run_ended;
 use crate::onlook::Onlooker;
 use crate::plan_build::PastAgents;
@@ -14,12 +14,12 @@ use crate::slots::{Slots, Ticket};
 use crate::trail::{Cause, Trail};
 use redflow_contract::Message;
 use redflow_contract::code::StoreCode;
-use redflow_contract::effect::Effect;
+use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
+use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::AgentPlan;
-use redflow_ports::{Batch, BoxFuture, Journal, NewRun, RunStore, StoreError, StoredRun};
+use redflow_ports::{Batch, BoxFuture, Journal, NewRun, RunStore, StoreError, StoredRun, ToolOutcome};
 use redflow_react::{DifferenceKind, Origin, Recorder, Resumed, Status, resume};
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,18 +183,44 @@ pub(crate) async fn bring_back(reins: Reins, back: Return) -> (Option<NodeSummar
             return (None, Exit::Suspended(Some(error)));
         }
     };
-    let (mut driven, effects, plan) = match opened {
+    let is_over = |exit: Exit, wish: &Wish| {
+        let over = StoreError::new(StoreCode::RunOver, "the run is over already");
+        let wants_more = !matches!(wish, Wish::GoOn);
+        let said = if wants_more { Err(over.clone()) } else { Ok(()) };
+        let sent_before = matches!(exit, Exit::Finished { again: true, .. });
+        // Who wanted something else of it has not asked for its result to be sent.
+        (said, if wants_more && sent_before { Exit::Suspended(Some(over)) } else { exit })
+    };
+    let (mut driven, mut effects, plan, lost) = match opened {
         Opened::Over(exit) => {
-            let over = StoreError::new(StoreCode::RunOver, "the run is over already");
-            let wants_more = !matches!(wish, Wish::GoOn);
-            answer(if wants_more { Err(over.clone()) } else { Ok(()) });
-            let sent_before = matches!(exit, Exit::Finished { again: true, .. });
-            // Who wanted something else of it has not asked for its result to be sent.
-            let exit = if wants_more && sent_before { Exit::Suspended(Some(over)) } else { exit };
+            let (said, exit) = is_over(exit, &wish);
+            answer(said);
             return (Some(agent), exit);
         }
-        Opened::Open(driven, effects, plan) => (*driven, effects, plan),
+        Opened::Open(driven, effects, plan, lost) => (*driven, effects, plan, lost),
     };
+    if let Some(lost) = lost {
+        let goes_on = matches!(wish, Wish::GoOn);
+        let build = || past.build(flow.as_ref(), &plan, driven.recorder.machine().agent(), &driven.ports);
+        let built = if goes_on { build().ok() } else { None };
+        let asks = built.is_some();
+        driven.agent = built.unwrap_or(driven.agent);
+        effects = match driven.find_out(lost, asks).await {
+            Ok(effects) => effects,
+            Err(exit @ Exit::Finished { .. }) => {
+                let (said, exit) = is_over(exit, &wish);
+                answer(said);
+                return (Some(agent), exit);
+            }
+            Err(exit) => {
+                answer(match &exit {
+                    Exit::Suspended(Some(error)) => Err(error.clone()),
+                    _ => Ok(()),
+                });
+                return (Some(agent), driven.unless_cancelled(exit).await);
+            }
+        };
+    }
     let kept = match wish {
         Wish::GoOn | Wish::Remove => Ok(effects),
         Wish::Resolve(call, result) => resolve(&mut driven, &call, result).await,
@@ -234,7 +260,7 @@ enum Opened {
     Over(Exit),
     /// It is not, and this is to be done next. Its agent has no services yet: to end a run, or to take an
     /// answer for it, needs none.
-    Open(Box<Driven>, Vec<Effect>, Box<AgentPlan>),
+    Open(Box<Driven>, Vec<Effect>, Box<AgentPlan>, Option<LostCall>),
 }
 
 async fn open(
@@ -280,36 +306,60 @@ async fn open(
             Opened::Over(Exit::Finished { effect: id, ending, message: Arc::new(message), again: true }),
         ));
     }
-    if let Some(Effect::CallTool { id, .. }) = effects.last()
-        && !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent))
-        && driven.recorder.machine().status() == Status::Running
-    {
-        // It may have happened. Nobody here can know, so it is not made again.
-        let at = driven.ports.clock.now();
-        let reason = "the runtime stopped while the call was under way".to_owned();
-        effects = driven.feed(Fact::ToolOutcomeUnknown { at, effect: *id, reason }, class).await?;
+    let lost = driven.lost_call(&effects, class);
+    if !matches!(driven.recorder.machine().status(), Status::Running) {
+        effects.clear();
+    }
+    Ok((agent, Opened::Open(Box::new(driven), effects, plan, lost)))
+}
+
+/// A call that was under way when the runtime stopped, and may have happened: it is not made again.
+struct LostCall {
+    effect: EffectId,
+    call: ToolCall,
+    class: Option<EffectClass>,
+}
+
+impl Driven {
+    fn lost_call(&self, effects: &[Effect], class: Option<EffectClass>) -> Option<LostCall> {
+        let Some(Effect::CallTool { id, call }) = effects.last() else { return None };
+        let repeats = matches!(class, Some(EffectClass::Read | EffectClass::Idempotent));
+        let is_lost = !repeats && self.recorder.machine().status() == Status::Running;
+        is_lost.then(|| LostCall { effect: *id, call: call.clone(), class })
+    }
+
+    /// Learns what came of such a call, if somebody knows, or takes note that nobody does.
+    async fn find_out(&mut self, lost: LostCall, asks: bool) -> Result<Vec<Effect>, Exit> {
+        let LostCall { effect, call, class } = lost;
+        let unknown = |at| Fact::ToolOutcomeUnknown { at, effect, reason: ToolOutcome::STOPPED.to_owned() };
+        let fact = if asks {
+            let Self { agent, ports, control, cancel, .. } = &mut *self;
+            tokio::select! {
+                biased;
+                stop = stopped(control, cancel, true) => match stop {
+                    Stop::Suspend => return Err(Exit::Suspended(None)),
+                    Stop::Cancel(_) => unknown(ports.clock.now()),
+                },
+                fact = recollect(effect, &call, agent, ports) => fact,
+            }
+        } else {
+            unknown(self.ports.clock.now())
+        };
+        let mut effects = self.feed(fact, class).await.map_err(|error| Exit::Suspended(Some(error)))?;
         // With `onUnknown: fail` that was the end.
         if let Some(Effect::Finish { .. }) = effects.last()
             && let Some(Effect::Finish { id, ending, message }) = effects.pop()
         {
-            let machine = driven.recorder.machine();
-            run_ended(
-                &*driven.ports.meter,
-                machine.agent().spec(),
-                ending,
-                machine.iteration(),
-                Duration::ZERO,
-            );
-            return Ok((
-                agent,
-                Opened::Over(Exit::Finished { effect: id, ending, message: Arc::new(message), again: false }),
-            ));
+            let machine = self.recorder.machine();
+            let (spec, iteration) = (machine.agent().spec(), machine.iteration());
+            run_ended(&*self.ports.meter, spec, ending, iteration, Duration::ZERO);
+            return Err(Exit::Finished { effect: id, ending, message: Arc::new(message), again: false });
         }
+        if !matches!(self.recorder.machine().status(), Status::Running) {
+            effects.clear();
+        }
+        Ok(effects)
     }
-    if !matches!(driven.recorder.machine().status(), Status::Running) {
-        effects.clear();
-    }
-    Ok((agent, Opened::Open(Box::new(driven), effects, plan)))
 }
 
 /// The journal of a run that is over.

@@ -3,7 +3,7 @@
 //! Owns the way from a recorded plan to live services. A plan holds no secrets; those come from the flow and
 //! the environment of today, or the run has to wait for them.
 
-use crate::build::{BuiltAgent, BuiltFlow, BuiltTool};
+use crate::build::{BuiltAgent, BuiltFlow, BuiltTool, flow_tool};
 use crate::report::Ports;
 use redflow_contract::Message;
 use redflow_contract::catalogue::lookup;
@@ -155,7 +155,7 @@ fn build_agent(
     let planned = compiled.spec().tools.iter().map(|spec| planned(&spec.node));
     let planned = planned.collect::<Result<Vec<_>, _>>()?;
     let tool = |planned: &&PlanNode| match lookup(&planned.node.type_name).role {
-        Role::Data => Ok(BuiltTool::Chain),
+        Role::Data => flow_tool(adapters, &planned.node, &ports.env),
         _ => service(flow, planned, &adapters.tools, ports, &secrets).map(BuiltTool::Service),
     };
     let tools = planned.iter().map(tool).collect::<Result<_, _>>()?;

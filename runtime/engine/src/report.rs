@@ -7,7 +7,7 @@ use redflow_contract::id::{InstanceId, NodeSummary, RunId};
 use redflow_contract::run::WaitingCall;
 use redflow_contract::run_error::RunError;
 use redflow_flow::NodeIx;
-use redflow_ports::{Adapters, Clock, EventSink, Meter, RunStore, StoreError};
+use redflow_ports::{Adapters, Clock, EventSink, Host, Meter, RunStore, StoreError};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,6 +25,10 @@ pub struct Ports {
     pub instance: InstanceId,
     /// The file the flow was read from, if it was one.
     pub source: Option<Arc<str>>,
+    /// Who has the flow around the agents, if that is not this engine: then only agents run here.
+    pub host: Option<Arc<dyn Host>>,
+    /// Whether this engine hears what other processes ask of runs. Of several on one store, one does at most.
+    pub listens: bool,
     /// Who counts and times.
     pub meter: Arc<dyn Meter>,
     /// The process environment, as far as flows may see it.
@@ -87,6 +91,13 @@ pub enum Start {
         node: NodeIx,
         /// The payload.
         payload: Value,
+    },
+    /// An agent gets this very message.
+    Message {
+        /// The agent.
+        node: NodeIx,
+        /// The message.
+        message: Message,
     },
     /// Something is said in the window of a chat node.
     Chat {

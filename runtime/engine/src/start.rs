@@ -4,6 +4,7 @@
 
 use crate::build::{BuiltFlow, BuiltNode};
 use crate::report::{RunReport, Start};
+use redflow_contract::Message;
 use redflow_contract::chat::ChatItem;
 use redflow_contract::edge::Role;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
@@ -25,6 +26,8 @@ pub struct StartOrder {
     pub node: Option<NodeId>,
     /// The payload. An agent without one has its only inject node fired.
     pub payload: Option<Value>,
+    /// A whole message for the agent, in the place of a payload.
+    pub message: Option<Message>,
     /// Something to be said in the window of a chat node, and only there.
     pub said: Option<ChatItem>,
     /// Only for an agent with a payload, or a chat: whatever is started with the same key begins one run and no more, also
@@ -107,6 +110,9 @@ impl BuiltFlow {
                 shown(type_name),
                 self.agent_list()
             )));
+        }
+        if let Some(message) = &order.message {
+            return Ok(Start::Message { node, message: message.clone() });
         }
         if let Some(payload) = payload {
             return Ok(Start::Agent { node, payload });

@@ -289,6 +289,12 @@ impl Trail {
         Self { chain, emission: Some(Arc::new(in_flight)), beginnings: None }
     }
 
+    /// The run this message left, and which of its effects it is; none of a message from outside.
+    pub(crate) fn emitted(&self) -> Option<(RunId, EffectId)> {
+        let Emission { run, effect, .. } = &self.emission.as_ref()?.emission;
+        Some((run.clone(), *effect))
+    }
+
     /// Whether this message may have been sent before.
     pub(crate) fn is_again(&self) -> bool {
         self.emission.as_ref().is_some_and(|in_flight| in_flight.emission.again)

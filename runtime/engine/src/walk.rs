@@ -53,6 +53,10 @@ impl Loop {
                 message.insert("payload".to_owned(), payload);
                 (node, None)
             }
+            Start::Message { node, message: whole } => {
+                message.extend(whole);
+                (node, None)
+            }
             Start::Chat { node, item } => {
                 trail.chain.said_in(flow.flow.nodes[node].id.clone());
                 message.extend(said(&item));
@@ -100,7 +104,7 @@ impl Loop {
             BuiltNode::Native(node) => self.receive(&flow, to, &**node, &message, None, &trail),
             BuiltNode::Broken(error) => self.fail(&flow, to, error, &message, &trail),
             BuiltNode::Agent(_) | BuiltNode::Refused { .. }
-                if self.took_reply(&flow, to, &message, from, &trail.chain) => {}
+                if self.ports.host.is_none() && self.took_reply(&flow, to, &message, from, &trail.chain) => {}
             BuiltNode::Agent(agent) => return self.start_run(&flow, to, agent, message, trail),
             BuiltNode::Refused { error, tools } => {
                 self.refuse(&flow, to, error.clone(), tools.clone(), &message, &trail);
@@ -224,7 +228,10 @@ impl Loop {
     ) {
         if let Some(port) = port_of(flow, agent, kind) {
             Self::saw_sent(flow, agent, port, message, error, &trail.chain);
-            self.send(flow, agent, port, message, trail);
+            match self.ports.host.clone() {
+                Some(host) => self.give(&host, flow, agent, (port, kind), message, trail),
+                None => self.send(flow, agent, port, message, trail),
+            }
         }
     }
 
@@ -316,7 +323,7 @@ impl Loop {
     }
 
     /// An agent that may not run answers every message with its error.
-    fn refuse(
+    pub(crate) fn refuse(
         &mut self,
         flow: &BuiltFlow,
         ix: NodeIx,
@@ -380,7 +387,8 @@ impl Loop {
             error.as_ref().map(|error| Failure { code: error.code, message: error.message.clone() });
         self.tell_chats(flow, ix, message, failure.as_ref(), trail);
         self.send_on(flow, ix, PortKind::Result, message, failure.as_ref(), trail);
-        if let Some(error) = error {
+        // The Catch nodes of a flow that is somewhere else are there too.
+        if let Some(error) = error.filter(|_| self.ports.host.is_none()) {
             self.raise(flow, ix, &error, (**message).clone(), trail);
         }
     }

@@ -7,6 +7,7 @@
 mod check;
 mod connect;
 mod deployed;
+mod differ;
 mod env;
 mod exchange;
 mod graph;
@@ -16,6 +17,7 @@ mod resolve;
 pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
 };
+pub use differ::differences;
 pub use env::resolve_process_env;
 pub use exchange::{TabFile, by_tab, join, tab_names};
 pub use raw::{RawFlow, RawNode};

@@ -56,20 +56,20 @@ pub fn register(adapters: &mut Adapters, settings: MemorySettings) {
     let links = Arc::new(link::Links::default());
 
     let shared = Arc::clone(&sessions);
-    let buffer: MemoryBuilder = Box::new(move |config| {
+    let buffer: MemoryBuilder = Arc::new(move |config| {
         let BufferMemoryConfig { max_messages, max_bytes, idle, .. } = config.typed_with_options()?;
         let limits = trim::Limits::of(&config, max_messages, trim::BUFFER_MESSAGES, max_bytes)?;
         let memory = ProcessMemory::new(Arc::clone(&shared), &config.node.id, limits, idle);
         Ok(Arc::new(memory) as Arc<dyn Memory>)
     });
-    let window: MemoryBuilder = Box::new(move |config| {
+    let window: MemoryBuilder = Arc::new(move |config| {
         let WindowMemoryConfig { max_messages, max_bytes, idle, .. } = config.typed_with_options()?;
         let limits = trim::Limits::of(&config, max_messages, trim::WINDOW_MESSAGES, max_bytes)?;
         let memory = ProcessMemory::new(Arc::clone(&sessions), &config.node.id, limits, idle);
         Ok(Arc::new(memory) as Arc<dyn Memory>)
     });
     let redis: MemoryBuilder =
-        Box::new(move |config| Ok(Arc::new(RedisMemory::build(&config, &links)?) as Arc<dyn Memory>));
+        Arc::new(move |config| Ok(Arc::new(RedisMemory::build(&config, &links)?) as Arc<dyn Memory>));
     adapters.memories.extend([("buffer-memory", buffer), ("window-memory", window), ("redis-memory", redis)]);
 }
 

@@ -50,9 +50,9 @@ pub fn register(adapters: &mut Adapters, settings: ModelSettings) {
     ];
     for (type_name, build) in builders {
         let shared = Arc::clone(&shared);
-        adapters.models.insert(type_name, Box::new(move |config| build(config, &shared)));
+        adapters.models.insert(type_name, Arc::new(move |config| build(config, &shared)));
     }
-    adapters.models.insert("scripted-model", Box::new(ScriptedModel::build));
+    adapters.models.insert("scripted-model", Arc::new(ScriptedModel::build));
 }
 
 type Provider = fn(

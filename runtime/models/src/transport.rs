@@ -118,11 +118,18 @@ pub struct HttpSettings {
     pub extra_ca: Vec<u8>,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
+    /// Whether nothing newer than HTTP/1.1 is spoken: sockets are opened with it.
+    pub http1_only: bool,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { proxy: None, extra_ca: Vec::new(), connect_timeout: Duration::from_secs(10) }
+        Self {
+            proxy: None,
+            extra_ca: Vec::new(),
+            connect_timeout: Duration::from_secs(10),
+            http1_only: false,
+        }
     }
 }
 
@@ -168,7 +175,9 @@ impl ReqwestTransport {
             }
         }
         let builder = || {
-            Client::builder()
+            let builder = Client::builder();
+            let builder = if settings.http1_only { builder.http1_only() } else { builder };
+            builder
                 .user_agent(concat!("redflow/", env!("CARGO_PKG_VERSION")))
                 .redirect(redirect::Policy::none())
                 .retry(retry::never())

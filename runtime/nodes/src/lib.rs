@@ -9,13 +9,14 @@ mod pass;
 mod property;
 
 use redflow_ports::Adapters;
+use std::sync::Arc;
 
 /// Adds the nodes of this crate.
 pub fn register(adapters: &mut Adapters) {
-    adapters.nodes.insert("inject", Box::new(inject::build));
-    adapters.nodes.insert("debug", Box::new(debug::build));
-    adapters.nodes.insert("catch", Box::new(catch::build));
-    adapters.nodes.insert("change", Box::new(change::build));
-    adapters.nodes.insert("chat-node", Box::new(chat::build));
+    adapters.nodes.insert("inject", Arc::new(inject::build));
+    adapters.nodes.insert("debug", Arc::new(debug::build));
+    adapters.nodes.insert("catch", Arc::new(catch::build));
+    adapters.nodes.insert("change", Arc::new(change::build));
+    adapters.nodes.insert("chat-node", Arc::new(chat::build));
     pass::register(adapters);
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 pub(crate) fn register(adapters: &mut Adapters) {
     for type_name in ["junction", "link in", "link out"] {
-        adapters.nodes.insert(type_name, Box::new(build_pass));
+        adapters.nodes.insert(type_name, Arc::new(build_pass));
     }
-    adapters.nodes.insert("comment", Box::new(build_silent));
+    adapters.nodes.insert("comment", Arc::new(build_silent));
 }
 
 struct Pass;

@@ -98,7 +98,7 @@ fn whole_numbers(value: Value) -> Value {
 }
 
 /// Builds a node; may hold what all nodes of its kind share.
-pub type Builder<T> = Box<dyn Fn(NodeConfig<'_>) -> Result<T, BuildError> + Send + Sync>;
+pub type Builder<T> = Arc<dyn Fn(NodeConfig<'_>) -> Result<T, BuildError> + Send + Sync>;
 /// Builds a model.
 pub type ModelBuilder = Builder<Arc<dyn ChatModel>>;
 /// Builds a tool.
@@ -109,7 +109,7 @@ pub type MemoryBuilder = Builder<Arc<dyn Memory>>;
 pub type NodeBuilder = Builder<Box<dyn FlowNode>>;
 
 /// The adapters of this build, by node type.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Adapters {
     /// Models.
     pub models: BTreeMap<&'static str, ModelBuilder>,
@@ -119,6 +119,8 @@ pub struct Adapters {
     pub memories: BTreeMap<&'static str, MemoryBuilder>,
     /// Ordinary nodes.
     pub nodes: BTreeMap<&'static str, NodeBuilder>,
+    /// What does the calls of tools that are flows, where another process has the nodes of the flow.
+    pub flow_tools: Option<ToolBuilder>,
 }
 
 impl Adapters {

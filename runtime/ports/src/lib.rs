@@ -6,6 +6,7 @@ mod adapters;
 mod drawer;
 mod failpoint;
 mod flow_node;
+mod host;
 mod meter;
 mod moves;
 mod sidecar;
@@ -17,6 +18,7 @@ pub use adapters::{
 pub use drawer::{ChatBook, Drawer};
 pub use failpoint::failpoint;
 pub use flow_node::{FlowNode, NodeContext, NodeOutput};
+pub use host::{Host, Sent};
 pub use meter::{Measure, MemoryAction, Meter, Unmetered};
 pub use moves::{Ask, Done, Move, StartId};
 pub use sidecar::{
@@ -121,6 +123,12 @@ pub trait Tool: Send + Sync {
 
     /// Makes one call. Dropping the future cancels it as far as that is possible.
     fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome>;
+
+    /// What came of a call that this runtime was at when it stopped, and that may not be made again. Most tools
+    /// cannot tell.
+    fn recollect<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(std::future::ready(ToolOutcome::stopped()))
+    }
 }
 
 /// What came of a tool call.
@@ -133,6 +141,17 @@ pub enum ToolOutcome {
         /// How that came about.
         reason: String,
     },
+}
+
+impl ToolOutcome {
+    /// Why nobody knows what came of a call that the runtime was at when it stopped.
+    pub const STOPPED: &'static str = "the runtime stopped while the call was under way";
+
+    /// Of such a call.
+    #[must_use]
+    pub fn stopped() -> Self {
+        Self::Unknown { reason: Self::STOPPED.to_owned() }
+    }
 }
 
 /// Keeps conversations. A session is `<flow>:<name>`: the first colon parts them, and the flow's part has none.

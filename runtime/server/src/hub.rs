@@ -118,6 +118,20 @@ impl Hub {
         recent.after(position, most)
     }
 
+    /// Whether anybody looks at pieces of answers.
+    pub(crate) fn watches_deltas(&self) -> bool {
+        self.delta_readers.load(Ordering::Relaxed) > 0
+    }
+
+    /// A piece of an answer came in.
+    pub(crate) fn delta(&self, delta: ModelDelta) {
+        let run = delta.run_id.clone();
+        if let Ok(text) = serde_json::to_string(&EventsMessage::Delta { delta }) {
+            // Nobody may look any more.
+            let _ = self.deltas.send(DeltaFrame { run, text: text.into() });
+        }
+    }
+
     /// Pieces of answers from now on.
     pub(crate) fn deltas(self: &Arc<Self>) -> Deltas {
         self.delta_readers.fetch_add(1, Ordering::Relaxed);
@@ -174,7 +188,7 @@ impl EventSink for Sink {
     }
 
     fn watches_deltas(&self) -> bool {
-        self.hub.delta_readers.load(Ordering::Relaxed) > 0
+        self.hub.watches_deltas()
     }
 
     fn watches_moves(&self) -> bool {
@@ -186,11 +200,7 @@ impl EventSink for Sink {
     }
 
     fn delta(&self, delta: ModelDelta) {
-        let run = delta.run_id.clone();
-        if let Ok(text) = serde_json::to_string(&EventsMessage::Delta { delta }) {
-            // Nobody may look any more.
-            let _ = self.hub.deltas.send(DeltaFrame { run, text: text.into() });
-        }
+        self.hub.delta(delta);
     }
 }
 
@@ -210,7 +220,8 @@ mod tests {
         let hub = Hub::new(log.clone());
         let pump = tokio::spawn(Arc::clone(&hub).pump());
         let mut newest = hub.newest();
-        let deployed = || FlowEvent::Deployed { revision: "1".to_owned(), agents: 0, refused: 0 };
+        let deployed =
+            || FlowEvent::Deployed { revision: "1".to_owned(), agents: 0, refused: 0, instance: None };
         for (events, last) in [(3, 3), (20, 23)] {
             (0..events).for_each(|_| log.append(1, deployed()));
             newest.wait_for(|newest| *newest == last).await.unwrap();

@@ -5,9 +5,11 @@
 use crate::redflow_ui::stored::Stored;
 use crate::settings::Settings;
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
+use redflow_contract::catalogue::lookup;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::digest::Digest;
+use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::{InstanceId, NodeId};
 use redflow_contract::run_error::RunError;
@@ -54,19 +56,32 @@ pub(crate) struct Workshop {
     pub(crate) adapters: Arc<Adapters>,
     pub(crate) env: fn(&str) -> Option<String>,
     pub(crate) settings: Arc<Settings>,
-    /// What the Redflow UI stores: credentials among it.
+    /// What the Redflow UI stores: credentials among it. Only for the flow of the sidecar itself.
     pub(crate) stored: Arc<Stored>,
+    /// Whose flows they are.
+    pub(crate) instance: InstanceId,
 }
 
 impl Workshop {
+    /// The same for the flow of a Node-RED, which runs what has no part in an agent itself.
+    pub(crate) fn of(&self, instance: InstanceId, adapters: Arc<Adapters>) -> Self {
+        Self { adapters, instance, ..self.clone() }
+    }
+
+    fn runs(&self, type_name: &str) -> bool {
+        let elsewhere = self.adapters.flow_tools.is_some();
+        self.adapters.runs(type_name)
+            || elsewhere && matches!(lookup(type_name).role, Role::Data | Role::Chat)
+    }
+
     /// Checks a flow.
     pub(crate) fn check(&self, raw: RawFlow, profile: Profile) -> Result<CheckedFlow, CheckReport> {
         let options = CheckOptions {
             profile,
             limits: self.settings.flow_limits,
             run_limits: self.settings.run_limits,
-            instance: InstanceId::local(),
-            runs: &|type_name| self.adapters.runs(type_name),
+            instance: self.instance.clone(),
+            runs: &|type_name| self.runs(type_name),
             env: &self.env,
         };
         check_flow(raw, &options)
@@ -86,7 +101,11 @@ impl Workshop {
         let revision = Digest::of(nodes.as_bytes()).to_hex().chars().take(REVISION).collect();
         drop(json);
         let mut flows = tabs(&raw);
-        raw.give_credentials(&self.stored.credentials(&raw, &credentials));
+        if self.instance == InstanceId::local() {
+            raw.give_credentials(&self.stored.credentials(&raw, &credentials));
+        } else {
+            raw.give_credentials(&credentials);
+        }
         let checked = self.check(raw, self.settings.profile)?;
         let report = Arc::new(checked.report.clone());
         let agents = states(&checked);

@@ -5,7 +5,9 @@
 
 mod admin;
 mod answer;
+mod beside;
 mod body;
+mod bridge;
 mod cors;
 mod cursor;
 mod deploying;

@@ -39,13 +39,24 @@ pub(crate) fn upgrade(
     app: &App,
     asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<WebSocketUpgrade, Problem> {
+    upgrade_for(app, asked, app.settings.max_message_bytes)
+}
+
+/// The same, for messages of so many bytes.
+///
+/// # Errors
+/// The same.
+pub(crate) fn upgrade_for(
+    app: &App,
+    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    most: usize,
+) -> Result<WebSocketUpgrade, Problem> {
     let asked = asked.map_err(|_| {
         Problem::new(ApiCode::RequestInvalid, "This address is a WebSocket (version 13); open it as one.")
     })?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let most = app.settings.max_message_bytes;
     Ok(asked
         .max_message_size(most)
         .max_frame_size(most)
@@ -83,7 +94,10 @@ pub(crate) struct Peer {
     pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,
     socket: WebSocket,
-    rate: Bucket,
+    /// How much it may say; none for one that is trusted with as much as it has to say.
+    rate: Option<Bucket>,
+    /// Bytes of a message.
+    most: usize,
     /// When something came last, and whether it was asked for a sign of life since.
     heard: Instant,
     asked: bool,
@@ -98,11 +112,18 @@ impl Peer {
     pub(crate) fn new(app: Arc<App>, caller: Caller, socket: WebSocket) -> Self {
         app.meter.record(Measure::SocketOpened);
         let (door, now) = (&app.settings.door, app.clock.now());
-        let rate = Bucket::new(door.requests_per_second, door.request_burst, now);
+        let rate = Some(Bucket::new(door.requests_per_second, door.request_burst, now));
+        let most = app.settings.max_message_bytes;
         let heard = Instant::now();
         let stopping = Box::pin(app.stop.clone().cancelled_owned());
         let quiet = Box::pin(tokio::time::sleep_until(heard + app.settings.heartbeat));
-        Self { app, caller, socket, rate, heard, asked: false, checked: heard, stopping, quiet }
+        Self { app, caller, socket, rate, most, heard, asked: false, checked: heard, stopping, quiet }
+    }
+
+    /// A Node-RED: it may say as much as it has to, in messages of so many bytes, and until its engine has stopped.
+    pub(crate) fn unmetered(app: Arc<App>, caller: Caller, socket: WebSocket, most: usize) -> Self {
+        let stopping = Box::pin(app.bridge.stopped.clone().cancelled_owned());
+        Self { rate: None, most, stopping, ..Self::new(app, caller, socket) }
     }
 
     /// Waits for a sign; not for silence, if that means nothing now. Nothing is lost if it is not waited for to the
@@ -180,7 +201,8 @@ impl Peer {
     }
 
     fn count(&mut self) -> Result<(), End> {
-        if self.rate.take(self.app.clock.now()) {
+        let now = self.app.clock.now();
+        if self.rate.as_mut().is_none_or(|rate| rate.take(now)) {
             return Ok(());
         }
         let text = "Too many messages came on this socket. Send fewer.";
@@ -191,7 +213,7 @@ impl Peer {
     fn failed(&self, error: &axum::Error) -> End {
         let text = error.to_string();
         if text.contains("too long") || text.contains("too big") {
-            let most = self.app.settings.max_message_bytes;
+            let most = self.most;
             let text = format!("A message may have {most} bytes at most.");
             return ApiError::new(ApiCode::MessageTooLarge, text).into();
         }

@@ -4,20 +4,22 @@ use crate::admin::{comms, deploy, inject, knowledge as admin, tabs};
 use crate::answer::{Answer, Problem};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::sidecar::App;
-use crate::{flows, guard, knowledge, pages, run_events, runs, socket, starts};
+use crate::{beside, bridge, flows, guard, knowledge, pages, run_events, runs, socket, starts};
 use axum::Router;
-use axum::extract::FromRequestParts;
+use axum::extract::{Extension, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use redflow_contract::code::ApiCode;
-use redflow_contract::route::{ROUTES, RouteId};
+use redflow_contract::route::{Method, ROUTES, RouteId};
+use redflow_door::Caller;
 use std::sync::Arc;
 
 /// Every route, behind the guard.
 pub(crate) fn router(app: &Arc<App>) -> Router {
+    let forwards = app.beside.get().is_some_and(|beside| beside.forwards);
     let mut router = Router::new();
     for route in ROUTES {
-        router = router.route(route.path, handler(route.id));
+        router = router.route(route.path, handler(route.id, forwards));
     }
     router
         .route("/api/flows/check", get(flows::check_tab))
@@ -27,14 +29,19 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
 }
 
-fn handler(route: RouteId) -> MethodRouter<Arc<App>> {
+/// `forwards` says that what is Node-RED's goes on to one.
+fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
     match route {
+        RouteId::Comms if forwards => get(beside::comms),
+        its if forwards && beside::is_node_reds(its) => forwarded(its),
         RouteId::Health => get(knowledge::health),
         RouteId::HealthLive => get(knowledge::live),
         RouteId::HealthReady => get(knowledge::ready),
         RouteId::Metrics => get(knowledge::metrics),
         RouteId::OpenApi => get(knowledge::openapi),
         RouteId::Events => get(socket::events),
+        RouteId::Bridge => get(bridge::bridge),
+        RouteId::Instances => get(bridge::list),
         RouteId::Home => get(pages::home),
         RouteId::SignIn => get(pages::sign_in),
         RouteId::SignInCodes => post(pages::sign_in_codes),
@@ -56,6 +63,7 @@ fn handler(route: RouteId) -> MethodRouter<Arc<App>> {
         RouteId::Edges => get(knowledge::edges),
         RouteId::Codes => get(knowledge::codes),
         RouteId::Code => get(knowledge::code),
+        RouteId::Beside => get(beside::beside),
         RouteId::AdminFlows => get(deploy::flows),
         RouteId::AdminDeploy => post(deploy::deploy),
         RouteId::AdminFlowsState => get(deploy::state),
@@ -83,6 +91,17 @@ fn handler(route: RouteId) -> MethodRouter<Arc<App>> {
     }
 }
 
+/// One that goes on to Node-RED.
+fn forwarded(route: RouteId) -> MethodRouter<Arc<App>> {
+    let row = ROUTES.iter().find(|row| row.id == route);
+    match row.map_or(Method::Get, |row| row.method) {
+        Method::Get => get(beside::forward),
+        Method::Post => post(beside::forward),
+        Method::Put => put(beside::forward),
+        Method::Delete => delete(beside::forward),
+    }
+}
+
 /// The part of an address that varies. The library's own would refuse what is no text without a code.
 pub(crate) struct Path(pub(crate) String);
 
@@ -97,13 +116,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Path {
     }
 }
 
-async fn unknown() -> Answer {
-    Err(Problem::new(
-        ApiCode::RouteUnknown,
-        "There is nothing at this address; /openapi.json lists what there is.",
-    ))
+async fn unknown(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    beside::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
+        Err(Problem::new(
+            ApiCode::RouteUnknown,
+            "There is nothing at this address; /openapi.json lists what there is.",
+        ))
+    })
 }
 
-async fn other_method() -> Answer {
-    Err(Problem::new(ApiCode::MethodRefused, "This address does not take this method; see /openapi.json."))
+async fn other_method(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    beside::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
+        let text = "This address does not take this method; see /openapi.json.";
+        Err(Problem::new(ApiCode::MethodRefused, text))
+    })
 }

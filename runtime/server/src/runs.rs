@@ -118,7 +118,7 @@ pub(crate) async fn cancel(
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    app.engine.cancel(run.clone(), reason).await?;
+    app.driver(&run).await?.cancel(run.clone(), reason).await?;
     summary(&app, &run).await
 }
 
@@ -133,7 +133,7 @@ pub(crate) async fn resolve(
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    app.engine.resolve(run.clone(), call_id, result).await?;
+    app.driver(&run).await?.resolve(run.clone(), call_id, result).await?;
     summary(&app, &run).await
 }
 

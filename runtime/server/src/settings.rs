@@ -71,6 +71,10 @@ pub struct Settings {
     pub max_observers: u32,
     /// How often each of them is told that the sidecar is there.
     pub observability_heartbeat: Duration,
+    /// Node-REDs whose agents run here, at most.
+    pub max_instances: usize,
+    /// Bytes of a message on the socket of a Node-RED: a whole flow.
+    pub max_bridge_bytes: usize,
     /// How long runs may take to finish what they are at when the sidecar is to stop.
     pub drain: Duration,
 }
@@ -93,6 +97,8 @@ impl Default for Settings {
             comms_heartbeat: Duration::from_secs(15),
             max_observers: 256,
             observability_heartbeat: Duration::from_secs(15),
+            max_instances: 16,
+            max_bridge_bytes: 48 * 1024 * 1024,
             drain: Duration::from_secs(10),
         }
     }

@@ -2,6 +2,8 @@
 
 use crate::admin::board::{self, Board};
 use crate::answer::Problem;
+use crate::beside::{self, Beside};
+use crate::bridge::{Bridge, Making};
 use crate::guard::RefusedOrigins;
 use crate::hub::{Hub, Sink};
 use crate::in_force::{InForce, Prepared, Workshop};
@@ -16,9 +18,10 @@ use redflow_contract::id::InstanceId;
 use redflow_door::Door;
 use redflow_engine::{Engine, Ports};
 use redflow_flow::RawFlow;
+use redflow_node_red::NodeRed;
 use redflow_ports::{ChatBook, Clock, Credentials, Drawer, FlowShelf, Meter, RunCatalogue};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -47,11 +50,15 @@ pub(crate) struct App {
     pub(crate) workshop: Workshop,
     pub(crate) frames: Arc<Frames>,
     pub(crate) board: Board,
+    /// The Node-REDs whose agents run here.
+    pub(crate) bridge: Bridge,
     pub(crate) chats: Arc<dyn ChatBook>,
     pub(crate) shelf: Arc<dyn FlowShelf>,
     pub(crate) in_force: RwLock<InForce>,
     /// One deploy at a time.
     pub(crate) deploying: tokio::sync::Mutex<()>,
+    /// The Node-RED it stands beside.
+    pub(crate) beside: OnceLock<Arc<Beside>>,
     ready: AtomicBool,
     /// Told when it is to stop.
     pub(crate) stop: CancellationToken,
@@ -62,6 +69,7 @@ pub struct Sidecar {
     app: Arc<App>,
     pump: JoinHandle<()>,
     board: JoinHandle<()>,
+    requests: JoinHandle<()>,
 }
 
 impl Sidecar {
@@ -75,14 +83,26 @@ impl Sidecar {
         let Parts { meter, metrics, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
         let stored = open_stored(drawer).await?;
-        let workshop =
-            Workshop { adapters: Arc::clone(&adapters), env, settings: Arc::clone(&settings), stored };
+        let workshop = Workshop {
+            adapters: Arc::clone(&adapters),
+            env,
+            settings: Arc::clone(&settings),
+            stored,
+            instance: InstanceId::local(),
+        };
         let prepared = load(&workshop, &shelf).await?;
         let hub = Hub::new(log);
         let frames = Frames::new(Arc::clone(&clock));
         let (of_sink, chats_of_sink) = (Arc::clone(&frames), Arc::clone(&chats));
         let sink =
             Sink { hub: Arc::clone(&hub), clock: Arc::clone(&clock), frames: of_sink, chats: chats_of_sink };
+        let bridge = Bridge::new(Making {
+            clock: Arc::clone(&clock),
+            store: Arc::clone(&store),
+            meter: Arc::clone(&meter),
+            hub: Arc::clone(&hub),
+            workshop: workshop.clone(),
+        });
         let ports = Ports {
             clock: Arc::clone(&clock),
             events: Arc::new(sink),
@@ -90,6 +110,9 @@ impl Sidecar {
             adapters,
             instance: InstanceId::local(),
             source,
+            host: None,
+            // What other processes ask may be of runs of any engine.
+            listens: false,
             meter: Arc::clone(&meter),
             env,
         };
@@ -109,17 +132,20 @@ impl Sidecar {
             workshop,
             frames,
             board: Board::new(),
+            bridge,
             chats,
             shelf,
             in_force: RwLock::new(told),
             deploying: tokio::sync::Mutex::default(),
+            beside: OnceLock::new(),
             ready: AtomicBool::new(false),
             stop: CancellationToken::new(),
         });
         let before = hub.log.bounds().newest;
         let pump = tokio::spawn(hub.pump());
         let board = tokio::spawn(board::keep(Arc::clone(&app), before));
-        let sidecar = Self { app, pump, board };
+        let requests = tokio::spawn(Arc::clone(&app).hear_requests());
+        let sidecar = Self { app, pump, board, requests };
         sidecar.tell_deployed();
         sidecar.recover();
         Ok(sidecar)
@@ -139,6 +165,12 @@ impl Sidecar {
         (!told.is_empty).then(|| (agents().count(), agents().filter(|agent| !agent.ready).count()))
     }
 
+    /// Stands beside a Node-RED without the bridge: checks what is deployed there, and lets requests of the Redflow UI go
+    /// on to it. Before [`Sidecar::serve`].
+    pub fn stand_beside(&self, node_red: NodeRed) {
+        beside::begin(&self.app, node_red);
+    }
+
     /// A path that lets one browser in.
     ///
     /// # Errors
@@ -150,17 +182,18 @@ impl Sidecar {
 
     /// Lets people in until it is to stop, then stops: readers are told, runs finish the effect they are at.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let Self { app, pump, board } = self;
+        let Self { app, pump, board, requests } = self;
         let router = routes::router(&app);
         let (closing, drain) = (app.stop.clone(), app.settings.drain);
         // Both at once: whoever waits for a run over a connection gets its answer when the run has stopped.
         let runs_stop = async {
             stop.cancelled().await;
             app.stop.cancel();
-            app.engine.shutdown(drain).await;
+            tokio::join!(app.engine.shutdown(drain), app.bridge.shutdown(drain));
         };
         let serving = redflow_door::listen::serve(listener, router, &app.settings.door, closing, drain);
         tokio::join!(serving, runs_stop);
+        requests.abort();
         pump.abort();
         board.abort();
     }
@@ -207,6 +240,7 @@ impl App {
             revision: told.revision().to_owned(),
             agents: count(agents.clone().count()),
             refused: count(agents.filter(|agent| !agent.ready).count()),
+            instance: None,
         };
         self.hub.log.append(self.clock.now(), event);
     }

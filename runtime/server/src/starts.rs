@@ -25,7 +25,7 @@ pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body:
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let order = StartOrder { node, payload, said: None, key };
+    let order = StartOrder { node, payload, key, ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(problem)?;
     let rest = async { if wait { started.rest.await.ok() } else { None } };
     // Who waits for a run that is stopped with the sidecar is told which it is.

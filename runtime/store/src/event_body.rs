@@ -71,6 +71,10 @@ pub(crate) fn of_flow(at: Millis, event: FlowEvent, most: usize) -> Option<Strin
         FlowEvent::NeedsNodeRed { node }
         | FlowEvent::MemoryCleared { node }
         | FlowEvent::ChainCut { node, .. } => shorten_node(node, most),
+        FlowEvent::Checked { source, revision, .. } => {
+            shorten(source, long);
+            shorten(revision, short);
+        }
         FlowEvent::Deployed { .. } => {}
     }
     serde_json::to_string(&StreamEvent::Flow { at, event }).ok()

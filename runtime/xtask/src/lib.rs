@@ -10,6 +10,7 @@ pub mod codegen;
 pub mod demo;
 pub mod faults;
 mod files;
+pub mod node_red;
 mod process;
 mod rust_text;
 pub mod test;
@@ -51,8 +52,14 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         options: "[--fast]",
-        about: "everything that must pass: format, lints, Rust tests, traces, faults, golden bodies, bindings, browser; --fast leaves npm out",
+        about: "everything that must pass: format, lints, Node-RED, Rust tests, traces, faults, golden bodies, bindings, palette, browser; --fast leaves npm out",
         run: test::run,
+    },
+    Command {
+        name: "node-red",
+        options: "[ARGS…]",
+        about: "the tests with the real Node-RED alone, and what they need; ARGS are for nextest, such as a test's name",
+        run: node_red::run,
     },
     Command {
         name: "tidy",

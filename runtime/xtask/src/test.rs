@@ -3,7 +3,7 @@
 //! Every step runs even if an earlier one failed, so that all problems are seen at once. What a step needs and
 //! can fetch by itself, it fetches; what it cannot, it names.
 
-use crate::{Failure, demo, faults, process, switches};
+use crate::{Failure, demo, faults, node_red, process, switches};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,6 +11,9 @@ use std::time::{Duration, Instant, SystemTime};
 /// The oldest Node.js that runs the bindings' tests. The mock of the providers wants a newer one; its tests fetch
 /// that from npm themselves.
 const OLDEST_NODE: u32 = 18;
+
+/// The oldest Node.js that runs the palette module.
+const OLDEST_NODE_OF_PALETTE: u32 = 20;
 
 /// What the program of Chromium is called.
 const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -51,11 +54,15 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let has_node = node.as_ref().is_some_and(|(_, outcome)| *outcome == Outcome::Passed);
     reports.push(redis);
     reports.extend(node);
+    if has_node {
+        // The Rust tests start it, with the palette module.
+        reports.push(step("Node-RED", || node_red::prepare(root).into()));
+    }
     reports.push(step("Rust tests", || rust_tests(root, fast)));
     reports.push(step("traces", || traces(root)));
     reports.push(step("faults", || faults::quick(root).into()));
     if fast {
-        println!("\n== golden bodies, bindings, browser\nskipped: --fast");
+        println!("\n== golden bodies, bindings, palette, browser\nskipped: --fast");
     } else {
         reports.extend(node_steps(root, has_node));
     }
@@ -88,7 +95,7 @@ fn step(name: &'static str, work: impl FnOnce() -> Outcome) -> Report {
 }
 
 /// Says the command, then runs it in the open.
-fn check(command: Command) -> Result<(), String> {
+pub(crate) fn check(command: Command) -> Result<(), String> {
     println!("$ {}", process::shown(&command));
     process::check(command)
 }
@@ -124,9 +131,9 @@ fn rust_tests(root: &Path, fast: bool) -> Outcome {
     check(command).into()
 }
 
-fn node_steps(root: &Path, ready: bool) -> [Report; 4] {
+fn node_steps(root: &Path, ready: bool) -> [Report; 5] {
     let (peers, folder) = (root.join("tests/peers"), root.join("bindings"));
-    let pages = root.join("tests/browser");
+    let (palette, pages) = (root.join("node-red-bridge"), root.join("tests/browser"));
     let needs_node = || Outcome::Skipped("needs Node.js".into());
     let golden = step("golden bodies", || {
         if ready { install(&peers).and_then(|()| golden_bodies(&peers)).into() } else { needs_node() }
@@ -137,16 +144,23 @@ fn node_steps(root: &Path, ready: bool) -> [Report; 4] {
     let output = step("output against the bindings", || {
         if ready { typed_output(root, &folder).into() } else { needs_node() }
     });
+    let palette = step("palette", || {
+        if ready {
+            install(&palette).and_then(|()| palette_test(root, &palette)).into()
+        } else {
+            needs_node()
+        }
+    });
     let browser = step("browser", || {
         let named = std::env::var("CHROMIUM").ok().filter(|name| !name.is_empty());
         let found = || chromium(root, named.as_deref()).and_then(|()| install(&pages));
         if ready { found().and_then(|()| npm_test(root, &pages)).into() } else { needs_node() }
     });
-    [golden, bindings, output, browser]
+    [golden, bindings, output, palette, browser]
 }
 
 /// Finds Node.js and npm; on Debian, as root, installs them.
-fn node(root: &Path) -> Result<(), String> {
+pub(crate) fn node(root: &Path) -> Result<(), String> {
     let advice = format!(
         "the tests need Node.js {OLDEST_NODE} or newer with npm: install them from your system's packages or \
          https://nodejs.org, or run `cargo xtask test --fast` without them"
@@ -211,7 +225,7 @@ fn node_major(version: &str) -> Option<u32> {
 }
 
 /// Installs what the lock file names, unless that was done since it last changed.
-fn install(folder: &Path) -> Result<(), String> {
+pub(crate) fn install(folder: &Path) -> Result<(), String> {
     let changed = |name: &str| std::fs::metadata(folder.join(name)).and_then(|data| data.modified()).ok();
     // npm writes this file last.
     let installed = changed("node_modules/.package-lock.json");
@@ -233,6 +247,20 @@ fn golden_bodies(peers: &Path) -> Result<(), String> {
 /// What is written in JavaScript talks to a real sidecar.
 fn npm_test(root: &Path, folder: &Path) -> Result<(), String> {
     let mut command = process::program(folder, "npm", ["test"]);
+    command.env("REDFLOW_BIN", binary(root)?);
+    check(command)
+}
+
+/// The palette module's own tests, on the system's Node.js or, where that is too old for it, on that of Node-RED's newer
+/// line.
+fn palette_test(root: &Path, folder: &Path) -> Result<(), String> {
+    let version = process::read(process::program(root, "node", ["--version"]))?;
+    let mut command = process::program(folder, "npm", ["test"]);
+    if node_major(&version).is_none_or(|major| major < OLDEST_NODE_OF_PALETTE) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(node_red::newer_node(root)).chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(folders).map_err(|error| error.to_string())?);
+    }
     command.env("REDFLOW_BIN", binary(root)?);
     check(command)
 }

@@ -25,6 +25,7 @@ use redflow_engine::EngineLimits;
 use redflow_memory::MemorySettings;
 use redflow_models::price::{Price, Prices};
 use redflow_models::transport::HttpSettings;
+use redflow_node_red::TOKEN_VARIABLE;
 use redflow_ports::StoreError;
 use redflow_telemetry::{Format, Level};
 use secrecy::SecretString;
@@ -34,8 +35,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 use values::{
-    IS_SET, address, format, hosts, level, origins, path, price, profile, proxy, redflow_ui, sidecar, text,
-    whole, yes_or_no,
+    IS_SET, address, format, hosts, level, node_red, origins, path, price, profile, proxy, redflow_ui,
+    sidecar, text, whole, yes_or_no,
 };
 
 /// Problems that are told one by one.
@@ -57,6 +58,7 @@ pub(crate) struct Flags {
     pub(crate) data: Option<PathBuf>,
     pub(crate) profile: Option<&'static str>,
     pub(crate) redflow_ui: Option<String>,
+    pub(crate) node_red: Option<String>,
     pub(crate) url: Option<String>,
     /// How this command logs unless one says otherwise.
     pub(crate) logs: LogDefault,
@@ -89,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) url: Setting<Option<Url>>,
     /// The token that counts instead of the one in the data directory.
     pub(crate) token: Option<SecretString>,
+    /// The access token for Node-RED.
+    pub(crate) node_red_token: Option<SecretString>,
     /// The file, if there is one.
     file: Option<PathBuf>,
     rows: Vec<Row>,
@@ -105,6 +109,8 @@ pub(crate) struct ServerSettings {
     data: Setting<Option<PathBuf>>,
     /// The one origin whose pages, those of the Redflow UI, need no token.
     pub(crate) redflow_ui: Setting<Option<String>>,
+    /// The Node-RED without the bridge that it stands beside, also of `flows`.
+    pub(crate) node_red: Setting<Option<Url>>,
     /// How strictly agents are read, also by other commands.
     pub(crate) profile: Setting<Profile>,
     /// Further names it answers to: `host` or `host:port`.
@@ -190,10 +196,11 @@ impl Settings {
         let url = layers.key("", "url").variable("REDFLOW_URL").flag("--url", flags.url.clone());
         let url = url.or(|| None, |raw| sidecar(raw).map(Some));
         let token = secret(&mut layers, "token", "REDFLOW_TOKEN", token);
+        let node_red_token = secret(&mut layers, "node_red_token", TOKEN_VARIABLE, Ok);
         // Whoever encrypts with it looks at it more closely.
         secret(&mut layers, "memory_key", "REDFLOW_MEMORY_KEY", Ok);
         let rows = layers.end().map_err(Wrong)?;
-        Ok(Self { server, limits, http, prices, memory, log, url, token, file: named, rows })
+        Ok(Self { server, limits, http, prices, memory, log, url, token, node_red_token, file: named, rows })
     }
 
     /// The data directory.
@@ -226,6 +233,9 @@ fn server(layers: &mut Layers<'_>, flags: &Flags, env: Environment<'_>) -> Serve
     if ui.value.is_some() && !listen.value.ip().is_loopback() {
         layers.complain(&ui.origin, NOT_FOR_OTHERS);
     }
+    let beside =
+        layers.key(IN, "node_red").variable("REDFLOW_NODE_RED").flag("--node-red", flags.node_red.clone());
+    let beside = beside.or(|| None, |raw| node_red(raw).map(Some));
     let strictly = layers.key(IN, "profile").variable("REDFLOW_PROFILE").flag("--profile", flags.profile);
     // What that UI makes lacks what the schema asks for.
     let implied = ui.value.is_some().then_some("redflow");
@@ -235,6 +245,7 @@ fn server(layers: &mut Layers<'_>, flags: &Flags, env: Environment<'_>) -> Serve
         flows,
         data,
         redflow_ui: ui,
+        node_red: beside,
         profile,
         hosts: layers.key(IN, "hosts").or(Vec::new, hosts),
         origins: layers.key(IN, "origins").or(Vec::new, origins),
@@ -289,7 +300,8 @@ fn http(layers: &mut Layers<'_>) -> HttpSettings {
             Vec::new()
         })
     });
-    HttpSettings { proxy: proxy.value, extra_ca, connect_timeout: Duration::from_millis(timeout.value) }
+    let connect_timeout = Duration::from_millis(timeout.value);
+    HttpSettings { proxy: proxy.value, extra_ca, connect_timeout, ..defaults }
 }
 
 fn prices(layers: &mut Layers<'_>) -> Prices {

@@ -117,6 +117,11 @@ pub(super) fn sidecar(raw: &Raw) -> Result<Url, String> {
     Ok(url)
 }
 
+/// Where a Node-RED is.
+pub(super) fn node_red(raw: &Raw) -> Result<Url, String> {
+    redflow_node_red::read_address(&text(raw)?)
+}
+
 /// Names of hosts, each perhaps with a port.
 pub(super) fn hosts(raw: &Raw) -> Result<Vec<String>, String> {
     let is_host = |text: &String| Place::new(ANYWHERE, std::slice::from_ref(text), &[], false).is_ok();

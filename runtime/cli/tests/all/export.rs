@@ -73,7 +73,7 @@ fn version() {
     assert_eq!(redflow(["-V"]).run(), expected);
 }
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "check",
     "run",
     "import",
@@ -89,6 +89,7 @@ const COMMANDS: [&str; 15] = [
     "schema",
     "types",
     "completions",
+    "flows",
 ];
 const RUNS_COMMANDS: [&str; 7] = ["list", "show", "events", "export", "cancel", "resolve", "prune"];
 
@@ -113,13 +114,19 @@ fn help() {
 
 #[test]
 fn help_of_run_and_runs() {
-    for name in ["run", "runs", "replay", "backup", "serve", "token", "import", "export"] {
+    for name in ["run", "runs", "replay", "backup", "serve", "token", "import", "export", "flows"] {
         insta::assert_snapshot!(format!("help-{name}"), redflow([name, "--help"]).run().stdout);
     }
     insta::assert_snapshot!("help-models-test", redflow(["models", "test", "--help"]).run().stdout);
     for name in ["import", "export"] {
         let help = redflow(["credentials", name, "--help"]).run().stdout;
         insta::assert_snapshot!(format!("help-credentials-{name}"), help);
+    }
+    for name in ["pull", "push", "diff"] {
+        insta::assert_snapshot!(
+            format!("help-flows-{name}"),
+            redflow(["flows", name, "--help"]).run().stdout
+        );
     }
     insta::assert_snapshot!("help-config-show", redflow(["config", "show", "--help"]).run().stdout);
     insta::assert_snapshot!("help-runs-prune", redflow(["runs", "prune", "--help"]).run().stdout);

@@ -2,7 +2,9 @@
 
 use crate::interrupt::slow_flow;
 use crate::kit::{Folder, Output, agent, final_answer, flow, flow_with, inject, model, node, port3, with};
-use crate::stage::{dangerous_flow, harmless_flow, interrupted_in_a_call, interrupted_run, waiting_run};
+use crate::stage::{
+    dangerous_flow, harmless_flow, interrupted_in_a_call, interrupted_run, interrupted_run_of, waiting_run,
+};
 use crate::watched::Watched;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -446,4 +448,18 @@ fn a_run_that_can_no_longer_be_recorded_is_suspended() {
     let output = folder.redflow(["run", "--resume", &id, "--quiet"]).run();
     assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
     proved(&folder, "1 run: 1");
+}
+
+/// Its flow is in Node-RED, and so is what waits for its result.
+#[test]
+fn a_run_of_a_node_red_is_left_to_the_sidecar() {
+    let folder = Folder::with_flow(&dangerous_flow());
+    let run = interrupted_run_of(&"home".into(), &folder, "flow.json");
+    let why = "it is of the Node-RED `home`: `redflow serve` goes on with it when that is connected";
+    let all = folder.redflow(["run", "--resume", "all"]).run();
+    assert!(all.stderr.contains(&format!("is left alone: {why}")), "{all:?}");
+    let one = folder.redflow(["run", "--resume", &run]).run();
+    assert_eq!(one.code, 2, "{one:?}");
+    assert!(one.stderr.contains("RUN_BLOCKED") && one.stderr.contains(why), "{one:?}");
+    assert_eq!(folder.runs()[0]["status"], "interrupted");
 }

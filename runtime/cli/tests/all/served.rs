@@ -397,6 +397,17 @@ fn it_stops_when_it_is_told_to() {
 }
 
 #[test]
+fn it_stops_with_its_input_where_that_was_asked_for() {
+    let folder = Folder::with_flow(&flow(final_answer("hello"), vec![]));
+    let mut served = Served::with(folder, &["--stop-with-stdin"]);
+    let mut stdin = served.running.0.stdin.take().unwrap();
+    stdin.write_all(b"words of a parent\n").unwrap();
+    assert_eq!(served.ask(&["run"]).code, 0, "words are no end");
+    drop(stdin);
+    assert_eq!(served.running.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn one_that_keeps_nothing_starts_where_nothing_is_and_leaves_only_its_token() {
     let folder = Folder::new();
     let written = flow(json!([{"action": "final", "message": "hi"}]), vec![]).to_string();

@@ -90,11 +90,23 @@ fn adapters(tool: ToolBuilder) -> Adapters {
 
 /// An engine for a flow of a folder, over its data directory.
 fn engine(folder: &Folder, file: &str, tool: ToolBuilder, events: Arc<dyn EventSink>) -> (Engine, Start) {
+    engine_of(&InstanceId::local(), folder, file, tool, events)
+}
+
+/// The same for a Node-RED.
+fn engine_of(
+    instance: &InstanceId,
+    folder: &Folder,
+    file: &str,
+    tool: ToolBuilder,
+    events: Arc<dyn EventSink>,
+) -> (Engine, Start) {
     let source = folder.path(file).canonicalize().unwrap().to_str().map(Arc::from);
-    engine_for(&folder.read(file), source, &folder.data(), tool, events)
+    engine_for(instance, &folder.read(file), source, &folder.data(), tool, events)
 }
 
 fn engine_for(
+    instance: &InstanceId,
     flow: &str,
     source: Option<Arc<str>>,
     data: &Path,
@@ -106,7 +118,7 @@ fn engine_for(
         profile: Profile::Strict,
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
-        instance: InstanceId::local(),
+        instance: instance.clone(),
         runs: &|name| adapters.runs(name),
         env: &|_| None,
     };
@@ -119,8 +131,10 @@ fn engine_for(
         store: Arc::new(Store::open(data).unwrap()),
         adapters: Arc::new(adapters),
         source,
+        host: None,
+        listens: true,
         meter: Arc::new(redflow_ports::Unmetered),
-        instance: InstanceId::local(),
+        instance: instance.clone(),
         env: |_| None,
     };
     (Engine::new(Some(built), ports, EngineLimits::default()), start)
@@ -134,7 +148,7 @@ fn runtime() -> tokio::runtime::Runtime {
 pub(crate) fn waiting_run(folder: &Folder) -> String {
     runtime().block_on(async {
         let (events, _called) = mpsc::channel();
-        let tool: ToolBuilder = Box::new(|_| Ok(Arc::new(Lossy { tells: true })));
+        let tool: ToolBuilder = Arc::new(|_| Ok(Arc::new(Lossy { tells: true })));
         let (engine, start) = engine(folder, "flow.json", tool, Arc::new(Called(events)));
         let reports = engine.run(start, &CancellationToken::new()).await;
         assert!(matches!(reports[0].end, RunEnd::Waiting(_)), "{reports:?}");
@@ -149,11 +163,16 @@ pub(crate) fn interrupted_in_a_call(folder: &Folder) -> String {
 
 /// The same with a flow of another name.
 pub(crate) fn interrupted_run(folder: &Folder, file: &str) -> String {
+    interrupted_run_of(&InstanceId::local(), folder, file)
+}
+
+/// The same of a Node-RED.
+pub(crate) fn interrupted_run_of(instance: &InstanceId, folder: &Folder, file: &str) -> String {
     let runtime = runtime();
     let (events, called) = mpsc::channel();
     runtime.block_on(async {
-        let tool: ToolBuilder = Box::new(|_| Ok(Arc::new(Lossy { tells: false })));
-        let (engine, start) = engine(folder, file, tool, Arc::new(Called(events)));
+        let tool: ToolBuilder = Arc::new(|_| Ok(Arc::new(Lossy { tells: false })));
+        let (engine, start) = engine_of(instance, folder, file, tool, Arc::new(Called(events)));
         let cancel = CancellationToken::new();
         let mut run = Box::pin(engine.run(start, &cancel));
         while called.try_recv().is_err() {
@@ -229,9 +248,10 @@ impl Driver {
         let thread = std::thread::spawn(move || {
             runtime().block_on(async {
                 let (events, _called) = mpsc::channel();
-                let tool: ToolBuilder = Box::new(redflow_tools::calculator::Calculator::build);
+                let tool: ToolBuilder = Arc::new(redflow_tools::calculator::Calculator::build);
                 let source = source.to_str().map(Arc::from);
-                let (engine, _) = engine_for(&flow, source, &data, tool, Arc::new(Called(events)));
+                let (engine, _) =
+                    engine_for(&InstanceId::local(), &flow, source, &data, tool, Arc::new(Called(events)));
                 ready.send(()).unwrap();
                 stopped.cancelled().await;
                 engine.shutdown(std::time::Duration::ZERO).await;

@@ -41,6 +41,23 @@ pub const ROUTES: &[Route] = &[
             Answer::Socket,
         )
     },
+    Route {
+        answer: (101, Answer::Socket),
+        scope: Some(Scope::Deploy),
+        ..get(
+            RouteId::Bridge,
+            "/bridge",
+            "The socket of a Node-RED with our palette module, protocol redflow.bridge.v1. Messages are BridgeRequest and \
+             BridgeMessage.",
+            Answer::Socket,
+        )
+    },
+    get(
+        RouteId::Instances,
+        "/api/instances",
+        "The Node-REDs whose agents run here, with those agents.",
+        Answer::Json("InstanceList"),
+    ),
     open(get(RouteId::Home, "/", "A page that says what this is.", Answer::Text("text/html; charset=utf-8"))),
     Route {
         query: &[Query { name: "code", about: "The one-time code." }],
@@ -170,6 +187,12 @@ pub const ROUTES: &[Route] = &[
     get(RouteId::Edges, "/api/edges", "Which port may be wired to which role.", Answer::List("EdgeRule")),
     get(RouteId::Codes, "/api/codes", "Every code and what it means.", Answer::List("CodeEntry")),
     get(RouteId::Code, "/api/codes/{code}", "One code with its page.", Answer::Json("CodeEntry")),
+    get(
+        RouteId::Beside,
+        "/api/beside",
+        "The Node-RED that `--node-red` names, and what the checker says of its flow; 404 if none is named.",
+        Answer::Json("BesideState"),
+    ),
     redflow(
         RouteId::AdminFlows,
         Method::Get,

@@ -43,6 +43,8 @@ async fn a_crowd_on_the_real_store() {
         meter: Arc::new(redflow_ports::Unmetered),
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
+        host: None,
+        listens: true,
         env: process_env,
     };
     let limits = EngineLimits { max_active: crowd, max_active_per_agent: crowd, ..EngineLimits::default() };

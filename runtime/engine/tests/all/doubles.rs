@@ -87,12 +87,12 @@ impl Tool for WorldTool {
 }
 
 pub(crate) fn register(adapters: &mut Adapters) {
-    adapters.models.insert("model.double", Box::new(|config| Ok(Arc::new(ModelDouble::build(config)?))));
-    adapters.models.insert("model.pieces", Box::new(|config| Ok(Arc::new(ModelInPieces::build(config)?))));
-    adapters.tools.insert("tool.double", Box::new(|config| Ok(Arc::new(Double::build(config)))));
-    adapters.tools.insert("tool.world", Box::new(|config| Ok(Arc::new(WorldTool::build(config)))));
-    adapters.nodes.insert("node.double", Box::new(|config| Ok(Box::new(NodeDouble::build(config)))));
-    adapters.memories.insert("buffer-memory", Box::new(|config| Ok(Arc::new(Double::build(config)))));
+    adapters.models.insert("model.double", Arc::new(|config| Ok(Arc::new(ModelDouble::build(config)?))));
+    adapters.models.insert("model.pieces", Arc::new(|config| Ok(Arc::new(ModelInPieces::build(config)?))));
+    adapters.tools.insert("tool.double", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
+    adapters.tools.insert("tool.world", Arc::new(|config| Ok(Arc::new(WorldTool::build(config)))));
+    adapters.nodes.insert("node.double", Arc::new(|config| Ok(Box::new(NodeDouble::build(config)))));
+    adapters.memories.insert("buffer-memory", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
 }
 
 /// `node.double`: an ordinary node that sends what came with another `payload`, without what it `drops`, so many

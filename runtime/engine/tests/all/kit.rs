@@ -88,6 +88,8 @@ fn ports(watch: &Arc<Watch>, shelf: &Arc<Shelf>, adapters: &Arc<Adapters>) -> Po
         meter: Arc::new(redflow_ports::Unmetered),
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
+        host: None,
+        listens: true,
         env: process_env,
     }
 }
@@ -224,7 +226,7 @@ impl World {
 
 /// An order to start a node.
 pub(crate) fn order(node: Option<&str>, payload: Option<Value>, key: Option<&str>) -> StartOrder {
-    StartOrder { node: node.map(Into::into), payload, said: None, key: key.map(str::to_owned) }
+    StartOrder { node: node.map(Into::into), payload, key: key.map(str::to_owned), ..StartOrder::default() }
 }
 
 /// How runs ended, a line each.

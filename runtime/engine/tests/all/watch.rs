@@ -114,6 +114,7 @@ fn line(event: &FlowEvent) -> String {
     match event {
         FlowEvent::Debug { node, value, .. } => format!("{}: {value}", node.id),
         FlowEvent::Deployed { revision, .. } => format!("deployed {revision}"),
+        FlowEvent::Checked { revision, .. } => format!("checked {revision}"),
         FlowEvent::MemoryCleared { node } => format!("{} forgot", node.id),
         FlowEvent::NeedsNodeRed { node } => format!("{} needs Node-RED", node.id),
         FlowEvent::Uncaught { node, error } => {

@@ -143,6 +143,8 @@ impl Run {
             node: spec.node.clone(),
             input: input.clone(),
             timeout_ms: spec.timeout_ms,
+            agent: agent.spec().agent.node_id.clone(),
+            declared: spec.effect,
         };
         let shown = agent.spec().debug.then(|| preview_value(&Value::Object(input.clone())));
         self.note(EnvelopeEvent {

@@ -12,7 +12,7 @@ use redflow_contract::api::AgentState;
 use redflow_contract::code::Severity;
 use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
-use redflow_contract::id::{NodeId, NodeSummary};
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::stream::StreamEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -239,6 +239,10 @@ struct Keeper {
 
 impl Keeper {
     fn run_event(&self, event: &RunEvent) {
+        // Agents of a Node-RED are shown there.
+        if event.agent.instance != InstanceId::local() {
+            return;
+        }
         let (board, node) = (&self.app.board, &event.agent.node_id);
         match &event.event {
             RunEventKind::RunStarted { .. } => board.status(node, &Status::running("started"), false),
@@ -268,7 +272,7 @@ impl Keeper {
     async fn flow_event(&mut self, at: u64, event: &FlowEvent) {
         match event {
             FlowEvent::Debug { node, property, value } => self.debug(at, node, property, value),
-            FlowEvent::Deployed { revision, .. } => self.deployed(at, revision).await,
+            FlowEvent::Deployed { revision, instance: None, .. } => self.deployed(at, revision).await,
             FlowEvent::Uncaught { node, error } => {
                 let text = format!("{}: {}", error.code.as_str(), error.message);
                 self.log(at, node, ERROR, &text);
@@ -285,7 +289,10 @@ impl Keeper {
             FlowEvent::ReplyDropped { node, reason } => {
                 self.log(at, node, WARN, &format!("a reply was dropped: {reason}"));
             }
-            FlowEvent::Chat { .. } | FlowEvent::MemoryCleared { .. } => {}
+            FlowEvent::Chat { .. }
+            | FlowEvent::MemoryCleared { .. }
+            | FlowEvent::Checked { .. }
+            | FlowEvent::Deployed { .. } => {}
         }
     }
 

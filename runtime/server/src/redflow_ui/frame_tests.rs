@@ -110,6 +110,8 @@ impl Scene {
             input: message(json!({"expression": "2+2"})),
             idempotency_key: Digest::ZERO,
             timeout_ms: 1,
+            agent: agent.id.clone(),
+            declared: None,
         };
         match result {
             None => self.see(Move::ToolAsked { ask, call }),

@@ -382,7 +382,7 @@ async fn node_sets_are_those_this_build_runs() {
         .map(|name| name.as_str().unwrap())
         .collect();
     assert_eq!(types.len(), types.iter().collect::<BTreeSet<_>>().len(), "{types:?}");
-    for never in ["function", "tab", "subflow", "redis-memory", "model.*", "tool.*", "*"] {
+    for never in ["function", "tab", "subflow", "http-request-tool", "model.*", "tool.*", "*"] {
         assert!(!types.contains(&never), "{never}");
     }
 }

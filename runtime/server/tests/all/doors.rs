@@ -231,3 +231,10 @@ async fn every_answer_is_hardened() {
         assert_eq!(answer.header("access-control-allow-origin"), None);
     }
 }
+
+#[tokio::test]
+async fn without_a_node_red_there_is_none_beside() {
+    let world = World::with(plain()).await;
+    world.get("/api/beside").await.refused(404, "NOT_FOUND");
+    world.get("/red/red.min.js").await.refused(404, "ROUTE_UNKNOWN");
+}

@@ -158,9 +158,10 @@ fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
     redflow_tools::register(&mut adapters);
+    redflow_memory::register(&mut adapters, redflow_memory::MemorySettings::default());
     redflow_nodes::register(&mut adapters);
-    adapters.tools.insert("tool.lost", Box::new(|_| Ok(Arc::new(Lost))));
-    adapters.tools.insert("tool.slow", Box::new(|_| Ok(Arc::new(Slow))));
+    adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(Lost))));
+    adapters.tools.insert("tool.slow", Arc::new(|_| Ok(Arc::new(Slow))));
     adapters
 }
 

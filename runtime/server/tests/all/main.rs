@@ -11,6 +11,7 @@ mod admin;
 mod admin_tabs;
 mod azure;
 mod azure_server;
+mod bridge;
 mod browser;
 mod chat;
 mod client;

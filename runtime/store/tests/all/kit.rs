@@ -136,7 +136,7 @@ pub(crate) fn debug(value: impl Into<serde_json::Value>) -> FlowEvent {
 }
 
 pub(crate) fn deployed(revision: &str) -> FlowEvent {
-    FlowEvent::Deployed { revision: revision.into(), agents: 1, refused: 0 }
+    FlowEvent::Deployed { revision: revision.into(), agents: 1, refused: 0, instance: None }
 }
 
 /// What an event says, in a word: `run seq`, or the beginning of what the flow says.

@@ -62,6 +62,8 @@ mod tests {
             input: input.as_object().unwrap().clone(),
             idempotency_key: Digest::ZERO,
             timeout_ms: 1,
+            agent: "a".into(),
+            declared: None,
         };
         let mut future = Calculator.call(&call);
         let Poll::Ready(ToolOutcome::Returned(result)) =

@@ -61,9 +61,12 @@ const RESERVED: &str = "No part of this release says it yet";
 #[must_use]
 pub fn codes(root: &Path) -> Vec<String> {
     let mut problems = Vec::new();
-    let is_test =
-        |path: &String| path.ends_with("_tests.rs") || (path.contains("/tests/") && path.ends_with(".rs"));
-    let paths: Vec<String> = files::list(root, "runtime").into_iter().filter(is_test).collect();
+    let is_test = |path: &String| {
+        let is_in_tests = path.starts_with("tests/") || path.contains("/tests/");
+        path.ends_with("_tests.rs") || (is_in_tests && path.ends_with(".rs"))
+    };
+    let all = files::list(root, "runtime").into_iter().chain(files::list(root, "tests"));
+    let paths: Vec<String> = all.filter(is_test).collect();
     let tests: String =
         files::read_all(root, paths, &mut problems).into_iter().map(|(_, text)| text).collect();
     let diagnostics =
@@ -131,7 +134,10 @@ fn npm_sources(path: &str, text: &str) -> Vec<String> {
         return vec![format!("{path}: not JSON")];
     };
     let packages = lock.get("packages").and_then(Value::as_object).into_iter().flatten();
-    let resolved = packages.filter(|(_, package)| package.get("resolved").is_some());
+    // A folder of this tree is no place to download from.
+    let is_here = |place: &Value| place.as_str().is_some_and(|place| !place.contains(':'));
+    let resolved =
+        packages.filter(|(_, package)| package.get("resolved").is_some_and(|place| !is_here(place)));
     resolved
         .map(|(name, _)| {
             format!("{path}: {name} says where it was downloaded; set omit-lockfile-registry-resolved")
@@ -186,6 +192,8 @@ mod tests {
         let bad = r#"{"packages": {"": {}, "node_modules/a": {"resolved": "https://mirror.example/a.tgz"}}}"#;
         assert_eq!(npm_sources("package-lock.json", bad).len(), 1);
         assert!(npm_sources("package-lock.json", r#"{"packages": {"node_modules/a": {}}}"#).is_empty());
+        let here = r#"{"packages": {"node_modules/a": {"resolved": "../a", "link": true}}}"#;
+        assert!(npm_sources("package-lock.json", here).is_empty());
         assert_eq!(npm_sources("package-lock.json", "").len(), 1);
     }
 

@@ -1,0 +1,8 @@
+// `buffer-memory`: whole conversations, kept by the sidecar.
+
+import type { Red } from "../red";
+import { registerService } from "../service";
+
+export = function (RED: Red): void {
+  registerService(RED, "buffer-memory");
+};

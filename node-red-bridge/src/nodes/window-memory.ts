@@ -1,0 +1,8 @@
+// `window-memory`: the last messages of conversations, kept by the sidecar.
+
+import type { Red } from "../red";
+import { registerService } from "../service";
+
+export = function (RED: Red): void {
+  registerService(RED, "window-memory");
+};

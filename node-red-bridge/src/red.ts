@@ -1,0 +1,104 @@
+// The part of Node-RED's API that this module uses, as both lines have it. Types only.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/** A message of a flow. */
+export type Msg = Record<string, unknown>;
+
+/** A node's status. */
+export interface Status {
+  fill?: "red" | "green" | "yellow" | "blue" | "grey";
+  shape?: "ring" | "dot";
+  text?: string;
+}
+
+/** What a node is made from: its properties as the flow has them. */
+export interface Definition {
+  id: string;
+  type: string;
+  z?: string;
+  name?: string;
+  wires?: (string | null)[][];
+  [property: string]: unknown;
+}
+
+/** Sends by the outputs. */
+export type Send = (message: Msg | (Msg | null)[]) => void;
+
+/** Says that a message is done with, or what went wrong. */
+export type Done = (error?: unknown) => void;
+
+/** A node that runs. */
+export interface RedNode {
+  id: string;
+  type: string;
+  z?: string;
+  g?: string;
+  name?: string;
+  wires: (string | null)[][];
+  credentials?: Record<string, unknown>;
+  on(event: "input", listener: (this: RedNode, message: Msg, send: Send, done: Done) => void): void;
+  on(event: "close", listener: (this: RedNode, removed: boolean, done: () => void) => void): void;
+  send(message: Msg | (Msg | null)[]): void;
+  receive(message: Msg): void;
+  status(status: Status): void;
+  log(text: string): void;
+  warn(text: string): void;
+  error(text: unknown, message?: Msg): void;
+}
+
+/** What Node-RED calls with `new` for each node of a type. */
+export type NodeConstructor = (this: RedNode, definition: Definition) => void;
+
+/** What a type has beside its constructor. */
+export interface TypeOptions {
+  credentials?: Record<string, { type: "text" | "password" }>;
+}
+
+/** A handler of the editor's HTTP side. */
+export type AdminHandler = (
+  request: IncomingMessage & { params: Record<string, string> },
+  response: ServerResponse,
+  next: () => void,
+) => void;
+
+/** When a node is done with a message. */
+export interface CompleteEvent {
+  msg: Msg;
+  error?: unknown;
+  node: { id: string; node: RedNode };
+}
+
+/** What a module is given. */
+export interface Red {
+  version(): string;
+  nodes: {
+    createNode(node: RedNode, definition: Definition): void;
+    getNode(id: string): RedNode | null;
+    eachNode(visit: (definition: Definition) => void): void;
+    getCredentials(id: string): Record<string, unknown> | undefined;
+    registerType(type: string, constructor: NodeConstructor, options?: TypeOptions): void;
+  };
+  log: Record<"info" | "warn" | "error" | "debug", (text: string) => void>;
+  settings: {
+    userDir?: string;
+    get(name: string): unknown;
+    set(name: string, value: unknown): Promise<unknown>;
+    available(): boolean;
+  };
+  events: {
+    on(event: string, listener: (...args: unknown[]) => void): void;
+    emit(event: string, ...args: unknown[]): void;
+  };
+  hooks: {
+    add(hook: "onComplete.redflow-bridge", listener: (event: CompleteEvent) => void): void;
+    remove(hook: "*.redflow-bridge"): void;
+  };
+  util: {
+    cloneMessage<M>(message: M): M;
+    generateId(): string;
+  };
+  auth: { needsPermission(permission: string): AdminHandler };
+  httpAdmin: Record<"get" | "post" | "delete", (path: string, permission: AdminHandler, handler: AdminHandler) => void>;
+  comms: { publish(topic: string, data: unknown, retain: boolean): void };
+}

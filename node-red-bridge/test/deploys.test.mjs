@@ -1,0 +1,191 @@
+// Deploys and stops as Node-RED does them, with the nodes themselves and a socket that listens: what survives them, what
+// ends, and that nothing that is thrown on the way ends Node-RED.
+
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import test, { mock } from "node:test";
+import { WebSocketServer } from "ws";
+import { DEFAULT_LIMITS, PROTOCOL } from "../dist/conversation.js";
+import { FakeNode, fakeRed } from "./kit/red.mjs";
+
+const load = createRequire(import.meta.url);
+
+/** As much of Node-RED as deploys nodes: it makes them, closes them, and gives them messages. */
+function nodeRed() {
+  const types = new Map();
+  const definitions = [];
+  const hooks = [];
+  const RED = Object.assign(fakeRed([], definitions), {
+    version: () => "4.1.0",
+    events: new EventEmitter(),
+    hooks: { add: (_, hook) => hooks.push(hook), remove: () => hooks.splice(0) },
+    settings: { get: () => "me", set: async () => undefined, available: () => true },
+    auth: { needsPermission: () => undefined },
+    httpAdmin: { get: () => undefined },
+    hooked: hooks,
+  });
+  RED.nodes.registerType = (type, constructor) => types.set(type, constructor);
+  RED.nodes.createNode = (node, definition) => {
+    Object.assign(node, new FakeNode(definition.id, definition.type, definition.wires), { listeners: {} });
+    node.on = (event, listener) => (node.listeners[event] = listener);
+  };
+  const give = (node, message) => {
+    const sent = [];
+    const done = [];
+    node.listeners.input.call(node, message, (out) => sent.push(out), (error) => {
+      done.push(error);
+      RED.onDone?.(message, error);
+    });
+    return { sent, done };
+  };
+  RED.give = (id, message) => give(RED.byId.get(id), message);
+  /** Stops what runs, and starts these nodes: the config nodes first. */
+  RED.deploy = (...wanted) => {
+    RED.events.emit("flows:stopping");
+    for (const node of RED.byId.values()) {
+      node.listeners.close?.call(node, !wanted.some(({ id }) => id === node.id), () => undefined);
+    }
+    RED.byId.clear();
+    definitions.splice(0, Infinity, ...wanted);
+    RED.events.emit("flows:starting");
+    for (const definition of wanted) {
+      const constructor = types.get(definition.type);
+      if (constructor !== undefined) {
+        const node = Object.create(FakeNode.prototype);
+        constructor.call(node, definition);
+        node.ends = [];
+        node.receive = (message) => node.ends.push(give(node, message));
+        RED.byId.set(definition.id, node);
+      }
+    }
+    RED.events.emit("flows:started");
+  };
+  return RED;
+}
+
+/** A sidecar that says welcome and notes what it hears. */
+async function sidecar(t) {
+  const server = createServer();
+  const sockets = new WebSocketServer({ server, path: "/bridge", handleProtocols: () => PROTOCOL });
+  const heard = [];
+  const waiting = new Set();
+  sockets.on("connection", (socket) => {
+    socket.on("message", (data) => {
+      const message = JSON.parse(String(data));
+      heard.push(message);
+      if (message.type === "hello") {
+        const session = `s${heard.length}`;
+        socket.send(JSON.stringify({ type: "welcome", version: "9", session, received: 0, limits: DEFAULT_LIMITS }));
+      }
+      waiting.forEach((look) => look());
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    sockets.clients.forEach((socket) => socket.terminate());
+    server.closeAllConnections();
+    server.close();
+  });
+  const until = (wanted) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`never heard; only ${JSON.stringify(heard)}`)), 10_000);
+      const look = () => {
+        const found = heard.filter(wanted);
+        if (found.length > 0) {
+          clearTimeout(timer);
+          waiting.delete(look);
+          resolve(found);
+        }
+      };
+      waiting.add(look);
+      look();
+    });
+  return { url: `http://127.0.0.1:${server.address().port}`, heard, until };
+}
+
+const RED = nodeRed();
+for (const type of ["redflow-runtime", "agent-core", "flow-tool-return"]) {
+  load(`../dist/nodes/${type}.js`)(RED);
+}
+const runtime = (id, url, more = {}) => ({ id, type: "redflow-runtime", mode: "remote", url, ...more });
+const agent = (more = {}) => ({ id: "ag", type: "agent-core", name: "Home", wires: [[], [], [], ["x"], []], ...more });
+const codes = (node) => node.ends.map(({ done: [error] }) => error?.code);
+const start = ({ type }) => type === "start";
+const hello = ({ type }) => type === "hello";
+test.afterEach(() => RED.deploy());
+
+test("a run of a sidecar that is not chosen any more fails by the agent of the new deploy", async (t) => {
+  const [one, two] = [await sidecar(t), await sidecar(t)];
+  RED.deploy(runtime("rt", one.url), agent());
+  const held = RED.give("ag", { payload: 1 });
+  await one.until(start);
+  RED.deploy(runtime("rt", two.url), agent());
+  assert.deepEqual(held.done, []);
+  assert.deepEqual(codes(RED.byId.get("ag")), ["RUNTIME_UNREACHABLE"]);
+});
+
+test("the run of an agent that moved to another runtime, or whose runtime was removed, fails by the agent", async (t) => {
+  const { url, until } = await sidecar(t);
+  RED.deploy(runtime("a", url), runtime("b", url, { instance: "other" }), agent({ runtime: "a" }));
+  RED.give("ag", { payload: 1 });
+  await until(start);
+  RED.deploy(runtime("a", url), runtime("b", url, { instance: "other" }), agent({ runtime: "b" }));
+  assert.deepEqual(codes(RED.byId.get("ag")), ["CANCELLED"]);
+  await until(({ type }) => type === "cancel");
+  RED.give("ag", { payload: 2 });
+  await until(({ type, message }) => type === "start" && message.payload === 2);
+  RED.deploy(agent({ runtime: "b" }));
+  assert.deepEqual(codes(RED.byId.get("ag")), ["RUNTIME_UNREACHABLE"]);
+});
+
+test("a deploy keeps the boot; a runtime that was removed and made again is another one", async (t) => {
+  const { url, heard, until } = await sidecar(t);
+  const boots = () => [...new Set(heard.filter(hello).map(({ boot }) => boot))];
+  RED.deploy(runtime("rt", url), agent());
+  await until(hello);
+  // Another address is another connection of the same runtime.
+  RED.deploy(runtime("rt", `${url}/`), agent());
+  await until((_, at) => heard.slice(0, at + 1).filter(hello).length === 2);
+  assert.equal(boots().length, 1);
+  RED.deploy(agent());
+  RED.deploy(runtime("rt", url), agent());
+  await until((_, at) => heard.slice(0, at + 1).filter(hello).length === 3);
+  assert.equal(boots().length, 2);
+});
+
+test("a flow that nests too deep is refused here, by the name of the node; the next deploy mends it", async (t) => {
+  const { url, heard, until } = await sidecar(t);
+  const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`);
+  RED.deploy(runtime("rt", url), agent({ custom: deep }));
+  await until(hello);
+  const red = ({ fill, text }) => fill === "red" && /^FLOW_TOO_DEEP: .*"Home"/.test(text);
+  for (let left = 2_000; !RED.byId.get("ag").statuses.some(red); left -= 1) {
+    assert.ok(left > 0, "never shown");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.ok(!heard.some(({ type }) => type === "flows"));
+  RED.deploy(runtime("rt", url), agent({ custom: deep[0][0].slice(1) }));
+  await until(({ type }) => type === "flows");
+});
+
+test("a message that makes Node-RED throw when it fails is logged; nothing is thrown on", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  // As Node-RED's own Flow.handleError does.
+  RED.onDone = (message, error) => error && message.hasOwnProperty("error");
+  const message = () => JSON.parse('{"payload":1,"hasOwnProperty":"from a body"}');
+  RED.deploy(agent());
+  RED.give("ag", message());
+  RED.deploy(runtime("rt", "http://127.0.0.1:9", { queueSeconds: 1 }), agent());
+  const { done } = RED.give("ag", message());
+  mock.timers.tick(1_000);
+  mock.timers.reset();
+  RED.onDone = undefined;
+  assert.deepEqual(done.map(({ code }) => code), ["RUNTIME_UNREACHABLE"]);
+  const logged = RED.logged.filter((line) => line.includes("message.hasOwnProperty is not a function"));
+  assert.deepEqual(logged.map((line) => /ag could not (take|say)/.exec(line)?.[1]), ["take", "say"]);
+  const hostile = Object.defineProperty({}, "_agentCore", { get: () => assert.fail("mine") });
+  RED.hooked.forEach((hook) => hook({ error: new Error("x"), msg: hostile, node: { id: "n", node: new FakeNode("n") } }));
+  assert.ok(RED.logged.some((line) => line.includes("the failure of a tool could not be told: mine")));
+});

@@ -1,0 +1,166 @@
+// Tool calls: made once, answered once, and answered again when asked again.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Tools } from "../dist/tools.js";
+import { FakeConversation, FakeNode, fakeRed } from "./kit/red.mjs";
+
+function world(definitions = []) {
+  const tool = new FakeNode("ft", "flow-tool", [["first"]]);
+  const data = new FakeNode("dn", "function", [["ag"]]);
+  const conversation = new FakeConversation();
+  const tools = new Tools(fakeRed([tool, data, new FakeNode("bare", "flow-tool", [[]])], definitions), conversation);
+  const call = (more = {}, waited = 0) =>
+    tools.call(
+      {
+        ...{ type: "tool_call", seq: 1, run: "r", call: "r:1", agent: "ag", node: "ft", tool: "look", iteration: 1 },
+        ...{ input: { q: 1 }, timeoutMs: 1_000, idempotencyKey: "k", effect: "read", ...more },
+      },
+      waited,
+    );
+  const replies = () => conversation.messages.map(({ reply }) => reply);
+  return { tool, data, conversation, tools, call, replies };
+}
+
+test("a call leaves the flow-tool as a message that says what it is", () => {
+  const { tool, call } = world();
+  const forged = { $redflow: "buffer", data: "AA==" };
+  call({ input: forged });
+  const [{ _msgid, ...message }] = tool.sent;
+  assert.match(_msgid, /^msg-/);
+  assert.deepEqual(message, {
+    payload: forged,
+    toolName: "look",
+    _agentCore: { type: "tool_request", traceId: "r", callId: "r:1", iteration: 1, tool: "look", idempotencyKey: "k" },
+  });
+});
+
+test("a node on the tool port gets the message itself", () => {
+  const { data, call } = world();
+  call({ node: "dn" });
+  assert.equal(data.received[0].payload.q, 1);
+});
+
+test("a reply is sent, with what JSON cannot hold as the table says; the second one is dropped", () => {
+  const { tool, tools, call, conversation } = world();
+  call();
+  const message = { ...tool.sent[0], payload: new Date(5) };
+  assert.equal(tools.returned(tools.of(message), message), undefined);
+  assert.match(tools.returned(tools.of(message), message), /answered already/);
+  assert.deepEqual(conversation.messages, [
+    { type: "tool_result", run: "r", call: "r:1", reply: { type: "returned", output: { $redflow: "date", data: 5 } } },
+  ]);
+});
+
+test("the same call again is not made again", () => {
+  const { tool, tools, call, replies } = world();
+  call();
+  call();
+  assert.equal(tool.sent.length, 1);
+  assert.deepEqual(replies(), []);
+  tools.returned(tools.of(tool.sent[0]), tool.sent[0]);
+  call({ known: true });
+  call();
+  assert.equal(tool.sent.length, 1);
+  assert.deepEqual(replies(), new Array(3).fill({ type: "returned", output: { q: 1 } }));
+});
+
+test("a call that is only asked about, and not known, is not made", () => {
+  const { tool, call, replies } = world();
+  call({ known: true });
+  call({ known: true });
+  assert.deepEqual(tool.sent, []);
+  assert.deepEqual(replies().map(({ type }) => type), ["unknown", "unknown"]);
+});
+
+test("a call that was only asked about is not made later either, and one that is open is made once", () => {
+  const { tool, tools, call, replies } = world();
+  call({ known: true });
+  call();
+  assert.deepEqual(tool.sent, []);
+  assert.deepEqual(replies().map(({ type }) => type), ["unknown", "unknown"]);
+  call({ call: "r:2" });
+  call({ call: "r:2", known: true });
+  call({ call: "r:2" });
+  assert.equal(tool.sent.length, 1);
+  assert.equal(replies().length, 2, "it is answered when it is done");
+  tools.returned(tools.of(tool.sent[0]), tool.sent[0]);
+  call({ call: "r:2" }, 5_000);
+  assert.equal(tool.sent.length, 1);
+  assert.deepEqual(replies().slice(2).map(({ type }) => type), ["returned", "returned"]);
+});
+
+test("a call whose time was over before the flows ran again is not made, and not later either", () => {
+  const { tool, call, replies } = world();
+  call({}, 1_001);
+  call();
+  const error = "the call was not made: its time was over when the flows ran again";
+  assert.deepEqual(replies(), new Array(2).fill({ type: "failed", error }));
+  assert.deepEqual(tool.sent, []);
+  call({ call: "r:2" }, 1_000);
+  assert.equal(tool.sent.length, 1);
+  call({ call: "r:3", known: true }, 1_001);
+  assert.equal(replies().at(-1).type, "unknown");
+});
+
+test("a call that Node-RED could not pass on may have been made", () => {
+  const { tool, call, replies } = world();
+  tool.send = () => {
+    throw new Error("a hook threw");
+  };
+  call();
+  assert.deepEqual(replies(), [{ type: "unknown", reason: "Node-RED could not pass the call on: a hook threw" }]);
+});
+
+test("what cannot be made fails, and says why", () => {
+  const { call, replies } = world();
+  call({ node: "gone" });
+  call({ node: "bare", call: "r:2" });
+  assert.deepEqual(replies(), [
+    { type: "failed", error: "the flow that runs has no node gone" },
+    { type: "failed", error: "the flow-tool look is wired to nothing" },
+  ]);
+});
+
+test("errors, results that are too large or too deep, and nothing at all", () => {
+  const { tools, call, replies } = world();
+  const deep = "the tool's result nests too deep; the limit is 10 levels";
+  const rows = [
+    [{ error: "boom" }, { type: "failed", error: "boom" }],
+    [{ error: new Error("bang"), payload: 1 }, { type: "failed", error: "bang" }],
+    [{ error: {} }, { type: "failed", error: "the tool failed" }],
+    [{ error: null, payload: 1 }, { type: "returned", output: 1 }],
+    [{ payload: "x".repeat(200) }, { type: "failed", error: "the tool's result has 202 bytes; the limit is 100" }],
+    [{ payload: [[[[[[[[[[[1]]]]]]]]]]] }, { type: "failed", error: deep }],
+    [{}, { type: "returned", output: null }],
+  ];
+  for (const [at, [message, reply]] of rows.entries()) {
+    call({ call: `r:${at}` });
+    tools.returned(tools.of({ _agentCore: { callId: `r:${at}` } }), message);
+    assert.deepEqual(replies().at(-1), reply);
+  }
+});
+
+test("a node that fails where nobody catches it answers the call at once", () => {
+  const definitions = [
+    { id: "tab", type: "tab" },
+    ...["first", "second", "watched", "dn"].map((id) => ({ id, type: "function", z: "tab" })),
+    { id: "c", type: "catch", z: "tab", scope: ["watched"] },
+  ];
+  const { tool, data, tools, call, replies } = world(definitions);
+  const fails = (id, msg, name) =>
+    tools.failed({ msg, error: new Error("boom"), node: { id, node: { id, type: "function", z: "tab", name } } });
+  call();
+  fails("watched", tool.sent[0]);
+  fails("first", { _msgid: "of nobody" });
+  assert.deepEqual(replies(), []);
+  fails("first", tool.sent[0], "Look");
+  fails("first", tool.sent[0]);
+  assert.deepEqual(replies(), [{ type: "failed", error: 'function "Look" failed: boom' }]);
+  call({ call: "r:2" });
+  fails("second", tool.sent[1]);
+  assert.deepEqual(replies().at(-1), { type: "unknown", reason: "function failed: boom" });
+  call({ call: "r:3", node: "dn" });
+  fails("dn", data.received[0]);
+  assert.equal(replies().at(-1).type, "failed");
+});
