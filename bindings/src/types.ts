@@ -3349,7 +3349,7 @@ protocol: string,
  */
 instance: InstanceId, 
 /**
- * Which process: another one after a restart.
+ * Names what it remembers of calls: another one after a restart, and whenever that memory begins anew.
  */
 boot: string, 
 /**

@@ -14,6 +14,7 @@ export class Agents {
   private readonly said = new Map<string, Status>();
   private readonly shown = new WeakMap<RedNode, string>();
   private problems = new Map<string, string>();
+  private problemOfAll: string | undefined;
   private link: LinkState = { is: "connecting" };
   private waiting = 0;
 
@@ -53,9 +54,10 @@ export class Agents {
     }
   }
 
-  /** What the checker holds against agents: a sentence for each that is not ready. */
-  setProblems(problems: Map<string, string>): void {
+  /** What the checker holds against agents: a sentence for each that is not ready, or one for all. */
+  setProblems(problems: Map<string, string>, ofAll?: string): void {
     this.problems = problems;
+    this.problemOfAll = ofAll;
     this.showAll();
   }
 
@@ -104,7 +106,7 @@ export class Agents {
     if (link.is === "connecting") {
       return { fill: "grey", shape: "ring", text: `connecting${waiting}` };
     }
-    const problem = this.problems.get(id);
+    const problem = this.problemOfAll ?? this.problems.get(id);
     return problem === undefined ? (this.said.get(id) ?? {}) : { fill: "red", shape: "dot", text: problem };
   }
 }

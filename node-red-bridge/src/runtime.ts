@@ -272,6 +272,7 @@ export class Runtime {
       case "flows_refused": {
         const { code, message: why } = message.error;
         this.RED.log.error(`[redflow-runtime] the sidecar cannot use this flow: ${why} (${code})`);
+        this.agents.setProblems(new Map(), `${code}: ${why}`);
         return this.report(message.revision, message.error.report?.diagnostics ?? []);
       }
       case "notice":

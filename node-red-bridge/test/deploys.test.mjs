@@ -66,7 +66,7 @@ function nodeRed() {
 }
 
 /** A sidecar that says welcome and notes what it hears. */
-async function sidecar(t) {
+async function sidecar(t, answer = () => undefined) {
   const server = createServer();
   const sockets = new WebSocketServer({ server, path: "/bridge", handleProtocols: () => PROTOCOL });
   const heard = [];
@@ -78,6 +78,10 @@ async function sidecar(t) {
       if (message.type === "hello") {
         const session = `s${heard.length}`;
         socket.send(JSON.stringify({ type: "welcome", version: "9", session, received: 0, limits: DEFAULT_LIMITS }));
+      }
+      const said = answer(message);
+      if (said !== undefined) {
+        socket.send(JSON.stringify(said));
       }
       waiting.forEach((look) => look());
     });
@@ -188,4 +192,27 @@ test("a message that makes Node-RED throw when it fails is logged; nothing is th
   const hostile = Object.defineProperty({}, "_agentCore", { get: () => assert.fail("mine") });
   RED.hooked.forEach((hook) => hook({ error: new Error("x"), msg: hostile, node: { id: "n", node: new FakeNode("n") } }));
   assert.ok(RED.logged.some((line) => line.includes("the failure of a tool could not be told: mine")));
+});
+
+test("a flow that the sidecar cannot use at all is shown under every agent, until it can", async (t) => {
+  const error = { code: "FLOW_REFUSED", message: "no flow" };
+  const { url } = await sidecar(t, ({ type, revision, flows }) => {
+    if (type !== "flows") {
+      return undefined;
+    }
+    const usable = flows.some(({ name }) => name === "Mended");
+    return usable
+      ? { type: "deployed", seq: 2, revision, agents: [], report: { ok: true, diagnostics: [] } }
+      : { type: "flows_refused", seq: 1, revision, error };
+  });
+  const shown = async (wanted) => {
+    for (let left = 2_000; !wanted(RED.byId.get("ag").statuses.at(-1) ?? {}); left -= 1) {
+      assert.ok(left > 0, "never shown");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  RED.deploy(runtime("rt", url), agent());
+  await shown(({ fill, text }) => fill === "red" && text === "FLOW_REFUSED: no flow");
+  RED.deploy(runtime("rt", url), agent({ name: "Mended" }));
+  await shown(({ fill }) => fill === undefined);
 });

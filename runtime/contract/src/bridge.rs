@@ -41,7 +41,7 @@ pub enum BridgeRequest {
         protocol: String,
         /// Which Node-RED this is: the same after a restart.
         instance: InstanceId,
-        /// Which process: another one after a restart.
+        /// Names what it remembers of calls: another one after a restart, and whenever that memory begins anew.
         boot: String,
         /// The version of Node-RED.
         node_red: String,

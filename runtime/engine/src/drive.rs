@@ -314,8 +314,14 @@ impl Driven {
                         ModelResponse { run: self.run.clone(), agent, effect: id, message, arrived };
                     // Nobody takes messages any more only when the engine itself is gone.
                     if self.outgoing.send(Outgoing::Response(response)).await.is_ok() {
-                        // What it sets off is kept before the run goes on, or a crash could lose it.
-                        let _ = arrival.await;
+                        // What it sets off is kept before the run goes on, or a crash could lose it. Where somebody
+                        // else has the flow it may take long to arrive; nothing else waits for that.
+                        tokio::select! {
+                            biased;
+                            _ = arrival => {}
+                            _ = stopped(&mut self.control, &self.cancel, true) => {}
+                            () = tokio::time::sleep(ARRIVAL) => {}
+                        }
                     }
                 }
                 Effect::Finish { id, ending, message } => {
@@ -340,6 +346,9 @@ impl Driven {
         Next::Open(open)
     }
 }
+
+/// How long a run waits for an answer of its model to arrive at the nodes behind it.
+const ARRIVAL: Duration = Duration::from_secs(5);
 
 /// What is next after the effects that need no answer.
 pub(crate) enum Next {

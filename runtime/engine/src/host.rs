@@ -32,6 +32,10 @@ impl Loop {
         let last = kind == PortKind::Result;
         let is_wired = node.wires.get(port).is_some_and(|wires| !wires.is_empty());
         let emitted = trail.emitted();
+        if emitted.is_none() && trail.beginnings().is_some() {
+            // Whoever ordered the run gets this as its report, and can wait for it to arrive.
+            return;
+        }
         let run = emitted.as_ref().map(|(run, _)| run.clone()).or_else(|| run_of(message));
         let Some(run) = run.filter(|_| last || is_wired) else { return };
         let effect = emitted.map(|(_, effect)| effect);

@@ -99,6 +99,7 @@ impl Sidecar {
         let bridge = Bridge::new(Making {
             clock: Arc::clone(&clock),
             store: Arc::clone(&store),
+            catalogue: Arc::clone(&catalogue),
             meter: Arc::clone(&meter),
             hub: Arc::clone(&hub),
             workshop: workshop.clone(),

@@ -64,11 +64,11 @@ async fn listen(app: &App, beside: &Beside, mut comms: Comms, wait: &mut Wait) -
     }
     tracing::info!(url = beside.node_red.url(), "follows Node-RED: every deploy is checked");
     while let Some(told) = comms.next().await {
-        // It was there and said something: the next trouble is a new one.
-        wait.begin_again();
         if told.contains(&Heard::Refused) {
             return beside.node_red.comms_refused();
         }
+        // It was there and said something: the next trouble is a new one.
+        wait.begin_again();
         let known = beside.state().revision.clone();
         let is_new = |heard: &Heard| matches!(heard, Heard::Deployed(revision) if revision.is_none() || *revision != known);
         if told.iter().any(is_new)

@@ -20,19 +20,24 @@ pub(super) struct NodeRed {
 
 impl Host for NodeRed {
     fn take(&self, sent: Sent) -> BoxFuture<'static, bool> {
-        let Sent { node, port, run, effect, last, message } = sent;
-        let mut message = Arc::unwrap_or_clone(message);
-        let start = match message.remove(START_PROPERTY) {
-            Some(Value::String(start)) => Some(start),
-            _ => None,
-        };
-        let port = u32::try_from(port).unwrap_or(u32::MAX);
-        let message = BridgeMessage::Send { seq: 0, node, port, run, effect, start, last, message };
+        let (last, is_kept) = (sent.last, sent.effect.is_some());
         // What never began is in no journal.
-        let arrival = self.link.deliver(&message, last, effect.is_some());
+        let arrival = self.link.deliver(&leaving(sent), last, is_kept);
         // Whoever is dropped without an answer had no room.
         Box::pin(async move { arrival.await.unwrap_or(false) })
     }
+}
+
+/// What leaves an agent, as Node-RED is told of it.
+pub(super) fn leaving(sent: Sent) -> BridgeMessage {
+    let Sent { node, port, run, effect, last, message } = sent;
+    let mut message = Arc::unwrap_or_clone(message);
+    let start = match message.remove(START_PROPERTY) {
+        Some(Value::String(start)) => Some(start),
+        _ => None,
+    };
+    let port = u32::try_from(port).unwrap_or(u32::MAX);
+    BridgeMessage::Send { seq: 0, node, port, run, effect, start, last, message }
 }
 
 /// The message with the start it belongs to.

@@ -18,7 +18,7 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{InstanceId, NodeId};
 use redflow_engine::{Engine, Ports};
 use redflow_flow::RawFlow;
-use redflow_ports::{Credentials, EventSink as _};
+use redflow_ports::{Credentials, EventSink as _, RunCatalogue};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +37,7 @@ pub(crate) struct Instance {
     pub(super) id: InstanceId,
     pub(super) engine: Engine,
     pub(super) link: Arc<Link>,
+    pub(super) catalogue: Arc<dyn RunCatalogue>,
     sink: Arc<BridgeSink>,
     workshop: Workshop,
     told: Mutex<Told>,
@@ -46,7 +47,7 @@ pub(crate) struct Instance {
 
 impl Instance {
     pub(super) fn new(id: InstanceId, making: &Making) -> Self {
-        let Making { clock, store, meter, hub, workshop } = making;
+        let Making { clock, store, catalogue, meter, hub, workshop } = making;
         // A name that no other process gives: it need not be secret.
         let link = Arc::new(Link::new(clock.run_id().to_string()));
         let sink =
@@ -66,7 +67,7 @@ impl Instance {
         };
         let engine = Engine::new(None, ports, workshop.settings.engine_limits);
         let (told, recovered) = (Mutex::default(), tokio::sync::Mutex::new(false));
-        Self { id, engine, link, sink, workshop, told, recovered }
+        Self { id, engine, link, catalogue: Arc::clone(catalogue), sink, workshop, told, recovered }
     }
 
     /// Whether it is away, so that another one may have its place.
@@ -131,6 +132,7 @@ impl Instance {
         }
         if !std::mem::replace(&mut *recovered, true) {
             self.recover();
+            tokio::spawn(Arc::clone(self).ask_again());
         }
         let report = CheckReport::clone(&told.report);
         BridgeMessage::Deployed { seq: 0, revision, agents, report }

@@ -1,21 +1,27 @@
 //! What Node-RED asks: runs to start and to end, and what came of calls. Each is acknowledged when it is done with for
 //! good.
 
-use super::host::marked;
+use super::host::{leaving, marked};
 use super::instance::Instance;
 use crate::sidecar::{App, blocking};
 use redflow_contract::Message;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::bridge::{BridgeMessage, ToolReply};
+use redflow_contract::catalogue::lookup;
 use redflow_contract::code::{ApiCode, StoreCode};
+use redflow_contract::digest::Digest;
+use redflow_contract::edge::PortKind;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, InstanceId, NodeId, NodeSummary, RunId};
-use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_engine::{StartError, StartOrder};
-use redflow_ports::{RunLook, StoreError};
+use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
+use redflow_engine::{RunEnd, RunReport, StartError, StartOrder, Started};
+use redflow_ports::{ListFilter, RunLook, Sent, StoreError, ToolOutcome};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// How long a late reply waits for its run to come to rest, and how often it looks at first and at last.
@@ -23,10 +29,16 @@ const REST: Duration = Duration::from_secs(30);
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 const LAST_LOOK: Duration = Duration::from_secs(2);
 
+/// Waiting runs that are asked for.
+const MAX_ASKED: usize = 1_000;
+
 /// The key of a start: no key that comes over HTTP has a line feed.
 fn key(instance: &InstanceId, start: &str) -> String {
     format!("bridge\n{instance}\n{start}")
 }
+
+/// What is on its way to Node-RED: each says whether it has arrived.
+pub(super) type Arrivals = Vec<oneshot::Receiver<bool>>;
 
 /// What a run has to do with the result of a call that nobody waits for.
 enum Need {
@@ -49,32 +61,30 @@ fn has(summary: RunSummary, journal: &[u8], call: &CallId, wanted: &ToolResult) 
 }
 
 impl Instance {
-    /// Begins a run, once for each start. Whether the start is done with; if not, it is to be sent again.
-    pub(super) async fn start(self: Arc<Self>, start: String, node: NodeId, message: Message) -> bool {
+    /// Begins a run, once for each start. Gives what is still to arrive before the start is done with; none if it is to
+    /// be sent again.
+    pub(super) async fn start(&self, start: String, node: NodeId, message: Message) -> Option<Arrivals> {
         let order = StartOrder {
             node: Some(node),
             message: Some(marked(message, &start)),
             key: Some(key(&self.id, &start)),
             ..StartOrder::default()
         };
-        match self.engine.start(order, &CancellationToken::new()).await {
-            Err(StartError::Stopping) => false,
+        let words = match self.engine.start(order, &CancellationToken::new()).await {
+            Err(StartError::Stopping) => return None,
             Err(error) => {
                 let (code, message) = told(&error);
-                self.last_word(&BridgeMessage::StartFailed { seq: 0, start, code, message }).await
+                vec![BridgeMessage::StartFailed { seq: 0, start, code, message }]
             }
-            Ok(started) if started.runs.is_empty() && started.refused.is_empty() => {
-                // It only made a memory forget; if that did not work, it is among the refused.
-                let _ = started.rest.await;
-                self.last_word(&BridgeMessage::StartDone { seq: 0, start }).await
+            Ok(Started { runs, refused, rest }) if runs.is_empty() && refused.is_empty() => {
+                // It only made a memory forget. If that did not even come to an end, nobody knows what it was.
+                rest.await.ok()?;
+                vec![BridgeMessage::StartDone { seq: 0, start }]
             }
-            Ok(_) => true,
-        }
-    }
-
-    /// Says the last word on a start. It is done with when Node-RED has taken that: nobody else keeps it.
-    async fn last_word(&self, message: &BridgeMessage) -> bool {
-        self.link.deliver(message, true, false).await.unwrap_or(false)
+            Ok(Started { refused, .. }) => refused.into_iter().filter_map(last_word).collect(),
+        };
+        // Nobody else keeps these: the start is done with when Node-RED has taken them.
+        Some(words.iter().map(|word| self.link.deliver(word, true, false)).collect())
     }
 
     /// Ends the run of a start.
@@ -125,6 +135,42 @@ impl Instance {
         }
     }
 
+    /// Asks Node-RED what came of the calls that runs wait for a person to tell: it may know, and the word of it was lost.
+    pub(super) async fn ask_again(self: Arc<Self>) {
+        let filter = ListFilter {
+            statuses: Some(vec![RunStatus::Waiting]),
+            limit: MAX_ASKED,
+            ..ListFilter::default()
+        };
+        let Ok(waiting) = self.catalogue.list(filter).await else { return };
+        let own = waiting.into_iter().filter(|run| run.agent.instance == self.id);
+        let asked =
+            own.filter_map(|run| Some((run.waiting.clone()?, run))).map(|(call, run)| self.ask(run, call));
+        futures::future::join_all(asked).await;
+    }
+
+    async fn ask(&self, run: RunSummary, call: WaitingCall) {
+        let message = BridgeMessage::ToolCall {
+            seq: 0,
+            run: run.run_id.clone(),
+            call: call.call_id.clone(),
+            agent: run.agent.node_id.clone(),
+            node: run.agent.node_id,
+            tool: call.tool,
+            iteration: call.iteration,
+            input: call.input,
+            timeout_ms: DEFAULT_TOOL_TIMEOUT_MS,
+            idempotency_key: Digest::ZERO,
+            effect: EffectClass::AtMostOnce,
+            known: true,
+        };
+        let asked = self.link.call(call.call_id.clone(), message, EffectClass::AtMostOnce, REST);
+        if let Ok(ToolOutcome::Returned(result)) = tokio::time::timeout(REST, asked).await {
+            // A person may have been faster.
+            let _ = self.engine.resolve(run.run_id, call.call_id, result).await;
+        }
+    }
+
     /// What a run has to do with a result.
     async fn need_of(&self, app: &App, run: &RunId, call: &CallId, result: &ToolResult) -> Need {
         let Some(RunLook { summary, journal, .. }) = app.catalogue.look(run).await.ok().flatten() else {
@@ -167,6 +213,14 @@ impl Instance {
         let code = ProblemCode::Api(ApiCode::ReplyDropped);
         self.link.tell(&BridgeMessage::Notice { node, code, message: reason });
     }
+}
+
+/// What leaves an agent whose run did not begin.
+fn last_word(RunReport { run_id, agent, end }: RunReport) -> Option<BridgeMessage> {
+    let RunEnd::Refused { message, .. } = end else { return None };
+    let ports = lookup(&agent.type_name).outputs.unwrap_or_default();
+    let port = ports.iter().position(|port| *port == PortKind::Result)?;
+    Some(leaving(Sent { node: agent.id, port, run: run_id, effect: None, last: true, message }))
 }
 
 fn told(error: &StartError) -> (ProblemCode, String) {

@@ -72,6 +72,18 @@ pub(crate) struct Link {
     news: Notify,
 }
 
+/// How often statuses are written at most: nobody reads faster.
+pub(crate) const PACE: Duration = Duration::from_millis(200);
+
+/// How long they wait for something to ride along with.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(600);
+
+/// What is to be written, and whether the statuses are among it.
+pub(crate) struct Written {
+    pub(crate) texts: Vec<Utf8Bytes>,
+    pub(crate) shows: bool,
+}
+
 /// What a socket is told when it joins.
 pub(crate) struct Joined {
     pub(crate) socket: u64,
@@ -160,26 +172,28 @@ impl Link {
         self.news.notified()
     }
 
-    /// What is to be written now; none if another socket has taken its place. Statuses, and acknowledgements alone, only
-    /// if it is time for them: each costs Node-RED something.
-    pub(crate) fn next(&self, socket: u64, is_time: bool) -> Option<Vec<Utf8Bytes>> {
+    /// What is to be written now, if this long ago statuses were; none if another socket has taken its place. Statuses and
+    /// acknowledgements ride along with what must be written, or wait for their time: to wake Node-RED costs it something.
+    pub(crate) fn next(&self, socket: u64, since: Duration) -> Option<Written> {
         let mut state = self.lock();
         if state.socket != Some(socket) {
             return None;
         }
         let mut texts = state.outbox.next(PAGE);
-        if is_time {
-            texts.extend(std::mem::take(&mut state.statuses).into_values());
-        }
         texts.extend(state.notices.drain(..));
         let events = state.events.len().min(PAGE);
         texts.extend(state.events.drain(..events));
+        let is_time = since >= PATIENCE;
+        let shows = is_time || (!texts.is_empty() && since >= PACE);
+        if shows {
+            texts.extend(std::mem::take(&mut state.statuses).into_values());
+        }
         let owed = state.acked - state.told;
         if owed > 0 && (is_time || !texts.is_empty() || owed >= MANY_ACKS) {
             state.told = state.acked;
             texts.extend(text(&BridgeMessage::Ack { seq: state.acked }));
         }
-        Some(texts)
+        Some(Written { texts, shows })
     }
 
     /// Whether something waits to be written that need not wait for its time.
@@ -486,7 +500,7 @@ mod tests {
         let second = link.deliver(&big, true, true);
         assert!(second.await.is_err(), "there is no room for it");
         assert!(!link.take_lost(), "and none yet");
-        link.next(socket, false).unwrap();
+        link.next(socket, super::PACE).unwrap();
         link.acknowledged(socket, 1).unwrap();
         assert_eq!(first.await, Ok(true));
         assert!(link.take_lost() && !link.take_lost());
@@ -502,7 +516,7 @@ mod tests {
         let second = link.join("b", None, 0).unwrap();
         assert!(!link.receive(first.socket, 1).unwrap());
         assert!(link.receive(second.socket, 1).unwrap());
-        link.next(second.socket, false).unwrap();
+        link.next(second.socket, super::PACE).unwrap();
         link.done(first.epoch, 1);
         assert!(!link.has_patience(), "nothing is acknowledged");
         assert!(link.acknowledged(first.socket, 99).is_ok() && link.acknowledged(second.socket, 99).is_err());
@@ -519,8 +533,10 @@ mod tests {
             assert!(link.receive(socket, seq).unwrap());
             link.done(epoch, seq);
         };
-        let said =
-            |is_time| link.next(socket, is_time).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let said = |is_time| {
+            let since = if is_time { super::PATIENCE } else { super::PACE };
+            link.next(socket, since).unwrap().texts.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
         take(1);
         assert!(said(false).is_empty() && !link.has_more());
         assert_eq!(said(true), [r#"{"type":"ack","seq":1}"#]);

@@ -25,7 +25,7 @@ use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::{InstanceId, RunId};
 use redflow_contract::run::RunRequest;
 use redflow_engine::Engine;
-use redflow_ports::{Clock, Meter, PendingRequest, RunStore, StoreError};
+use redflow_ports::{Clock, Meter, PendingRequest, RunCatalogue, RunStore, StoreError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Making {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: Arc<dyn RunStore>,
+    pub(crate) catalogue: Arc<dyn RunCatalogue>,
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) workshop: Workshop,
@@ -106,7 +107,9 @@ impl Bridge {
     /// Stops every engine, and then says goodbye.
     pub(crate) async fn shutdown(&self, drain: Duration) {
         let all = self.all();
-        futures::future::join_all(all.iter().map(|instance| instance.engine.shutdown(drain))).await;
+        let engines = futures::future::join_all(all.iter().map(|instance| instance.engine.shutdown(drain)));
+        // A run that does not come to rest must not keep the others.
+        let _ = tokio::time::timeout(drain + GOODBYE, engines).await;
         self.stopped.cancel();
         let mut sockets = self.sockets.subscribe();
         let _ = tokio::time::timeout(GOODBYE, sockets.wait_for(|open| *open == 0)).await;

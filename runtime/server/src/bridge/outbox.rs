@@ -78,7 +78,9 @@ impl Outbox {
         let bytes = before.len() + after.len();
         let is_full = match kind {
             // As many as there are starts that are worked on.
-            Kind::LastWord(_) => self.bytes + bytes > MAX_LAST_WORDS_BYTES,
+            Kind::LastWord(_) => {
+                self.entries.len() >= 2 * MAX_WAITING || self.bytes + bytes > MAX_LAST_WORDS_BYTES
+            }
             _ => self.entries.len() >= MAX_WAITING || self.bytes + bytes > MAX_WAITING_BYTES,
         };
         if is_full {

@@ -3,7 +3,7 @@
 //! Owns the first words, and the order in which messages are taken. Keeps nothing that must outlive the socket.
 
 use super::instance::Instance;
-use super::link::Joined;
+use super::link::{Joined, PATIENCE, Written};
 use super::outbox::Kind;
 use crate::answer::Answer;
 use crate::peer::{self, End, Peer, invalid};
@@ -19,15 +19,14 @@ use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::limits::RunLimits;
 use redflow_door::Caller;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How often statuses are sent, and acknowledgements alone: nobody reads faster, and each costs Node-RED something.
-const PACE: Duration = Duration::from_millis(200);
-
-/// Messages of one socket that are being worked on before it is read on.
+/// Starts of one socket that are being worked on before it is read on.
 const MAX_AT_ONCE: usize = 1_024;
+
+/// Replies that came late and may still be of use to a run, at the same time.
+const MAX_LATE: usize = 256;
 
 /// Nesting of a message: that of a flow, and what is around it.
 const MAX_DEPTH: usize = 128;
@@ -51,8 +50,8 @@ async fn open(app: Arc<App>, caller: Caller, socket: WebSocket) {
     let mut peer = Peer::unmetered(app, caller, socket, most);
     let end = match hello(&mut peer).await {
         Ok((instance, Joined { socket, epoch, received })) => {
-            let working = Arc::new(Semaphore::new(MAX_AT_ONCE));
-            let mut talk = Talk { peer, instance, socket, epoch, working, shown: Instant::now() };
+            let (working, late) = (Arc::new(Semaphore::new(MAX_AT_ONCE)), Arc::new(Semaphore::new(MAX_LATE)));
+            let mut talk = Talk { peer, instance, socket, epoch, working, late, shown: Instant::now() };
             let end = talk.go_on(received).await;
             talk.instance.link.leave(talk.socket);
             peer = talk.peer;
@@ -119,8 +118,9 @@ struct Talk {
     socket: u64,
     /// Which numbers count on it.
     epoch: u64,
-    /// Messages that are being worked on.
+    /// Starts that are being worked on, and replies that came late.
     working: Arc<Semaphore>,
+    late: Arc<Semaphore>,
     /// When statuses were sent last.
     shown: Instant,
 }
@@ -162,10 +162,11 @@ impl Talk {
     /// Writes what there is, then waits for whatever comes first.
     async fn turn(&mut self) -> Result<(), End> {
         self.peer.check_token()?;
-        let is_time = self.shown.elapsed() >= PACE;
         let link = Arc::clone(&self.instance.link);
-        let Some(texts) = link.next(self.socket, is_time) else { return Err(End::Gone) };
-        if is_time {
+        let Some(Written { texts, shows }) = link.next(self.socket, self.shown.elapsed()) else {
+            return Err(End::Gone);
+        };
+        if shows {
             self.shown = Instant::now();
         }
         let wrote = !texts.is_empty();
@@ -173,7 +174,7 @@ impl Talk {
             self.peer.say_all(texts).await?;
         }
         let busy = link.has_more();
-        let next_time = self.shown + PACE;
+        let next_time = self.shown + PATIENCE;
         let has_patience = link.has_patience();
         tokio::select! {
             biased;
@@ -210,17 +211,31 @@ impl Talk {
             }
             BridgeRequest::Start { seq, start, node, message } => {
                 check_id("start", &start)?;
-                let instance = Arc::clone(&self.instance);
-                self.work(seq, instance.start(start, node, message)).await;
+                let (instance, link, epoch) =
+                    (Arc::clone(&self.instance), Arc::clone(&self.instance.link), self.epoch);
+                let working = Arc::clone(&self.working);
+                // Never longer than an engine takes: what has to arrive first must not keep others from being read.
+                let place = working.acquire_owned().await;
+                tokio::spawn(async move {
+                    let arrivals = instance.start(start, node, message).await;
+                    drop(place);
+                    let Some(arrivals) = arrivals else { return };
+                    let arrived = futures::future::join_all(arrivals).await;
+                    if arrived.into_iter().all(|arrived| arrived == Ok(true)) {
+                        link.done(epoch, seq);
+                    }
+                });
             }
             BridgeRequest::Cancel { seq, start, reason } => {
                 let (instance, app) = (Arc::clone(&self.instance), Arc::clone(&self.peer.app));
+                let (link, epoch) = (Arc::clone(&self.instance.link), self.epoch);
                 let reason = reason.chars().take(MAX_ID).collect();
-                self.work(seq, async move {
+                let place = Arc::clone(&self.working).acquire_owned().await;
+                tokio::spawn(async move {
                     instance.cancel(&app, &start, reason).await;
-                    true
-                })
-                .await;
+                    link.done(epoch, seq);
+                    drop(place);
+                });
             }
             BridgeRequest::ToolResult { seq, run, call, reply } => {
                 // Node-RED remembers what it has answered: after a crash it is asked again.
@@ -228,31 +243,20 @@ impl Talk {
                 self.instance.link.done(self.epoch, seq);
                 if let Some(reply) = late {
                     let (instance, app) = (Arc::clone(&self.instance), Arc::clone(&self.peer.app));
-                    self.beside(instance.came_late(app, run, call, reply)).await;
+                    match Arc::clone(&self.late).try_acquire_owned() {
+                        Ok(place) => drop(tokio::spawn(async move {
+                            instance.came_late(app, run, call, reply).await;
+                            drop(place);
+                        })),
+                        // Those runs will ask again, or a person will.
+                        Err(_) => {
+                            tracing::warn!(run = run.as_str(), "too many replies come late; one was dropped")
+                        }
+                    }
                 }
             }
         }
         Ok(())
-    }
-
-    /// Works on a message beside the socket; acknowledged when it is done with.
-    async fn work(&mut self, seq: u64, work: impl Future<Output = bool> + Send + 'static) {
-        let (link, epoch) = (Arc::clone(&self.instance.link), self.epoch);
-        let work = async move {
-            if work.await {
-                link.done(epoch, seq);
-            }
-        };
-        self.beside(work).await;
-    }
-
-    /// Does something beside the socket, which waits if too much is being done already.
-    async fn beside(&mut self, work: impl Future<Output = ()> + Send + 'static) {
-        let place = Arc::clone(&self.working).acquire_owned().await;
-        tokio::spawn(async move {
-            let _place = place;
-            work.await;
-        });
     }
 }
 

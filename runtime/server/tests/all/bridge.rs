@@ -395,19 +395,22 @@ async fn a_call_that_was_never_sent_was_not_made() {
     // The model takes its time, so that the call is made when nobody is there.
     for node in flows.as_array_mut().unwrap() {
         if node["id"] == "model" {
-            node["delayMs"] = json!(300);
+            node["delayMs"] = json!(800);
         }
         if node["id"] == "look" {
             node["timeout"] = json!(200);
         }
     }
     node_red.deploy(flows).await;
-    let seq = node_red.start("s1", json!({"payload": "?"})).await;
-    node_red.acked(seq).await;
+    node_red.start("s1", json!({"payload": "?"})).await;
+    let begun = || async {
+        let run = world.get("/api/runs").await.ok(200)["runs"][0]["runId"].clone();
+        run.is_string().then_some(run)
+    };
+    let run = eventually("begun", begun).await;
     let session = node_red.session.clone();
     let received = node_red.received;
     drop(node_red.socket);
-    let run = world.get("/api/runs").await.ok(200)["runs"][0]["runId"].clone();
     waits_until(&world, &run, "completed").await;
     let mut back = NodeRed::come(&world, hello("home", "b1", Some(&session), received)).await;
     let result = back.result().await;
@@ -813,4 +816,84 @@ async fn a_node_red_that_says_nothing_any_more_is_away() {
     };
     eventually("away", is_away).await;
     NodeRed::new(&world, "home", "b2").await;
+}
+
+/// Node-RED may be in the middle of a deploy: what waits to be taken there keeps no run from being ended.
+#[tokio::test]
+async fn a_run_whose_answer_is_not_taken_can_be_ended() {
+    let world = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&world, "home", "b1").await;
+    let mut flows = with_flow_tool("at_most_once");
+    flows[2]["wires"][4] = json!(["result"]);
+    node_red.deploy(flows).await;
+    node_red.start("s1", json!({"payload": "?"})).await;
+    let sent = node_red.hear("send").await;
+    assert_eq!(sent["port"], 4);
+    world.post(&format!("/api/runs/{}/cancel", sent["run"].as_str().unwrap()), json!({})).await.ok(200);
+    assert_eq!(node_red.result().await["message"]["error"]["code"], "CANCELLED");
+}
+
+/// More last words than starts are worked on at once: each waits for an acknowledgement that comes on the same socket.
+#[tokio::test]
+async fn many_starts_that_fail_are_all_answered() {
+    let world = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&world, "home", "b1").await;
+    let mut flows = plain();
+    (flows[2]["wires"][0], flows[3]["wires"]) = (json!([]), json!([[]]));
+    node_red.deploy(flows).await;
+    let mut last = 0;
+    for number in 0..1_200 {
+        last = node_red.start(&format!("s{number}"), json!({"payload": number})).await;
+    }
+    let mut heard = 0;
+    while heard < 1_200 {
+        let said = node_red.next().await;
+        heard += i32::from(said["type"] == "send");
+    }
+    assert!(node_red.taken < last, "nothing of it was taken yet");
+    node_red.ack().await;
+    node_red.acked(last).await;
+}
+
+/// A start that was refused is done with when Node-RED has heard that, not when the sidecar stops.
+#[tokio::test]
+async fn a_stop_acknowledges_nothing_that_was_not_taken() {
+    let world = Setup::default().start(None).await;
+    let mut node_red = NodeRed::new(&world, "home", "b1").await;
+    let mut flows = plain();
+    (flows[2]["wires"][0], flows[3]["wires"]) = (json!([]), json!([[]]));
+    node_red.deploy(flows).await;
+    let seq = node_red.start("s1", json!({"payload": "?"})).await;
+    node_red.hear("send").await;
+    world.begin_to_stop();
+    while let Some(said) = heard(&mut node_red.socket).await {
+        assert!(said["type"] != "ack" || said["seq"].as_u64().unwrap() < seq, "{said}");
+    }
+}
+
+/// The reply came when the sidecar was stopping or dead; the run waits for a person, and Node-RED knows.
+#[tokio::test]
+async fn a_run_that_waits_hears_from_node_red_after_a_restart() {
+    let setup = Setup::default();
+    let dir = setup.dir.clone();
+    let world = setup.start(None).await;
+    let mut node_red = NodeRed::new(&world, "home", "b1").await;
+    let mut flows = with_flow_tool("at_most_once");
+    for node in flows.as_array_mut().unwrap().iter_mut().filter(|node| node["id"] == "look") {
+        node["timeout"] = json!(50);
+    }
+    node_red.deploy(flows.clone()).await;
+    node_red.start("s1", json!({"payload": "?"})).await;
+    let call = node_red.hear("tool_call").await;
+    waits_until(&world, &call["run"], "waiting").await;
+    drop(node_red.socket);
+    world.stop().await;
+    let world = Setup { dir, ..Setup::default() }.start(None).await;
+    let mut back = NodeRed::come(&world, hello("home", "b1", Some(&node_red.session), 0)).await;
+    back.deploy(flows).await;
+    let asked = back.hear("tool_call").await;
+    assert_eq!((&asked["call"], &asked["known"]), (&call["call"], &json!(true)));
+    back.reply(&asked, returned(&json!("open"))).await;
+    let result = back.result().await;
+    assert_eq!(result["message"]["envelope"]["tools"]["history"][0]["output"], "open");
 }
