@@ -248,11 +248,12 @@ export function bridgeAddress(url: string): string | undefined {
 
 function refusal(status: number, body: string): LinkState {
   const said = apiError(body);
+  if (status === 401 && (said === undefined || said.code === "UNAUTHORIZED")) {
+    const message = "the sidecar does not take this token; put what `redflow token` prints into the redflow-runtime";
+    return { is: "refused", code: "UNAUTHORIZED", message };
+  }
   if (said !== undefined && (status === 401 || status === 403 || REFUSALS.has(said.code))) {
     return { is: "refused", ...said };
-  }
-  if (status === 401) {
-    return { is: "refused", code: "UNAUTHORIZED", message: "the sidecar does not know this token" };
   }
   if (status === 403) {
     return { is: "refused", code: "FORBIDDEN", message: "the sidecar does not let this Node-RED in" };

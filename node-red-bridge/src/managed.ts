@@ -150,8 +150,8 @@ export class Managed {
     }
     this.soonEnds = Date.now() - began >= this.timing.wellMs ? 1 : this.soonEnds + 1;
     if (missing === undefined) {
-      const last = this.lines.at(-1);
-      this.listener.down(last === undefined ? why : `${why}: ${last}`);
+      const said = this.lines.findLast((line) => line.startsWith("error"));
+      this.listener.down(said === undefined ? why : `${why}: ${said}`);
     } else {
       this.listener.missing(missing);
     }
@@ -179,7 +179,7 @@ function cutLines(line: (text: string) => void): (piece: string) => void {
 function startProblem(binary: string, error: NodeJS.ErrnoException): string {
   const mend = "Give its place in the redflow-runtime node or in REDFLOW_BINARY, or put it on the PATH.";
   if (error.code === "ENOENT") {
-    return `there is no redflow binary at ${binary}. ${mend}`;
+    return `there is no program ${binary}. ${mend}`;
   }
   if (error.code === "EACCES") {
     return `${binary} may not be run. ${mend}`;

@@ -307,7 +307,7 @@ export class Runtime {
     }
     this.reported = revision;
     for (const { code, severity, message, help, node } of diagnostics) {
-      const text = `${code}: ${message} ${help}`;
+      const text = `${code}: ${message}. ${help}`;
       const own = node === null ? null : this.RED.nodes.getNode(node.id);
       if (severity === "error") {
         own === null ? this.RED.log.error(`[redflow-runtime] ${text}`) : own.error(text);

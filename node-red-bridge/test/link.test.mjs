@@ -8,6 +8,8 @@ import { WebSocketServer } from "ws";
 import { Conversation, DEFAULT_LIMITS, PROTOCOL } from "../dist/conversation.js";
 import { Link, bridgeAddress } from "../dist/link.js";
 
+const NO_TOKEN = "the sidecar does not take this token; put what `redflow token` prints into the redflow-runtime";
+
 const TIMING = { backoffMs: 1, backoffMaxMs: 20, heartbeatMs: 200 };
 const WELCOME = JSON.stringify({ type: "welcome", version: "9", session: "s", received: 0, limits: DEFAULT_LIMITS });
 
@@ -98,8 +100,8 @@ test("nothing there: away with a reason, and tried again until it is", async (t)
 });
 
 for (const [status, body, wanted] of [
-  [401, '{"code":"UNAUTHORIZED","message":"which?"}', { is: "refused", code: "UNAUTHORIZED", message: "which?" }],
-  [401, "<html>", { is: "refused", code: "UNAUTHORIZED", message: "the sidecar does not know this token" }],
+  [401, '{"code":"UNAUTHORIZED","message":"which?"}', { is: "refused", code: "UNAUTHORIZED", message: NO_TOKEN }],
+  [401, "<html>", { is: "refused", code: "UNAUTHORIZED", message: NO_TOKEN }],
   [403, "", { is: "refused", code: "FORBIDDEN", message: "the sidecar does not let this Node-RED in" }],
   [404, "x".repeat(1_000_000), { is: "refused", code: "PROTOCOL_MISMATCH" }],
   [200, "hello", { is: "refused", code: "PROTOCOL_MISMATCH" }],

@@ -62,11 +62,11 @@ test("it is started as the sidecar wants it, and says where it listens", async (
 });
 
 test("it is started again when it ends, each time with another token", async (t) => {
-  const { sidecar, until, told } = managed(t, `${LISTENS}console.error("no room");process.exitCode = 3;`);
+  const { sidecar, until, told } = managed(t, `${LISTENS}console.error("error[DATA_FULL]: no room");console.error("   = help: more");process.exitCode = 3;`);
   await sidecar.start();
   const [first, second] = [await until("up", 1), await until("up", 2)];
   assert.notEqual(first.token, second.token);
-  assert.equal(await until("down"), "it ended with code 3: no room");
+  assert.equal(await until("down"), "it ended with code 3: error[DATA_FULL]: no room");
   await sidecar.stop();
   const count = told.length;
   await new Promise((resolve) => setImmediate(resolve));
@@ -94,7 +94,7 @@ test("a line without an end is not kept whole", async (t) => {
 test("no binary, or one that may not be run, is said in words", async (t) => {
   const missing = managed(t, "", "/nowhere/redflow");
   await missing.sidecar.start();
-  assert.match(await missing.until("missing"), /there is no redflow binary at \/nowhere\/redflow/);
+  assert.match(await missing.until("missing"), /there is no program \/nowhere\/redflow/);
   await missing.until("missing", 2);
   const odd = managed(t, "", "red\0flow");
   await odd.sidecar.start();

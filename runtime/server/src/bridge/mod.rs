@@ -107,7 +107,17 @@ impl Bridge {
     /// Stops every engine, and then says goodbye.
     pub(crate) async fn shutdown(&self, drain: Duration) {
         let all = self.all();
-        let engines = futures::future::join_all(all.iter().map(|instance| instance.engine.shutdown(drain)));
+        if all.iter().any(|instance| !instance.is_idle()) {
+            // A Node-RED that stops with its sidecar has gone by then.
+            tokio::time::sleep(PARTING).await;
+        }
+        // One that is not there answers nothing: its runs need not wait for it.
+        let stop = |instance: &Arc<Instance>| {
+            let drain = if instance.is_idle() { Duration::ZERO } else { drain };
+            let instance = Arc::clone(instance);
+            async move { instance.engine.shutdown(drain).await }
+        };
+        let engines = futures::future::join_all(all.iter().map(stop));
         // A run that does not come to rest must not keep the others.
         let _ = tokio::time::timeout(drain + GOODBYE, engines).await;
         self.stopped.cancel();
@@ -115,6 +125,9 @@ impl Bridge {
         let _ = tokio::time::timeout(GOODBYE, sockets.wait_for(|open| *open == 0)).await;
     }
 }
+
+/// How long a Node-RED that stops as well may take to say so.
+const PARTING: Duration = Duration::from_millis(150);
 
 /// How long Node-REDs may take to hear that the sidecar has stopped.
 const GOODBYE: Duration = Duration::from_millis(1_500);

@@ -3,7 +3,9 @@
 use super::link::Link;
 use crate::hub::Hub;
 use redflow_contract::action::ActionKind;
+use redflow_contract::api::ProblemCode;
 use redflow_contract::bridge::{BridgeMessage, StatusFill, StatusShape};
+use redflow_contract::code::RunErrorCode;
 use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::stream::ModelDelta;
@@ -25,6 +27,15 @@ impl EventSink for BridgeSink {
         if let Some((fill, shape, text)) = status(&event.event) {
             let (node, run) = (event.agent.node_id.clone(), event.run_id.clone());
             self.link.show(&event.agent.node_id, &BridgeMessage::Status { node, run, fill, shape, text });
+        }
+        if let RunEventKind::WaitingForOutcome { tool, reason, .. } = &event.event {
+            let (run, node) = (&event.run_id, event.agent.node_id.clone());
+            let message = format!(
+                "run {run} waits until somebody says what came of `{tool}` ({reason}): \
+                 `redflow runs resolve {run} --done` or `--not-done`"
+            );
+            let code = ProblemCode::Run(RunErrorCode::ToolOutcomeUnknown);
+            self.link.tell(&BridgeMessage::Notice { node, code, message });
         }
         if self.link.is_watched() {
             self.link.tell(&BridgeMessage::Event { event: Box::new(event.clone()) });

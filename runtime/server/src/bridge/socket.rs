@@ -209,6 +209,8 @@ impl Talk {
                 let _ = self.instance.link.send(&answer, Kind::Plain);
                 self.instance.link.done(self.epoch, seq);
             }
+            // Not acknowledged, so it is said again to the next one.
+            BridgeRequest::Start { .. } if self.peer.app.stop.is_cancelled() => {}
             BridgeRequest::Start { seq, start, node, message } => {
                 check_id("start", &start)?;
                 let (instance, link, epoch) =

@@ -439,6 +439,9 @@ async fn a_late_reply_is_what_the_run_waits_for_or_is_dropped() {
             assert_eq!((&notice["code"], &notice["node"]), (&json!("REPLY_DROPPED"), &json!("agent")));
             node_red.acked(seq).await;
         } else {
+            let notice = node_red.hear("notice").await;
+            assert_eq!((&notice["code"], &notice["node"]), (&json!("TOOL_OUTCOME_UNKNOWN"), &json!("agent")));
+            assert!(notice["message"].as_str().unwrap().contains("redflow runs resolve"), "{notice}");
             waits_until(&world, &call["run"], "waiting").await;
             node_red.reply(&call, returned(&json!("late"))).await;
             let result = node_red.result().await;
@@ -896,4 +899,18 @@ async fn a_run_that_waits_hears_from_node_red_after_a_restart() {
     back.reply(&asked, returned(&json!("open"))).await;
     let result = back.result().await;
     assert_eq!(result["message"]["envelope"]["tools"]["history"][0]["output"], "open");
+}
+
+/// Node-RED stops, and its sidecar with it: nobody is left who could answer.
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_node_red_that_has_gone() {
+    let mut setup = Setup::default();
+    setup.settings.drain = std::time::Duration::from_secs(3600);
+    let world = setup.start(None).await;
+    let mut node_red = NodeRed::new(&world, "home", "b1").await;
+    node_red.deploy(with_flow_tool("at_most_once")).await;
+    node_red.start("s1", json!({"payload": "?"})).await;
+    node_red.hear("tool_call").await;
+    drop(node_red.socket);
+    timeout(PATIENCE, world.stop()).await.unwrap();
 }
