@@ -47,7 +47,7 @@ fn the_types_it_says_run_natively_do() {
         .and_then(|rest| rest.split("and subflows").next())
         .unwrap();
     let types: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    assert_eq!(types.len(), 17, "{types:?}");
+    assert_eq!(types.len(), 19, "{types:?}");
     for type_name in types {
         let flow = serde_json::json!([{"id": "n", "type": type_name, "x": 1, "y": 1, "wires": []}]);
         let report = redflow(["check", "--json", "-"]).stdin(flow.to_string()).run();

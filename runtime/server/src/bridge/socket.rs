@@ -203,14 +203,15 @@ impl Talk {
                 self.send_lost_again();
             }
             BridgeRequest::Watch { events } => self.instance.link.watch(events),
+            // An engine that stops takes neither. Not acknowledged, so they are said again to the next one.
+            BridgeRequest::Flows { .. } | BridgeRequest::Start { .. }
+                if self.peer.app.stop.is_cancelled() => {}
             BridgeRequest::Flows { seq, revision, flows, credentials } => {
                 let answer = self.instance.deploy(revision, flows, credentials).await;
                 // If there is no room for it, nothing else is taken either.
                 let _ = self.instance.link.send(&answer, Kind::Plain);
                 self.instance.link.done(self.epoch, seq);
             }
-            // Not acknowledged, so it is said again to the next one.
-            BridgeRequest::Start { .. } if self.peer.app.stop.is_cancelled() => {}
             BridgeRequest::Start { seq, start, node, message } => {
                 check_id("start", &start)?;
                 let (instance, link, epoch) =

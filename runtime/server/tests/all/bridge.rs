@@ -734,6 +734,7 @@ async fn what_comes_back_while_the_sidecar_stops_counts() {
     world.begin_to_stop();
     // It takes no more work, and says so by not acknowledging it.
     let late = node_red.start("s2", json!({"payload": "?"})).await;
+    node_red.say(json!({"type": "flows", "revision": "r9", "flows": [], "credentials": {}})).await;
     node_red.reply(&call, returned(&json!("open"))).await;
     while let Some(said) = heard(&mut node_red.socket).await {
         assert!(said["type"] != "ack" || said["seq"].as_u64().unwrap() < late, "{said}");
