@@ -19,6 +19,7 @@ import type {
   EdgeRule,
   FlowList,
   Health,
+  InstanceId,
   InstanceList,
   JsonValue,
   NodeId,
@@ -59,6 +60,10 @@ export interface StartOptions extends CallOptions {
 export interface RunsFilter {
   /** Only runs that are there. */
   status?: RunStatus | readonly RunStatus[] | undefined;
+  /** Only runs of the agent with this node id, in whichever Node-RED. */
+  agent?: NodeId | undefined;
+  /** Only runs of agents of this instance; `local` is the sidecar's own flow. */
+  instance?: InstanceId | undefined;
   /** How many at most, from 1 to 1000; 50 if left out. Of all runs: how many at a time. */
   limit?: number | undefined;
   /** Only runs that began before this one: `next` of the page before. */
@@ -143,9 +148,10 @@ export class RedflowClient {
   }
 
   /** A page of runs, the newest first. */
-  runs({ status, limit, before }: RunsFilter = {}, options?: CallOptions): Promise<RunList> {
+  runs({ status, agent, instance, limit, before }: RunsFilter = {}, options?: CallOptions): Promise<RunList> {
     const statuses = typeof status === "string" ? status : status?.join(",");
-    return this.#transport.json({ ...options, path: "/api/runs", query: { status: statuses, limit, before } });
+    const query = { status: statuses, agent, instance, limit, before };
+    return this.#transport.json({ ...options, path: "/api/runs", query });
   }
 
   /** All runs, the newest first, page by page as they are taken. */

@@ -2196,7 +2196,12 @@ error: Failure, } | { "type": "model_called",
 /**
  * The iteration.
  */
-iteration: number, } | { "type": "model_answered", 
+iteration: number, 
+/**
+ * The beginning of what it has not been told before in this run: the input, then what the tool gave; only
+ * with `debug: true`.
+ */
+preview?: string, } | { "type": "model_answered", 
 /**
  * The iteration.
  */
@@ -3232,7 +3237,11 @@ summary: string,
 /**
  * Its page, in Markdown; only if one code was asked for.
  */
-page?: string, };
+page?: string, 
+/**
+ * What to do about it, in Markdown: the section "How to mend it" of the page; only if one code was asked for.
+ */
+mend?: string, };
 
 /**
  * Where a code comes up.

@@ -86,6 +86,11 @@ test("every route has a method, and each answers", LIMIT, async (t) => {
   assert.deepEqual(runs.map(({ status, result }) => [status, result.payload]), [["completed", "42"]]);
   const [{ runId }] = runs;
   assert.deepEqual((await client.runs({ limit: 1 })).runs.map((run) => run.runId), [runId]);
+  const { agent } = (await client.runs({ limit: 1 })).runs[0];
+  const of = async (filter) => (await client.runs(filter)).runs.map((run) => run.runId);
+  assert.deepEqual(await of({ agent: agent.nodeId, instance: agent.instance, limit: 1 }), [runId]);
+  assert.deepEqual(await of({ agent: "nobody" }), []);
+  assert.deepEqual(await of({ instance: "nowhere" }), []);
   const detail = await client.run(runId);
   assert.equal(detail.summary.status, "completed");
   const events = await client.runEvents(runId);
@@ -109,7 +114,10 @@ test("every route has a method, and each answers", LIMIT, async (t) => {
   assert.deepEqual(await client.edges(), EDGE_TABLE);
   const codes = await client.codes();
   assert.ok(codes.some(({ code, set }) => code === "EVENTS_GONE" && set === "api"));
-  assert.match((await client.code("EVENTS_GONE")).page, /^# EVENTS_GONE/);
+  const gone = await client.code("EVENTS_GONE");
+  assert.match(gone.page, /^# EVENTS_GONE/);
+  assert.ok(gone.mend.length > 0 && gone.page.trim().endsWith(gone.mend));
+  assert.ok(codes.every(({ mend }) => mend === undefined));
   const { path, expiresAt } = await client.signInCode();
   assert.ok(path.startsWith("/") && expiresAt > 0);
   await client.signOut();

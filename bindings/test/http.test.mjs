@@ -212,12 +212,14 @@ test("ids and filters keep their place in the address", async () => {
   await client.run("a/../b?c#d");
   await client.runs({ status: ["running", "waiting"], limit: 5, before: "x&y=z" });
   await client.runs({ status: "failed" });
+  await client.runs({ agent: "a&b", instance: "i/1", limit: 1 });
   await client.runEvents("r", { after: 0 });
   await client.cancel("é");
   assert.deepEqual(seen, [
     "GET /api/runs/a%2F..%2Fb%3Fc%23d",
     "GET /api/runs?status=running%2Cwaiting&limit=5&before=x%26y%3Dz",
     "GET /api/runs?status=failed",
+    "GET /api/runs?agent=a%26b&instance=i%2F1&limit=1",
     "GET /api/runs/r/events?after=0",
     "POST /api/runs/%C3%A9/cancel",
   ]);

@@ -1,10 +1,11 @@
 // Builds the module into dist/: the compiled sources, and each node's html beside its script. Starts from nothing.
 
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 
 const module = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(module, "dist");
@@ -20,6 +21,32 @@ function compile(project) {
   }
 }
 
+/** The editor's page: its style and its script stand in it. And its words, of which each area has a file of its own. */
+async function editor() {
+  const [source, made] = [join(module, "src", "editor"), join(module, "editor-build")];
+  rmSync(made, { recursive: true, force: true });
+  compile(join(module, "tsconfig.editor.json"));
+  const entry = join(made, "editor", "main.mjs");
+  const script = await build({ entryPoints: [entry], bundle: true, write: false, format: "iife", target: "es2022" });
+  const parts = {
+    "/* redflow-editor.css */": readFileSync(join(source, "redflow-editor.css"), "utf8"),
+    "/* main.mts */": script.outputFiles[0].text,
+  };
+  let page = readFileSync(join(source, "redflow-editor.html"), "utf8");
+  for (const [place, part] of Object.entries(parts)) {
+    // Whatever stands in a text of ours, it must not end the element.
+    page = page.replace(place, () => part.replace(/<\/(script|style)/gi, "<\\/$1"));
+  }
+  mkdirSync(join(dist, "editor"), { recursive: true });
+  writeFileSync(join(dist, "editor", "redflow-editor.html"), page);
+  for (const language of readdirSync(join(source, "locales"))) {
+    const folder = join(source, "locales", language);
+    const areas = readdirSync(folder).map((name) => [name.replace(/\.json$/, ""), JSON.parse(readFileSync(join(folder, name), "utf8"))]);
+    mkdirSync(join(dist, "editor", "locales", language), { recursive: true });
+    writeFileSync(join(dist, "editor", "locales", language, "redflow-editor.json"), JSON.stringify(Object.fromEntries(areas)));
+  }
+}
+
 rmSync(dist, { recursive: true, force: true });
 // The types of the protocol come from there, as they are in this tree now.
 compile(join(module, "..", "bindings", "tsconfig.build.json"));
@@ -27,9 +54,10 @@ compile(join(module, "tsconfig.json"));
 for (const name of readdirSync(join(module, "src", "nodes")).filter((name) => name.endsWith(".html"))) {
   cpSync(join(module, "src", "nodes", name), join(dist, "nodes", name));
 }
-for (const folder of [join("nodes", "icons"), "editor"]) {
-  cpSync(join(module, "src", folder), join(dist, folder), { recursive: true });
+for (const folder of ["icons", "locales"]) {
+  cpSync(join(module, "src", "nodes", folder), join(dist, "nodes", folder), { recursive: true });
 }
+await editor();
 // Node-RED would say so only when it loads the palette: a set whose script or page is missing is a mistake here.
 for (const [type, file] of Object.entries(manifest["node-red"].nodes)) {
   for (const path of [file, file.replace(/\.js$/, ".html")]) {

@@ -1,6 +1,7 @@
 // The agents of one runtime that run in Node-RED now, and what is shown under them. Owns the choice between what the
 // link, the checker and the run have to say; never starts or ends a run.
 
+import { clipped } from "./failure";
 import { guarded } from "./guard";
 import type { LinkState } from "./link";
 import type { Red, RedNode, Status } from "./red";
@@ -15,10 +16,15 @@ export class Agents {
   private readonly shown = new WeakMap<RedNode, string>();
   private problems = new Map<string, string>();
   private problemOfAll: string | undefined;
+  /** Whether the problems are those of the flow that runs. */
+  private judged = false;
   private link: LinkState = { is: "connecting" };
   private waiting = 0;
 
-  constructor(private readonly RED: Pick<Red, "log">) {}
+  constructor(
+    private readonly RED: Pick<Red, "log">,
+    private readonly changed: () => void = () => undefined,
+  ) {}
 
   /** A node was made: it is the one of its id from now on. */
   attach(node: RedNode): void {
@@ -42,6 +48,7 @@ export class Agents {
   setLink(link: LinkState): void {
     this.link = link;
     this.showAll();
+    this.changed();
   }
 
   /** How many messages wait for it. */
@@ -51,6 +58,7 @@ export class Agents {
       if (this.link.is === "away" || this.link.is === "connecting") {
         this.showAll();
       }
+      this.changed();
     }
   }
 
@@ -58,7 +66,18 @@ export class Agents {
   setProblems(problems: Map<string, string>, ofAll?: string): void {
     this.problems = problems;
     this.problemOfAll = ofAll;
+    this.judged = true;
     this.showAll();
+  }
+
+  /** The flow is another one: what was wrong may have been mended. It is shown until that is known. */
+  forgetVerdicts(): void {
+    this.judged = false;
+  }
+
+  /** Whether the sidecar has refused an agent of the flow that runs: it fails with whatever comes to it. */
+  isRefused(id: string): boolean {
+    return this.judged && (this.problemOfAll !== undefined || this.problems.has(id));
   }
 
   /** What a run says. */
@@ -89,7 +108,7 @@ export class Agents {
     // Each status goes to every open editor: the same one again is of no use.
     if (this.shown.get(node) !== key) {
       this.shown.set(node, key);
-      const status = fill === undefined || shape === undefined ? {} : { fill, shape, text: cut(text ?? "") };
+      const status = fill === undefined || shape === undefined ? {} : { fill, shape, text: clipped(text ?? "", STATUS_LENGTH) };
       guarded(this.RED, `the status of ${node.id} could not be shown`, () => node.status(status));
     }
   }
@@ -109,8 +128,4 @@ export class Agents {
     const problem = this.problemOfAll ?? this.problems.get(id);
     return problem === undefined ? (this.said.get(id) ?? {}) : { fill: "red", shape: "dot", text: problem };
   }
-}
-
-function cut(text: string): string {
-  return text.length > STATUS_LENGTH ? `${text.slice(0, STATUS_LENGTH - 1).toWellFormed()}…` : text;
 }

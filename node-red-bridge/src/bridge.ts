@@ -2,21 +2,26 @@
 // the events and hooks of Node-RED that they need.
 
 import { createHash, randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import type { RuntimeList } from "./admin-api";
 import type { Call } from "./calls";
 import type { Identity } from "./conversation";
+import { clipped } from "./failure";
 import { guarded } from "./guard";
+import { tellEditors } from "./nudge";
 import type { CompleteEvent, Msg, Red } from "./red";
 import { Runtime } from "./runtime";
 import type { RuntimeSettings } from "./runtime";
+import { version } from "./version";
 
 /** The setting of Node-RED that keeps who it is. */
 const INSTANCE_SETTING = "redflowInstance";
 
 /** How long a runtime is kept whose node was closed and not made again: flows that are stopped may be started again. */
 const ABANDONED_MS = 30_000;
+
+/** Characters of a runtime's name that editors are told. */
+const NAME_LENGTH = 200;
 
 interface Kept {
   runtime: Runtime;
@@ -30,12 +35,10 @@ const runtimes = new Map<string, Kept>();
 let gone: Runtime[] = [];
 let followed = false;
 
-/** The version of this module. */
-const version = readVersion();
-
 /** A `redflow-runtime` node was made: gives its runtime, the one from before the deploy if there is one. */
 export function open(RED: Red, id: string, instance: string, settings: RuntimeSettings): Runtime {
   follow(RED);
+  tellEditors(RED);
   const identity = identityOf(RED, id, instance);
   const kept = runtimes.get(id);
   if (kept !== undefined) {
@@ -85,6 +88,15 @@ export function runtimeById(id: string): Runtime | undefined {
   return runtimes.get(id)?.runtime;
 }
 
+/** The runtimes of the flow that runs. One whose node a deploy is about to make again is there too. */
+export function runtimeList(RED: Red): RuntimeList {
+  const views = [...runtimes].map(([id, { runtime }]) => {
+    const name: unknown = RED.nodes.getNode(id)?.name;
+    return { id, name: typeof name === "string" ? clipped(name, NAME_LENGTH) : "", ...runtime.view };
+  });
+  return { module: version, runtimes: views };
+}
+
 /** The call that a message belongs to, and whose it is. */
 export function callOf(message: Msg): { runtime: Runtime; call: Call } | undefined {
   for (const { runtime } of runtimes.values()) {
@@ -122,6 +134,7 @@ function forget(RED: Red, id: string, kept: Kept, removed: boolean): void {
   clearTimeout(kept.farewell);
   if (runtimes.get(id) === kept) {
     runtimes.delete(id);
+    tellEditors(RED);
     kept.runtime.dispose(removed);
     gone.push(kept.runtime);
     if (runtimes.size === 0) {
@@ -162,14 +175,5 @@ function instanceOf(RED: Red): string {
   } catch {
     const place = `${RED.settings.userDir ?? ""}\n${hostname()}`;
     return createHash("sha256").update(place).digest("hex").slice(0, 32);
-  }
-}
-
-function readVersion(): string {
-  try {
-    const manifest = JSON.parse(readFileSync(join(__dirname, "..", "package.json"), "utf8")) as { version?: unknown };
-    return typeof manifest.version === "string" ? manifest.version : "unknown";
-  } catch {
-    return "unknown";
   }
 }

@@ -26,6 +26,11 @@ export class Failure extends Error {
   }
 }
 
+/** The beginning of a text, without half a character at its end. */
+export function clipped(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1).toWellFormed()}…` : text.toWellFormed();
+}
+
 /** What an error says, as one text that is never empty; `otherwise` if it says nothing. Never throws. */
 export function wordsOf(error: unknown, otherwise: string): string {
   try {

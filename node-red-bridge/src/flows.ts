@@ -1,58 +1,12 @@
-// What the sidecar is told of a flow: our nodes whole, of all others only what the checker needs to follow wires.
-// Never the code or the settings of other nodes, and credentials of models, memories and tools only.
+// What the sidecar is told of the flow that runs: our nodes whole, of all others only what the checker needs to follow
+// wires (see told.ts), and credentials of models, memories and tools only.
 
 import { createHash, createHmac } from "node:crypto";
 import type { Definition, Red } from "./red";
-
-/** Types whose nodes the sidecar runs. */
-const SERVICES = new Set([
-  "agent-core",
-  "ai-agent",
-  "openai-model",
-  "anthropic-model",
-  "ollama-model",
-  "scripted-model",
-  "buffer-memory",
-  "window-memory",
-  "redis-memory",
-  "calculator-tool",
-  "http-request-tool",
-  "knowledge-base-tool",
-  "flow-tool",
-  "chat-node",
-]);
-const SERVICE_PREFIXES = ["model.", "memory.", "tool."];
+import { isService, toldOf } from "./told";
 
 /** Types that have no secrets the sidecar needs. */
 const WITHOUT_CREDENTIALS = new Set(["agent-core", "ai-agent", "flow-tool", "chat-node"]);
-
-/** What is told of every other node. Not `timeout`: of a function or a link call it means something else. */
-const TOLD = [
-  "id",
-  "type",
-  "z",
-  "g",
-  "d",
-  "name",
-  "label",
-  "disabled",
-  "wires",
-  "x",
-  "y",
-  "links",
-  "mode",
-  "scope",
-  "env",
-  "in",
-  "out",
-  "status",
-  "nodes",
-  "toolName",
-  "description",
-  "inputSchema",
-  "effect",
-  "onUnknown",
-];
 
 /** Levels of one node: the sidecar reads 120 in all, and the message and its list of nodes are two of them. */
 const NODE_LEVELS = 118;
@@ -78,10 +32,7 @@ export function tellFlows(RED: Red, secret: string): Told {
     const { told, deep } = readable(toldOf(definition));
     flows.push(told);
     const name = nameOf(definition);
-    // Of other nodes nothing that deep is asked for.
-    if (deep !== undefined && isService(definition.type)) {
-      tooDeep ??= `${name} nests deeper than ${NODE_LEVELS} levels in \`${deep}\`; make it flatter and deploy`;
-    }
+    tooDeep ??= tooDeepOf(definition, deep);
     if (isService(definition.type) && !WITHOUT_CREDENTIALS.has(definition.type)) {
       const own = texts(RED.nodes.getCredentials(definition.id), (key) =>
         warnings.push(
@@ -101,20 +52,33 @@ export function tellFlows(RED: Red, secret: string): Told {
   return { revision, rest, warnings, tooDeep };
 }
 
-/** What is told of one node. */
-export function toldOf(definition: Definition): Record<string, unknown> {
-  const told: Record<string, unknown> = {};
-  const keys = isService(definition.type) ? Object.keys(definition) : TOLD;
-  for (const key of keys) {
-    if (key !== "credentials" && !key.startsWith("_") && Object.hasOwn(definition, key)) {
-      told[key] = definition[key];
-    }
-  }
-  return told;
+/** A flow that the editor has, as it may be told: the nodes, and why the sidecar cannot read them if so. */
+export function reduced(definitions: Definition[]): { nodes: Record<string, unknown>[]; tooDeep: string | undefined } {
+  let tooDeep: string | undefined;
+  const nodes = definitions.map((definition) => {
+    const { told, deep } = readable(withoutSecretVariables(toldOf(definition)));
+    tooDeep ??= tooDeepOf(definition, deep);
+    return told;
+  });
+  return { nodes, tooDeep };
 }
 
-function isService(type: string): boolean {
-  return SERVICES.has(type) || SERVICE_PREFIXES.some((prefix) => type.startsWith(prefix));
+/** The editor has secret variables of tabs, groups and subflows among the others until they are deployed. */
+function withoutSecretVariables(told: Record<string, unknown>): Record<string, unknown> {
+  const { env } = told;
+  if (!Array.isArray(env)) {
+    return told;
+  }
+  const isSecret = (one: unknown): boolean =>
+    typeof one === "object" && one !== null && (one as { type?: unknown }).type === "cred";
+  return { ...told, env: env.map((one: unknown) => (isSecret(one) ? { ...(one as object), value: "" } : one)) };
+}
+
+/** Of nodes that are not ours nothing that deep is asked for. */
+function tooDeepOf(definition: Definition, deep: string | undefined): string | undefined {
+  return deep !== undefined && isService(definition.type)
+    ? `${nameOf(definition)} nests deeper than ${NODE_LEVELS} levels in \`${deep}\`; make it flatter and deploy`
+    : undefined;
 }
 
 /** What is told of a node as the sidecar can read it; and the property that is left out because it is too deep. */

@@ -1,10 +1,12 @@
 // The socket to the sidecar: opens it, keeps it alive, and opens it again with growing pauses. Owns the socket and
-// the state people see; never looks into messages. The token goes into the handshake and nowhere else.
+// the state people see; never looks into messages. The token goes into the handshake and nowhere else, whatever is said.
 
 import { WebSocket } from "ws";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { PROTOCOL } from "./conversation";
 import type { Closing, Conversation } from "./conversation";
+import { addressAt, shown } from "./target";
+import type { Target } from "./target";
 
 /** How things stand with the sidecar. */
 export type LinkState =
@@ -12,12 +14,6 @@ export type LinkState =
   | { is: "connected"; version: string }
   | { is: "away"; reason: string }
   | { is: "refused"; code: string; message: string };
-
-/** Where the sidecar is. */
-export interface Target {
-  url: string;
-  token: string;
-}
 
 /** Pauses in milliseconds. */
 export interface Timing {
@@ -50,7 +46,7 @@ const REFUSALS = new Set([
 
 /** A socket that is kept open. */
 export class Link {
-  private target: Target | undefined;
+  target: Target | undefined;
   private socket: WebSocket | undefined;
   private retry: NodeJS.Timeout | undefined;
   private heartbeat: NodeJS.Timeout | undefined;
@@ -145,7 +141,7 @@ export class Link {
     });
     socket.on("error", (error) => {
       if (this.socket === socket) {
-        this.cause ??= { is: "away", reason: reasonOf(error) };
+        this.cause ??= { is: "away", reason: wordsOfError(error) };
       }
     });
     socket.on("close", (code, reason) => {
@@ -223,26 +219,31 @@ export class Link {
   }
 
   private set(state: LinkState): void {
-    this.state = state;
-    this.changed(state);
+    this.state = readable(state, this.target?.token ?? "");
+    this.changed(this.state);
   }
 }
 
 /** The address of `ws /bridge` at a sidecar. */
 export function bridgeAddress(url: string): string | undefined {
-  try {
-    const address = new URL(url);
-    if (address.protocol !== "http:" && address.protocol !== "https:") {
-      return undefined;
-    }
+  const address = addressAt(url, "/bridge");
+  if (address !== undefined) {
     address.protocol = address.protocol === "http:" ? "ws:" : "wss:";
-    address.pathname = `${address.pathname.replace(/\/+$/, "")}/bridge`;
-    address.username = "";
-    address.password = "";
-    address.hash = "";
-    return address.href;
-  } catch {
-    return undefined;
+  }
+  return address?.href;
+}
+
+/** A state as people may see it: most of its words are those of whoever listens at the address. */
+function readable(state: LinkState, token: string): LinkState {
+  switch (state.is) {
+    case "connecting":
+      return state;
+    case "connected":
+      return { ...state, version: shown(state.version, token) };
+    case "away":
+      return { ...state, reason: shown(state.reason, token) };
+    case "refused":
+      return { ...state, code: shown(state.code, token), message: shown(state.message, token) };
   }
 }
 
@@ -266,7 +267,7 @@ function refusal(status: number, body: string): LinkState {
 }
 
 /** The sidecar's own words, if the body has them. */
-function apiError(body: string): { code: string; message: string } | undefined {
+export function apiError(body: string): { code: string; message: string } | undefined {
   try {
     const parsed = JSON.parse(body) as { code?: unknown; message?: unknown } | null;
     const { code, message } = parsed ?? {};
@@ -286,9 +287,13 @@ const REASONS: Record<string, string> = {
   ETIMEDOUT: "the host does not answer",
 };
 
-function reasonOf(error: Error & { code?: string }): string {
-  const known = error.code === undefined ? undefined : REASONS[error.code];
-  return known ?? (error.message === "" ? (error.code ?? "the connection failed") : error.message);
+/** A code of the system in words, if they are known. */
+export function reasonOf(code: string | undefined): string | undefined {
+  return code !== undefined && Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+}
+
+function wordsOfError({ code, message }: Error & { code?: string }): string {
+  return reasonOf(code) ?? (message === "" ? (code ?? "the connection failed") : message);
 }
 
 function closeReason(code: number, reason: string): string {

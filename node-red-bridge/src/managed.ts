@@ -4,7 +4,8 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import type { Target } from "./link";
+import { mayLookFor, startProblem } from "./binary";
+import type { Target } from "./target";
 
 /** What to start. */
 export interface ManagedSettings {
@@ -98,6 +99,10 @@ export class Managed {
     const token = randomBytes(32).toString("hex");
     const args = ["serve", "--listen", "127.0.0.1:0", "--data", this.settings.dataDir, "--stop-with-stdin"];
     const began = Date.now();
+    if (!mayLookFor(this.settings.binary)) {
+      this.listener.missing(startProblem(this.settings.binary, { code: "ENOENT" }));
+      return;
+    }
     let child: ChildProcess;
     try {
       child = spawn(this.settings.binary, args, {
@@ -174,15 +179,4 @@ function cutLines(line: (text: string) => void): (piece: string) => void {
       }
     });
   };
-}
-
-function startProblem(binary: string, error: NodeJS.ErrnoException): string {
-  const mend = "Give its place in the redflow-runtime node or in REDFLOW_BINARY, or put it on the PATH.";
-  if (error.code === "ENOENT") {
-    return `there is no program ${binary}. ${mend}`;
-  }
-  if (error.code === "EACCES") {
-    return `${binary} may not be run. ${mend}`;
-  }
-  return `${binary} could not be started (${error.code ?? "unknown"}). ${mend}`;
 }

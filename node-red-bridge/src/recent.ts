@@ -9,6 +9,11 @@ export class Recent {
 
   constructor(private readonly most: number) {}
 
+  /** Whether a text is remembered. */
+  has(text: string): boolean {
+    return this.seen.has(text);
+  }
+
   /** Remembers a text; `false` if it was known. */
   add(text: string): boolean {
     if (this.seen.has(text)) {

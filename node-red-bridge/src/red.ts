@@ -69,6 +69,13 @@ export interface CompleteEvent {
   node: { id: string; node: RedNode };
 }
 
+/** A message on its way along a wire. */
+export interface SendEvent {
+  msg: Msg;
+  source: { id: string; port: number };
+  destination: { id: string };
+}
+
 /** What a module is given. */
 export interface Red {
   version(): string;
@@ -92,7 +99,9 @@ export interface Red {
   };
   hooks: {
     add(hook: "onComplete.redflow-bridge", listener: (event: CompleteEvent) => void): void;
-    remove(hook: "*.redflow-bridge"): void;
+    /** `false` lets the message go no further. */
+    add(hook: "preRoute.redflow-bridge", listener: (event: SendEvent) => false | undefined): void;
+    remove(hook: "*.redflow-bridge" | "preRoute.redflow-bridge"): void;
   };
   util: {
     cloneMessage<M>(message: M): M;

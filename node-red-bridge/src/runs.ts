@@ -7,6 +7,7 @@ import type { Agents } from "./agents";
 import type { Conversation } from "./conversation";
 import { MADE_BY_RUN, addDecoded, decodeMessage } from "./decode";
 import { encodeMessage } from "./encode";
+import { errors } from "./errors";
 import { Failure, wordsOf } from "./failure";
 import { guarded } from "./guard";
 import type { Entry } from "./outbox";
@@ -56,6 +57,14 @@ interface Late {
 /** Messages on their way through an agent a second time: only to leave it by the node that is there now. */
 const endings = new WeakMap<Msg, Ending>();
 
+/** Failures whose messages have left their agents all the same: who is wired there goes on with them. */
+const withResults = new WeakSet<object>();
+
+/** Whether a message that failed with this goes on, with the failure as its result. */
+export function goesOn(error: unknown): boolean {
+  return typeof error === "object" && error !== null && withResults.has(error);
+}
+
 /** If a message came only to leave: lets it. Gives whether that was so. */
 export function endedHere(message: Msg, send: Send, done: Done): boolean {
   const ending = endings.get(message);
@@ -87,12 +96,12 @@ export class Runs {
       text = encodeMessage(message, { maxBytes: maxMessageBytes, maxDepth: maxValueDepth });
     } catch (error) {
       const unsound = new Failure("MESSAGE_INVALID", "the message cannot be written as JSON");
-      this.finish(node.id, done, error instanceof Failure ? error : unsound);
+      this.refuse(node.id, done, error instanceof Failure ? error : unsound);
       return;
     }
     if (this.held.size + this.late.length >= maxHeldRuns) {
       const full = `${maxHeldRuns} runs are going on already; send the message again later`;
-      this.finish(node.id, done, new Failure("QUEUE_FULL", full));
+      this.refuse(node.id, done, new Failure("QUEUE_FULL", full));
       return;
     }
     const start = randomUUID();
@@ -100,7 +109,7 @@ export class Runs {
     const entry = this.conversation.post("start", body, { count: maxQueued, bytes: QUEUE_BYTES });
     if (entry === undefined) {
       const full = `${maxQueued} messages wait for the sidecar already; send the message again later`;
-      this.finish(node.id, done, new Failure("QUEUE_FULL", full));
+      this.refuse(node.id, done, new Failure("QUEUE_FULL", full));
       return;
     }
     const held: Held = { agent: node.id, node, message, send, done, entry, expiry: undefined };
@@ -115,7 +124,12 @@ export class Runs {
 
   /** The sidecar has taken starts, or the socket has changed. */
   count(): void {
-    this.agents.setWaiting(this.conversation.connected ? 0 : this.conversation.untaken("start"));
+    this.agents.setWaiting(this.waiting);
+  }
+
+  /** Messages that wait for a sidecar that is away. */
+  get waiting(): number {
+    return this.conversation.connected ? 0 : this.conversation.untaken("start");
   }
 
   /** Nothing was begun by a start. */
@@ -146,7 +160,13 @@ export class Runs {
       const message = held?.message ?? decodeMessage(sent.message);
       const agent = held?.agent ?? sent.node;
       this.end(agent, held, message, (own, send, done) => {
-        this.finish(agent, done, leaving(own, held !== undefined, sent, send));
+        const failure = leaving(own, held !== undefined, sent, send);
+        // Without an effect no run has begun that the sidecar could tell of.
+        if (failure !== undefined && sent.effect === undefined) {
+          this.refuse(agent, done, failure);
+        } else {
+          this.finish(agent, done, failure);
+        }
       });
       return;
     }
@@ -219,7 +239,7 @@ export class Runs {
     const held = this.held.get(start);
     this.release(start);
     if (held !== undefined) {
-      this.end(held.agent, held, held.message, (_message, _send, done) => this.finish(held.agent, done, failure));
+      this.end(held.agent, held, held.message, (_message, _send, done) => this.refuse(held.agent, done, failure));
       this.count();
     }
   }
@@ -253,6 +273,12 @@ export class Runs {
   private elsewhere({ agent, node }: Held): RedNode | undefined {
     const now = this.RED.nodes.getNode(agent);
     return now !== null && now.type === node.type ? now : undefined;
+  }
+
+  /** A message has begun no run, or none that the sidecar tells of: what is wrong is kept here. */
+  private refuse(agent: string, done: Done, failure: Failure): void {
+    this.finish(agent, done, failure);
+    errors.note(agent, failure);
   }
 
   /** Says that a message is done with. Node-RED throws then for messages that a stranger can make. */
@@ -296,7 +322,9 @@ function leaving(message: Msg, held: boolean, { port, message: result }: SendMes
     // be the one that came in, by which it also notices a message that goes round in circles.
     delete own["error"];
     Object.assign(own, before);
-    return failureOf(error);
+    const failure = failureOf(error);
+    withResults.add(failure);
+    return failure;
   } catch (problem) {
     return new Failure("INTERNAL", `the result could not leave the agent: ${wordsOf(problem, "unknown")}`);
   }

@@ -3,19 +3,25 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import type { BridgeMessage, Diagnostic } from "@redflow/bindings";
+import type { RuntimeView } from "./admin-api";
 import { Agents } from "./agents";
 import { Conversation } from "./conversation";
 import type { Closing, Identity, Welcome } from "./conversation";
-import { Failure } from "./failure";
+import { errors } from "./errors";
+import { Failure, clipped } from "./failure";
 import { tellFlows } from "./flows";
 import type { Told } from "./flows";
 import { guarded, report } from "./guard";
 import { Link } from "./link";
 import type { LinkState } from "./link";
 import { Managed } from "./managed";
+import { tellEditors } from "./nudge";
 import type { Red } from "./red";
+import { edgesOf, refuse } from "./refused-edges";
 import { Runs } from "./runs";
 import type { RunBounds } from "./runs";
+import { SidecarApi } from "./sidecar-api";
+import { SAID_LENGTH } from "./target";
 import { Tools } from "./tools";
 
 /** What a `redflow-runtime` node says. */
@@ -48,6 +54,7 @@ export class Runtime {
   readonly agents: Agents;
   readonly runs: Runs;
   readonly tools: Tools;
+  readonly api: SidecarApi;
   private readonly conversation: Conversation;
   private readonly link: Link;
   private identity: Identity;
@@ -69,7 +76,7 @@ export class Runtime {
   ) {
     // Another runtime of the same node remembers no calls of this one, so it must not be taken for it.
     this.identity = { ...identity, boot: randomUUID() };
-    this.agents = new Agents(RED);
+    this.agents = new Agents(RED, () => tellEditors(RED));
     const conversation = new Conversation(this.identity, {
       welcomed: (welcome, fresh) => this.welcomed(welcome, fresh),
       take: (message, waited) => this.take(message, waited),
@@ -81,6 +88,7 @@ export class Runtime {
     this.link = new Link(conversation, (state) => this.changed(state));
     this.runs = new Runs(RED, conversation, this.agents, () => ({ ...this.settings, url: withoutSecrets(this.address) }));
     this.tools = new Tools(RED, conversation);
+    this.api = new SidecarApi(() => this.link);
     // Nothing is taken until the nodes that take it are there.
     this.pause();
     this.tell();
@@ -112,6 +120,7 @@ export class Runtime {
   dispose(removed: boolean): void {
     const why = removed ? "the redflow-runtime of this run was removed" : "the flows were stopped before a run began";
     this.pause();
+    this.refuse([]);
     this.runs.leaveAll(new Failure("RUNTIME_UNREACHABLE", why), removed);
     this.disconnect();
   }
@@ -139,6 +148,9 @@ export class Runtime {
       return;
     }
     this.told = told;
+    // What was refused may have been mended: until the sidecar has looked, it alone decides.
+    this.refuse([]);
+    this.agents.forgetVerdicts();
     told.warnings.forEach((warning) => this.RED.log.warn(`[redflow-runtime] ${warning}`));
     const wasUnfit = this.unfit !== undefined;
     if (this.fits(told)) {
@@ -149,6 +161,23 @@ export class Runtime {
         this.connect();
       }
     }
+  }
+
+  /** Who this Node-RED is for the sidecar: its runs have that name. */
+  get instance(): string {
+    return this.identity.instance;
+  }
+
+  /** How things stand with the sidecar. */
+  get state(): LinkState {
+    return this.link.state;
+  }
+
+  /** What people see of it. */
+  get view(): Omit<RuntimeView, "id" | "name"> {
+    const { mode } = this.settings;
+    const address = clipped(withoutSecrets(this.address), SAID_LENGTH);
+    return { mode, address, state: this.state, waiting: this.runs.waiting };
   }
 
   /** The last lines of a sidecar that was started here. */
@@ -276,7 +305,7 @@ export class Runtime {
         return this.report(message.revision, message.error.report?.diagnostics ?? []);
       }
       case "notice":
-        return this.notice(message.node, `${message.code}: ${message.message}`);
+        return this.notice(message.node, message);
       case "event":
         return this.RED.events.emit("redflow:event", message.event);
       default:
@@ -297,7 +326,14 @@ export class Runtime {
       }
     }
     this.agents.setProblems(problems);
+    this.refuse(report.diagnostics);
     this.report(revision, report.diagnostics);
+  }
+
+  /** Messages on the wires that the checker refuses are kept from the agents. */
+  private refuse(diagnostics: Diagnostic[]): void {
+    const edges = edgesOf(diagnostics, (id) => this.agents.get(id) !== undefined);
+    refuse(this.RED, this, edges);
   }
 
   /** Writes what the checker says into the log, once for each flow. */
@@ -317,7 +353,11 @@ export class Runtime {
     }
   }
 
-  private notice(id: string, text: string): void {
+  private notice(id: string, { code, message }: { code: string; message: string }): void {
+    const text = `${code}: ${message}`;
+    if (this.agents.get(id) !== undefined) {
+      errors.note(id, { code, message });
+    }
     const node = this.RED.nodes.getNode(id);
     if (node === null) {
       this.RED.log.warn(`[redflow-runtime] ${id}: ${text}`);
@@ -344,7 +384,16 @@ function sentenceOf(state: LinkState, url: string): string {
   }
 }
 
-/** A URL may have a password in it. */
+/** A URL may have a password in it, or a key in its query. */
 function withoutSecrets(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//");
+  try {
+    const { protocol, host, pathname } = new URL(url);
+    if (/^https?:$/.test(protocol)) {
+      // A password with a slash in it is read as a path.
+      return `${protocol}//${`${host}${pathname}`.replace(/^.*@/, "")}`.replace(/\/+$/, "");
+    }
+  } catch {
+    // No address; but people should see what they wrote.
+  }
+  return /[@?#]/.test(url) ? "an address that cannot be read" : url;
 }

@@ -9,6 +9,7 @@ import type { Conversation } from "./conversation";
 import { TooLarge, encodeValue } from "./encode";
 import { wordsOf } from "./failure";
 import type { CompleteEvent, Msg, Red, RedNode } from "./red";
+import { goesOn } from "./runs";
 
 /** How many replies, and bytes of them, may wait for the sidecar. */
 const REPLY_ROOM = { count: 20_000, bytes: 128 * 1024 * 1024 };
@@ -90,7 +91,7 @@ export class Tools {
   /** A node has failed on a message of an open call: if nobody catches that, nothing will come back. */
   failed({ node: { node }, msg, error }: CompleteEvent): void {
     const call = this.calls.of(msg);
-    if (call === undefined || call.answered || wouldBeCaught(this.RED, node)) {
+    if (call === undefined || call.answered || goesOn(error) || wouldBeCaught(this.RED, node)) {
       return;
     }
     const named = `${node.type}${node.name === undefined ? "" : ` "${node.name}"`}`;

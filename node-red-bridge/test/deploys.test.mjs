@@ -2,112 +2,13 @@
 // ends, and that nothing that is thrown on the way ends Node-RED.
 
 import assert from "node:assert/strict";
-import { EventEmitter } from "node:events";
-import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import test, { mock } from "node:test";
-import { WebSocketServer } from "ws";
-import { DEFAULT_LIMITS, PROTOCOL } from "../dist/conversation.js";
-import { FakeNode, fakeRed } from "./kit/red.mjs";
+import { nodeRed } from "./kit/node-red.mjs";
+import { FakeNode } from "./kit/red.mjs";
+import { sidecar } from "./kit/sidecar.mjs";
 
 const load = createRequire(import.meta.url);
-
-/** As much of Node-RED as deploys nodes: it makes them, closes them, and gives them messages. */
-function nodeRed() {
-  const types = new Map();
-  const definitions = [];
-  const hooks = [];
-  const RED = Object.assign(fakeRed([], definitions), {
-    version: () => "4.1.0",
-    events: new EventEmitter(),
-    hooks: { add: (_, hook) => hooks.push(hook), remove: () => hooks.splice(0) },
-    settings: { get: () => "me", set: async () => undefined, available: () => true },
-    auth: { needsPermission: () => undefined },
-    httpAdmin: { get: () => undefined },
-    hooked: hooks,
-  });
-  RED.nodes.registerType = (type, constructor) => types.set(type, constructor);
-  RED.nodes.createNode = (node, definition) => {
-    Object.assign(node, new FakeNode(definition.id, definition.type, definition.wires), { listeners: {} });
-    node.on = (event, listener) => (node.listeners[event] = listener);
-  };
-  const give = (node, message) => {
-    const sent = [];
-    const done = [];
-    node.listeners.input.call(node, message, (out) => sent.push(out), (error) => {
-      done.push(error);
-      RED.onDone?.(message, error);
-    });
-    return { sent, done };
-  };
-  RED.give = (id, message) => give(RED.byId.get(id), message);
-  /** Stops what runs, and starts these nodes: the config nodes first. */
-  RED.deploy = (...wanted) => {
-    RED.events.emit("flows:stopping");
-    for (const node of RED.byId.values()) {
-      node.listeners.close?.call(node, !wanted.some(({ id }) => id === node.id), () => undefined);
-    }
-    RED.byId.clear();
-    definitions.splice(0, Infinity, ...wanted);
-    RED.events.emit("flows:starting");
-    for (const definition of wanted) {
-      const constructor = types.get(definition.type);
-      if (constructor !== undefined) {
-        const node = Object.create(FakeNode.prototype);
-        constructor.call(node, definition);
-        node.ends = [];
-        node.receive = (message) => node.ends.push(give(node, message));
-        RED.byId.set(definition.id, node);
-      }
-    }
-    RED.events.emit("flows:started");
-  };
-  return RED;
-}
-
-/** A sidecar that says welcome and notes what it hears. */
-async function sidecar(t, answer = () => undefined) {
-  const server = createServer();
-  const sockets = new WebSocketServer({ server, path: "/bridge", handleProtocols: () => PROTOCOL });
-  const heard = [];
-  const waiting = new Set();
-  sockets.on("connection", (socket) => {
-    socket.on("message", (data) => {
-      const message = JSON.parse(String(data));
-      heard.push(message);
-      if (message.type === "hello") {
-        const session = `s${heard.length}`;
-        socket.send(JSON.stringify({ type: "welcome", version: "9", session, received: 0, limits: DEFAULT_LIMITS }));
-      }
-      const said = answer(message);
-      if (said !== undefined) {
-        socket.send(JSON.stringify(said));
-      }
-      waiting.forEach((look) => look());
-    });
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    sockets.clients.forEach((socket) => socket.terminate());
-    server.closeAllConnections();
-    server.close();
-  });
-  const until = (wanted) =>
-    new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`never heard; only ${JSON.stringify(heard)}`)), 10_000);
-      const look = () => {
-        const found = heard.filter(wanted);
-        if (found.length > 0) {
-          clearTimeout(timer);
-          waiting.delete(look);
-          resolve(found);
-        }
-      };
-      waiting.add(look);
-      look();
-    });
-  return { url: `http://127.0.0.1:${server.address().port}`, heard, until };
-}
 
 const RED = nodeRed();
 for (const type of ["redflow-runtime", "agent-core", "flow-tool-return"]) {

@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { tellFlows, toldOf } from "../dist/flows.js";
+import { tellFlows } from "../dist/flows.js";
 import { explainShared, registerNode, sharedTypes } from "../dist/register.js";
+import { toldOf } from "../dist/told.js";
 import { fakeRed } from "./kit/red.mjs";
 
 test("our nodes are told whole, of others only what wires need", () => {

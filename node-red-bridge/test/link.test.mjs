@@ -141,6 +141,38 @@ test("what the sidecar says when it closes is shown, red if a person has to do s
   ]);
 });
 
+test("whatever a peer says, it is shown without the token and no longer than people read", async (t) => {
+  const token = "the-t0ken";
+  const long = `${token} ${"x".repeat(5_000)}`;
+  const said = [
+    (socket) => socket.send(JSON.stringify({ type: "closing", code: "STOPPING", message: long })),
+    (socket) => socket.send(JSON.stringify({ type: "closing", code: "INSTANCE_TAKEN", message: long })),
+    (socket) => socket.close(1011, `no ${token}`),
+    (socket) => socket.send(WELCOME.replace('"9"', JSON.stringify(long))),
+  ];
+  const { url } = await sidecar(t, (socket, count) => {
+    (said[count - 1] ?? said[3])(socket);
+    count < said.length ? socket.close(1000) : undefined;
+  });
+  const { link, until, states } = linked(t);
+  link.start({ url, token });
+  await until(({ is }) => is === "connected");
+  const words = states.slice(1).map(({ reason, message, version }) => reason ?? message ?? version);
+  const short = `… ${"x".repeat(1_997)}…`;
+  assert.deepEqual(words, [short, short, "no …", short]);
+  const body = JSON.stringify({ code: `FORBIDDEN ${token}`, message: long });
+  const server = createServer();
+  server.on("upgrade", (_request, socket) => {
+    socket.on("error", () => undefined);
+    socket.end(`HTTP/1.1 403 X\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`);
+  });
+  const refused = linked(t);
+  refused.link.start({ url: await listening(t, server), token });
+  const state = await refused.until(({ is }) => is === "refused");
+  assert.deepEqual(state, { is: "refused", code: "FORBIDDEN …", message: short });
+  assert.equal(refused.link.state, state);
+});
+
 test("a peer that falls silent is noticed", async (t) => {
   const server = createTcpServer((socket) => {
     socket.on("error", () => undefined);
@@ -181,6 +213,7 @@ test("a URL or a token that cannot be used is said to be so, without the token",
 test("the address of the bridge", () => {
   assert.equal(bridgeAddress("http://127.0.0.1:1881"), "ws://127.0.0.1:1881/bridge");
   assert.equal(bridgeAddress("https://a:b@host/under/#x"), "wss://host/under/bridge");
+  assert.equal(bridgeAddress("https://host/under?key=x"), "wss://host/under/bridge?key=x");
   assert.equal(bridgeAddress("file:///x"), undefined);
 });
 

@@ -8,37 +8,56 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import vm from "node:vm";
+import { apply, fill, formOf } from "./kit/form.mjs";
+import { translator } from "./kit/words.mjs";
 
 const module = fileURLToPath(new URL("..", import.meta.url));
 const read = (path) => readFileSync(`${module}/${path}`, "utf8");
 const manifest = JSON.parse(read("package.json"));
 const sets = Object.entries(manifest["node-red"].nodes);
 
+/** Stands for the rest of the editor, which the pages only reach for when a person does something. */
+const anything = new Proxy(function () {}, {
+  get: (_, name) => (name === Symbol.toPrimitive ? () => "" : name === Symbol.iterator ? [][name] : anything),
+  apply: () => anything,
+  construct: () => anything,
+});
+
 /** What Node-RED's own API gives the scripts of a page, and what they did with it. */
 function editor() {
   const definitions = new Map();
   const fields = new Map();
-  const RED = {
-    nodes: { registerType: (type, definition) => definitions.set(type, definition) },
-    plugins: { registerPlugin: () => undefined },
+  const nodes = { registerType: (type, definition) => definitions.set(type, definition) };
+  const within = (part, own) => new Proxy(own, { get: (_, name) => own[name] ?? anything });
+  const RED = within("RED", { nodes: within("nodes", nodes), _: translator("en-US") });
+  const found = (id) => fields.get(id) ?? shown.form?.byId(id) ?? null;
+  const $ = (selector) => {
+    const field = typeof selector === "string" ? found(selector.slice(1)) : null;
+    const is = (kind) => field !== null && (kind === ":checkbox" ? field.type === "checkbox" : kind === field.type);
+    const own = { 0: field, length: field === null ? 0 : 1, val: (value) => (value === undefined ? field?.value : (field.value = value)) };
+    return within("$", { ...own, is, prop: (name) => field[name] });
   };
-  const $ = (selector) => ({ val: () => fields.get(selector) });
   const window = {};
-  const context = vm.createContext({ RED, $, window, URL });
+  const document = within("document", { getElementById: found, createElement: () => within("element", {}) });
+  const shown = {};
+  const timers = { setTimeout: () => 0, setInterval: () => 0, clearTimeout: () => 0, queueMicrotask: () => 0 };
+  const context = vm.createContext({ RED, $, window, document, HTMLInputElement: class {}, URL, ...timers });
   const run = (html) => {
     for (const [, source] of html.matchAll(/<script type="text\/javascript">([\s\S]*?)<\/script>/g)) {
       vm.runInContext(source, context);
     }
   };
   run(read(manifest["node-red"].plugins["redflow-editor"]));
-  context.RedflowEditor = window.RedflowEditor;
+  const asked = [];
+  const verdict = (node) => asked.push(node) > 0;
+  context.RedflowEditor = { ...window.RedflowEditor, verdict };
   for (const [, file] of sets) {
     run(read(file.replace(/\.js$/, ".html")));
   }
-  return { definitions, fields, shared: window.RedflowEditor };
+  return { definitions, fields, shared: window.RedflowEditor, asked, shown };
 }
 
-const { definitions, fields, shared } = editor();
+const { definitions, fields, shared, asked, shown } = editor();
 const page = (type) => read(manifest["node-red"].nodes[type].replace(/\.js$/, ".html"));
 /** A value of the pages' own world as one of ours. */
 const plain = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
@@ -48,7 +67,6 @@ const schema = (name) => JSON.parse(readFileSync(`${module}/../schemas/${name}.s
 
 /** The schemas that say what each type is read for. */
 const SCHEMAS = {
-  "agent-core": ["agent-core.react", "node.agent-binding"],
   "openai-model": ["node.openai-model"],
   "anthropic-model": ["node.anthropic-model"],
   "model.azure.openai": ["node.azure-model"],
@@ -59,6 +77,7 @@ const SCHEMAS = {
   "redis-memory": ["node.redis-memory"],
   "calculator-tool": ["node.tool"],
   "flow-tool": ["node.tool"],
+  "agent-core": ["agent-core.react", "node.agent-binding"],
 };
 /** What another editor writes, and the ways to write the same again. */
 const ELSEWHERE = new Set(["credentialId@model.azure.openai"]);
@@ -90,7 +109,7 @@ test("the properties of a dialog are those the sidecar reads, and secrets are cr
       assert.ok(there, `${type} has no field for ${name}`);
     }
     for (const name of [...Object.keys(defaults), ...Object.keys(credentials)]) {
-      assert.ok(known.has(name) || name === "name" || name === "runtime", `${type}: nobody reads ${name}`);
+      assert.ok(known.has(name) || ["name", "runtime", "redflowWires"].includes(name), `${type}: nobody reads ${name}`);
     }
   }
   for (const [type, { defaults }] of definitions) {
@@ -109,8 +128,12 @@ test("a fresh node is valid, with numbers as numbers, and satisfies its schema's
       const found = validate ? validate.call(node, node[name], {}) : true;
       return found === true ? [] : [found];
     });
-    const missing = ["The endpoint is missing.", "The deployment is missing."];
-    assert.deepEqual(problems, type === "model.azure.openai" ? missing : [], type);
+    // What only a person knows: where the model is, and which of its tools an agent may use.
+    const missing = {
+      "model.azure.openai": ["Endpoint is missing.", "Deployment is missing."],
+      "agent-core": ["Allow at least one tool in the tab Tools."],
+    };
+    assert.deepEqual(problems, missing[type] ?? [], type);
     for (const { properties, required = [] } of (SCHEMAS[type] ?? []).map(schema)) {
       for (const name of required) {
         assert.ok(name in node, `${type}: ${name} is required`);
@@ -127,11 +150,11 @@ test("a fresh node is valid, with numbers as numbers, and satisfies its schema's
     }
   }
   const { strategy, maxIterations, allowedTools } = definitions.get("agent-core").defaults;
-  assert.deepEqual(plain([strategy.value, maxIterations.value, allowedTools.value]), ["react", 5, ["calculator"]]);
+  assert.deepEqual(plain([strategy.value, maxIterations.value, allowedTools.value]), ["react", 5, []]);
 });
 
 test("every property has a field, and every field a property", () => {
-  const LISTS = { allowedTools: "redflow-tools", stopConditions: "redflow-stops" };
+  const LISTS = { allowedTools: "redflow-allowed", stopConditions: "redflow-stops" };
   for (const [type, definition] of definitions) {
     const { defaults, credentials = {}, category } = definition;
     const prefix = category === "config" ? "node-config-input" : "node-input";
@@ -176,18 +199,19 @@ test("what is typed into fields of numbers is saved as numbers", () => {
   const same = ["", "${ROUNDS}", "many", "Infinity"].map((text) => [text, text]);
   const rows = [["5", 5], [" 0.25 ", 0.25], ["  ", ""], ["0", 0], ["1e3", 1000], ...same];
   for (const [typed, saved] of rows) {
-    fields.set("#node-input-maxIterations", typed);
+    fields.set("node-input-maxIterations", { value: typed });
     const node = {};
     shared.saveNumbers(node, ["maxIterations"]);
     assert.equal(node.maxIterations, saved);
   }
-  fields.set("#node-config-input-maxQueued", "7");
+  fields.set("node-config-input-maxQueued", { value: "7" });
   const node = {};
   shared.saveNumbers(node, ["maxQueued"], "node-config-input");
   assert.equal(node.maxQueued, 7);
   // Every property that is checked as a number is saved as one.
-  for (const [type, { defaults, oneditsave }] of definitions) {
-    const numbers = Object.keys(defaults).filter((name) => /RedflowEditor\.number\(v/.test(String(defaults[name].validate)));
+  for (const [type, definition] of definitions) {
+    const { defaults, oneditsave } = definition;
+    const numbers = fresh(definition).filter((name) => /RedflowEditor\.number\(v/.test(String(defaults[name].validate)));
     for (const name of numbers) {
       assert.ok(String(oneditsave).includes(`"${name}"`), `${type}: ${name} would be saved as text`);
     }
@@ -195,24 +219,106 @@ test("what is typed into fields of numbers is saved as numbers", () => {
 });
 
 test("choices and JSON are saved as what they are", () => {
-  for (const [chosen, saved] of [["", ""], ["true", true], ["false", false]]) {
-    fields.set("#node-input-redflow-stream", chosen);
+  for (const [chosen, saved] of [["", ""], ["true", true], ["false", false], ["${PIECES}", "${PIECES}"]]) {
+    fields.set("node-input-redflow-stream", { value: chosen });
     const node = {};
     shared.saveChoices(node, ["stream"]);
     assert.equal(node.stream, saved);
   }
   for (const [typed, saved] of [['{"a": [1]}', { a: [1] }], ["", ""], ["{", "{"], ["[1]", [1]]]) {
-    fields.set("#node-input-redflow-inputSchema", typed);
+    fields.set("node-input-redflow-inputSchema", { value: typed });
     const node = {};
     shared.saveJson(node, "inputSchema");
     assert.deepEqual(plain(node.inputSchema), saved);
   }
 });
 
+/** Ways to write what a property may be. */
+const ODD = [
+  ...[undefined, null, "", "${ENV}", 5, "5", 0.5, "0.5", true, "true", false, "false", "END", ["END"], "a,b", [], {}, { tools: true }],
+  ...['{"tools":true}', "https://127.0.0.1/v1", "redis://127.0.0.1", "2026-10-21", "[1]", [{ type: "final_answer", more: 1 }]],
+  ...[[{ type: "iteration_limit", value: "3" }], "chat", "react"],
+];
+
+test("a dialog that is opened and done changes nothing, however a flow is written", (t) => {
+  let walked = 0;
+  for (const [type, definition] of definitions) {
+    const { defaults, category } = definition;
+    const prefix = category === "config" ? "node-config-input" : "node-input";
+    const names = Object.keys(defaults).filter((name) => name !== "redflowWires");
+    for (const name of names) {
+      for (const value of ODD) {
+        const node = { id: "n", type, _def: definition };
+        for (const other of names.filter((other) => defaults[other].value !== undefined)) {
+          node[other] = plain(defaults[other].value);
+        }
+        value === undefined ? delete node[name] : (node[name] = value);
+        const isRight = defaults[name].validate?.call(node, value, {}) ?? true;
+        if (isRight !== true) {
+          continue;
+        }
+        const before = JSON.stringify({ ...node, _def: undefined });
+        fields.clear();
+        shown.form = formOf(page(type));
+        fill(shown.form, node, prefix);
+        definition.oneditprepare.call(node);
+        definition.oneditsave.call(node);
+        apply(shown.form, node, prefix);
+        assert.equal(JSON.stringify({ ...node, _def: undefined }), before, `${type}: ${name} was ${JSON.stringify(value)}`);
+        walked += 1;
+      }
+    }
+  }
+  shown.form = undefined;
+  assert.ok(walked > 1_000, `${walked} values are enough to go by`);
+});
+
+test("what a person touched is saved, also over a variable", () => {
+  const definition = definitions.get("openai-model");
+  const done = (before, touch) => {
+    const node = { id: "n", type: "openai-model", _def: definition, ...before };
+    fields.clear();
+    shown.form = formOf(page("openai-model"));
+    fill(shown.form, node, "node-input");
+    definition.oneditprepare.call(node);
+    touch((id) => shown.form.byId(`node-input-${id}`));
+    definition.oneditsave.call(node);
+    apply(shown.form, node, "node-input");
+    return node;
+  };
+  const click = (box) => Object.assign(box, { indeterminate: false, checked: !box.checked });
+  const before = { stream: "${S}", jsonMode: "${J}", api: "${A}", seed: "7" };
+  const node = done(before, (field) => {
+    assert.equal(field("redflow-stream").value, "${S}");
+    assert.equal(field("api").value, "${A}");
+    assert.equal(field("jsonMode").indeterminate, true);
+    field("redflow-stream").value = "false";
+    click(field("jsonMode"));
+    field("seed").value = "8";
+  });
+  assert.deepEqual([node.stream, node.jsonMode, node.api, node.seed], [false, true, "${A}", 8]);
+  assert.equal(done(before, (field) => [click(field("jsonMode")), click(field("jsonMode"))]).jsonMode, false);
+  // Node-RED ticks a box for every text.
+  assert.equal(done({ jsonMode: "false" }, (field) => assert.equal(field("jsonMode").checked, false)).jsonMode, "false");
+  shown.form = undefined;
+});
+
+test("a name on the canvas has an end, and turns nothing around", () => {
+  for (const [type, { label }] of definitions) {
+    const long = label.call({ name: `a\u202Eb\n${"x".repeat(1_000_000)}` });
+    assert.equal(long.length, 61, type);
+    assert.ok(long.startsWith("a\uFFFDb x") && long.endsWith("…"), type);
+    assert.match(label.call({ name: { toString: 1 }, model: 5 }), /^\S.*/, type);
+    assert.equal(label.call({ name: "Ask" }), "Ask", type);
+  }
+});
+
 test("the checks say what is wrong in a sentence", () => {
-  const whole = { name: "It", min: 1, max: 20, whole: true };
-  const address = { name: "It", example: "http://x" };
-  const open = "A password in the address is stored in the open: put it into its own field.";
+  const name = "It";
+  const whole = { name, min: 1, max: 20, whole: true };
+  const address = { name, example: "http://x" };
+  const stops = { name, most: 2 };
+  const bytes = Buffer.alloc(32, 7).toString("base64");
   const rows = [
     [shared.number(5, whole), true],
     [shared.number("20", whole), true],
@@ -221,33 +327,141 @@ test("the checks say what is wrong in a sentence", () => {
     [shared.number("21", whole), "It must be a whole number from 1 to 20."],
     [shared.number(1.5, whole), "It must be a whole number from 1 to 20."],
     [shared.number(NaN, whole), "It must be a whole number from 1 to 20."],
+    [shared.number([5], whole), "It must be a whole number from 1 to 20."],
     [shared.number("", whole), "It is missing."],
     [shared.number(undefined, { ...whole, optional: true }), true],
-    [shared.number("x", { name: "It" }), "It must be a number."],
+    [shared.number("x", { name }), "It must be a number."],
+    [shared.number("x", { name, whole: true }), "It must be a whole number."],
+    [shared.number(0, { name, min: 1 }), "It must be a number from 1."],
+    [shared.number(3, { name, min: 1, max: 2 }), "It must be a number from 1 to 2."],
+    [shared.number(1e300, { name, min: 1, whole: true }), "It must be a whole number from 1."],
+    [shared.line("a", { name, max: 1 }), true],
+    [shared.line("ab", { name, max: 1 }), "It is longer than 1 characters."],
+    [shared.line({}, { name }), "It must be a text."],
+    [shared.choice("a", { name, of: ["a", "b"] }), true],
+    [shared.choice("c", { name, of: ["a", "b"] }), "It must be one of: a, b."],
+    [shared.flag(false, { name }), true],
+    [shared.flag("true", { name }), true],
+    [shared.flag(1, { name }), "It must be true or false."],
     [shared.address("http://127.0.0.1:1881", address), true],
     [shared.address("127.0.0.1", address), "It must be an address such as http://x."],
+    [shared.address(["http://127.0.0.1"], address), "It must be an address such as http://x."],
     [shared.address("file:///etc/passwd", address), "It must begin with http:// or https://."],
     [shared.address("https://a:b@c", address), "It must not hold a user or a password: whoever reads the flow reads it."],
-    [shared.redisAddress("redis://127.0.0.1:6379/0"), true],
-    [shared.redisAddress("redis://:x@127.0.0.1"), open],
-    [shared.redisAddress("http://127.0.0.1"), "The address must begin with redis:// or rediss://."],
-    [shared.toolName("read_temperature"), true],
-    [shared.toolName("two words"), "The tool needs a name of 1 to 64 letters, digits, _ or -."],
-    [shared.toolName(undefined), "The tool needs a name of 1 to 64 letters, digits, _ or -."],
-    [shared.object({}, { name: "It" }), true],
-    [shared.object('{"a": 1}', { name: "It" }), true],
-    [shared.object("[1]", { name: "It" }), "It must be a JSON object: {…}."],
+    [shared.address("https://c/v1?api-version=1", address), true],
+    [shared.address("https://c/v1?api_key=1", address), "It must not hold a key: put it into the field for the key."],
+    [shared.redisAddress("redis://127.0.0.1:6379/0", { name }), true],
+    [shared.redisAddress("redis://:x@127.0.0.1", { name }), /^It: a password in the address is stored in the open/],
+    [shared.redisAddress("http://127.0.0.1", { name }), /^It must be an address such as redis:/],
+    [shared.toolName("read_temperature", { name }), true],
+    [shared.toolName("two words", { name }), "It must have 1 to 64 letters, digits, _ or -."],
+    [shared.toolName(undefined, { name }), "It is missing."],
+    [shared.day("2026-10-21", { name }), true],
+    [shared.day("today", { name }), "It must be a date such as 2026-10-21."],
+    [shared.stops("END, \\n", stops), true],
+    [shared.stops("a,b,,c", stops), "It may name 2 texts at most."],
+    [shared.stops(["a", 1], stops), "It must be texts, separated by commas."],
+    [shared.secret("__PWRD__", { name }), true],
+    [shared.secret("two words", { name }), "It holds characters that no key has, such as blanks."],
+    [shared.secretBytes(bytes, { name }), true],
+    [shared.secretBytes("__PWRD__", { name }), true],
+    [shared.secretBytes(bytes.slice(4), { name }), "It must be 32 bytes in base64."],
+    [shared.object({}, { name }), true],
+    [shared.object('{"a": 1}', { name }), true],
+    [shared.object("[1]", { name }), "It must be a JSON object: {…}."],
+    [shared.list(["a"], { name }), true],
+    [shared.list([], { name }), "It must be a JSON list with at least one entry: […]."],
+    [shared.list("[1", { name }), /^It is not JSON/],
+    [shared.capabilities({ tools: true, maxOutput: 5, mine: "x" }, { name }), true],
+    [shared.capabilities({ tools: "yes" }, { name }), "It: tools must be true or false."],
+    [shared.capabilities({ maxOutput: -1 }, { name }), "It: maxOutput must be a whole number from 0 to 4294967295."],
   ];
-  for (const [found, expected] of rows) {
-    assert.equal(found, expected);
+  for (const [index, [found, expected]] of rows.entries()) {
+    expected instanceof RegExp ? assert.match(found, expected) : assert.equal(found, expected, `row ${index}`);
   }
-  assert.match(shared.object("{", { name: "It" }), /^It is not JSON: /);
+  // Node-RED puts sentences into its page as HTML: none may say what somebody typed.
+  for (const rule of ["number", "line", "choice", "flag", "address", "toolName", "stops", "object", "list", "capabilities"]) {
+    const found = shared[rule]('{"<img src=x>', { name, max: 2, of: [], most: 0, example: "x" });
+    assert.equal(typeof found, "string", rule);
+    assert.ok(!found.includes("<"), `${rule}: ${found}`);
+  }
   const { stopConditions } = definitions.get("agent-core").defaults;
   const stop = (type, value) => stopConditions.validate([{ type, value }], {});
   assert.equal(stop("final_answer"), true);
   assert.equal(stop("confidence_threshold", 0.8), true);
-  assert.equal(stop("confidence_threshold", 2), "The confidence must be a number from 0 to 1.");
-  assert.equal(stop("iteration_limit", "x"), "The iteration must be a whole number from 1 to 4294967295.");
+  assert.match(stop("confidence_threshold", 2), /must be a number from 0 to 1\.$/);
+  assert.match(stop("iteration_limit", "x"), /must be a whole number from 1 to 4294967295\.$/);
+});
+
+/** Whether a value satisfies a schema, as far as the schemas of the nodes go. */
+function conforms(rule, value, root) {
+  if (rule === true || rule === undefined) {
+    return true;
+  }
+  if (rule.$ref !== undefined) {
+    const path = rule.$ref.split("/").slice(1);
+    return conforms(path.reduce((at, step) => at[step], root), value, root);
+  }
+  const branches = rule.anyOf ?? rule.oneOf;
+  if (branches !== undefined) {
+    return branches.some((branch) => conforms(branch, value, root));
+  }
+  const kinds = { null: value === null, array: Array.isArray(value), integer: Number.isInteger(value) };
+  const is = (type) => kinds[type] ?? (type === "object" ? value !== null && typeof value === type && !kinds.array : typeof value === type);
+  if (rule.type !== undefined && ![rule.type].flat().some(is)) {
+    return false;
+  }
+  const bits = Number(/^u?int(\d+)$/.exec(rule.format)?.[1] ?? 2000);
+  const isLess = typeof value !== "number" || (value >= (rule.minimum ?? -Infinity) && value <= (rule.maximum ?? 2 ** bits));
+  const isShort = typeof value !== "string" || value.length <= (rule.maxLength ?? Infinity);
+  const isLike = typeof value !== "string" || new RegExp(rule.pattern ?? "").test(value);
+  const isOne = (rule.const ?? value) === value && (rule.enum ?? [value]).includes(value);
+  const items = !kinds.array || (value.length >= (rule.minItems ?? 0) && value.every((item) => conforms(rule.items, item, root)));
+  const own = Object.entries(rule.properties ?? {}).every(
+    ([name, inner]) => !is("object") || !(name in value) || conforms(inner, value[name], root),
+  );
+  return isLess && isShort && isLike && isOne && items && own;
+}
+
+/** What flows of strangers may hold. */
+const VALUES = [
+  ...[-3, -1, 0, 0.5, 1.5, 3, 11, 21, 1023, 65_536, 600_001, 4_194_305, 2 ** 32, 1e20, true, false],
+  ...["x", "two words", "2026-1-1", "y".repeat(41), "y".repeat(201), "<b>", "react ", "Auto"],
+  ...[[], [1], ["a", 1], [[]], [5], [{}], { type: "x" }, { tools: 1 }, { contextWindow: -1 }, { maxOutput: 1.5 }, {}],
+];
+
+test("what a schema refuses, the dialog refuses with a sentence", () => {
+  let refused = 0;
+  for (const [type, names] of Object.entries(SCHEMAS)) {
+    const { defaults } = definitions.get(type);
+    for (const root of names.map(schema)) {
+      for (const [name, rule] of Object.entries(root.properties).filter(([name]) => name in defaults)) {
+        for (const value of VALUES.filter((value) => !conforms(rule, value, root))) {
+          const { validate } = defaults[name];
+          const found = validate?.call({ [name]: value }, value, {}) ?? true;
+          assert.equal(typeof found, "string", `${type}: ${name} may be ${JSON.stringify(value)}`);
+          assert.match(found, /^\S.*[.}\]]$/s, `${type}: ${name}`);
+          refused += 1;
+        }
+      }
+    }
+  }
+  assert.ok(refused > 1_000, `${refused} values are enough to go by`);
+});
+
+test("what is wrong with the wires is asked for at every node, and is nothing of the flow", () => {
+  for (const [type, { category, defaults }] of definitions) {
+    if (category === "config") {
+      assert.ok(!("redflowWires" in defaults), type);
+      continue;
+    }
+    const node = { type };
+    const { validate, ...rest } = defaults.redflowWires;
+    assert.deepEqual(plain(rest), {}, `${type}: a value would be exported`);
+    assert.equal(validate.length, 2, `${type}: Node-RED would not show sentences`);
+    assert.equal(validate.call(node, undefined, {}), true);
+    assert.equal(asked.at(-1), node);
+  }
 });
 
 test("the examples use every node, with its own properties, and no secret", () => {

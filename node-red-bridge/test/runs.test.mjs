@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
 import { Agents } from "../dist/agents.js";
+import { errors } from "../dist/errors.js";
 import { Failure } from "../dist/failure.js";
-import { Runs, endedHere } from "../dist/runs.js";
+import { Runs, endedHere, goesOn } from "../dist/runs.js";
 import { FakeConversation, FakeNode, fakeRed } from "./kit/red.mjs";
 
 function world(bounds = {}) {
@@ -67,6 +68,18 @@ test("a failed run leaves by port 3 with its error, and then the input fails wit
   assert.ok(!Object.hasOwn(done[0], "stack"));
   const why = "Node-RED puts the error there for Catch nodes";
   assert.deepEqual(message, { payload: error, envelope: 1, agentResult: 2 }, why);
+});
+
+test("a failure that leaves as a result is no end of its message; one that is all there is, is", () => {
+  const failed = (act) => {
+    const own = world();
+    act(own);
+    return goesOn(own.done[0]);
+  };
+  const error = { code: "X", message: "x" };
+  assert.equal(failed(({ start, leave }) => leave(start({ payload: 1 }), { payload: 2, error })), true);
+  assert.equal(failed(({ runs, start }) => runs.startFailed({ start: start({}), code: "X", message: "x" })), false);
+  assert.deepEqual([goesOn(undefined), goesOn("x"), goesOn(error)], [false, false, false]);
 });
 
 test("an error that came in is kept as _error; for Catch nodes it is where Node-RED looks for loops", () => {
@@ -312,7 +325,7 @@ test("another sidecar: what the one before may have begun fails, what waits stil
   start({ payload: 1 });
   conversation.connected = false;
   start({ payload: 2 });
-  runs.failBegun(new Error("another one"));
+  runs.failBegun(new Failure("RUNTIME_UNREACHABLE", "another one"));
   assert.deepEqual(done.map(({ message }) => message), ["another one"]);
 });
 
@@ -334,4 +347,20 @@ test("what is shown: refusals before absence before problems before the run's ow
   agents.setProblems(new Map());
   agents.setLink({ is: "connected", version: "1" });
   assert.equal(last().text, "iteration 1: model");
+});
+
+test("what began no run is kept for people; how a run ended is the sidecar's to tell", () => {
+  const { start, leave, runs, done } = world({ maxHeldRuns: 1 });
+  errors.forget("ag");
+  const kept = () => errors.of("ag").map(({ code }) => code);
+  const failed = { error: { code: "TIMEOUT", message: "too slow" } };
+  leave(start({ payload: 1 }), failed);
+  assert.deepEqual(kept(), []);
+  leave(start({ payload: 2 }), { error: { code: "EDGE_REJECTED", message: "refused" } }, { run: "s", effect: undefined });
+  const id = start({ payload: 3 });
+  start({ payload: 4 });
+  runs.startFailed({ start: id, code: "NOT_FOUND", message: "no agent" });
+  assert.deepEqual(kept(), ["NOT_FOUND", "QUEUE_FULL", "EDGE_REJECTED"]);
+  assert.deepEqual(done.map(({ code }) => code), ["TIMEOUT", "EDGE_REJECTED", "QUEUE_FULL", "NOT_FOUND"]);
+  errors.forget("ag");
 });

@@ -2,8 +2,24 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
+import { Agents } from "../dist/agents.js";
+import { Runs } from "../dist/runs.js";
 import { Tools } from "../dist/tools.js";
 import { FakeConversation, FakeNode, fakeRed } from "./kit/red.mjs";
+
+/** What the message of a run fails with whose result is an error. */
+function ended() {
+  const node = new FakeNode("ag");
+  const RED = fakeRed([node]);
+  const [conversation, agents, done] = [new FakeConversation(), new Agents(RED), []];
+  agents.attach(node);
+  const runs = new Runs(RED, conversation, agents, () => ({ maxQueued: 1, queueSeconds: 5, maxHeldRuns: 1, url: "" }));
+  runs.start(node, { payload: 1 }, () => undefined, (error) => done.push(error));
+  const { start } = conversation.messages[0];
+  const message = { payload: 2, error: { code: "X", message: "x" } };
+  runs.leave({ type: "send", seq: 1, node: "ag", port: 3, run: "r", effect: 1, start, last: true, message });
+  return done[0];
+}
 
 function world(definitions = []) {
   const tool = new FakeNode("ft", "flow-tool", [["first"]]);
@@ -160,6 +176,11 @@ test("a node that fails where nobody catches it answers the call at once", () =>
   call({ call: "r:2" });
   fails("second", tool.sent[1]);
   assert.deepEqual(replies().at(-1), { type: "unknown", reason: "function failed: boom" });
+  // An agent on the way has failed: that is its result, and goes on.
+  const error = ended();
+  call({ call: "r:4" });
+  tools.failed({ msg: tool.sent[2], error, node: { id: "second", node: { id: "second", type: "agent-core", z: "tab" } } });
+  assert.equal(replies().length, 2);
   call({ call: "r:3", node: "dn" });
   fails("dn", data.received[0]);
   assert.equal(replies().at(-1).type, "failed");

@@ -21,11 +21,13 @@ mod built;
 #[path = "../../runtime/server/tests/all/client.rs"]
 mod client;
 mod deploys;
+mod editor_api;
 mod hard;
 mod kills;
 mod kit;
 mod managed;
 mod newcomer;
+mod packaged;
 mod plain;
 mod several;
 mod shapes;

@@ -46,7 +46,8 @@ fn runs(id: u32) -> bool {
         .is_ok_and(|stat| stat.contains("(redflow)") && !stat.contains(") Z "))
 }
 
-async fn child(node_red: &NodeRed) -> u32 {
+/// The sidecar that it has started.
+pub(crate) async fn child(node_red: &NodeRed) -> u32 {
     eventually("a sidecar of its own", async || {
         let children = children(node_red.process());
         assert!(children.len() <= 1, "{children:?}");
@@ -64,7 +65,7 @@ async fn it_is_started_restarted_and_stopped(line: Line) {
     assert_eq!(witness.bodies("/results", 1).await[0]["payload"], "Of my own.");
     let first = child(&node_red).await;
     // Its log can be read.
-    let log = node_red.admin.ask("GET", "/redflow/runtime/runtime/log").await;
+    let log = node_red.admin.ask("GET", "/redflow/runtimes/runtime/log").await;
     assert_eq!(log.status, 200, "{log:?}");
     assert!(String::from_utf8_lossy(&log.body).contains("listening on"), "{log:?}");
     // It is killed in the middle of a run, and the run goes on in the next one.

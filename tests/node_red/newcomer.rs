@@ -53,7 +53,8 @@ fn imported(name: &str, url: &str) -> (Vec<Value>, String, String) {
     (nodes, button, shown)
 }
 
-/// As the README says: the binary is named, the example imported, deployed, its button pressed.
+/// The binary is named in the environment (`packaged.rs` has the one from npm), the example imported, deployed, its
+/// button pressed.
 async fn the_first_example_as_it_is(line: Line) {
     let binary = redflow().to_str().unwrap().to_owned();
     let setup = Setup { env: vec![("REDFLOW_BINARY".to_owned(), binary)], ..Setup::default() };
@@ -73,7 +74,7 @@ async fn what_others_may_not_see() {
         format!("adminAuth: {{ type: 'credentials', users: [], default: {{ permissions: {may} }} }},");
     let node_red = NodeRed::start_with(Line::Newer, Setup { settings, ..Setup::default() }).await;
     for (method, path) in [
-        ("GET", "/redflow/runtime/runtime/log"),
+        ("GET", "/redflow/runtimes/runtime/log"),
         ("GET", "/redflow/chat/chat"),
         ("POST", "/redflow/chat/chat"),
         ("DELETE", "/redflow/chat/chat"),

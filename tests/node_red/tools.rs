@@ -18,6 +18,7 @@ on_the_newer_line! {
     a_tool_that_may_work_once_and_never_returns
     an_ordinary_node_is_a_tool
     two_agents_share_a_tool
+    two_agents_share_an_ordinary_node
     two_tools_of_one_name
     a_stale_reply_begins_nothing
 }
@@ -163,6 +164,35 @@ async fn two_agents_share_a_tool(line: Line) {
     assert_eq!(scene.witness.bodies("/results", 1).await[0]["payload"], "Hall.");
     assert_eq!(scene.witness.bodies("/other-results", 1).await[0]["payload"], "Attic.");
     assert_eq!(scene.node_red.logged("REPLY_DROPPED"), 0);
+}
+
+/// One of them uses it by a junction and a link. It answers both, each time; what is for the other one begins nothing and
+/// is no mistake.
+async fn two_agents_share_an_ordinary_node(line: Line) {
+    let scene = Scene::start(line).await;
+    let script = [calls("room", json!({"room": "hall"})), says("Found.")];
+    let flow = scene
+        .flow()
+        .usual(&scene.witness, &["room"], &["room"])
+        .scripted(&script)
+        .function("room", "msg.payload = 'here'; return msg;", &["other", "agent"])
+        .changed("room", json!({"name": "room", "effect": "read", "description": "A room."}))
+        .agent("other", &["room"], json!([["other-model"], ["bend"], [], ["other-result"], []]))
+        .node("other-model", "scripted-model", json!([["other"]]), json!({"replies": script}))
+        .node("bend", "junction", json!([["out"]]), json!({}))
+        .node("out", "link out", json!([]), json!({"links": ["in"], "mode": "link"}))
+        .node("in", "link in", json!([["room"]]), json!({"links": ["out"]}))
+        .inject("ask-other", "And here?", "other")
+        .told(&scene.witness, "other-result", "/other-results");
+    scene.deploy(&flow).await;
+    assert_eq!(scene.answer().await["payload"], "Found.");
+    scene.node_red.admin.inject("ask-other").await;
+    assert_eq!(scene.witness.bodies("/other-results", 1).await[0]["payload"], "Found.");
+    assert_eq!(
+        (scene.sidecar.runs().await.len(), scene.count("/results"), scene.count("/caught")),
+        (2, 1, 0)
+    );
+    assert_eq!((scene.node_red.logged("EDGE_REJECTED"), scene.node_red.logged("REPLY_DROPPED")), (0, 0));
 }
 
 async fn two_tools_of_one_name(line: Line) {

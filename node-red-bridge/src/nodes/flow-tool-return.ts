@@ -1,6 +1,7 @@
 // The end of a flow that is a tool: what comes here is the call's result.
 
 import { callOf } from "../bridge";
+import { errors } from "../errors";
 import { onInput } from "../guard";
 import type { Definition, Red, RedNode } from "../red";
 import { registerNode } from "../register";
@@ -16,6 +17,9 @@ export = (RED: Red): void => {
           ? "the message belongs to no call that is known; keep msg._agentCore or msg._msgid in it"
           : found.runtime.tools.returned(found.call, message);
       if (dropped !== undefined) {
+        if (found !== undefined) {
+          errors.note(found.call.agent, { code: "REPLY_DROPPED", message: dropped });
+        }
         dropReply(this, dropped);
       }
       done();

@@ -1,7 +1,9 @@
 // The config node that says where the sidecar is, or starts it.
 
 import { join } from "node:path";
-import { close, follow, open, runtimeById } from "../bridge";
+import { findBinary } from "../binary";
+import { serveEditor } from "../admin";
+import { close, follow, open } from "../bridge";
 import { guarded } from "../guard";
 import type { Definition, Red, RedNode } from "../red";
 import { registerNode, reportSharedTypes } from "../register";
@@ -23,11 +25,17 @@ function settingsOf(RED: Red, node: RedNode, definition: Definition): RuntimeSet
     return Number.isFinite(value) && value >= 1 ? Math.min(Math.floor(value), most) : DEFAULTS[key];
   };
   const token = node.credentials?.["token"];
+  const mode = definition["mode"] === "managed" ? "managed" : "remote";
+  const passedOver = (what: string): void => {
+    if (mode === "managed") {
+      RED.log.warn(`[redflow-runtime] ${what}`);
+    }
+  };
   return {
-    mode: definition["mode"] === "managed" ? "managed" : "remote",
+    mode,
     url: text("url") || DEFAULTS.url,
     token: typeof token === "string" ? token.trim() : "",
-    binary: text("binary") || process.env["REDFLOW_BINARY"] || "redflow",
+    binary: findBinary(text("binary"), undefined, passedOver),
     dataDir: text("dataDir") || join(RED.settings.userDir ?? process.cwd(), "redflow"),
     events: definition["events"] === true,
     maxQueued: count("maxQueued", MAX_MESSAGES),
@@ -52,11 +60,5 @@ export = (RED: Red): void => {
   if (!registerNode(RED, "redflow-runtime", RuntimeNode, { credentials: { token: { type: "password" } } })) {
     return;
   }
-  RED.httpAdmin.get("/redflow/runtime/:id/log", RED.auth.needsPermission("redflow.read"), (request, response) => {
-    const runtime = runtimeById(request.params["id"] ?? "");
-    response.statusCode = runtime === undefined ? 404 : 200;
-    response.setHeader("content-type", "application/json");
-    response.setHeader("cache-control", "no-store");
-    response.end(JSON.stringify({ lines: runtime?.log() ?? [] }));
-  });
+  serveEditor(RED);
 };

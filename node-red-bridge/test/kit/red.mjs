@@ -29,10 +29,13 @@ export function fakeRed(nodes = [], definitions = []) {
   const log = Object.fromEntries(
     ["info", "warn", "error", "debug"].map((level) => [level, (text) => logged.push(`${level}: ${text}`)]),
   );
+  const told = [];
   return {
     byId,
     log,
     logged,
+    told,
+    comms: { publish: (...args) => told.push(args) },
     nodes: {
       getNode: (id) => byId.get(id) ?? null,
       eachNode: (visit) => definitions.forEach(visit),

@@ -49,11 +49,12 @@ impl RunsOptions {
 
     /// An option of a list that stands before a command, where it would mean nothing.
     pub(crate) fn misplaced(&self) -> Option<String> {
-        let ListOptions { status, limit, json } = &self.list;
+        let ListOptions { status, agent, limit, json } = &self.list;
         let command = self.command.as_ref()?.name();
-        let option = match (status.as_slice(), limit, json) {
+        let option = match (status.as_slice(), agent, limit, json) {
             ([_, ..], ..) => "--status <STATUS>",
-            (_, Some(_), _) => "--limit <N>",
+            (_, Some(_), ..) => "--agent <NODE>",
+            (_, _, Some(_), _) => "--limit <N>",
             (.., true) => "--json",
             _ => return None,
         };
@@ -101,6 +102,9 @@ pub(crate) struct ListOptions {
     /// Only runs of this status; may be given several times
     #[arg(long, value_name = "STATUS", value_enum)]
     pub(crate) status: Vec<StatusName>,
+    /// Only runs of the agent with this node id
+    #[arg(long, value_name = "NODE")]
+    pub(crate) agent: Option<String>,
     /// How many at most; 50 if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,

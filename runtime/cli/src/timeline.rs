@@ -36,7 +36,7 @@ impl Rows {
     /// The row of an iteration that ended without a valid action.
     fn unanswered(&mut self, event: &RunEvent) -> Option<String> {
         match &event.event {
-            RunEventKind::ModelCalled { iteration } => {
+            RunEventKind::ModelCalled { iteration, .. } => {
                 self.asked.insert(event.run_id.clone(), (*iteration, event.at));
                 None
             }

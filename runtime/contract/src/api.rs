@@ -308,6 +308,9 @@ pub struct CodeEntry {
     /// Its page, in Markdown; only if one code was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
+    /// What to do about it, in Markdown: the section "How to mend it" of the page; only if one code was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mend: Option<String>,
 }
 
 /// Where a code comes up.

@@ -77,6 +77,25 @@ pub enum PortKind {
     Data,
 }
 
+impl PortKind {
+    /// As it is written everywhere; on an agent's ports, also their label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Tool => "tool",
+            Self::Memory => "memory",
+            Self::Result => "result",
+            Self::ModelResponse => "model_response",
+            Self::Stream => "stream",
+            Self::Reply => "reply",
+            Self::FlowTool => "flow_tool",
+            Self::Chat => "chat",
+            Self::Data => "data",
+        }
+    }
+}
+
 /// The kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -230,6 +249,7 @@ mod tests {
             for (role, kind) in roles.iter().zip(expected) {
                 assert_eq!(judge(port, *role).map(|rule| rule.kind), kind, "{port:?} to {role:?}");
             }
+            assert_eq!(serde_json::to_value(port).unwrap(), port.as_str());
         }
     }
 }

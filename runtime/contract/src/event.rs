@@ -57,6 +57,11 @@ pub enum RunEventKind {
     ModelCalled {
         /// The iteration.
         iteration: u32,
+        /// The beginning of what it has not been told before in this run: the input, then what the tool gave; only
+        /// with `debug: true`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        preview: Option<String>,
     },
     /// The model answered with a valid action.
     ModelAnswered {

@@ -3,7 +3,7 @@
 use crate::{BoxFuture, StoreError};
 use redflow_contract::api::ProblemCode;
 use redflow_contract::event::FlowEvent;
-use redflow_contract::id::{NodeId, RunId};
+use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_contract::{Message, Millis};
 use std::collections::BTreeMap;
@@ -24,6 +24,10 @@ pub trait RunCatalogue: Send + Sync {
 pub struct ListFilter {
     /// Only runs that are there; any if none.
     pub statuses: Option<Vec<RunStatus>>,
+    /// Only runs of the agent with this id, in whichever Node-RED; of any if none.
+    pub agent: Option<NodeId>,
+    /// Only runs of agents of this Node-RED; of any if none.
+    pub instance: Option<InstanceId>,
     /// Only runs that began before this one; any if none. If there is no such run, none at all.
     pub before: Option<RunId>,
     /// How many at most.
@@ -32,7 +36,7 @@ pub struct ListFilter {
 
 impl Default for ListFilter {
     fn default() -> Self {
-        Self { statuses: None, before: None, limit: usize::MAX }
+        Self { statuses: None, agent: None, instance: None, before: None, limit: usize::MAX }
     }
 }
 

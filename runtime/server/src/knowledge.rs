@@ -7,7 +7,7 @@ use crate::sidecar::App;
 use axum::extract::State;
 use axum::response::Response;
 use redflow_contract::api::{CodeEntry, CodeSet, Health};
-use redflow_contract::code::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode};
+use redflow_contract::code::{self, ApiCode, DiagnosticCode, RunErrorCode, StoreCode};
 use redflow_contract::{catalogue, edge, schemas};
 use std::sync::Arc;
 
@@ -55,6 +55,7 @@ fn entries() -> Vec<CodeEntry> {
                 set: $set,
                 summary: code.summary().to_owned(),
                 page: None,
+                mend: None,
             })
         };
     }
@@ -72,6 +73,7 @@ pub(crate) async fn code(Path(asked): Path) -> Answer {
         let text = format!("There is no code `{}`; /api/codes lists them all.", printable(&asked));
         return Err(Problem::new(ApiCode::NotFound, text));
     };
-    let page = redflow_contract::code::page(&entry.code).map(str::to_owned);
-    Ok(json(200, &CodeEntry { page, ..entry }))
+    let (page, mend) = (code::page(&entry.code), code::mend(&entry.code));
+    let (page, mend) = (page.map(str::to_owned), mend.map(str::to_owned));
+    Ok(json(200, &CodeEntry { page, mend, ..entry }))
 }

@@ -10,7 +10,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use redflow_contract::api::{CancelRequest, ResolveRequest, RunList};
 use redflow_contract::code::{ApiCode, StoreCode};
-use redflow_contract::id::RunId;
+use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::replay::StoreProblem;
 use redflow_contract::run::RunStatus;
 use redflow_ports::{ListFilter, RunLook, StoreError};
@@ -28,6 +28,8 @@ pub(crate) async fn list(State(app): State<Arc<App>>, RawQuery(query): RawQuery)
     for (name, value) in pairs(query.as_deref()) {
         match name.as_str() {
             "status" => filter.statuses = Some(statuses(&value)?),
+            "agent" => filter.agent = Some(NodeId::from(value)),
+            "instance" => filter.instance = Some(InstanceId::from(value)),
             "before" => filter.before = Some(RunId::from(value)),
             "limit" => {
                 let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));

@@ -86,6 +86,12 @@ const MIGRATIONS: &[&str] = &[
      ) STRICT;
      CREATE INDEX chat_items_by_chat ON chat_items(chat);
      CREATE UNIQUE INDEX chat_items_once ON chat_items(chat, item);",
+    // Runs of one agent, of one Node-RED, and those that failed, each by their numbers: whoever watches an agent asks
+    // for them over and over.
+    "CREATE INDEX runs_by_agent ON runs(node_id);
+     CREATE INDEX runs_by_instance ON runs(instance);
+     CREATE INDEX runs_failed ON runs(id) WHERE code IS NOT NULL;
+     CREATE INDEX runs_failed_by_agent ON runs(node_id) WHERE code IS NOT NULL;",
 ];
 
 /// The driver's connection: the database is made if there is none, and brought up to date.

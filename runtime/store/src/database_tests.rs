@@ -105,6 +105,31 @@ fn version_2_becomes_the_newest() {
     );
 }
 
+/// The version before runs were found by their agents: without the indexes they are found too, only more slowly.
+#[test]
+fn version_3_becomes_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = directory(dir.path());
+    let mut old = Connection::open(directory.database()).unwrap();
+    migrate(&mut old, 0, &MIGRATIONS[..3]).unwrap();
+    let run = |id: &str, agent: &str| {
+        format!(
+            "INSERT INTO runs(run_id, instance, node_id, name, started_at, head, driver, status)
+             VALUES ('{id}', 'local', '{agent}', '', 1, '', 0, 'running');"
+        )
+    };
+    old.execute_batch(&[run("a", "one"), run("b", "two"), run("c", "one")].concat()).unwrap();
+    drop(old);
+    let looking = read(&directory).unwrap();
+    let tables = crate::read::Tables::new(&looking, dir.path(), || false);
+    let of = ListFilter { agent: Some("one".into()), ..ListFilter::default() };
+    let before = tables.newest(&of).unwrap();
+    assert_eq!(before.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["c", "a"]);
+    let made = drive(&directory).unwrap();
+    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(tables.newest(&of).unwrap(), before);
+}
+
 #[test]
 fn a_version_comes_whole_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();

@@ -87,7 +87,8 @@ fn lengths(most: usize) -> (usize, usize) {
 
 fn drop_preview(event: &mut RunEventKind) {
     match event {
-        RunEventKind::ModelAnswered { preview, .. }
+        RunEventKind::ModelCalled { preview, .. }
+        | RunEventKind::ModelAnswered { preview, .. }
         | RunEventKind::ToolCalled { preview, .. }
         | RunEventKind::ToolReturned { preview, .. } => *preview = None,
         _ => {}

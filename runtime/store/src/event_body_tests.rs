@@ -112,11 +112,13 @@ fn an_event_of_a_run_first_loses_its_preview_then_the_ends_of_its_texts() {
             preview,
         })
     };
+    let called = |preview| event(RunEventKind::ModelCalled { iteration: 1, preview });
     for most in MOST {
         let without_preview = [
             (returned(None, Some(long.clone())), returned(None, None)),
             (returned(Some("bad".into()), Some(long.clone())), returned(Some("bad".into()), None)),
             (answered(Some(long.clone())), answered(None)),
+            (called(Some(long.clone())), called(None)),
         ];
         for (event, expected) in without_preview {
             assert_eq!(read(&of_run(event, most).unwrap()), StreamEvent::Run { event: expected });

@@ -15,9 +15,14 @@ use rusqlite::{Connection, OptionalExtension as _, Params};
 use std::cell::LazyCell;
 use std::path::Path;
 
-/// Which rows of `runs` to list, and in which order. The first is an index of its own, the second the table's.
+/// Which rows of `runs` to list, and in which order. Each is an index of its own, or the table's.
 const UNFINISHED: &str = "WHERE ended_at IS NULL OR delivered = 0 ORDER BY id";
 const NEWEST: &str = "WHERE id < ?1 ORDER BY id DESC";
+const NEWEST_OPEN: &str = "WHERE (ended_at IS NULL OR delivered = 0) AND id < ?1 ORDER BY id DESC";
+const NEWEST_FAILED: &str = "WHERE code IS NOT NULL AND id < ?1 ORDER BY id DESC";
+const NEWEST_FAILED_OF_AGENT: &str = "WHERE code IS NOT NULL AND node_id = ?2 AND id < ?1 ORDER BY id DESC";
+const NEWEST_OF_AGENT: &str = "WHERE node_id = ?2 AND id < ?1 ORDER BY id DESC";
+const NEWEST_OF_INSTANCE: &str = "WHERE instance = ?2 AND id < ?1 ORDER BY id DESC";
 
 /// A connection, and what it does not know by itself.
 pub(crate) struct Tables<'a> {
@@ -77,7 +82,27 @@ impl<'a> Tables<'a> {
                     Some(number) => number,
                 },
             };
-            self.list(NEWEST, [before], |run| wants(filter, run), filter.limit)
+            let wanted = |run: &RunSummary| wants(filter, run);
+            // The fewest rows in which all that are wanted are. One of another status than its row says is damaged.
+            let only = |these: &[RunStatus]| {
+                filter.statuses.as_ref().is_some_and(|all| all.iter().all(|status| these.contains(status)))
+            };
+            if only(&[RunStatus::Running, RunStatus::Interrupted, RunStatus::Waiting]) {
+                self.list(NEWEST_OPEN, [before], wanted, filter.limit)
+            } else if only(&[RunStatus::Failed]) {
+                match &filter.agent {
+                    Some(agent) => {
+                        self.list(NEWEST_FAILED_OF_AGENT, (before, agent.as_str()), wanted, filter.limit)
+                    }
+                    None => self.list(NEWEST_FAILED, [before], wanted, filter.limit),
+                }
+            } else if let Some(agent) = &filter.agent {
+                self.list(NEWEST_OF_AGENT, (before, agent.as_str()), wanted, filter.limit)
+            } else if let Some(instance) = &filter.instance {
+                self.list(NEWEST_OF_INSTANCE, (before, instance.as_str()), wanted, filter.limit)
+            } else {
+                self.list(NEWEST, [before], wanted, filter.limit)
+            }
         })
     }
 
@@ -321,6 +346,8 @@ impl<'a> Tables<'a> {
 /// Whether a run is one of those that are wanted, wherever it began.
 pub(crate) fn wants(filter: &ListFilter, run: &RunSummary) -> bool {
     filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(&run.status))
+        && filter.agent.as_ref().is_none_or(|agent| *agent == run.agent.node_id)
+        && filter.instance.as_ref().is_none_or(|instance| *instance == run.agent.instance)
 }
 
 /// The run of a row of `id, run_id`.

@@ -1,4 +1,7 @@
-use super::{NEWEST, Tables, UNFINISHED};
+use super::{
+    NEWEST, NEWEST_FAILED, NEWEST_FAILED_OF_AGENT, NEWEST_OF_AGENT, NEWEST_OF_INSTANCE, NEWEST_OPEN, Tables,
+    UNFINISHED,
+};
 use crate::kit::{begun, finished, id};
 use crate::{Reader, Store};
 use redflow_contract::run::RunStatus;
@@ -54,6 +57,15 @@ async fn lists_are_found_by_their_index() {
     );
     let unfinished = plan(&format!("SELECT * FROM runs {UNFINISHED}"));
     assert!(unfinished.contains("runs_unfinished"), "{unfinished}");
+    for (which, found) in [
+        (NEWEST_OPEN, "INDEX runs_unfinished (id<?)"),
+        (NEWEST_FAILED, "INDEX runs_failed (id<?)"),
+        (NEWEST_FAILED_OF_AGENT, "INDEX runs_failed_by_agent (node_id=? AND rowid<?)"),
+        (NEWEST_OF_AGENT, "INDEX runs_by_agent (node_id=? AND rowid<?)"),
+        (NEWEST_OF_INSTANCE, "INDEX runs_by_instance (instance=? AND rowid<?)"),
+    ] {
+        assert_eq!(plan(&format!("SELECT * FROM runs {which}")), format!("SEARCH runs USING {found}"));
+    }
     let number = plan("SELECT id FROM runs WHERE run_id = ?1");
     assert!(number.contains("USING COVERING INDEX"), "{number}");
     let events = plan("SELECT id, run_id, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3");

@@ -11,6 +11,7 @@ pub mod demo;
 pub mod faults;
 mod files;
 pub mod node_red;
+pub mod package;
 mod process;
 mod rust_text;
 pub mod test;
@@ -52,7 +53,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         options: "[--fast]",
-        about: "everything that must pass: format, lints, Node-RED, Rust tests, traces, faults, golden bodies, bindings, palette, browser; --fast leaves npm out",
+        about: "everything that must pass: format, lints, Node-RED, Rust tests, traces, faults, golden bodies, bindings, palette, browser, editor; --fast leaves npm out",
         run: test::run,
     },
     Command {
@@ -84,6 +85,12 @@ const COMMANDS: &[Command] = &[
         options: "[--quick|--long]",
         about: "crashes, kills, full disks, dead peers, damaged rows: counted (see RELIABILITY.md)",
         run: faults::run,
+    },
+    Command {
+        name: "package",
+        options: "[ARGS…]",
+        about: "the tarballs of a release: redflow for npm's platforms, and the palette module; --help tells more",
+        run: package::run,
     },
     Command { name: "help", options: "", about: "this list", run: help },
 ];

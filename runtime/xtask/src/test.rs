@@ -4,7 +4,7 @@
 //! can fetch by itself, it fetches; what it cannot, it names.
 
 use crate::{Failure, demo, faults, node_red, process, switches};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -62,7 +62,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     reports.push(step("traces", || traces(root)));
     reports.push(step("faults", || faults::quick(root).into()));
     if fast {
-        println!("\n== golden bodies, bindings, palette, browser\nskipped: --fast");
+        println!("\n== golden bodies, bindings, palette, browser, editor\nskipped: --fast");
     } else {
         reports.extend(node_steps(root, has_node));
     }
@@ -131,7 +131,7 @@ fn rust_tests(root: &Path, fast: bool) -> Outcome {
     check(command).into()
 }
 
-fn node_steps(root: &Path, ready: bool) -> [Report; 5] {
+fn node_steps(root: &Path, ready: bool) -> [Report; 6] {
     let (peers, folder) = (root.join("tests/peers"), root.join("bindings"));
     let (palette, pages) = (root.join("node-red-bridge"), root.join("tests/browser"));
     let needs_node = || Outcome::Skipped("needs Node.js".into());
@@ -139,7 +139,11 @@ fn node_steps(root: &Path, ready: bool) -> [Report; 5] {
         if ready { install(&peers).and_then(|()| golden_bodies(&peers)).into() } else { needs_node() }
     });
     let bindings = step("bindings", || {
-        if ready { install(&folder).and_then(|()| npm_test(root, &folder)).into() } else { needs_node() }
+        if ready {
+            install(&folder).and_then(|()| npm_run(root, &folder, "test")).into()
+        } else {
+            needs_node()
+        }
     });
     let output = step("output against the bindings", || {
         if ready { typed_output(root, &folder).into() } else { needs_node() }
@@ -151,12 +155,15 @@ fn node_steps(root: &Path, ready: bool) -> [Report; 5] {
             needs_node()
         }
     });
-    let browser = step("browser", || {
+    let in_browser = |script: &str| {
         let named = std::env::var("CHROMIUM").ok().filter(|name| !name.is_empty());
-        let found = || chromium(root, named.as_deref()).and_then(|()| install(&pages));
-        if ready { found().and_then(|()| npm_test(root, &pages)).into() } else { needs_node() }
-    });
-    [golden, bindings, output, palette, browser]
+        chromium(root, named.as_deref())?;
+        install(&pages)?;
+        npm_run(root, &pages, script)
+    };
+    let browser = step("browser", || if ready { in_browser("test").into() } else { needs_node() });
+    let editor = step("editor", || if ready { in_browser("test:editor").into() } else { needs_node() });
+    [golden, bindings, output, palette, browser, editor]
 }
 
 /// Finds Node.js and npm; on Debian, as root, installs them.
@@ -245,8 +252,8 @@ fn golden_bodies(peers: &Path) -> Result<(), String> {
 }
 
 /// What is written in JavaScript talks to a real sidecar.
-fn npm_test(root: &Path, folder: &Path) -> Result<(), String> {
-    let mut command = process::program(folder, "npm", ["test"]);
+fn npm_run(root: &Path, folder: &Path, script: &str) -> Result<(), String> {
+    let mut command = process::program(folder, "npm", ["run", script]);
     command.env("REDFLOW_BIN", binary(root)?);
     check(command)
 }
@@ -268,10 +275,15 @@ fn palette_test(root: &Path, folder: &Path) -> Result<(), String> {
 /// The binary the tests have just built: building the package alone would compile its dependencies again with fewer
 /// features.
 fn binary(root: &Path) -> Result<String, String> {
+    let folder = target_folder(root)?;
+    Ok(format!("{}/debug/redflow{}", folder.display(), std::env::consts::EXE_SUFFIX))
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {
     let metadata = process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
-    Ok(format!("{target}/debug/redflow{}", std::env::consts::EXE_SUFFIX))
+    Ok(metadata["target_directory"].as_str().ok_or("cargo names no target folder")?.into())
 }
 
 /// What the command line prints is what the bindings say it prints.

@@ -8,9 +8,17 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const built = new URL(`../../../target/debug/redflow${process.platform === "win32" ? ".exe" : ""}`, import.meta.url);
-const binary = process.env.REDFLOW_BIN || fileURLToPath(built);
 const ANSWERED = /^redflow_http_requests_total\{route="(.*)",status="(\d+)"\} (\d+)$/gm;
 const EXAMPLE = new URL("../../../examples/redflow-agent.json", import.meta.url);
+
+/** The program, as it was built. */
+export function binary() {
+  const path = process.env.REDFLOW_BIN || fileURLToPath(built);
+  if (!existsSync(path)) {
+    throw new Error(`${path} is not there: run \`cargo build\`, or name a redflow binary in REDFLOW_BIN`);
+  }
+  return path;
+}
 
 /** The example's nodes, to be changed at will. */
 export const example = () => JSON.parse(readFileSync(EXAMPLE, "utf8"));
@@ -23,14 +31,11 @@ function environment() {
 
 /** Starts one with the example, for the pages of one origin. */
 export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
-  if (!existsSync(binary)) {
-    throw new Error(`${binary} is not there: run \`cargo build\`, or name a redflow binary in REDFLOW_BIN`);
-  }
   const path = mkdtempSync(join(tmpdir(), "redflow-browser-"));
   const [data, flows] = [join(path, "data"), join(path, "flows.json")];
   copyFileSync(EXAMPLE, flows);
   const args = ["serve", "--redflow-ui", ui, "--listen", listen, "--data", data, "--flows", flows];
-  const child = spawn(binary, args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
   const gone = once(child, "exit");
   t.after(async () => {
     child.kill("SIGKILL");
@@ -49,7 +54,7 @@ export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
       }
     });
   });
-  const token = execFileSync(binary, ["token", "--data", data], { env: environment(), encoding: "utf8" }).trim();
+  const token = execFileSync(binary(), ["token", "--data", data], { env: environment(), encoding: "utf8" }).trim();
   const get = async (path) => {
     const answer = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
     const text = await answer.text();

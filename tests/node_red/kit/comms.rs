@@ -27,7 +27,7 @@ impl Comms {
         let tcp = tokio::net::TcpStream::connect(addr).await.unwrap();
         let opened = timeout(PATIENCE, client_async(format!("ws://{addr}/comms"), tcp)).await.unwrap();
         let (mut socket, _) = opened.unwrap();
-        for topic in ["status/#", "debug", "notification/#"] {
+        for topic in ["status/#", "debug", "notification/#", "redflow/#"] {
             socket.send(Message::text(json!({"subscribe": topic}).to_string())).await.unwrap();
         }
         let heard = Arc::new(Mutex::new(Vec::new()));

@@ -33,6 +33,8 @@ pub(crate) struct NodeRed {
 pub(crate) struct Setup {
     /// Without the palette module.
     pub(crate) plain: bool,
+    /// The modules to take the palette module from, if not those that are prepared.
+    pub(crate) palette: Option<PathBuf>,
     /// Further modules: their names and files.
     pub(crate) modules: Vec<(&'static str, Vec<(&'static str, String)>)>,
     /// Variables of its environment.
@@ -142,7 +144,7 @@ fn furnish(user: &Path, setup: &Setup) {
     std::fs::create_dir(&modules).unwrap();
     let mut names: Vec<String> = setup.modules.iter().map(|(name, _)| (*name).to_owned()).collect();
     if !setup.plain {
-        let installed = palette();
+        let installed = setup.palette.clone().unwrap_or_else(palette);
         for folder in ["@redflow", "ws"] {
             std::os::unix::fs::symlink(installed.join(folder), modules.join(folder)).unwrap();
         }

@@ -54,6 +54,7 @@ pub(crate) fn list(options: &ListOptions, sidecar: &Sidecar) -> Exit {
             if !statuses.is_empty() {
                 query.push(("status", statuses.join(",")));
             }
+            query.extend(options.agent.as_ref().map(|agent| ("agent", agent.clone())));
             query.extend(before.take().map(|run| ("before", run.as_str().to_owned())));
             let page: RunList = sidecar.get(&["api", "runs"], &query).await?;
             let empty = page.runs.is_empty();

@@ -8,6 +8,7 @@ use crate::stored::Stored;
 use crate::terminal::{data, json, printable_line, refuse, talk};
 use crate::times::{moment, took};
 use owo_colors::{OwoColorize, Style};
+use redflow_contract::id::NodeId;
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_ports::ListFilter;
 use std::fmt::Write as _;
@@ -26,6 +27,7 @@ pub(crate) fn list(options: &ListOptions, from: &DataOption) -> Exit {
     // One more than is shown tells whether there are more.
     let filter = ListFilter {
         statuses: (!any).then_some(statuses),
+        agent: options.agent.as_deref().map(NodeId::from),
         limit: most.saturating_add(1),
         ..ListFilter::default()
     };
@@ -48,8 +50,9 @@ pub(crate) fn show_list(options: &ListOptions, mut runs: Vec<RunSummary>, most: 
         data(&table(&runs))
     };
     if runs.is_empty() {
-        let kind = if options.status.is_empty() { "" } else { " of this status" };
-        talk(&format!("no runs{kind} in {place}"));
+        let agent = if options.agent.is_some() { " of this agent" } else { "" };
+        let status = if options.status.is_empty() { "" } else { " of this status" };
+        talk(&format!("no runs{agent}{status} in {place}"));
     } else if cut {
         talk("there are more; --limit N lists them");
     }

@@ -59,16 +59,16 @@ fn errors_name_both_ends() {
     let output = redflow(["check", "examples/refused-edge.json", "--json"]).run();
     let agent = json!({"id": "agent", "type": "agent-core", "name": "Agent"});
     let result = json!({"id": "result", "type": "debug", "name": "Result"});
-    let help = "Move the wire to port 3, where the result leaves.";
+    let help = "Move the wire to port 3 (result), where the answer leaves.";
     assert_eq!(
         report(&output),
         json!({"ok": false, "diagnostics": [
             {"code": "EDGE_KIND_MISMATCH", "severity": "error",
-             "message": "port 0 binds a model, but `Result` is a data node", "help": help,
+             "message": "port 0 (model) binds a model, but `Result` is a data node", "help": help,
              "node": agent, "port": 0, "target": result, "pointer": "/wires/0/1",
              "file": "examples/refused-edge.json", "expected": "model", "found": "data"},
             {"code": "RESULT_ON_MEMORY_PORT", "severity": "error",
-             "message": "port 2 binds a memory, but `Result` is a data node", "help": help,
+             "message": "port 2 (memory) binds a memory, but `Result` is a data node", "help": help,
              "node": agent, "port": 2, "target": result, "pointer": "/wires/2/0",
              "file": "examples/refused-edge.json", "expected": "memory", "found": "data"},
         ]})

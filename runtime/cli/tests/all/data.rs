@@ -221,6 +221,7 @@ fn wrong_combinations_of_options() {
         (&["runs", "--limit", "x"], "invalid value 'x' for '--limit <N>'"),
         (&["runs", "--status", "done"], "invalid value 'done' for '--status <STATUS>'"),
         (&["runs", "--status", "failed", "show", "0197"], "'show' cannot be used with '--status <STATUS>'"),
+        (&["runs", "--agent", "a", "show", "0197"], "'show' cannot be used with '--agent <NODE>'"),
         (&["runs", "--limit", "3", "list"], "'list' cannot be used with '--limit <N>'"),
         (&["runs", "--json", "cancel", "0197"], "'cancel' cannot be used with '--json'"),
         (&["runs", "--json", "cancel", "0197"], "\nUsage: redflow runs [OPTIONS] [COMMAND]\n"),

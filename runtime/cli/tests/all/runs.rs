@@ -83,6 +83,9 @@ fn lists_can_be_filtered_and_say_when_they_are_cut() {
     assert_eq!(list(&["--status", "completed", "--status", "failed"]), (4, String::new()));
     let (none, said) = list(&["--status", "waiting"]);
     assert!(none == 0 && said.starts_with("no runs of this status in "), "{said}");
+    assert_eq!(list(&["--agent", "a", "--status", "failed"]), (1, String::new()));
+    let (none, said) = list(&["--agent", "nobody"]);
+    assert!(none == 0 && said.starts_with("no runs of this agent in "), "{said}");
 }
 
 #[test]

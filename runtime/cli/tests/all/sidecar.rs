@@ -255,8 +255,8 @@ fn the_address_of_the_environment_counts_where_nothing_is_named_here() {
     let elsewhere: [(&[&str], &str); 5] = [
         (&["runs"], "GET /api/runs?limit=51"),
         (
-            &["runs", "list", "--limit", "5", "--status", "waiting", "--status", "failed"],
-            "GET /api/runs?limit=6&status=waiting%2Cfailed",
+            &["runs", "list", "--limit", "5", "--status", "waiting", "--status", "failed", "--agent", "a&b"],
+            "GET /api/runs?limit=6&status=waiting%2Cfailed&agent=a%26b",
         ),
         (&["runs", "show", "x/y"], "GET /api/runs/x%2Fy"),
         (&["replay", "no-file"], "POST /api/runs/no-file/replay"),

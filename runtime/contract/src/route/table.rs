@@ -5,6 +5,11 @@ use crate::api::Scope;
 
 const LIST_QUERY: &[Query] = &[
     Query { name: "status", about: "Only runs that are there; several are separated by commas." },
+    Query { name: "agent", about: "Only runs of the agent with this node id, in whichever Node-RED." },
+    Query {
+        name: "instance",
+        about: "Only runs of agents of this instance; `local` is the sidecar's own flow.",
+    },
     Query { name: "limit", about: "How many at most, from 1 to 1000; 50 if left out." },
     Query { name: "before", about: "Only runs that began before this one: `next` of the page before." },
 ];
@@ -186,7 +191,12 @@ pub const ROUTES: &[Route] = &[
     ),
     get(RouteId::Edges, "/api/edges", "Which port may be wired to which role.", Answer::List("EdgeRule")),
     get(RouteId::Codes, "/api/codes", "Every code and what it means.", Answer::List("CodeEntry")),
-    get(RouteId::Code, "/api/codes/{code}", "One code with its page.", Answer::Json("CodeEntry")),
+    get(
+        RouteId::Code,
+        "/api/codes/{code}",
+        "One code with its page and what to do about it.",
+        Answer::Json("CodeEntry"),
+    ),
     get(
         RouteId::Beside,
         "/api/beside",

@@ -189,3 +189,34 @@ async fn a_call_for_which_there_is_no_room_was_not_made() {
     assert_eq!(call["error"], "the call was not made: too many messages were sent by this start");
     assert_eq!(world.watch.done(), [] as [&str; 0]);
 }
+
+/// What a tool of `a` sends by a wire to `b` is no question to `b`: the wire is refused, and so is `b`. What others ask
+/// of `b` is answered with that.
+#[tokio::test(start_paused = true)]
+async fn a_message_on_a_refused_wire_begins_no_run() {
+    let flow = |targets: &[&str]| {
+        json!([
+            inject(targets),
+            agent_with_tool("a", "m", &["d"]),
+            with(
+                agent_with_tool("b", "n", &["e"]),
+                json!({"wires": [["n"], [], [], ["e"]], "allowedTools": []})
+            ),
+            model("m", json!([asks("t", json!({})), says("done")])),
+            model("n", json!([says("never")])),
+            with(node("t", "node.double", json!([["a", "b"]])), json!({"payload": "t", "effect": "read"})),
+            debug("d", "payload"),
+            debug("e", "payload.code"),
+        ])
+    };
+    let world = World::new(&flow(&["a"]));
+    assert_eq!(ends(&world.fire().await), ["run-1 a completed"]);
+    let shown = world.watch.shown();
+    assert!(shown.iter().any(|line| line.contains("dropped a reply")), "{shown:#?}");
+    assert!(!shown.iter().any(|line| line.starts_with("e:")), "{shown:#?}");
+
+    let world = World::new(&flow(&["a", "b"]));
+    assert_eq!(ends(&world.fire().await), ["run-1 a completed", "run-2 b refused EDGE_REJECTED"]);
+    let shown = world.watch.shown();
+    assert_eq!(shown.iter().filter(|line| line.starts_with("e:")).count(), 1, "{shown:#?}");
+}

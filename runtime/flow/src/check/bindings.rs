@@ -2,7 +2,8 @@
 //! service, a property.
 
 use super::config::AgentConfig;
-use super::wires::{Bound, Edges, port_of};
+use super::wires::{Bound, Edges};
+use super::wording::{a, agent_port, agent_port_number};
 use super::{Checker, label};
 use crate::resolve::{NodeIx, Wire};
 use redflow_contract::blank::text_of;
@@ -124,7 +125,7 @@ impl Checker<'_> {
                     found: Some(found.as_str().to_owned()),
                     ..Diagnostic::new(
                         DiagnosticCode::EdgeKindMismatch,
-                        format!("`{key}` names {label}, a {} node", found.as_str()),
+                        format!("`{key}` names {label}, {} node", a(found)),
                         format!("Name a {} node there.", role.as_str()),
                     )
                 });
@@ -159,7 +160,7 @@ impl Checker<'_> {
                 DiagnosticCode::EdgeForeignReply,
                 format!("{service} replies to {label}, which uses another {}", role.as_str()),
                 if has_ports {
-                    format!("Wire the agent's port {} to it, or remove this wire.", port_of(role))
+                    format!("Wire the agent's {} to it, or remove this wire.", agent_port(role))
                 } else {
                     "Name it in the agent's properties, or remove this wire.".to_owned()
                 },
@@ -170,7 +171,7 @@ impl Checker<'_> {
     fn check_count(&mut self, agent: NodeIx, role: Role, bound: &[NodeIx]) {
         let Some(rule) = binding_rule(role) else { return };
         let count = u32::try_from(bound.len()).unwrap_or(u32::MAX);
-        let port = (self.flow.raw(agent).type_name == "agent-core").then(|| port_of(role));
+        let port = (self.flow.raw(agent).type_name == "agent-core").then(|| agent_port_number(role));
         let (name, flow) = (role.as_str(), self.flow);
         if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
             self.sink.push(code, agent, None, || Diagnostic {
@@ -181,7 +182,9 @@ impl Checker<'_> {
                     code,
                     format!("{} has no {name}", label(flow, agent)),
                     match port {
-                        Some(port) => format!("Wire port {port} to a {name} node, or name one in `{name}`."),
+                        Some(_) => {
+                            format!("Wire {} to a {name} node, or name one in `{name}`.", agent_port(role))
+                        }
                         None => format!("Wire a {name} node to the agent's input, or name one in `{name}`."),
                     },
                 )

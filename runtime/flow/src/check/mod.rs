@@ -8,6 +8,7 @@ mod sink;
 mod spec;
 mod tools;
 mod wires;
+mod wording;
 
 use crate::graph::{TooMuch, Walker};
 use crate::raw::{RawFlow, Refusal};

@@ -4,6 +4,7 @@ use super::Checker;
 use super::bindings::Bindings;
 use super::config::{AgentConfig, Refused, whole_number};
 use super::schema::Violation;
+use super::wording::agent_port;
 use crate::graph::TooMuch;
 use crate::raw::cut;
 use crate::resolve::NodeIx;
@@ -247,8 +248,10 @@ impl Checker<'_> {
             ..Diagnostic::new(
                 DiagnosticCode::ToolChainOpen,
                 format!("the flow that begins at {label} is used as a tool, but nothing in it returns"),
-                "Wire its last node to a flow-tool-return or back to the agent; for results, use port 3."
-                    .to_owned(),
+                format!(
+                    "Wire its last node to a flow-tool-return or back to the agent; for results, use {}.",
+                    agent_port(Role::Data)
+                ),
             )
         });
     }
@@ -277,7 +280,10 @@ impl Checker<'_> {
             ..Diagnostic::new(
                 DiagnosticCode::ToolNotConnected,
                 format!("`allowedTools` names `{name}`, but no connected tool has that name"),
-                "Wire port 1 to a tool of that name, or take the name out of `allowedTools`.".to_owned(),
+                format!(
+                    "Wire {} to a tool of that name, or take the name out of `allowedTools`.",
+                    agent_port(Role::Tool)
+                ),
             )
         });
     }

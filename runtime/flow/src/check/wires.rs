@@ -1,5 +1,6 @@
 //! Wires that touch an agent, a model, a memory or a tool, judged by the edge table.
 
+use super::wording::{a, agent_port, mend, mismatch, port_of};
 use super::{Checker, label};
 use crate::graph::{Reached, TooMuch, targets};
 use crate::resolve::{NodeIx, Wire};
@@ -90,14 +91,14 @@ impl Checker<'_> {
     }
 
     fn target_missing(&mut self, ix: NodeIx, port: usize, place: usize, id: &str) {
-        let pointer = self.wire_pointer(ix, port, place);
+        let (flow, pointer) = (self.flow, self.wire_pointer(ix, port, place));
         self.sink.push(DiagnosticCode::EdgeTargetMissing, ix, None, || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer,
             found: Some(id.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeTargetMissing,
-                format!("port {port} leads to `{id}`, which is not in the flow"),
+                format!("{} leads to `{id}`, which is not in the flow", port_of(flow, ix, port)),
                 "Remove the wire, or add the node it should lead to.".to_owned(),
             )
         });
@@ -130,7 +131,7 @@ impl Checker<'_> {
             pointer: Some(format!("/wires/{port}/{place}")),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeDuplicate,
-                format!("port {port} is wired to {} twice", label(flow, to)),
+                format!("{} is wired to {} twice", port_of(flow, ix, port), label(flow, to)),
                 "Remove one of the two wires: every message would arrive twice.".to_owned(),
             )
         });
@@ -175,13 +176,13 @@ impl Checker<'_> {
     }
 
     fn self_edge(&mut self, ix: NodeIx, port: usize, wire: usize) {
-        let pointer = self.wire_pointer(ix, port, wire);
+        let (flow, pointer) = (self.flow, self.wire_pointer(ix, port, wire));
         self.sink.push(DiagnosticCode::EdgeSelf, ix, Some(ix), || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer,
             ..Diagnostic::new(
                 DiagnosticCode::EdgeSelf,
-                format!("port {port} leads back to the node's own input"),
+                format!("{} leads back to the node's own input", port_of(flow, ix, port)),
                 "Remove the wire.".to_owned(),
             )
         });
@@ -195,14 +196,17 @@ impl Checker<'_> {
         } else {
             DiagnosticCode::EdgeKindMismatch
         };
-        let (label, help) = (self.label(target), mend(kind, role));
-        let pointer = self.wire_pointer(ix, port, wire);
+        let (flow, pointer) = (self.flow, self.wire_pointer(ix, port, wire));
         self.sink.push(code, ix, Some(target), || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer,
             expected: Some(kind_of_port(kind).as_str().to_owned()),
             found: Some(role.as_str().to_owned()),
-            ..Diagnostic::new(code, says(kind, port, role, &label), help.to_owned())
+            ..Diagnostic::new(
+                code,
+                mismatch(kind, &port_of(flow, ix, port), role, &label(flow, target)),
+                mend(kind, role),
+            )
         });
     }
 
@@ -261,10 +265,10 @@ impl Checker<'_> {
             found: Some(kind_of_port(kind).as_str().to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeKindMismatch,
-                format!("messages are wired into {label}, a {}: only an agent may use it", role.as_str()),
+                format!("messages are wired into {label}, {}: only an agent may use it", a(role)),
                 format!(
-                    "Wire the messages to the agent's input, and the agent's port {} to it.",
-                    port_of(role)
+                    "Wire the messages to the agent's input, and the agent's {} to it.",
+                    agent_port(role)
                 ),
             )
         });
@@ -284,62 +288,5 @@ impl Checker<'_> {
             }
         }
         Ok(found)
-    }
-}
-
-/// Agent Core's port for services of a role.
-pub(super) fn port_of(role: Role) -> u32 {
-    match role {
-        Role::Model => 0,
-        Role::Tool => 1,
-        Role::Memory => 2,
-        Role::Agent | Role::Chat | Role::Data => 3,
-    }
-}
-
-fn says(kind: PortKind, port: usize, role: Role, label: &str) -> String {
-    let role = role.as_str();
-    match kind {
-        PortKind::Model => format!("port {port} binds a model, but {label} is a {role} node"),
-        PortKind::Tool => format!("port {port} binds tools, but {label} is a {role} node"),
-        PortKind::Memory => format!("port {port} binds a memory, but {label} is a {role} node"),
-        PortKind::Result | PortKind::ModelResponse | PortKind::Stream => {
-            format!("port {port} sends results, but {label} is a {role}, which takes none")
-        }
-        PortKind::Reply => {
-            format!("a service answers only the agent that uses it, but {label} is a {role} node")
-        }
-        PortKind::FlowTool => {
-            format!("a flow tool leads into the flow that does the work, but {label} is a {role}")
-        }
-        PortKind::Chat | PortKind::Data => format!("messages are wired into {label}, a {role}"),
-    }
-}
-
-fn mend(kind: PortKind, role: Role) -> &'static str {
-    match (kind, role) {
-        (PortKind::Model | PortKind::Tool | PortKind::Memory, Role::Data | Role::Chat) => {
-            "Move the wire to port 3, where the result leaves."
-        }
-        (PortKind::Model | PortKind::Tool | PortKind::Memory, Role::Agent) => {
-            "Move the wire to port 3: one agent feeds another with its result."
-        }
-        (PortKind::Model | PortKind::Tool | PortKind::Memory | PortKind::Result, Role::Model)
-        | (PortKind::ModelResponse | PortKind::Stream, Role::Model) => {
-            "Move the wire to port 0 of an agent-core."
-        }
-        (PortKind::Model | PortKind::Tool | PortKind::Memory | PortKind::Result, Role::Tool)
-        | (PortKind::ModelResponse | PortKind::Stream, Role::Tool) => {
-            "Move the wire to port 1 of an agent-core."
-        }
-        (PortKind::Model | PortKind::Tool | PortKind::Memory | PortKind::Result, Role::Memory)
-        | (PortKind::ModelResponse | PortKind::Stream, Role::Memory) => {
-            "Move the wire to port 2 of an agent-core."
-        }
-        (PortKind::Reply, _) => {
-            "Remove the wire; to see what the model or tool said, use the agent's port 3 or 4."
-        }
-        (PortKind::FlowTool, _) => "Wire the flow tool to ordinary nodes that end in a flow-tool-return.",
-        _ => "Remove the wire.",
     }
 }

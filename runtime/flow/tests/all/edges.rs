@@ -1,9 +1,10 @@
 //! The edge table, wire by wire.
 
-use crate::kit::{agent, calculator, check, good, lines, model, node, report, with};
-use redflow_contract::code::Severity;
+use crate::kit::{agent, calculator, check, checked, good, lines, model, node, report, with};
+use redflow_contract::code::{RunErrorCode, Severity};
 use redflow_contract::flow::Profile;
-use serde_json::json;
+use redflow_flow::Verdict;
+use serde_json::{Value, json};
 
 #[test]
 fn a_correct_flow_is_clean() {
@@ -214,4 +215,177 @@ fn errors_come_first_and_all_at_once() {
     );
     let report = report(&flow, Profile::Strict);
     assert_eq!(report.diagnostics.last().map(|d| d.severity), Some(Severity::Info));
+}
+
+/// What a refused wire leads into takes no message by it: the agent at its end is refused itself. The agent whose
+/// service is at the other end is not to blame.
+#[test]
+fn an_agent_at_the_end_of_a_refused_wire_is_refused_itself() {
+    let flow = |a: Value, model_a: Value, extra: Vec<Value>| {
+        let mut nodes = vec![
+            agent("a", a),
+            agent("b", json!([["n"], ["c"]])),
+            model("m", model_a),
+            model("n", json!([])),
+            calculator("c", json!([])),
+            node("i", "inject", json!([["a", "b"]])),
+        ];
+        nodes.extend(extra);
+        Value::from(nodes)
+    };
+    let back = || json!([["a"]]);
+    let tool = |wires: Value| with(node("t", "function", wires), json!({"toolName": "t", "inputSchema": {}}));
+    let flow_tool = |wires: Value| {
+        let returns = node("r", "flow-tool-return", json!([]));
+        vec![with(node("t", "flow-tool", wires), json!({"toolName": "t", "inputSchema": {}})), returns]
+    };
+    let memory = with(node("mem", "buffer-memory", json!([["a", "b"]])), json!({"sessionId": "s"}));
+    let own = with(node("own", "buffer-memory", json!([])), json!({"sessionId": "s"}));
+    let mut memories = flow(json!([["m"], ["c"], ["mem"]]), back(), vec![memory, own]);
+    memories[1]["wires"] = json!([["n"], ["c"], ["own"]]);
+    let rows = [
+        // From the agent's own ports: both agents.
+        (flow(json!([["m", "b"], ["c"]]), back(), vec![]), "EDGE_KIND_MISMATCH a:0 -> b /wires/0/1", true),
+        (flow(json!([["m"], ["c", "b"]]), back(), vec![]), "EDGE_KIND_MISMATCH a:1 -> b /wires/1/1", true),
+        (flow(json!([["m"], ["c"], ["b"]]), back(), vec![]), "EDGE_KIND_MISMATCH a:2 -> b /wires/2/0", true),
+        // From what another agent binds: only the agent it leads into.
+        (
+            flow(json!([["m"], ["c"]]), json!([["a", "b"]]), vec![]),
+            "EDGE_FOREIGN_REPLY m:0 -> b /wires/0/1",
+            false,
+        ),
+        (memories, "EDGE_FOREIGN_REPLY mem:0 -> b /wires/0/1", false),
+        (
+            flow(json!([["m"], ["c", "t"]]), back(), flow_tool(json!([["r", "b"]]))),
+            "EDGE_FOREIGN_REPLY t:0 -> b /wires/0/1",
+            false,
+        ),
+        (
+            flow(json!([["m"], ["c", "t"]]), back(), vec![tool(json!([["a", "b"]]))]),
+            "EDGE_FOREIGN_REPLY t:0 -> b /wires/0/1",
+            false,
+        ),
+        // Through a junction as well.
+        (
+            flow(json!([["m"], ["c", "j"]]), back(), vec![node("j", "junction", json!([["b"]]))]),
+            "EDGE_KIND_MISMATCH a:1 -> b /wires/1/1",
+            true,
+        ),
+    ];
+    for (flow, expected, both) in rows {
+        let errors: Vec<String> = lines(&flow, Profile::Strict)
+            .into_iter()
+            .filter(|line| !line.starts_with("TOOL_CONNECTED_NOT_ALLOWED"))
+            .collect();
+        assert_eq!(errors, [expected]);
+        // Some of these types this build cannot run: that is another reason.
+        let refused: Vec<bool> = checked(&flow)
+            .agents
+            .iter()
+            .map(|agent| match &agent.verdict {
+                Verdict::Ready(_) => false,
+                Verdict::Refused { error, .. } => error.code == RunErrorCode::EdgeRejected,
+            })
+            .collect();
+        assert_eq!(refused, [both, true], "{expected}");
+    }
+}
+
+/// People see the labels of ports: sentences name a port of an agent by its number and its label, and say `an agent`.
+#[test]
+fn sentences_name_ports_as_people_see_them() {
+    let other = || vec![agent("b", json!([["m"], ["c"]]))];
+    let tool = || with(node("t", "function", json!([[]])), json!({"toolName": "t", "inputSchema": {}}));
+    let rows = [
+        (
+            good(json!([["m", "b"], ["c"]]), other()),
+            "port 0 (model) binds a model, but `b` is an agent node",
+            "Move the wire to port 3 (result): one agent feeds another with it.",
+        ),
+        (
+            good(json!([["m"], ["c", "m"]]), vec![]),
+            "port 1 (tool) binds tools, but `m` is a model node",
+            "Move the wire to port 0 (model) of an agent-core.",
+        ),
+        (
+            good(json!([["m"], ["c"], ["d"]]), vec![]),
+            "port 2 (memory) binds a memory, but `d` is a data node",
+            "Move the wire to port 3 (result), where the answer leaves.",
+        ),
+        (
+            good(json!([["m"], ["c"], [], ["c"]]), vec![]),
+            "port 3 (result) sends results, but `c` is a tool, which takes none",
+            "Move the wire to port 1 (tool) of an agent-core.",
+        ),
+        (
+            good(json!([["m"], ["c"], [], [], ["gone"]]), vec![]),
+            "port 4 (model_response) leads to `gone`, which is not in the flow",
+            "Remove the wire, or add the node it should lead to.",
+        ),
+        (
+            good(json!([["m"], ["c"], [], ["a"]]), vec![]),
+            "port 3 (result) leads back to the node's own input",
+            "Remove the wire.",
+        ),
+        (
+            good(json!([["m"], ["c"], [], ["d", "d"]]), vec![]),
+            "port 3 (result) is wired to `d` twice",
+            "Remove one of the two wires: every message would arrive twice.",
+        ),
+        // A port of another node has no label.
+        (
+            good(json!([["m"], ["c"]]), vec![node("i2", "inject", json!([["a", "a"]]))]),
+            "port 0 is wired to `a` twice",
+            "Remove one of the two wires: every message would arrive twice.",
+        ),
+        (
+            good(json!([["m"], ["c"]]), vec![node("i2", "inject", json!([["m"]]))]),
+            "messages are wired into `m`, a model: only an agent may use it",
+            "Wire the messages to the agent's input, and the agent's port 0 (model) to it.",
+        ),
+        (
+            good(json!([["m"], ["c"]]), vec![model("n", json!([["a"]]))]),
+            "`n` replies to `a`, which uses another model",
+            "Wire the agent's port 0 (model) to it, or remove this wire.",
+        ),
+        (
+            good(json!([["m"], ["c"]]), vec![model("n", json!([["d"]]))]),
+            "a service answers only the agent that uses it, but `d` is a data node",
+            "Remove the wire; to see what the model or tool said, use the agent's port 3 (result) or port 4 \
+             (model_response).",
+        ),
+        (
+            good(json!([[], ["c"]]), vec![]),
+            "`a` has no model",
+            "Wire port 0 (model) to a model node, or name one in `model`.",
+        ),
+        (
+            good(json!([["m"], []]), vec![]),
+            "`allowedTools` names `calculator`, but no connected tool has that name",
+            "Wire port 1 (tool) to a tool of that name, or take the name out of `allowedTools`.",
+        ),
+        (
+            good(json!([["m"], ["c", "t"]]), vec![tool()]),
+            "the flow that begins at `t` is used as a tool, but nothing in it returns",
+            "Wire its last node to a flow-tool-return or back to the agent; for results, use port 3 (result).",
+        ),
+        (
+            with_property(good(json!([[], ["c"]]), other()), "model", "b"),
+            "`model` names `b`, an agent node",
+            "Name a model node there.",
+        ),
+    ];
+    for (flow, message, help) in rows {
+        let report = report(&flow, Profile::Strict);
+        let said: Vec<(&str, &str)> =
+            report.diagnostics.iter().map(|found| (found.message.as_str(), found.help.as_str())).collect();
+        assert!(said.contains(&(message, help)), "{message}: {said:#?}");
+    }
+}
+
+/// The flow with a property of its agent `a`.
+fn with_property(mut flow: Value, key: &str, value: &str) -> Value {
+    let nodes = flow.as_array_mut().unwrap();
+    nodes.iter_mut().find(|node| node["id"] == "a").unwrap()[key] = json!(value);
+    flow
 }

@@ -48,7 +48,12 @@ impl Run {
         self.envelope.state.iteration += 1;
         let iteration = self.iteration();
         self.sent = self.transcript.segments().len();
-        self.observer.emit(at, || RunEventKind::ModelCalled { iteration });
+        // The input in the first iteration, the observation in every other: the rest of the prompt it knows.
+        let newest = self.transcript.segments().last().filter(|_| self.agent.spec().debug);
+        self.observer.emit(at, || RunEventKind::ModelCalled {
+            iteration,
+            preview: newest.map(|segment| preview(&segment.content)),
+        });
         let id = self.open(Phase::Asking, at);
         self.effects.push_back(Effect::CallModel {
             id,

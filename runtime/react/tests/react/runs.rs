@@ -5,6 +5,7 @@ use crate::script::{
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
+use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::node_config::{OnUnknown, StopCondition};
 use redflow_contract::transcript::ChatRole;
@@ -425,7 +426,18 @@ fn debug_shows_prompts_and_beginnings_and_nothing_else_does() {
         assert_eq!(event.get("preview").map(|text| text.as_str().unwrap().to_owned()), expected);
         assert!(expected.is_none_or(|text| text.chars().count() <= 200));
     }
-    assert!(format!("{:?}", shown.events).contains("preview: Some"));
+    // What the model is told: the input, then the observation as it stands in the prompt.
+    let told: Vec<&str> = shown
+        .events
+        .iter()
+        .filter_map(|event| match &event.event {
+            RunEventKind::ModelCalled { preview, .. } => preview.as_deref(),
+            _ => None,
+        })
+        .collect();
+    let observation = format!(r#"{{"success":true,"output":"{long}"}}"#);
+    assert!(prompt.ends_with(&observation));
+    assert_eq!(told, ["2+2", &observation[..200]]);
     let hidden = play(spec(), &script);
     assert!(
         !hidden.out().to_string().contains("preview") && !hidden.out().to_string().contains("lastPrompt")

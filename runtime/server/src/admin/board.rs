@@ -246,7 +246,7 @@ impl Keeper {
         let (board, node) = (&self.app.board, &event.agent.node_id);
         match &event.event {
             RunEventKind::RunStarted { .. } => board.status(node, &Status::running("started"), false),
-            RunEventKind::ModelCalled { iteration } => {
+            RunEventKind::ModelCalled { iteration, .. } => {
                 board.status(node, &Status::running(&format!("iteration {iteration}")), false);
             }
             RunEventKind::ToolCalled { tool, .. } => {

@@ -139,13 +139,13 @@ impl Instance {
     pub(super) async fn ask_again(self: Arc<Self>) {
         let filter = ListFilter {
             statuses: Some(vec![RunStatus::Waiting]),
+            instance: Some(self.id.clone()),
             limit: MAX_ASKED,
             ..ListFilter::default()
         };
         let Ok(waiting) = self.catalogue.list(filter).await else { return };
-        let own = waiting.into_iter().filter(|run| run.agent.instance == self.id);
-        let asked =
-            own.filter_map(|run| Some((run.waiting.clone()?, run))).map(|(call, run)| self.ask(run, call));
+        let calls = waiting.into_iter().filter_map(|run| Some((run.waiting.clone()?, run)));
+        let asked = calls.map(|(call, run)| self.ask(run, call));
         futures::future::join_all(asked).await;
     }
 

@@ -60,7 +60,7 @@ fn status(event: &RunEventKind) -> Option<(StatusFill, StatusShape, String)> {
     use StatusFill::{Blue, Green, Red, Yellow};
     use StatusShape::{Dot, Ring};
     Some(match event {
-        RunEventKind::ModelCalled { iteration } => (Blue, Ring, format!("iteration {iteration}: model")),
+        RunEventKind::ModelCalled { iteration, .. } => (Blue, Ring, format!("iteration {iteration}: model")),
         RunEventKind::ToolCalled { iteration, tool, .. } => {
             (Blue, Ring, format!("iteration {iteration}: {tool}"))
         }

@@ -207,7 +207,14 @@ async fn what_is_not_there_says_so_to_who_may_look() {
     }
     assert_eq!(world.get("/api/codes/FORBIDDEN").await.ok(200)["set"], "api");
     let codes = world.get("/api/codes").await.ok(200);
-    assert!(codes.as_array().unwrap().len() > 90);
+    let codes = codes.as_array().unwrap();
+    assert!(codes.len() > 90);
+    for entry in codes {
+        assert!(entry.get("page").is_none() && entry.get("mend").is_none(), "{entry}");
+        let one = world.get(&format!("/api/codes/{}", entry["code"].as_str().unwrap())).await.ok(200);
+        let (page, mend) = (one["page"].as_str().unwrap(), one["mend"].as_str().unwrap());
+        assert!(!mend.is_empty() && page.ends_with(&format!("## How to mend it\n\n{mend}\n")), "{one}");
+    }
     assert!(world.get("/api/edges").await.ok(200).as_array().unwrap().len() > 5);
     assert!(world.get("/api/catalogue").await.ok(200).as_array().unwrap().len() > 20);
 }

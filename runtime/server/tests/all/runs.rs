@@ -83,6 +83,21 @@ async fn runs_are_listed_page_by_page() {
     }
     assert_eq!(Value::from(seen), all["runs"]);
     assert_eq!(world.get("/api/runs?status=waiting").await.ok(200)["runs"], json!([]));
+    let count = async |query: &str| {
+        world.get(&format!("/api/runs?{query}")).await.ok(200)["runs"].as_array().unwrap().len()
+    };
+    for (query, runs) in [
+        ("agent=agent", 5),
+        ("agent=agent&instance=local&limit=2", 2),
+        ("agent=agent&status=failed", 0),
+        ("agent=agen", 0),
+        ("agent=%00%27%25", 0),
+        ("agent=agent&instance=elsewhere", 0),
+        ("instance=local", 5),
+        ("instance=", 0),
+    ] {
+        assert_eq!(count(query).await, runs, "{query}");
+    }
     for wrong in ["limit=0", "limit=1001", "limit=x", "status=lost", "other=1"] {
         world.get(&format!("/api/runs?{wrong}")).await.refused(400, "REQUEST_INVALID");
     }

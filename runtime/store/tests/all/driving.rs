@@ -176,7 +176,7 @@ async fn runs_are_listed_newest_first() {
     finished(&store, "w", 1).await;
     let reader = Reader::open(dir.path()).unwrap();
     let list = |statuses: Option<Vec<RunStatus>>, limit| -> Vec<String> {
-        let runs = reader.list(&ListFilter { statuses, limit, before: None }).unwrap();
+        let runs = reader.list(&ListFilter { statuses, limit, ..ListFilter::default() }).unwrap();
         runs.into_iter().map(|run| run.run_id.to_string()).collect()
     };
     assert_eq!(list(None, usize::MAX), ["w", "x", "y", "z"]);

@@ -197,8 +197,8 @@ async fn an_older_directory_is_gone_on_with() {
         finished(&store, "over", 1).await;
         drop(begun(&store, "open").await);
     }
-    let old = "DROP TABLE chat_items; DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log;
-               PRAGMA user_version = 1;";
+    let old = "DROP INDEX runs_by_agent; DROP INDEX runs_by_instance; DROP INDEX runs_failed; DROP INDEX runs_failed_by_agent; DROP TABLE chat_items;
+               DROP TABLE chats; DROP TABLE events; ALTER TABLE meta DROP COLUMN log; PRAGMA user_version = 1;";
     plain(dir.path()).execute_batch(old).unwrap();
     // Looking changes nothing, and a copy of it can be made.
     let reader = Reader::open(dir.path()).unwrap();
@@ -277,7 +277,11 @@ async fn a_damaged_run_is_looked_at_as_such() {
 
     // A row nobody can read is still a place to go on from.
     plain(dir.path()).execute("UPDATE runs SET run_id = CAST(x'62ff' AS TEXT) WHERE id = 2", []).unwrap();
-    let page = |before: Option<redflow_contract::id::RunId>| ListFilter { before, limit: 2, statuses: None };
+    let page = |before: Option<redflow_contract::id::RunId>| ListFilter {
+        before,
+        limit: 2,
+        ..ListFilter::default()
+    };
     let runs = store.list(page(None)).await.unwrap();
     assert_eq!((runs.len(), &runs[0].run_id, runs[1].status), (2, &id("c"), RunStatus::Damaged));
     let rest = store.list(page(Some(runs[1].run_id.clone()))).await.unwrap();

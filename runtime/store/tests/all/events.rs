@@ -5,10 +5,13 @@ use crate::kit::{
     now, run_event, said, soon, text, told_after, waits, with_events,
 };
 use pretty_assertions::assert_eq;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::Ending;
 use redflow_contract::event::FlowEvent;
-use redflow_contract::run::RunStatus;
+use redflow_contract::id::NodeRef;
+use redflow_contract::run::{RunState, RunStatus};
 use redflow_contract::stream::StreamEvent;
-use redflow_ports::{EventBounds, EventLog, ListFilter, LoggedEvent, RunCatalogue, RunStore};
+use redflow_ports::{Batch, EventBounds, EventLog, ListFilter, LoggedEvent, NewRun, RunCatalogue, RunStore};
 use redflow_store::EventLogSettings;
 use serde_json::json;
 use std::collections::HashMap;
@@ -52,6 +55,7 @@ both! {
     a_large_value_is_cut
     positions_out_of_range_are_no_trouble
     runs_are_listed_page_by_page
+    runs_are_listed_by_agent_and_instance
     a_run_is_looked_at
 }
 
@@ -240,7 +244,7 @@ async fn runs_are_listed_page_by_page(store: Arc<dyn Kept>) {
     let _open = begun(&*store, "b").await;
     begun(&*store, "a").await.append(waits()).await.unwrap();
     let list = async |statuses: Option<Vec<RunStatus>>, before: Option<&str>, limit| -> Vec<String> {
-        let filter = ListFilter { statuses, before: before.map(id), limit };
+        let filter = ListFilter { statuses, before: before.map(id), limit, ..ListFilter::default() };
         store.list(filter).await.unwrap().into_iter().map(|run| run.run_id.to_string()).collect()
     };
     assert_eq!(list(None, None, usize::MAX).await, ["a", "b", "c", "d", "e"]);
@@ -259,6 +263,54 @@ async fn runs_are_listed_page_by_page(store: Arc<dyn Kept>) {
     journal.append(soon).await.unwrap();
     journal.append(last(9)).await.unwrap();
     assert_eq!(list(completed(), None, 1).await, ["b"], "a list sees what was written before it");
+}
+
+async fn runs_are_listed_by_agent_and_instance(store: Arc<dyn Kept>) {
+    // Named by where they are: their Node-RED, their agent, and a number.
+    let mut open = Vec::new();
+    for (run, state) in
+        [("xa1", "over"), ("xb2", "failed"), ("ya3", "over"), ("xa4", "failed"), ("xa5", "open")]
+    {
+        let agent = NodeRef { instance: run[..1].into(), node_id: run[1..2].into() };
+        let new = NewRun { agent, ..new_run(run) };
+        let batch = first(&new);
+        let mut journal = store.create(new);
+        journal.append(batch).await.unwrap();
+        let code = RunErrorCode::ProviderUnavailable;
+        let failed = RunState::Finished { at: 2, ending: Ending::Failed { code } };
+        match state {
+            "over" => journal.append(last(2)).await.unwrap(),
+            "failed" => journal.append(Batch { state: failed, ..last(2) }).await.unwrap(),
+            _ => open.push(journal),
+        }
+    }
+    let any = ListFilter::default;
+    let of = |agent: &str| ListFilter { agent: Some(agent.into()), ..any() };
+    let within = |instance: &str| ListFilter { instance: Some(instance.into()), ..any() };
+    let both = |instance: &str, agent: &str| ListFilter { agent: Some(agent.into()), ..within(instance) };
+    let failed = || Some(vec![RunStatus::Failed]);
+    let running = || Some(vec![RunStatus::Running, RunStatus::Waiting]);
+    let rows: [(ListFilter, &[&str]); 14] = [
+        (of("a"), &["xa5", "xa4", "ya3", "xa1"]),
+        (within("x"), &["xa5", "xa4", "xb2", "xa1"]),
+        (both("x", "a"), &["xa5", "xa4", "xa1"]),
+        (both("y", "a"), &["ya3"]),
+        (both("y", "b"), &[]),
+        (of("A"), &[]),
+        (of(""), &[]),
+        (within("x%"), &[]),
+        (ListFilter { before: Some(id("xa4")), ..of("a") }, &["ya3", "xa1"]),
+        (ListFilter { before: Some(id("xb2")), limit: 1, ..both("x", "a") }, &["xa1"]),
+        (ListFilter { statuses: failed(), ..any() }, &["xa4", "xb2"]),
+        (ListFilter { statuses: failed(), ..of("b") }, &["xb2"]),
+        (ListFilter { statuses: running(), ..both("x", "a") }, &["xa5"]),
+        (ListFilter { statuses: running(), ..within("y") }, &[]),
+    ];
+    for (filter, expected) in rows {
+        let told = format!("{filter:?}");
+        let found = store.list(filter).await.unwrap();
+        assert_eq!(found.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), expected, "{told}");
+    }
 }
 
 async fn a_run_is_looked_at(store: Arc<dyn Kept>) {

@@ -109,7 +109,7 @@ pub(crate) fn run_event(run: &str, seq: u32) -> RunEvent {
         seq,
         at: 1000 + u64::from(seq),
         agent: new_run(run).agent,
-        event: RunEventKind::ModelCalled { iteration: seq },
+        event: RunEventKind::ModelCalled { iteration: seq, preview: None },
     }
 }
 

@@ -27,6 +27,9 @@ const DOORS: &[(&str, Option<&[&str]>)] = &[
     ("xtask", None),
 ];
 
+/// The npm packages that are released with the workspace.
+const NPM_PACKAGES: &[&str] = &["bindings", "node-red-bridge"];
+
 /// Every crate takes the workspace's lints.
 #[must_use]
 pub fn lints(root: &Path) -> Vec<String> {
@@ -42,24 +45,17 @@ pub fn doors(root: &Path) -> Vec<String> {
 /// The npm packages carry the workspace's version.
 #[must_use]
 pub fn versions(root: &Path) -> Vec<String> {
-    let read = |path: &str| files::read(root, path);
-    let texts = (|| {
-        Ok::<_, String>((
-            read("Cargo.toml")?,
-            read("bindings/package.json")?,
-            read("bindings/package-lock.json")?,
-        ))
-    })();
-    match texts {
-        Ok((manifest, package, lock)) => [
-            other_version(&manifest, "bindings/package.json", &package),
-            other_version(&manifest, "bindings/package-lock.json", &lock),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-        Err(problem) => vec![problem],
-    }
+    let manifest = match files::read(root, "Cargo.toml") {
+        Ok(manifest) => manifest,
+        Err(problem) => return vec![problem],
+    };
+    let mut problems = Vec::new();
+    let paths = NPM_PACKAGES
+        .iter()
+        .flat_map(|folder| ["package.json", "package-lock.json"].map(|name| format!("{folder}/{name}")));
+    let texts = files::read_all(root, paths.collect(), &mut problems);
+    problems.extend(texts.iter().filter_map(|(path, package)| other_version(&manifest, path, package)));
+    problems
 }
 
 fn each_manifest(root: &Path, judge: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> {

@@ -1,0 +1,86 @@
+// What went wrong at an agent: the order, the groups, the bounds; and the words to it.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { MAX_GROUPS, MAX_RUNS_NAMED, countOf, errorsOf } from "../editor-build/editor/agent-errors.mjs";
+import { Remembered } from "../editor-build/editor/agent-explain.mjs";
+import { blocksOf } from "../editor-build/editor/agent-mend.mjs";
+
+const run = (runId, code, endedAt, status = "failed") => ({ runId, code, endedAt, startedAt: endedAt - 5, status });
+const problem = (code, severity, id = "agent", more = {}) => ({
+  ...{ code, severity, message: "m", help: "h", node: { id, type: "t", name: "" }, port: null, target: null, pointer: null },
+  ...more,
+});
+const codes = (groups) => groups.map(({ code, count }) => [code, count]);
+
+test("what is so now comes first, errors before warnings, then what happened, the newest first", () => {
+  const now = [problem("SESSION_SHARED", "warning"), problem("MODEL_MISSING", "error"), problem("NEEDS_NODE_RED", "info")];
+  const runs = [run("r2", "INVALID_JSON", 20), run("r1", "TIMEOUT", 10), run("r0", undefined, 5, "completed")];
+  const groups = errorsOf(now, runs, [{ at: 15, code: "QUEUE_FULL", message: "full" }], "agent");
+  assert.deepEqual(codes(groups), [["MODEL_MISSING", 1], ["SESSION_SHARED", 1], ["INVALID_JSON", 1], ["QUEUE_FULL", 1], ["TIMEOUT", 1]]);
+  assert.deepEqual(groups.map(({ at }) => at), [undefined, undefined, 20, 15, 10]);
+  assert.deepEqual(groups[2].runs, [{ id: "r2", at: 20 }]);
+  assert.equal(groups[3].message, "full");
+  // Warnings are no errors.
+  assert.equal(countOf(groups), 4);
+});
+
+test("a problem of a service says whose it is, and is told once however often it is found", () => {
+  const twice = problem("CONFIG_INVALID", "error", "model", { pointer: "/seed" });
+  const groups = errorsOf([twice, twice, problem("MODEL_MULTIPLE", "error")], [], [], "agent");
+  assert.deepEqual(groups.map(({ code, about }) => [code, about]), [["CONFIG_INVALID", "t"], ["MODEL_MULTIPLE", undefined]]);
+});
+
+test("the same thing several times in a row is one group, and stays that when there is one more", () => {
+  const runs = Array.from({ length: 20 }, (_, index) => run(`r${index}`, "INVALID_JSON", 100 - index));
+  const [group, ...none] = errorsOf([], runs, [], "agent");
+  assert.equal(group.count, 20);
+  assert.equal(group.at, 100);
+  assert.equal(group.runs.length, MAX_RUNS_NAMED);
+  assert.equal(group.runs[0].id, "r0");
+  assert.deepEqual(none, []);
+  const [more] = errorsOf([], [run("new", "INVALID_JSON", 101), ...runs], [], "agent");
+  assert.equal(more.key, group.key);
+  assert.equal(more.count, 21);
+  const parted = errorsOf([], runs.slice(0, 2), [{ at: 99.5, code: "INVALID_JSON", message: "not a run" }], "agent");
+  assert.deepEqual(codes(parted), [["INVALID_JSON", 1], ["INVALID_JSON", 1], ["INVALID_JSON", 1]]);
+});
+
+test("no more groups than can be read", () => {
+  const kept = Array.from({ length: 500 }, (_, at) => ({ at, code: `C${at}`, message: "" }));
+  assert.equal(errorsOf([], [], kept, "agent").length, MAX_GROUPS);
+});
+
+test("what was asked for is remembered, up to a bound, and asked for again after a failure", async () => {
+  const asked = [];
+  let fails = true;
+  const remembered = new Remembered(async (_, id) => {
+    asked.push(id);
+    if (id === "bad" && fails) {
+      throw new Error("away");
+    }
+    return id;
+  }, 2);
+  for (const id of ["a", "a", "b", "c", "b", "a"]) {
+    assert.equal(await remembered.of("runtime", id), id);
+  }
+  assert.deepEqual(asked, ["a", "b", "c", "a"]);
+  await assert.rejects(remembered.of("runtime", "bad"));
+  fails = false;
+  assert.equal(await remembered.of("runtime", "bad"), "bad");
+  await remembered.of("another", "bad");
+  assert.deepEqual(asked.slice(4), ["bad", "bad", "bad"]);
+});
+
+test("a page's little Markdown becomes blocks, and everything else stays text", () => {
+  const page = "First\nline.\n\n1. One\n   goes on.\n2. Two\n\n- dot\n\n```json\n{\"a\": 1}\n\n  b\n```\nAfter <b>it</b>.";
+  assert.deepEqual(blocksOf(page), [
+    { is: "words", text: "First line." },
+    { is: "list", ordered: true, items: ["One goes on.", "Two"] },
+    { is: "list", ordered: false, items: ["dot"] },
+    { is: "code", text: '{"a": 1}\n\n  b' },
+    { is: "words", text: "After <b>it</b>." },
+  ]);
+  assert.deepEqual(blocksOf("```\nnever ends"), [{ is: "code", text: "never ends" }]);
+  assert.deepEqual(blocksOf(""), []);
+});

@@ -1,0 +1,72 @@
+// A dialog as far as Node-RED fills and reads it: the fields of a template, by their ids. And Node-RED's way to do both.
+
+/** A field of a template. */
+class Field {
+  #value = "";
+  indeterminate = false;
+  checked = false;
+
+  constructor(tag, id, type, choices) {
+    [this.id, this.type] = [id, type];
+    if (tag === "select") {
+      this.options = choices.map((value) => ({ value }));
+    }
+  }
+
+  get value() {
+    return this.#value;
+  }
+
+  /** A select has no choice but its own. */
+  set value(text) {
+    const has = this.options === undefined || this.options.some(({ value }) => value === text);
+    this.#value = has ? String(text) : "";
+  }
+
+  append({ value }) {
+    this.options?.push({ value });
+  }
+
+  closest() {
+    return undefined;
+  }
+
+  addEventListener() {}
+
+  replaceChildren() {}
+}
+
+/** The fields of the template in a page. */
+export function formOf(html) {
+  const [, template] = /data-template-name="[^"]*">([\s\S]*?)<\/script>/.exec(html);
+  const fields = [...template.matchAll(/<(input|select|textarea)\b([^>]*)>/g)].map(({ 0: whole, 1: tag, 2: attributes, index }) => {
+    const of = (name) => new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
+    const [inside] = template.slice(index + whole.length).split("</select>");
+    const choices = [...inside.matchAll(/<option value="([^"]*)"/g)].map(([, value]) => value);
+    return new Field(tag, of("id"), tag === "input" ? of("type") : tag, choices);
+  });
+  return { byId: (id) => fields.find((field) => field.id === id) ?? null };
+}
+
+/** What Node-RED does before `oneditprepare`. */
+export function fill(form, node, prefix) {
+  for (const name of Object.keys(node._def.defaults)) {
+    const field = form.byId(`${prefix}-${name}`);
+    if (field?.type === "checkbox") {
+      field.checked = Boolean(node[name]);
+    } else if (field !== null) {
+      field.value = String(node[name] ?? "");
+    }
+  }
+}
+
+/** What Node-RED does after `oneditsave`. */
+export function apply(form, node, prefix) {
+  for (const name of Object.keys(node._def.defaults)) {
+    const field = form.byId(`${prefix}-${name}`);
+    const value = field?.type === "checkbox" ? field.checked : field?.value;
+    if (field !== null && node[name] != value && JSON.stringify(node[name]) !== JSON.stringify(value)) {
+      node[name] = value;
+    }
+  }
+}

@@ -1,0 +1,508 @@
+//! What the editor asks the palette module, who may ask it, and wires that are refused while the flow runs.
+
+use crate::kit::flow::{Flow, calls, says};
+use crate::kit::line::Line;
+use crate::kit::node_red::{NodeRed, Setup};
+use crate::kit::scene::Scene;
+use crate::kit::{eventually, on_both_lines, on_the_newer_line};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+on_both_lines! {
+    runs_are_listed_shown_and_ended
+    a_message_on_a_refused_wire
+    an_agent_in_the_tool_of_another
+}
+
+on_the_newer_line! {
+    a_flow_is_checked_as_the_editor_has_it
+    a_waiting_outcome_is_answered
+    who_may_ask
+    runs_of_another_node_red_are_not_there
+    the_sidecar_is_away
+    a_tool_message_that_comes_round_to_another_agent
+    an_agent_that_catches_what_a_tool_throws
+    a_refused_wire_behind_a_junction
+    refused_agents_behind_a_catch_of_everything
+}
+
+const RUNTIME: &str = "/redflow/runtimes/runtime";
+
+/// The one runtime, once it is as wanted.
+async fn runtime(node_red: &NodeRed, state: &str) -> Value {
+    eventually(format!("a runtime that is {state}"), async || {
+        let list = node_red.admin.ask("GET", "/redflow/runtimes").await.ok(200);
+        list["runtimes"].as_array()?.iter().find(|one| one["state"]["is"] == state).cloned()
+    })
+    .await
+}
+
+/// The runs that the editor sees.
+async fn runs(node_red: &NodeRed, query: &str) -> Vec<Value> {
+    let list = node_red.admin.ask("GET", &format!("{RUNTIME}/runs{query}")).await.ok(200);
+    list["runs"].as_array().unwrap().clone()
+}
+
+async fn run_that_is(node_red: &NodeRed, status: &str) -> String {
+    eventually(format!("a run that is {status}"), async || {
+        let found = runs(node_red, &format!("?status={status}")).await;
+        found.first().map(|run| run["runId"].as_str().unwrap().to_owned())
+    })
+    .await
+}
+
+async fn errors(node_red: &NodeRed, agent: &str) -> Vec<Value> {
+    let told = node_red.admin.ask("GET", &format!("/redflow/agents/{agent}/errors")).await.ok(200);
+    told["errors"].as_array().unwrap().clone()
+}
+
+async fn runs_are_listed_shown_and_ended(line: Line) {
+    let scene = Scene::start(line).await;
+    let script = [calls("warmth", json!({"room": "hall"})), says("Warm.")];
+    let flow = scene
+        .flow()
+        .usual(&scene.witness, &["warmth"], &["warmth-tool"])
+        .scripted(&script)
+        .asking_tool(&scene.witness, "warmth", "read")
+        .changed("runtime", json!({"name": "Home"}));
+    scene.deploy(&flow).await;
+    let (admin, node_red) = (scene.node_red.admin, &scene.node_red);
+    let view = runtime(node_red, "connected").await;
+    assert_eq!(
+        (&view["name"], &view["mode"], &view["address"], &view["waiting"]),
+        (&json!("Home"), &json!("remote"), &json!(scene.sidecar.url()), &json!(0))
+    );
+    assert!(view["state"]["version"].is_string(), "{view}");
+    scene.answer().await;
+    let done = run_that_is(node_red, "completed").await;
+    assert_eq!(runs(node_red, "?agent=agent&limit=1").await[0]["runId"], done);
+    assert_eq!(runs(node_red, "?agent=nobody").await, Vec::<Value>::new());
+    let shown = admin.ask("GET", &format!("{RUNTIME}/runs/{done}")).await;
+    assert_eq!(shown.header("cache-control"), Some("no-store"));
+    let shown = shown.ok(200);
+    assert_eq!((&shown["summary"]["runId"], shown["calls"].as_array().unwrap().len()), (&json!(done), 1));
+    let events = admin.ask("GET", &format!("{RUNTIME}/runs/{done}/events?after=0")).await.ok(200);
+    let events = events.as_array().unwrap();
+    assert_eq!(Some(events), shown["events"].as_array());
+    let last = events.last().unwrap()["seq"].as_u64().unwrap();
+    let rest = |after: u64| async move {
+        admin.ask("GET", &format!("{RUNTIME}/runs/{done}/events?after={after}")).await.ok(200)
+    };
+    assert_eq!(rest(last - 1).await, json!([events.last().unwrap()]));
+    // One that works is ended; the message that began it fails.
+    scene.witness.hold("/warmth");
+    scene.ask().await;
+    scene.witness.bodies("/warmth", 2).await;
+    let works = run_that_is(node_red, "running").await;
+    let cancel = admin.request("POST", &format!("{RUNTIME}/runs/{works}/cancel"));
+    let ended = cancel.json(json!({"reason": "by hand"})).send().await.ok(200);
+    assert_eq!(ended["runId"], works);
+    let caught = scene.witness.bodies("/caught", 1).await;
+    assert_eq!(caught[0]["error"]["code"], "CANCELLED", "{caught:#?}");
+    assert_eq!(run_that_is(node_red, "failed").await, works);
+    scene.witness.let_go("/warmth");
+    // That is a run of the sidecar, so it is not among what this side keeps.
+    assert_eq!(errors(node_red, "agent").await, Vec::<Value>::new());
+    // What cannot be asked, and what is not there.
+    let refused = [
+        ("GET", "/runs/unknown", 404, "RUN_UNKNOWN"),
+        ("GET", "/runs/..%2f..%2fmetrics", 404, "RUN_UNKNOWN"),
+        ("GET", "/runs?limit=0", 400, "REQUEST_INVALID"),
+        ("GET", "/runs?status=lost", 400, "REQUEST_INVALID"),
+        ("GET", "/codes/NO_SUCH_CODE", 404, "NOT_FOUND"),
+    ];
+    for (method, path, status, code) in refused {
+        admin.ask(method, &format!("{RUNTIME}{path}")).await.refused(status, code);
+    }
+    admin.ask("GET", "/redflow/runtimes/nobody/runs").await.refused(404, "NOT_FOUND");
+    let form = admin.request("POST", &format!("{RUNTIME}/runs/{works}/cancel"));
+    let form = form.header("content-type", "text/plain").bytes(b"{}".to_vec());
+    form.send().await.refused(415, "CONTENT_TYPE_REFUSED");
+    let over = admin.request("POST", &format!("{RUNTIME}/runs/{works}/cancel")).json(json!({}));
+    over.send().await.refused(409, "RUN_OVER");
+    let page = admin.ask("GET", &format!("{RUNTIME}/codes/CANCELLED")).await.ok(200);
+    assert!(page["page"].as_str().unwrap().contains("# CANCELLED"), "{page}");
+    assert_eq!(admin.ask("GET", &format!("{RUNTIME}/log")).await.ok(200), json!({"lines": []}));
+}
+
+async fn a_flow_is_checked_as_the_editor_has_it(line: Line) {
+    let scene = Scene::start(line).await;
+    let flow = scene.flow().usual(&scene.witness, &[], &[]).scripted(&[says("Hello.")]);
+    scene.deploy(&flow).await;
+    runtime(&scene.node_red, "connected").await;
+    let check = |flow: Flow| {
+        let request = scene.node_red.admin.request("POST", &format!("{RUNTIME}/check"));
+        request.json(json!({"flows": flow.json()})).send()
+    };
+    assert_eq!(check(flow.clone()).await.ok(200), json!({"ok": true, "diagnostics": []}));
+    let wrong = check(flow.clone().without("model")).await.ok(200);
+    let found: Vec<_> =
+        wrong["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].clone()).collect();
+    assert_eq!((&wrong["ok"], found.contains(&json!("MODEL_MISSING"))), (&json!(false), true), "{wrong:#}");
+    // Nothing of it is in force.
+    assert_eq!(scene.answer().await["payload"], "Hello.");
+    // What a flow of a stranger may hold: it is told, never a failure of the request.
+    let hostile = flow.node(
+        "odd",
+        "function",
+        json!([null, ["agent", 7, null], "x"]),
+        json!({"env": 7, "func": "s3cret"}),
+    );
+    check(hostile).await.ok(200);
+    assert_eq!(scene.sidecar.holding("s3cret"), Vec::<String>::new());
+}
+
+async fn a_waiting_outcome_is_answered(line: Line) {
+    let scene = Scene::start(line).await;
+    let script = [calls("pay", json!({})), says("Paid.")];
+    // What fails behind the first node may have done something already.
+    let flow = scene
+        .flow()
+        .usual(&scene.witness, &["pay"], &["pay-tool"])
+        .scripted(&script)
+        .flow_tool("pay-tool", "pay", "at_most_once", &["first"])
+        .function("first", "return msg;", &["second"])
+        .function("second", "throw new Error('the line is dead');", &["back"])
+        .node("back", "flow-tool-return", json!([]), json!({}));
+    scene.deploy(&flow).await;
+    scene.ask().await;
+    let run = run_that_is(&scene.node_red, "waiting").await;
+    let call = runs(&scene.node_red, "").await[0]["waiting"]["callId"].clone();
+    let answer = |body: Value| {
+        let request = scene.node_red.admin.request("POST", &format!("{RUNTIME}/runs/{run}/resolve"));
+        request.json(body).send()
+    };
+    answer(json!({"callId": call})).await.refused(400, "BODY_INVALID");
+    let done = json!({"callId": call, "result": {"success": true, "output": {"receipt": 17}}});
+    assert_eq!(answer(done.clone()).await.ok(200)["runId"], run);
+    assert_eq!(scene.witness.bodies("/results", 1).await[0]["payload"], "Paid.");
+    assert!(answer(done).await.status >= 400);
+}
+
+/// Tokens of users: one who may only read, and one who may do everything. Everybody may deploy.
+const USERS: &str = "adminAuth: { type: 'credentials', users: [],
+    default: { permissions: ['flows.read', 'flows.write', 'inject.write', 'status.read', 'settings.read'] },
+    tokens: (token) => Promise.resolve(
+        token === 'reader' ? { username: 'reader', permissions: 'read' } :
+        token === 'writer' ? { username: 'writer', permissions: '*' } : null) },";
+
+async fn who_may_ask(line: Line) {
+    let scene = Scene::start(line).await;
+    let setup = Setup { settings: USERS.to_owned(), ..Setup::default() };
+    let node_red = NodeRed::start_with(line, setup).await;
+    let script = [calls("warmth", json!({})), says("Warm.")];
+    let flow = scene
+        .flow()
+        .usual(&scene.witness, &["warmth"], &["warmth-tool"])
+        .scripted(&script)
+        .asking_tool(&scene.witness, "warmth", "read");
+    scene.witness.hold("/warmth");
+    node_red.deploy(&flow.json()).await;
+    node_red.admin.inject("ask").await;
+    scene.witness.bodies("/warmth", 1).await;
+    let run = scene.sidecar.runs().await[0]["runId"].as_str().unwrap().to_owned();
+    let ask = |user: Option<&'static str>, method: &'static str, path: String, body: Option<Value>| {
+        let request = node_red.admin.request(method, &path);
+        let request = user.into_iter().fold(request, |request, user| request.token(user));
+        body.into_iter().fold(request, |request, body| request.json(body)).send()
+    };
+    let run_path = format!("{RUNTIME}/runs/{run}");
+    let flows = json!({"flows": []});
+    let rows = [
+        ("GET", "/redflow/runtimes".to_owned(), None, true),
+        ("GET", "/redflow/agents/agent/errors".to_owned(), None, true),
+        ("GET", format!("{RUNTIME}/log"), None, true),
+        ("GET", format!("{RUNTIME}/codes/CANCELLED"), None, true),
+        ("GET", format!("{RUNTIME}/runs"), None, true),
+        ("GET", run_path.clone(), None, true),
+        ("GET", format!("{run_path}/events"), None, true),
+        ("POST", format!("{RUNTIME}/check"), Some(flows), true),
+        ("POST", format!("{run_path}/resolve"), Some(json!({})), false),
+        ("POST", format!("{run_path}/cancel"), Some(json!({})), false),
+    ];
+    for (method, path, body, may_read) in rows {
+        for user in [None, Some("stranger")] {
+            assert_eq!(ask(user, method, path.clone(), body.clone()).await.status, 401, "{user:?} {path}");
+        }
+        let answer = ask(Some("reader"), method, path.clone(), body.clone()).await;
+        assert_eq!(answer.status, if may_read { 200 } else { 401 }, "{path}: {answer:?}");
+    }
+    assert_eq!(scene.sidecar.runs().await[0]["status"], "running");
+    ask(Some("writer"), "POST", format!("{run_path}/cancel"), Some(json!({}))).await.ok(200);
+    scene.witness.bodies("/caught", 1).await;
+    scene.witness.let_go("/warmth");
+}
+
+async fn runs_of_another_node_red_are_not_there(line: Line) {
+    let scene = Scene::start(line).await;
+    let other = NodeRed::start(line).await;
+    let script = [calls("warmth", json!({})), says("Warm.")];
+    let flow = scene
+        .flow()
+        .usual(&scene.witness, &["warmth"], &["warmth-tool"])
+        .scripted(&script)
+        .asking_tool(&scene.witness, "warmth", "read");
+    scene.deploy(&flow).await;
+    other.deploy(&flow.json()).await;
+    scene.connected(2).await;
+    scene.witness.hold("/warmth");
+    scene.ask().await;
+    scene.witness.bodies("/warmth", 1).await;
+    let run = run_that_is(&scene.node_red, "running").await;
+    runtime(&other, "connected").await;
+    assert_eq!(runs(&other, "").await, Vec::<Value>::new());
+    let path = format!("{RUNTIME}/runs/{run}");
+    for end in ["", "/events", "/events?after=1000"] {
+        other.admin.ask("GET", &format!("{path}{end}")).await.refused(404, "RUN_UNKNOWN");
+    }
+    for verb in ["cancel", "resolve"] {
+        let request = other.admin.request("POST", &format!("{path}/{verb}")).json(json!({}));
+        request.send().await.refused(404, "RUN_UNKNOWN");
+    }
+    scene.witness.let_go("/warmth");
+    assert_eq!(scene.witness.bodies("/results", 1).await[0]["payload"], "Warm.");
+}
+
+async fn the_sidecar_is_away(line: Line) {
+    let mut scene = Scene::start(line).await;
+    let flow = scene.flow().usual(&scene.witness, &[], &[]).scripted(&[says("At last.")]);
+    scene.deploy(&flow.changed("runtime", json!({"maxQueued": 1}))).await;
+    runtime(&scene.node_red, "connected").await;
+    scene.answer().await;
+    let run = run_that_is(&scene.node_red, "completed").await;
+    let nudges = || scene.node_red.comms.told("redflow/runtimes");
+    let before = nudges().len();
+    assert!(before > 0 && nudges().iter().all(|told| *told == json!({})), "{:?}", nudges());
+    scene.sidecar.kill();
+    let view = runtime(&scene.node_red, "away").await;
+    assert!(!view["state"]["reason"].as_str().unwrap().is_empty(), "{view}");
+    let nudges = || scene.node_red.comms.told("redflow/runtimes").len();
+    eventually("a nudge", async || (nudges() > before).then_some(())).await;
+    for path in [
+        "/runs".to_owned(),
+        format!("/runs/{run}"),
+        format!("/runs/{run}/events"),
+        "/codes/TIMEOUT".to_owned(),
+    ] {
+        let answer = scene.node_red.admin.ask("GET", &format!("{RUNTIME}{path}")).await;
+        answer.refused(503, "RUNTIME_UNREACHABLE");
+    }
+    for path in [format!("/runs/{run}/cancel"), "/check".to_owned()] {
+        let request = scene.node_red.admin.request("POST", &format!("{RUNTIME}{path}"));
+        request.json(json!({"flows": []})).send().await.refused(503, "RUNTIME_UNREACHABLE");
+    }
+    // One message waits; the next one is too much, and that is kept for whoever looks.
+    scene.ask().await;
+    scene.ask().await;
+    let caught = scene.witness.bodies("/caught", 1).await;
+    assert_eq!(caught[0]["error"]["code"], "QUEUE_FULL", "{caught:#?}");
+    assert_eq!(runtime(&scene.node_red, "away").await["waiting"], 1);
+    let kept = errors(&scene.node_red, "agent").await;
+    assert_eq!((kept.len(), &kept[0]["code"]), (1, &json!("QUEUE_FULL")), "{kept:#?}");
+    scene.sidecar.come();
+    assert_eq!(runtime(&scene.node_red, "connected").await["waiting"], 0);
+    scene.witness.bodies("/results", 2).await;
+    assert_eq!(runs(&scene.node_red, "").await.len(), 2);
+}
+
+/// Agent `agent` with a tool, and agent `other` with a calculator. What goes wrong at `other` is told at `/rejected`.
+fn two_agents(scene: &Scene) -> Flow {
+    let script = [calls("where", json!({})), says("Found.")];
+    scene
+        .flow()
+        .usual(&scene.witness, &["where"], &["where-tool"])
+        .scripted(&script)
+        .coded_tool("where", "msg.payload = 'here'; return msg;")
+        .agent("other", &["calculator"], json!([["other-model"], ["calc"], [], ["strange"], []]))
+        .node("other-model", "scripted-model", json!([["other"]]), json!({"replies": [says("Never.")]}))
+        .node("calc", "calculator-tool", json!([["other"]]), json!({}))
+        .told(&scene.witness, "strange", "/strange")
+        .node("other-catch", "catch", json!([["rejected"]]), json!({"scope": ["other"], "uncaught": false}))
+        .told(&scene.witness, "rejected", "/rejected")
+}
+
+/// What was rejected at `other`, with its words, once; and that nothing else has come of it.
+async fn rejected(scene: &Scene, words: &str) {
+    let told = scene.witness.bodies("/rejected", 1).await;
+    let message = told[0]["error"]["message"].as_str().unwrap();
+    assert_eq!(
+        (&told[0]["error"]["code"], &told[0]["payload"]),
+        (&json!("EDGE_REJECTED"), &json!("here")),
+        "{told:#?}"
+    );
+    assert!(message.contains(words), "{message}");
+    let kept = errors(&scene.node_red, "other").await;
+    assert_eq!(
+        (kept.len(), &kept[0]["code"], &kept[0]["message"]),
+        (1, &json!("EDGE_REJECTED"), &json!(message))
+    );
+    assert_eq!(runs(&scene.node_red, "?agent=other").await, Vec::<Value>::new());
+    assert_eq!((scene.count("/strange"), scene.count("/caught")), (0, 0));
+}
+
+async fn a_message_on_a_refused_wire(line: Line) {
+    let scene = Scene::start(line).await;
+    let flow = two_agents(&scene);
+    let wrong = flow.clone().changed("where-body", json!({"wires": [["where-return", "other"]]}));
+    scene.deploy(&wrong).await;
+    scene.node_red.comms.status("other", |status| status["fill"] == "red").await;
+    // The agent that does nothing wrong works, and its tool too.
+    assert_eq!(scene.answer().await["payload"], "Found.");
+    rejected(&scene, "EDGE_FOREIGN_REPLY").await;
+    // The wire is gone: what comes by a right one is taken.
+    scene.deploy(&flow.again().inject("other-ask", "Hello?", "other")).await;
+    scene.node_red.comms.status("other", |status| status["fill"] != "red").await;
+    scene.node_red.admin.inject("other-ask").await;
+    assert_eq!(scene.witness.bodies("/strange", 1).await[0]["payload"], "Never.");
+}
+
+/// What an agent's newest run called, and what came of it.
+async fn calls_of(node_red: &NodeRed, agent: &str) -> Vec<Value> {
+    let run = runs(node_red, &format!("?agent={agent}&limit=1")).await.remove(0);
+    let path = format!("{RUNTIME}/runs/{}", run["runId"].as_str().unwrap());
+    let shown = node_red.admin.ask("GET", &path).await.ok(200);
+    shown["calls"].as_array().unwrap().clone()
+}
+
+/// Where the checker takes it, an agent may be part of a tool of another one: it is asked, and its result is the tool's.
+async fn an_agent_in_the_tool_of_another(line: Line) {
+    let scene = Scene::start(line).await;
+    let script = [calls("where", json!({"room": "hall"})), says("Found.")];
+    let other = [calls("look", json!({})), says("In the hall.")];
+    // Messages come to `route` from elsewhere too, so it is nobody's tool alone.
+    let flow = scene
+        .flow()
+        .usual(&scene.witness, &["where"], &["where-tool"])
+        .scripted(&script)
+        .flow_tool("where-tool", "where", "at_most_once", &["route"])
+        .function("route", "return [msg, null];", &[])
+        .changed("route", json!({"outputs": 2, "wires": [["other"], ["where-return"]]}))
+        .inject("elsewhere", "Hello?", "route")
+        .node("where-return", "flow-tool-return", json!([]), json!({}))
+        .agent(
+            "other",
+            &["look"],
+            json!([["other-model"], ["look-tool"], [], ["strange", "where-return"], []]),
+        )
+        .node("other-model", "scripted-model", json!([["other"]]), json!({"replies": other}))
+        .coded_tool("look", "msg.payload = 'a coat'; return msg;")
+        .told(&scene.witness, "strange", "/strange");
+    scene.deploy(&flow).await;
+    assert_eq!(scene.answer().await["payload"], "Found.");
+    let told = scene.witness.bodies("/strange", 1).await;
+    assert_eq!(told[0]["payload"], "In the hall.", "{told:#?}");
+    let (own, others) = (calls_of(&scene.node_red, "agent").await, calls_of(&scene.node_red, "other").await);
+    assert_eq!((own.len(), &own[0]["result"]["output"]), (1, &json!("In the hall.")), "{own:#?}");
+    assert_eq!((others.len(), &others[0]["result"]["output"]), (1, &json!("a coat")), "{others:#?}");
+    // If it fails, so does the tool, in its words; nothing is left that a person would have to clear up.
+    let fails = flow.again().changed("other-model", json!({"replies": ["no JSON at all"]}));
+    scene.deploy(&fails).await;
+    assert_eq!(scene.answer().await["payload"], "Found.");
+    let own = calls_of(&scene.node_red, "agent").await;
+    let why = scene.witness.bodies("/strange", 2).await[1]["error"]["message"].clone();
+    assert_eq!(own[0]["result"]["success"], false, "{own:#?}");
+    assert!(own[0]["result"].to_string().contains(why.as_str().unwrap()), "{why} {own:#?}");
+    assert_eq!((scene.node_red.logged("EDGE_REJECTED"), scene.node_red.logged("REPLY_DROPPED")), (0, 0));
+}
+
+/// An agent behind a Catch node of everything is asked what to do when the tool of another one fails.
+async fn an_agent_that_catches_what_a_tool_throws(line: Line) {
+    let scene = Scene::start(line).await;
+    let flow = two_agents(&scene)
+        .changed("where-body", json!({"func": "throw new Error('the pipe is broken');"}))
+        .changed("other-model", json!({"replies": [says("Look elsewhere.")]}))
+        .changed("other", json!({"wires": [["other-model"], ["calc"], [], ["strange", "where-return"], []]}))
+        .node("all", "catch", json!([["other"]]), json!({"scope": null, "uncaught": false}));
+    scene.deploy(&flow).await;
+    assert_eq!(scene.answer().await["payload"], "Found.");
+    let own = calls_of(&scene.node_red, "agent").await;
+    assert_eq!(own[0]["result"]["output"], "Look elsewhere.", "{own:#?}");
+    assert_eq!(runs(&scene.node_red, "?agent=other").await.len(), 1);
+    assert_eq!((scene.count("/strange"), scene.count("/rejected"), scene.count("/caught")), (1, 0, 0));
+    assert_eq!(scene.node_red.logged("EDGE_REJECTED"), 0);
+}
+
+/// By a link, whose last wire says nothing of where a message comes from: it gets to the agent, which is refused.
+async fn a_tool_message_that_comes_round_to_another_agent(line: Line) {
+    let scene = Scene::start(line).await;
+    let link = |links: &str, mode: &str| json!({"links": [links], "mode": mode});
+    let flow = two_agents(&scene)
+        .changed("where-body", json!({"wires": [["out"]]}))
+        .node("out", "link out", json!([]), link("in", "link"))
+        .node("in", "link in", json!([["other", "where-return"]]), link("out", "link"));
+    scene.deploy(&flow).await;
+    assert_eq!(scene.answer().await["payload"], "Found.");
+    let told = scene.witness.bodies("/rejected", 1).await;
+    let error = &told[0]["error"];
+    assert_eq!(error["code"], "EDGE_REJECTED", "{told:#?}");
+    assert!(error["message"].as_str().unwrap().contains("EDGE_FOREIGN_REPLY"), "{told:#?}");
+    assert_eq!(scene.witness.bodies("/strange", 1).await[0]["error"]["code"], "EDGE_REJECTED");
+    assert_eq!(runs(&scene.node_red, "?agent=other").await, Vec::<Value>::new());
+    assert_eq!((errors(&scene.node_red, "other").await.len(), scene.count("/caught")), (1, 0));
+}
+
+/// No wire of it is refused by itself: then it is the agent that is refused, as a whole.
+async fn a_refused_wire_behind_a_junction(line: Line) {
+    let scene = Scene::start(line).await;
+    let flow = scene
+        .flow()
+        .usual(&scene.witness, &[], &[])
+        .scripted(&[says("Mended.")])
+        .changed("agent", json!({"wires": [["model"], ["calc"], [], ["result", "round"], []]}))
+        .node("round", "junction", json!([["agent"]]), json!({}));
+    scene.deploy(&flow).await;
+    scene.node_red.comms.status("agent", |status| status["fill"] == "red").await;
+    scene.ask().await;
+    // It leaves by port 3 with its error, comes round, and goes no further.
+    let kept = eventually("both are kept", async || {
+        let kept = errors(&scene.node_red, "agent").await;
+        (kept.len() == 2).then_some(kept)
+    })
+    .await;
+    let said: Vec<&str> = kept.iter().map(|one| one["message"].as_str().unwrap()).collect();
+    assert!(said[0].contains("refused already") && said[1].contains("EDGE_SELF"), "{kept:#?}");
+    // Another one does the same, so that the first has had all the time it needs.
+    scene.ask().await;
+    let caught = scene.witness.bodies("/caught", 2).await;
+    assert!(caught.iter().all(|one| one["error"]["code"] == "EDGE_REJECTED"), "{caught:#?}");
+    assert_eq!((scene.sidecar.runs().await.len(), scene.witness.bodies("/results", 2).await.len()), (0, 2));
+    // Mended, it takes what it has refused: somebody may have kept it to try again.
+    let error = "msg.error = {code: 'EDGE_REJECTED', message: 'no', source: {id: 'agent', type: 'agent-core', count: 1}};";
+    let mended = flow
+        .again()
+        .without("round")
+        .changed("agent", json!({"wires": [["model"], ["calc"], [], ["result"], []]}))
+        .inject("again", "Once more.", "retry")
+        .function("retry", &format!("{error} return msg;"), &["agent"]);
+    scene.deploy(&mended).await;
+    scene.node_red.admin.inject("again").await;
+    assert_eq!(scene.witness.bodies("/results", 3).await[2]["payload"], "Mended.");
+    assert_eq!(scene.count("/caught"), 2);
+}
+
+/// Agents that are refused do not pass a message on to each other for ever.
+async fn refused_agents_behind_a_catch_of_everything(line: Line) {
+    let scene = Scene::start(line).await;
+    let flow = two_agents(&scene).without("model").without("other-model").node(
+        "all",
+        "catch",
+        json!([["agent", "other"]]),
+        json!({"scope": null, "uncaught": false}),
+    );
+    scene.deploy(&flow).await;
+    scene.node_red.comms.status("agent", |status| status["fill"] == "red").await;
+    let node_red = &scene.node_red;
+    // Asked twice, so that the first has had all the time it needs.
+    for asked in 1..=2 {
+        scene.ask().await;
+        scene.witness.bodies("/caught", asked).await;
+        eventually("all is kept", async || {
+            let kept = [errors(node_red, "agent").await.len(), errors(node_red, "other").await.len()];
+            assert!(kept[0] <= 2 * asked && kept[1] <= asked, "{kept:?}");
+            (kept == [2 * asked, asked]).then_some(())
+        })
+        .await;
+    }
+    assert_eq!((scene.count("/caught"), scene.count("/rejected"), scene.count("/results")), (2, 0, 2));
+    assert_eq!(scene.sidecar.runs().await.len(), 0);
+}
