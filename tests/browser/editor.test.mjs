@@ -29,7 +29,7 @@ const SCENES = {
   "the sidecar is killed and comes back": killedAndBack,
   "Spanish and German": words.languages,
   "light and dark": words.lightAndDark,
-  "every dialog in every language": palette.everyDialog,
+  "every dialog, in another language": palette.everyDialog,
   "the window of a chat": palette.chat,
   "hostile texts are texts": hostile.asText,
   "hostile names are texts": hostile.hugeNames,

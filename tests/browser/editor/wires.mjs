@@ -15,7 +15,7 @@ export async function aWrongWire(stage, t) {
   await editor.picture("canvas");
   await editor.wire("agent", 2, "answer");
   await editor.triangle("agent").waitFor();
-  const sentence = await editor.tooltip(editor.triangle("agent"));
+  const sentence = await editor.tooltip(editor.triangle("agent"), "wrong-edge-says-why");
   assert.match(sentence, FROM_MEMORY);
   assert.match(sentence, /port 3/, "it says what to do");
   await editor.picture("wrong-edge");

@@ -248,12 +248,15 @@ export class Editor {
   }
 
   /** The text that comes when the mouse rests on something of the canvas. */
-  async tooltip(place) {
+  async tooltip(place, picture) {
     await this.page.mouse.move(5, 5);
     await place.hover();
     const shown = this.page.locator(".red-ui-flow-port-tooltip");
     await shown.waitFor();
     const lines = await shown.locator("text, tspan").allTextContents();
+    if (picture !== undefined) {
+      await this.picture(picture);
+    }
     await this.page.mouse.move(5, 5);
     await shown.waitFor({ state: "detached" });
     return lines.join("\n");
