@@ -354,7 +354,9 @@ export class Runtime {
   }
 
   private notice(id: string, { code, message }: { code: string; message: string }): void {
-    const text = `${code}: ${message}`;
+    // The command is for those who have no editor.
+    const first = code === "TOOL_OUTCOME_UNKNOWN" ? "Answer it in the sidebar Redflow (Ctrl-G R). " : "";
+    const text = `${first}${code}: ${message}`;
     if (this.agents.get(id) !== undefined) {
       errors.note(id, { code, message });
     }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_GROUPS, MAX_RUNS_NAMED, countOf, errorsOf } from "../editor-build/editor/agent-errors.mjs";
+import { MAX_GROUPS, MAX_RUNS_NAMED, countOf, errorsOf, waitingRun } from "../editor-build/editor/agent-errors.mjs";
 import { Remembered } from "../editor-build/editor/agent-explain.mjs";
 import { blocksOf } from "../editor-build/editor/agent-mend.mjs";
 
@@ -29,6 +29,16 @@ test("a problem of a service says whose it is, and is told once however often it
   const twice = problem("CONFIG_INVALID", "error", "model", { pointer: "/seed" });
   const groups = errorsOf([twice, twice, problem("MODEL_MULTIPLE", "error")], [], [], "agent");
   assert.deepEqual(groups.map(({ code, about }) => [code, about]), [["CONFIG_INVALID", "t"], ["MODEL_MULTIPLE", undefined]]);
+});
+
+test("a notice that a run waits names the run, and nothing else does", () => {
+  const notice = (code, message) => errorsOf([], [], [{ at: 1, code, message }], "agent").map(waitingRun)[0];
+  const words = "run 01ABC waits until somebody says what came of `pay` (a crash): `redflow runs resolve 01ABC --done`";
+  assert.equal(notice("TOOL_OUTCOME_UNKNOWN", words), "01ABC");
+  assert.equal(notice("QUEUE_FULL", words), undefined);
+  assert.equal(notice("TOOL_OUTCOME_UNKNOWN", `run ${"x".repeat(201)} waits until`), undefined);
+  // This one is over: there is nothing to answer.
+  assert.equal(waitingRun(errorsOf([], [run("r1", "TOOL_OUTCOME_UNKNOWN", 10)], [], "agent")[0]), undefined);
 });
 
 test("the same thing several times in a row is one group, and stays that when there is one more", () => {

@@ -117,3 +117,22 @@ test("a flow that the sidecar cannot use at all is shown under every agent, unti
   RED.deploy(runtime("rt", url), agent({ name: "Mended" }));
   await shown(({ fill }) => fill === undefined);
 });
+
+test("a run that waits is said at its agent, first where to answer it; to other notices nothing is added", async (t) => {
+  const notices = [
+    { type: "notice", seq: 1, node: "ag", code: "TOOL_OUTCOME_UNKNOWN", message: "run R waits" },
+    { type: "notice", seq: 2, node: "ag", code: "REPLY_DROPPED", message: "too late" },
+  ];
+  const { url } = await sidecar(t, ({ type }) => (type === "flows" ? notices.shift() : undefined));
+  const said = async (name) => {
+    RED.deploy(runtime("rt", url), agent({ name }));
+    const { warnings } = RED.byId.get("ag");
+    for (let left = 2_000; warnings.length === 0; left -= 1) {
+      assert.ok(left > 0, "never said");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    return warnings;
+  };
+  assert.deepEqual(await said("One"), ["Answer it in the sidebar Redflow (Ctrl-G R). TOOL_OUTCOME_UNKNOWN: run R waits"]);
+  assert.deepEqual(await said("Two"), ["REPLY_DROPPED: too late"]);
+});

@@ -5,7 +5,7 @@ import test from "node:test";
 import { bounded, explained, inLines, plain, verdictsOf, wireKey } from "../editor-build/editor/checks-verdicts.mjs";
 import { mapOf } from "../editor-build/editor/flow.mjs";
 
-const words = { from: (name) => `from ${name}:`, more: (count) => `${count} more` };
+const words = { from: (name) => `from ${name}:`, more: (count) => `${count} more`, labelOf: () => undefined };
 const flow = [
   { id: "inject", type: "inject", name: "Ask", wires: [["model"]] },
   { id: "agent", type: "agent-core", wires: [["model", "second"], ["tool"], ["debug", "j"], [], []] },
@@ -83,6 +83,37 @@ test("what stands in a subflow is told once, however many instances there are", 
   const said = found.sentences.get("agent").map(({ sentence }) => sentence);
   assert.deepEqual(bounded(said, words), ["says MODEL_MISSING\n    Mend it."]);
   assert.deepEqual(found.problemsOfAgent("agent").map(({ node }) => node.id), ["agent"], "it is called as the editor calls it");
+});
+
+test("a node without a name is called as the canvas calls it, and nothing else is", () => {
+  const nodes = [
+    { id: "34fe", type: "agent-core", name: "" },
+    { id: "e52a", type: "openai-model" },
+    { id: "ecd0", type: "openai-model", name: "Sol" },
+    { id: "taken", type: "debug" },
+    { id: "b", type: "debug", name: "taken" },
+  ];
+  const labels = { "34fe": "agent core", e52a: "a `model`" };
+  const asked = [];
+  const labelOf = (id) => (asked.push(id), labels[id] ?? "wrong");
+  const said = (message, help = "", node = "34fe") => {
+    const told = problem("MODEL_MULTIPLE", undefined, undefined, { message, help });
+    told.node = { id: node, type: "agent-core", name: "" };
+    const found = verdictsOf({ ok: false, diagnostics: [told] }, mapOf(nodes), { ...words, labelOf });
+    return [found.problemsOfAgent("34fe")[0], found.sentences.get("34fe")[0].sentence];
+  };
+  const [{ message, help, node }, sentence] = said("`34fe` binds `e52a`, `Sol`, 34fe", "Unwire `e52a`.");
+  assert.equal(message, "`agent core` binds `a 'model'`, `Sol`, 34fe");
+  assert.equal(help, "Unwire `a 'model'`.");
+  assert.equal(sentence, `${message}\n${help}`);
+  assert.equal(node.name, "agent core", "the tab Errors and the wire's other end say it, too");
+  // Inside subflows by the way there; a sign in a name misleads nobody; what may be a name, or is nothing's, stays.
+  assert.equal(said("`i1-i2-34fe` and `e52a`", "", "i1-i2-34fe")[0].message, "`agent core` and `a 'model'`");
+  assert.equal(said("`odd`name` binds `e52a`")[0].message, "`odd`name` binds `a 'model'`");
+  for (const same of ["`taken`", "`ecd0`", "`nowhere`", "`` `", `\`${"i-".repeat(1_000)}e52a\``]) {
+    assert.equal(said(same)[0].message, same);
+  }
+  assert.deepEqual([...new Set(asked)].sort(), ["34fe", "e52a"]);
 });
 
 test("a property that is wrong is named, so that it is not told twice", () => {

@@ -27,7 +27,10 @@ const anything = new Proxy(function () {}, {
 function editor() {
   const definitions = new Map();
   const fields = new Map();
-  const nodes = { registerType: (type, definition) => definitions.set(type, definition) };
+  const configs = [{ id: "only", type: "redflow-runtime" }];
+  const eachConfig = (visit) => configs.forEach((node) => visit(node));
+  const workspace = (id) => ({ disabled: id === "off" });
+  const nodes = { registerType: (type, definition) => definitions.set(type, definition), eachConfig, workspace };
   const within = (part, own) => new Proxy(own, { get: (_, name) => own[name] ?? anything });
   const RED = within("RED", { nodes: within("nodes", nodes), _: translator("en-US") });
   const found = (id) => fields.get(id) ?? shown.form?.byId(id) ?? null;
@@ -41,7 +44,7 @@ function editor() {
   const document = within("document", { getElementById: found, createElement: () => within("element", {}) });
   const shown = {};
   const timers = { setTimeout: () => 0, setInterval: () => 0, clearTimeout: () => 0, queueMicrotask: () => 0 };
-  const context = vm.createContext({ RED, $, window, document, HTMLInputElement: class {}, URL, ...timers });
+  const context = vm.createContext({ RED, $, window, document, HTMLInputElement: class {}, MutationObserver: anything, URL, ...timers });
   const run = (html) => {
     for (const [, source] of html.matchAll(/<script type="text\/javascript">([\s\S]*?)<\/script>/g)) {
       vm.runInContext(source, context);
@@ -54,10 +57,10 @@ function editor() {
   for (const [, file] of sets) {
     run(read(file.replace(/\.js$/, ".html")));
   }
-  return { definitions, fields, shared: window.RedflowEditor, asked, shown };
+  return { definitions, fields, shared: window.RedflowEditor, asked, shown, configs };
 }
 
-const { definitions, fields, shared, asked, shown } = editor();
+const { definitions, fields, shared, asked, shown, configs } = editor();
 const page = (type) => read(manifest["node-red"].nodes[type].replace(/\.js$/, ".html"));
 /** A value of the pages' own world as one of ours. */
 const plain = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
@@ -372,6 +375,9 @@ test("the checks say what is wrong in a sentence", () => {
     [shared.list(["a"], { name }), true],
     [shared.list([], { name }), "It must be a JSON list with at least one entry: […]."],
     [shared.list("[1", { name }), /^It is not JSON/],
+    [shared.list(shared.jsonOf('"x"'), { name }), "It must be a JSON list with at least one entry: […]."],
+    [shared.object("{", { name }), /^It is not JSON/],
+    [shared.object(shared.jsonOf('"x"'), { name }), "It must be a JSON object: {…}."],
     [shared.capabilities({ tools: true, maxOutput: 5, mine: "x" }, { name }), true],
     [shared.capabilities({ tools: "yes" }, { name }), "It: tools must be true or false."],
     [shared.capabilities({ maxOutput: -1 }, { name }), "It: maxOutput must be a whole number from 0 to 4294967295."],
@@ -449,6 +455,33 @@ test("what a schema refuses, the dialog refuses with a sentence", () => {
   assert.ok(refused > 1_000, `${refused} values are enough to go by`);
 });
 
+test("an agent has the runtime it names, or the only one there is", () => {
+  const { validate, required } = definitions.get("agent-core").defaults.runtime;
+  assert.equal(validate.length, 2, "Node-RED would not show sentences");
+  assert.equal(required, undefined, "Node-RED would not ask about an empty one");
+  const runtime = (id, rest = {}) => ({ id, type: "redflow-runtime", ...rest });
+  const ADD = /^Add a runtime: the \+ beside Runtime/;
+  const SEVERAL = /there are several\.$/;
+  const GONE = /is not there, or disabled\.$/;
+  const WRONG = /^Something is wrong with the runtime/;
+  const rows = [
+    [[], ["", ADD], ["_ADD_", ADD], ["a", ADD], [undefined, ADD], ["${ONE}", true]],
+    [[{ id: "a", type: "mqtt-broker" }, runtime("b", { d: true }), runtime("c", { z: "off" })], ["", ADD], ["b", ADD], ["c", ADD]],
+    [[runtime("a"), runtime("b", { d: true })], ["", true], ["_ADD_", true], ["a", true], ["b", GONE], ["x", GONE], [5, GONE]],
+    [[runtime("a"), runtime("b", { z: "on" })], ["", SEVERAL], [null, SEVERAL], ["a", true], ["b", true], ["x", GONE]],
+    [[runtime("a", { valid: false })], ["", WRONG], ["a", WRONG]],
+  ];
+  const before = configs.splice(0);
+  for (const [present, ...values] of rows) {
+    configs.splice(0, configs.length, ...present);
+    for (const [value, expected] of values) {
+      const found = validate.call({}, value, {});
+      expected === true ? assert.equal(found, true, String(value)) : assert.match(found, expected, String(value));
+    }
+  }
+  configs.splice(0, configs.length, ...before);
+});
+
 test("what is wrong with the wires is asked for at every node, and is nothing of the flow", () => {
   for (const [type, { category, defaults }] of definitions) {
     if (category === "config") {
@@ -470,6 +503,7 @@ test("the examples use every node, with its own properties, and no secret", () =
   for (const file of files) {
     const nodes = JSON.parse(read(`examples/${file}`));
     const ids = new Set(nodes.map(({ id }) => id));
+    configs.splice(0, configs.length, ...nodes.filter(({ type }) => type === "redflow-runtime"));
     assert.equal(ids.size, nodes.length, `${file}: two nodes of one id`);
     for (const node of nodes) {
       used.add(node.type);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 globalThis.RED = { _: (key, values) => `${key.split(":")[1]} ${values.n ?? ""}`.trim() };
-const { age, clock, duration, moment } = await import("../editor-build/editor/runs-words.mjs");
+const { age, clock, decimal, duration, moment } = await import("../editor-build/editor/runs-words.mjs");
 const { resultOf } = await import("../editor-build/editor/sidebar-resolve.mjs");
 
 test("what a person says of a call is what the command line would say", () => {
@@ -21,6 +21,14 @@ test("durations are short", () => {
   const written = [-5, 0, 999, 1_000, 59_949, 59_999, 3_599_400, 3_600_000, 90_061_000].map(duration);
   assert.deepEqual(written, ["0 ms", "0 ms", "999 ms", "1.0 s", "59.9 s", "1 min 0 s", "59 min 59 s", "1 h 0 min", "25 h 1 min"]);
   assert.deepEqual([-1, 999, 59_999, 60_000].map(clock), ["0 s", "0 s", "59 s", "1 min 0 s"]);
+});
+
+test("numbers are written as the editor's language has them", (t) => {
+  t.after(() => delete RED.i18n);
+  for (const [lang, half, time] of [["en-US", "0.50", "1.5 s"], ["de", "0,50", "1,5 s"], ["es", "0,50", "1,5 s"], ["no_such!", "0.50", "1.5 s"]]) {
+    RED.i18n = { lang: () => lang };
+    assert.deepEqual([decimal(0.5, 2), duration(1_500)], [half, time], lang);
+  }
 });
 
 test("ages have one unit", () => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_REMARKS, MAX_STEPS, confidences, foldEvents, noEvents, underWay, waitingCall } from "../editor-build/editor/timeline.mjs";
+import { MAX_REMARKS, MAX_STEPS, confidences, foldEvents, noEvents, underWay, waitingCall, whyUnanswered } from "../editor-build/editor/timeline.mjs";
 
 const agent = { instance: "i", nodeId: "a" };
 const numbered = (kinds) => kinds.map((event, place) => ({ runId: "r", seq: place + 1, at: 1_000 + place, agent, event }));
@@ -84,8 +84,16 @@ test("a call of which nobody knows waits until somebody does", () => {
     const answered = fold(order);
     assert.equal(waitingCall(answered), undefined);
     assert.equal(answered.steps[0].tool.error, "no");
+    assert.equal(answered.steps[0].tool.byPerson, true, "it is a person's word, not the tool's");
     assert.deepEqual(answered.last, { is: "returned", tool: "calculator", success: false, at: 1_006, iteration: 1 });
   }
+});
+
+test("a model that did not answer is blamed only for its own answers", () => {
+  const why = (code) => whyUnanswered({ ...STORY[8].event, error: code && { code, message: "" } });
+  assert.deepEqual(["INVALID_JSON", "TOOL_INPUT_INVALID", "MODEL_TRUNCATED"].map(why), Array(3).fill("unanswered"));
+  assert.equal(why("CANCELLED"), "cancelled");
+  assert.deepEqual(["TIMEOUT", "MODEL_ERROR", "RATE_LIMIT", "OF_A_NEWER_SIDECAR", undefined].map(why), Array(5).fill("ended"));
 });
 
 test("kinds and values of a newer sidecar do no harm", () => {

@@ -12,6 +12,7 @@ import { type Running, type Wiring, runningAs, toolsOf, withServices } from "./a
 import { onChecked, problemsOf, state } from "./checks.mjs";
 import { SHOWN_IN_ROW, cut, element } from "./dom.mjs";
 import { isReference } from "./rules.mjs";
+import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { fieldOf, remember } from "./touched.mjs";
 
@@ -74,9 +75,17 @@ class Dialog {
       this.sayTools();
     });
     this.runs = runsView(by("runs"), () => (node.changed ? text("agent.runs.changed") : ""));
-    const errors = errorsView(by("errors"), (run) => {
-      this.runs.choose(run);
-      this.tabs.show("runs");
+    const errors = errorsView(by("errors"), {
+      showRun: (run) => {
+        this.runs.choose(run);
+        this.tabs.show("runs");
+      },
+      answerRun: (run) => {
+        const runtime = this.whose()?.runtime;
+        if (runtime !== undefined) {
+          showRunInSidebar(runtime, run);
+        }
+      },
     });
     const against = (): ReturnType<typeof problemsOf> => withServices(node, wiring).flatMap(({ id }) => problemsOf(id));
     this.errors = errorsFeed(node.id, against, (groups, problem) => {
@@ -88,9 +97,10 @@ class Dialog {
     });
 
     const made = TABS.map((id) => ({ id, label: text(`agent.tab.${id}`), panel: by(`panel-${id}`) }));
-    this.tabs = makeTabs(by("tabs"), made, lastTab, (id) => this.shown(id));
+    this.tabs = makeTabs(by("tabs"), made, hasRuntime(node) ? lastTab : TABS[0], (id) => this.shown(id));
     this.choosePlace();
     this.look();
+    this.lookAtFields();
     this.sayTools();
   }
 
@@ -163,7 +173,33 @@ class Dialog {
   private sayTools(): void {
     const words = this.tools.names().length === 0 ? text("agent.tools.needed") : "";
     this.allowedProblem.textContent = words;
-    this.tabs.mark("tools", words === "" ? "" : "!", words, true);
+    const title = words !== "" ? words : this.sameNames();
+    this.tabs.mark("tools", title === "" ? "" : "!", title, true);
+  }
+
+  private refreshTools(): void {
+    this.tools.refresh();
+    this.sayTools();
+  }
+
+  /** What the checker says of two tools with one name. */
+  private sameNames(): string {
+    const { tools, problems } = this.toolsModel();
+    const found = [...problemsOf(this.node.id), ...tools().flatMap(problems)].find(({ code }) => code === "TOOL_NAME_DUPLICATE");
+    return found === undefined ? "" : cut(found.message, SHOWN_IN_ROW);
+  }
+
+  /** A field that is wrong is said so at its tab, which may not be the one that is seen. */
+  private lookAtFields(): void {
+    const panel = by("panel-general");
+    const say = (): void => {
+      const isWrong = panel.querySelector(".input-error, .redflow-problem:not(:empty)") !== null;
+      this.tabs.mark("general", isWrong ? "!" : "", isWrong ? text("agent.hint.wrongField") : "", true);
+    };
+    const observer = new MutationObserver(say);
+    observer.observe(panel, { subtree: true, childList: true, characterData: true, attributeFilter: ["class"] });
+    this.ends.push(() => observer.disconnect());
+    say();
   }
 
   /** Looks at wires and verdicts as long as the dialog is open. */
@@ -171,7 +207,7 @@ class Dialog {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const later = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(() => this.tools.refresh(), QUIET_MS);
+      timer = setTimeout(() => this.refreshTools(), QUIET_MS);
     };
     for (const event of WIRE_EVENTS) {
       RED.events.on(event, later);
@@ -181,7 +217,7 @@ class Dialog {
     const closed = (): void => closeAgent(this.node);
     RED.events.on("editor:close", closed);
     const unchecked = onChecked(() => {
-      this.tools.refresh();
+      this.refreshTools();
       this.errors.checked();
     });
     this.ends.push(
@@ -219,6 +255,11 @@ function runtimeOf(agent: EditorNode): string | undefined {
     }
   });
   return all.length === 1 ? all[0] : undefined;
+}
+
+/** Whether an agent has a sidecar that exists. Without one there are no runs to be seen yet. */
+function hasRuntime(agent: EditorNode): boolean {
+  return RED.nodes.node(runtimeOf(agent) ?? "")?.type === "redflow-runtime";
 }
 
 /** The flow in the editor. */

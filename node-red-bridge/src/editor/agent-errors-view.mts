@@ -1,7 +1,7 @@
 // The tab Errors of an agent. Owns the rows, and which are open; what went wrong is agent-errors', and the words to it
 // agent-explain's. Asks nothing for rows nobody looks at.
 
-import { type ErrorGroup, countOf } from "./agent-errors.mjs";
+import { type ErrorGroup, countOf, waitingRun } from "./agent-errors.mjs";
 import { aboutCode, whyFailed } from "./agent-explain.mjs";
 import { drawMend } from "./agent-mend.mjs";
 import { SHOWN_IN_ROW, button, cut, element, foreign } from "./dom.mjs";
@@ -18,8 +18,16 @@ export interface ErrorsView {
   say(sentences: string[]): void;
 }
 
-/** Makes the tab in `host`. `showRun` shows a run in another tab. */
-export function errorsView(host: HTMLElement, showRun: (run: string) => void): ErrorsView {
+/** Where a row leads to. */
+export interface Ways {
+  /** Shows a run in another tab. */
+  showRun(run: string): void;
+  /** Opens what answers a run that waits. */
+  answerRun(run: string): void;
+}
+
+/** Makes the tab in `host`. */
+export function errorsView(host: HTMLElement, ways: Ways): ErrorsView {
   const said = new Kept(element("div", { class: "redflow-said", attributes: { role: "status" } }));
   const none = element("p", { class: "redflow-agent-empty", text: text("agent.errors.none") });
   let runtime: string | undefined;
@@ -40,7 +48,7 @@ export function errorsView(host: HTMLElement, showRun: (run: string) => void): E
   const list = new KeyedList<ErrorGroup>(
     element("div", { class: "redflow-errors" }),
     ({ key }) => key,
-    () => new Row(showRun, explain),
+    () => new Row(ways, explain),
   );
   host.replaceChildren(said.root, none, list.root);
 
@@ -89,7 +97,7 @@ class Row implements Part<ErrorGroup> {
   private explained: { of: string; message: string | undefined; summary: string; mend: string } | undefined;
 
   constructor(
-    private readonly showRun: (run: string) => void,
+    private readonly ways: Ways,
     opened: (row: Row) => void,
   ) {
     const head = element("span", { class: "redflow-error-head" }, this.code, this.times, this.when);
@@ -145,17 +153,30 @@ class Row implements Part<ErrorGroup> {
       return;
     }
     const message = group.message ?? this.explained?.message ?? this.explained?.summary ?? "";
-    this.line.textContent = cut(group.about === undefined ? message : `${group.about}: ${message}`, SHOWN_IN_ROW);
+    const whole = group.about === undefined ? message : `${group.about}: ${message}`;
+    const isLong = whole.length > SHOWN_IN_ROW;
+    this.line.textContent = cut(whole, SHOWN_IN_ROW);
+    // An open row says it once, whole.
+    this.root.classList.toggle("redflow-error-long", isLong);
     const mend = group.help ?? this.explained?.mend ?? "";
     this.body.replaceChildren(
-      ...(message.length > SHOWN_IN_ROW ? [foreign("p", message)] : []),
+      ...(isLong ? [foreign("p", whole)] : []),
+      ...answerButton(group, this.ways),
       ...(mend === "" ? [] : [element("strong", { text: text("agent.errors.mend") }), drawMend(mend)]),
-      ...runButtons(group, this.showRun),
+      ...runButtons(group, this.ways),
     );
   }
 }
 
-function runButtons({ runs, count }: ErrorGroup, showRun: (run: string) => void): HTMLElement[] {
+function answerButton(group: ErrorGroup, ways: Ways): HTMLElement[] {
+  const run = waitingRun(group);
+  if (run === undefined) {
+    return [];
+  }
+  return [element("div", { class: "redflow-error-answer" }, button(text("agent.runs.answer"), () => ways.answerRun(run)))];
+}
+
+function runButtons({ runs, count }: ErrorGroup, { showRun }: Ways): HTMLElement[] {
   if (runs.length === 0) {
     return [];
   }

@@ -38,6 +38,14 @@ export function errorsOf(now: Diagnostic[], runs: RunSummary[], kept: AgentError
   return [...checked(now, agent), ...grouped(past)].slice(0, MAX_GROUPS);
 }
 
+/** How the sidecar's notice of a run that waits for a person begins. */
+const WAITS = /^run (\S{1,200}) waits /;
+
+/** The run that waits for a person's word on a call, if that is what a group is about. */
+export function waitingRun({ code, message }: ErrorGroup): string | undefined {
+  return code === "TOOL_OUTCOME_UNKNOWN" ? WAITS.exec(message ?? "")?.[1] : undefined;
+}
+
 /** How many errors, for the tab: warnings are not counted. */
 export function countOf(groups: ErrorGroup[]): number {
   return groups.filter(({ severity }) => severity === "error").reduce((sum, { count }) => sum + count, 0);

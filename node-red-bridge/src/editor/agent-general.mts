@@ -73,7 +73,10 @@ function rule(type: string, value: unknown): Verdict {
 export function stopsField(list: any, problem: HTMLElement, value: unknown): StopsField {
   const first: unknown = { type: TYPES[0] };
   let isEdited = false;
-  const read = (): unknown[] => (list.editableList("items").toArray() as HTMLElement[]).map((row) => $(row).data("redflow-stop")());
+  const rows = (): any[] => list.editableList("items").toArray().map((row: unknown) => $(row));
+  // A row that was removed fades away before it is gone.
+  const stays = (row: any): boolean => !row.closest("li").hasClass("red-ui-editableList-item-deleting");
+  const read = (): unknown[] => rows().filter(stays).map((row) => row.data("redflow-stop")());
   const look = (): void => {
     const found = stopsVerdict(isEdited ? read() : value);
     problem.textContent = found === true ? "" : found;
@@ -122,7 +125,7 @@ export function stopsField(list: any, problem: HTMLElement, value: unknown): Sto
     list.editableList("addItem", { stop: stop ?? null });
   }
   look();
-  return { edited: () => (isEdited ? read() : undefined) };
+  return { edited: () => (isEdited || read().length < rows().length ? read() : undefined) };
 }
 
 function unknownWords(stop: unknown): string {

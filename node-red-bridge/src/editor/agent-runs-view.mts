@@ -4,12 +4,14 @@
 import type { JsonValue, RunId, RunSummary } from "@redflow/bindings";
 import type { Problem } from "../admin-api.js";
 import { ask } from "./ask.mjs";
-import { element, foreign } from "./dom.mjs";
+import { button, element, foreign } from "./dom.mjs";
 import { Kept } from "./keyed.mjs";
 import { type RunNews, type RunsNews, type Watch, watchRun, watchRuns } from "./runs-feed.mjs";
 import { moment } from "./runs-words.mjs";
+import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { type TimelineView, timelineView } from "./timeline-view.mjs";
+import { type RunTimeline, waitingCall } from "./timeline.mjs";
 
 /** Runs to choose from. */
 const NEWEST = 10;
@@ -48,6 +50,8 @@ class View implements RunsView {
     element("label", { text: text("agent.runs.run"), attributes: { for: "redflow-agent-run" } }),
     this.select,
   );
+  /** That the run waits, and where it is answered. */
+  private readonly waits = new Kept(element("div", { class: "redflow-waits", attributes: { role: "status" } }));
   private readonly stage = element("div");
   private readonly prompt = element("div");
   private whose: Whose | undefined;
@@ -68,7 +72,7 @@ class View implements RunsView {
     host: HTMLElement,
     private readonly unasked: () => string,
   ) {
-    host.replaceChildren(this.said.root, this.choice, this.stage, this.prompt);
+    host.replaceChildren(this.said.root, this.choice, this.waits.root, this.stage, this.prompt);
     this.select.addEventListener("change", () => {
       this.chosen = this.select.value === "" ? undefined : this.select.value;
       this.follow();
@@ -106,6 +110,7 @@ class View implements RunsView {
     this.list?.stop();
     this.run?.stop();
     this.view?.destroy();
+    this.waits.set(undefined);
     this.prompt.replaceChildren();
     this.list = this.run = this.view = this.shown = this.prompted = this.runProblem = undefined;
   }
@@ -127,6 +132,7 @@ class View implements RunsView {
     if (wanted !== this.shown) {
       this.run?.stop();
       this.view?.destroy();
+      this.waits.set(undefined);
       this.prompt.replaceChildren();
       this.run = this.view = this.prompted = this.runProblem = undefined;
       this.shown = wanted;
@@ -142,11 +148,23 @@ class View implements RunsView {
   private draw(run: RunId, { timeline, problem }: RunNews): void {
     this.runProblem = problem;
     this.view?.show(timeline, Date.now());
+    this.drawWaits(run, timeline);
     if (timeline.end !== undefined && timeline.debug && this.prompted !== run) {
       this.prompted = run;
       void this.askPrompt(run);
     }
     this.say();
+  }
+
+  private drawWaits(run: RunId, timeline: RunTimeline): void {
+    const runtime = this.whose?.runtime;
+    const call = waitingCall(timeline);
+    const shown = runtime !== undefined && call !== undefined ? [runtime, run, call.callId] : undefined;
+    this.waits.set(shown, () => {
+      const words = element("p", { text: text("agent.runs.waits") });
+      const answer = button(text("agent.runs.answer"), () => showRunInSidebar(runtime ?? "", run));
+      return shown && element("div", {}, words, answer);
+    });
   }
 
   /** What the model was sent last. It is there only when the run is over, and only with debug. */

@@ -10,11 +10,16 @@ export const TOLD_AT_NODE = 3;
 const SENTENCE_CHARS = 300;
 const LINE_CHARS = 100;
 
+/** Characters of a node's id with the way into its subflows. What is longer stays as it is. */
+const ID_CHARS = 500;
+
 /** The words that are not the checker's. */
 export interface Words {
   /** Of a wire that begins elsewhere. */
   from(name: string): string;
   more(count: number): string;
+  /** What the canvas calls a node. */
+  labelOf(id: string): string | undefined;
 }
 
 /** What is said at a node. */
@@ -59,7 +64,7 @@ export function verdictsOf(report: CheckReport, map: FlowMap, words: Words): Ver
     if (told.severity === "info") {
       continue;
     }
-    const diagnostic = inEditor(told, map);
+    const diagnostic = inEditor(told, map, words);
     const { node, target } = diagnostic;
     if (node === null) {
       unusable ??= isError(diagnostic) ? explained(diagnostic).join(". ") : undefined;
@@ -154,10 +159,25 @@ function pieces(word: string): string[] {
   return parts;
 }
 
-/** The same with the editor's ids: inside a subflow a node is called by the way there. */
-function inEditor(diagnostic: Diagnostic, map: FlowMap): Diagnostic {
-  const own = (end: Diagnostic["node"]): Diagnostic["node"] => (end === null ? null : { ...end, id: map.idOf(end) ?? end.id });
-  return { ...diagnostic, node: own(diagnostic.node), target: own(diagnostic.target) };
+/** The same with the editor's ids: inside a subflow a node is called by the way there. And with the names of the canvas. */
+function inEditor(diagnostic: Diagnostic, map: FlowMap, words: Words): Diagnostic {
+  const own = (end: Diagnostic["node"]): Diagnostic["node"] => {
+    const id = end === null ? undefined : map.idOf(end);
+    return end === null || id === undefined ? end : { ...end, id, name: end.name || (words.labelOf(id) ?? "") };
+  };
+  const { node, target, message, help } = diagnostic;
+  const named = (said: string): string => withLabels(said, map, words);
+  return { ...diagnostic, node: own(node), target: own(target), message: named(message), help: named(help) };
+}
+
+/** The checker calls a node without a name by its id, which the canvas shows nowhere. */
+function withLabels(said: string, map: FlowMap, words: Words): string {
+  // What closes one may open the next: a name may have such a sign in it.
+  return said.replace(/`([^`]+)(?=`)/g, (quoted: string, id: string) => {
+    const found = id.length > ID_CHARS ? undefined : map.unnamed(id);
+    const label = found === undefined ? undefined : words.labelOf(found);
+    return label === undefined ? quoted : `\`${label.replaceAll("`", "'")}`;
+  });
 }
 
 /** The property that a problem with the properties of a node is about. */

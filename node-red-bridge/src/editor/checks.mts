@@ -6,6 +6,7 @@ import { Refused, ask } from "./ask.mjs";
 import { CheckLoop, type CheckState, type NotChecked, type Outcome } from "./checks-loop.mjs";
 import { type Verdicts, type Words, bounded, plain, verdictsOf } from "./checks-verdicts.mjs";
 import { askedFlow, mapOf } from "./flow.mjs";
+import { canvasLabel } from "./label.mjs";
 import { text } from "./text.mjs";
 
 export type { CheckState } from "./checks-loop.mjs";
@@ -24,6 +25,7 @@ const WIRES = "redflowWires";
 export const words: Words = {
   from: (name) => text("checks.from", { name }),
   more: (number) => text("checks.more", { number }),
+  labelOf: (id) => canvasLabel(RED.nodes.node(id)),
 };
 
 let verdicts: Verdicts | undefined;

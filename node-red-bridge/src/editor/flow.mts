@@ -43,6 +43,8 @@ export function isAgent(type: string): boolean {
 export interface FlowMap {
   /** The editor's id of a node the checker names: inside a subflow it is called by the way there. */
   idOf(named: { id: string; type: string }): string | undefined;
+  /** The same of a node without a name: the checker calls it by its id. Undefined if a node has that as its name. */
+  unnamed(id: string): string | undefined;
   /** Where the wire at this place leads. */
   targetOf(node: string, port: number, place: number): string | undefined;
   /** Whether a port of the node has a wire straight to the other. */
@@ -68,20 +70,24 @@ export function mapOf(nodes: Exported[]): FlowMap {
   const onwards = (node: Exported): string[] =>
     // A link that returns goes back to whoever called.
     node.type === "link out" && node.mode !== "return" ? texts(node.links) : list(node.wires).flatMap(texts);
+  /** The way is the ids of the instances, each with a dash behind it; an id may have dashes itself. */
+  const find = (id: string, fits: (node: Exported) => boolean): string | undefined => {
+    for (let rest = id; ; rest = rest.slice(rest.indexOf("-") + 1)) {
+      const node = byId.get(rest);
+      if (node !== undefined && fits(node)) {
+        return rest;
+      }
+      if (!rest.includes("-")) {
+        return undefined;
+      }
+    }
+  };
+  const names = new Set(nodes.map((node) => textOf(node.name)));
   const usedSubflows = subflowsInUse(nodes);
   const agents = nodes.filter((node) => isAgent(textOf(node.type)));
   return {
-    idOf: ({ id, type }) => {
-      // The way is the ids of the instances, each with a dash behind it; an id may have dashes itself.
-      for (let rest = id; ; rest = rest.slice(rest.indexOf("-") + 1)) {
-        if (byId.get(rest)?.type === type) {
-          return rest;
-        }
-        if (!rest.includes("-")) {
-          return undefined;
-        }
-      }
-    },
+    idOf: ({ id, type }) => find(id, (node) => node.type === type),
+    unnamed: (id) => (names.has(id) ? undefined : find(id, (node) => textOf(node.name) === "")),
     targetOf: (id, port, place) => wires(id, port)[place],
     joins: (id, port, target) => wires(id, port).includes(target),
     boundTo: (agent) => {

@@ -82,6 +82,8 @@ interface EditorRed {
   notify(text: string | HTMLElement, options?: object): { close(): void };
   popover: { tooltip(target: any, content: string | (() => string)): unknown };
   settings: Record<string, unknown>;
+  /** The language of the words that are shown. */
+  i18n?: { lang(): string };
   user?: { hasPermission(permission: string): boolean };
   statusBar?: { add(options: object): void };
 }

@@ -10,6 +10,7 @@ import { checks, startChecks } from "./checks.mjs";
 import * as fields from "./fields.mjs";
 import { label } from "./label.mjs";
 import * as rules from "./rules.mjs";
+import { runtimeVerdict, startRuntimes } from "./runtimes.mjs";
 import { addSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { keepUntouched } from "./touched.mjs";
@@ -23,7 +24,7 @@ declare global {
 
 /** Each part by itself: what one cannot do is no reason for the others not to begin. */
 function start(): void {
-  for (const begin of [startWires, startBadges, startChecks, startChats, addSidebar]) {
+  for (const begin of [startWires, startBadges, startChecks, startRuntimes, startChats, addSidebar]) {
     try {
       begin();
     } catch (error) {
@@ -37,6 +38,6 @@ function start(): void {
 const isFirst = window.RedflowEditor === undefined;
 window.RedflowEditor ??= {
   ...{ ...rules, ...fields, ...checks, ...agent },
-  ...{ allowedVerdict, ask, boundVerdict, keepUntouched, label, openChat, stopsVerdict, text },
+  ...{ allowedVerdict, ask, boundVerdict, keepUntouched, label, openChat, runtimeVerdict, stopsVerdict, text },
 };
 RED.plugins.registerPlugin("redflow-editor", { type: "redflow-editor", onadd: () => isFirst && start() });

@@ -208,7 +208,7 @@ export function object(value: unknown, rule: Rule): Verdict {
   }
   const { name } = rule;
   const { value: found, problem }: Parsed = typeof value === "string" ? parse(value) : { value };
-  if (problem !== undefined) {
+  if (problem !== undefined && isBegun(value)) {
     return notJson(problem, name);
   }
   return isObject(found) ? true : text("fields.object", { name });
@@ -221,9 +221,8 @@ export function list(value: unknown, rule: Rule): Verdict {
     return begun;
   }
   const { name } = rule;
-  // What is typed and is no JSON is saved as its text.
   const problem = typeof value === "string" ? parse(value).problem : undefined;
-  if (problem !== undefined) {
+  if (problem !== undefined && isBegun(value)) {
     return notJson(problem, name);
   }
   return Array.isArray(value) && value.length > 0 ? true : text("fields.list", { name });
@@ -268,6 +267,11 @@ export function parse(source: string): Parsed {
   } catch (error) {
     return { problem: (error as Error).message };
   }
+}
+
+/** Whether a text begins as a list or an object does. Others may be JSON: of a JSON text only what is in its quotes is saved. */
+function isBegun(value: unknown): boolean {
+  return typeof value === "string" && /^\s*[[{]/.test(value);
 }
 
 /** Where JSON breaks off, if the browser says so. Its own words quote what was typed. */

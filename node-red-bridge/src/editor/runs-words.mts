@@ -19,6 +19,17 @@ export function sentence(key: string, values: Record<string, string | number | N
   return made;
 }
 
+/** A number with so many digits after its comma, or point: as the language of the editor has it. */
+export function decimal(value: number, digits: number): string {
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false };
+  try {
+    return new Intl.NumberFormat(RED.i18n?.lang(), options).format(value);
+  } catch {
+    // A language that the browser does not know.
+    return value.toFixed(digits);
+  }
+}
+
 /** How long something took. */
 export function duration(ms: number): string {
   const whole = Math.max(0, Math.round(ms));
@@ -26,7 +37,7 @@ export function duration(ms: number): string {
     return `${whole} ms`;
   }
   if (whole < 59_950) {
-    return `${(whole / 1_000).toFixed(1)} s`;
+    return `${decimal(whole / 1_000, 1)} s`;
   }
   const seconds = Math.round(whole / 1_000);
   const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)];

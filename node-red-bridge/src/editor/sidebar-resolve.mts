@@ -34,8 +34,10 @@ export function resultOf(way: Way, typed: string): ToolResult | undefined {
 export class ResolveForm {
   readonly root = element("form", { class: "redflow-resolve" });
   private readonly fields = element("fieldset");
-  private readonly typed = element("textarea", { attributes: { id: "redflow-resolve-typed", rows: "2", spellcheck: "false" } });
-  private readonly label = element("label", { attributes: { for: "redflow-resolve-typed" } });
+  /** What was typed for each answer: a result is no reason, and what one way was told must not go out as another's. */
+  private readonly boxes = new Map<Way, HTMLTextAreaElement>();
+  /** The box of the way that is chosen, and its label. */
+  private readonly slot = element("div");
   private readonly send = element("button", {
     class: "red-ui-button red-ui-button-small primary",
     text: text("runs.resolve.send"),
@@ -54,9 +56,8 @@ export class ResolveForm {
     for (const way of WAYS) {
       this.fields.append(this.choice(way));
     }
-    this.typed.dir = "auto";
     this.send.type = "submit";
-    this.fields.append(this.label, this.typed, this.send);
+    this.fields.append(this.slot, this.send);
     const answer = allowed ? this.fields : element("p", { class: "redflow-hint", text: text("runs.problem.readOnly") });
     this.root.append(about(call), answer, this.trouble);
     this.root.addEventListener("submit", (event) => {
@@ -74,20 +75,36 @@ export class ResolveForm {
 
   private choose(way: Way | undefined): void {
     this.way = way;
-    for (const part of [this.label, this.typed]) {
-      part.hidden = way === undefined;
-    }
     this.send.disabled = way === undefined;
-    this.label.textContent = way === undefined ? "" : text(way === "done" ? "runs.resolve.result" : "runs.resolve.reason");
-    this.typed.placeholder = way === "done" ? "null" : "";
     this.trouble.replaceChildren();
+    if (way === undefined) {
+      this.slot.replaceChildren();
+      return;
+    }
+    const box = this.box(way);
+    const words = text(way === "done" ? "runs.resolve.result" : "runs.resolve.reason");
+    this.slot.replaceChildren(element("label", { text: words, attributes: { for: box.id } }), box);
+  }
+
+  private box(way: Way): HTMLTextAreaElement {
+    let box = this.boxes.get(way);
+    if (box === undefined) {
+      box = element("textarea", { attributes: { id: `redflow-resolve-${way}`, rows: "2", spellcheck: "false", dir: "auto" } });
+      box.placeholder = way === "done" ? "null" : "";
+      this.boxes.set(way, box);
+    }
+    return box;
   }
 
   private async answer(): Promise<void> {
-    const result = this.way && resultOf(this.way, this.typed.value);
+    if (this.way === undefined) {
+      return;
+    }
+    const box = this.box(this.way);
+    const result = resultOf(this.way, box.value);
     if (result === undefined) {
       this.trouble.replaceChildren(element("div", { class: "redflow-trouble", text: text("runs.resolve.notJson") }));
-      this.typed.focus();
+      box.focus();
       return;
     }
     this.trouble.replaceChildren();
@@ -107,6 +124,7 @@ function about({ tool, input, iteration, askedAt, callId }: WaitingCall): Node {
   title.append(sentence("runs.resolve.title", { tool: name }));
   const when = text("runs.resolve.when", { iteration, at: moment(askedAt) });
   const shown = foreign("pre", JSON.stringify(input, null, 2), { class: "redflow-preview", most: MAX_INPUT });
-  const id = foreign("code", callId, { class: "redflow-hint", most: SHOWN_IN_ROW });
+  const id = element("div", { class: "redflow-hint" });
+  id.append(sentence("runs.resolve.call", { id: foreign("code", callId, { most: SHOWN_IN_ROW }) }));
   return element("div", {}, title, element("div", { class: "redflow-hint", text: when }), shown, id);
 }

@@ -45,7 +45,8 @@ export class RunPanel {
     const story = element("div");
     this.view = timelineView(story);
     const bar = element("div", { class: "redflow-run-bar" }, this.back);
-    this.root.append(bar, this.head.root, this.problem.root, this.question, story, this.acts, hints(run.runId));
+    // What a person can do comes first: in Node-RED 5 the sidebar has half the height.
+    this.root.append(bar, this.head.root, this.acts, this.question, this.problem.root, story, hints(run.runId));
     this.root.addEventListener("keydown", (event) => {
       const typing = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
       if (event.key === "Escape" && !typing) {
@@ -64,6 +65,7 @@ export class RunPanel {
 
   focus(): void {
     this.back.focus();
+    this.resolve?.form.root.scrollIntoView({ block: "nearest" });
   }
 
   destroy(): void {
@@ -178,8 +180,8 @@ function headLines(run: RunSummary, status: RunStatus, code: string | undefined)
   const dot = element("span", { class: `redflow-dot redflow-dot-${status}` });
   const more = element("span", { class: "redflow-run-status", text: statusWords(status) });
   const why = code === undefined ? undefined : foreign("code", code, { class: "redflow-code", most: SHOWN_IN_ROW });
-  const when = element("div", { class: "redflow-hint", text: text("runs.run.started", { at: moment(run.startedAt) }) });
-  return element("div", {}, element("h3", {}, dot, title), element("div", {}, more, why), when);
+  const when = element("span", { class: "redflow-hint", text: text("runs.run.started", { at: moment(run.startedAt) }) });
+  return element("div", {}, element("h3", {}, dot, title), element("div", { class: "redflow-run-facts" }, more, why, when));
 }
 
 /** The run's id and how the command line shows it. */

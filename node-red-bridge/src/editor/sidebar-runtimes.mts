@@ -47,6 +47,15 @@ export class RuntimesPanel {
     }
   }
 
+  /** Chooses the sidecar of a run that is to be shown. */
+  pick(runtime: string): void {
+    if (runtime !== this.chosen) {
+      this.chosen = runtime;
+      this.choose(runtime);
+      this.show(this.news);
+    }
+  }
+
   private select(runtimes: RuntimeView[], found: RuntimeView | undefined): Node {
     const select = element("select", { attributes: { id: "redflow-sidebar-runtime" } });
     for (const { id, name, address } of runtimes) {

@@ -1,5 +1,6 @@
 // How sure the model was, iteration by iteration, as a small picture. Owns its drawing, and nothing else.
 
+import { decimal } from "./runs-words.mjs";
 import { text } from "./text.mjs";
 
 /** Iterations drawn: the newest. */
@@ -55,7 +56,7 @@ function yOf(level: number): number {
 }
 
 export function asNumber(confidence: number): string {
-  return inRange(confidence).toFixed(2);
+  return decimal(inRange(confidence), 2);
 }
 
 function inRange(confidence: number): number {

@@ -6,8 +6,8 @@ import { KeyedList, Kept, type Part } from "./keyed.mjs";
 import { clock, duration, moment, sentence } from "./runs-words.mjs";
 import { text } from "./text.mjs";
 import { asNumber, confidenceChart } from "./timeline-chart.mjs";
-import type { ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep } from "./timeline.mjs";
-import { confidences, underWay } from "./timeline.mjs";
+import type { ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered } from "./timeline.mjs";
+import { confidences, underWay, whyUnanswered } from "./timeline.mjs";
 
 /** How often the clock of what is under way moves. */
 const TICK_MS = 1_000;
@@ -45,7 +45,7 @@ class View implements TimelineView {
   show(timeline: RunTimeline, now: number): void {
     this.timeline = timeline;
     this.ahead = now - Date.now();
-    this.last.set([timeline.last, timeline.end !== undefined], () => lastLine(timeline));
+    this.last.set([timeline.last, timeline.end, byPerson(timeline)], () => lastLine(timeline));
     const sure = confidences(timeline);
     this.chart.set(sure, () => labelled(confidenceChart(sure)));
     this.remarks.set(timeline.remarks, ...timeline.remarks.map((remark) => () => remarkLine(remark)));
@@ -53,7 +53,7 @@ class View implements TimelineView {
     this.leftOut.set([n, remarksLeftOut], () =>
       n + remarksLeftOut === 0 ? undefined : words("runs.timeline.leftOut", { n, remarks: remarksLeftOut }),
     );
-    const over = end !== undefined;
+    const over = end && whyUnanswered(end);
     this.steps.show(steps.map((step) => ({ ...step, over })));
     this.end.set(end, () => end && endLines(end));
     this.hint.set(
@@ -94,8 +94,8 @@ function keyOf({ iteration }: ShownStep): string {
   return String(iteration);
 }
 
-/** With whether the run is over: what is open then stays without an answer. */
-type ShownStep = Step & { over: boolean };
+/** With why what is open stays without an answer, if the run is over. */
+type ShownStep = Step & { over: Unanswered | undefined };
 
 /** One iteration. */
 class StepView implements Part<ShownStep> {
@@ -111,13 +111,13 @@ class StepView implements Part<ShownStep> {
   }
 
   show({ model, tool, over }: ShownStep): void {
-    const asked = model?.open === true && !over;
+    const asked = model?.open === true && over === undefined;
     this.model.show(asked, model && { ...model, over }, () => model && modelLine(model, over), {
       prompt: model?.prompt,
       answer: model?.preview,
     });
-    const called = tool?.open === true && tool.waiting === undefined && !over;
-    this.tool.show(called, tool && { ...tool, over }, () => tool && toolLine(tool, over), {
+    const called = tool?.open === true && tool.waiting === undefined && over === undefined;
+    this.tool.show(called, tool && { ...tool, over }, () => tool && toolLine(tool, over !== undefined), {
       input: tool?.input,
       output: tool?.output,
     });
@@ -169,7 +169,13 @@ class Row {
   }
 }
 
-function lastLine({ last, end }: RunTimeline): Node | undefined {
+/** Whether what happened last is what a person said of a call. */
+function byPerson({ last, steps }: RunTimeline): boolean {
+  return last?.is === "returned" && steps.find(({ iteration }) => iteration === last.iteration)?.tool?.byPerson === true;
+}
+
+function lastLine(timeline: RunTimeline): Node | undefined {
+  const { last, end } = timeline;
   if (last === undefined) {
     return undefined;
   }
@@ -177,10 +183,14 @@ function lastLine({ last, end }: RunTimeline): Node | undefined {
   const ways =
     end === undefined
       ? { asked: "asked", called: "called", waiting: "waiting" }
-      : { asked: "unanswered", called: "unreturned", waiting: "unreturned" };
+      : { asked: whyUnanswered(end), called: "unreturned", waiting: "unreturned" };
   const way =
-    last.is === "answered" ? last.action : last.is === "returned" ? (last.success ? "worked" : "failed") : ways[last.is];
+    last.is === "answered" ? last.action : last.is === "returned" ? cameOf(last.success, byPerson(timeline)) : ways[last.is];
   return sentence(`runs.last.${way}`, { tool, iteration: last.iteration });
+}
+
+function cameOf(success: boolean | undefined, person: boolean): "worked" | "failed" | "saidDone" | "saidNot" {
+  return person ? (success ? "saidDone" : "saidNot") : success ? "worked" : "failed";
 }
 
 function labelled(chart: SVGSVGElement | undefined): Node | undefined {
@@ -200,9 +210,9 @@ function remarkLine(remark: Remark): Node {
   return line;
 }
 
-function modelLine(model: ModelStep, over: boolean): Node {
+function modelLine(model: ModelStep, over: Unanswered | undefined): Node {
   const made = document.createDocumentFragment();
-  const way = model.open ? (over ? "unanswered" : "asked") : model.action === "tool" ? "tool" : "final";
+  const way = model.open ? (over ?? "asked") : model.action === "tool" ? "tool" : "final";
   const what = element("span", { class: "redflow-what", title: model.askedAt === undefined ? "" : moment(model.askedAt) });
   what.append(sentence(`runs.model.${way}`, { tool: toolName(model.tool ?? "") }));
   made.append(what);
@@ -224,12 +234,13 @@ function tokens({ usage }: ModelStep): string {
 function toolLine(tool: ToolStep, over: boolean): Node {
   const made = document.createDocumentFragment();
   const open = over ? "unreturned" : tool.waiting !== undefined ? "waiting" : "called";
-  const way = tool.open ? open : tool.success ? "worked" : "failed";
-  const what = element("span", { class: `redflow-what redflow-${way}` });
+  const way = tool.open ? open : cameOf(tool.success, tool.byPerson === true);
+  const what = element("span", { class: `redflow-what redflow-${way === "saidNot" ? "failed" : way}` });
   const why = tool.waiting?.reason ?? tool.error ?? "";
   what.append(sentence(`runs.tool.${way}`, { tool: toolName(tool.tool), why: foreign("span", why) }));
   made.append(what);
-  if (!tool.open) {
+  // How long a person took is not how long the tool did.
+  if (!tool.open && tool.byPerson !== true) {
     made.append(tookTime(tool.durationMs, ""));
   }
   return made;

@@ -45,6 +45,8 @@ export interface ToolStep {
   output?: string;
   /** Why nobody knows what came of it; gone when somebody does. */
   waiting?: { at: number; reason: string };
+  /** What came of it was waited for, and told later: by a person, or by Node-RED, whose reply was late. */
+  byPerson?: true;
   /** Called, and not back. */
   open: boolean;
 }
@@ -176,6 +178,22 @@ export function underWay({ steps, end }: RunTimeline): { iteration: number; sinc
 export function waitingCall({ steps, end }: RunTimeline): ToolStep | undefined {
   const tool = end === undefined ? steps.at(-1)?.tool : undefined;
   return tool?.waiting === undefined ? undefined : tool;
+}
+
+/** Codes of an answer of the model that was not taken. */
+const BAD_ANSWER: readonly string[] = [
+  ...["INVALID_JSON", "INVALID_ACTION", "INVALID_CONFIDENCE", "TOOL_NOT_ALLOWED", "TOOL_INPUT_INVALID"],
+  ...["MODEL_REFUSED", "MODEL_TRUNCATED", "OUTPUT_NOT_JSON"],
+];
+
+/** Why the model was asked and has not answered, in a run that is over. */
+export type Unanswered = "unanswered" | "cancelled" | "ended";
+
+export function whyUnanswered({ error }: RunEnd): Unanswered {
+  if (error !== undefined && BAD_ANSWER.includes(error.code)) {
+    return "unanswered";
+  }
+  return error?.code === "CANCELLED" ? "cancelled" : "ended";
 }
 
 /** How sure the model was in each iteration in which it said so. */
@@ -316,8 +334,11 @@ function takeCall(step: InnerStep, seq: number, at: number, event: Extract<StepE
     tool.waiting = { at, reason: cut(event.reason) };
   }
   tool.open = step.returnedSeq === 0;
-  if (tool.waiting !== undefined && step.returnedSeq > step.waitingSeq) {
+  if (step.waitingSeq > 0 && step.returnedSeq > step.waitingSeq) {
     delete tool.waiting;
+    tool.byPerson = true;
+  } else {
+    delete tool.byPerson;
   }
 }
 

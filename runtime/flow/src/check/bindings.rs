@@ -199,8 +199,9 @@ impl Checker<'_> {
                 ..Diagnostic::new(
                     code,
                     format!(
-                        "{} binds {count} nodes of role {name}: {}",
+                        "{} has {count} {}: {}",
                         label(flow, agent),
+                        if role == Role::Memory { "memories".to_owned() } else { format!("{name}s") },
                         names.join(", ")
                     ),
                     format!("Keep one {name} and remove the wires or properties that bind the others."),

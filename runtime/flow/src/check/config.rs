@@ -415,8 +415,9 @@ fn is_structure(type_name: &str) -> bool {
 fn describe(type_name: &str, violation: Violation, help: Option<String>, profile: Profile) -> Diagnostic {
     let Violation { pointer, rule, expected, found } = violation;
     let name = pointer.trim_start_matches('/').replace('/', ".");
-    let message = match rule.as_str() {
-        "required" => format!("`{name}` is missing"),
+    let message = match (pointer.as_str(), rule.as_str()) {
+        (_, "required") => format!("`{name}` is missing"),
+        ("/allowedTools", "minItems") => "the agent may call no tool: `allowedTools` is empty".to_owned(),
         _ => format!("`{name}` must be {expected}, and is {found} (rule `{rule}`)"),
     };
     let help = help.unwrap_or_else(|| mend(type_name, &pointer, &rule, &expected, profile));
@@ -439,7 +440,7 @@ fn mend(type_name: &str, pointer: &str, rule: &str, expected: &str, profile: Pro
     let name = pointer.trim_start_matches('/').replace('/', ".");
     let mut help = match (pointer, rule) {
         ("/allowedTools", _) => {
-            "List the names of the tools the model may ask for in `allowedTools`.".to_owned()
+            "Allow at least one: tick it in the agent's tab Tools, or name it in `allowedTools`.".to_owned()
         }
         (_, "required") => format!("Add `{name}` to the node."),
         _ => format!("Set `{name}` to {expected}."),
