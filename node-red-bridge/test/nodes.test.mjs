@@ -156,6 +156,21 @@ test("a fresh node is valid, with numbers as numbers, and satisfies its schema's
   assert.deepEqual(plain([strategy.value, maxIterations.value, allowedTools.value]), ["react", 5, []]);
 });
 
+test("what a flow may leave out is not called wrong", () => {
+  // A model needs one or the other to be reached; the checker says so where it runs.
+  const NEEDED = { "model.azure.openai": ["endpoint", "deployment", "baseURL"] };
+  for (const [type, names] of Object.entries(SCHEMAS)) {
+    const { defaults } = definitions.get(type);
+    const required = new Set([...names.flatMap((name) => schema(name).required ?? []), ...(NEEDED[type] ?? [])]);
+    const node = Object.fromEntries(fresh({ defaults }).map((name) => [name, plain(defaults[name].value)]));
+    for (const [name, { validate }] of Object.entries(defaults)) {
+      if (validate && !required.has(name)) {
+        assert.equal(validate.call({ ...node, name: "tool", [name]: undefined }, undefined, {}), true, `${type}: ${name}`);
+      }
+    }
+  }
+});
+
 test("every property has a field, and every field a property", () => {
   const LISTS = { allowedTools: "redflow-allowed", stopConditions: "redflow-stops" };
   for (const [type, definition] of definitions) {
