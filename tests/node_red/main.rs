@@ -29,6 +29,7 @@ mod managed;
 mod newcomer;
 mod packaged;
 mod plain;
+mod refused_edges;
 mod several;
 mod shapes;
 mod tools;
