@@ -8,7 +8,7 @@ use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_flow::{Verdict, check_bytes};
-use redflow_react::{Classify, CompiledAgent, Machine, Origin, Recorder, Status};
+use redflow_react::{Classify, CompiledAgent, Machine, ParentRun, Recorder, Status};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Script {
             }
             Kind::Recorder => {
                 let (recorder, step) =
-                    Recorder::start(agent, false, &self.plan, Origin::default(), fact, CLASSIFY)?;
+                    Recorder::start(agent, false, &self.plan, ParentRun::default(), fact, CLASSIFY)?;
                 Ok((Driver::Recorder(recorder), step.lines))
             }
         }

@@ -17,8 +17,8 @@ use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, Syst
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
 use redflow_models::{ModelSettings, ScriptedModel};
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, EventSink, ModelInfo, ModelRequest, NodeConfig, RunStore,
-    Tool, ToolOutcome, Unmetered,
+    Adapters, BoxFuture, BuildError, ChatModel, EventSink, ModelInfo, ModelRequest, NoMeter, NodeConfig,
+    RunStore, Tool, ToolOutcome,
 };
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -181,7 +181,7 @@ impl World {
             source,
             host: None,
             listens: true,
-            meter: Arc::new(Unmetered),
+            meter: Arc::new(NoMeter),
             env,
         };
         let engine = Engine::new(Some(built), ports, limits);
@@ -340,11 +340,11 @@ impl Tool for LostTool {
 mod tests {
     use super::{Scene, ToolKind, World, hang_at, room_for, runtime};
     use redflow_contract::run::RunStatus;
-    use redflow_store::{ListFilter, MemoryStore};
+    use redflow_store::{MemoryStore, RunFilter};
     use std::sync::Arc;
 
     fn statuses(store: &MemoryStore) -> Vec<RunStatus> {
-        store.list(&ListFilter::default()).into_iter().map(|run| run.status).collect()
+        store.list(&RunFilter::default()).into_iter().map(|run| run.status).collect()
     }
 
     #[test]

@@ -3281,7 +3281,7 @@ expiresAt: number, };
 /**
  * What the sidecar knows of the Node-RED it follows. It checks every flow that is deployed there and runs none.
  */
-export type BesideState = { 
+export type AttachedState = { 
 /**
  * Where it is.
  */

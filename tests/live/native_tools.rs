@@ -9,7 +9,7 @@ use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_ports::{ChatModel, ModelRequest, NodeConfig, ToolChoice, Want};
+use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -51,8 +51,8 @@ fn fixtures() -> Vec<Value> {
 }
 
 async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -> ModelAnswer {
-    let want = Want::Reply(ToolChoice::Auto);
-    model.call(ModelRequest { iteration: 1, transcript, spec, want, deltas: None }).await.unwrap()
+    let answer_kind = AnswerKind::Reply(ToolChoice::Auto);
+    model.call(ModelRequest { iteration: 1, transcript, spec, answer_kind, deltas: None }).await.unwrap()
 }
 
 /// Two calls, their results, and the answer; what was sent.

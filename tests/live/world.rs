@@ -9,7 +9,7 @@ use redflow_flow::{CheckOptions, NodeIx, check_bytes};
 use redflow_memory::MemorySettings;
 use redflow_models::ModelSettings;
 use redflow_ports::RunStore as _;
-use redflow_ports::{Adapters, EventSink, Unmetered};
+use redflow_ports::{Adapters, EventSink, NoMeter};
 use redflow_react::replay;
 use redflow_store::MemoryStore;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ impl World {
             source: None,
             host: None,
             listens: true,
-            meter: Arc::new(Unmetered),
+            meter: Arc::new(NoMeter),
             env: process_env,
         };
         let built = build_flow(checked, &adapters, &process_env);

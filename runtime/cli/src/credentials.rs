@@ -14,9 +14,9 @@ use redflow_contract::api::ApiError;
 use redflow_contract::code::StoreCode;
 use redflow_contract::limits::FlowLimits;
 use redflow_flow::RawFlow;
-use redflow_ports::{Credentials, Drawer as _, FlowShelf as _, ShelfError, ShelvedFlow, StoreError};
+use redflow_ports::{Credentials, FileStoreError, FlowStore as _, StoreError, StoredFlow, UiStorage as _};
 use redflow_store::{
-    DrawerFile, Driving, FlowFile, MAX_NODE_RED_BYTES, NodeRedFile, place_node_red, read_node_red,
+    DriverLock, FlowFile, MAX_NODE_RED_BYTES, NodeRedFile, UiStorageFile, place_node_red, read_node_red,
     write_node_red,
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -51,9 +51,9 @@ fn import(options: &ImportOptions, settings: &Settings) -> Result<Exit, Exit> {
         read_node_red(&bytes, secret.as_ref().map(ExposeSecret::expose_secret)).map_err(refuse_shelf)?;
     let data = settings.data_dir().map_err(|error| refuse(&error))?;
     // A sidecar that runs has its own copy, and would write over what is put there.
-    let _alone = Driving::take(&data).map_err(|error| refuse(&error))?;
+    let _alone = DriverLock::take(&data).map_err(|error| refuse(&error))?;
     let (shelf, flows) = shelf(settings, data)?;
-    let ShelvedFlow { flows: bytes, mut credentials } = load(&shelf, &flows)?;
+    let StoredFlow { flows: bytes, mut credentials } = load(&shelf, &flows)?;
     let known = ids(&bytes, &flows)?;
     let NodeRedFile { credentials: found, odd_nodes, empty_values } = read;
     let (mut nodes, mut values, mut unknown) = (0, 0, 0);
@@ -67,7 +67,7 @@ fn import(options: &ImportOptions, settings: &Settings) -> Result<Exit, Exit> {
         }
     }
     if nodes > 0 {
-        shelf.save(&ShelvedFlow { flows: bytes, credentials }).map_err(refuse_shelf)?;
+        shelf.save(&StoredFlow { flows: bytes, credentials }).map_err(refuse_shelf)?;
     }
     if options.place.json {
         let told = json!({"nodes": nodes, "credentials": values, "unknownNodes": unknown, "oddNodes": odd_nodes,
@@ -124,14 +124,14 @@ fn export(options: &ExportOptions, settings: &Settings) -> Result<Exit, Exit> {
 /// Says what is not in it though nodes are built with it: who leaves for Node-RED would miss it there.
 fn tell_stored(data: &Path) {
     let is_of_node = |key: &&String| OF_NODES.iter().any(|start| key.starts_with(start));
-    match DrawerFile::new(data).load().map(|items| items.keys().filter(is_of_node).count()) {
+    match UiStorageFile::new(data).load().map(|items| items.keys().filter(is_of_node).count()) {
         Ok(0) => {}
         Ok(stored) => talk(&format!(
             "left out {}: stored by the Redflow UI; enter {} in Node-RED again",
             count(stored, "credential"),
             if stored == 1 { "it" } else { "them" }
         )),
-        Err(ShelfError { code, .. }) => {
+        Err(FileStoreError { code, .. }) => {
             talk(&format!(
                 "left out what the Redflow UI has stored, which cannot be read: {}",
                 code.as_str()
@@ -165,7 +165,7 @@ fn shelf(settings: &Settings, data: PathBuf) -> Result<(FlowFile, PathBuf), Exit
     Ok((FlowFile::new(flows.clone(), data), flows))
 }
 
-fn load(shelf: &FlowFile, flows: &Path) -> Result<ShelvedFlow, Exit> {
+fn load(shelf: &FlowFile, flows: &Path) -> Result<StoredFlow, Exit> {
     let none = || {
         let text = format!(
             "There is no flow in {} yet, and credentials belong to the nodes of one: name its file with --flows, or \
@@ -187,6 +187,6 @@ fn ids(flow: &[u8], path: &Path) -> Result<HashSet<String>, Exit> {
     Ok(raw.nodes().iter().map(|node| node.id.to_string()).collect())
 }
 
-fn refuse_shelf(ShelfError { code, message }: ShelfError) -> Exit {
+fn refuse_shelf(FileStoreError { code, message }: FileStoreError) -> Exit {
     refuse_api(&ApiError { code, message, report: None, revision: None }, &[])
 }

@@ -19,7 +19,7 @@ use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::{is_reference, is_secret_name};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_flow::resolve_process_env;
-use redflow_ports::{ChatModel, ModelRequest, NodeConfig, Want};
+use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig};
 use redflow_react::{CompiledAgent, validate_answer};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -84,8 +84,9 @@ async fn try_model(model: &dyn ChatModel, type_name: &str) -> Result<ModelTest, 
     let mut transcript = Transcript::default();
     transcript.push(Arc::clone(agent.system()));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
-    let want = Want::Action { schema: agent.action_schema() };
-    let request = ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want, deltas: None };
+    let answer_kind = AnswerKind::Action { schema: agent.action_schema() };
+    let request =
+        ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas: None };
     let since = Instant::now();
     let answer = model.call(request).await;
     let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -13,14 +13,18 @@ use crate::interrupt::{Runs, stop_with_stdin};
 use crate::terminal::{count, refuse, refuse_api, talk};
 use crate::token::{made_directory, near};
 use crate::wiring;
+use redflow_access::{AccessSettings, Tokens, listen};
 use redflow_contract::api::ApiError;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
-use redflow_door::{DoorSettings, Tokens, listen};
 use redflow_node_red::NodeRed;
-use redflow_ports::{ChatBook, Drawer, EventLog, FlowShelf, RunCatalogue, RunStore, ShelfError, ShelvedFlow};
+use redflow_ports::{
+    ChatStore, EventLog, FileStoreError, FlowStore, RunReader, RunStore, StoredFlow, UiStorage,
+};
 use redflow_server::{Parts, Sidecar, StartFailure};
-use redflow_store::{DrawerFile, EventLogSettings, FlowFile, MemoryChats, MemoryDrawer, MemoryStore, Store};
+use redflow_store::{
+    EventLogSettings, FlowFile, MemoryChatStore, MemoryStore, MemoryUiStorage, Store, UiStorageFile,
+};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -64,7 +68,7 @@ fn serve_with(options: &ServeOptions, settings: &Settings) -> Result<(), Exit> {
         greet(&sidecar, settings, address, &flows);
         if let Some(node_red) = beside {
             greet_node_red(&node_red, settings);
-            sidecar.stand_beside(node_red);
+            sidecar.attach(node_red);
         }
         let stop = session.wishes().suspend.clone();
         sidecar.serve(listener, stop).await;
@@ -77,11 +81,11 @@ fn serve_with(options: &ServeOptions, settings: &Settings) -> Result<(), Exit> {
 /// What is kept, and how it is looked at.
 struct Kept {
     store: Arc<dyn RunStore>,
-    catalogue: Arc<dyn RunCatalogue>,
+    catalogue: Arc<dyn RunReader>,
     log: Arc<dyn EventLog>,
-    shelf: Arc<dyn FlowShelf>,
-    chats: Arc<dyn ChatBook>,
-    drawer: Arc<dyn Drawer>,
+    shelf: Arc<dyn FlowStore>,
+    chats: Arc<dyn ChatStore>,
+    drawer: Arc<dyn UiStorage>,
 }
 
 impl Kept {
@@ -92,12 +96,13 @@ impl Kept {
         if options.ephemeral {
             let store = Arc::new(MemoryStore::keeping_with_log(MemoryStore::KEPT, log));
             let shelf = Arc::new(Unkept { file, latest: Mutex::default() });
-            let (chats, drawer) = (Arc::new(MemoryChats::default()), Arc::new(MemoryDrawer::default()));
+            let (chats, drawer) =
+                (Arc::new(MemoryChatStore::default()), Arc::new(MemoryUiStorage::default()));
             return Ok(Self { catalogue: store.clone(), log: store.clone(), store, shelf, chats, drawer });
         }
         let store = Store::open_with_log(data, log).map_err(|error| refuse(&error))?;
         let store = Arc::new(store);
-        let (shelf, drawer) = (Arc::new(file), Arc::new(DrawerFile::new(data)));
+        let (shelf, drawer) = (Arc::new(file), Arc::new(UiStorageFile::new(data)));
         Ok(Self { catalogue: store.clone(), log: store.clone(), chats: store.clone(), store, shelf, drawer })
     }
 }
@@ -105,16 +110,16 @@ impl Kept {
 /// The flow of a sidecar that keeps nothing: read from its file, and never written.
 struct Unkept {
     file: FlowFile,
-    latest: Mutex<Option<ShelvedFlow>>,
+    latest: Mutex<Option<StoredFlow>>,
 }
 
-impl FlowShelf for Unkept {
-    fn load(&self) -> Result<Option<ShelvedFlow>, ShelfError> {
+impl FlowStore for Unkept {
+    fn load(&self) -> Result<Option<StoredFlow>, FileStoreError> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         latest.map_or_else(|| self.file.load(), |flow| Ok(Some(flow)))
     }
 
-    fn save(&self, flow: &ShelvedFlow) -> Result<(), ShelfError> {
+    fn save(&self, flow: &StoredFlow) -> Result<(), FileStoreError> {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(flow.clone());
         Ok(())
     }
@@ -142,7 +147,7 @@ fn parts(kept: Kept, tokens: Tokens, flows: &Path) -> Parts {
 
 fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::Settings {
     let from = &settings.server;
-    let door = DoorSettings {
+    let access = AccessSettings {
         listen: address,
         hosts: from.hosts.value.clone(),
         origins: from.origins.value.clone(),
@@ -151,14 +156,14 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
         https: from.https.value,
         requests_per_second: from.rate_per_second.value,
         request_burst: from.rate_burst.value,
-        max_connections: listen::make_room(from.max_connections.value),
+        max_connections: listen::raise_open_file_limit(from.max_connections.value),
         head_timeout: Duration::from_millis(from.header_timeout_ms.value),
-        ..DoorSettings::default()
+        ..AccessSettings::default()
     };
     redflow_server::Settings {
         profile: from.profile.value,
         engine_limits: settings.limits,
-        door,
+        access,
         max_body_bytes: from.max_body_bytes.value,
         body_timeout: Duration::from_millis(from.body_timeout_ms.value),
         drain: Duration::from_millis(from.drain_ms.value),

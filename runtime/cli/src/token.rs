@@ -1,6 +1,6 @@
 //! `redflow token`: the token of the sidecar, further ones, and a way in for a browser.
 //!
-//! Owns what is printed. The files belong to the door. A token goes to stdout and nowhere else, for nobody has it but
+//! Owns what is printed. The files belong to the access. A token goes to stdout and nowhere else, for nobody has it but
 //! who asks for it here.
 
 use crate::args_serve::{AddOptions, TokenCommand, TokenOptions};
@@ -11,9 +11,9 @@ use crate::terminal::{complain, count, data, json, printable_line, refuse, refus
 use crate::times::moment;
 use crate::{Exit, remote, wiring};
 use owo_colors::OwoColorize;
+use redflow_access::tokens;
 use redflow_contract::api::{Scope, SignInCode};
 use redflow_contract::code::StoreCode;
-use redflow_door::tokens;
 use redflow_ports::StoreError;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;

@@ -238,14 +238,14 @@ pub fn page(code: &str) -> Option<&'static str> {
 
 /// What to do about a code of any set, in Markdown: that section of its page.
 #[must_use]
-pub fn mend(code: &str) -> Option<&'static str> {
+pub fn remedy(code: &str) -> Option<&'static str> {
     let (_, section) = page(code)?.split_once("\n## How to mend it\n")?;
     section.split("\n## ").next().map(str::trim)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, mend, page};
+    use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, page, remedy};
 
     /// A page opens with its code and summary, says how it comes about, shows it, and says how to mend it.
     fn check_page(code: &str, summary: &str, page: &str) {
@@ -257,13 +257,13 @@ mod tests {
                 page.split(&format!("\n{heading}\n")).nth(1).and_then(|rest| rest.split("\n## ").next());
             assert!(section.is_some_and(|text| !text.trim().is_empty()), "{code}: nothing under {heading}");
         }
-        let mend = mend(code).unwrap_or_default();
+        let remedy = remedy(code).unwrap_or_default();
         assert!(
-            page.ends_with(&format!("\n## How to mend it\n\n{mend}\n")),
+            page.ends_with(&format!("\n## How to mend it\n\n{remedy}\n")),
             "{code}: it must be the last section"
         );
-        let whole = mend.matches("\n```").count().is_multiple_of(2) && !mend.starts_with("```");
-        assert!(!mend.is_empty() && whole, "{code}: it must stand alone: {mend}");
+        let whole = remedy.matches("\n```").count().is_multiple_of(2) && !remedy.starts_with("```");
+        assert!(!remedy.is_empty() && whole, "{code}: it must stand alone: {remedy}");
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert_eq!(ApiCode::parse(code.as_str()), Some(*code));
         }
-        assert_eq!((page("NO_SUCH_CODE"), mend("NO_SUCH_CODE")), (None, None));
+        assert_eq!((page("NO_SUCH_CODE"), remedy("NO_SUCH_CODE")), (None, None));
     }
 
     #[test]

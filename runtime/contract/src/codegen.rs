@@ -2,7 +2,7 @@
 //! never part of the shipped binary.
 
 use crate::{
-    action, api, beside, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
+    action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
     fact, flow, id, journal, limits, model_test, node_config, observability, plan, replay, run, run_error,
     service_config, stream, transcript,
 };
@@ -187,9 +187,9 @@ pub fn typescript() -> String {
         api::CodeSet,
         api::Health,
         api::SignInCode,
-        beside::BesideState,
-        beside::FlowDifferences,
-        beside::NodeDifference,
+        attached::AttachedState,
+        attached::FlowDifferences,
+        attached::NodeDifference,
         bridge::BridgeRequest,
         bridge::ToolReply,
         bridge::BridgeMessage,

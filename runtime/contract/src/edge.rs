@@ -45,7 +45,7 @@ impl Role {
 
     /// Whether wires at such a node are judged at all.
     #[must_use]
-    pub fn is_judged(self) -> bool {
+    pub fn is_checked(self) -> bool {
         self == Self::Agent || self.is_service()
     }
 }
@@ -192,7 +192,7 @@ pub const EDGE_TABLE: &[EdgeRule] = &[
 
 /// The row that allows an edge, if one does.
 #[must_use]
-pub fn judge(from: PortKind, to: Role) -> Option<&'static EdgeRule> {
+pub fn find_rule(from: PortKind, to: Role) -> Option<&'static EdgeRule> {
     EDGE_TABLE.iter().find(|rule| rule.from.contains(&from) && rule.to.contains(&to))
 }
 
@@ -205,7 +205,7 @@ pub fn binding_rule(role: Role) -> Option<&'static EdgeRule> {
         Role::Memory => PortKind::Memory,
         Role::Agent | Role::Chat | Role::Data => return None,
     };
-    judge(port, role)
+    find_rule(port, role)
 }
 
 /// What a port is for, as a kind; the kind a wire from it should have.
@@ -225,7 +225,7 @@ pub fn kind_of_port(port: PortKind) -> EdgeKind {
 
 #[cfg(test)]
 mod tests {
-    use super::{EdgeKind, PortKind, Role, judge};
+    use super::{EdgeKind, PortKind, Role, find_rule};
 
     /// The whole table, spelled out: port by port, which roles it may reach and as what.
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         ];
         for (port, expected) in rows {
             for (role, kind) in roles.iter().zip(expected) {
-                assert_eq!(judge(port, *role).map(|rule| rule.kind), kind, "{port:?} to {role:?}");
+                assert_eq!(find_rule(port, *role).map(|rule| rule.kind), kind, "{port:?} to {role:?}");
             }
             assert_eq!(serde_json::to_value(port).unwrap(), port.as_str());
         }

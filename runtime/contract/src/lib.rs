@@ -6,8 +6,8 @@
 
 pub mod action;
 pub mod api;
+pub mod attached;
 pub mod azure;
-pub mod beside;
 pub mod blank;
 pub mod bridge;
 pub mod catalogue;

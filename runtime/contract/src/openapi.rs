@@ -4,7 +4,7 @@
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, ROUTES, Route};
 use crate::{
-    api, beside, bridge, catalogue, chat, diagnostic, edge, event, observability, replay, run, stream,
+    api, attached, bridge, catalogue, chat, diagnostic, edge, event, observability, replay, run, stream,
 };
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -154,7 +154,7 @@ fn types() -> Map<String, Value> {
         api::CodeEntry,
         api::Health,
         api::SignInCode,
-        beside::BesideState,
+        attached::AttachedState,
         bridge::InstanceList,
         bridge::BridgeRequest,
         bridge::BridgeMessage,

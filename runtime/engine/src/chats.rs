@@ -10,7 +10,7 @@ use redflow_contract::edge::PortKind;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::run_error::Failure;
 use redflow_flow::NodeIx;
-use redflow_ports::Done;
+use redflow_ports::StepOutcome;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Loop {
         }
         for chat in chats {
             Self::saw_received(flow, chat, message, &trail.chain);
-            Self::saw_done(flow, chat, Done::Well, &trail.chain);
+            Self::saw_done(flow, chat, StepOutcome::Completed, &trail.chain);
         }
     }
 }

@@ -18,7 +18,7 @@ use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run::{RunState, WaitingCall};
 use redflow_contract::{Message, Millis};
-use redflow_ports::{Batch, Journal, Keep, StoreError, failpoint};
+use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};
 use redflow_react::{Recorder, Status, Step};
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl Driven {
         let stage = self.stage(&step.effects, told);
         let (state, active_ms) = (self.state(), self.active_ms());
         let events = if self.ports.store.keeps_events() { step.events.clone() } else { Vec::new() };
-        let batch = Batch { lines: step.lines, state, active_ms, keep: stage.keep(), events };
+        let batch = Batch { lines: step.lines, state, active_ms, durability: stage.keep(), events };
         failpoint(stage.before());
         self.journal.append(batch).await?;
         failpoint(stage.after());
@@ -262,7 +262,10 @@ impl Driven {
         let (state, active_ms) = (self.state(), self.active_ms());
         let (lines, events) = (Vec::new(), Vec::new());
         // A run that cannot be recorded any more has stopped already.
-        let _ = self.journal.append(Batch { lines, state, active_ms, keep: Keep::Soon, events }).await;
+        let _ = self
+            .journal
+            .append(Batch { lines, state, active_ms, durability: Durability::Buffered, events })
+            .await;
     }
 
     /// An exit that leaves the run open, unless somebody has wished for its end meanwhile.
@@ -448,8 +451,8 @@ enum Stage {
 }
 
 impl Stage {
-    fn keep(self) -> Keep {
-        if self == Self::Step { Keep::Soon } else { Keep::Now }
+    fn keep(self) -> Durability {
+        if self == Self::Step { Durability::Buffered } else { Durability::Synced }
     }
 
     fn before(self) -> &'static str {

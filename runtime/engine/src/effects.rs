@@ -19,7 +19,7 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::{ScrubStream, Scrubber};
 use redflow_contract::stream::ModelDelta;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
-use redflow_ports::{Deltas, EventSink, ModelRequest, ToolOutcome, Want};
+use redflow_ports::{AnswerKind, DeltaObserver, EventSink, ModelRequest, ToolOutcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl<'a> Heard<'a> {
     }
 }
 
-impl Deltas for Heard<'_> {
+impl DeltaObserver for Heard<'_> {
     fn text(&self, attempt: u32, text: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.0 != attempt {
@@ -150,12 +150,12 @@ async fn attempt(effect: &Effect, hands: Hands<'_>) -> Fact {
     let id = effect.id();
     match effect {
         Effect::CallModel { iteration, transcript, spec, .. } => {
-            let want = Want::Action { schema: agent.compiled.action_schema() };
+            let answer_kind = AnswerKind::Action { schema: agent.compiled.action_schema() };
             // Boxed: nearly every run waits for its answer with nobody who watches.
             let heard = || Box::new(Heard::new(run, *iteration, agent, ports));
             let heard = ports.events.watches_deltas().then(heard);
-            let deltas = heard.as_deref().map(|heard| heard as &dyn Deltas);
-            let request = ModelRequest { iteration: *iteration, transcript, spec, want, deltas };
+            let deltas = heard.as_deref().map(|heard| heard as &dyn DeltaObserver);
+            let request = ModelRequest { iteration: *iteration, transcript, spec, answer_kind, deltas };
             match agent.model.call(request).await {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut(answer, &spec.limits) }
@@ -193,17 +193,22 @@ async fn attempt(effect: &Effect, hands: Hands<'_>) -> Fact {
 }
 
 /// What came of a call that the runtime was at when it stopped, as a fact.
-pub(crate) async fn recollect(id: EffectId, call: &ToolCall, agent: &BuiltAgent, ports: &Ports) -> Fact {
+pub(crate) async fn recover_outcome(
+    id: EffectId,
+    call: &ToolCall,
+    agent: &BuiltAgent,
+    ports: &Ports,
+) -> Fact {
     let outcome = match agent.tool(call) {
         Some((_, BuiltTool::Service(tool))) => {
             let limit = Duration::from_millis(call.timeout_ms);
-            let asked = AssertUnwindSafe(tool.recollect(call)).catch_unwind();
+            let asked = AssertUnwindSafe(tool.recover_outcome(call)).catch_unwind();
             match tokio::time::timeout(limit, asked).await {
                 Ok(Ok(outcome)) => outcome,
-                Ok(Err(_)) | Err(_) => ToolOutcome::stopped(),
+                Ok(Err(_)) | Err(_) => ToolOutcome::interrupted(),
             }
         }
-        _ => ToolOutcome::stopped(),
+        _ => ToolOutcome::interrupted(),
     };
     let mut fact = told_of(id, outcome, agent, ports);
     scrub(&mut fact, &agent.scrubber);

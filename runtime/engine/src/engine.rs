@@ -17,7 +17,7 @@ use crate::plan_build::PastAgents;
 use crate::report::{EngineLimits, Ports, RunReport, Start};
 use crate::schedule::Timers;
 use crate::slots::Slots;
-use crate::start::{StartError, StartOrder, Started};
+use crate::start::{StartError, StartOrder, StartOutcome};
 use crate::tool_chain::OpenCalls;
 use crate::trail::{Beginnings, Chain, Sending, Trail};
 use crate::walk::Delivery;
@@ -109,12 +109,16 @@ impl Engine {
     ///
     /// # Errors
     /// When nothing was started, and why.
-    pub async fn start(&self, order: StartOrder, cancel: &CancellationToken) -> Result<Started, StartError> {
+    pub async fn start(
+        &self,
+        order: StartOrder,
+        cancel: &CancellationToken,
+    ) -> Result<StartOutcome, StartError> {
         let (reports, rest) = oneshot::channel();
         let cancel = cancel.clone();
         let begun = self.ask(|reply| Command::Order(Box::new(Asked { order, cancel, reports, reply }))).await;
         let (runs, refused) = begun.unwrap_or(Err(StartError::Stopping))?;
-        Ok(Started { runs, refused, rest })
+        Ok(StartOutcome { runs, refused, rest })
     }
 
     /// From now on inject nodes fire by themselves, as their properties say; those of flows that are deployed

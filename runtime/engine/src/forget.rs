@@ -10,8 +10,8 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::NodeId;
 use redflow_contract::run_error::{Failure, RunError};
-use redflow_ports::{Measure, MemoryAction};
-use redflow_react::asks_to_clear;
+use redflow_ports::{Measurement, MemoryAction};
+use redflow_react::requests_memory_clear;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn only_forgets(agent: &BuiltAgent, message: &Message) -> bool {
         Some(Value::String(text)) => text.is_empty(),
         Some(_) => false,
     };
-    agent.memory.is_some() && says_nothing && asks_to_clear(message)
+    agent.memory.is_some() && says_nothing && requests_memory_clear(message)
 }
 
 impl Loop {
@@ -74,7 +74,7 @@ impl Loop {
                 agent.scrubber.failure(failure);
             }
             let (action, success, took) = (MemoryAction::Clear, result.is_ok(), since.elapsed());
-            meter.record(Measure::MemoryCall { action, size: None, success, took });
+            meter.record(Measurement::MemoryCall { action, size: None, success, took });
             let agent = agent.compiled.spec().agent.node_id.clone();
             Forgotten { agent, message, trail, result }
         }));

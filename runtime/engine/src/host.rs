@@ -7,7 +7,7 @@ use redflow_contract::Message;
 use redflow_contract::edge::PortKind;
 use redflow_contract::id::RunId;
 use redflow_flow::NodeIx;
-use redflow_ports::{BoxFuture, Host, Sent};
+use redflow_ports::{AgentMessage, BoxFuture, Host};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Loop {
         let Some(run) = run.filter(|_| last || is_wired) else { return };
         let effect = emitted.map(|(_, effect)| effect);
         let message = Arc::clone(message);
-        let taken = host.take(Sent { node: node.id.clone(), port, run, effect, last, message });
+        let taken = host.deliver(AgentMessage { node: node.id.clone(), port, run, effect, last, message });
         self.wait_for_host(taken, trail.clone());
     }
 

@@ -30,4 +30,4 @@ pub use build::{BuiltAgent, BuiltFlow, build_flow};
 pub use clock::SystemClock;
 pub use engine::Engine;
 pub use report::{EngineLimits, Ports, RunEnd, RunReport, Start};
-pub use start::{StartError, StartOrder, Started};
+pub use start::{StartError, StartOrder, StartOutcome};

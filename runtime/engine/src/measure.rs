@@ -9,7 +9,7 @@ use redflow_contract::fact::Fact;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatMessage;
-use redflow_ports::{Measure, MemoryAction, Meter};
+use redflow_ports::{Measurement, MemoryAction, Meter};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -56,14 +56,14 @@ pub(crate) struct AtWork(Arc<dyn Meter>);
 
 impl AtWork {
     pub(crate) fn new(meter: &Arc<dyn Meter>) -> Self {
-        meter.record(Measure::RunBegan);
+        meter.record(Measurement::RunBegan);
         Self(Arc::clone(meter))
     }
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.record(Measure::RunLeft);
+        self.0.record(Measurement::RunLeft);
     }
 }
 
@@ -156,13 +156,19 @@ impl<'a> Watch<'a> {
                 let info = agent.model.info();
                 let (provider, model) = (info.provider, info.model.as_str());
                 tracing::debug!(provider, model, took_ms = millis(took), "the model answered");
-                meter.record(Measure::ModelCall { provider, model, usage: answer.usage, failed: None, took });
+                meter.record(Measurement::ModelCall {
+                    provider,
+                    model,
+                    usage: answer.usage,
+                    failed: None,
+                    took,
+                });
             }
             (What::Model, Fact::ModelFailed { error, .. }) => {
                 failed(error.code.as_str());
                 let info = agent.model.info();
                 let (provider, model, failed) = (info.provider, info.model.as_str(), Some(error.code));
-                meter.record(Measure::ModelCall { provider, model, usage: None, failed, took });
+                meter.record(Measurement::ModelCall { provider, model, usage: None, failed, took });
             }
             (What::Tool(tool), fact) => {
                 let success = matches!(fact, Fact::ToolReturned { result, .. } if result.success);
@@ -174,7 +180,7 @@ impl<'a> Watch<'a> {
                     });
                 }
                 tracing::debug!(tool, success, took_ms = millis(took), "the tool returned");
-                meter.record(Measure::ToolCall { tool, success, took });
+                meter.record(Measurement::ToolCall { tool, success, took });
             }
             (What::Memory(action, written), fact) => {
                 let size = match fact {
@@ -192,7 +198,7 @@ impl<'a> Watch<'a> {
                         "the memory failed; the run goes on without it"
                     );
                 }
-                meter.record(Measure::MemoryCall { action: *action, size, success, took });
+                meter.record(Measurement::MemoryCall { action: *action, size, success, took });
             }
             _ => {}
         }
@@ -208,12 +214,12 @@ impl Drop for Watch<'_> {
                 let info = self.agent.model.info();
                 let (provider, model, failed) =
                     (info.provider, info.model.as_str(), Some(RunErrorCode::Cancelled));
-                self.meter.record(Measure::ModelCall { provider, model, usage: None, failed, took });
+                self.meter.record(Measurement::ModelCall { provider, model, usage: None, failed, took });
             }
-            What::Tool(tool) => self.meter.record(Measure::ToolCall { tool, success: false, took }),
+            What::Tool(tool) => self.meter.record(Measurement::ToolCall { tool, success: false, took }),
             What::Memory(action, _) => {
                 let (action, size) = (*action, None);
-                self.meter.record(Measure::MemoryCall { action, size, success: false, took });
+                self.meter.record(Measurement::MemoryCall { action, size, success: false, took });
             }
             What::Nothing => {}
         }
@@ -247,7 +253,7 @@ fn size(turns: &[ChatMessage]) -> (usize, usize) {
 /// A message came to an agent that may not run, or whose run could not begin.
 pub(crate) fn refused(meter: &dyn Meter, agent: &NodeSummary, code: RunErrorCode) {
     let (agent, ending) = (label(&agent.name, &agent.id), Ending::Failed { code });
-    meter.record(Measure::RunEnded { agent, ending, iterations: 0, took: Duration::ZERO });
+    meter.record(Measurement::RunEnded { agent, ending, iterations: 0, took: Duration::ZERO });
 }
 
 /// A run ended.
@@ -260,5 +266,5 @@ pub(crate) fn run_ended(
 ) {
     let code = if let Ending::Failed { code } = ending { code.as_str() } else { "" };
     tracing::info!(agent = agent_label(spec), iterations, took_ms = millis(took), code, "a run ended");
-    meter.record(Measure::RunEnded { agent: agent_label(spec), ending, iterations, took });
+    meter.record(Measurement::RunEnded { agent: agent_label(spec), ending, iterations, took });
 }

@@ -9,7 +9,7 @@ use redflow_contract::fact::Fact;
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::Failure;
 use redflow_flow::NodeIx;
-use redflow_ports::{Ask, Done, EventSink, Move, StartId};
+use redflow_ports::{EventSink, FlowStep, ServiceCall, StartId, StepOutcome};
 use std::sync::Arc;
 
 /// Who looks on, and what start it is that moves.
@@ -26,14 +26,14 @@ impl Onlooker {
 
     /// Whether anybody looks.
     pub(crate) fn looks(&self) -> bool {
-        self.events.watches_moves()
+        self.events.watches_flow_steps()
     }
 
-    pub(crate) fn moved(&self, moved: Move<'_>) {
-        self.events.moved(self.start, moved);
+    pub(crate) fn moved(&self, moved: FlowStep<'_>) {
+        self.events.flow_step(self.start, moved);
     }
 
-    /// An agent is about to ask one of its services.
+    /// An agent is about to service_call one of its services.
     pub(crate) fn asks(&self, effect: &Effect, run: &RunId, agent: &BuiltAgent) {
         if self.looks() {
             self.tell_asked(effect, run, agent, None);
@@ -55,17 +55,18 @@ impl Onlooker {
             name: spec.name.clone(),
         };
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
-        let ask = |iteration, service| Ask { run, iteration, agent: &own, service, tools: &tools };
+        let service_call =
+            |iteration, service| ServiceCall { run, iteration, agent: &own, service, tools: &tools };
         match (effect, fact) {
             (Effect::CallModel { iteration, transcript, .. }, fact) => {
-                let ask = &ask(*iteration, &agent.model_node);
+                let service_call = &service_call(*iteration, &agent.model_node);
                 match fact {
-                    None => self.moved(Move::ModelAsked { ask, transcript }),
+                    None => self.moved(FlowStep::ModelCalled { service_call, transcript }),
                     Some(Fact::ModelAnswered { answer, .. }) => {
-                        self.moved(Move::ModelAnswered { ask, answer: Ok(answer) });
+                        self.moved(FlowStep::ModelAnswered { service_call, answer: Ok(answer) });
                     }
                     Some(Fact::ModelFailed { error, .. }) => {
-                        self.moved(Move::ModelAnswered { ask, answer: Err(error) });
+                        self.moved(FlowStep::ModelAnswered { service_call, answer: Err(error) });
                     }
                     Some(_) => {}
                 }
@@ -77,14 +78,14 @@ impl Onlooker {
                 if place.and_then(|place| agent.tools.get(place)).is_some_and(BuiltTool::is_chain) {
                     return;
                 }
-                let ask = &ask(call.iteration, node);
+                let service_call = &service_call(call.iteration, node);
                 match fact {
-                    None => self.moved(Move::ToolAsked { ask, call }),
+                    None => self.moved(FlowStep::ToolCalled { service_call, call }),
                     Some(Fact::ToolReturned { result, .. }) => {
-                        self.moved(Move::ToolAnswered { ask, call, result: Ok(result) });
+                        self.moved(FlowStep::ToolReturned { service_call, call, result: Ok(result) });
                     }
                     Some(Fact::ToolOutcomeUnknown { reason, .. }) => {
-                        self.moved(Move::ToolAnswered { ask, call, result: Err(reason) });
+                        self.moved(FlowStep::ToolReturned { service_call, call, result: Err(reason) });
                     }
                     Some(_) => {}
                 }
@@ -98,14 +99,14 @@ impl Loop {
     /// A node was started.
     pub(crate) fn saw_begin(flow: &BuiltFlow, ix: NodeIx, chain: &Chain) {
         if chain.onlooker.looks() {
-            chain.onlooker.moved(Move::Began { trigger: &flow.flow.summary(ix) });
+            chain.onlooker.moved(FlowStep::Started { trigger: &flow.flow.summary(ix) });
         }
     }
 
     /// A node got a message.
     pub(crate) fn saw_received(flow: &BuiltFlow, ix: NodeIx, message: &Message, chain: &Chain) {
         if chain.onlooker.looks() {
-            chain.onlooker.moved(Move::Received { node: &flow.flow.summary(ix), message });
+            chain.onlooker.moved(FlowStep::Received { node: &flow.flow.summary(ix), message });
         }
     }
 
@@ -120,14 +121,14 @@ impl Loop {
     ) {
         if chain.onlooker.looks() {
             let node = &flow.flow.summary(ix);
-            chain.onlooker.moved(Move::Sent { node, port, message, error });
+            chain.onlooker.moved(FlowStep::Sent { node, port, message, error });
         }
     }
 
     /// A node sends nothing more.
-    pub(crate) fn saw_done(flow: &BuiltFlow, ix: NodeIx, how: Done<'_>, chain: &Chain) {
+    pub(crate) fn saw_done(flow: &BuiltFlow, ix: NodeIx, outcome: StepOutcome<'_>, chain: &Chain) {
         if chain.onlooker.looks() {
-            chain.onlooker.moved(Move::Done { node: &flow.flow.summary(ix), how });
+            chain.onlooker.moved(FlowStep::Done { node: &flow.flow.summary(ix), outcome });
         }
     }
 }

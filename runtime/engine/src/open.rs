@@ -5,7 +5,7 @@
 
 use crate::build::{BuiltAgent, BuiltFlow};
 use crate::drive::{Active, Control, Driven, Exit, Outgoing, Stop, Told, broken, place, stopped};
-use crate::effects::{recollect, too_large};
+use crate::effects::{recover_outcome, too_large};
 use crate::measure::run_ended;
 use crate::onlook::Onlooker;
 use crate::plan_build::PastAgents;
@@ -20,7 +20,7 @@ use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::AgentPlan;
 use redflow_ports::{Batch, BoxFuture, Journal, NewRun, RunStore, StoreError, StoredRun, ToolOutcome};
-use redflow_react::{DifferenceKind, Origin, Recorder, Resumed, Status, resume};
+use redflow_react::{DifferenceKind, ParentRun, Recorder, ResumedRun, Status, resume};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -81,7 +81,7 @@ pub(crate) async fn begin(reins: Reins, beginning: Beginning) -> Begun {
     let fact = Fact::RunStarted { at, run_id: run.clone(), session, message: incoming, spec };
     let (compiled, observed) = (Arc::clone(&agent.compiled), ports.observes_runs());
     let classify = |call: &_| agent.class_of(call);
-    let started = Recorder::start(compiled, observed, &agent.plan, Origin::default(), fact, &classify);
+    let started = Recorder::start(compiled, observed, &agent.plan, ParentRun::default(), fact, &classify);
     let (recorder, step) = match started {
         Ok(started) => started,
         Err(error) => return Err(Exit::NotBegun(broken(&error), message)),
@@ -272,7 +272,7 @@ async fn open(
     let Some(stored) = ports.store.load(&run).await? else {
         return Err(StoreError::new(StoreCode::RunUnknown, "there is no such run"));
     };
-    let Resumed { recorder, plan, mut effects, class } = revive(&stored, flow, past)?;
+    let ResumedRun { recorder, plan, mut effects, class } = revive(&stored, flow, past)?;
     let agent = plan.agent.node.clone();
     let is_over = matches!(recorder.machine().status(), Status::Finished(_));
     if is_over && stored.summary.delivered {
@@ -331,7 +331,8 @@ impl Driven {
     /// Learns what came of such a call, if somebody knows, or takes note that nobody does.
     async fn find_out(&mut self, lost: LostCall, asks: bool) -> Result<Vec<Effect>, Exit> {
         let LostCall { effect, call, class } = lost;
-        let unknown = |at| Fact::ToolOutcomeUnknown { at, effect, reason: ToolOutcome::STOPPED.to_owned() };
+        let unknown =
+            |at| Fact::ToolOutcomeUnknown { at, effect, reason: ToolOutcome::INTERRUPTED.to_owned() };
         let fact = if asks {
             let Self { agent, ports, control, cancel, .. } = &mut *self;
             tokio::select! {
@@ -340,7 +341,7 @@ impl Driven {
                     Stop::Suspend => return Err(Exit::Suspended(None)),
                     Stop::Cancel(_) => unknown(ports.clock.now()),
                 },
-                fact = recollect(effect, &call, agent, ports) => fact,
+                fact = recover_outcome(effect, &call, agent, ports) => fact,
             }
         } else {
             unknown(self.ports.clock.now())
@@ -377,7 +378,7 @@ fn revive(
     stored: &StoredRun,
     flow: Option<&Arc<BuiltFlow>>,
     past: &PastAgents,
-) -> Result<Resumed, StoreError> {
+) -> Result<ResumedRun, StoreError> {
     resume(&stored.journal, &mut |spec| past.compile(flow.map(|flow| &**flow), spec)).map_err(|difference| {
         if difference.what == DifferenceKind::Version {
             let version = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<u32>().ok());

@@ -37,7 +37,7 @@ pub struct StartOrder {
 
 /// A start whose runs are kept.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartOutcome {
     /// The runs that began before any of them had a result, in order; each is kept. With a key that was used
     /// before, the run of that time.
     pub runs: Vec<(RunId, NodeSummary)>,

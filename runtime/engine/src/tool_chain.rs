@@ -15,7 +15,7 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, NodeId, RunId};
 use redflow_flow::{NodeIx, ResolvedFlow, Wire};
-use redflow_ports::{Done, ToolOutcome};
+use redflow_ports::{StepOutcome, ToolOutcome};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl Loop {
             }
             Arrival::Other => return false,
         };
-        Self::saw_done(flow, agent, Done::Well, chain);
+        Self::saw_done(flow, agent, StepOutcome::Completed, chain);
         let (node, reason) = (flow.flow.summary(agent), reason.to_owned());
         tracing::warn!(agent = node.id.as_str(), reason, "a reply of a tool was dropped");
         self.ports.events.flow_event(&FlowEvent::ReplyDropped { node, reason });

@@ -7,7 +7,7 @@ use crate::onlook::Onlooker;
 use crate::report::{EngineLimits, Ports, RunEnd, RunReport};
 use crate::start::StartError;
 use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
-use redflow_ports::{Move, RunStore, StartId, failpoint};
+use redflow_ports::{FlowStep, RunStore, StartId, failpoint};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -145,7 +145,7 @@ impl Chain {
 impl Drop for Chain {
     fn drop(&mut self) {
         if self.onlooker.looks() {
-            self.onlooker.moved(Move::Over);
+            self.onlooker.moved(FlowStep::Ended);
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let reports = std::mem::take(&mut state.reports).into_iter();

@@ -24,7 +24,7 @@ use redflow_contract::json::{nests_within, size_of};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::{Failure, MessageError, RunError};
 use redflow_flow::{NodeIx, Wire};
-use redflow_ports::{Done, FlowNode, NodeContext, NodeOutput, StoreError};
+use redflow_ports::{FlowNode, NodeContext, NodeOutput, StepOutcome, StoreError};
 use redflow_react::refused_output;
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,7 +115,7 @@ impl Loop {
                 let node = flow.flow.summary(to);
                 let error = needs_node_red(&node);
                 self.calls.failed(&message, &node.id, &error.message);
-                Self::saw_done(&flow, to, Done::Failed(&error), &trail.chain);
+                Self::saw_done(&flow, to, StepOutcome::Failed(&error), &trail.chain);
                 if trail.chain.tell_of(&node.id) {
                     self.ports.events.flow_event(&FlowEvent::NeedsNodeRed { node });
                 }
@@ -142,7 +142,7 @@ impl Loop {
         match trail.chain.room_to_make(bytes) {
             Room::Yes => {}
             room => {
-                Self::saw_done(flow, from, Done::Well, &trail.chain);
+                Self::saw_done(flow, from, StepOutcome::Completed, &trail.chain);
                 if matches!(room, Room::Cut) {
                     self.tell_cut(flow, from, self.limits.max_made_bytes);
                 }
@@ -155,7 +155,7 @@ impl Loop {
         }
         self.say(flow, from, says);
         if sends.is_empty() && error.is_none() {
-            Self::saw_done(flow, from, Done::Well, &trail.chain);
+            Self::saw_done(flow, from, StepOutcome::Completed, &trail.chain);
         }
         for (port, message) in &sends {
             Self::saw_sent(flow, from, *port, message, None, &trail.chain);
@@ -196,7 +196,7 @@ impl Loop {
         trail: &Trail,
     ) {
         let node = flow.flow.summary(ix);
-        Self::saw_done(flow, ix, Done::Failed(&failure_of(error)), &trail.chain);
+        Self::saw_done(flow, ix, StepOutcome::Failed(&failure_of(error)), &trail.chain);
         let error = error.on_message(&node, earlier_failures(message, &node.id).saturating_add(1));
         if !self.raise(flow, ix, &error, with_error(message.clone(), &error), trail) {
             // If it is part of a call, perhaps nothing will come back of that.

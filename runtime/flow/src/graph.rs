@@ -113,7 +113,7 @@ impl<'a> Walker<'a> {
                 if is_end(next) {
                     return Ok(true);
                 }
-                if !flow.nodes[next].kind.role.is_judged() && self.first_visit(next) {
+                if !flow.nodes[next].kind.role.is_checked() && self.first_visit(next) {
                     self.stack.push(next);
                 }
             }

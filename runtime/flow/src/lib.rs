@@ -6,19 +6,19 @@
 
 mod check;
 mod connect;
-mod deployed;
-mod differ;
+mod credentials;
+mod diff;
 mod env;
-mod exchange;
 mod graph;
 mod raw;
+mod redflow_format;
 mod resolve;
 
 pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
 };
-pub use differ::differences;
+pub use diff::differences;
 pub use env::resolve_process_env;
-pub use exchange::{TabFile, by_tab, join, tab_names};
 pub use raw::{RawFlow, RawNode};
+pub use redflow_format::{TabFile, by_tab, join, tab_names};
 pub use resolve::{NodeIx, ResolvedFlow, ResolvedNode, Wire, resolve_flow};

@@ -1,6 +1,6 @@
 //! A flow as its file has it: read strictly, kept whole, written back without loss.
 
-use crate::exchange::IS_TAB;
+use crate::redflow_format::IS_TAB;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::FlowShape;

@@ -103,7 +103,7 @@ impl Sessions {
         let evicted = conversation.turns.len() - conversation.kept(limits);
         conversation.turns.drain(..evicted);
         shelf.weigh(&key);
-        shelf.make_room(&self.settings);
+        shelf.raise_open_file_limit(&self.settings);
         Ok(())
     }
 
@@ -177,7 +177,7 @@ impl Shelf {
     }
 
     /// Forgets what is used least. The last conversation stays: it has its own limit.
-    fn make_room(&mut self, settings: &MemorySettings) {
+    fn raise_open_file_limit(&mut self, settings: &MemorySettings) {
         while self.conversations.len() > 1
             && (self.conversations.len() > settings.max_sessions || self.bytes > settings.max_bytes)
         {

@@ -12,7 +12,7 @@ use crate::wire::Wire;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::is_secret_name;
 use redflow_contract::service_config::{StopSequences, StructuredOutput};
-use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NodeConfig, Unmetered};
+use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NoMeter, NodeConfig};
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Default for ModelSettings {
         Self {
             http: HttpSettings::default(),
             prices: Prices::new(),
-            meter: Arc::new(Unmetered),
+            meter: Arc::new(NoMeter),
             transport: None,
         }
     }

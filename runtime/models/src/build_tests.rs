@@ -4,7 +4,7 @@ use crate::recording::{Node, Recording};
 use crate::samples;
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelFinish, Usage};
-use redflow_ports::{ToolChoice, Want};
+use redflow_ports::{AnswerKind, ToolChoice};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -243,32 +243,32 @@ fn an_action_is_asked_for_in_the_strictest_way_there_is() {
         {
             let props = json!({"api": api, "capabilities": capabilities, "structuredOutput": wanted});
             let node = Node::new(type_name, props.clone());
-            let by_schema = node.wanting(Want::Action { schema: Some(&schema) }).body;
-            let by_hand = node.wanting(Want::Action { schema: None }).body;
+            let by_schema = node.wanting(AnswerKind::Action { schema: Some(&schema) }).body;
+            let by_hand = node.wanting(AnswerKind::Action { schema: None }).body;
             assert_eq!((asked_for(&by_schema), asked_for(&by_hand)), (with, without), "{type_name} {props}");
         }
     }
     // Anthropic has no JSON mode: the prompt has to do.
     for (model, with) in [("claude-sonnet-4-5", "schema"), ("claude-3-5-haiku", "")] {
         let node = Node::new("anthropic-model", json!({"model": model}));
-        assert_eq!(asked_for(&node.wanting(Want::Action { schema: Some(&schema) }).body), with);
-        assert_eq!(asked_for(&node.wanting(Want::Action { schema: None }).body), "");
+        assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: Some(&schema) }).body), with);
+        assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: None }).body), "");
     }
     // A model without either is not asked.
     let node = Node::new("openai-model", json!({"model": "gpt-4"}));
-    assert_eq!(asked_for(&node.wanting(Want::Action { schema: Some(&schema) }).body), "");
+    assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: Some(&schema) }).body), "");
 }
 
 #[test]
 fn json_mode_counts_where_no_action_is_wanted() {
     let schema = schema();
     let node = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": true}));
-    assert_eq!(asked_for(&node.wanting(Want::Reply(ToolChoice::Auto)).body), "mode");
-    assert_eq!(asked_for(&node.wanting(Want::Action { schema: Some(&schema) }).body), "schema");
+    assert_eq!(asked_for(&node.wanting(AnswerKind::Reply(ToolChoice::Auto)).body), "mode");
+    assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: Some(&schema) }).body), "schema");
     let off = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": false}));
-    assert_eq!(asked_for(&off.wanting(Want::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(asked_for(&off.wanting(AnswerKind::Reply(ToolChoice::Auto)).body), "");
     let unable = Node::new("openai-model", json!({"model": "gpt-4", "jsonMode": true}));
-    assert_eq!(asked_for(&unable.wanting(Want::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(asked_for(&unable.wanting(AnswerKind::Reply(ToolChoice::Auto)).body), "");
 }
 
 #[test]
@@ -284,24 +284,24 @@ fn tools_are_sent_natively_where_a_reply_is_wanted() {
         let mut node = Node::new(type_name, props);
         node.tools = samples::tools();
         for (choice, name) in [Auto, Required, None].into_iter().zip(names) {
-            let body = node.wanting(Want::Reply(choice)).body;
+            let body = node.wanting(AnswerKind::Reply(choice)).body;
             assert_eq!(body["tools"].as_array().unwrap().len(), 2, "{type_name}");
             assert_eq!(body.pointer(at), Some(&json!(name)), "{type_name}");
         }
         // Agent Core tells of its tools in the prompt.
-        let action = node.wanting(Want::Action { schema: Option::None }).body;
+        let action = node.wanting(AnswerKind::Action { schema: Option::None }).body;
         assert_eq!((action.get("tools"), action.get("tool_choice")), (Option::None, Option::None));
     }
     // Ollama has no choice of tools.
     let mut node = Node::new("ollama-model", json!({}));
     node.tools = samples::tools();
     for (choice, offered) in [(Auto, true), (Required, true), (None, false)] {
-        assert_eq!(node.wanting(Want::Reply(choice)).body.get("tools").is_some(), offered);
+        assert_eq!(node.wanting(AnswerKind::Reply(choice)).body.get("tools").is_some(), offered);
     }
     // Nobody is offered what it cannot take.
     let mut node = Node::new("openai-model", json!({"capabilities": {"tools": false}}));
     node.tools = samples::tools();
-    let body = node.wanting(Want::Reply(Required)).body;
+    let body = node.wanting(AnswerKind::Reply(Required)).body;
     assert_eq!((body.get("tools"), body.get("tool_choice")), (Option::None, Option::None));
 }
 
@@ -352,7 +352,7 @@ fn a_call_costs_what_the_table_says() {
         ("ollama-model", json!({"model": "llama3.2"}), None),
     ] {
         let settings = ModelSettings { prices: prices(), ..ModelSettings::default() };
-        let want = Want::Reply(ToolChoice::None);
+        let want = AnswerKind::Reply(ToolChoice::None);
         let answer = Node::new(type_name, props).ask(want, &Recording::with([]), settings).unwrap();
         assert_eq!((answer.text.as_str(), answer.finish), ("hi", ModelFinish::Stop));
         let usage: Usage = answer.usage.unwrap();

@@ -13,7 +13,7 @@ use http::{HeaderMap, header};
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
-use redflow_ports::{Deltas, Measure, Meter};
+use redflow_ports::{DeltaObserver, Measurement, Meter};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
@@ -64,7 +64,7 @@ impl Driver {
         &self,
         target: &Target,
         chat: &Chat<'_>,
-        deltas: Option<&dyn Deltas>,
+        deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
         let deadline = Instant::now() + target.timeout;
         let mut tries = 1;
@@ -84,7 +84,7 @@ impl Driver {
                 let message = fault.sentence(&target.who, &target.model, tries);
                 return Err(Failure { code: fault.code(), message });
             };
-            self.meter.record(Measure::ModelRetry { provider: target.provider, failed: fault.code() });
+            self.meter.record(Measurement::ModelRetry { provider: target.provider, failed: fault.code() });
             tracing::warn!(
                 provider = target.provider,
                 code = fault.code().as_str(),
@@ -213,7 +213,7 @@ async fn assemble(
 
 /// How much of the answer of a try has been told to whoever hears it.
 struct Told<'a> {
-    deltas: Option<&'a dyn Deltas>,
+    deltas: Option<&'a dyn DeltaObserver>,
     attempt: u32,
     bytes: usize,
 }

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{Deltas, Meter, ToolChoice, Want};
+use redflow_ports::{AnswerKind, DeltaObserver, Meter, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
 fn ask(props: Value, recording: &Arc<Recording>) -> Result<ModelAnswer, Failure> {
     let node = Node::new("openai-model", props);
-    node.ask(Want::Reply(ToolChoice::None), recording, ModelSettings::default())
+    node.ask(AnswerKind::Reply(ToolChoice::None), recording, ModelSettings::default())
 }
 
 fn overloaded(headers: &[(&'static str, &str)]) -> Reply {
@@ -69,7 +69,7 @@ fn each_repetition_is_counted() {
     let recording =
         Recording::with([overloaded(&[]), Reply::of(429, &[], ""), Reply::Fails(TransportError::Refused)]);
     let node = Node::new("openai-model", json!({"maxRetries": 3}));
-    node.ask(Want::Reply(ToolChoice::None), &recording, settings).unwrap();
+    node.ask(AnswerKind::Reply(ToolChoice::None), &recording, settings).unwrap();
     let counted = meter.0.lock().unwrap().clone();
     assert_eq!(counted, ["openai PROVIDER_UNAVAILABLE", "openai RATE_LIMIT", "openai PROVIDER_UNAVAILABLE"]);
 }
@@ -172,7 +172,7 @@ fn a_key_the_provider_repeats_is_not_passed_on() {
             let stream = [("content-type", "text/event-stream")];
             let plain = Recording::with([Reply::of(401, &[], &error)]);
             let streamed = Recording::with(vec![Reply::of(200, &stream, &within); 3]);
-            let want = || Want::Reply(ToolChoice::None);
+            let want = || AnswerKind::Reply(ToolChoice::None);
             let node = Node::new(type_name, props.clone());
             let first = node.ask(want(), &plain, ModelSettings::default()).unwrap_err();
             assert!(first.message.contains("[redacted]"), "{}", first.message);
@@ -209,7 +209,7 @@ fn the_name_of_a_request_is_kept_for_the_provider() {
 #[derive(Default)]
 struct Heard(Mutex<Vec<(u32, String)>>);
 
-impl Deltas for Heard {
+impl DeltaObserver for Heard {
     fn text(&self, attempt: u32, text: &str) {
         self.0.lock().unwrap().push((attempt, text.to_owned()));
     }
@@ -290,7 +290,7 @@ fn the_text_of_an_answer_is_heard_as_it_comes_in() {
         for size in [1, 7, stream.len()] {
             let node = Node::new(type_name, props.clone());
             let (heard, recording) = (Heard::default(), Recording::with([streamed(&stream, size)]));
-            let want = Want::Reply(ToolChoice::Auto);
+            let want = AnswerKind::Reply(ToolChoice::Auto);
             let answer = node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
             let heard = heard.0.into_inner().unwrap();
             let whole: String = heard.iter().map(|(_, text)| text.as_str()).collect();
@@ -312,7 +312,7 @@ fn each_try_begins_its_text_anew() {
     ];
     let (heard, recording) = (Heard::default(), Recording::with(script));
     let node = Node::new("openai-model", json!({"stream": true, "maxRetries": 3}));
-    let want = Want::Reply(ToolChoice::None);
+    let want = AnswerKind::Reply(ToolChoice::None);
     let answer = node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
     assert_eq!(answer.text, "Well");
     let expected = [(1, "So".to_owned()), (3, "Well".to_owned())];
@@ -325,7 +325,7 @@ fn what_does_not_come_in_pieces_is_not_heard() {
         // Also where pieces were asked for and the whole came at once.
         let (heard, recording) = (Heard::default(), Recording::with([]));
         let node = Node::new("openai-model", json!({"stream": stream}));
-        let want = Want::Reply(ToolChoice::None);
+        let want = AnswerKind::Reply(ToolChoice::None);
         node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
         assert_eq!(heard.0.into_inner().unwrap(), []);
     }

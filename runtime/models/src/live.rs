@@ -6,7 +6,7 @@ use crate::wire::{Chat, Format};
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
 use redflow_contract::service_config::StructuredOutput;
-use redflow_ports::{BoxFuture, ChatModel, ModelInfo, ModelRequest, ToolChoice, Want};
+use redflow_ports::{AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ToolChoice};
 use std::sync::Arc;
 
 /// A model at a provider.
@@ -33,15 +33,17 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    fn format<'a>(self, want: &Want<'a>) -> Format<'a> {
+    fn format<'a>(self, want: &AnswerKind<'a>) -> Format<'a> {
         match (want, self.json) {
-            (Want::Action { schema: Some(schema) }, StructuredOutput::JsonSchema) => {
+            (AnswerKind::Action { schema: Some(schema) }, StructuredOutput::JsonSchema) => {
                 Format::JsonSchema(schema)
             }
-            (Want::Action { .. }, StructuredOutput::JsonObject) => Format::JsonObject,
+            (AnswerKind::Action { .. }, StructuredOutput::JsonObject) => Format::JsonObject,
             // A schema the provider would refuse is not sent; JSON mode is the next best.
-            (Want::Action { .. }, StructuredOutput::JsonSchema) if self.json_object => Format::JsonObject,
-            (Want::Reply(_), _) if self.json_mode => Format::JsonObject,
+            (AnswerKind::Action { .. }, StructuredOutput::JsonSchema) if self.json_object => {
+                Format::JsonObject
+            }
+            (AnswerKind::Reply(_), _) if self.json_mode => Format::JsonObject,
             _ => Format::Text,
         }
     }
@@ -54,16 +56,16 @@ impl ChatModel for LiveModel {
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
-            let (tools, tool_choice, reasoning) = match request.want {
-                Want::Reply(choice) if self.ways.tools => (request.spec.tools.as_slice(), choice, true),
-                Want::Reply(_) => (Default::default(), ToolChoice::None, true),
-                Want::Action { .. } => (Default::default(), ToolChoice::None, false),
+            let (tools, tool_choice, reasoning) = match request.answer_kind {
+                AnswerKind::Reply(choice) if self.ways.tools => (request.spec.tools.as_slice(), choice, true),
+                AnswerKind::Reply(_) => (Default::default(), ToolChoice::None, true),
+                AnswerKind::Action { .. } => (Default::default(), ToolChoice::None, false),
             };
             let chat = Chat {
                 messages: request.transcript.segments(),
                 tools,
                 tool_choice,
-                format: self.ways.format(&request.want),
+                format: self.ways.format(&request.answer_kind),
                 stream: self.ways.stream,
                 reasoning,
             };

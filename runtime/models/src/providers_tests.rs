@@ -7,7 +7,7 @@ use redflow_contract::service_config::{
     AnthropicModelConfig, AzureModelConfig, CapabilityConfig, OllamaModelConfig, OpenaiApi,
     OpenaiModelConfig, ReasoningEffort, StopSequences, StructuredOutput,
 };
-use redflow_ports::{ToolChoice, Want};
+use redflow_ports::{AnswerKind, ToolChoice};
 use serde_json::{Map, Value, json};
 
 fn some(text: &str) -> Option<String> {
@@ -36,7 +36,7 @@ fn spellings(flat: Value) -> [Value; 3] {
 
 /// How long a call may take and how often it is made: what no request shows.
 fn patience(type_name: &'static str, props: &Value) -> (u128, usize) {
-    let want = || Want::Reply(ToolChoice::None);
+    let want = || AnswerKind::Reply(ToolChoice::None);
     let slow = Recording::with([Reply::Never]);
     let failure = Node::new(type_name, props.clone()).ask(want(), &slow, ModelSettings::default());
     let failure = failure.unwrap_err();
@@ -553,7 +553,8 @@ fn an_old_version_of_azure_is_asked_for_what_it_knows() {
         ("v1", "json_schema", true),
     ] {
         let props = json!({"endpoint": "https://mine.openai.azure.com", "deployment": "gpt-4o", "apiVersion": version, "stream": true});
-        let sent = Node::new("model.azure.openai", props).wanting(Want::Action { schema: Some(&schema) });
+        let sent =
+            Node::new("model.azure.openai", props).wanting(AnswerKind::Action { schema: Some(&schema) });
         assert_eq!(sent.body["response_format"]["type"], format, "{version}");
         assert_eq!(sent.body.get("stream_options").is_some(), usage, "{version}");
     }

@@ -12,8 +12,8 @@ use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, Deltas, Measure, Meter, ModelRequest, NodeConfig, ToolChoice,
-    Want,
+    Adapters, AnswerKind, BoxFuture, BuildError, ChatModel, DeltaObserver, Measurement, Meter, ModelRequest,
+    NodeConfig, ToolChoice,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -143,8 +143,8 @@ impl Pieces for Scripted {
 pub(crate) struct Retries(pub(crate) Mutex<Vec<String>>);
 
 impl Meter for Retries {
-    fn record(&self, measure: Measure<'_>) {
-        if let Measure::ModelRetry { provider, failed } = measure {
+    fn record(&self, measure: Measurement<'_>) {
+        if let Measurement::ModelRetry { provider, failed } = measure {
             self.0.lock().unwrap().push(format!("{provider} {failed}", failed = failed.as_str()));
         }
     }
@@ -198,20 +198,20 @@ impl Node {
     /// Asks it once. Time stands still, but for the waits between two tries.
     pub(crate) fn ask(
         &self,
-        want: Want<'_>,
+        answer_kind: AnswerKind<'_>,
         recording: &Arc<Recording>,
         settings: ModelSettings,
     ) -> Result<ModelAnswer, Failure> {
-        self.ask_heard(want, recording, settings, None)
+        self.ask_heard(answer_kind, recording, settings, None)
     }
 
     /// The same, with someone who hears the answer as it comes in.
     pub(crate) fn ask_heard(
         &self,
-        want: Want<'_>,
+        answer_kind: AnswerKind<'_>,
         recording: &Arc<Recording>,
         settings: ModelSettings,
-        deltas: Option<&dyn Deltas>,
+        deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
         let transport: Arc<dyn Transport> = Arc::<Recording>::clone(recording);
         let model = self.build(ModelSettings { transport: Some(transport), ..settings }).unwrap();
@@ -219,21 +219,22 @@ impl Node {
         let mut transcript = Transcript::default();
         transcript.push(Arc::new(samples::system("Answer in JSON.")));
         transcript.push(Arc::new(samples::user("What is 2+2?")));
-        let request = ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want, deltas };
+        let request =
+            ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(model.call(request))
     }
 
     /// The request it makes when something is wanted of it.
-    pub(crate) fn wanting(&self, want: Want<'_>) -> Sent {
+    pub(crate) fn wanting(&self, answer_kind: AnswerKind<'_>) -> Sent {
         let recording = Recording::with([]);
-        let _ = self.ask(want, &recording, ModelSettings::default());
+        let _ = self.ask(answer_kind, &recording, ModelSettings::default());
         recording.sent().remove(0)
     }
 
     /// The request it makes when an answer is wanted and no tools are there.
     pub(crate) fn sent(&self) -> Sent {
-        self.wanting(Want::Reply(ToolChoice::None))
+        self.wanting(AnswerKind::Reply(ToolChoice::None))
     }
 }
 

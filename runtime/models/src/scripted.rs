@@ -63,7 +63,7 @@ mod tests {
     use redflow_contract::limits::RunLimits;
     use redflow_contract::plan::AgentSpec;
     use redflow_contract::transcript::Transcript;
-    use redflow_ports::{BuildError, ChatModel, Deltas, ModelRequest, NodeConfig, Want};
+    use redflow_ports::{AnswerKind, BuildError, ChatModel, DeltaObserver, ModelRequest, NodeConfig};
     use serde_json::{Value, json};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -84,7 +84,7 @@ mod tests {
         ask_heard(model, iteration, None).await
     }
 
-    async fn ask_heard(model: &dyn ChatModel, iteration: u32, deltas: Option<&dyn Deltas>) -> String {
+    async fn ask_heard(model: &dyn ChatModel, iteration: u32, deltas: Option<&dyn DeltaObserver>) -> String {
         let spec = AgentSpec {
             agent: NodeRef { instance: InstanceId::local(), node_id: "a".into() },
             type_name: "agent-core".to_owned(),
@@ -103,7 +103,7 @@ mod tests {
             iteration,
             transcript: &transcript,
             spec: &spec,
-            want: Want::Action { schema: None },
+            answer_kind: AnswerKind::Action { schema: None },
             deltas,
         };
         model.call(request).await.unwrap().text
@@ -129,7 +129,7 @@ mod tests {
     async fn who_hears_it_hears_it_whole() {
         #[derive(Default)]
         struct Heard(Mutex<Vec<(u32, String)>>);
-        impl Deltas for Heard {
+        impl DeltaObserver for Heard {
             fn text(&self, attempt: u32, text: &str) {
                 self.0.lock().unwrap().push((attempt, text.to_owned()));
             }

@@ -7,7 +7,7 @@ use url::Url;
 ///
 /// # Errors
 /// A sentence that says what is wanted. It quotes nothing: the text may hold a password.
-pub fn read_address(text: &str) -> Result<Url, String> {
+pub fn parse_address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let mut url = url.ok_or_else(|| "it must be an address such as http://127.0.0.1:1880".to_owned())?;
@@ -38,27 +38,27 @@ pub(crate) fn below(base: &Url, path: &str, query: Option<&str>) -> Option<Url> 
 
 #[cfg(test)]
 mod tests {
-    use super::{below, read_address};
+    use super::{below, parse_address};
 
     #[test]
     fn an_address_is_http_and_holds_no_secret() {
         for good in ["http://127.0.0.1:1880", "https://flows.example/", "http://[::1]:1880/admin"] {
-            assert!(read_address(good).is_ok_and(|url| url.path().ends_with('/')), "{good}");
+            assert!(parse_address(good).is_ok_and(|url| url.path().ends_with('/')), "{good}");
         }
         for bad in
             ["", "127.0.0.1:1880", "ftp://a", "file:///etc/passwd", "http://", "http://a/?b", "http://a/#b"]
         {
-            assert!(read_address(bad).is_err(), "{bad}");
+            assert!(parse_address(bad).is_err(), "{bad}");
         }
         for secret in ["http://user:hush@a/", "http://hush@a/"] {
-            let why = read_address(secret).unwrap_err();
+            let why = parse_address(secret).unwrap_err();
             assert!(why.contains("NODE_RED_TOKEN") && !why.contains("hush"), "{why}");
         }
     }
 
     #[test]
     fn what_lies_below_stays_there() {
-        let base = read_address("http://a:1880/admin").unwrap();
+        let base = parse_address("http://a:1880/admin").unwrap();
         let at = |path, query| below(&base, path, query).map(String::from);
         assert_eq!(at("/flows", None).as_deref(), Some("http://a:1880/admin/flows"));
         assert_eq!(at("/nodes/a%2Fb", Some("x=1")).as_deref(), Some("http://a:1880/admin/nodes/a%2Fb?x=1"));

@@ -51,7 +51,7 @@ impl fmt::Debug for NodeRed {
 
 /// The flow that Node-RED has.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Deployed {
+pub struct DeployedFlow {
     /// Its nodes, without credentials.
     pub flows: Value,
     /// What Node-RED calls it. Means nothing but that it is the same.
@@ -80,7 +80,7 @@ impl DeployType {
 }
 
 impl NodeRed {
-    /// A Node-RED at an address that [`crate::read_address`] gave. The client must follow no redirects and speak HTTP/1.1
+    /// A Node-RED at an address that [`crate::parse_address`] gave. The client must follow no redirects and speak HTTP/1.1
     /// only: `/comms` needs it.
     ///
     /// # Errors
@@ -106,10 +106,10 @@ impl NodeRed {
     ///
     /// # Errors
     /// `NODE_RED_UNREACHABLE`, `NODE_RED_REFUSED`.
-    pub async fn flows(&self) -> Result<Deployed, ApiError> {
+    pub async fn flows(&self) -> Result<DeployedFlow, ApiError> {
         let request = self.ask(Method::GET, "/flows")?.header(API_VERSION, "v2");
         let body = self.answer(request).await?;
-        let deployed: Deployed = self.read(&body)?;
+        let deployed: DeployedFlow = self.read(&body)?;
         if !deployed.flows.is_array() {
             return Err(self.foreign("its flow is no list of nodes"));
         }

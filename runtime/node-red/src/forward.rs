@@ -41,7 +41,7 @@ const FROM_NODE_RED: [HeaderName; 7] = [
 ];
 
 /// What is asked.
-pub struct Asked<'a> {
+pub struct ProxyRequest<'a> {
     /// How.
     pub method: Method,
     /// Where, from Node-RED's address on.
@@ -57,7 +57,7 @@ pub struct Asked<'a> {
 }
 
 /// What Node-RED answers, whatever it is.
-pub struct Forwarded {
+pub struct ProxyResponse {
     /// The status.
     pub status: http::StatusCode,
     /// The headers that come back.
@@ -68,7 +68,7 @@ pub struct Forwarded {
 
 /// Why a request did not go on.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum ProxyError {
     /// Its address means something else to Node-RED.
     Address,
     /// Its body is too large.
@@ -82,12 +82,16 @@ impl NodeRed {
     ///
     /// # Errors
     /// When it does not.
-    pub async fn forward<B, E>(&self, asked: Asked<'_>, body: Option<B>) -> Result<Forwarded, Refusal>
+    pub async fn forward<B, E>(
+        &self,
+        asked: ProxyRequest<'_>,
+        body: Option<B>,
+    ) -> Result<ProxyResponse, ProxyError>
     where
         B: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Send + 'static,
     {
-        let url = below(&self.base, asked.path, asked.query).ok_or(Refusal::Address)?;
+        let url = below(&self.base, asked.path, asked.query).ok_or(ProxyError::Address)?;
         let mut headers = picked(asked.headers, &TO_NODE_RED);
         if let Some(authorization) = asked.authorization {
             let mut authorization = authorization.clone();
@@ -101,18 +105,18 @@ impl NodeRed {
         }
         let response = match timeout(SILENCE, request.send()).await {
             Ok(Ok(response)) => response,
-            _ if is_too_large.load(Ordering::Relaxed) => return Err(Refusal::BodyTooLarge),
-            Ok(Err(error)) => return Err(Refusal::NodeRed(self.unreachable(crate::client::why(&error)))),
-            Err(_) => return Err(Refusal::NodeRed(self.unreachable("it does not answer"))),
+            _ if is_too_large.load(Ordering::Relaxed) => return Err(ProxyError::BodyTooLarge),
+            Ok(Err(error)) => return Err(ProxyError::NodeRed(self.unreachable(crate::client::why(&error)))),
+            Err(_) => return Err(ProxyError::NodeRed(self.unreachable("it does not answer"))),
         };
         let most = u64::try_from(MAX_ANSWER_BYTES).unwrap_or(u64::MAX);
         if response.content_length().is_some_and(|length| length > most) {
             let text =
                 format!("Node-RED's answer has more than {MAX_ANSWER_BYTES} bytes, which is not passed on.");
-            return Err(Refusal::NodeRed(ApiError::new(ApiCode::NodeRedRefused, text)));
+            return Err(ProxyError::NodeRed(ApiError::new(ApiCode::NodeRedRefused, text)));
         }
         let headers = picked(response.headers(), &FROM_NODE_RED);
-        Ok(Forwarded { status: response.status(), headers, body: self.pieces(response).boxed() })
+        Ok(ProxyResponse { status: response.status(), headers, body: self.pieces(response).boxed() })
     }
 
     fn pieces(&self, response: Response) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {

@@ -9,7 +9,7 @@ mod client;
 mod forward;
 mod socket;
 
-pub use address::read_address;
-pub use client::{DeployType, Deployed, NodeRed, TOKEN_VARIABLE};
-pub use forward::{Asked, Forwarded, Refusal};
-pub use socket::{Comms, Heard, Socket};
+pub use address::parse_address;
+pub use client::{DeployType, DeployedFlow, NodeRed, TOKEN_VARIABLE};
+pub use forward::{ProxyError, ProxyRequest, ProxyResponse};
+pub use socket::{Comms, CommsEvent, Socket};

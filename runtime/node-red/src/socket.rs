@@ -45,9 +45,9 @@ pub struct Comms {
 
 /// What was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum CommsEvent {
     /// A flow has been deployed; what Node-RED calls it, if it says so.
-    Deployed(Option<String>),
+    DeployedFlow(Option<String>),
     /// The token was refused, or there was none.
     Refused,
     /// Something else.
@@ -136,7 +136,7 @@ impl NodeRed {
 
 impl Comms {
     /// The next thing that is told; none when the socket is closed or Node-RED says nothing any more.
-    pub async fn next(&mut self) -> Option<Vec<Heard>> {
+    pub async fn next(&mut self) -> Option<Vec<CommsEvent>> {
         Some(heard(&self.socket.hear().await?))
     }
 }
@@ -183,27 +183,27 @@ impl Socket {
 }
 
 /// What matters of a message. What cannot be read means nothing: a palette may say anything here.
-fn heard(text: &str) -> Vec<Heard> {
+fn heard(text: &str) -> Vec<CommsEvent> {
     match serde_json::from_str(text) {
         Ok(Value::Array(notices)) => notices.iter().map(notice).collect(),
         Ok(Value::Object(said)) if said.get("auth").and_then(Value::as_str) == Some("fail") => {
-            vec![Heard::Refused]
+            vec![CommsEvent::Refused]
         }
-        _ => vec![Heard::Other],
+        _ => vec![CommsEvent::Other],
     }
 }
 
-fn notice(notice: &Value) -> Heard {
+fn notice(notice: &Value) -> CommsEvent {
     if notice.get("topic").and_then(Value::as_str) != Some(DEPLOYED) {
-        return Heard::Other;
+        return CommsEvent::Other;
     }
     let revision = notice.pointer("/data/revision").and_then(Value::as_str);
-    Heard::Deployed(revision.map(str::to_owned))
+    CommsEvent::DeployedFlow(revision.map(str::to_owned))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Heard, heard};
+    use super::{CommsEvent, heard};
 
     #[test]
     fn deploys_and_refusals_are_heard_among_all_else() {
@@ -211,11 +211,14 @@ mod tests {
             r#"[{"topic":"hb","data":1},{"topic":"notification/runtime-deploy","data":{"revision":"abc"}},
                 {"topic":"notification/runtime-deploy"},7,null]"#,
         );
-        let deployed = |rev: Option<&str>| Heard::Deployed(rev.map(str::to_owned));
-        assert_eq!(told, [Heard::Other, deployed(Some("abc")), deployed(None), Heard::Other, Heard::Other]);
-        assert_eq!(heard(r#"{"auth":"fail"}"#), [Heard::Refused]);
+        let deployed = |rev: Option<&str>| CommsEvent::DeployedFlow(rev.map(str::to_owned));
+        assert_eq!(
+            told,
+            [CommsEvent::Other, deployed(Some("abc")), deployed(None), CommsEvent::Other, CommsEvent::Other]
+        );
+        assert_eq!(heard(r#"{"auth":"fail"}"#), [CommsEvent::Refused]);
         for other in [r#"{"auth":"ok"}"#, "", "no JSON", "[[[", "null"] {
-            assert_eq!(heard(other), [Heard::Other], "{other}");
+            assert_eq!(heard(other), [CommsEvent::Other], "{other}");
         }
     }
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub trait Host: Send + Sync {
     /// Takes a message. The answer is whether it has arrived for good; if it has not, it is sent again when its run
     /// is brought back.
-    fn take(&self, sent: Sent) -> BoxFuture<'static, bool>;
+    fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool>;
 }
 
 /// A message that leaves an agent.
 #[derive(Debug, Clone)]
-pub struct Sent {
+pub struct AgentMessage {
     /// The agent.
     pub node: NodeId,
     /// The output.

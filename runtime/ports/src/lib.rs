@@ -3,29 +3,31 @@
 //! Owns no behaviour. Knows no runtime, no adapter and no transport.
 
 mod adapters;
-mod drawer;
 mod failpoint;
 mod flow_node;
+mod flow_step;
 mod host;
 mod meter;
-mod moves;
 mod sidecar;
 mod store;
+mod ui_storage;
 
 pub use adapters::{
     Adapters, BuildError, Builder, MemoryBuilder, ModelBuilder, NodeBuilder, NodeConfig, ToolBuilder,
 };
-pub use drawer::{ChatBook, Drawer};
 pub use failpoint::failpoint;
 pub use flow_node::{FlowNode, NodeContext, NodeOutput};
-pub use host::{Host, Sent};
-pub use meter::{Measure, MemoryAction, Meter, Unmetered};
-pub use moves::{Ask, Done, Move, StartId};
+pub use flow_step::{FlowStep, ServiceCall, StartId, StepOutcome};
+pub use host::{AgentMessage, Host};
+pub use meter::{Measurement, MemoryAction, Meter, NoMeter};
 pub use sidecar::{
-    Credentials, EventBounds, EventLog, FlowShelf, ListFilter, LoggedEvent, RunCatalogue, RunLook,
-    ShelfError, ShelvedFlow,
+    Credentials, EventBounds, EventLog, FileStoreError, FlowStore, LoggedEvent, RunFilter, RunReader,
+    RunRecord, StoredFlow,
 };
-pub use store::{Batch, Journal, Keep, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun};
+pub use store::{
+    Batch, Durability, Journal, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
+};
+pub use ui_storage::{ChatStore, UiStorage};
 
 use redflow_contract::effect::ToolCall;
 use redflow_contract::event::{FlowEvent, RunEvent};
@@ -62,20 +64,20 @@ pub struct ModelRequest<'a> {
     /// The agent it is for.
     pub spec: &'a AgentSpec,
     /// What is wanted of the model.
-    pub want: Want<'a>,
+    pub answer_kind: AnswerKind<'a>,
     /// Who sees the answer as it comes in, if anybody does.
-    pub deltas: Option<&'a dyn Deltas>,
+    pub deltas: Option<&'a dyn DeltaObserver>,
 }
 
 /// Sees an answer as it comes in, before anybody knows what it is worth. Only its text: never reasoning.
-pub trait Deltas: Send + Sync {
+pub trait DeltaObserver: Send + Sync {
     /// A piece of the answer of a try, numbered from 1.
     fn text(&self, attempt: u32, text: &str);
 }
 
 /// What is wanted of a model.
 #[derive(Debug, Clone, Copy)]
-pub enum Want<'a> {
+pub enum AnswerKind<'a> {
     /// One action of Agent Core: a JSON object. Tools are told of in the prompt; reasoning is dropped.
     Action {
         /// JSON Schema of the action in the subset every provider takes; none if a tool's schema does not fit.
@@ -126,8 +128,8 @@ pub trait Tool: Send + Sync {
 
     /// What came of a call that this runtime was at when it stopped, and that may not be made again. Most tools
     /// cannot tell.
-    fn recollect<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
-        Box::pin(std::future::ready(ToolOutcome::stopped()))
+    fn recover_outcome<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(std::future::ready(ToolOutcome::interrupted()))
     }
 }
 
@@ -145,12 +147,12 @@ pub enum ToolOutcome {
 
 impl ToolOutcome {
     /// Why nobody knows what came of a call that the runtime was at when it stopped.
-    pub const STOPPED: &'static str = "the runtime stopped while the call was under way";
+    pub const INTERRUPTED: &'static str = "the runtime stopped while the call was under way";
 
     /// Of such a call.
     #[must_use]
-    pub fn stopped() -> Self {
-        Self::Unknown { reason: Self::STOPPED.to_owned() }
+    pub fn interrupted() -> Self {
+        Self::Unknown { reason: Self::INTERRUPTED.to_owned() }
     }
 }
 
@@ -186,11 +188,11 @@ pub trait EventSink: Send + Sync {
     /// A piece of an answer came in.
     fn delta(&self, _delta: ModelDelta) {}
     /// Whether anybody looks at messages as they move; if not, nothing is told of them.
-    fn watches_moves(&self) -> bool {
+    fn watches_flow_steps(&self) -> bool {
         false
     }
     /// Something moved. Told in the order in which it did.
-    fn moved(&self, _start: StartId, _moved: Move<'_>) {}
+    fn flow_step(&self, _start: StartId, _step: FlowStep<'_>) {}
 }
 
 /// Time and ids, which the pure crates may not make.

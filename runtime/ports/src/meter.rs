@@ -8,21 +8,21 @@ use std::time::Duration;
 /// Counts and times. Never fails, never waits.
 pub trait Meter: Send + Sync {
     /// One thing happened.
-    fn record(&self, measure: Measure<'_>);
+    fn record(&self, measure: Measurement<'_>);
 }
 
 /// Counts nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unmetered;
+pub struct NoMeter;
 
-impl Meter for Unmetered {
-    fn record(&self, _: Measure<'_>) {}
+impl Meter for NoMeter {
+    fn record(&self, _: Measurement<'_>) {}
 }
 
 /// One thing that happened. Names in it come from flows, never from messages or providers: there are only so
 /// many of them.
 #[derive(Debug, Clone, Copy)]
-pub enum Measure<'a> {
+pub enum Measurement<'a> {
     /// A run is driven from now on.
     RunBegan,
     /// A run is driven no longer, whatever became of it.

@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Looks at kept runs.
-pub trait RunCatalogue: Send + Sync {
+pub trait RunReader: Send + Sync {
     /// Runs, the newest first.
-    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;
+    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;
 
     /// One run as far as it is sound; none if there is no such run. A run that is not all there has the status
     /// `damaged` and a problem.
-    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunLook>, StoreError>>;
+    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>>;
 }
 
 /// Which runs to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListFilter {
+pub struct RunFilter {
     /// Only runs that are there; any if none.
     pub statuses: Option<Vec<RunStatus>>,
     /// Only runs of the agent with this id, in whichever Node-RED; of any if none.
@@ -34,7 +34,7 @@ pub struct ListFilter {
     pub limit: usize,
 }
 
-impl Default for ListFilter {
+impl Default for RunFilter {
     fn default() -> Self {
         Self { statuses: None, agent: None, instance: None, before: None, limit: usize::MAX }
     }
@@ -42,7 +42,7 @@ impl Default for ListFilter {
 
 /// A kept run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunLook {
+pub struct RunRecord {
     /// Where it is.
     pub summary: RunSummary,
     /// Its journal as a file, as far as it is sound.
@@ -91,23 +91,23 @@ pub struct LoggedEvent {
 }
 
 /// Keeps the flow that runs.
-pub trait FlowShelf: Send + Sync {
+pub trait FlowStore: Send + Sync {
     /// The flow that was put there last; none if there is none.
     ///
     /// # Errors
     /// When it cannot be read.
-    fn load(&self) -> Result<Option<ShelvedFlow>, ShelfError>;
+    fn load(&self) -> Result<Option<StoredFlow>, FileStoreError>;
 
     /// Puts a flow there, whole or not at all, and keeps the one before beside it. On the disk when it returns.
     ///
     /// # Errors
     /// When it cannot be written.
-    fn save(&self, flow: &ShelvedFlow) -> Result<(), ShelfError>;
+    fn save(&self, flow: &StoredFlow) -> Result<(), FileStoreError>;
 }
 
 /// A flow as it is kept.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct ShelvedFlow {
+pub struct StoredFlow {
     /// The file: JSON as Node-RED writes it. Holds no credentials.
     pub flows: Vec<u8>,
     /// Credentials by node. Kept encrypted, apart from the flow.
@@ -120,7 +120,7 @@ pub type Credentials = BTreeMap<NodeId, Message>;
 /// Why a flow cannot be read or kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
-pub struct ShelfError {
+pub struct FileStoreError {
     /// The code.
     pub code: ProblemCode,
     /// What happened, in one sentence, with what to do about it.

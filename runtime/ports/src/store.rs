@@ -59,18 +59,18 @@ pub struct Batch {
     /// Milliseconds the run has been active so far.
     pub active_ms: u64,
     /// How safely they are to be kept.
-    pub keep: Keep,
+    pub durability: Durability,
     /// What watchers are told of them; kept with them, if the store keeps events.
     pub events: Vec<RunEvent>,
 }
 
 /// How safely something is kept before the caller goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum Durability {
     /// Written down as soon as possible; the caller goes on at once.
-    Soon,
+    Buffered,
     /// On the disk before the caller goes on.
-    Now,
+    Synced,
 }
 
 /// A run that begins.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The run that started this one, if one did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct ParentRun {
     /// The run.
     pub parent_run_id: Option<RunId>,
     /// The step of that run.
@@ -139,7 +139,7 @@ impl Recorder {
         agent: Arc<CompiledAgent>,
         observed: bool,
         plan: &EncodedPlan,
-        origin: Origin,
+        origin: ParentRun,
         fact: Fact,
         classify: Classify<'_>,
     ) -> Result<(Self, Step), StepError> {

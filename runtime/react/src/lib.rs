@@ -7,6 +7,7 @@
 
 mod action_schema;
 mod compile;
+mod detail;
 mod journal;
 mod machine;
 mod observer;
@@ -16,19 +17,18 @@ mod prompt;
 mod read;
 mod replay;
 mod run;
-mod story;
 mod validate;
 mod wording;
 
 pub use compile::{CompileError, CompiledAgent, compile_schema};
-pub use journal::{Classify, JournalWriter, Origin, Recorder, Step, StepError};
+pub use detail::{is_open, run_detail};
+pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError};
 pub use machine::{FeedError, Machine, Status};
 pub use output::refused_output;
 pub use read::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
 pub use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
-pub use replay::{Compile, Resumed, observe, replay, resume};
-pub use run::asks_to_clear;
-pub use story::{is_open, tell};
+pub use replay::{Compile, ResumedRun, replay, replay_events, resume};
+pub use run::requests_memory_clear;
 pub use validate::{ValidAnswer, validate_answer};
 
 /// The version of the machine. A journal names the one it was written with; what a machine of one version

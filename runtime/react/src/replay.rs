@@ -22,12 +22,12 @@ use std::sync::Arc;
 /// Replays a journal file.
 #[must_use]
 pub fn replay(bytes: &[u8]) -> ReplayReport {
-    observe(bytes, false).1
+    replay_events(bytes, false).1
 }
 
 /// Replays a journal file, and gives the events of the run as far as it is sound.
 #[must_use]
-pub fn observe(bytes: &[u8], watched: bool) -> (Vec<RunEvent>, ReplayReport) {
+pub fn replay_events(bytes: &[u8], watched: bool) -> (Vec<RunEvent>, ReplayReport) {
     let mut compile = |spec: &Arc<AgentSpec>| CompiledAgent::compile(Arc::clone(spec));
     let mut replayer = Replayer::new(&mut compile, watched);
     let (run_id, difference) = match open_journal(bytes) {
@@ -51,7 +51,7 @@ pub fn observe(bytes: &[u8], watched: bool) -> (Vec<RunEvent>, ReplayReport) {
 
 /// A run as its journal leaves it, ready to go on.
 #[derive(Debug)]
-pub struct Resumed {
+pub struct ResumedRun {
     /// The machine, and the journal's end to write after.
     pub recorder: Recorder,
     /// What the run runs.
@@ -70,7 +70,7 @@ pub type Compile<'a> = &'a mut dyn FnMut(&Arc<AgentSpec>) -> Result<Arc<Compiled
 ///
 /// # Errors
 /// The first difference.
-pub fn resume(bytes: &[u8], compile: Compile<'_>) -> Result<Resumed, Difference> {
+pub fn resume(bytes: &[u8], compile: Compile<'_>) -> Result<ResumedRun, Difference> {
     let (journal, mut reader) = open_journal(bytes)?;
     let mut replayer = Replayer::new(compile, false);
     replayer.run(&journal, &mut reader)?;
@@ -81,7 +81,7 @@ pub fn resume(bytes: &[u8], compile: Compile<'_>) -> Result<Resumed, Difference>
         return Err(Difference::new(3, DifferenceKind::Incomplete, "The journal holds no fact."));
     };
     let recorder = Recorder::after(machine, reader.last());
-    Ok(Resumed { recorder, plan: journal.plan, effects: replayer.last, class: replayer.class })
+    Ok(ResumedRun { recorder, plan: journal.plan, effects: replayer.last, class: replayer.class })
 }
 
 fn refused(line: usize, why: &dyn std::error::Error) -> Difference {

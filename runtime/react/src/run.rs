@@ -88,7 +88,7 @@ impl Run {
         let spec = Arc::clone(agent.spec());
         let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
         let session = session.filter(|_| spec.memory);
-        let clears = session.is_some() && asks_to_clear(&message);
+        let clears = session.is_some() && requests_memory_clear(&message);
         if clears {
             // The wish is fulfilled here; the next agent must not hear it again.
             message.shift_remove("memory");
@@ -281,7 +281,7 @@ impl Run {
 
 /// Whether a message wants the conversation so far to be forgotten.
 #[must_use]
-pub fn asks_to_clear(message: &Message) -> bool {
+pub fn requests_memory_clear(message: &Message) -> bool {
     message.get("memory").is_some_and(|wish| wish == "clear")
 }
 

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::{ApiCode, RunErrorCode};
-use redflow_ports::{ShelfError, StoreError};
+use redflow_ports::{FileStoreError, StoreError};
 use serde::Serialize;
 
 /// Why a request was not done.
@@ -41,8 +41,8 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<ShelfError> for Problem {
-    fn from(ShelfError { code, message }: ShelfError) -> Self {
+impl From<FileStoreError> for Problem {
+    fn from(FileStoreError { code, message }: FileStoreError) -> Self {
         ApiError { code, message, report: None, revision: None }.into()
     }
 }

@@ -62,7 +62,7 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     settings: &Settings,
     most_bytes: usize,
 ) -> Result<(T, Turn), Problem> {
-    redflow_door::json_only(headers)?;
+    redflow_access::json_only(headers)?;
     let (bytes, turn) = collect(body, settings, most_bytes).await?;
     let is_small = turn.is_none();
     let limits =

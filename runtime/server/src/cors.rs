@@ -6,8 +6,8 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use redflow_access::AccessControl;
 use redflow_contract::route::{Method as Way, ROUTES};
-use redflow_door::Door;
 
 /// The headers that such a page may send along, beside those that every page may.
 const HEADERS: HeaderValue = HeaderValue::from_static(
@@ -31,8 +31,8 @@ pub(crate) struct Cors {
 impl Cors {
     /// For a request at this path of the table, or at none of them; nothing unless it comes from the Redflow UI and
     /// asks for what is that UI's. An address that is not there is: it has to see that it is not.
-    pub(crate) fn of(door: &Door, request: &Request, path: Option<&str>) -> Option<Self> {
-        let origin = door.redflow_ui(request.uri(), request.headers())?;
+    pub(crate) fn of(access: &AccessControl, request: &Request, path: Option<&str>) -> Option<Self> {
+        let origin = access.redflow_ui(request.uri(), request.headers())?;
         let ways: Vec<&str> = match path {
             None => [Way::Get, Way::Post, Way::Put, Way::Delete].map(Way::as_str).to_vec(),
             Some(path) => {

@@ -16,19 +16,19 @@ use serde_json::Value;
 use std::sync::Arc;
 
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
-    json(200, &*app.in_force().list)
+    json(200, &*app.active_flow().list)
 }
 
 /// The whole flow. Its text is kept as it is, and not made anew for everyone who asks.
 pub(crate) async fn deployment(State(app): State<Arc<App>>) -> Response {
-    let told = app.in_force();
+    let told = app.active_flow();
     let text = format!(r#"{{"revision":"{}","flows":{}}}"#, told.revision(), told.nodes);
     bytes_of(200, "application/json", text)
 }
 
 /// One tab or subflow: itself, then what is on it.
 pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path) -> Answer {
-    let told = app.in_force();
+    let told = app.active_flow();
     if !told.list.flows.iter().any(|flow| flow.id.as_str() == id) {
         let text = format!("There is no tab or subflow `{}`; /api/flows lists them.", printable(&id));
         return Err(Problem::new(ApiCode::NotFound, text));
@@ -52,10 +52,10 @@ pub(crate) async fn check_tab(app: State<Arc<App>>) -> Answer {
 pub(crate) async fn check(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
     let (request, _turn) = body::flow(&headers, body, &app.settings).await?;
     let CheckRequest { flows, profile } = request;
-    let (workshop, profile) = (app.workshop.clone(), profile.unwrap_or(app.settings.profile));
+    let (flow_builder, profile) = (app.flow_builder.clone(), profile.unwrap_or(app.settings.profile));
     blocking(move || {
-        let raw = RawFlow::from_value(flows, &workshop.settings.flow_limits);
-        let report = match raw.and_then(|raw| workshop.check(raw, profile)) {
+        let raw = RawFlow::from_value(flows, &flow_builder.settings.flow_limits);
+        let report = match raw.and_then(|raw| flow_builder.check(raw, profile)) {
             Ok(checked) => checked.report,
             Err(report) => report,
         };

@@ -10,11 +10,11 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use redflow_access::{AuthMethod, Caller, Origins};
 use redflow_contract::api::{ProblemCode, Scope};
 use redflow_contract::code::ApiCode;
 use redflow_contract::route::{ROUTES, Route};
-use redflow_door::{By, Caller, Place};
-use redflow_ports::Measure;
+use redflow_ports::Measurement;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -53,7 +53,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     let began = Instant::now();
-    let cors = Cors::of(&app.door, &request, path.as_deref());
+    let cors = Cors::of(&app.access, &request, path.as_deref());
     let mut answer = match admit(&app, &request, path.as_deref(), cors.is_some()) {
         Ok(caller) => match cors.as_ref().and_then(|cors| cors.preflight(&request)) {
             Some(answer) => answer,
@@ -63,15 +63,15 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
             }
         },
         Err(problem) => {
-            let ui = app.settings.door.redflow_ui.as_deref();
+            let ui = app.settings.access.redflow_ui.as_deref();
             if let Some(ui) = ui.filter(|_| problem.0.code == ProblemCode::Api(ApiCode::OriginRefused)) {
-                app.refused_origins.tell(request.headers(), &Place::origin(ui).unwrap_or_default());
+                app.refused_origins.tell(request.headers(), &Origins::origin(ui).unwrap_or_default());
             }
             problem.into_response()
         }
     };
     let (route, status) = (path.as_deref().unwrap_or_default(), answer.status().as_u16());
-    app.meter.record(Measure::Answered { route, status, took: began.elapsed() });
+    app.meter.record(Measurement::Answered { route, status, took: began.elapsed() });
     tracing::debug!(%method, route, status, "answered");
     harden(answer.headers_mut());
     if let Some(cors) = cors {
@@ -83,10 +83,12 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
 /// `for_redflow_ui` says that the request comes from the Redflow UI and goes to an address of its own, or to none.
 fn admit(app: &App, request: &Request, path: Option<&str>, for_redflow_ui: bool) -> Result<Caller, Problem> {
     let now = app.clock.now();
-    let caller = app.door.admit(request.method(), request.uri(), request.headers(), now)?;
+    let caller = app.access.authenticate(request.method(), request.uri(), request.headers(), now)?;
     let route = path.and_then(|path| find(request.method(), path));
     // Whoever is let in without a token is let in nowhere else, not even where everybody is.
-    if caller.by == By::RedflowUi && !(for_redflow_ui && route.is_none_or(|route| route.for_redflow_ui)) {
+    if caller.by == AuthMethod::RedflowUi
+        && !(for_redflow_ui && route.is_none_or(|route| route.for_redflow_ui))
+    {
         return Err(Problem::new(
             ApiCode::OriginRefused,
             "Pages of the Redflow UI may use the routes of Node-RED's Admin API and of Redflow, and no others: send a \
@@ -99,7 +101,7 @@ fn admit(app: &App, request: &Request, path: Option<&str>, for_redflow_ui: bool)
         None => Some(Scope::Read),
     };
     if let Some(scope) = scope {
-        app.door.require(&caller, scope)?;
+        app.access.require(&caller, scope)?;
     }
     Ok(caller)
 }

@@ -10,7 +10,7 @@ use axum::extract::ws::Utf8Bytes;
 use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::id::RunId;
 use redflow_contract::stream::{EventsMessage, ModelDelta};
-use redflow_ports::{ChatBook, Clock, EventLog, EventSink, LoggedEvent, Move, StartId, StoreError};
+use redflow_ports::{ChatStore, Clock, EventLog, EventSink, FlowStep, LoggedEvent, StartId, StoreError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -170,7 +170,7 @@ pub(crate) struct Sink {
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) frames: Arc<Frames>,
-    pub(crate) chats: Arc<dyn ChatBook>,
+    pub(crate) chats: Arc<dyn ChatStore>,
 }
 
 impl EventSink for Sink {
@@ -191,12 +191,12 @@ impl EventSink for Sink {
         self.hub.watches_deltas()
     }
 
-    fn watches_moves(&self) -> bool {
+    fn watches_flow_steps(&self) -> bool {
         self.frames.is_watched()
     }
 
-    fn moved(&self, start: StartId, moved: Move<'_>) {
-        self.frames.moved(start, moved);
+    fn flow_step(&self, start: StartId, step: FlowStep<'_>) {
+        self.frames.flow_step(start, step);
     }
 
     fn delta(&self, delta: ModelDelta) {

@@ -1,21 +1,21 @@
 //! The sidecar: a flow that runs, and the interface to it over HTTP and sockets.
 //!
-//! Owns routes, answers, the socket of events, and which flow is in force. Who may come in is `door`'s; what runs is
+//! Owns routes, answers, the socket of events, and which flow is in force. Who may come in is `access`'s; what runs is
 //! `engine`'s; where things are kept is behind `ports`. Knows no adapter.
 
+mod active_flow;
 mod admin;
 mod answer;
-mod beside;
+mod attached;
 mod body;
 mod bridge;
 mod cors;
 mod cursor;
-mod deploying;
+mod deploy;
 mod flows;
 mod guard;
 mod hub;
-mod in_force;
-mod knowledge;
+mod info;
 mod pages;
 mod peer;
 mod redflow_ui;

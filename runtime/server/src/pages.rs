@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use redflow_access::Caller;
 use redflow_contract::api::Scope;
-use redflow_door::Caller;
 use std::sync::Arc;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -20,7 +20,7 @@ pub(crate) async fn sign_in_codes(
     body: Body,
 ) -> Answer {
     body::none(body, &app.settings).await?;
-    Ok(json(200, &app.door.sign_in_code(&caller, app.clock.now())?))
+    Ok(json(200, &app.access.sign_in_code(&caller, app.clock.now())?))
 }
 
 pub(crate) async fn sign_in(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Answer {
@@ -31,13 +31,13 @@ pub(crate) async fn sign_in(State(app): State<Arc<App>>, RawQuery(query): RawQue
             other => return Err(unknown_parameter(other)),
         }
     }
-    let cookie = app.door.sign_in(code.as_deref().unwrap_or_default(), app.clock.now())?;
+    let cookie = app.access.sign_in(code.as_deref().unwrap_or_default(), app.clock.now())?;
     Ok(with_cookie(cookie))
 }
 
 pub(crate) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
     body::none(body, &app.settings).await?;
-    Ok(with_cookie(app.door.sign_out(&headers)))
+    Ok(with_cookie(app.access.sign_out(&headers)))
 }
 
 fn with_cookie(cookie: HeaderValue) -> Response {
@@ -47,8 +47,8 @@ fn with_cookie(cookie: HeaderValue) -> Response {
 }
 
 pub(crate) async fn home(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Response {
-    let signed_in = app.door.require(&caller, Scope::Read).is_ok();
-    let told = app.in_force();
+    let signed_in = app.access.require(&caller, Scope::Read).is_ok();
+    let told = app.active_flow();
     let agents: usize = told.list.flows.iter().map(|flow| flow.agents.len()).sum();
     let state = if signed_in {
         format!(

@@ -8,10 +8,10 @@ use crate::sidecar::App;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use futures::{SinkExt as _, StreamExt as _};
+use redflow_access::{Caller, RateBucket};
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::ApiCode;
-use redflow_door::{Bucket, Caller};
-use redflow_ports::Measure;
+use redflow_ports::Measurement;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +95,7 @@ pub(crate) struct Peer {
     pub(crate) caller: Caller,
     socket: WebSocket,
     /// How much it may say; none for one that is trusted with as much as it has to say.
-    rate: Option<Bucket>,
+    rate: Option<RateBucket>,
     /// Bytes of a message.
     most: usize,
     /// When something came last, and whether it was asked for a sign of life since.
@@ -110,9 +110,9 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(app: Arc<App>, caller: Caller, socket: WebSocket) -> Self {
-        app.meter.record(Measure::SocketOpened);
-        let (door, now) = (&app.settings.door, app.clock.now());
-        let rate = Some(Bucket::new(door.requests_per_second, door.request_burst, now));
+        app.meter.record(Measurement::SocketOpened);
+        let (access, now) = (&app.settings.access, app.clock.now());
+        let rate = Some(RateBucket::new(access.requests_per_second, access.request_burst, now));
         let most = app.settings.max_message_bytes;
         let heard = Instant::now();
         let stopping = Box::pin(app.stop.clone().cancelled_owned());
@@ -194,7 +194,7 @@ impl Peer {
     /// When its token is no longer accepted.
     pub(crate) fn check_token(&mut self) -> Result<(), End> {
         if self.checked.elapsed() >= RECHECK {
-            self.app.door.recheck(&self.caller, self.app.clock.now())?;
+            self.app.access.recheck(&self.caller, self.app.clock.now())?;
             self.checked = Instant::now();
         }
         Ok(())
@@ -257,7 +257,7 @@ impl Peer {
             End::Close(error) => error.code.as_str(),
             End::Gone => "",
         };
-        self.app.meter.record(Measure::SocketClosed { code });
+        self.app.meter.record(Measurement::SocketClosed { code });
         if let End::Close(error) = end {
             let _ = tokio::time::timeout(LAST_WORD, self.goodbye(error, last_words)).await;
         }

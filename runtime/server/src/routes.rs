@@ -1,17 +1,17 @@
 //! Which handler answers which route of the contract's table.
 
-use crate::admin::{comms, deploy, inject, knowledge as admin, tabs};
+use crate::admin::{comms, deploy, info as admin, inject, tabs};
 use crate::answer::{Answer, Problem};
 use crate::redflow_ui::{azure, chat, observability, storage};
 use crate::sidecar::App;
-use crate::{beside, bridge, flows, guard, knowledge, pages, run_events, runs, socket, starts};
+use crate::{attached, bridge, flows, guard, info, pages, run_events, runs, socket, starts};
 use axum::Router;
 use axum::extract::{Extension, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::routing::{MethodRouter, delete, get, post, put};
+use redflow_access::Caller;
 use redflow_contract::code::ApiCode;
 use redflow_contract::route::{Method, ROUTES, RouteId};
-use redflow_door::Caller;
 use std::sync::Arc;
 
 /// Every route, behind the guard.
@@ -32,13 +32,13 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 /// `forwards` says that what is Node-RED's goes on to one.
 fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
     match route {
-        RouteId::Comms if forwards => get(beside::comms),
-        its if forwards && beside::is_node_reds(its) => forwarded(its),
-        RouteId::Health => get(knowledge::health),
-        RouteId::HealthLive => get(knowledge::live),
-        RouteId::HealthReady => get(knowledge::ready),
-        RouteId::Metrics => get(knowledge::metrics),
-        RouteId::OpenApi => get(knowledge::openapi),
+        RouteId::Comms if forwards => get(attached::comms),
+        its if forwards && attached::is_node_reds(its) => forwarded(its),
+        RouteId::Health => get(info::health),
+        RouteId::HealthLive => get(info::live),
+        RouteId::HealthReady => get(info::ready),
+        RouteId::Metrics => get(info::metrics),
+        RouteId::OpenApi => get(info::openapi),
         RouteId::Events => get(socket::events),
         RouteId::Bridge => get(bridge::bridge),
         RouteId::Instances => get(bridge::list),
@@ -59,11 +59,11 @@ fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
         RouteId::CancelRun => post(runs::cancel),
         RouteId::ResolveRun => post(runs::resolve),
         RouteId::ReplayRun => post(runs::replay),
-        RouteId::Catalogue => get(knowledge::catalogue),
-        RouteId::Edges => get(knowledge::edges),
-        RouteId::Codes => get(knowledge::codes),
-        RouteId::Code => get(knowledge::code),
-        RouteId::Beside => get(beside::beside),
+        RouteId::Catalogue => get(info::catalogue),
+        RouteId::Edges => get(info::edges),
+        RouteId::Codes => get(info::codes),
+        RouteId::Code => get(info::code),
+        RouteId::Beside => get(attached::beside),
         RouteId::AdminFlows => get(deploy::flows),
         RouteId::AdminDeploy => post(deploy::deploy),
         RouteId::AdminFlowsState => get(deploy::state),
@@ -95,10 +95,10 @@ fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
 fn forwarded(route: RouteId) -> MethodRouter<Arc<App>> {
     let row = ROUTES.iter().find(|row| row.id == route);
     match row.map_or(Method::Get, |row| row.method) {
-        Method::Get => get(beside::forward),
-        Method::Post => post(beside::forward),
-        Method::Put => put(beside::forward),
-        Method::Delete => delete(beside::forward),
+        Method::Get => get(attached::forward),
+        Method::Post => post(attached::forward),
+        Method::Put => put(attached::forward),
+        Method::Delete => delete(attached::forward),
     }
 }
 
@@ -121,7 +121,7 @@ async fn unknown(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Answer {
-    beside::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
+    attached::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
         Err(Problem::new(
             ApiCode::RouteUnknown,
             "There is nothing at this address; /openapi.json lists what there is.",
@@ -134,7 +134,7 @@ async fn other_method(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Answer {
-    beside::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
+    attached::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
         let text = "This address does not take this method; see /openapi.json.";
         Err(Problem::new(ApiCode::MethodRefused, text))
     })

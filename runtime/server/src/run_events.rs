@@ -12,10 +12,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, header};
 use futures::stream;
+use redflow_access::Caller;
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::id::RunId;
 use redflow_contract::stream::{EventsMessage, StreamEvent};
-use redflow_door::Caller;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) async fn events(
     let position = *newest.borrow();
     let found = look(&app, &run).await?;
     let over = found.summary.status.is_over() || found.problem.is_some();
-    let told = blocking(move || redflow_react::observe(&found.journal, true).0).await?;
+    let told = blocking(move || redflow_react::replay_events(&found.journal, true).0).await?;
     let told: Vec<RunEvent> = told.into_iter().filter(|event| event.seq > after).collect();
     if !wants_stream(&headers) {
         return Ok(json(200, &told));
@@ -109,7 +109,7 @@ impl Follow {
                 return Some((Ok(bytes), self));
             }
             // A stream outlives the request that opened it: who is no longer let in is told so when coming back.
-            if self.over || self.app.door.recheck(&self.caller, self.app.clock.now()).is_err() {
+            if self.over || self.app.access.recheck(&self.caller, self.app.clock.now()).is_err() {
                 return None;
             }
             // The log could not be read, or has forgotten what comes next: the reader comes back and gets the rest

@@ -13,7 +13,7 @@ use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::replay::StoreProblem;
 use redflow_contract::run::RunStatus;
-use redflow_ports::{ListFilter, RunLook, StoreError};
+use redflow_ports::{RunFilter, RunRecord, StoreError};
 use std::sync::Arc;
 
 /// Runs on a page, if the reader does not say, and at most.
@@ -24,7 +24,7 @@ const MAX_PAGE: usize = 1000;
 const MAX_REASON: usize = 1000;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Answer {
-    let mut filter = ListFilter { limit: PAGE, ..ListFilter::default() };
+    let mut filter = RunFilter { limit: PAGE, ..RunFilter::default() };
     for (name, value) in pairs(query.as_deref()) {
         match name.as_str() {
             "status" => filter.statuses = Some(statuses(&value)?),
@@ -72,7 +72,7 @@ pub(crate) fn unknown_parameter(name: &str) -> Problem {
 }
 
 /// A run that must be there.
-pub(crate) async fn look(app: &App, run: &RunId) -> Result<RunLook, Problem> {
+pub(crate) async fn look(app: &App, run: &RunId) -> Result<RunRecord, Problem> {
     app.catalogue.look(run).await?.ok_or_else(|| {
         let text =
             format!("There is no run `{}`; /api/runs lists those that are kept.", printable(run.as_str()));
@@ -81,13 +81,13 @@ pub(crate) async fn look(app: &App, run: &RunId) -> Result<RunLook, Problem> {
 }
 
 pub(crate) async fn one(State(app): State<Arc<App>>, Path(run): Path) -> Answer {
-    let RunLook { summary, journal, problem } = look(&app, &RunId::from(run)).await?;
+    let RunRecord { summary, journal, problem } = look(&app, &RunId::from(run)).await?;
     let problem = problem.map(|StoreError { code, message }| StoreProblem { code, message });
-    blocking(move || json(200, &redflow_react::tell(summary, &journal, problem))).await
+    blocking(move || json(200, &redflow_react::run_detail(summary, &journal, problem))).await
 }
 
 pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> Answer {
-    let RunLook { journal, problem, .. } = look(&app, &RunId::from(run)).await?;
+    let RunRecord { journal, problem, .. } = look(&app, &RunId::from(run)).await?;
     match problem {
         // Half a journal would be taken for a whole one.
         Some(problem) => Err(problem.into()),
@@ -97,7 +97,7 @@ pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> Ans
 
 pub(crate) async fn replay(State(app): State<Arc<App>>, Path(run): Path, body: Body) -> Answer {
     body::none(body, &app.settings).await?;
-    let RunLook { journal, problem, .. } = look(&app, &RunId::from(run)).await?;
+    let RunRecord { journal, problem, .. } = look(&app, &RunId::from(run)).await?;
     if let Some(problem) = problem {
         return Err(problem.into());
     }

@@ -1,10 +1,10 @@
 //! What a sidecar is made of, and its bounds.
 
+use redflow_access::{AccessSettings, Tokens};
 use redflow_contract::flow::Profile;
 use redflow_contract::limits::{FlowLimits, RunLimits};
-use redflow_door::{DoorSettings, Tokens};
 use redflow_engine::EngineLimits;
-use redflow_ports::{Adapters, ChatBook, Clock, Drawer, EventLog, FlowShelf, Meter, RunCatalogue, RunStore};
+use redflow_ports::{Adapters, ChatStore, Clock, EventLog, FlowStore, Meter, RunReader, RunStore, UiStorage};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ pub struct Parts {
     /// Where runs are kept. It must keep their events.
     pub store: Arc<dyn RunStore>,
     /// The same, to look at.
-    pub catalogue: Arc<dyn RunCatalogue>,
+    pub catalogue: Arc<dyn RunReader>,
     /// The log of events.
     pub log: Arc<dyn EventLog>,
     /// Where the flow is kept.
-    pub shelf: Arc<dyn FlowShelf>,
+    pub shelf: Arc<dyn FlowStore>,
     /// What was said in chats.
-    pub chats: Arc<dyn ChatBook>,
+    pub chats: Arc<dyn ChatStore>,
     /// What the Redflow UI stores.
-    pub drawer: Arc<dyn Drawer>,
+    pub drawer: Arc<dyn UiStorage>,
     /// What this build can run.
     pub adapters: Arc<Adapters>,
     /// Who counts and times.
@@ -50,7 +50,7 @@ pub struct Settings {
     /// Bounds on all runs together.
     pub engine_limits: EngineLimits,
     /// Who may come in, and how many.
-    pub door: DoorSettings,
+    pub access: AccessSettings,
     /// Bytes of a body.
     pub max_body_bytes: usize,
     /// Keys of all objects and elements of all lists of a body together.
@@ -86,7 +86,7 @@ impl Default for Settings {
             flow_limits: FlowLimits::default(),
             run_limits: RunLimits::default(),
             engine_limits: EngineLimits::default(),
-            door: DoorSettings::default(),
+            access: AccessSettings::default(),
             max_body_bytes: 40 * 1024 * 1024,
             max_body_keys: 2_000_000,
             body_timeout: Duration::from_secs(30),

@@ -1,25 +1,25 @@
 //! A sidecar: its engine, the flow in force, and its life from start to stop.
 
-use crate::admin::board::{self, Board};
+use crate::active_flow::{ActiveFlow, FlowBuilder, Prepared};
+use crate::admin::editor_notices::{self, EditorNotices};
 use crate::answer::Problem;
-use crate::beside::{self, Beside};
-use crate::bridge::{Bridge, Making};
+use crate::attached::{self, AttachedNodeRed};
+use crate::bridge::{Bridge, EngineParts};
 use crate::guard::RefusedOrigins;
 use crate::hub::{Hub, Sink};
-use crate::in_force::{InForce, Prepared, Workshop};
 use crate::redflow_ui::frames::Frames;
 use crate::redflow_ui::stored::Stored;
 use crate::routes;
 use crate::settings::{Parts, Settings};
+use redflow_access::AccessControl;
 use redflow_contract::api::ApiError;
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::InstanceId;
-use redflow_door::Door;
 use redflow_engine::{Engine, Ports};
 use redflow_flow::RawFlow;
 use redflow_node_red::NodeRed;
-use redflow_ports::{ChatBook, Clock, Credentials, Drawer, FlowShelf, Meter, RunCatalogue};
+use redflow_ports::{ChatStore, Clock, Credentials, FlowStore, Meter, RunReader, UiStorage};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::net::TcpListener;
@@ -40,25 +40,25 @@ pub enum StartFailure {
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) hub: Arc<Hub>,
-    pub(crate) catalogue: Arc<dyn RunCatalogue>,
-    pub(crate) door: Door,
+    pub(crate) catalogue: Arc<dyn RunReader>,
+    pub(crate) access: AccessControl,
     pub(crate) refused_origins: RefusedOrigins,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    pub(crate) workshop: Workshop,
+    pub(crate) flow_builder: FlowBuilder,
     pub(crate) frames: Arc<Frames>,
-    pub(crate) board: Board,
+    pub(crate) board: EditorNotices,
     /// The Node-REDs whose agents run here.
     pub(crate) bridge: Bridge,
-    pub(crate) chats: Arc<dyn ChatBook>,
-    pub(crate) shelf: Arc<dyn FlowShelf>,
-    pub(crate) in_force: RwLock<InForce>,
+    pub(crate) chats: Arc<dyn ChatStore>,
+    pub(crate) shelf: Arc<dyn FlowStore>,
+    pub(crate) active_flow: RwLock<ActiveFlow>,
     /// One deploy at a time.
     pub(crate) deploying: tokio::sync::Mutex<()>,
     /// The Node-RED it stands beside.
-    pub(crate) beside: OnceLock<Arc<Beside>>,
+    pub(crate) beside: OnceLock<Arc<AttachedNodeRed>>,
     ready: AtomicBool,
     /// Told when it is to stop.
     pub(crate) stop: CancellationToken,
@@ -83,26 +83,26 @@ impl Sidecar {
         let Parts { meter, metrics, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
         let stored = open_stored(drawer).await?;
-        let workshop = Workshop {
+        let flow_builder = FlowBuilder {
             adapters: Arc::clone(&adapters),
             env,
             settings: Arc::clone(&settings),
             stored,
             instance: InstanceId::local(),
         };
-        let prepared = load(&workshop, &shelf).await?;
+        let prepared = load(&flow_builder, &shelf).await?;
         let hub = Hub::new(log);
         let frames = Frames::new(Arc::clone(&clock));
         let (of_sink, chats_of_sink) = (Arc::clone(&frames), Arc::clone(&chats));
         let sink =
             Sink { hub: Arc::clone(&hub), clock: Arc::clone(&clock), frames: of_sink, chats: chats_of_sink };
-        let bridge = Bridge::new(Making {
+        let bridge = Bridge::new(EngineParts {
             clock: Arc::clone(&clock),
             store: Arc::clone(&store),
             catalogue: Arc::clone(&catalogue),
             meter: Arc::clone(&meter),
             hub: Arc::clone(&hub),
-            workshop: workshop.clone(),
+            flow_builder: flow_builder.clone(),
         });
         let ports = Ports {
             clock: Arc::clone(&clock),
@@ -119,10 +119,10 @@ impl Sidecar {
         };
         let Prepared { told, built, .. } = prepared;
         frames.knows(built.scrubber());
-        let door = Door::new(settings.door.clone(), tokens).map_err(StartFailure::Api)?;
+        let access = AccessControl::new(settings.access.clone(), tokens).map_err(StartFailure::Api)?;
         let app = Arc::new(App {
             engine: Engine::new(Some(built), ports, settings.engine_limits),
-            door,
+            access,
             refused_origins: RefusedOrigins::default(),
             hub: Arc::clone(&hub),
             catalogue,
@@ -130,13 +130,13 @@ impl Sidecar {
             settings,
             meter,
             metrics,
-            workshop,
+            flow_builder,
             frames,
-            board: Board::new(),
+            board: EditorNotices::new(),
             bridge,
             chats,
             shelf,
-            in_force: RwLock::new(told),
+            active_flow: RwLock::new(told),
             deploying: tokio::sync::Mutex::default(),
             beside: OnceLock::new(),
             ready: AtomicBool::new(false),
@@ -144,7 +144,7 @@ impl Sidecar {
         });
         let before = hub.log.bounds().newest;
         let pump = tokio::spawn(hub.pump());
-        let board = tokio::spawn(board::keep(Arc::clone(&app), before));
+        let board = tokio::spawn(editor_notices::keep(Arc::clone(&app), before));
         let requests = tokio::spawn(Arc::clone(&app).hear_requests());
         let sidecar = Self { app, pump, board, requests };
         sidecar.tell_deployed();
@@ -155,21 +155,21 @@ impl Sidecar {
     /// What the checker says of the flow in force.
     #[must_use]
     pub fn report(&self) -> Arc<CheckReport> {
-        self.app.in_force().report
+        self.app.active_flow().report
     }
 
     /// How many agents the flow in force has, and how many of those are refused; none if there is no flow.
     #[must_use]
     pub fn agents(&self) -> Option<(usize, usize)> {
-        let told = self.app.in_force();
+        let told = self.app.active_flow();
         let agents = || told.list.flows.iter().flat_map(|flow| &flow.agents);
         (!told.is_empty).then(|| (agents().count(), agents().filter(|agent| !agent.ready).count()))
     }
 
     /// Stands beside a Node-RED without the bridge: checks what is deployed there, and lets requests of the Redflow UI go
     /// on to it. Before [`Sidecar::serve`].
-    pub fn stand_beside(&self, node_red: NodeRed) {
-        beside::begin(&self.app, node_red);
+    pub fn attach(&self, node_red: NodeRed) {
+        attached::begin(&self.app, node_red);
     }
 
     /// A path that lets one browser in.
@@ -177,8 +177,8 @@ impl Sidecar {
     /// # Errors
     /// When the system has no random bytes.
     pub fn sign_in_path(&self) -> Result<String, ApiError> {
-        let App { door, clock, .. } = &*self.app;
-        Ok(door.sign_in_code(&door.owner(), clock.now())?.path)
+        let App { access, clock, .. } = &*self.app;
+        Ok(access.sign_in_code(&access.owner(), clock.now())?.path)
     }
 
     /// Lets people in until it is to stop, then stops: readers are told, runs finish the effect they are at.
@@ -192,7 +192,7 @@ impl Sidecar {
             app.stop.cancel();
             tokio::join!(app.engine.shutdown(drain), app.bridge.shutdown(drain));
         };
-        let serving = redflow_door::listen::serve(listener, router, &app.settings.door, closing, drain);
+        let serving = redflow_access::listen::serve(listener, router, &app.settings.access, closing, drain);
         tokio::join!(serving, runs_stop);
         requests.abort();
         pump.abort();
@@ -221,20 +221,20 @@ impl Sidecar {
     }
 
     fn tell_deployed(&self) {
-        self.app.tell_deployed(&self.app.in_force());
+        self.app.tell_deployed(&self.app.active_flow());
     }
 }
 
 impl App {
-    pub(crate) fn in_force(&self) -> InForce {
-        self.in_force.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn active_flow(&self) -> ActiveFlow {
+        self.active_flow.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Relaxed) && !self.stop.is_cancelled()
     }
 
-    pub(crate) fn tell_deployed(&self, told: &InForce) {
+    pub(crate) fn tell_deployed(&self, told: &ActiveFlow) {
         let agents = told.list.flows.iter().flat_map(|flow| &flow.agents);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let event = FlowEvent::Deployed {
@@ -259,15 +259,18 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// What the Redflow UI has stored.
-async fn open_stored(drawer: Arc<dyn Drawer>) -> Result<Arc<Stored>, StartFailure> {
+async fn open_stored(drawer: Arc<dyn UiStorage>) -> Result<Arc<Stored>, StartFailure> {
     let failed = |Problem(error): Problem| StartFailure::Api(*error);
     let opened = blocking(move || Stored::open(drawer).map_err(Problem::from)).await;
     opened.and_then(|stored| stored).map_err(failed)
 }
 
 /// The flow that was put on the shelf last, or an empty one.
-pub(crate) async fn load(workshop: &Workshop, shelf: &Arc<dyn FlowShelf>) -> Result<Prepared, StartFailure> {
-    let (workshop, shelf) = (workshop.clone(), Arc::clone(shelf));
+pub(crate) async fn load(
+    flow_builder: &FlowBuilder,
+    shelf: &Arc<dyn FlowStore>,
+) -> Result<Prepared, StartFailure> {
+    let (flow_builder, shelf) = (flow_builder.clone(), Arc::clone(shelf));
     let prepare = move || {
         let shelved = shelf.load().map_err(|error| {
             let (code, message) = (error.code, error.message);
@@ -275,8 +278,9 @@ pub(crate) async fn load(workshop: &Workshop, shelf: &Arc<dyn FlowShelf>) -> Res
         })?;
         let (bytes, credentials) = shelved
             .map_or_else(|| (b"[]".to_vec(), Credentials::new()), |found| (found.flows, found.credentials));
-        let mut raw = RawFlow::parse(&bytes, &workshop.settings.flow_limits).map_err(StartFailure::Flow)?;
-        let keys = raw.seal_open_keys(Some(&credentials));
+        let mut raw =
+            RawFlow::parse(&bytes, &flow_builder.settings.flow_limits).map_err(StartFailure::Flow)?;
+        let keys = raw.extract_plain_keys(Some(&credentials));
         if keys > 0 {
             tracing::warn!(
                 keys,
@@ -287,7 +291,7 @@ pub(crate) async fn load(workshop: &Workshop, shelf: &Arc<dyn FlowShelf>) -> Res
                 "the flow file holds credentials in the open; take them out, and deploy them once: they are kept apart then"
             );
         }
-        workshop.prepare(raw, &credentials).map_err(StartFailure::Flow)
+        flow_builder.prepare(raw, &credentials).map_err(StartFailure::Flow)
     };
     let failed = |Problem(error): Problem| StartFailure::Api(*error);
     blocking(prepare).await.map_err(failed)?

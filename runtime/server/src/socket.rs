@@ -11,13 +11,13 @@ use crate::sidecar::App;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Extension, State};
+use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::RunId;
 use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::stream::{EVENTS_PROTOCOL, EventsMessage, EventsRequest};
-use redflow_door::Caller;
-use redflow_ports::Measure;
+use redflow_ports::Measurement;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -190,7 +190,7 @@ impl Reader {
             return Ok(());
         }
         subscription.skipped = 0;
-        self.peer.app.meter.record(Measure::EventsSent { events: wanted.len() as u64 });
+        self.peer.app.meter.record(Measurement::EventsSent { events: wanted.len() as u64 });
         self.peer.say_all(wanted).await
     }
 

@@ -54,7 +54,8 @@ async fn at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Result<Started
     loop {
         let found = look(app, &run_id).await?;
         if found.summary.status != RunStatus::Running || app.stop.is_cancelled() {
-            let told = blocking(move || redflow_react::tell(found.summary, &found.journal, None)).await?;
+            let told =
+                blocking(move || redflow_react::run_detail(found.summary, &found.journal, None)).await?;
             let RunSummary { status, waiting, .. } = told.summary;
             return Ok(StartedRun { status, waiting, result: told.result, ..begun(run_id, agent) });
         }

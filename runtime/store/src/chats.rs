@@ -5,7 +5,7 @@
 use redflow_contract::chat::{ChatItem, MAX_CHAT_BYTES, MAX_CHAT_HISTORY};
 use redflow_contract::digest::Digest;
 use redflow_contract::id::NodeId;
-use redflow_ports::{BoxFuture, ChatBook, StoreError};
+use redflow_ports::{BoxFuture, ChatStore, StoreError};
 use std::collections::{HashMap, VecDeque};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ pub(crate) fn bounded(keeps: usize) -> usize {
 
 /// What was said, in memory, for as long as the process lives.
 #[derive(Debug, Default)]
-pub struct MemoryChats {
+pub struct MemoryChatStore {
     chats: Mutex<Chats>,
 }
 
@@ -104,13 +104,13 @@ impl Chats {
     }
 }
 
-impl MemoryChats {
+impl MemoryChatStore {
     fn chats(&self) -> MutexGuard<'_, Chats> {
         self.chats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ChatBook for MemoryChats {
+impl ChatStore for MemoryChatStore {
     fn say(&self, node: &NodeId, item: ChatItem, keeps: usize) {
         self.chats().say(node, fitted(item), bounded(keeps));
     }

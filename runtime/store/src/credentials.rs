@@ -10,7 +10,7 @@ use crate::error;
 use crate::sealed_file::{Kind, SealedFile};
 use crate::whole_file;
 use redflow_contract::digest::Digest;
-use redflow_ports::{Credentials, ShelfError};
+use redflow_ports::{Credentials, FileStoreError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -58,7 +58,7 @@ impl Vault {
     }
 
     /// What is there; none if nothing ever was.
-    pub(crate) fn open(&self) -> Result<Option<Kept>, ShelfError> {
+    pub(crate) fn open(&self) -> Result<Option<Kept>, FileStoreError> {
         let Some(plain) = self.0.open()? else { return Ok(None) };
         let kept = serde_json::from_slice(&plain);
         kept.map(Some).map_err(|_| self.0.unreadable("it holds something else"))
@@ -71,7 +71,7 @@ impl Vault {
         flow: Digest,
         credentials: &Credentials,
         before: Option<(Digest, Credentials)>,
-    ) -> Result<(), ShelfError> {
+    ) -> Result<(), FileStoreError> {
         let Self(file) = self;
         let newest = OfFlow { flow, credentials: credentials.clone() };
         let before = before.map(|(flow, credentials)| OfFlow { flow, credentials });
@@ -94,7 +94,7 @@ impl Vault {
         file.replace(file.path(), &bytes)
     }
 
-    fn plain(&self, kept: &Kept) -> Result<Zeroizing<Vec<u8>>, ShelfError> {
+    fn plain(&self, kept: &Kept) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
         serde_json::to_vec(kept).map(Zeroizing::new).map_err(|_| self.0.not_sealed("it cannot be encrypted"))
     }
 }

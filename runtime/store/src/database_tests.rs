@@ -1,7 +1,7 @@
 use super::{MIGRATIONS, drive, migrate, read, unchanging, version};
 use crate::directory::Directory;
 use redflow_contract::code::StoreCode;
-use redflow_ports::ListFilter;
+use redflow_ports::RunFilter;
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -73,7 +73,7 @@ fn version_1_becomes_the_newest() {
     let looking = read(&directory).unwrap();
     assert_eq!(version(&looking, &directory).unwrap(), 1);
     let tables = crate::read::Tables::new(&looking, dir.path(), || false);
-    assert_eq!(tables.newest(&ListFilter::default()).unwrap().len(), 1);
+    assert_eq!(tables.newest(&RunFilter::default()).unwrap().len(), 1);
 
     let made = drive(&directory).unwrap();
     assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
@@ -81,7 +81,7 @@ fn version_1_becomes_the_newest() {
     assert_eq!(text(&made, "SELECT run_id FROM runs"), "Text(\"old\")");
     assert_eq!(text(&made, "SELECT count(*) FROM events"), "Integer(0)");
     // Whoever was looking still can.
-    assert_eq!(tables.newest(&ListFilter::default()).unwrap().len(), 1);
+    assert_eq!(tables.newest(&RunFilter::default()).unwrap().len(), 1);
 }
 
 /// The version before chats were kept: its events stay.
@@ -122,7 +122,7 @@ fn version_3_becomes_the_newest() {
     drop(old);
     let looking = read(&directory).unwrap();
     let tables = crate::read::Tables::new(&looking, dir.path(), || false);
-    let of = ListFilter { agent: Some("one".into()), ..ListFilter::default() };
+    let of = RunFilter { agent: Some("one".into()), ..RunFilter::default() };
     let before = tables.newest(&of).unwrap();
     assert_eq!(before.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["c", "a"]);
     let made = drive(&directory).unwrap();

@@ -5,7 +5,7 @@
 use crate::directory::Directory;
 use crate::error;
 use crate::sealed_file::{Kind, SealedFile};
-use redflow_ports::{Drawer, ShelfError};
+use redflow_ports::{FileStoreError, UiStorage};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ static KIND: Kind = Kind {
 };
 
 /// Everything as JSON, if it may be stored.
-fn bounded(items: &BTreeMap<String, Value>) -> Result<Zeroizing<Vec<u8>>, ShelfError> {
+fn bounded(items: &BTreeMap<String, Value>) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
     if items.len() > MAX_KEYS {
         return Err(error::storage_full(&format!("it holds at most {MAX_KEYS} values")));
     }
@@ -49,14 +49,14 @@ fn bounded(items: &BTreeMap<String, Value>) -> Result<Zeroizing<Vec<u8>>, ShelfE
 
 /// What a UI stores, encrypted, in a data directory.
 #[derive(Debug)]
-pub struct DrawerFile {
+pub struct UiStorageFile {
     data: PathBuf,
     file: SealedFile,
     /// One at a time.
     saving: Mutex<()>,
 }
 
-impl DrawerFile {
+impl UiStorageFile {
     /// In `storage.json` of that directory, sealed with `credentials.key`. Nothing is made or read yet.
     #[must_use]
     pub fn new(data: &Path) -> Self {
@@ -65,14 +65,14 @@ impl DrawerFile {
     }
 }
 
-impl Drawer for DrawerFile {
-    fn load(&self) -> Result<BTreeMap<String, Value>, ShelfError> {
+impl UiStorage for UiStorageFile {
+    fn load(&self) -> Result<BTreeMap<String, Value>, FileStoreError> {
         let _one = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(plain) = self.file.open()? else { return Ok(BTreeMap::new()) };
         serde_json::from_slice(&plain).map_err(|_| self.file.unreadable("it holds something else"))
     }
 
-    fn save(&self, items: &BTreeMap<String, Value>) -> Result<(), ShelfError> {
+    fn save(&self, items: &BTreeMap<String, Value>) -> Result<(), FileStoreError> {
         let _one = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         let plain = bounded(items)?;
         // What is nested too deeply could be written, but never be read again.
@@ -88,16 +88,16 @@ impl Drawer for DrawerFile {
 
 /// What a UI stores, in memory, for as long as the process lives.
 #[derive(Debug, Default)]
-pub struct MemoryDrawer {
+pub struct MemoryUiStorage {
     items: Mutex<BTreeMap<String, Value>>,
 }
 
-impl Drawer for MemoryDrawer {
-    fn load(&self) -> Result<BTreeMap<String, Value>, ShelfError> {
+impl UiStorage for MemoryUiStorage {
+    fn load(&self) -> Result<BTreeMap<String, Value>, FileStoreError> {
         Ok(self.items.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    fn save(&self, items: &BTreeMap<String, Value>) -> Result<(), ShelfError> {
+    fn save(&self, items: &BTreeMap<String, Value>) -> Result<(), FileStoreError> {
         bounded(items)?;
         self.items.lock().unwrap_or_else(PoisonError::into_inner).clone_from(items);
         Ok(())

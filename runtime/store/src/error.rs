@@ -6,7 +6,7 @@ use crate::directory::private_file;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::RunId;
-use redflow_ports::{ShelfError, StoreError};
+use redflow_ports::{FileStoreError, StoreError};
 use rusqlite::ErrorCode;
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -209,12 +209,12 @@ pub(crate) fn unknown(run: &RunId) -> StoreError {
 }
 
 /// As whoever keeps a flow is told it.
-pub(crate) fn on_shelf(error: StoreError) -> ShelfError {
-    ShelfError { code: ProblemCode::Store(error.code), message: error.message }
+pub(crate) fn on_shelf(error: StoreError) -> FileStoreError {
+    FileStoreError { code: ProblemCode::Store(error.code), message: error.message }
 }
 
 /// A file of the flow that is there, but cannot be read.
-pub(crate) fn flow_unreadable(file: &Path, why: &dyn std::fmt::Display) -> ShelfError {
+pub(crate) fn flow_unreadable(file: &Path, why: &dyn std::fmt::Display) -> FileStoreError {
     on_shelf(StoreError::new(
         StoreCode::DataUnusable,
         format!("{} cannot be read ({why}): mend that, or name another file.", file.display()),
@@ -222,7 +222,7 @@ pub(crate) fn flow_unreadable(file: &Path, why: &dyn std::fmt::Display) -> Shelf
 }
 
 /// A file of the flow that was not written; what was there before still is.
-pub(crate) fn flow_unwritten(file: &Path, error: &io::Error) -> ShelfError {
+pub(crate) fn flow_unwritten(file: &Path, error: &io::Error) -> FileStoreError {
     let code = writing_code(error.kind());
     let shown = file.display();
     let message = match code {
@@ -237,7 +237,7 @@ pub(crate) fn flow_unwritten(file: &Path, error: &io::Error) -> ShelfError {
     on_shelf(StoreError::new(code, message))
 }
 
-pub(crate) fn flow_too_large(file: &Path, most: usize) -> ShelfError {
+pub(crate) fn flow_too_large(file: &Path, most: usize) -> FileStoreError {
     on_shelf(StoreError::new(
         StoreCode::DataUnusable,
         format!(
@@ -248,16 +248,16 @@ pub(crate) fn flow_too_large(file: &Path, most: usize) -> ShelfError {
 }
 
 /// A file with a secret that others may read, or that is no file.
-pub(crate) fn secret_unsafe(file: &Path, why: &str, mend: &str) -> ShelfError {
-    ShelfError {
+pub(crate) fn secret_unsafe(file: &Path, why: &str, mend: &str) -> FileStoreError {
+    FileStoreError {
         code: ProblemCode::Api(ApiCode::SecretFileUnsafe),
         message: format!("{} {why}: {mend}.", file.display()),
     }
 }
 
 /// Credentials that are there, but cannot be decrypted.
-pub(crate) fn credentials_unreadable(file: &Path, key: &Path, why: &str) -> ShelfError {
-    ShelfError {
+pub(crate) fn credentials_unreadable(file: &Path, key: &Path, why: &str) -> FileStoreError {
+    FileStoreError {
         code: ProblemCode::Api(ApiCode::CredentialsUnreadable),
         message: format!(
             "The credentials in {} cannot be read ({why}): restore that file and {} as they were, or delete the \
@@ -269,8 +269,8 @@ pub(crate) fn credentials_unreadable(file: &Path, key: &Path, why: &str) -> Shel
 }
 
 /// What a UI stores is there, but cannot be decrypted.
-pub(crate) fn storage_unreadable(file: &Path, key: &Path, why: &str) -> ShelfError {
-    ShelfError {
+pub(crate) fn storage_unreadable(file: &Path, key: &Path, why: &str) -> FileStoreError {
+    FileStoreError {
         code: ProblemCode::Api(ApiCode::CredentialsUnreadable),
         message: format!(
             "What the Redflow UI stores in {} cannot be read ({why}): restore that file and {} as they were, or delete \
@@ -282,8 +282,8 @@ pub(crate) fn storage_unreadable(file: &Path, key: &Path, why: &str) -> ShelfErr
 }
 
 /// More than a UI may store; `bound` says how much that is.
-pub(crate) fn storage_full(bound: &str) -> ShelfError {
-    ShelfError {
+pub(crate) fn storage_full(bound: &str) -> FileStoreError {
+    FileStoreError {
         code: ProblemCode::Api(ApiCode::StorageFull),
         message: format!("The storage has no room for this: {bound}. Nothing was stored."),
     }

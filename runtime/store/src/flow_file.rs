@@ -9,7 +9,7 @@ use crate::error;
 use crate::whole_file::{self, Found, Unread};
 use redflow_contract::digest::Digest;
 use redflow_contract::limits::FlowLimits;
-use redflow_ports::{FlowShelf, ShelfError, ShelvedFlow, failpoint};
+use redflow_ports::{FileStoreError, FlowStore, StoredFlow, failpoint};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -39,8 +39,8 @@ impl FlowFile {
     }
 }
 
-impl FlowShelf for FlowFile {
-    fn load(&self) -> Result<Option<ShelvedFlow>, ShelfError> {
+impl FlowStore for FlowFile {
+    fn load(&self) -> Result<Option<StoredFlow>, FileStoreError> {
         let _one = self.saving();
         let Some(Found { bytes: flows, .. }) = read(&self.flow)? else { return Ok(None) };
         if flows.trim_ascii().is_empty() {
@@ -48,10 +48,10 @@ impl FlowShelf for FlowFile {
         }
         let kept = self.vault.open()?;
         let credentials = kept.map(|kept| kept.of(&Digest::of(&flows))).unwrap_or_default();
-        Ok(Some(ShelvedFlow { flows, credentials }))
+        Ok(Some(StoredFlow { flows, credentials }))
     }
 
-    fn save(&self, flow: &ShelvedFlow) -> Result<(), ShelfError> {
+    fn save(&self, flow: &StoredFlow) -> Result<(), FileStoreError> {
         let _one = self.saving();
         let most = max_bytes();
         if flow.flows.len() > most {
@@ -86,7 +86,7 @@ fn max_bytes() -> usize {
     FlowLimits::default().max_bytes
 }
 
-fn read(path: &Path) -> Result<Option<Found>, ShelfError> {
+fn read(path: &Path) -> Result<Option<Found>, FileStoreError> {
     let most = max_bytes();
     whole_file::read(path, most).map_err(|why| match why {
         Unread::System(why) => error::flow_unreadable(path, &why),

@@ -5,7 +5,7 @@
 use crate::error;
 use crate::writer::Queue;
 use redflow_contract::id::RunId;
-use redflow_ports::{Batch, BoxFuture, Journal, Keep, NewRun, StoreError};
+use redflow_ports::{Batch, BoxFuture, Durability, Journal, NewRun, StoreError};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 
@@ -95,9 +95,9 @@ impl Journal for StoreJournal {
                 self.handle.fail(&why);
                 return Err(why);
             }
-            let (done, kept) = match batch.keep {
-                Keep::Soon => (None, None),
-                Keep::Now => {
+            let (done, kept) = match batch.durability {
+                Durability::Buffered => (None, None),
+                Durability::Synced => {
                     let (done, kept) = oneshot::channel();
                     (Some(done), Some(kept))
                 }

@@ -72,11 +72,11 @@ impl Drop for Lock {
 
 /// The right to change what a directory holds beside its runs, while nobody drives them, until it is dropped.
 #[derive(Debug)]
-pub struct Driving {
+pub struct DriverLock {
     _lock: Lock,
 }
 
-impl Driving {
+impl DriverLock {
     /// Takes it. Makes the directory if it is not there.
     ///
     /// # Errors

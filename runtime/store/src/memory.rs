@@ -15,8 +15,8 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunState, RunStatus, RunSummary};
 use redflow_ports::{
-    Batch, BoxFuture, EventBounds, EventLog, Journal, ListFilter, LoggedEvent, NewRun, PendingRequest,
-    RunCatalogue, RunLook, RunStore, StoreError, StoreMark, StoredRun,
+    Batch, BoxFuture, EventBounds, EventLog, Journal, LoggedEvent, NewRun, PendingRequest, RunFilter,
+    RunReader, RunRecord, RunStore, StoreError, StoreMark, StoredRun,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{pending, ready};
@@ -64,7 +64,7 @@ impl MemoryStore {
 
     /// Runs, the newest first.
     #[must_use]
-    pub fn list(&self, filter: &ListFilter) -> Vec<RunSummary> {
+    pub fn list(&self, filter: &RunFilter) -> Vec<RunSummary> {
         let runs = self.runs();
         let before = match &filter.before {
             None => i64::MAX,
@@ -401,13 +401,13 @@ impl RunStore for MemoryStore {
     fn answer(&self, _request: i64, _refused: Option<StoreCode>) {}
 }
 
-impl RunCatalogue for MemoryStore {
-    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+impl RunReader for MemoryStore {
+    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
         Box::pin(ready(Ok(Self::list(self, &filter))))
     }
 
-    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunLook>, StoreError>> {
-        let look = |StoredRun { summary, journal, .. }| RunLook { summary, journal, problem: None };
+    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
+        let look = |StoredRun { summary, journal, .. }| RunRecord { summary, journal, problem: None };
         Box::pin(ready(Ok(self.runs().load(run).map(look))))
     }
 }

@@ -15,7 +15,7 @@ use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::NodeId;
 use redflow_contract::json::{JsonLimits, parse_strict};
-use redflow_ports::{Credentials, ShelfError, StoreError};
+use redflow_ports::{Credentials, FileStoreError, StoreError};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::io::ErrorKind;
@@ -51,7 +51,7 @@ pub struct NodeRedFile {
 ///
 /// # Errors
 /// `CREDENTIALS_FILE_INVALID` when it is no such file, or encrypted with another secret.
-pub fn read_node_red(bytes: &[u8], secret: Option<&str>) -> Result<NodeRedFile, ShelfError> {
+pub fn read_node_red(bytes: &[u8], secret: Option<&str>) -> Result<NodeRedFile, FileStoreError> {
     let whole = parse(bytes).ok_or_else(|| invalid("it is no JSON object"))?;
     let Some(encrypted) = whole.get(ENCRYPTED) else {
         return if whole.values().all(Value::is_object) {
@@ -74,7 +74,7 @@ pub fn read_node_red(bytes: &[u8], secret: Option<&str>) -> Result<NodeRedFile, 
 pub fn write_node_red(
     credentials: &Credentials,
     secret: Option<&str>,
-) -> Result<Zeroizing<Vec<u8>>, ShelfError> {
+) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
     let failed = |why: &dyn std::fmt::Display| {
         error::on_shelf(StoreError::new(
             StoreCode::DataUnusable,
@@ -92,7 +92,7 @@ pub fn write_node_red(
 ///
 /// # Errors
 /// When there is a file already, or it cannot be written.
-pub fn place_node_red(path: &Path, bytes: &[u8], replace: bool) -> Result<(), ShelfError> {
+pub fn place_node_red(path: &Path, bytes: &[u8], replace: bool) -> Result<(), FileStoreError> {
     let placed = if replace { whole_file::replace(path, bytes, None) } else { whole_file::make(path, bytes) };
     placed.map_err(|why| match why.kind() {
         ErrorKind::AlreadyExists => error::on_shelf(StoreError::new(
@@ -103,8 +103,8 @@ pub fn place_node_red(path: &Path, bytes: &[u8], replace: bool) -> Result<(), Sh
     })
 }
 
-fn invalid(why: &str) -> ShelfError {
-    ShelfError {
+fn invalid(why: &str) -> FileStoreError {
+    FileStoreError {
         code: ProblemCode::Api(ApiCode::CredentialsFileInvalid),
         message: format!(
             "The credentials file cannot be used ({why}): name Node-RED's file, and the secret it was written with."

@@ -10,7 +10,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::id::RunId;
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_ports::{ListFilter, RunLook, StoreError, StoreMark, StoredRun};
+use redflow_ports::{RunFilter, RunRecord, StoreError, StoreMark, StoredRun};
 use rusqlite::{Connection, OptionalExtension as _, Params};
 use std::cell::LazyCell;
 use std::path::Path;
@@ -73,7 +73,7 @@ impl<'a> Tables<'a> {
     }
 
     /// The newest runs of the wanted kind.
-    pub(crate) fn newest(&self, filter: &ListFilter) -> Result<Vec<RunSummary>, StoreError> {
+    pub(crate) fn newest(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
         self.at_once(|| {
             let before = match &filter.before {
                 None => i64::MAX,
@@ -179,14 +179,14 @@ impl<'a> Tables<'a> {
     }
 
     /// The same, as whoever looks at runs is told it.
-    pub(crate) fn look(&self, run: &RunId) -> Result<Option<RunLook>, StoreError> {
+    pub(crate) fn look(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let checked = self.sound_part(run)?;
         Ok(checked.map(|Checked { found, journal, problem, .. }| {
             let mut summary = found.summary;
             if problem.is_some() {
                 (summary.status, summary.waiting) = (RunStatus::Damaged, None);
             }
-            RunLook { summary, journal, problem }
+            RunRecord { summary, journal, problem }
         }))
     }
 
@@ -344,7 +344,7 @@ impl<'a> Tables<'a> {
 }
 
 /// Whether a run is one of those that are wanted, wherever it began.
-pub(crate) fn wants(filter: &ListFilter, run: &RunSummary) -> bool {
+pub(crate) fn wants(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(&run.status))
         && filter.agent.as_ref().is_none_or(|agent| *agent == run.agent.node_id)
         && filter.instance.as_ref().is_none_or(|instance| *instance == run.agent.instance)

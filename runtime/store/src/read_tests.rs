@@ -5,7 +5,7 @@ use super::{
 use crate::kit::{begun, finished, id};
 use crate::{Reader, Store};
 use redflow_contract::run::RunStatus;
-use redflow_ports::ListFilter;
+use redflow_ports::RunFilter;
 use std::cell::Cell;
 
 /// To look whether there is a driver is to touch its lock, so that is done no more than needed.
@@ -33,7 +33,7 @@ async fn a_driver_is_looked_for_only_if_it_matters() {
     assert_eq!((asked.get(), summary.status), (0, RunStatus::Interrupted), "its driver is long gone");
     let stored = tables().load(&id("open")).unwrap().unwrap();
     assert_eq!((asked.get(), stored.summary.status), (1, RunStatus::Running));
-    let listed = tables().newest(&ListFilter::default()).unwrap();
+    let listed = tables().newest(&RunFilter::default()).unwrap();
     assert_eq!((asked.get(), listed.len()), (1, 4), "once for all of them");
     // And so it is for whoever looks from outside.
     assert!(Reader::open(dir.path()).unwrap().is_driven());

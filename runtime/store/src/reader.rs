@@ -11,7 +11,7 @@ use crate::lock::Lock;
 use crate::read::{Checked, Tables};
 use redflow_contract::id::RunId;
 use redflow_contract::run::RunSummary;
-use redflow_ports::{ListFilter, StoreError, StoredRun};
+use redflow_ports::{RunFilter, StoreError, StoredRun};
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -59,7 +59,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn list(&self, filter: &ListFilter) -> Result<Vec<RunSummary>, StoreError> {
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
         self.tables().newest(filter)
     }
 

@@ -21,7 +21,7 @@ const REMEMBERED: i64 = 24 * 60 * 60 * 1000;
 
 /// What a driver says to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum RequestOutcome {
     /// It was done.
     Done,
     /// It was not, and this is why.
@@ -32,7 +32,7 @@ pub enum Answer {
 ///
 /// # Errors
 /// When there is no such run, when it is over, or when the directory cannot be used.
-pub fn ask(dir: &Path, run: &RunId, request: &RunRequest, now: Millis) -> Result<i64, StoreError> {
+pub fn submit_request(dir: &Path, run: &RunId, request: &RunRequest, now: Millis) -> Result<i64, StoreError> {
     let directory = Directory::named(dir)?;
     let connection = database::write(&directory)?;
     let tables = Tables::new(&connection, directory.path(), || Lock::is_held(&directory));
@@ -57,7 +57,7 @@ pub fn ask(dir: &Path, run: &RunId, request: &RunRequest, now: Millis) -> Result
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn answer_of(dir: &Path, id: i64) -> Result<Option<Answer>, StoreError> {
+pub fn request_outcome(dir: &Path, id: i64) -> Result<Option<RequestOutcome>, StoreError> {
     let directory = Directory::named(dir)?;
     let connection = database::read(&directory)?;
     let found: Option<(bool, Option<String>)> = connection
@@ -67,12 +67,12 @@ pub fn answer_of(dir: &Path, id: i64) -> Result<Option<Answer>, StoreError> {
         .optional()
         .map_err(|why| error::sqlite(directory.path(), &why))?;
     Ok(match found {
-        None => Some(Answer::Refused(StoreCode::RunUnknown)),
+        None => Some(RequestOutcome::Refused(StoreCode::RunUnknown)),
         Some((false, _)) => None,
-        Some((true, None)) => Some(Answer::Done),
+        Some((true, None)) => Some(RequestOutcome::Done),
         // A newer driver may know more codes.
         Some((true, Some(code))) => {
-            Some(Answer::Refused(StoreCode::parse(&code).unwrap_or(StoreCode::DataNewer)))
+            Some(RequestOutcome::Refused(StoreCode::parse(&code).unwrap_or(StoreCode::DataNewer)))
         }
     })
 }

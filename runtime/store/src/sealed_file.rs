@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
-use redflow_ports::ShelfError;
+use redflow_ports::FileStoreError;
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) struct Kind {
     /// The most bytes of the file.
     pub(crate) most: usize,
     /// Says that the file, which this key opened once, cannot be opened, and why.
-    pub(crate) unreadable: fn(&Path, &Path, &str) -> ShelfError,
+    pub(crate) unreadable: fn(&Path, &Path, &str) -> FileStoreError,
 }
 
 /// A file, and the file of its key. All files of a data directory have the same key.
@@ -67,12 +67,12 @@ impl SealedFile {
     }
 
     /// Why what is in it cannot be read.
-    pub(crate) fn unreadable(&self, why: &str) -> ShelfError {
+    pub(crate) fn unreadable(&self, why: &str) -> FileStoreError {
         (self.kind.unreadable)(&self.path, &self.key, why)
     }
 
     /// Why something cannot be put into it.
-    pub(crate) fn not_sealed(&self, why: &str) -> ShelfError {
+    pub(crate) fn not_sealed(&self, why: &str) -> FileStoreError {
         error::on_shelf(error::unusable(&self.path, &why))
     }
 
@@ -82,7 +82,7 @@ impl SealedFile {
     }
 
     /// What is in it; none if nothing ever was.
-    pub(crate) fn open(&self) -> Result<Option<Zeroizing<Vec<u8>>>, ShelfError> {
+    pub(crate) fn open(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FileStoreError> {
         let Some(bytes) = self.written()? else { return Ok(None) };
         let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|_| self.unreadable("it was changed"))?;
         if sealed.version > VERSION {
@@ -98,23 +98,23 @@ impl SealedFile {
     }
 
     /// The file as it is now; none if there is none.
-    pub(crate) fn written(&self) -> Result<Option<Zeroizing<Vec<u8>>>, ShelfError> {
+    pub(crate) fn written(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FileStoreError> {
         self.secret(&self.path, self.kind.most)
     }
 
     /// The bytes of a file that holds this. The key is made if there is none yet.
-    pub(crate) fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, ShelfError> {
+    pub(crate) fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, FileStoreError> {
         let key = self.key_or_new()?;
         let sealed = Sealed::close(plain, &key, self.kind.sealed_as);
         Ok(sealed.ok_or_else(|| self.not_sealed(ENCRYPTED))?.written())
     }
 
     /// Puts a file in the place of the one of that name. On the disk when it returns.
-    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), ShelfError> {
+    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), FileStoreError> {
         whole_file::replace(path, bytes, None).map_err(|why| error::flow_unwritten(path, &why))
     }
 
-    fn key_or_new(&self) -> Result<XChaCha20Poly1305, ShelfError> {
+    fn key_or_new(&self) -> Result<XChaCha20Poly1305, FileStoreError> {
         if let Some(key) = self.key()? {
             return Ok(key);
         }
@@ -128,19 +128,19 @@ impl SealedFile {
     }
 
     /// None if there is none. It wipes itself when it is dropped.
-    fn key(&self) -> Result<Option<XChaCha20Poly1305>, ShelfError> {
+    fn key(&self) -> Result<Option<XChaCha20Poly1305>, FileStoreError> {
         let Some(text) = self.secret(&self.key, MAX_KEY_BYTES)? else { return Ok(None) };
         let bytes = STANDARD.decode(text.trim_ascii()).map(Zeroizing::new);
         let key = bytes.ok().and_then(|bytes| XChaCha20Poly1305::new_from_slice(&bytes).ok());
         key.map(Some).ok_or_else(|| self.no_key())
     }
 
-    fn no_key(&self) -> ShelfError {
+    fn no_key(&self) -> FileStoreError {
         self.unreadable("its key is no key")
     }
 
     /// Reads a file that nobody else may read; none if there is none.
-    fn secret(&self, path: &Path, most: usize) -> Result<Option<Zeroizing<Vec<u8>>>, ShelfError> {
+    fn secret(&self, path: &Path, most: usize) -> Result<Option<Zeroizing<Vec<u8>>>, FileStoreError> {
         let no_file = || {
             error::secret_unsafe(
                 path,

@@ -24,8 +24,8 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::run::RunSummary;
 use redflow_ports::{
-    BoxFuture, ChatBook, EventBounds, EventLog, Journal, ListFilter, LoggedEvent, NewRun, PendingRequest,
-    RunCatalogue, RunLook, RunStore, StoreError, StoredRun,
+    BoxFuture, ChatStore, EventBounds, EventLog, Journal, LoggedEvent, NewRun, PendingRequest, RunFilter,
+    RunReader, RunRecord, RunStore, StoreError, StoredRun,
 };
 use rusqlite::Connection;
 use std::future::{pending, ready};
@@ -213,12 +213,12 @@ impl RunStore for Store {
     }
 }
 
-impl RunCatalogue for Store {
-    fn list(&self, filter: ListFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+impl RunReader for Store {
+    fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
         Box::pin(self.ask(move |tables| tables.newest(&filter)))
     }
 
-    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunLook>, StoreError>> {
+    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
         let run = run.clone();
         Box::pin(self.ask(move |tables| tables.look(&run)))
     }
@@ -261,7 +261,7 @@ impl EventLog for Store {
     }
 }
 
-impl ChatBook for Store {
+impl ChatStore for Store {
     fn say(&self, node: &NodeId, item: ChatItem, keeps: usize) {
         if let Some(line) = self.chats.admit(node, item, keeps) {
             self.tell(Command::Mark(Some(Mark::Chat(line))));

@@ -20,7 +20,7 @@ async fn fill(store: &Store, dir: &Path) {
     store.sql(&format!("PRAGMA max_page_count = {}", pages("page_count"))).await;
 }
 
-async fn make_room(store: &Store) {
+async fn raise_open_file_limit(store: &Store) {
     store.sql("PRAGMA max_page_count = 1000000").await;
 }
 
@@ -50,7 +50,7 @@ async fn a_full_disk_refuses_and_has_room_again() {
     assert_eq!(store.create(run).append(batch).await.unwrap_err(), full);
     assert!(store.load(&id("c")).await.unwrap().is_none());
 
-    make_room(&store).await;
+    raise_open_file_limit(&store).await;
     finished(&store, "d", 1).await;
     let stored = store.load(&id("a")).await.unwrap().unwrap();
     store.reopen(&stored).append(last(1)).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_group_fails_together_and_marks_are_tried_again() {
         journal.append(now(&["more"])).await.unwrap_err();
     }
     assert_eq!(store.load(&id("small")).await.unwrap().unwrap().mark.batches, 1);
-    make_room(&store).await;
+    raise_open_file_limit(&store).await;
     assert!(store.load(&id("over")).await.unwrap().unwrap().summary.delivered);
 }
 
@@ -215,7 +215,7 @@ async fn a_mark_that_always_fails_fails_alone() {
     large.append(soon(&[&"x".repeat(50_000)])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
     assert!(!is_delivered("good").await);
-    make_room(&store).await;
+    raise_open_file_limit(&store).await;
     assert_eq!((is_delivered("good").await, is_delivered("bad").await), (true, false));
 
     // It would be kept now, if it were still tried.
@@ -317,7 +317,7 @@ async fn a_failed_group_gives_its_positions_back() {
     holder.execute_batch("COMMIT").unwrap();
     small.append(now(&["more"])).await.unwrap_err();
     assert_eq!(told_after(&store, 0).await, ["l 1", "s 1"]);
-    make_room(&store).await;
+    raise_open_file_limit(&store).await;
     let mut other = begun_with_event(&store, "o").await;
     other.append(with_events(now(&["x"]), "o", [2])).await.unwrap();
     store.wait_past(4).await;
@@ -382,7 +382,7 @@ async fn a_flood_of_debug_events_is_bounded() {
 #[tokio::test]
 async fn what_is_said_without_room_comes_later_and_in_order() {
     use redflow_contract::chat::{ChatItem, ChatSpeaker};
-    use redflow_ports::ChatBook as _;
+    use redflow_ports::ChatStore as _;
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let say = |node: &str, id: &str| {

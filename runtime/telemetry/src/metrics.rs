@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
-use redflow_ports::{Measure, Meter};
+use redflow_ports::{Measurement, Meter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,28 +127,28 @@ impl Metrics {
 }
 
 impl Meter for Metrics {
-    fn record(&self, measure: Measure<'_>) {
+    fn record(&self, measure: Measurement<'_>) {
         match measure {
-            Measure::RunBegan => self.step(Metric::RunsActive, 1),
-            Measure::RunLeft => self.step(Metric::RunsActive, -1),
-            Measure::RunEnded { agent, ending, iterations, took } => {
+            Measurement::RunBegan => self.step(Metric::RunsActive, 1),
+            Measurement::RunLeft => self.step(Metric::RunsActive, -1),
+            Measurement::RunEnded { agent, ending, iterations, took } => {
                 self.run_ended(agent, ending, iterations, took);
             }
-            Measure::ModelCall { provider, model, usage, failed, took } => {
+            Measurement::ModelCall { provider, model, usage, failed, took } => {
                 self.count(Metric::ModelCalls, &[provider, model, text_of(failed)], 1);
                 self.observe(Metric::ModelCallDuration, &[provider, model], took.as_secs_f64());
                 if let Some(usage) = usage {
                     self.used(provider, model, usage);
                 }
             }
-            Measure::ModelRetry { provider, failed } => {
+            Measurement::ModelRetry { provider, failed } => {
                 self.count(Metric::ModelRetries, &[provider, failed.as_str()], 1);
             }
-            Measure::ToolCall { tool, success, took } => {
+            Measurement::ToolCall { tool, success, took } => {
                 self.count(Metric::ToolCalls, &[tool, yes_no(success)], 1);
                 self.observe(Metric::ToolCallDuration, &[tool], took.as_secs_f64());
             }
-            Measure::MemoryCall { action, size, success, took } => {
+            Measurement::MemoryCall { action, size, success, took } => {
                 let action = action.as_str();
                 self.count(Metric::MemoryCalls, &[action, yes_no(success)], 1);
                 self.observe(Metric::MemoryCallDuration, &[action], took.as_secs_f64());
@@ -157,16 +157,16 @@ impl Meter for Metrics {
                     self.observe(Metric::MemoryBytes, &[action], bytes as f64);
                 }
             }
-            Measure::Answered { route, status, took } => {
+            Measurement::Answered { route, status, took } => {
                 self.count(Metric::HttpRequests, &[route, &status.to_string()], 1);
                 self.observe(Metric::HttpDuration, &[route], took.as_secs_f64());
             }
-            Measure::SocketOpened => self.step(Metric::Sockets, 1),
-            Measure::SocketClosed { code } => {
+            Measurement::SocketOpened => self.step(Metric::Sockets, 1),
+            Measurement::SocketClosed { code } => {
                 self.step(Metric::Sockets, -1);
                 self.count(Metric::SocketsClosed, &[code], 1);
             }
-            Measure::EventsSent { events } => self.count(Metric::EventsSent, &[], events),
+            Measurement::EventsSent { events } => self.count(Metric::EventsSent, &[], events),
         }
     }
 }

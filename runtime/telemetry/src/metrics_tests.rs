@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
-use redflow_ports::{Measure, MemoryAction, Meter as _};
+use redflow_ports::{Measurement, MemoryAction, Meter as _};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -23,30 +23,41 @@ fn full() -> Metrics {
     };
     let ending = Ending::Failed { code: RunErrorCode::Timeout };
     for measure in [
-        Measure::RunBegan,
-        Measure::RunBegan,
-        Measure::RunLeft,
-        Measure::RunEnded { agent: "a", ending: Ending::Completed, iterations: 2, took: TOOK },
-        Measure::RunEnded { agent: "a", ending: Ending::Stopped, iterations: 2, took: TOOK },
-        Measure::RunEnded { agent: "a", ending, iterations: 4, took: TOOK },
-        Measure::ModelCall { provider: "openai", model: "m", usage: Some(usage), failed: None, took: TOOK },
-        Measure::ModelCall {
+        Measurement::RunBegan,
+        Measurement::RunBegan,
+        Measurement::RunLeft,
+        Measurement::RunEnded { agent: "a", ending: Ending::Completed, iterations: 2, took: TOOK },
+        Measurement::RunEnded { agent: "a", ending: Ending::Stopped, iterations: 2, took: TOOK },
+        Measurement::RunEnded { agent: "a", ending, iterations: 4, took: TOOK },
+        Measurement::ModelCall {
+            provider: "openai",
+            model: "m",
+            usage: Some(usage),
+            failed: None,
+            took: TOOK,
+        },
+        Measurement::ModelCall {
             provider: "openai",
             model: "m",
             usage: None,
             failed: Some(RunErrorCode::RateLimit),
             took: TOOK,
         },
-        Measure::ModelRetry { provider: "openai", failed: RunErrorCode::RateLimit },
-        Measure::ToolCall { tool: "calculator", success: true, took: TOOK },
-        Measure::ToolCall { tool: "calculator", success: false, took: TOOK },
-        Measure::MemoryCall { action: MemoryAction::Recall, size: Some((3, 900)), success: true, took: TOOK },
-        Measure::MemoryCall { action: MemoryAction::Clear, size: None, success: false, took: TOOK },
-        Measure::Answered { route: "/api/runs", status: 200, took: TOOK },
-        Measure::SocketOpened,
-        Measure::SocketOpened,
-        Measure::SocketClosed { code: "STOPPING" },
-        Measure::EventsSent { events: 7 },
+        Measurement::ModelRetry { provider: "openai", failed: RunErrorCode::RateLimit },
+        Measurement::ToolCall { tool: "calculator", success: true, took: TOOK },
+        Measurement::ToolCall { tool: "calculator", success: false, took: TOOK },
+        Measurement::MemoryCall {
+            action: MemoryAction::Recall,
+            size: Some((3, 900)),
+            success: true,
+            took: TOOK,
+        },
+        Measurement::MemoryCall { action: MemoryAction::Clear, size: None, success: false, took: TOOK },
+        Measurement::Answered { route: "/api/runs", status: 200, took: TOOK },
+        Measurement::SocketOpened,
+        Measurement::SocketOpened,
+        Measurement::SocketClosed { code: "STOPPING" },
+        Measurement::EventsSent { events: 7 },
     ] {
         metrics.record(measure);
     }
@@ -188,7 +199,7 @@ fn hostile_label_values_are_cut_and_cleaned() {
     let metrics = Metrics::default();
     let long = format!("a\"\\\n\u{1b}[31m\u{9b}é{}", "x".repeat(500));
     for tool in [long.as_str(), "", "other"] {
-        metrics.record(Measure::ToolCall { tool, success: true, took: TOOK });
+        metrics.record(Measurement::ToolCall { tool, success: true, took: TOOK });
     }
     let (_, samples) = parse(&metrics.render());
     let kept = format!("a\\\"\\\\\u{fffd}\u{fffd}[31m\u{fffd}é{}", "x".repeat(MAX_VALUE - 11));
@@ -199,7 +210,7 @@ fn hostile_label_values_are_cut_and_cleaned() {
 #[test]
 fn label_sets_are_bounded() {
     let metrics = Metrics::default();
-    let call = |tool: &str, success| metrics.record(Measure::ToolCall { tool, success, took: TOOK });
+    let call = |tool: &str, success| metrics.record(Measurement::ToolCall { tool, success, took: TOOK });
     for number in 0..3 * MAX_SETS {
         call(&format!("tool-{number}"), true);
     }
@@ -232,7 +243,7 @@ fn a_cost_that_is_no_amount_is_not_added() {
     let metrics = Metrics::default();
     for cost in [f64::NAN, f64::INFINITY, -1.0, 0.5] {
         let usage = Some(Usage { cost: Some(cost), ..Usage::default() });
-        metrics.record(Measure::ModelCall { provider: "p", model: "m", usage, failed: None, took: TOOK });
+        metrics.record(Measurement::ModelCall { provider: "p", model: "m", usage, failed: None, took: TOOK });
     }
     let expected = r#"redflow_cost_total{provider="p",model="m"} 0.5"#;
     assert!(metrics.render().contains(expected));
@@ -246,7 +257,7 @@ fn threads_lose_no_count() {
             scope.spawn(|| {
                 for number in 0..500 {
                     let tool = ["a", "b", "c"][number % 3];
-                    metrics.record(Measure::ToolCall { tool, success: true, took: TOOK });
+                    metrics.record(Measurement::ToolCall { tool, success: true, took: TOOK });
                 }
             });
         }

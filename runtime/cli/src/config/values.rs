@@ -3,8 +3,8 @@
 //! A reading that fails says what is wanted. It never repeats what was given: that may be a secret.
 
 use super::file::Raw;
+use redflow_access::Origins;
 use redflow_contract::flow::Profile;
-use redflow_door::Place;
 use redflow_telemetry::{Format, Level};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -119,24 +119,24 @@ pub(super) fn sidecar(raw: &Raw) -> Result<Url, String> {
 
 /// Where a Node-RED is.
 pub(super) fn node_red(raw: &Raw) -> Result<Url, String> {
-    redflow_node_red::read_address(&text(raw)?)
+    redflow_node_red::parse_address(&text(raw)?)
 }
 
 /// Names of hosts, each perhaps with a port.
 pub(super) fn hosts(raw: &Raw) -> Result<Vec<String>, String> {
-    let is_host = |text: &String| Place::new(ANYWHERE, std::slice::from_ref(text), &[], false).is_ok();
+    let is_host = |text: &String| Origins::new(ANYWHERE, std::slice::from_ref(text), &[], false).is_ok();
     names(raw, "such as \"redflow.example\" or \"redflow.example:8443\"", is_host)
 }
 
 /// Origins of web pages.
 pub(super) fn origins(raw: &Raw) -> Result<Vec<String>, String> {
-    let is_origin = |text: &String| Place::new(ANYWHERE, &[], std::slice::from_ref(text), false).is_ok();
+    let is_origin = |text: &String| Origins::new(ANYWHERE, &[], std::slice::from_ref(text), false).is_ok();
     names(raw, "such as \"https://console.example\"", is_origin)
 }
 
 /// The one origin of the Redflow UI, as browsers send it.
 pub(super) fn redflow_ui(raw: &Raw) -> Result<String, String> {
-    let origin = text(raw).ok().and_then(|text| Place::origin(&text));
+    let origin = text(raw).ok().and_then(|text| Origins::origin(&text));
     origin.ok_or_else(|| "it must be one origin such as http://localhost:5173, without a path".to_owned())
 }
 

@@ -14,13 +14,13 @@ use crate::drive::runtime;
 use crate::files::read_flow;
 use crate::terminal::{complain, count, data, json, printable_line, refuse_api, talk};
 use owo_colors::OwoColorize;
-use redflow_contract::beside::{FlowDifferences, NodeDifference};
+use redflow_contract::attached::{FlowDifferences, NodeDifference};
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::limits::FlowLimits;
 use redflow_flow::{RawFlow, differences};
 use redflow_models::transport::{HttpSettings, ReqwestTransport, is_local};
-use redflow_node_red::{Deployed, NodeRed, TOKEN_VARIABLE};
+use redflow_node_red::{DeployedFlow, NodeRed, TOKEN_VARIABLE};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn named(settings: &Settings) -> Result<NodeRed, Exit> {
 }
 
 /// The flow that Node-RED has.
-fn fetch(node_red: &NodeRed) -> Result<Deployed, Exit> {
+fn fetch(node_red: &NodeRed) -> Result<DeployedFlow, Exit> {
     runtime()?.block_on(node_red.flows()).map_err(|error| refuse_api(&error, &[]))
 }
 
@@ -105,7 +105,7 @@ fn diff(options: &DiffOptions, settings: &Settings) -> Result<Exit, Exit> {
 }
 
 /// How a file differs from what Node-RED has.
-fn compare(mine: &RawFlow, deployed: Deployed) -> Result<FlowDifferences, Exit> {
+fn compare(mine: &RawFlow, deployed: DeployedFlow) -> Result<FlowDifferences, Exit> {
     let theirs = RawFlow::from_value(deployed.flows, &FlowLimits::default()).map_err(|report| {
         complain("the flow that Node-RED has cannot be read:");
         tell_problems(Path::new("Node-RED"), report);

@@ -7,7 +7,7 @@ use crate::config::Settings;
 use crate::exchange::write;
 use crate::files::{read_file, reason, shown};
 use crate::terminal::{complain, count, json, pretty_json, talk};
-use redflow_node_red::Deployed;
+use redflow_node_red::DeployedFlow;
 use serde_json::json;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) fn pull(options: &PullOptions, settings: &Settings) -> Result<Exit, E
     let deployed = fetch(&node_red)?;
     let nodes = deployed.flows.as_array().map_or(0, Vec::len);
     let file = &options.file;
-    let Deployed { flows, rev } = deployed;
+    let DeployedFlow { flows, rev } = deployed;
     let whole = json!({"flows": flows, "rev": rev});
     if file == Path::new("-") {
         return Ok(if options.place.json { json(&whole) } else { pretty_json(&whole) });

@@ -16,7 +16,7 @@ use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::id::RunId;
 use redflow_contract::run::RunRequest;
 use redflow_ports::{RunStore, StoreError};
-use redflow_store::{Answer, Reader, Store, answer_of, ask};
+use redflow_store::{Reader, RequestOutcome, Store, request_outcome, submit_request};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -133,15 +133,15 @@ impl Request<'_> {
 
     async fn ask(&self, reader: &Reader) -> Result<Done, Exit> {
         let now = wiring::clock().now();
-        let id = ask(self.dir, self.run, self.wish, now).map_err(|error| refuse(&error))?;
+        let id = submit_request(self.dir, self.run, self.wish, now).map_err(|error| refuse(&error))?;
         let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
         loop {
             // In this order: an answer that comes with the end of the process is seen.
             let driven = reader.is_driven();
-            match answer_of(self.dir, id).map_err(|error| refuse(&error))? {
-                Some(Answer::Done) => return Ok(Done::ByDriver),
-                Some(Answer::Refused(code)) => return Err(self.refused(code)),
+            match request_outcome(self.dir, id).map_err(|error| refuse(&error))? {
+                Some(RequestOutcome::Done) => return Ok(Done::ByDriver),
+                Some(RequestOutcome::Refused(code)) => return Err(self.refused(code)),
                 None => {}
             }
             let over = tokio::select! {

@@ -10,7 +10,7 @@ use crate::times::{moment, took};
 use owo_colors::{OwoColorize, Style};
 use redflow_contract::id::NodeId;
 use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_ports::ListFilter;
+use redflow_ports::RunFilter;
 use std::fmt::Write as _;
 
 /// Characters of an input that are shown in a list.
@@ -25,11 +25,11 @@ pub(crate) fn list(options: &ListOptions, from: &DataOption) -> Exit {
     let statuses: Vec<RunStatus> = options.status.iter().copied().map(RunStatus::from).collect();
     let any = statuses.is_empty();
     // One more than is shown tells whether there are more.
-    let filter = ListFilter {
+    let filter = RunFilter {
         statuses: (!any).then_some(statuses),
         agent: options.agent.as_deref().map(NodeId::from),
         limit: most.saturating_add(1),
-        ..ListFilter::default()
+        ..RunFilter::default()
     };
     let runs = match stored.reader.map(|reader| reader.list(&filter)).transpose() {
         Ok(runs) => runs.unwrap_or_default(),

@@ -21,7 +21,7 @@ use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::replay::RunDetail;
 use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_react::tell;
+use redflow_react::run_detail;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn complain(look: &RunDetail, advice: Advice<'_>) {
 
 fn look(options: &LookOptions, data: &DataOption) -> Result<RunDetail, Exit> {
     let kept = Stored::run(data, &RunId::from(options.run.as_str()))?;
-    Ok(tell(kept.summary, &kept.journal, kept.problem))
+    Ok(run_detail(kept.summary, &kept.journal, kept.problem))
 }
 
 pub(crate) fn show(options: &LookOptions, from: &DataOption) -> Exit {

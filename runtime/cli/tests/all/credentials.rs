@@ -2,8 +2,8 @@
 
 use crate::kit::{Folder, Output};
 use pretty_assertions::assert_eq;
-use redflow_ports::{Credentials, Drawer as _, FlowShelf as _};
-use redflow_store::{DrawerFile, FlowFile, read_node_red};
+use redflow_ports::{Credentials, FlowStore as _, UiStorage as _};
+use redflow_store::{FlowFile, UiStorageFile, read_node_red};
 use serde_json::{Value, json};
 
 const SECRET: &str = "s3cret";
@@ -215,7 +215,7 @@ fn a_sidecar_uses_what_was_imported() {
 fn what_the_redflow_ui_has_stored_is_counted_and_left_out() {
     let folder = folder();
     call(&folder, &["import", "flows_cred.json", "--secret-file", "secret.txt"]);
-    let drawer = DrawerFile::new(&folder.data());
+    let drawer = UiStorageFile::new(&folder.data());
     let store = |items: Value| drawer.save(&serde_json::from_value(items).unwrap()).unwrap();
     let export =
         |more: &[&str]| call(&folder, &[&["export", "back.json", "--plain", "--force"], more].concat());

@@ -15,7 +15,7 @@ use redflow_contract::run::RunState;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};
 use redflow_flow::{CheckOptions, check_bytes};
 use redflow_ports::{
-    Adapters, Batch, BoxFuture, EventSink, Keep, NewRun, RunStore as _, Tool, ToolBuilder, ToolOutcome,
+    Adapters, Batch, BoxFuture, Durability, EventSink, NewRun, RunStore as _, Tool, ToolBuilder, ToolOutcome,
 };
 use redflow_store::Store;
 use serde_json::{Value, json};
@@ -133,7 +133,7 @@ fn engine_for(
         source,
         host: None,
         listens: true,
-        meter: Arc::new(redflow_ports::Unmetered),
+        meter: Arc::new(redflow_ports::NoMeter),
         instance: instance.clone(),
         env: |_| None,
     };
@@ -204,7 +204,7 @@ pub(crate) fn forge(folder: &Folder, journal: &str) {
         lines: journal.lines().map(str::to_owned).collect(),
         state: RunState::Finished { at: 1, ending: Ending::Completed },
         active_ms: 0,
-        keep: Keep::Now,
+        durability: Durability::Synced,
         events: Vec::new(),
     };
     let store = Store::open(&folder.data()).unwrap();

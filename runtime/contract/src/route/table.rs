@@ -201,7 +201,7 @@ pub const ROUTES: &[Route] = &[
         RouteId::Beside,
         "/api/beside",
         "The Node-RED that `--node-red` names, and what the checker says of its flow; 404 if none is named.",
-        Answer::Json("BesideState"),
+        Answer::Json("AttachedState"),
     ),
     redflow(
         RouteId::AdminFlows,

@@ -8,7 +8,7 @@ use crate::trail::{Chain, Emission, Emitted, Trail};
 use redflow_contract::effect::Ending;
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::Failure;
-use redflow_ports::{Done, Move, failpoint};
+use redflow_ports::{FlowStep, StepOutcome, failpoint};
 use std::sync::Arc;
 
 impl Loop {
@@ -57,13 +57,15 @@ impl Loop {
             });
         }
         if matches!(exit, Exit::Waiting(_) | Exit::Suspended(_)) && chain.onlooker.looks() {
-            chain.onlooker.moved(Move::Done { node: &agent, how: Done::Waits });
+            chain.onlooker.moved(FlowStep::Done { node: &agent, outcome: StepOutcome::Waiting });
         }
         let end = match exit {
             Exit::Finished { ending, message, .. } if is_orphan => {
                 if let (Ending::Failed { code }, true) = (ending, chain.onlooker.looks()) {
                     let failure = Failure { code, message: REMOVED.to_owned() };
-                    chain.onlooker.moved(Move::Done { node: &agent, how: Done::Failed(&failure) });
+                    chain
+                        .onlooker
+                        .moved(FlowStep::Done { node: &agent, outcome: StepOutcome::Failed(&failure) });
                 }
                 self.ports.store.delivered(&run);
                 RunEnd::Finished { ending, message }

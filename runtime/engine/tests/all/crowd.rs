@@ -9,7 +9,7 @@ use redflow_contract::id::InstanceId;
 use redflow_contract::limits::RunLimits;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};
 use redflow_react::replay;
-use redflow_store::{ListFilter, Reader, Store};
+use redflow_store::{Reader, RunFilter, Store};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn a_crowd_on_the_real_store() {
         events: watch,
         store: Arc::clone(&store) as _,
         adapters: Arc::clone(&adapters),
-        meter: Arc::new(redflow_ports::Unmetered),
+        meter: Arc::new(redflow_ports::NoMeter),
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
         host: None,
@@ -59,7 +59,7 @@ async fn a_crowd_on_the_real_store() {
     });
     let cancels = async {
         let reader = Reader::open(folder.path()).unwrap();
-        let all = || reader.list(&ListFilter { limit: crowd, ..ListFilter::default() }).unwrap();
+        let all = || reader.list(&RunFilter { limit: crowd, ..RunFilter::default() }).unwrap();
         while all().len() < crowd {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

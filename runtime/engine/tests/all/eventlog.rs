@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::RunId;
-use redflow_react::observe;
+use redflow_react::replay_events;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn flow(tool: Value) -> Value {
 /// The events the journal of the only run tells of, numbered as they should be.
 fn told(world: &World) -> Vec<RunEvent> {
     let journal = world.shelf.journal(&run());
-    let (events, report) = observe(journal.as_bytes(), true);
+    let (events, report) = replay_events(journal.as_bytes(), true);
     assert_eq!(report.difference, None);
     let numbers: Vec<u32> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=u32::try_from(events.len()).unwrap()).collect::<Vec<_>>());

@@ -10,7 +10,7 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_engine::{
-    BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartOrder, Started,
+    BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartOrder, StartOutcome,
     build_flow,
 };
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
@@ -85,7 +85,7 @@ fn ports(watch: &Arc<Watch>, shelf: &Arc<Shelf>, adapters: &Arc<Adapters>) -> Po
         events: Arc::clone(watch) as _,
         store: Arc::new(Shelves(Arc::clone(shelf))),
         adapters: Arc::clone(adapters),
-        meter: Arc::new(redflow_ports::Unmetered),
+        meter: Arc::new(redflow_ports::NoMeter),
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
         host: None,
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// Starts something, and waits until its runs are kept.
-    pub(crate) async fn order(&self, order: StartOrder) -> Result<Started, StartError> {
+    pub(crate) async fn order(&self, order: StartOrder) -> Result<StartOutcome, StartError> {
         let start = timeout(Duration::from_secs(86_400), self.engine.start(order, &self.cancel));
         start.await.unwrap_or_else(|_| panic!("hangs: {:#?}", self.watch.done_and_kept()))
     }

@@ -6,7 +6,7 @@ use crate::kit::{
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Ending;
 use redflow_engine::{Engine, EngineLimits, Ports, Start};
-use redflow_ports::{Measure, Meter};
+use redflow_ports::{Measurement, Meter};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -14,20 +14,20 @@ use std::sync::{Arc, Mutex};
 struct Counted(Mutex<Vec<String>>);
 
 impl Meter for Counted {
-    fn record(&self, measure: Measure<'_>) {
+    fn record(&self, measure: Measurement<'_>) {
         let text = match measure {
-            Measure::RunBegan => "began".to_owned(),
-            Measure::RunLeft => "left".to_owned(),
-            Measure::RunEnded { agent, ending, iterations, .. } => match ending {
+            Measurement::RunBegan => "began".to_owned(),
+            Measurement::RunLeft => "left".to_owned(),
+            Measurement::RunEnded { agent, ending, iterations, .. } => match ending {
                 Ending::Failed { code } => format!("{agent} failed {code} after {iterations}"),
                 ending => format!("{agent} {ending:?} after {iterations}"),
             },
-            Measure::ModelCall { provider, failed, .. } => {
+            Measurement::ModelCall { provider, failed, .. } => {
                 format!("{provider} {}", failed.map_or("answered", |code| code.as_str()))
             }
-            Measure::ModelRetry { provider, .. } => format!("{provider} again"),
-            Measure::ToolCall { tool, success, .. } => format!("{tool} {success}"),
-            Measure::MemoryCall { action, success, size, .. } => {
+            Measurement::ModelRetry { provider, .. } => format!("{provider} again"),
+            Measurement::ToolCall { tool, success, .. } => format!("{tool} {success}"),
+            Measurement::MemoryCall { action, success, size, .. } => {
                 format!("{} {success} {size:?}", action.as_str())
             }
             // Nothing the engine does.

@@ -7,7 +7,7 @@ use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunRequest, RunState, RunStatus, RunSummary};
 use redflow_ports::{
-    Batch, BoxFuture, Journal, Keep, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
+    Batch, BoxFuture, Durability, Journal, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -142,12 +142,16 @@ impl Shelf {
     pub(crate) fn crash(&self, mut luck: impl FnMut() -> f64) {
         let mut runs = self.runs.lock().unwrap();
         runs.retain_mut(|kept| {
-            let safe = kept.batches.iter().rposition(|batch| batch.keep == Keep::Now).map_or(0, |at| at + 1);
+            let safe = kept
+                .batches
+                .iter()
+                .rposition(|batch| batch.durability == Durability::Synced)
+                .map_or(0, |at| at + 1);
             while kept.batches.len() > safe && luck() < 0.5 {
                 kept.batches.pop();
             }
             // What one crash left, no other takes.
-            kept.batches.iter_mut().for_each(|batch| batch.keep = Keep::Now);
+            kept.batches.iter_mut().for_each(|batch| batch.durability = Durability::Synced);
             kept.delivered &= luck() >= 0.5;
             kept.epoch += 1;
             !kept.batches.is_empty()
@@ -283,7 +287,7 @@ impl Journal for Handle {
             if matches!(self.shelf.fault, Fault::Start(run) if begins(run)) {
                 return Err(StoreError::new(StoreCode::DataFull, "the disk is full"));
             }
-            let wait = batch.keep == Keep::Now;
+            let wait = batch.durability == Durability::Synced;
             {
                 let mut runs = self.shelf.runs.lock().unwrap();
                 if let Some(new) = self.new.take() {

@@ -9,7 +9,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run::RunStatus;
-use redflow_engine::{Engine, EngineLimits, RunEnd, StartError, Started};
+use redflow_engine::{Engine, EngineLimits, RunEnd, StartError, StartOutcome};
 use redflow_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 /// The runs of a start, in a few words.
-fn runs(started: &Started) -> Vec<String> {
+fn runs(started: &StartOutcome) -> Vec<String> {
     started
         .runs
         .iter()
@@ -25,7 +25,7 @@ fn runs(started: &Started) -> Vec<String> {
         .collect()
 }
 
-fn refused(started: &Started) -> Vec<String> {
+fn refused(started: &StartOutcome) -> Vec<String> {
     ends(&started.refused)
 }
 

@@ -4,7 +4,7 @@ use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::id::RunId;
 use redflow_contract::stream::ModelDelta;
-use redflow_ports::{Clock, Done, EventSink, Move, StartId};
+use redflow_ports::{Clock, EventSink, FlowStep, StartId, StepOutcome};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ pub(crate) struct Watch {
     messages: AtomicU32,
     watches_runs: bool,
     watches_deltas: AtomicBool,
-    watches_moves: AtomicBool,
+    watches_flow_steps: AtomicBool,
     /// Nothing hangs in a process that came after a crash.
     pub(crate) is_second: bool,
     shown: Mutex<Vec<FlowEvent>>,
@@ -37,7 +37,7 @@ impl Watch {
             messages: AtomicU32::new(0),
             watches_runs,
             watches_deltas: AtomicBool::new(false),
-            watches_moves: AtomicBool::new(false),
+            watches_flow_steps: AtomicBool::new(false),
             is_second: earlier_runs > 0,
             shown: Mutex::default(),
             events: Mutex::default(),
@@ -88,7 +88,7 @@ impl Watch {
 
     /// From now on messages are watched as they move.
     pub(crate) fn watch_moves(&self) {
-        self.watches_moves.store(true, Ordering::Relaxed);
+        self.watches_flow_steps.store(true, Ordering::Relaxed);
     }
 
     /// What moved, in a few words each; starts are numbered as they came.
@@ -128,7 +128,7 @@ fn line(event: &FlowEvent) -> String {
     }
 }
 
-fn move_line(moved: Move<'_>) -> String {
+fn move_line(moved: FlowStep<'_>) -> String {
     let payload = |message: &redflow_contract::Message| {
         message
             .get("payload")
@@ -139,31 +139,36 @@ fn move_line(moved: Move<'_>) -> String {
             .collect::<String>()
     };
     match moved {
-        Move::Began { trigger } => format!("began {}", trigger.id),
-        Move::Received { node, message } => format!("{} <- {}", node.id, payload(message)),
-        Move::Sent { node, port, message, error } => {
+        FlowStep::Started { trigger } => format!("began {}", trigger.id),
+        FlowStep::Received { node, message } => format!("{} <- {}", node.id, payload(message)),
+        FlowStep::Sent { node, port, message, error } => {
             let failed = error.map(|error| format!(" {}", error.code)).unwrap_or_default();
             format!("{}.{port} -> {}{failed}", node.id, payload(message))
         }
-        Move::Done { node, how } => match how {
-            Done::Well => format!("{} done", node.id),
-            Done::Failed(error) => format!("{} failed {}", node.id, error.code),
-            Done::Waits => format!("{} waits", node.id),
+        FlowStep::Done { node, outcome } => match outcome {
+            StepOutcome::Completed => format!("{} done", node.id),
+            StepOutcome::Failed(error) => format!("{} failed {}", node.id, error.code),
+            StepOutcome::Waiting => format!("{} waits", node.id),
         },
-        Move::ModelAsked { ask, transcript } => {
+        FlowStep::ModelCalled { service_call, transcript } => {
             let segments = transcript.segments().len();
-            format!("{} asks {} #{} ({segments})", ask.agent.id, ask.service.id, ask.iteration)
+            format!(
+                "{} asks {} #{} ({segments})",
+                service_call.agent.id, service_call.service.id, service_call.iteration
+            )
         }
-        Move::ModelAnswered { ask, answer } => match answer {
-            Ok(answer) => format!("{} answers {}", ask.service.id, answer.text.len() > 1),
-            Err(error) => format!("{} fails {}", ask.service.id, error.code),
+        FlowStep::ModelAnswered { service_call, answer } => match answer {
+            Ok(answer) => format!("{} answers {}", service_call.service.id, answer.text.len() > 1),
+            Err(error) => format!("{} fails {}", service_call.service.id, error.code),
         },
-        Move::ToolAsked { ask, call } => format!("{} calls {} {}", ask.agent.id, ask.service.id, call.tool),
-        Move::ToolAnswered { ask, result, .. } => match result {
-            Ok(result) => format!("{} returns {}", ask.service.id, result.success),
-            Err(reason) => format!("{} unknown: {reason}", ask.service.id),
+        FlowStep::ToolCalled { service_call, call } => {
+            format!("{} calls {} {}", service_call.agent.id, service_call.service.id, call.tool)
+        }
+        FlowStep::ToolReturned { service_call, result, .. } => match result {
+            Ok(result) => format!("{} returns {}", service_call.service.id, result.success),
+            Err(reason) => format!("{} unknown: {reason}", service_call.service.id),
         },
-        Move::Over => "over".to_owned(),
+        FlowStep::Ended => "over".to_owned(),
     }
 }
 
@@ -195,10 +200,10 @@ impl EventSink for Watch {
     fn delta(&self, delta: ModelDelta) {
         self.deltas.lock().unwrap().push(delta);
     }
-    fn watches_moves(&self) -> bool {
-        self.watches_moves.load(Ordering::Relaxed)
+    fn watches_flow_steps(&self) -> bool {
+        self.watches_flow_steps.load(Ordering::Relaxed)
     }
-    fn moved(&self, start: StartId, moved: Move<'_>) {
-        self.moves.lock().unwrap().push((start, move_line(moved)));
+    fn flow_step(&self, start: StartId, step: FlowStep<'_>) {
+        self.moves.lock().unwrap().push((start, move_line(step)));
     }
 }

@@ -9,7 +9,7 @@ use crate::resolve::{NodeIx, Wire};
 use redflow_contract::blank::text_of;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
-use redflow_contract::edge::{PortKind, Role, binding_rule, judge};
+use redflow_contract::edge::{PortKind, Role, binding_rule, find_rule};
 use std::collections::HashSet;
 
 /// What an agent binds: each service once, in the order of its wires, then of its properties.
@@ -115,7 +115,7 @@ impl Checker<'_> {
             }
             Wire::To(node) => {
                 let found = self.flow.nodes[node].kind.role;
-                if judge(port, found).is_some() && node != agent {
+                if find_rule(port, found).is_some() && node != agent {
                     return Some(node);
                 }
                 let label = self.label(node);

@@ -111,7 +111,7 @@ impl Checker<'_> {
             for target in targets(flow, ix) {
                 reached[target] = true;
             }
-            if !node.kind.role.is_judged() {
+            if !node.kind.role.is_checked() {
                 continue;
             }
             for (port, wires) in node.wires.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Checker<'_> {
         // A node nothing is wired to makes its own messages.
         work.extend((0..flow.nodes.len()).filter(|ix| !reached[*ix]).map(|ix| (ix, Origin::Elsewhere)));
         while let Some((ix, origin)) = work.pop() {
-            if flow.nodes[ix].kind.role.is_judged() {
+            if flow.nodes[ix].kind.role.is_checked() {
                 continue;
             }
             let joined = match origins[ix] {

@@ -66,7 +66,7 @@ impl Checker<'_> {
                 continue;
             }
             let (role, schemas) = (node.kind.role, node.kind.schemas);
-            if role.is_judged() || !schemas.is_empty() {
+            if role.is_checked() || !schemas.is_empty() {
                 self.check_wires_shape(ix);
             }
             if role.is_service() {

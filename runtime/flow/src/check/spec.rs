@@ -99,7 +99,7 @@ impl Checker<'_> {
         }
         let found = std::cell::Cell::new(None);
         let is_end = |ix: NodeIx| {
-            let ends = ix != agent && !flow.nodes[ix].kind.role.is_judged() && cannot(ix);
+            let ends = ix != agent && !flow.nodes[ix].kind.role.is_checked() && cannot(ix);
             if ends {
                 found.set(Some(ix));
             }

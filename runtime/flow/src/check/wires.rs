@@ -6,7 +6,7 @@ use crate::graph::{Reached, TooMuch, targets};
 use crate::resolve::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
-use redflow_contract::edge::{EdgeKind, PortKind, Role, judge, kind_of_port};
+use redflow_contract::edge::{EdgeKind, PortKind, Role, find_rule, kind_of_port};
 use std::collections::{HashMap, HashSet};
 
 /// What the wires say, by agent.
@@ -39,7 +39,7 @@ impl Checker<'_> {
                 continue;
             }
             self.check_own_wires(ix);
-            if self.flow.nodes[ix].kind.role.is_judged() {
+            if self.flow.nodes[ix].kind.role.is_checked() {
                 self.judge_ports(ix, &mut edges)?;
             }
         }
@@ -50,7 +50,7 @@ impl Checker<'_> {
     /// Dangling, doubled and impossible wires, as drawn.
     fn check_own_wires(&mut self, ix: NodeIx) {
         let node = &self.flow.nodes[ix];
-        let judged = node.kind.role.is_judged();
+        let judged = node.kind.role.is_checked();
         let outputs = node.kind.outputs.map_or(usize::MAX, <[_]>::len);
         let mut seen = HashSet::new();
         for (port, wires) in node.wires.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Checker<'_> {
                     Wire::Missing(id) if judged => self.target_missing(ix, port, place, id),
                     Wire::Missing(_) => {}
                     Wire::To(to) => {
-                        let touches = judged || self.flow.nodes[*to].kind.role.is_judged();
+                        let touches = judged || self.flow.nodes[*to].kind.role.is_checked();
                         if touches && !seen.insert(*to) {
                             self.duplicate(ix, port, place, *to);
                         }
@@ -84,7 +84,7 @@ impl Checker<'_> {
         let mut seen = HashSet::new();
         for (place, wire) in node.wires.iter().flatten().enumerate() {
             let Wire::To(to) = wire else { continue };
-            if self.flow.nodes[*to].kind.role.is_judged() && !seen.insert(*to) {
+            if self.flow.nodes[*to].kind.role.is_checked() && !seen.insert(*to) {
                 self.duplicate(instance, port, place, *to);
             }
         }
@@ -150,7 +150,7 @@ impl Checker<'_> {
                     self.self_edge(ix, port, wire);
                     continue;
                 }
-                let Some(rule) = judge(*kind, role) else {
+                let Some(rule) = find_rule(*kind, role) else {
                     self.mismatch(ix, port, wire, *kind, target);
                     continue;
                 };
@@ -236,7 +236,7 @@ impl Checker<'_> {
             }
         }
         for (ix, node) in flow.nodes.iter().enumerate() {
-            if node.kind.role.is_judged() || node.transparent {
+            if node.kind.role.is_checked() || node.transparent {
                 continue;
             }
             let kind = if node.kind.role == Role::Chat { PortKind::Chat } else { PortKind::Data };

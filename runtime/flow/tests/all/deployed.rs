@@ -51,7 +51,7 @@ fn credentials_beside_the_nodes_go_to_them_and_odd_ones_are_named() {
         "credentials": {"a": {"k": "beside"}, "b": {"k": "other"}, "nobody": {"k": "lost"}},
     });
     let mut flow = read(document).into_array();
-    let odd: Vec<String> = flow.odd_credentials().into_iter().map(|node| node.id.to_string()).collect();
+    let odd: Vec<String> = flow.invalid_credentials().into_iter().map(|node| node.id.to_string()).collect();
     assert_eq!(odd, ["c", "d"]);
     let taken = flow.take_credentials(&BTreeMap::new());
     assert_eq!(taken, credentials(json!({"a": {"k": "beside"}, "b": {"k": "own"}})));
@@ -69,7 +69,7 @@ fn credentials_of_both_places_are_merged_by_name() {
     });
     let mut flow = read(document).into_array();
     // What is no credentials is refused, wherever it stands.
-    let odd: Vec<String> = flow.odd_credentials().into_iter().map(|node| node.id.to_string()).collect();
+    let odd: Vec<String> = flow.invalid_credentials().into_iter().map(|node| node.id.to_string()).collect();
     assert_eq!(odd, ["d", "e"]);
     let taken = flow.take_credentials(&BTreeMap::new());
     let expected =
@@ -102,7 +102,7 @@ fn credentials_are_taken_out_and_merged_as_node_red_does() {
     assert_eq!(after, expected);
     assert!(!flow.to_json().iter().any(|node| node.get("credentials").is_some()));
 
-    flow.give_credentials(&after);
+    flow.insert_credentials(&after);
     let given = flow.to_json();
     assert_eq!(given[1]["credentials"]["apiKey"], "new");
     assert_eq!(given[3].get("credentials"), None);
@@ -138,7 +138,7 @@ fn keys_in_the_open_become_credentials() {
             let mut node = json!({"id": "m", "type": "openai-model", "maxTokens": 7});
             node.as_object_mut().unwrap().extend(object(props.clone()));
             let mut flow = RawFlow::from_value(json!([node]), &FlowLimits::default()).unwrap();
-            flow.seal_open_keys(at_start.then_some(&had));
+            flow.extract_plain_keys(at_start.then_some(&had));
             let now = flow.take_credentials(&had);
             let key = now.get("m").and_then(|own| own.get("apiKey")).and_then(Value::as_str);
             assert_eq!(key, expected, "{props} after {before:?}, at a start: {at_start}");
@@ -152,7 +152,7 @@ fn keys_in_the_open_become_credentials() {
     // Of other nodes nothing is taken.
     let other = json!([{"id": "d", "type": "debug", "token": "t"}]);
     let mut flow = RawFlow::from_value(other.clone(), &FlowLimits::default()).unwrap();
-    assert_eq!((flow.seal_open_keys(None), Value::from(flow.to_json())), (0, other));
+    assert_eq!((flow.extract_plain_keys(None), Value::from(flow.to_json())), (0, other));
 }
 
 fn object(value: Value) -> redflow_contract::Message {

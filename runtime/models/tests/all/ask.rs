@@ -10,7 +10,7 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_models::transport::{HttpSettings, ReqwestTransport, Transport};
 use redflow_models::{ModelSettings, register};
-use redflow_ports::{Adapters, BuildError, ChatModel, ModelRequest, NodeConfig, Want};
+use redflow_ports::{Adapters, AnswerKind, BuildError, ChatModel, ModelRequest, NodeConfig};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -149,9 +149,9 @@ pub(crate) async fn ask(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Answer in JSON.")));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "What is 2+2?")));
-    let want = Want::Action { schema: None };
+    let answer_kind = AnswerKind::Action { schema: None };
     let answer = model
-        .call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want, deltas: None })
+        .call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas: None })
         .await;
     if let Err(failure) = &answer {
         assert!(!failure.message.contains("sk-hid"), "{}", failure.message);

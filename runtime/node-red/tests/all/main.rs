@@ -8,7 +8,7 @@ use futures::stream;
 use http::{HeaderMap, HeaderValue, Method};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::ApiError;
-use redflow_node_red::{Asked, DeployType, NodeRed, Refusal, read_address};
+use redflow_node_red::{DeployType, NodeRed, ProxyError, ProxyRequest, parse_address};
 use secrecy::SecretString;
 use serde_json::json;
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ async fn peer(answer: &str, more: Option<Vec<u8>>) -> (NodeRed, Receiver<String>
     });
     let client = client();
     let token = Some(SecretString::from(TOKEN));
-    (NodeRed::new(read_address(&url).unwrap(), client, token).unwrap(), asked)
+    (NodeRed::new(parse_address(&url).unwrap(), client, token).unwrap(), asked)
 }
 
 fn client() -> reqwest::Client {
@@ -121,8 +121,15 @@ async fn an_answer_without_an_end_is_not_read_to_it() {
     is(&node_red.flows().await.unwrap_err(), "NODE_RED_UNREACHABLE", "more than 41943040 bytes");
 }
 
-fn asked<'a>(path: &'a str, headers: &'a HeaderMap) -> Asked<'a> {
-    Asked { method: Method::POST, path, query: Some("a=b"), headers, authorization: None, max_body_bytes: 10 }
+fn asked<'a>(path: &'a str, headers: &'a HeaderMap) -> ProxyRequest<'a> {
+    ProxyRequest {
+        method: Method::POST,
+        path,
+        query: Some("a=b"),
+        headers,
+        authorization: None,
+        max_body_bytes: 10,
+    }
 }
 
 fn body(pieces: &[&'static str]) -> Option<stream::Iter<std::vec::IntoIter<Result<Bytes, Infallible>>>> {
@@ -149,9 +156,9 @@ async fn what_goes_on_is_bounded_and_carries_no_secret_of_ours() {
     assert_eq!((head.matches("hush").count(), head.contains("accept: hush")), (1, true), "{head}");
 
     let refused = node_red.forward(asked("/x", &headers), body(&["12345", "67890", "1"])).await;
-    assert!(matches!(refused, Err(Refusal::BodyTooLarge)));
+    assert!(matches!(refused, Err(ProxyError::BodyTooLarge)));
     let refused = node_red.forward(asked("/../x", &headers), body(&[])).await;
-    assert!(matches!(refused, Err(Refusal::Address)));
+    assert!(matches!(refused, Err(ProxyError::Address)));
 }
 
 #[tokio::test]
@@ -160,7 +167,7 @@ async fn an_answer_that_is_too_large_does_not_go_back() {
     let headers = HeaderMap::new();
     let (node_red, _asked) = peer("HTTP/1.1 200 OK\r\ncontent-length: 41943041\r\n\r\n", None).await;
     match node_red.forward(asked("/x", &headers), body(&[])).await {
-        Err(Refusal::NodeRed(error)) => is(&error, "NODE_RED_REFUSED", "more than 41943040 bytes"),
+        Err(ProxyError::NodeRed(error)) => is(&error, "NODE_RED_REFUSED", "more than 41943040 bytes"),
         _ => panic!("it went back"),
     }
     let (node_red, _asked) =
@@ -205,7 +212,7 @@ async fn an_upgrade_that_is_cut_off_means_that_there_is_no_socket() {
             head(&mut stream).await;
         }
     });
-    let node_red = NodeRed::new(read_address(&url).unwrap(), client(), None).unwrap();
+    let node_red = NodeRed::new(parse_address(&url).unwrap(), client(), None).unwrap();
     let Err(error) = node_red.socket(None).await else { panic!("it was opened") };
     is(&error, "NODE_RED_REFUSED", "does not open its /comms");
 }

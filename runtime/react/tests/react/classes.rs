@@ -10,7 +10,7 @@ use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::{AgentSpec, EncodedPlan};
-use redflow_react::{CompiledAgent, Difference, DifferenceKind, Origin, Recorder, replay};
+use redflow_react::{CompiledAgent, Difference, DifferenceKind, ParentRun, Recorder, replay};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn every_call_is_judged_once_and_nothing_else_is() {
     let agent = CompiledAgent::compile(Arc::new(spec)).unwrap();
     let fact = first_fact(agent.spec(), json!({"payload": 1}), Some("ada"));
     let (mut recorder, start) =
-        Recorder::start(agent, false, &encoded, Origin::default(), fact, &classify).unwrap();
+        Recorder::start(agent, false, &encoded, ParentRun::default(), fact, &classify).unwrap();
     let (mut lines, mut effects) = (start.lines, start.effects);
     let script = [
         Next::Recalls(Vec::new()),

@@ -11,7 +11,7 @@ use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::{EffectClass, StopCondition};
 use redflow_contract::plan::{AgentPlan, EncodedPlan};
 use redflow_react::{
-    Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, Origin, Recorder, read_journal, replay,
+    Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, ParentRun, Recorder, read_journal, replay,
 };
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn a_journal_of_a_child_names_its_parent() {
     let agent = redflow_react::CompiledAgent::compile(std::sync::Arc::new(spec())).unwrap();
     let encoded = EncodedPlan::new(&plan(&spec())).unwrap();
     let fact = crate::script::first_fact(agent.spec(), json!({}), None);
-    let origin = Origin { parent_run_id: Some("parent".into()), step_id: Some("step".to_owned()) };
+    let origin = ParentRun { parent_run_id: Some("parent".into()), step_id: Some("step".to_owned()) };
     let (_, step) = Recorder::start(agent, false, &encoded, origin, fact, &|_| EffectClass::Read).unwrap();
     assert!(step.events.is_empty());
     let journal = read_journal(&joined(&step.lines)).unwrap();

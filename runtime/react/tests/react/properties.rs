@@ -9,7 +9,7 @@ use redflow_contract::id::EffectId;
 use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatRole;
-use redflow_react::{FeedError, Status, StepError, observe, read_journal, replay};
+use redflow_react::{FeedError, Status, StepError, read_journal, replay, replay_events};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -246,12 +246,12 @@ proptest! {
     /// Who looks at a journal sees what those saw who watched the run.
     #[test]
     fn a_journal_shows_what_a_live_run_shows(play in any_run(), cut in any::<prop::sample::Index>()) {
-        let (events, report) = observe(&play.journal(), true);
+        let (events, report) = replay_events(&play.journal(), true);
         prop_assert_eq!(&events, &play.events);
         prop_assert_eq!(report, replay(&play.journal()));
-        prop_assert!(observe(&play.journal(), false).0.is_empty());
+        prop_assert!(replay_events(&play.journal(), false).0.is_empty());
         let mark = play.steps[cut.index(play.steps.len())];
-        let (events, report) = observe(&joined(&play.lines[..mark.lines]), true);
+        let (events, report) = replay_events(&joined(&play.lines[..mark.lines]), true);
         prop_assert_eq!(&events[..], &play.events[..mark.events]);
         prop_assert_eq!(report.complete, mark.lines == play.lines.len());
     }
@@ -260,6 +260,6 @@ proptest! {
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(!replay(&bytes).equal);
         prop_assert!(read_journal(&bytes).is_err() && resumed(&bytes).is_err());
-        prop_assert!(observe(&bytes, true).0.is_empty());
+        prop_assert!(replay_events(&bytes, true).0.is_empty());
     }
 }

@@ -12,7 +12,7 @@ use redflow_contract::node_config::OnUnknown;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatRole;
 use redflow_react::{
-    CompileError, CompiledAgent, DifferenceKind, FeedError, Status, StepError, observe, resume,
+    CompileError, CompiledAgent, DifferenceKind, FeedError, Status, StepError, replay_events, resume,
 };
 use serde_json::json;
 use std::collections::HashMap;
@@ -205,10 +205,10 @@ fn events_end_where_the_journal_is_no_longer_sound() {
     let run = play(spec(), &[calculate("2+2", 0.5), Next::Gives(json!(4)), finally("4")]);
     let mut changed = run.lines.clone();
     changed[7] = changed[7].replacen("call_model", "call_nobody", 1);
-    let (events, report) = observe(&joined(&changed), true);
+    let (events, report) = replay_events(&joined(&changed), true);
     assert_eq!(report.difference.unwrap().line, 8);
     assert_eq!(events, run.events[..run.steps[2].events]);
-    let (events, report) = observe(b"no journal", true);
+    let (events, report) = replay_events(b"no journal", true);
     assert!(events.is_empty() && !report.equal);
 }
 

@@ -14,7 +14,7 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
 use redflow_react::{
-    CompileError, CompiledAgent, Difference, JournalWriter, Origin, Recorder, Resumed, Status, Step,
+    CompileError, CompiledAgent, Difference, JournalWriter, ParentRun, Recorder, ResumedRun, Status, Step,
     StepError, replay, resume,
 };
 use serde_json::{Value, json};
@@ -218,7 +218,7 @@ pub(crate) fn compiled(spec: &Arc<AgentSpec>) -> Result<Arc<CompiledAgent>, Comp
 }
 
 /// Brings a run back as a new process does.
-pub(crate) fn resumed(bytes: &[u8]) -> Result<Resumed, Difference> {
+pub(crate) fn resumed(bytes: &[u8]) -> Result<ResumedRun, Difference> {
     resume(bytes, &mut compiled)
 }
 
@@ -257,7 +257,7 @@ impl Play {
         let spec = Arc::clone(agent.spec());
         let classify = |call: &ToolCall| judged(&spec, call);
         let (recorder, step) =
-            Recorder::start(agent, true, &plan, Origin::default(), fact, &classify).unwrap();
+            Recorder::start(agent, true, &plan, ParentRun::default(), fact, &classify).unwrap();
         let (lines, effects, events, steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut play = Self { recorder, lines, effects, events, steps, at: START };
         play.keep(step);

@@ -1,21 +1,21 @@
 //! `ws /comms`: what Node-RED tells its editor.
 //!
 //! Owns the words of that socket: how somebody who brought no token shows one, what may be asked, in what portions
-//! notices go out. What there is to tell is the board's.
+//! notices go out. What there is to tell is the editor_notices's.
 
-use crate::admin::board;
+use crate::admin::editor_notices;
 use crate::answer::Answer;
 use crate::peer::{self, End, Peer, too_slow};
 use crate::sidecar::App;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Extension, State};
+use redflow_access::{AuthMethod, Caller};
 use redflow_contract::api::{ApiError, ProblemCode, Scope};
 use redflow_contract::code::ApiCode;
 use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::stream::COMMS_PROTOCOL;
-use redflow_door::{By, Caller};
-use redflow_ports::Measure;
+use redflow_ports::Measurement;
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub(crate) async fn comms(
 ) -> Answer {
     let upgrade = peer::upgrade(&app, asked)?.protocols([COMMS_PROTOCOL]);
     // Whoever showed nothing has a little time to do so.
-    if caller.by != By::Nobody {
-        app.door.require(&caller, Scope::Read)?;
+    if caller.by != AuthMethod::Nobody {
+        app.access.require(&caller, Scope::Read)?;
     }
     Ok(upgrade.on_upgrade(move |socket| async move { Editor::new(app, caller, socket).live().await }))
 }
@@ -76,7 +76,7 @@ impl Editor {
 
     /// Whoever brought nothing shows a token now; nothing is told before.
     async fn come_in(&mut self) -> Result<(), End> {
-        if self.peer.caller.by != By::Nobody {
+        if self.peer.caller.by != AuthMethod::Nobody {
             return Ok(());
         }
         let until = Instant::now() + self.peer.app.settings.auth_patience;
@@ -89,7 +89,7 @@ impl Editor {
             }
         };
         match self.read(&text) {
-            Some(Asked::Auth(token)) => self.admit(&token).await?,
+            Some(Asked::Auth(token)) => self.authenticate(&token).await?,
             _ => return Err(unauthorized("The first message was no {\"auth\": TOKEN}.").into()),
         }
         // What happened before is none of its business.
@@ -97,10 +97,10 @@ impl Editor {
         Ok(())
     }
 
-    async fn admit(&mut self, token: &str) -> Result<(), End> {
+    async fn authenticate(&mut self, token: &str) -> Result<(), End> {
         let app = &self.peer.app;
-        let admitted = app.door.admit_token(token, app.clock.now()).and_then(|caller| {
-            app.door.require(&caller, Scope::Read)?;
+        let admitted = app.access.authenticate_token(token, app.clock.now()).and_then(|caller| {
+            app.access.require(&caller, Scope::Read)?;
             Ok(caller)
         });
         match admitted {
@@ -137,7 +137,7 @@ impl Editor {
                 None => Ok(()),
             },
             _ = self.heartbeat.tick() => {
-                let beat = board::heartbeat(self.peer.app.clock.now());
+                let beat = editor_notices::heartbeat(self.peer.app.clock.now());
                 self.send(beat.into_iter().collect()).await
             }
             () = is_due => self.send_news().await,
@@ -175,7 +175,7 @@ impl Editor {
         if notices.is_empty() {
             return Ok(());
         }
-        self.peer.app.meter.record(Measure::EventsSent { events: notices.len() as u64 });
+        self.peer.app.meter.record(Measurement::EventsSent { events: notices.len() as u64 });
         let portion = |notices: &[Utf8Bytes]| {
             let texts: Vec<&str> = notices.iter().map(Utf8Bytes::as_str).collect();
             Utf8Bytes::from(format!("[{}]", texts.join(",")))
@@ -185,7 +185,7 @@ impl Editor {
 
     async fn hear(&mut self, text: &str) -> Result<(), End> {
         match self.read(text) {
-            Some(Asked::Auth(token)) => self.admit(&token).await,
+            Some(Asked::Auth(token)) => self.authenticate(&token).await,
             Some(Asked::Subscribe(pattern)) => {
                 let retained = self.peer.app.board.retained(&pattern);
                 self.send(retained).await

@@ -1,10 +1,10 @@
 //! `/flows`: the whole flow, read and deployed.
 
 use super::refusal::{Answer, Refusal};
+use crate::active_flow::ActiveFlow;
 use crate::answer::{Problem, bytes_of, json};
 use crate::body::{self, Turn};
-use crate::deploying::{Tolerance, conflict, refused};
-use crate::in_force::InForce;
+use crate::deploy::{Tolerance, conflict, refused};
 use crate::sidecar::App;
 use axum::body::Body;
 use axum::extract::State;
@@ -69,7 +69,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
 
 /// The whole flow. Its text is kept as it is, and not made anew for everyone who asks.
 pub(crate) async fn flows(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    let told = app.in_force();
+    let told = app.active_flow();
     let text = match Version::of(&headers)? {
         Version::V1 => told.nodes.to_string(),
         Version::V2 => format!(r#"{{"flows":{},"rev":"{}"}}"#, told.nodes, told.revision()),
@@ -84,7 +84,7 @@ pub(crate) async fn deploy(State(app): State<Arc<App>>, headers: HeaderMap, body
         Source::Body => {
             let (document, turn) = body::flow(&headers, body, &app.settings).await?;
             let Wanted { flow, revision } = Wanted::read(version, document)?;
-            let make = move |before: &InForce, limits: &FlowLimits| {
+            let make = move |before: &ActiveFlow, limits: &FlowLimits| {
                 if revision.is_some_and(|made_from| made_from != before.revision()) {
                     return Err(conflict(before));
                 }
@@ -105,9 +105,9 @@ pub(crate) async fn state() -> Response {
 }
 
 /// Puts a flow in force that is made of the one before. An agent with errors is refused, the rest runs.
-pub(super) async fn change<M>(app: Arc<App>, turn: Turn, make: M) -> Result<InForce, Problem>
+pub(super) async fn change<M>(app: Arc<App>, turn: Turn, make: M) -> Result<ActiveFlow, Problem>
 where
-    M: FnOnce(&InForce, &FlowLimits) -> Result<RawFlow, Problem> + Send + 'static,
+    M: FnOnce(&ActiveFlow, &FlowLimits) -> Result<RawFlow, Problem> + Send + 'static,
 {
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
@@ -120,7 +120,7 @@ where
     deploying.await.map_err(|_| Problem::internal())?
 }
 
-async fn reload(app: Arc<App>) -> Result<InForce, Problem> {
+async fn reload(app: Arc<App>) -> Result<ActiveFlow, Problem> {
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }

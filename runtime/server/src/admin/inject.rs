@@ -19,7 +19,7 @@ pub(crate) async fn inject(State(app): State<Arc<App>>, Path(id): Path, body: Bo
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let told = app.in_force();
+    let told = app.active_flow();
     let Some(node) = told.injects.get(id.as_str()) else {
         let text = format!("There is no inject node `{}` that is switched on.", printable(&id));
         return Err(Problem::new(ApiCode::NotFound, text));

@@ -3,12 +3,12 @@
 //! Owns the shapes that are Node-RED's: versions, revisions, deployment types, its error codes. What is done is done
 //! by the same parts as for `/api`.
 
-pub(crate) mod board;
+mod assign_ids;
 pub(crate) mod comms;
-mod copies;
 pub(crate) mod deploy;
+pub(crate) mod editor_notices;
 mod encode;
+pub(crate) mod info;
 pub(crate) mod inject;
-pub(crate) mod knowledge;
 mod refusal;
 pub(crate) mod tabs;

@@ -2,22 +2,22 @@
 //!
 //! Owns how a tab is cut out of the flow and put back. What is made of the flow is made while nobody else deploys.
 
-use super::copies::{Node, give_ids, text};
+use super::assign_ids::{Node, give_ids, text};
 use super::deploy::{change, invalid};
 use super::refusal::Answer;
+use crate::active_flow::ActiveFlow;
 use crate::answer::{Problem, json};
 use crate::body::{self, Turn, printable};
-use crate::deploying::refused;
-use crate::in_force::InForce;
+use crate::deploy::refused;
 use crate::routes::Path;
 use crate::sidecar::{App, blocking};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use redflow_access::{AuthMethod, Caller};
 use redflow_contract::code::ApiCode;
 use redflow_contract::limits::FlowLimits;
-use redflow_door::{By, Caller};
 use redflow_flow::RawFlow;
 use redflow_ports::Clock;
 use serde_json::{Value, json as value};
@@ -31,7 +31,7 @@ const GLOBAL: &str = "global";
 const LISTS: [&str; 3] = ["nodes", "configs", "subflows"];
 
 pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path) -> Answer {
-    let told = app.in_force();
+    let told = app.active_flow();
     if id != GLOBAL && !is_tab(&told, &id) {
         return Err(unknown(&id).into());
     }
@@ -114,7 +114,7 @@ pub(crate) async fn delete(
     })
     .await?;
     // The Redflow UI reads every answer as JSON, and takes none for a failure.
-    if caller.by == By::RedflowUi {
+    if caller.by == AuthMethod::RedflowUi {
         return Ok(json(200, &value!({})));
     }
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -133,12 +133,12 @@ fn unknown(id: &str) -> Problem {
 }
 
 /// The ids of tabs, also of those that are only named by their nodes.
-fn tab_ids(told: &InForce) -> impl Iterator<Item = &str> {
+fn tab_ids(told: &ActiveFlow) -> impl Iterator<Item = &str> {
     let tabs = told.list.flows.iter().filter(|flow| flow.type_name == "tab");
     tabs.map(|flow| flow.id.as_str()).filter(|id| !id.is_empty())
 }
 
-fn is_tab(told: &InForce, id: &str) -> bool {
+fn is_tab(told: &ActiveFlow, id: &str) -> bool {
     tab_ids(told).any(|tab| tab == id)
 }
 
@@ -151,7 +151,7 @@ fn is_itself(node: &Node, tab: &str) -> bool {
     text(node, "type") == Some("tab") && text(node, "id") == Some(tab)
 }
 
-fn nodes_of(told: &InForce) -> Result<Vec<Node>, Problem> {
+fn nodes_of(told: &ActiveFlow) -> Result<Vec<Node>, Problem> {
     serde_json::from_str(&told.nodes).map_err(|_| Problem::internal())
 }
 
@@ -248,7 +248,7 @@ fn taken(sent: &mut Node, key: &str) -> Result<Vec<Node>, Problem> {
 }
 
 /// Nodes of a body that are to be on a tab or subflow.
-fn contents(sent: &mut Node, in_force: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
+fn contents(sent: &mut Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
     let mut nodes = taken(sent, "nodes")?;
     nodes.extend(taken(sent, "configs")?);
     if nodes.iter().any(|node| matches!(text(node, "type"), Some("tab" | "subflow"))) {
@@ -256,7 +256,7 @@ fn contents(sent: &mut Node, in_force: &[Node], clock: &dyn Clock) -> Result<Vec
             "A tab holds neither tabs nor subflows. Add a tab by itself, subflows to `global`.",
         ));
     }
-    give_ids(&mut nodes, in_force, &|| clock.message_id());
+    give_ids(&mut nodes, active_flow, &|| clock.message_id());
     Ok(nodes)
 }
 
@@ -267,8 +267,8 @@ fn put_on(nodes: &mut [Node], tab: &str) {
 }
 
 /// A tab of a body: itself, and what is on it.
-fn on_tab(id: &str, mut sent: Node, in_force: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
-    let mut nodes = contents(&mut sent, in_force, clock)?;
+fn on_tab(id: &str, mut sent: Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
+    let mut nodes = contents(&mut sent, active_flow, clock)?;
     put_on(&mut nodes, id);
     let mut itself = Node::new();
     itself.insert("id".to_owned(), Value::from(id));
@@ -280,7 +280,7 @@ fn on_tab(id: &str, mut sent: Node, in_force: &[Node], clock: &dyn Clock) -> Res
 }
 
 /// What a body has for no tab: config nodes and subflows.
-fn on_no_tab(mut sent: Node, in_force: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
+fn on_no_tab(mut sent: Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
     let mut nodes = taken(&mut sent, "configs")?;
     let is_misplaced = |node: &Node| {
         matches!(text(node, "type"), Some("tab" | "subflow"))
@@ -291,12 +291,12 @@ fn on_no_tab(mut sent: Node, in_force: &[Node], clock: &dyn Clock) -> Result<Vec
             "`configs` of `global` are on no tab: they have no `z`, and are neither tabs nor subflows.",
         ));
     }
-    give_ids(&mut nodes, in_force, &|| clock.message_id());
+    give_ids(&mut nodes, active_flow, &|| clock.message_id());
     for mut template in taken(&mut sent, "subflows")? {
         if text(&template, "type") != Some("subflow") {
             return Err(invalid("Every entry of `subflows` is of the type `subflow`."));
         }
-        let mut on_it = contents(&mut template, in_force, clock)?;
+        let mut on_it = contents(&mut template, active_flow, clock)?;
         let Some(id) = text(&template, "id").map(str::to_owned) else {
             return Err(invalid("Every entry of `subflows` has an `id`."));
         };

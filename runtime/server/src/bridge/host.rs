@@ -1,11 +1,11 @@
 //! The engine's view of Node-RED: it takes what leaves agents, and does the calls of tools that are flows.
 
-use super::link::Link;
+use super::session::BridgeSession;
 use redflow_contract::Message;
 use redflow_contract::bridge::{BridgeMessage, START_PROPERTY};
 use redflow_contract::effect::ToolCall;
 use redflow_contract::node_config::EffectClass;
-use redflow_ports::{Adapters, BoxFuture, Host, Sent, Tool, ToolBuilder, ToolOutcome};
+use redflow_ports::{Adapters, AgentMessage, BoxFuture, Host, Tool, ToolBuilder, ToolOutcome};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ const HASTE_MS: u64 = 100;
 
 /// Node-RED as a host.
 pub(super) struct NodeRed {
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<BridgeSession>,
 }
 
 impl Host for NodeRed {
-    fn take(&self, sent: Sent) -> BoxFuture<'static, bool> {
-        let (last, is_kept) = (sent.last, sent.effect.is_some());
+    fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool> {
+        let (last, is_kept) = (message.last, message.effect.is_some());
         // What never began is in no journal.
-        let arrival = self.link.deliver(&leaving(sent), last, is_kept);
+        let arrival = self.link.deliver(&leaving(message), last, is_kept);
         // Whoever is dropped without an answer had no room.
         Box::pin(async move { arrival.await.unwrap_or(false) })
     }
 }
 
 /// What leaves an agent, as Node-RED is told of it.
-pub(super) fn leaving(sent: Sent) -> BridgeMessage {
-    let Sent { node, port, run, effect, last, message } = sent;
+pub(super) fn leaving(sent: AgentMessage) -> BridgeMessage {
+    let AgentMessage { node, port, run, effect, last, message } = sent;
     let mut message = Arc::unwrap_or_clone(message);
     let start = match message.remove(START_PROPERTY) {
         Some(Value::String(start)) => Some(start),
@@ -48,7 +48,7 @@ pub(super) fn marked(mut message: Message, start: &str) -> Message {
 
 /// A tool whose calls are messages in Node-RED.
 struct FlowTool {
-    link: Arc<Link>,
+    link: Arc<BridgeSession>,
 }
 
 impl FlowTool {
@@ -83,13 +83,13 @@ impl Tool for FlowTool {
         self.ask(call, false)
     }
 
-    fn recollect<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+    fn recover_outcome<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
         self.ask(call, true)
     }
 }
 
 /// The adapters of a sidecar whose flow is in Node-RED: its ordinary nodes run there, and so do flows that are tools.
-pub(super) fn adapters(own: &Adapters, link: &Arc<Link>) -> Adapters {
+pub(super) fn adapters(own: &Adapters, link: &Arc<BridgeSession>) -> Adapters {
     let link = Arc::clone(link);
     let flow_tool: ToolBuilder =
         Arc::new(move |_| Ok(Arc::new(FlowTool { link: Arc::clone(&link) }) as Arc<dyn Tool>));

@@ -3,12 +3,12 @@
 //! Owns what happens when it deploys. Its flow and its credentials are kept in memory only: it sends them again whenever
 //! they are not known here.
 
-use super::Making;
+use super::EngineParts;
 use super::host::{NodeRed, adapters};
-use super::link::Link;
-use super::sink::BridgeSink;
-use crate::deploying::refused;
-use crate::in_force::{Prepared, Workshop};
+use super::observer::BridgeObserver;
+use super::session::BridgeSession;
+use crate::active_flow::{FlowBuilder, Prepared};
+use crate::deploy::refused;
 use crate::sidecar::blocking;
 use redflow_contract::Message;
 use redflow_contract::api::{AgentState, ApiError};
@@ -18,7 +18,7 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{InstanceId, NodeId};
 use redflow_engine::{Engine, Ports};
 use redflow_flow::RawFlow;
-use redflow_ports::{Credentials, EventSink as _, RunCatalogue};
+use redflow_ports::{Credentials, EventSink as _, RunReader};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,38 +36,41 @@ struct Told {
 pub(crate) struct Instance {
     pub(super) id: InstanceId,
     pub(super) engine: Engine,
-    pub(super) link: Arc<Link>,
-    pub(super) catalogue: Arc<dyn RunCatalogue>,
-    sink: Arc<BridgeSink>,
-    workshop: Workshop,
+    pub(super) link: Arc<BridgeSession>,
+    pub(super) catalogue: Arc<dyn RunReader>,
+    sink: Arc<BridgeObserver>,
+    flow_builder: FlowBuilder,
     told: Mutex<Told>,
     /// One deploy at a time; whether runs of an earlier time were brought back.
     recovered: tokio::sync::Mutex<bool>,
 }
 
 impl Instance {
-    pub(super) fn new(id: InstanceId, making: &Making) -> Self {
-        let Making { clock, store, catalogue, meter, hub, workshop } = making;
+    pub(super) fn new(id: InstanceId, engine_parts: &EngineParts) -> Self {
+        let EngineParts { clock, store, catalogue, meter, hub, flow_builder } = engine_parts;
         // A name that no other process gives: it need not be secret.
-        let link = Arc::new(Link::new(clock.run_id().to_string()));
-        let sink =
-            Arc::new(BridgeSink { hub: Arc::clone(hub), clock: Arc::clone(clock), link: Arc::clone(&link) });
-        let workshop = workshop.of(id.clone(), Arc::new(adapters(&workshop.adapters, &link)));
+        let link = Arc::new(BridgeSession::new(clock.run_id().to_string()));
+        let sink = Arc::new(BridgeObserver {
+            hub: Arc::clone(hub),
+            clock: Arc::clone(clock),
+            link: Arc::clone(&link),
+        });
+        let flow_builder = flow_builder.of(id.clone(), Arc::new(adapters(&flow_builder.adapters, &link)));
         let ports = Ports {
             clock: Arc::clone(clock),
             events: sink.clone(),
             store: Arc::clone(store),
-            adapters: Arc::clone(&workshop.adapters),
+            adapters: Arc::clone(&flow_builder.adapters),
             instance: id.clone(),
             source: Some(Arc::from(format!("node-red:{id}"))),
             host: Some(Arc::new(NodeRed { link: Arc::clone(&link) })),
             listens: false,
             meter: Arc::clone(meter),
-            env: workshop.env,
+            env: flow_builder.env,
         };
-        let engine = Engine::new(None, ports, workshop.settings.engine_limits);
+        let engine = Engine::new(None, ports, flow_builder.settings.engine_limits);
         let (told, recovered) = (Mutex::default(), tokio::sync::Mutex::new(false));
-        Self { id, engine, link, catalogue: Arc::clone(catalogue), sink, workshop, told, recovered }
+        Self { id, engine, link, catalogue: Arc::clone(catalogue), sink, flow_builder, told, recovered }
     }
 
     /// Whether it is away, so that another one may have its place.
@@ -104,11 +107,11 @@ impl Instance {
         credentials: BTreeMap<NodeId, BTreeMap<String, String>>,
     ) -> BridgeMessage {
         let mut recovered = self.recovered.lock().await;
-        let workshop = self.workshop.clone();
+        let flow_builder = self.flow_builder.clone();
         let prepare = move || {
-            let raw =
-                RawFlow::from_value(Value::Array(flows), &workshop.settings.flow_limits).map_err(refused)?;
-            workshop.prepare(raw, &given(credentials)).map_err(refused)
+            let raw = RawFlow::from_value(Value::Array(flows), &flow_builder.settings.flow_limits)
+                .map_err(refused)?;
+            flow_builder.prepare(raw, &given(credentials)).map_err(refused)
         };
         let prepared = blocking(prepare).await.and_then(|prepared| prepared);
         let Prepared { told, built, .. } = match prepared {

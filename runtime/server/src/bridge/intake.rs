@@ -17,8 +17,8 @@ use redflow_contract::id::{CallId, InstanceId, NodeId, NodeSummary, RunId};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
-use redflow_engine::{RunEnd, RunReport, StartError, StartOrder, Started};
-use redflow_ports::{ListFilter, RunLook, Sent, StoreError, ToolOutcome};
+use redflow_engine::{RunEnd, RunReport, StartError, StartOrder, StartOutcome};
+use redflow_ports::{AgentMessage, RunFilter, RunRecord, StoreError, ToolOutcome};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -55,7 +55,7 @@ enum Need {
 /// Whether a journal has this result of a call.
 fn has(summary: RunSummary, journal: &[u8], call: &CallId, wanted: &ToolResult) -> bool {
     let iteration = |call: &CallId| call.as_str().rsplit(':').next()?.parse::<u32>().ok();
-    let calls = redflow_react::tell(summary, journal, None).calls;
+    let calls = redflow_react::run_detail(summary, journal, None).calls;
     let own = calls.iter().find(|known| Some(known.iteration) == iteration(call));
     own.is_some_and(|known| known.result.as_ref() == Some(wanted))
 }
@@ -76,12 +76,12 @@ impl Instance {
                 let (code, message) = told(&error);
                 vec![BridgeMessage::StartFailed { seq: 0, start, code, message }]
             }
-            Ok(Started { runs, refused, rest }) if runs.is_empty() && refused.is_empty() => {
+            Ok(StartOutcome { runs, refused, rest }) if runs.is_empty() && refused.is_empty() => {
                 // It only made a memory forget. If that did not even come to an end, nobody knows what it was.
                 rest.await.ok()?;
                 vec![BridgeMessage::StartDone { seq: 0, start }]
             }
-            Ok(Started { refused, .. }) => refused.into_iter().filter_map(last_word).collect(),
+            Ok(StartOutcome { refused, .. }) => refused.into_iter().filter_map(last_word).collect(),
         };
         // Nobody else keeps these: the start is done with when Node-RED has taken them.
         Some(words.iter().map(|word| self.link.deliver(word, true, false)).collect())
@@ -90,7 +90,7 @@ impl Instance {
     /// Ends the run of a start.
     pub(super) async fn cancel(&self, app: &App, start: &str, reason: String) {
         let cause = format!("api:{}", key(&self.id, start));
-        if let Ok(Some(run)) = app.bridge.making.store.started_by(&cause).await {
+        if let Ok(Some(run)) = app.bridge.engine_parts.store.started_by(&cause).await {
             // It may be over.
             let _ = self.engine.cancel(run, reason).await;
         }
@@ -137,11 +137,11 @@ impl Instance {
 
     /// Asks Node-RED what came of the calls that runs wait for a person to tell: it may know, and the word of it was lost.
     pub(super) async fn ask_again(self: Arc<Self>) {
-        let filter = ListFilter {
+        let filter = RunFilter {
             statuses: Some(vec![RunStatus::Waiting]),
             instance: Some(self.id.clone()),
             limit: MAX_ASKED,
-            ..ListFilter::default()
+            ..RunFilter::default()
         };
         let Ok(waiting) = self.catalogue.list(filter).await else { return };
         let calls = waiting.into_iter().filter_map(|run| Some((run.waiting.clone()?, run)));
@@ -173,7 +173,7 @@ impl Instance {
 
     /// What a run has to do with a result.
     async fn need_of(&self, app: &App, run: &RunId, call: &CallId, result: &ToolResult) -> Need {
-        let Some(RunLook { summary, journal, .. }) = app.catalogue.look(run).await.ok().flatten() else {
+        let Some(RunRecord { summary, journal, .. }) = app.catalogue.look(run).await.ok().flatten() else {
             return Need::None;
         };
         // A run of another Node-RED is none of its business.
@@ -220,7 +220,7 @@ fn last_word(RunReport { run_id, agent, end }: RunReport) -> Option<BridgeMessag
     let RunEnd::Refused { message, .. } = end else { return None };
     let ports = lookup(&agent.type_name).outputs.unwrap_or_default();
     let port = ports.iter().position(|port| *port == PortKind::Result)?;
-    Some(leaving(Sent { node: agent.id, port, run: run_id, effect: None, last: true, message }))
+    Some(leaving(AgentMessage { node: agent.id, port, run: run_id, effect: None, last: true, message }))
 }
 
 fn told(error: &StartError) -> (ProblemCode, String) {

@@ -6,17 +6,17 @@
 mod host;
 mod instance;
 mod intake;
-mod link;
+mod observer;
 mod outbox;
-mod sink;
+mod session;
 mod socket;
 
 pub(crate) use instance::Instance;
 pub(crate) use socket::bridge;
 
+use crate::active_flow::FlowBuilder;
 use crate::answer::{Answer, json};
 use crate::hub::Hub;
-use crate::in_force::Workshop;
 use crate::sidecar::App;
 use axum::extract::State;
 use redflow_contract::api::ApiError;
@@ -25,7 +25,7 @@ use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::{InstanceId, RunId};
 use redflow_contract::run::RunRequest;
 use redflow_engine::Engine;
-use redflow_ports::{Clock, Meter, PendingRequest, RunCatalogue, RunStore, StoreError};
+use redflow_ports::{Clock, Meter, PendingRequest, RunReader, RunStore, StoreError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,18 +33,18 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// What every engine is made with.
-pub(crate) struct Making {
+pub(crate) struct EngineParts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: Arc<dyn RunStore>,
-    pub(crate) catalogue: Arc<dyn RunCatalogue>,
+    pub(crate) catalogue: Arc<dyn RunReader>,
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) hub: Arc<Hub>,
-    pub(crate) workshop: Workshop,
+    pub(crate) flow_builder: FlowBuilder,
 }
 
 /// Every Node-RED that is known.
 pub(crate) struct Bridge {
-    making: Making,
+    engine_parts: EngineParts,
     /// Told when every engine has stopped: until then Node-REDs can answer the calls that are under way.
     pub(crate) stopped: CancellationToken,
     /// How many sockets are open.
@@ -53,9 +53,9 @@ pub(crate) struct Bridge {
 }
 
 impl Bridge {
-    pub(crate) fn new(making: Making) -> Self {
+    pub(crate) fn new(engine_parts: EngineParts) -> Self {
         let (stopped, sockets) = (CancellationToken::new(), watch::Sender::new(0));
-        Self { making, stopped, sockets, instances: Mutex::default() }
+        Self { engine_parts, stopped, sockets, instances: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<InstanceId, Arc<Instance>>> {
@@ -71,7 +71,7 @@ impl Bridge {
         if let Some(known) = instances.get(id) {
             return Ok(Arc::clone(known));
         }
-        let most = self.making.workshop.settings.max_instances;
+        let most = self.engine_parts.flow_builder.settings.max_instances;
         if instances.len() >= most {
             let away = instances.iter().find(|(_, instance)| instance.is_idle()).map(|(id, _)| id.clone());
             let Some(gone) = away.and_then(|away| instances.remove(&away)) else {
@@ -84,7 +84,7 @@ impl Bridge {
                 gone.link.forget();
             });
         }
-        let instance = Arc::new(Instance::new(id.clone(), &self.making));
+        let instance = Arc::new(Instance::new(id.clone(), &self.engine_parts));
         instances.insert(id.clone(), Arc::clone(&instance));
         Ok(instance)
     }
@@ -176,11 +176,11 @@ impl App {
     /// Does what other processes ask of runs, whoever drives them. Ends with the runtime.
     pub(crate) async fn hear_requests(self: Arc<Self>) {
         loop {
-            for PendingRequest { id, run, request } in self.bridge.making.store.requests().await {
+            for PendingRequest { id, run, request } in self.bridge.engine_parts.store.requests().await {
                 let app = Arc::clone(&self);
                 tokio::spawn(async move {
                     let done = app.obey(run, request).await;
-                    app.bridge.making.store.answer(id, done.err().map(|error| error.code));
+                    app.bridge.engine_parts.store.answer(id, done.err().map(|error| error.code));
                 });
             }
         }

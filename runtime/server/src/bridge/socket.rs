@@ -3,21 +3,21 @@
 //! Owns the first words, and the order in which messages are taken. Keeps nothing that must outlive the socket.
 
 use super::instance::Instance;
-use super::link::{Joined, PATIENCE, Written};
 use super::outbox::Kind;
+use super::session::{Joined, PATIENCE, Written};
 use crate::answer::Answer;
 use crate::peer::{self, End, Peer, invalid};
 use crate::sidecar::App;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::extract::{Extension, State};
+use redflow_access::Caller;
 use redflow_contract::api::ApiError;
 use redflow_contract::bridge::{BRIDGE_PROTOCOL, BridgeLimits, BridgeMessage, BridgeRequest};
 use redflow_contract::code::ApiCode;
 use redflow_contract::id::InstanceId;
 use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::limits::RunLimits;
-use redflow_door::Caller;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

@@ -5,9 +5,9 @@
 //! not told. The key is in no answer and no log.
 
 use super::masked::MASK;
+use crate::active_flow::FlowBuilder;
 use crate::answer::{Answer, json};
 use crate::body;
-use crate::in_force::Workshop;
 use crate::sidecar::App;
 use axum::body::Body;
 use axum::extract::State;
@@ -22,7 +22,7 @@ use redflow_contract::plan::AgentSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_ports::{ChatModel, ModelRequest, NodeConfig, ToolChoice, Want};
+use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, ToolChoice};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -94,15 +94,15 @@ pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: 
         let error = "Other connections are being tested; try again when they are done.".to_owned();
         return Ok(Refusal { status: 429, code: ApiCode::RateLimited.as_str(), error }.answer());
     };
-    Ok(match attempt(&app.workshop, connection).await {
+    Ok(match attempt(&app.flow_builder, connection).await {
         Ok(answer) => answer,
         Err(refusal) => refusal.answer(),
     })
 }
 
-async fn attempt(workshop: &Workshop, connection: Connection) -> Result<Response, Refusal> {
+async fn attempt(flow_builder: &FlowBuilder, connection: Connection) -> Result<Response, Refusal> {
     let deployment = connection.deployment.clone();
-    let Trial { model, secrets, who } = Trial::of(workshop, connection)?;
+    let Trial { model, secrets, who } = Trial::of(flow_builder, connection)?;
     let since = Instant::now();
     let answer = ask(&*model).await;
     let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -124,7 +124,7 @@ async fn attempt(workshop: &Workshop, connection: Connection) -> Result<Response
 }
 
 impl Trial {
-    fn of(workshop: &Workshop, connection: Connection) -> Result<Self, Refusal> {
+    fn of(flow_builder: &FlowBuilder, connection: Connection) -> Result<Self, Refusal> {
         let Connection { endpoint, deployment, api_version, api_key } = connection;
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let (Some(endpoint), Some(deployment), Some(version)) =
@@ -149,9 +149,9 @@ impl Trial {
             has_key.set(true);
             secrets.borrow_mut().add(secret);
         };
-        let env = |name: &str| (workshop.env)(name).filter(|_| who == Who::Azure);
+        let env = |name: &str| (flow_builder.env)(name).filter(|_| who == Who::Azure);
         let config = NodeConfig { node: &node, props: &props, env: &env, takes: &takes };
-        let Some(build) = workshop.adapters.models.get(TYPE) else {
+        let Some(build) = flow_builder.adapters.models.get(TYPE) else {
             return Err(Refusal::bad("This build cannot run models of Azure."));
         };
         let model = build(config)
@@ -182,9 +182,11 @@ async fn ask(model: &dyn ChatModel) -> Result<redflow_contract::fact::ModelAnswe
     };
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
-    let want = Want::Reply(ToolChoice::None);
+    let answer_kind = AnswerKind::Reply(ToolChoice::None);
     // An answer that is cut off after so few tokens is an answer.
-    model.call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, want, deltas: None }).await
+    model
+        .call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas: None })
+        .await
 }
 
 impl Refusal {

@@ -84,7 +84,7 @@ fn key(node: &NodeId, item: &str, message: &str) -> String {
 /// A chat node of the flow in force.
 fn chat_node(app: &App, id: String) -> Result<NodeId, Problem> {
     let id = NodeId::from(id);
-    if app.in_force().chats.contains(&id) {
+    if app.active_flow().chats.contains(&id) {
         return Ok(id);
     }
     let text = format!("There is no chat node `{}` in the flow in force; deploy it.", printable(id.as_str()));

@@ -2,8 +2,8 @@
 //!
 //! Owns the promise that no node stays running: whatever was shown to begin is shown to be done before the frame ends.
 
+use super::payloads::{self, Wrong};
 use super::preview::{self, LONG, Secrets};
-use super::said::{self, Wrong};
 use redflow_contract::Millis;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::RunErrorCode;
@@ -14,7 +14,7 @@ use redflow_contract::observability::{
     NodeInput, NodeOutput, NodeRole, NodeSemantics, NodeTiming, ObservabilityEvent, PayloadPreview,
 };
 use redflow_contract::run_error::Failure;
-use redflow_ports::{Ask, Done, Move};
+use redflow_ports::{FlowStep, ServiceCall, StepOutcome};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -105,17 +105,17 @@ impl Frame {
     }
 
     /// Something of it moved.
-    pub(crate) fn moved(&mut self, moved: Move<'_>, told: &mut Told) {
+    pub(crate) fn moved(&mut self, moved: FlowStep<'_>, told: &mut Told) {
         match moved {
-            Move::Began { .. } | Move::Over => {}
-            Move::Received { node, message } => {
+            FlowStep::Started { .. } | FlowStep::Ended => {}
+            FlowStep::Received { node, message } => {
                 let payload = preview::of_message(message, &self.secrets);
                 self.input(node, payload, told);
             }
-            Move::Sent { node, port, message, error } => {
+            FlowStep::Sent { node, port, message, error } => {
                 let wrong = error.map(wrong);
                 let is_agent = lookup(&node.type_name).role == Role::Agent;
-                let outcome = || said::outcome(message, port, wrong, &self.secrets);
+                let outcome = || payloads::outcome(message, port, wrong, &self.secrets);
                 let special = if is_agent { outcome() } else { None };
                 let payload = special.unwrap_or_else(|| preview::of_message(message, &self.secrets));
                 let mut output = Output::sent(u32::try_from(port).unwrap_or(u32::MAX), payload).wrong(wrong);
@@ -126,56 +126,60 @@ impl Frame {
                 self.output(node, output, told);
                 self.node(node).failure = error.cloned();
             }
-            Move::Done { node, how } => {
-                let output = match how {
-                    Done::Well => Output::nothing(NodeBehavior::PassThrough),
-                    Done::Waits => Output::nothing(NodeBehavior::Filtered),
-                    Done::Failed(failure) => self.broken(wrong(failure)),
+            FlowStep::Done { node, outcome } => {
+                let output = match outcome {
+                    StepOutcome::Completed => Output::nothing(NodeBehavior::PassThrough),
+                    StepOutcome::Waiting => Output::nothing(NodeBehavior::Filtered),
+                    StepOutcome::Failed(failure) => self.broken(wrong(failure)),
                 };
                 self.output(node, output, told);
-                if let Done::Failed(failure) = how {
+                if let StepOutcome::Failed(failure) = outcome {
                     self.node(node).failure = Some(failure.clone());
                 }
             }
-            Move::ModelAsked { ask, transcript } => {
-                self.asked(ask, TO_MODEL, &said::request(ask, transcript), told);
+            FlowStep::ModelCalled { service_call, transcript } => {
+                self.asked(service_call, TO_MODEL, &payloads::request(service_call, transcript), told);
             }
-            Move::ModelAnswered { ask, answer } => {
+            FlowStep::ModelAnswered { service_call, answer } => {
                 let payload = match answer {
-                    Ok(answer) => said::answer(answer),
-                    Err(failure) => wrong(failure).payload(Some(ask.run)),
+                    Ok(answer) => payloads::answer(answer),
+                    Err(failure) => wrong(failure).payload(Some(service_call.run)),
                 };
-                let took = self.node(ask.service).took(told.now);
-                let reply = said::reply(ask, &payload, answer.ok(), took, &self.secrets);
-                self.output(ask.service, Output::sent(0, reply).wrong(answer.err().map(wrong)), told);
-                self.input(ask.agent, said::payload(&payload, &self.secrets), told);
+                let took = self.node(service_call.service).took(told.now);
+                let reply = payloads::reply(service_call, &payload, answer.ok(), took, &self.secrets);
+                self.output(
+                    service_call.service,
+                    Output::sent(0, reply).wrong(answer.err().map(wrong)),
+                    told,
+                );
+                self.input(service_call.agent, payloads::payload(&payload, &self.secrets), told);
             }
-            Move::ToolAsked { ask, call } => {
-                self.asked(ask, TO_TOOLS, &Value::Object(call.input.clone()), told);
+            FlowStep::ToolCalled { service_call, call } => {
+                self.asked(service_call, TO_TOOLS, &Value::Object(call.input.clone()), told);
             }
-            Move::ToolAnswered { ask, result, .. } => {
+            FlowStep::ToolReturned { service_call, result, .. } => {
                 let (payload, text) = match result {
-                    Ok(result) => said::result(result),
-                    Err(reason) => return self.lost(ask, reason, told),
+                    Ok(result) => payloads::result(result),
+                    Err(reason) => return self.lost(service_call, reason, told),
                 };
                 let wrong = text.map(|message| Wrong { code: RunErrorCode::ToolError.as_str(), message });
-                let payload = said::payload(&payload, &self.secrets);
-                self.output(ask.service, Output::sent(0, payload.clone()).wrong(wrong), told);
-                self.input(ask.agent, payload, told);
+                let payload = payloads::payload(&payload, &self.secrets);
+                self.output(service_call.service, Output::sent(0, payload.clone()).wrong(wrong), told);
+                self.input(service_call.agent, payload, told);
             }
         }
     }
 
     /// An agent asks one of its services.
-    fn asked(&mut self, ask: &Ask<'_>, port: u32, payload: &Value, told: &mut Told) {
-        let payload = said::payload(payload, &self.secrets);
+    fn asked(&mut self, ask: &ServiceCall<'_>, port: u32, payload: &Value, told: &mut Told) {
+        let payload = payloads::payload(payload, &self.secrets);
         self.output(ask.agent, Output::sent(port, payload.clone()), told);
         self.input(ask.service, payload, told);
         self.node(ask.service).used_by = Some(ask.agent.id.clone());
     }
 
     /// Nobody knows what a tool did, so the agent gets nothing from it.
-    fn lost(&mut self, ask: &Ask<'_>, reason: &str, told: &mut Told) {
+    fn lost(&mut self, ask: &ServiceCall<'_>, reason: &str, told: &mut Told) {
         let wrong = Wrong { code: RunErrorCode::ToolOutcomeUnknown.as_str(), message: reason };
         let output = self.broken(wrong);
         self.output(ask.service, output, told);
@@ -238,7 +242,7 @@ impl Frame {
 
     /// A node that failed and sends nothing: the reason stands where people look for what it sent.
     fn broken<'a>(&self, wrong: Wrong<'a>) -> Output<'a> {
-        let payload = said::payload(&wrong.payload(None), &self.secrets);
+        let payload = payloads::payload(&wrong.payload(None), &self.secrets);
         let behavior = NodeBehavior::Terminated;
         Output { behavior, sent: Some((None, payload)), wrong: Some(wrong) }
     }
@@ -276,7 +280,7 @@ impl Node {
 
 /// What a deployment says of an agent that may not run.
 pub(crate) fn refused(node: &NodeSummary, wrong: Wrong<'_>, secrets: &Secrets, told: &mut Told) {
-    let payload = said::payload(&wrong.payload(None), secrets);
+    let payload = payloads::payload(&wrong.payload(None), secrets);
     let semantics = NodeSemantics { role: NodeRole::Transform, behavior: NodeBehavior::Terminated };
     told.events.push(node_output(node, None, told.now, Some((None, payload)), semantics, None));
     told.events.push(node_error(node, None, told.now, wrong, secrets));

@@ -16,7 +16,7 @@ use redflow_contract::fact::{ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_ports::{Ask, Done, Move};
+use redflow_ports::{FlowStep, ServiceCall, StepOutcome};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -65,21 +65,21 @@ impl Scene {
         }
     }
 
-    fn see(&mut self, moved: Move<'_>) {
+    fn see(&mut self, moved: FlowStep<'_>) {
         self.told.now += 1;
         self.frame.as_mut().unwrap().moved(moved, &mut self.told);
     }
 
     fn received(&mut self, node: &NodeSummary, value: Value) {
-        self.see(Move::Received { node, message: &message(value) });
+        self.see(FlowStep::Received { node, message: &message(value) });
     }
 
     fn sent(&mut self, node: &NodeSummary, port: usize, value: Value, error: Option<&Failure>) {
-        self.see(Move::Sent { node, port, message: &message(value), error });
+        self.see(FlowStep::Sent { node, port, message: &message(value), error });
     }
 
-    fn done(&mut self, node: &NodeSummary, how: Done<'_>) {
-        self.see(Move::Done { node, how });
+    fn done(&mut self, node: &NodeSummary, outcome: StepOutcome<'_>) {
+        self.see(FlowStep::Done { node, outcome });
     }
 
     fn asks(&mut self, iteration: u32, says: &[(ChatRole, &str)]) {
@@ -87,20 +87,23 @@ impl Scene {
         says.iter().for_each(|(role, text)| transcript.push(Arc::new(ChatMessage::new(*role, *text))));
         let (run, agent, service, tools) =
             (self.run.clone(), self.agent.clone(), self.model.clone(), self.tools.clone());
-        let ask = &Ask { run: &run, iteration, agent: &agent, service: &service, tools: &tools };
-        self.see(Move::ModelAsked { ask, transcript: &transcript });
+        let service_call =
+            &ServiceCall { run: &run, iteration, agent: &agent, service: &service, tools: &tools };
+        self.see(FlowStep::ModelCalled { service_call, transcript: &transcript });
     }
 
     fn answers(&mut self, iteration: u32, answer: Result<&ModelAnswer, &Failure>) {
         let (run, agent, service) = (self.run.clone(), self.agent.clone(), self.model.clone());
-        let ask = &Ask { run: &run, iteration, agent: &agent, service: &service, tools: &[] };
-        self.see(Move::ModelAnswered { ask, answer });
+        let service_call =
+            &ServiceCall { run: &run, iteration, agent: &agent, service: &service, tools: &[] };
+        self.see(FlowStep::ModelAnswered { service_call, answer });
     }
 
     /// A tool is called; what comes of it, if anything does.
     fn calls(&mut self, result: Option<Result<&ToolResult, &str>>) {
         let (run, agent, service) = (self.run.clone(), self.agent.clone(), self.tool.clone());
-        let ask = &Ask { run: &run, iteration: 1, agent: &agent, service: &service, tools: &[] };
+        let service_call =
+            &ServiceCall { run: &run, iteration: 1, agent: &agent, service: &service, tools: &[] };
         let call = &ToolCall {
             run_id: run.clone(),
             iteration: 1,
@@ -114,8 +117,8 @@ impl Scene {
             declared: None,
         };
         match result {
-            None => self.see(Move::ToolAsked { ask, call }),
-            Some(result) => self.see(Move::ToolAnswered { ask, call, result }),
+            None => self.see(FlowStep::ToolCalled { service_call, call }),
+            Some(result) => self.see(FlowStep::ToolReturned { service_call, call, result }),
         }
     }
 
@@ -204,7 +207,7 @@ fn a_tool_iteration_is_told_step_by_step() {
         json!({"payload": "4", "agentResult": {"completed": true, "message": "4"}, "envelope": envelope});
     scene.sent(&agent, 3, ended.clone(), None);
     scene.received(&debug, ended);
-    scene.done(&debug, Done::Well);
+    scene.done(&debug, StepOutcome::Completed);
     let events = scene.over();
     assert_eq!(
         outline(&events),
@@ -302,14 +305,14 @@ fn what_an_ordinary_node_comes_to_is_told() {
     let mut scene = Scene::new();
     let (function, debug) = (node("f1", "function"), scene.debug.clone());
     scene.received(&function, json!({"payload": 1}));
-    scene.done(&function, Done::Failed(&failure(RunErrorCode::Internal, "It threw.")));
+    scene.done(&function, StepOutcome::Failed(&failure(RunErrorCode::Internal, "It threw.")));
     scene.received(&debug, json!({"payload": 1}));
-    scene.done(&debug, Done::Well);
+    scene.done(&debug, StepOutcome::Completed);
     let agent = scene.agent.clone();
     scene.received(&agent, json!({"payload": 1}));
     scene.calls(None);
     scene.calls(Some(Err("the line went dead")));
-    scene.done(&agent, Done::Waits);
+    scene.done(&agent, StepOutcome::Waiting);
     let events = scene.over();
     assert_eq!(
         outline(&events),
@@ -435,9 +438,9 @@ proptest! {
                 Step::Sent(at, port, fails) => {
                     scene.sent(&nodes[at], port, json!({"agentResult": {}}), fails.then_some(&wrong));
                 }
-                Step::Done(at, 0) => scene.done(&nodes[at], Done::Well),
-                Step::Done(at, 1) => scene.done(&nodes[at], Done::Waits),
-                Step::Done(at, _) => scene.done(&nodes[at], Done::Failed(&wrong)),
+                Step::Done(at, 0) => scene.done(&nodes[at], StepOutcome::Completed),
+                Step::Done(at, 1) => scene.done(&nodes[at], StepOutcome::Waiting),
+                Step::Done(at, _) => scene.done(&nodes[at], StepOutcome::Failed(&wrong)),
                 Step::Asks => scene.asks(1, &[]),
                 Step::Answers(true) => scene.answers(1, Ok(&says("{}"))),
                 Step::Answers(false) => scene.answers(1, Err(&wrong)),

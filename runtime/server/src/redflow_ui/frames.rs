@@ -4,15 +4,15 @@
 //! of what nobody looked at.
 
 use super::frame::{self, Frame, Told};
+use super::payloads::Wrong;
 use super::preview::{LONG, Secrets};
-use super::said::Wrong;
 use crate::ring::Feed;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::Millis;
 use redflow_contract::id::{NodeId, NodeSummary};
 use redflow_contract::observability::ObservabilityEvent;
 use redflow_contract::scrub::Scrubber;
-use redflow_ports::{Clock, Move, StartId};
+use redflow_ports::{Clock, FlowStep, StartId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,12 +93,12 @@ impl Frames {
     }
 
     /// Something moved.
-    pub(crate) fn moved(&self, start: StartId, moved: Move<'_>) {
+    pub(crate) fn flow_step(&self, start: StartId, step: FlowStep<'_>) {
         let mut state = self.state();
         // The last one may have gone since it was asked.
         if self.is_watched() {
             let mut told = self.told();
-            state.moved(start, moved, &mut told);
+            state.moved(start, step, &mut told);
             self.tell(told);
         }
     }
@@ -160,8 +160,8 @@ pub(crate) fn text(event: &ObservabilityEvent) -> Option<Utf8Bytes> {
 }
 
 impl State {
-    fn moved(&mut self, start: StartId, moved: Move<'_>, told: &mut Told) {
-        if matches!(moved, Move::Over) {
+    fn moved(&mut self, start: StartId, moved: FlowStep<'_>, told: &mut Told) {
+        if matches!(moved, FlowStep::Ended) {
             if let Some(frame) = self.open.remove(&start) {
                 frame.end(told);
             }
@@ -169,7 +169,7 @@ impl State {
         }
         if !self.open.contains_key(&start) {
             // Who has not seen a node get something is not told that it is done with it.
-            if matches!(moved, Move::Done { .. }) {
+            if matches!(moved, FlowStep::Done { .. }) {
                 return;
             }
             self.begin(start, moved, told);
@@ -200,7 +200,7 @@ impl State {
         }
     }
 
-    fn begin(&mut self, start: StartId, moved: Move<'_>, told: &mut Told) {
+    fn begin(&mut self, start: StartId, moved: FlowStep<'_>, told: &mut Told) {
         if self.open.len() >= MAX_OPEN
             && let Some((_, oldest)) = self.open.pop_first()
         {
@@ -209,7 +209,7 @@ impl State {
         self.begun += 1;
         let id = format!("frame-{}-{}", told.now, self.begun);
         let trigger = match moved {
-            Move::Began { trigger } => Some(trigger),
+            FlowStep::Started { trigger } => Some(trigger),
             _ => None,
         };
         self.open.insert(start, Frame::begin(id, trigger, self.secrets.clone(), told));

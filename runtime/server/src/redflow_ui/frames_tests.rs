@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::{Message, Millis};
-use redflow_ports::{Clock, Done, Move, StartId};
+use redflow_ports::{Clock, FlowStep, StartId, StepOutcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,11 +44,11 @@ fn events(watcher: &mut Watcher) -> Vec<Value> {
 }
 
 fn begin(frames: &Frames, start: u64) {
-    frames.moved(StartId(start), Move::Began { trigger: &node("i1", "inject") });
+    frames.flow_step(StartId(start), FlowStep::Started { trigger: &node("i1", "inject") });
 }
 
 fn over(frames: &Frames, start: u64) {
-    frames.moved(StartId(start), Move::Over);
+    frames.flow_step(StartId(start), FlowStep::Ended);
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn two_starts_at_once_are_two_frames() {
     begin(&frames, 1);
     begin(&frames, 2);
     for start in [2, 1] {
-        frames.moved(StartId(start), Move::Received { node: &debug, message: &carrying("x") });
+        frames.flow_step(StartId(start), FlowStep::Received { node: &debug, message: &carrying("x") });
     }
     over(&frames, 1);
-    frames.moved(StartId(2), Move::Done { node: &debug, how: Done::Well });
+    frames.flow_step(StartId(2), FlowStep::Done { node: &debug, outcome: StepOutcome::Completed });
     over(&frames, 2);
     // Nothing of it is there any more, so there is nothing to end.
     over(&frames, 2);
@@ -108,10 +108,13 @@ fn nothing_is_made_or_kept_if_nobody_looks() {
     let mut late = frames.watch(9).unwrap();
     assert_eq!(events(&mut late), [] as [Value; 0]);
     // Who has not seen a node get something is not told that it is done with it.
-    frames.moved(StartId(1), Move::Done { node: &node("d1", "debug"), how: Done::Well });
+    frames.flow_step(
+        StartId(1),
+        FlowStep::Done { node: &node("d1", "debug"), outcome: StepOutcome::Completed },
+    );
     assert_eq!(events(&mut late), [] as [Value; 0]);
     let (node, message) = (&node("d2", "junction"), &carrying("x"));
-    frames.moved(StartId(1), Move::Sent { node, port: 0, message, error: None });
+    frames.flow_step(StartId(1), FlowStep::Sent { node, port: 0, message, error: None });
     over(&frames, 1);
     let told = events(&mut late);
     let names: Vec<&str> = told.iter().map(|event| event["event"].as_str().unwrap()).collect();
@@ -165,8 +168,10 @@ fn known_secrets_are_told_nowhere() {
     scrubber.add("open-sesame");
     frames.knows(&Arc::new(scrubber));
     let mut watcher = frames.watch(9).unwrap();
-    frames
-        .moved(StartId(1), Move::Received { node: &node("d1", "debug"), message: &carrying("open-sesame") });
+    frames.flow_step(
+        StartId(1),
+        FlowStep::Received { node: &node("d1", "debug"), message: &carrying("open-sesame") },
+    );
     let told = events(&mut watcher);
     assert_eq!(told[1]["data"]["input"]["payload"]["preview"], "[redacted]");
 }
@@ -189,7 +194,10 @@ fn who_comes_back_is_told_of_what_was_done_meanwhile() {
     let frames = frames();
     let (stays, leaves) = (frames.watch(9).unwrap(), frames.watch(9).unwrap());
     begin(&frames, 1);
-    frames.moved(StartId(1), Move::Received { node: &node("a1", "agent-core"), message: &carrying("x") });
+    frames.flow_step(
+        StartId(1),
+        FlowStep::Received { node: &node("a1", "agent-core"), message: &carrying("x") },
+    );
     drop(leaves);
     // What runs is not done: its end is still to come.
     assert_eq!(frames.watch(9).unwrap().first().len(), 0);
@@ -213,7 +221,7 @@ fn what_was_left_is_not_remembered_for_ever_nor_without_bound() {
     begin(&frames, 1);
     for number in 0..1100 {
         let node = node(&format!("n{number}"), "debug");
-        frames.moved(StartId(1), Move::Received { node: &node, message: &carrying("x") });
+        frames.flow_step(StartId(1), FlowStep::Received { node: &node, message: &carrying("x") });
     }
     drop(watcher);
     assert_eq!(frames.watch(9).unwrap().first().len(), 1000);

@@ -8,7 +8,7 @@ mod frame;
 pub(crate) mod frames;
 mod masked;
 pub(crate) mod observability;
+mod payloads;
 mod preview;
-mod said;
 pub(crate) mod storage;
 pub(crate) mod stored;

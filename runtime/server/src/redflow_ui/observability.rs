@@ -4,17 +4,17 @@
 
 use super::frames::{Watcher, text};
 use crate::answer::{Answer, Problem};
-use crate::deploying::refusals;
+use crate::deploy::refusals;
 use crate::peer::{self, End, Peer, too_slow};
 use crate::sidecar::App;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Extension, State};
+use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::ApiCode;
 use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::observability::ObservabilityEvent;
-use redflow_door::Caller;
 use std::sync::Arc;
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -62,7 +62,7 @@ impl Reader {
             return end;
         }
         let mut first = self.watcher.first();
-        let told = self.peer.app.in_force();
+        let told = self.peer.app.active_flow();
         first.extend(self.peer.app.frames.refusals(refusals(&told)));
         if let Err(end) = self.peer.say_all(first).await {
             return end;

@@ -28,7 +28,7 @@ pub(crate) async fn schema() -> Answer {
 }
 
 pub(crate) async fn all(State(app): State<Arc<App>>) -> Answer {
-    let items = app.workshop.stored.items();
+    let items = app.flow_builder.stored.items();
     blocking(move || {
         let told = items.iter().filter(|(key, _)| !is_sealed(key));
         let shown: Message = told.map(|(key, value)| (key.clone(), shown(key, value))).collect();
@@ -38,7 +38,7 @@ pub(crate) async fn all(State(app): State<Arc<App>>) -> Answer {
 }
 
 pub(crate) async fn item(State(app): State<Arc<App>>, Path(key): Path) -> Answer {
-    let items = app.workshop.stored.items();
+    let items = app.flow_builder.stored.items();
     let value = items.get(&key).filter(|_| !is_sealed(&key)).ok_or_else(|| unknown(&key))?;
     Ok(json(200, &json!({"key": key, "value": shown(&key, value)})))
 }
@@ -102,7 +102,7 @@ pub(crate) async fn credential_flags(State(app): State<Arc<App>>, Path(id): Path
 
 /// The credentials a node has, each masked, and the id of those it shares with others.
 async fn masked(app: &App, id: String) -> Result<(Option<String>, Message), Problem> {
-    let (told, items) = (app.in_force(), app.workshop.stored.items());
+    let (told, items) = (app.active_flow(), app.flow_builder.stored.items());
     blocking(move || {
         let nodes: Vec<Value> = serde_json::from_str(&told.nodes).unwrap_or_default();
         let is_it = |node: &&Value| node.get("id").and_then(Value::as_str) == Some(id.as_str());

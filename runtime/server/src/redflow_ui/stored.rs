@@ -4,14 +4,14 @@
 //! secret to anybody but the node it is for.
 
 use super::masked::{MASK, is_open};
+use crate::active_flow::{ActiveFlow, FlowBuilder, Prepared};
 use crate::answer::Problem;
-use crate::in_force::{InForce, Prepared, Workshop};
 use crate::sidecar::{App, blocking};
 use redflow_contract::Message;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::edge::Role;
 use redflow_flow::{RawFlow, RawNode};
-use redflow_ports::{Credentials, Drawer, ShelfError};
+use redflow_ports::{Credentials, FileStoreError, UiStorage};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,13 +24,13 @@ const OF_NODES: [&str; 3] = ["node-credentials:", "node-config:", "credential:"]
 
 /// What is stored. Changed by one at a time: whoever deploys.
 pub(crate) struct Stored {
-    drawer: Arc<dyn Drawer>,
+    drawer: Arc<dyn UiStorage>,
     items: RwLock<Arc<Items>>,
 }
 
 impl Stored {
     /// Reads what is there.
-    pub(crate) fn open(drawer: Arc<dyn Drawer>) -> Result<Arc<Self>, ShelfError> {
+    pub(crate) fn open(drawer: Arc<dyn UiStorage>) -> Result<Arc<Self>, FileStoreError> {
         let items = RwLock::new(Arc::new(drawer.load()?));
         Ok(Arc::new(Self { drawer, items }))
     }
@@ -40,7 +40,7 @@ impl Stored {
     }
 
     /// Keeps this from now on: on the disk first.
-    fn replace(&self, items: Items) -> Result<(), ShelfError> {
+    fn replace(&self, items: Items) -> Result<(), FileStoreError> {
         self.drawer.save(&items)?;
         *self.items.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(items);
         Ok(())
@@ -109,13 +109,13 @@ impl App {
         C: FnOnce(&mut Items) -> Result<T, Problem> + Send + 'static,
     {
         let _turn = self.deploying.lock().await;
-        let (workshop, in_force) = (self.workshop.clone(), self.in_force());
+        let (flow_builder, active_flow) = (self.flow_builder.clone(), self.active_flow());
         let (done, prepared) = blocking(move || {
-            let before = workshop.stored.items();
+            let before = flow_builder.stored.items();
             let mut items = (*before).clone();
             let done = change(&mut items)?;
-            workshop.stored.replace(items)?;
-            Ok::<_, Problem>((done, rebuilt(&workshop, &in_force, &before)?))
+            flow_builder.stored.replace(items)?;
+            Ok::<_, Problem>((done, rebuilt(&flow_builder, &active_flow, &before)?))
         })
         .await??;
         if let Some(Prepared { told, built, .. }) = prepared {
@@ -127,8 +127,12 @@ impl App {
 }
 
 /// The flow in force with what is stored now, if that changes the credentials of a node.
-fn rebuilt(workshop: &Workshop, in_force: &InForce, before: &Items) -> Result<Option<Prepared>, Problem> {
-    let after = workshop.stored.items();
+fn rebuilt(
+    flow_builder: &FlowBuilder,
+    active_flow: &ActiveFlow,
+    before: &Items,
+) -> Result<Option<Prepared>, Problem> {
+    let after = flow_builder.stored.items();
     let of_nodes = |items: &Items| -> Vec<(String, Value)> {
         let is_of_node = |(key, _): &(&String, &Value)| OF_NODES.iter().any(|start| key.starts_with(start));
         items.iter().filter(is_of_node).map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -136,11 +140,11 @@ fn rebuilt(workshop: &Workshop, in_force: &InForce, before: &Items) -> Result<Op
     if of_nodes(before) == of_nodes(&after) {
         return Ok(None);
     }
-    let own = &in_force.credentials;
-    let raw = RawFlow::parse(in_force.nodes.as_bytes(), &workshop.settings.flow_limits)
+    let own = &active_flow.credentials;
+    let raw = RawFlow::parse(active_flow.nodes.as_bytes(), &flow_builder.settings.flow_limits)
         .map_err(|_| Problem::internal())?;
     if overlaid(before, &raw, own) == overlaid(&after, &raw, own) {
         return Ok(None);
     }
-    workshop.prepare(raw, own).map(Some).map_err(|_| Problem::internal())
+    flow_builder.prepare(raw, own).map(Some).map_err(|_| Problem::internal())
 }

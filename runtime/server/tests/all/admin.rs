@@ -4,7 +4,7 @@ use crate::client::{Reply, Request};
 use crate::kit::{Setup, TOKEN, World, eventually, flow, plain};
 use pretty_assertions::assert_eq;
 use redflow_contract::flow::Profile;
-use redflow_ports::{FlowShelf as _, ShelvedFlow};
+use redflow_ports::{FlowStore as _, StoredFlow};
 use redflow_store::FlowFile;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ fn renamed(label: &str) -> Value {
 }
 
 /// What is on the shelf.
-fn shelved(world: &World) -> ShelvedFlow {
+fn shelved(world: &World) -> StoredFlow {
     let dir = world.dir.path();
     FlowFile::new(dir.join("flows.json"), dir.to_owned()).load().unwrap().unwrap()
 }

@@ -202,7 +202,7 @@ async fn a_wrong_token_and_anything_else_is_refused() {
 #[tokio::test]
 async fn guesses_are_counted() {
     let mut setup = Setup::default();
-    (setup.settings.door.failures_per_second, setup.settings.door.failure_burst) = (0, 3);
+    (setup.settings.access.failures_per_second, setup.settings.access.failure_burst) = (0, 3);
     let world = started(setup, plain()).await;
     let mut ends = Vec::new();
     for _ in 0..4 {
@@ -232,7 +232,7 @@ async fn whoever_says_nothing_is_not_waited_for() {
 #[tokio::test]
 async fn a_token_may_come_with_the_request_and_other_pages_may_not() {
     let mut setup = Setup::default();
-    setup.settings.door.redflow_ui = Some(UI.to_owned());
+    setup.settings.access.redflow_ui = Some(UI.to_owned());
     let world = started(setup, plain()).await;
     let offered = format!("redflow.comms.v1, redflow.token.{TOKEN}");
     for headers in [[("sec-websocket-protocol", offered.as_str())], [("origin", UI)]] {
@@ -266,7 +266,7 @@ async fn a_socket_does_not_outlive_the_token_it_was_shown() {
         (editor.hear().await == Heard::Word(json!({"auth": "ok"}))).then_some(editor)
     })
     .await;
-    redflow_door::tokens::remove(world.dir.path(), "guest").unwrap();
+    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
     assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "fail"})));
     assert_eq!(editor.hear().await, Heard::Closed("UNAUTHORIZED".to_owned()));
 }
@@ -509,7 +509,7 @@ async fn what_means_nothing_is_ignored_and_what_is_too_much_closes_the_socket() 
 #[tokio::test]
 async fn an_editor_that_says_too_much_is_cut_off() {
     let mut setup = Setup::default();
-    (setup.settings.door.requests_per_second, setup.settings.door.request_burst) = (1, 20);
+    (setup.settings.access.requests_per_second, setup.settings.access.request_burst) = (1, 20);
     let world = setup.start(Some(plain())).await;
     let mut editor = Editor::admitted(&world).await;
     for _ in 0..50 {

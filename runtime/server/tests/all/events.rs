@@ -320,8 +320,8 @@ async fn readers_are_told_when_the_sidecar_stops_and_where_to_go_on() {
 #[tokio::test]
 async fn a_socket_that_says_too_much_is_closed() {
     let mut setup = Setup::default();
-    setup.settings.door.requests_per_second = 1;
-    setup.settings.door.request_burst = 20;
+    setup.settings.access.requests_per_second = 1;
+    setup.settings.access.request_burst = 20;
     let world = setup.start(Some(plain())).await;
     let mut socket = world.socket().await;
     for _ in 0..50 {
@@ -355,7 +355,7 @@ async fn a_socket_does_not_outlive_its_token() {
     .await;
     assert!(matches!(socket.hear().await, EventsMessage::Hello { .. }));
     socket.subscribe(None).await;
-    redflow_door::tokens::remove(world.dir.path(), "guest").unwrap();
+    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
     assert_eq!(closing(&mut socket).await.0, ProblemCode::Api(ApiCode::Unauthorized));
     // Another one is not touched by that.
     let mut other = Socket::open(world.addr, TOKEN).await;
@@ -373,7 +373,7 @@ async fn a_socket_that_keeps_talking_does_not_outlive_its_token_either() {
     })
     .await;
     assert!(matches!(socket.hear().await, EventsMessage::Hello { .. }));
-    redflow_door::tokens::remove(world.dir.path(), "guest").unwrap();
+    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
     let end = tokio::time::Instant::now() + crate::client::PATIENCE;
     loop {
         assert!(tokio::time::Instant::now() < end, "it is still open");

@@ -116,7 +116,7 @@ async fn requests_that_are_two_at_once_are_one_or_none() {
 #[tokio::test]
 async fn a_thousand_sockets_at_once() {
     let mut setup = Setup::default();
-    setup.settings.door.max_connections = 300;
+    setup.settings.access.max_connections = 300;
     let world = setup.start(Some(plain())).await;
     let bearer = format!("Bearer {TOKEN}");
     let opened = futures::future::join_all((0..1000).map(|_| async {
@@ -198,7 +198,7 @@ async fn frames_that_are_giant_endless_or_none() {
 async fn a_socket_that_has_gone_without_a_word_is_let_go() {
     let mut setup = Setup::default();
     setup.settings.heartbeat = Duration::from_millis(100);
-    setup.settings.door.max_connections = 1;
+    setup.settings.access.max_connections = 1;
     let world = setup.start(Some(plain())).await;
     let silent = world.socket().await;
     // Open, and never answering: its place is free again.
@@ -213,8 +213,8 @@ async fn a_socket_that_has_gone_without_a_word_is_let_go() {
 #[tokio::test]
 async fn too_many_requests_are_told_so() {
     let mut setup = Setup::default();
-    setup.settings.door.requests_per_second = 1;
-    setup.settings.door.request_burst = 5;
+    setup.settings.access.requests_per_second = 1;
+    setup.settings.access.request_burst = 5;
     let world = setup.start(Some(plain())).await;
     let mut refused = 0;
     for _ in 0..10 {

@@ -1,15 +1,15 @@
 //! A sidecar of its own for every test.
 
 use crate::client::{Reply, Request, Socket};
+use redflow_access::Tokens;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::{Message, Millis};
-use redflow_door::Tokens;
 use redflow_engine::SystemClock;
-use redflow_ports::{Adapters, BoxFuture, FlowShelf as _, Measure, Meter, ShelvedFlow, Tool, ToolOutcome};
+use redflow_ports::{Adapters, BoxFuture, FlowStore as _, Measurement, Meter, StoredFlow, Tool, ToolOutcome};
 use redflow_server::{Parts, Settings, Sidecar};
-use redflow_store::{DrawerFile, EventLogSettings, FlowFile, Store};
+use redflow_store::{EventLogSettings, FlowFile, Store, UiStorageFile};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,8 +41,8 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let mut settings = Settings { drain: Duration::from_secs(2), ..Settings::default() };
-        settings.door.request_burst = 100_000;
-        settings.door.failure_burst = 100_000;
+        settings.access.request_burst = 100_000;
+        settings.access.failure_burst = 100_000;
         Self {
             settings,
             dir: Arc::new(tempfile::tempdir().unwrap()),
@@ -59,11 +59,11 @@ impl Setup {
         let shelf = FlowFile::new(dir.path().join("flows.json"), dir.path().to_owned());
         if let Some(flow) = flow {
             let flows = flow.to_string().into_bytes();
-            shelf.save(&ShelvedFlow { flows, ..ShelvedFlow::default() }).unwrap();
+            shelf.save(&StoredFlow { flows, ..StoredFlow::default() }).unwrap();
         }
-        let listener = redflow_door::listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = redflow_access::listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = listener.local_addr().unwrap();
-        settings.door.listen = addr;
+        settings.access.listen = addr;
         let store = Arc::new(Store::open_with_log(dir.path(), log).unwrap());
         let tokens = Tokens::open(dir.path(), Some(TOKEN.to_owned().into())).unwrap();
         let seen = Arc::new(Seen::default());
@@ -74,7 +74,7 @@ impl Setup {
             chats: store.clone(),
             store,
             shelf: Arc::new(shelf),
-            drawer: Arc::new(DrawerFile::new(dir.path())),
+            drawer: Arc::new(UiStorageFile::new(dir.path())),
             adapters: Arc::new(adapters()),
             meter: seen.clone(),
             metrics: Arc::new(move || seen.text()),
@@ -146,8 +146,8 @@ impl Seen {
 }
 
 impl Meter for Seen {
-    fn record(&self, measure: Measure<'_>) {
-        if let Measure::SocketClosed { code } = measure {
+    fn record(&self, measure: Measurement<'_>) {
+        if let Measurement::SocketClosed { code } = measure {
             self.0.lock().unwrap().push_str(&format!("closed {code}\n"));
         }
     }
@@ -246,5 +246,5 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
 /// A further token with these scopes.
 pub(crate) fn token(dir: &Path, name: &str, scopes: &[redflow_contract::api::Scope], now: Millis) -> String {
     use secrecy::ExposeSecret as _;
-    redflow_door::tokens::add(dir, name, scopes, now).unwrap().expose_secret().to_owned()
+    redflow_access::tokens::add(dir, name, scopes, now).unwrap().expose_secret().to_owned()
 }

@@ -162,7 +162,7 @@ async fn a_socket_of_the_ui_does_not_outlive_its_token() {
     let mut watching =
         eventually("the token is known", || async { Watching::try_open(&world, &token).await.ok() }).await;
     assert_eq!(watching.event().await["event"], "connected");
-    redflow_door::tokens::remove(world.dir.path(), "guest").unwrap();
+    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
     assert_eq!(watching.next().await, Err((1008, "UNAUTHORIZED".to_owned())));
 }
 
@@ -182,8 +182,8 @@ async fn a_ping_is_answered_and_whatever_else_is_said_means_nothing() {
 #[tokio::test]
 async fn a_socket_of_the_ui_that_says_too_much_is_closed() {
     let mut setup = Setup::default();
-    setup.settings.door.requests_per_second = 1;
-    setup.settings.door.request_burst = 20;
+    setup.settings.access.requests_per_second = 1;
+    setup.settings.access.request_burst = 20;
     setup.settings.max_message_bytes = 2000;
     let world = setup.start(Some(plain())).await;
     let mut watching = Watching::open(&world).await;

@@ -1,7 +1,7 @@
 //! The one origin of the Redflow UI: without a token to its routes and to no others, and nobody else like it.
 
 use crate::client::{Reply, Request};
-use crate::doors::{is_socket, path, upgrade};
+use crate::route_access::{is_socket, path, upgrade};
 use crate::kit::{Setup, TOKEN, World, eventually, plain, token};
 use crate::logs::Log;
 use pretty_assertions::assert_eq;
@@ -34,7 +34,7 @@ async fn world() -> World {
 }
 
 async fn with(mut setup: Setup) -> World {
-    setup.settings.door.redflow_ui = Some(UI.to_owned());
+    setup.settings.access.redflow_ui = Some(UI.to_owned());
     setup.start(Some(plain())).await
 }
 
@@ -211,8 +211,8 @@ async fn whatever_goes_wrong_can_be_read() {
 #[tokio::test]
 async fn it_has_a_rate_like_everybody_and_can_read_that_too() {
     let mut setup = Setup::default();
-    setup.settings.door.requests_per_second = 1;
-    setup.settings.door.request_burst = 3;
+    setup.settings.access.requests_per_second = 1;
+    setup.settings.access.request_burst = 3;
     let world = with(setup).await;
     let ask = || world.request("GET", "/flows").header("origin", UI).send();
     for _ in 0..3 {

@@ -109,7 +109,7 @@ async fn a_stream_does_not_outlive_its_token() {
         (head == *b"HTTP/1.1 200").then_some(tcp)
     })
     .await;
-    redflow_door::tokens::remove(world.dir.path(), "guest").unwrap();
+    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
     // Whatever happens elsewhere wakes it.
     let ended = timeout(PATIENCE, async {
         let mut seen = Vec::new();

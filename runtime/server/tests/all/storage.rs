@@ -212,8 +212,8 @@ async fn no_secret_comes_out_again() {
     store(&world, shown.clone()).await.ok(200);
     assert_eq!(world.get(PATH).await.ok(200), shown);
     world.stop().await;
-    let drawer = redflow_store::DrawerFile::new(dir.path());
-    let kept = redflow_ports::Drawer::load(&drawer).unwrap();
+    let drawer = redflow_store::UiStorageFile::new(dir.path());
+    let kept = redflow_ports::UiStorage::load(&drawer).unwrap();
     let mut expected = credentials();
     expected.as_object_mut().unwrap().remove("api-key");
     assert_eq!(serde_json::to_value(kept).unwrap(), expected);
@@ -419,7 +419,7 @@ async fn a_sidecar_does_not_start_over_what_it_cannot_read() {
     store(&world, credentials()).await.ok(200);
     let dir = world.stop().await;
     std::fs::write(dir.path().join("storage.json"), "{}").unwrap();
-    let error = redflow_ports::Drawer::load(&redflow_store::DrawerFile::new(dir.path())).unwrap_err();
+    let error = redflow_ports::UiStorage::load(&redflow_store::UiStorageFile::new(dir.path())).unwrap_err();
     assert_eq!(error.code.as_str(), "CREDENTIALS_UNREADABLE");
     let started = tokio::spawn(Setup { dir, ..Setup::default() }.start(None));
     assert!(started.await.is_err());

@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
 use redflow_ports::RunStore;
-use redflow_store::{ListFilter, Reader, Store};
+use redflow_store::{Reader, RunFilter, Store};
 use std::path::Path;
 
 fn names(dir: &Path) -> Vec<String> {
@@ -47,7 +47,7 @@ async fn a_copy_made_while_runs_are_driven_is_whole() {
 
     // It serves as another data directory, for those who look and for a driver.
     let reader = Reader::open(copies.path()).unwrap();
-    let runs = reader.list(&ListFilter::default()).unwrap();
+    let runs = reader.list(&RunFilter::default()).unwrap();
     assert_eq!(runs.len() as u64, report.runs);
     assert!(runs.len() >= 21, "{report:?}");
     for run in &runs {

@@ -4,8 +4,8 @@ use crate::kit::{delivered, id};
 use pretty_assertions::assert_eq;
 use redflow_contract::chat::{ChatItem, ChatSpeaker, MAX_CHAT_BYTES, MAX_CHAT_HISTORY};
 use redflow_contract::code::StoreCode;
-use redflow_ports::{ChatBook, RunStore as _};
-use redflow_store::{MemoryChats, Prune, Reader, Store, prune};
+use redflow_ports::{ChatStore, RunStore as _};
+use redflow_store::{MemoryChatStore, Prune, Reader, Store, prune};
 
 pub(crate) fn item(id: &str, content: &str) -> ChatItem {
     ChatItem {
@@ -18,13 +18,13 @@ pub(crate) fn item(id: &str, content: &str) -> ChatItem {
     }
 }
 
-pub(crate) async fn contents(book: &dyn ChatBook, node: &str) -> Vec<String> {
+pub(crate) async fn contents(book: &dyn ChatStore, node: &str) -> Vec<String> {
     book.said(&node.into()).await.unwrap().into_iter().map(|item| item.content).collect()
 }
 
 /// Does the same with a book in memory and with one on the disk.
-async fn both<F: AsyncFn(&dyn ChatBook)>(act: F) {
-    act(&MemoryChats::default()).await;
+async fn both<F: AsyncFn(&dyn ChatStore)>(act: F) {
+    act(&MemoryChatStore::default()).await;
     let dir = tempfile::tempdir().unwrap();
     act(&Store::open(dir.path()).unwrap()).await;
 }

@@ -6,7 +6,7 @@ use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_ports::{Batch, NewRun, RunStore as _};
-use redflow_store::{ListFilter, Reader, SoundPart, Store};
+use redflow_store::{Reader, RunFilter, SoundPart, Store};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -119,7 +119,7 @@ async fn damage_of_one_run_is_no_other_runs_trouble() {
     assert_eq!(reader.run_ids().unwrap().len(), 4);
     // Nor does a row that nobody can read hide the others from a list.
     plain.execute("UPDATE runs SET status = 'sunning' WHERE run_id = 'c'", []).unwrap();
-    let listed = reader.list(&ListFilter::default()).unwrap();
+    let listed = reader.list(&RunFilter::default()).unwrap();
     let status = |run: &str| listed.iter().find(|listed| listed.run_id == id(run)).unwrap().status;
     assert_eq!((listed.len(), status("c")), (4, RunStatus::Damaged));
     assert_ne!(status("a"), RunStatus::Damaged);
@@ -243,7 +243,7 @@ async fn every_changed_value_of_a_run_is_found() {
         let look = |what: &str| {
             tried.set(tried.get() + 1);
             damaged(&reader, run, what);
-            assert_eq!(reader.list(&ListFilter::default()).unwrap().len(), 3, "{what}");
+            assert_eq!(reader.list(&RunFilter::default()).unwrap().len(), 3, "{what}");
             assert!(reader.summary(&id(run)).unwrap().is_some(), "{what}");
         };
         for column in columns {
@@ -284,7 +284,7 @@ async fn a_changed_id_is_found() {
     let (reader, plain) = full_rows(dir.path()).await;
     let values = flipped(&value(&plain, "runs", 2, "run_id"));
     each(&plain, "runs", 2, "run_id", values, |what| {
-        let listed = reader.list(&ListFilter::default()).unwrap();
+        let listed = reader.list(&RunFilter::default()).unwrap();
         let run = &listed[1].run_id;
         assert_eq!(reader.run_ids().unwrap()[1], *run, "{what}");
         assert!(reader.load(&id("failed")).unwrap().is_none(), "{what}");
@@ -298,15 +298,15 @@ async fn a_changed_id_is_found() {
 async fn a_row_nobody_can_read_is_listed_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let (reader, plain) = full_rows(dir.path()).await;
-    let kept = reader.list(&ListFilter::default()).unwrap();
+    let kept = reader.list(&RunFilter::default()).unwrap();
     plain.execute("UPDATE runs SET name = CAST(x'41ff' AS TEXT), started_at = -1 WHERE id = 2", []).unwrap();
-    let listed = reader.list(&ListFilter::default()).unwrap();
+    let listed = reader.list(&RunFilter::default()).unwrap();
     assert_eq!((&listed[0], &listed[2]), (&kept[0], &kept[2]));
     assert_eq!((listed[1].run_id.as_str(), listed[1].status), ("failed", RunStatus::Damaged));
     assert_eq!((listed[1].name.as_str(), listed[1].started_at), ("A\u{fffd}", 0));
     assert_eq!((&listed[1].agent, &listed[1].source), (&kept[1].agent, &kept[1].source));
     assert_eq!(reader.summary(&id("failed")).unwrap().as_ref(), Some(&listed[1]));
-    let only = ListFilter { statuses: Some(vec![RunStatus::Damaged]), ..ListFilter::default() };
+    let only = RunFilter { statuses: Some(vec![RunStatus::Damaged]), ..RunFilter::default() };
     assert_eq!(reader.list(&only).unwrap(), listed[1..2]);
     let store = Store::open(dir.path()).unwrap();
     let statuses = store.unfinished().await.unwrap().into_iter().map(|run| run.status).collect::<Vec<_>>();

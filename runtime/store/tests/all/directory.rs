@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunRequest;
 use redflow_ports::StoreError;
-use redflow_store::{Prune, Reader, Store, ask, prune};
+use redflow_store::{Prune, Reader, Store, prune, submit_request};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ fn all_refused(dir: &Path, code: StoreCode, words: &str) {
     let tried: [(&str, Result<(), StoreError>); 4] = [
         ("open", Store::open(dir).map(drop)),
         ("read", Reader::open(dir).map(drop)),
-        ("ask", ask(dir, &id("a"), &cancel, 1).map(drop)),
+        ("ask", submit_request(dir, &id("a"), &cancel, 1).map(drop)),
         ("prune", prune(dir, Prune::default()).map(drop)),
     ];
     for (what, result) in tried {

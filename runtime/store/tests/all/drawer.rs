@@ -3,8 +3,8 @@
 use pretty_assertions::assert_eq;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::ApiCode;
-use redflow_ports::{Drawer, FlowShelf as _, ShelfError};
-use redflow_store::{DrawerFile, MemoryDrawer};
+use redflow_ports::{FileStoreError, FlowStore as _, UiStorage};
+use redflow_store::{MemoryUiStorage, UiStorageFile};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn some() -> Items {
 }
 
 #[track_caller]
-fn refused<T>(result: Result<T, ShelfError>, code: ApiCode) -> String {
+fn refused<T>(result: Result<T, FileStoreError>, code: ApiCode) -> String {
     let error = result.map(drop).unwrap_err();
     assert_eq!(error.code, ProblemCode::Api(code), "{error}");
     assert!(!error.message.contains("sk-"), "{error}");
@@ -41,12 +41,12 @@ fn names(dir: &Path) -> Vec<String> {
 fn what_is_stored_comes_back_and_is_not_in_the_open() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("data");
-    let drawer = DrawerFile::new(&dir);
+    let drawer = UiStorageFile::new(&dir);
     assert_eq!(drawer.load().unwrap(), Items::new());
     assert!(!dir.exists());
     drawer.save(&some()).unwrap();
     assert_eq!(drawer.load().unwrap(), some());
-    assert_eq!(DrawerFile::new(&dir).load().unwrap(), some());
+    assert_eq!(UiStorageFile::new(&dir).load().unwrap(), some());
     // Whatever keys are called, there are two files, and they say nothing.
     assert_eq!(names(&dir), ["credentials.key", "storage.json"]);
     for name in names(&dir) {
@@ -67,7 +67,7 @@ fn what_is_stored_comes_back_and_is_not_in_the_open() {
 #[test]
 fn it_shares_its_key_with_the_credentials_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
-    let drawer = DrawerFile::new(dir.path());
+    let drawer = UiStorageFile::new(dir.path());
     drawer.save(&some()).unwrap();
     let key = std::fs::read(dir.path().join("credentials.key")).unwrap();
     let shelf = crate::flow_file::shelf(dir.path());
@@ -83,7 +83,7 @@ fn it_shares_its_key_with_the_credentials_and_nothing_else() {
 #[test]
 fn what_cannot_be_read_is_told_and_not_written_over() {
     let dir = tempfile::tempdir().unwrap();
-    let drawer = DrawerFile::new(dir.path());
+    let drawer = UiStorageFile::new(dir.path());
     drawer.save(&some()).unwrap();
     let file = dir.path().join("storage.json");
     let whole = std::fs::read(&file).unwrap();
@@ -113,7 +113,7 @@ fn what_cannot_be_read_is_told_and_not_written_over() {
 #[test]
 fn there_is_so_much_room_and_no_more() {
     let dir = tempfile::tempdir().unwrap();
-    let drawers: [&dyn Drawer; 2] = [&DrawerFile::new(dir.path()), &MemoryDrawer::default()];
+    let drawers: [&dyn UiStorage; 2] = [&UiStorageFile::new(dir.path()), &MemoryUiStorage::default()];
     for drawer in drawers {
         drawer.save(&some()).unwrap();
         let numbered = |count: usize, value: Value| -> Items {
@@ -147,7 +147,7 @@ fn there_is_so_much_room_and_no_more() {
 #[test]
 fn what_could_not_be_read_again_is_not_stored() {
     let dir = tempfile::tempdir().unwrap();
-    let drawer = DrawerFile::new(dir.path());
+    let drawer = UiStorageFile::new(dir.path());
     drawer.save(&some()).unwrap();
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     refused(drawer.save(&items(&[("deep", deep)])), ApiCode::StorageFull);
@@ -161,7 +161,7 @@ fn killed_while_it_stores() {
     use crate::processes::killed_at;
     for (point, is_new) in [("whole_file.written=1", false), ("whole_file.placed=1", true)] {
         let dir = tempfile::tempdir().unwrap();
-        let drawer = DrawerFile::new(dir.path());
+        let drawer = UiStorageFile::new(dir.path());
         drawer.save(&some()).unwrap();
         killed_at(point, "store", dir.path());
         let expected = if is_new { after() } else { some() };
@@ -179,5 +179,5 @@ fn after() -> Items {
 /// What a second process does here; see `processes::role`.
 #[cfg(unix)]
 pub(crate) fn store(dir: &Path) {
-    DrawerFile::new(dir).save(&after()).unwrap();
+    UiStorageFile::new(dir).save(&after()).unwrap();
 }

@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
 use redflow_ports::{Batch, NewRun, RunStore, StoreError};
-use redflow_store::{ListFilter, Reader, Store};
+use redflow_store::{Reader, RunFilter, Store};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ async fn what_waits_together_is_flushed_once() {
     let mut journals = Vec::new();
     for index in 0..100 {
         let run = new_run(&format!("run {index}"));
-        let batch = Batch { keep: redflow_ports::Keep::Soon, ..first(&run) };
+        let batch = Batch { durability: redflow_ports::Durability::Buffered, ..first(&run) };
         let mut journal = store.create(run);
         journal.append(batch).await.unwrap();
         journal.append(soon(&["second"])).await.unwrap();
@@ -176,7 +176,7 @@ async fn runs_are_listed_newest_first() {
     finished(&store, "w", 1).await;
     let reader = Reader::open(dir.path()).unwrap();
     let list = |statuses: Option<Vec<RunStatus>>, limit| -> Vec<String> {
-        let runs = reader.list(&ListFilter { statuses, limit, ..ListFilter::default() }).unwrap();
+        let runs = reader.list(&RunFilter { statuses, limit, ..RunFilter::default() }).unwrap();
         runs.into_iter().map(|run| run.run_id.to_string()).collect()
     };
     assert_eq!(list(None, usize::MAX), ["w", "x", "y", "z"]);

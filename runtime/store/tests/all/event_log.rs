@@ -7,7 +7,7 @@ use crate::kit::{
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
-use redflow_ports::{EventBounds, EventLog, ListFilter, LoggedEvent, RunCatalogue, RunStore};
+use redflow_ports::{EventBounds, EventLog, LoggedEvent, RunFilter, RunReader, RunStore};
 use redflow_store::{EventLogSettings, MemoryStore, Reader, Store};
 use rusqlite::Connection;
 use std::path::Path;
@@ -202,7 +202,7 @@ async fn an_older_directory_is_gone_on_with() {
     plain(dir.path()).execute_batch(old).unwrap();
     // Looking changes nothing, and a copy of it can be made.
     let reader = Reader::open(dir.path()).unwrap();
-    assert_eq!(reader.list(&ListFilter::default()).unwrap().len(), 2);
+    assert_eq!(reader.list(&RunFilter::default()).unwrap().len(), 2);
     let copy = tempfile::tempdir().unwrap();
     assert_eq!(reader.backup(&copy.path().join("redflow.db")).unwrap().runs, 2);
     assert_eq!(number(&plain(copy.path()), "PRAGMA user_version"), 1);
@@ -212,7 +212,7 @@ async fn an_older_directory_is_gone_on_with() {
         let mut journal = store.reopen(&store.load(&id("open")).await.unwrap().unwrap());
         journal.append(with_events(last(3), "open", [9])).await.unwrap();
         assert_eq!(told_after(&store, 0).await, ["open 9"]);
-        assert_eq!(store.list(ListFilter::default()).await.unwrap().len(), 2);
+        assert_eq!(store.list(RunFilter::default()).await.unwrap().len(), 2);
         assert_eq!(store.id().len(), 32);
     }
 }
@@ -277,11 +277,8 @@ async fn a_damaged_run_is_looked_at_as_such() {
 
     // A row nobody can read is still a place to go on from.
     plain(dir.path()).execute("UPDATE runs SET run_id = CAST(x'62ff' AS TEXT) WHERE id = 2", []).unwrap();
-    let page = |before: Option<redflow_contract::id::RunId>| ListFilter {
-        before,
-        limit: 2,
-        ..ListFilter::default()
-    };
+    let page =
+        |before: Option<redflow_contract::id::RunId>| RunFilter { before, limit: 2, ..RunFilter::default() };
     let runs = store.list(page(None)).await.unwrap();
     assert_eq!((runs.len(), &runs[0].run_id, runs[1].status), (2, &id("c"), RunStatus::Damaged));
     let rest = store.list(page(Some(runs[1].run_id.clone()))).await.unwrap();

@@ -11,7 +11,7 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::NodeRef;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_contract::stream::StreamEvent;
-use redflow_ports::{Batch, EventBounds, EventLog, ListFilter, LoggedEvent, NewRun, RunCatalogue, RunStore};
+use redflow_ports::{Batch, EventBounds, EventLog, LoggedEvent, NewRun, RunFilter, RunReader, RunStore};
 use redflow_store::EventLogSettings;
 use serde_json::json;
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 /// What a sidecar needs of a store.
-trait Kept: RunStore + EventLog + RunCatalogue {}
-impl<T: RunStore + EventLog + RunCatalogue> Kept for T {}
+trait Kept: RunStore + EventLog + RunReader {}
+impl<T: RunStore + EventLog + RunReader> Kept for T {}
 
 /// Each function becomes a test of the store on disk and one of the store in memory.
 macro_rules! both {
@@ -244,7 +244,7 @@ async fn runs_are_listed_page_by_page(store: Arc<dyn Kept>) {
     let _open = begun(&*store, "b").await;
     begun(&*store, "a").await.append(waits()).await.unwrap();
     let list = async |statuses: Option<Vec<RunStatus>>, before: Option<&str>, limit| -> Vec<String> {
-        let filter = ListFilter { statuses, before: before.map(id), limit, ..ListFilter::default() };
+        let filter = RunFilter { statuses, before: before.map(id), limit, ..RunFilter::default() };
         store.list(filter).await.unwrap().into_iter().map(|run| run.run_id.to_string()).collect()
     };
     assert_eq!(list(None, None, usize::MAX).await, ["a", "b", "c", "d", "e"]);
@@ -284,13 +284,13 @@ async fn runs_are_listed_by_agent_and_instance(store: Arc<dyn Kept>) {
             _ => open.push(journal),
         }
     }
-    let any = ListFilter::default;
-    let of = |agent: &str| ListFilter { agent: Some(agent.into()), ..any() };
-    let within = |instance: &str| ListFilter { instance: Some(instance.into()), ..any() };
-    let both = |instance: &str, agent: &str| ListFilter { agent: Some(agent.into()), ..within(instance) };
+    let any = RunFilter::default;
+    let of = |agent: &str| RunFilter { agent: Some(agent.into()), ..any() };
+    let within = |instance: &str| RunFilter { instance: Some(instance.into()), ..any() };
+    let both = |instance: &str, agent: &str| RunFilter { agent: Some(agent.into()), ..within(instance) };
     let failed = || Some(vec![RunStatus::Failed]);
     let running = || Some(vec![RunStatus::Running, RunStatus::Waiting]);
-    let rows: [(ListFilter, &[&str]); 14] = [
+    let rows: [(RunFilter, &[&str]); 14] = [
         (of("a"), &["xa5", "xa4", "ya3", "xa1"]),
         (within("x"), &["xa5", "xa4", "xb2", "xa1"]),
         (both("x", "a"), &["xa5", "xa4", "xa1"]),
@@ -299,12 +299,12 @@ async fn runs_are_listed_by_agent_and_instance(store: Arc<dyn Kept>) {
         (of("A"), &[]),
         (of(""), &[]),
         (within("x%"), &[]),
-        (ListFilter { before: Some(id("xa4")), ..of("a") }, &["ya3", "xa1"]),
-        (ListFilter { before: Some(id("xb2")), limit: 1, ..both("x", "a") }, &["xa1"]),
-        (ListFilter { statuses: failed(), ..any() }, &["xa4", "xb2"]),
-        (ListFilter { statuses: failed(), ..of("b") }, &["xb2"]),
-        (ListFilter { statuses: running(), ..both("x", "a") }, &["xa5"]),
-        (ListFilter { statuses: running(), ..within("y") }, &[]),
+        (RunFilter { before: Some(id("xa4")), ..of("a") }, &["ya3", "xa1"]),
+        (RunFilter { before: Some(id("xb2")), limit: 1, ..both("x", "a") }, &["xa1"]),
+        (RunFilter { statuses: failed(), ..any() }, &["xa4", "xb2"]),
+        (RunFilter { statuses: failed(), ..of("b") }, &["xb2"]),
+        (RunFilter { statuses: running(), ..both("x", "a") }, &["xa5"]),
+        (RunFilter { statuses: running(), ..within("y") }, &[]),
     ];
     for (filter, expected) in rows {
         let told = format!("{filter:?}");

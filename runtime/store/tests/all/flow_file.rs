@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
-use redflow_ports::{Credentials, FlowShelf, ShelfError, ShelvedFlow};
+use redflow_ports::{Credentials, FileStoreError, FlowStore, StoredFlow};
 use redflow_store::FlowFile;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -16,26 +16,26 @@ pub(crate) fn shelf(data: &Path) -> FlowFile {
 }
 
 /// A flow with credentials that name it.
-pub(crate) fn flow(name: &str) -> ShelvedFlow {
+pub(crate) fn flow(name: &str) -> StoredFlow {
     let credentials = json!({"apiKey": format!("{SECRET}-{name}"), "more": {"ü": [1, 2.5, null]}});
     let credentials = [("n1".into(), credentials.as_object().unwrap().clone())].into();
-    ShelvedFlow { flows: format!("[{{\"id\":\"{name}\"}}]").into_bytes(), credentials }
+    StoredFlow { flows: format!("[{{\"id\":\"{name}\"}}]").into_bytes(), credentials }
 }
 
-fn bare(name: &str) -> ShelvedFlow {
-    ShelvedFlow { credentials: Credentials::new(), ..flow(name) }
+fn bare(name: &str) -> StoredFlow {
+    StoredFlow { credentials: Credentials::new(), ..flow(name) }
 }
 
 /// Nothing in a shelved flow can be shown, so it is compared by hand.
 #[track_caller]
-pub(crate) fn is(found: Option<ShelvedFlow>, expected: &ShelvedFlow) {
+pub(crate) fn is(found: Option<StoredFlow>, expected: &StoredFlow) {
     let found = found.expect("a flow");
     assert_eq!(String::from_utf8_lossy(&found.flows), String::from_utf8_lossy(&expected.flows));
     assert!(found == *expected, "other credentials");
 }
 
 #[track_caller]
-fn refused<T>(result: Result<T, ShelfError>, code: ProblemCode, words: &str) -> ShelfError {
+fn refused<T>(result: Result<T, FileStoreError>, code: ProblemCode, words: &str) -> FileStoreError {
     let error = result.map(drop).unwrap_err();
     assert_eq!(error.code, code, "{error}");
     assert!(error.message.contains(words), "no `{words}` in {error}");
@@ -151,16 +151,16 @@ fn what_is_too_large_to_be_read_again_is_not_written() {
     let dir = tempfile::tempdir().unwrap();
     let shelf = shelf(dir.path());
     shelf.save(&flow("one")).unwrap();
-    let huge = ShelvedFlow { flows: vec![b' '; 40 * 1024 * 1024 + 1], ..flow("two") };
+    let huge = StoredFlow { flows: vec![b' '; 40 * 1024 * 1024 + 1], ..flow("two") };
     refused(shelf.save(&huge), UNUSABLE, "larger than 41943040");
-    let of = |bytes: usize, flow: ShelvedFlow| {
+    let of = |bytes: usize, flow: StoredFlow| {
         let text = json!({"key": "x".repeat(bytes)});
-        ShelvedFlow { credentials: [("n".into(), text.as_object().unwrap().clone())].into(), ..flow }
+        StoredFlow { credentials: [("n".into(), text.as_object().unwrap().clone())].into(), ..flow }
     };
     refused(shelf.save(&of(3 * 1024 * 1024, flow("two"))), UNUSABLE, "larger than 4194304");
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     let deep = json!({"key": deep}).as_object().unwrap().clone();
-    let deep = ShelvedFlow { credentials: [("n".into(), deep)].into(), ..flow("two") };
+    let deep = StoredFlow { credentials: [("n".into(), deep)].into(), ..flow("two") };
     refused(shelf.save(&deep), UNUSABLE, "nested too deeply");
     is(shelf.load().unwrap(), &flow("one"));
     // Large ones one after the other: each has room, though not both.
@@ -184,13 +184,13 @@ fn a_flow_that_is_put_back_has_its_credentials() {
     is(shelf.load().unwrap(), &flow("one"));
     // An edited one has the newest.
     std::fs::write(&file, b"[ ]").unwrap();
-    is(shelf.load().unwrap(), &ShelvedFlow { flows: b"[ ]".to_vec(), ..flow("two") });
+    is(shelf.load().unwrap(), &StoredFlow { flows: b"[ ]".to_vec(), ..flow("two") });
     // Those of long ago are gone.
     for name in ["three", "four"] {
         shelf.save(&flow(name)).unwrap();
     }
     std::fs::write(&file, flow("one").flows).unwrap();
-    is(shelf.load().unwrap(), &ShelvedFlow { flows: flow("one").flows, ..flow("four") });
+    is(shelf.load().unwrap(), &StoredFlow { flows: flow("one").flows, ..flow("four") });
 }
 
 #[cfg(unix)]

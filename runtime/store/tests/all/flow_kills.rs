@@ -4,7 +4,7 @@ use crate::flow_file::{flow, is, names, shelf};
 use crate::kit::{begun_with_event, last, now, told_after, with_events};
 use crate::processes::{as_nobody, in_role, killed_at, limited, set_mode};
 use pretty_assertions::assert_eq;
-use redflow_ports::{EventLog as _, FlowShelf as _, RunStore as _, ShelvedFlow};
+use redflow_ports::{EventLog as _, FlowStore as _, RunStore as _, StoredFlow};
 use redflow_store::{EventLogSettings, Store};
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) async fn play(role: &str, dir: &Path) {
 }
 
 /// A flow of some size, so that there is a middle to be stopped in.
-fn large() -> ShelvedFlow {
+fn large() -> StoredFlow {
     let mut large = flow("new");
     large.flows.extend([b' '; 200_000]);
     large
@@ -106,7 +106,7 @@ fn where_nothing_can_be_written_the_old_flow_stays() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let shelf = shelf(&data);
-    shelf.save(&ShelvedFlow { credentials: Default::default(), ..flow("old") }).unwrap();
+    shelf.save(&StoredFlow { credentials: Default::default(), ..flow("old") }).unwrap();
     set_mode(&data.join("flows.json"), 0o644);
     set_mode(&data, 0o555);
     set_mode(place.path(), 0o755);

@@ -30,7 +30,7 @@ async fn killed_while_it_prunes() {
     let store = Store::open(full.path()).unwrap();
     for run in 0..450 {
         let run = new_run(&format!("run {run}"));
-        let soon = |batch: Batch| Batch { keep: redflow_ports::Keep::Soon, ..batch };
+        let soon = |batch: Batch| Batch { durability: redflow_ports::Durability::Buffered, ..batch };
         let mut journal = store.create(run.clone());
         journal.append(soon(first(&run))).await.unwrap();
         journal.append(soon(last(1))).await.unwrap();

@@ -9,7 +9,7 @@ use redflow_contract::journal::plan_line;
 use redflow_contract::plan::{AgentPlan, EncodedPlan, PlanNode};
 use redflow_contract::run::{RunState, WaitingCall};
 use redflow_contract::stream::StreamEvent;
-use redflow_ports::{Batch, EventLog, Journal, Keep, LoggedEvent, NewRun, RunStore};
+use redflow_ports::{Batch, Durability, EventLog, Journal, LoggedEvent, NewRun, RunStore};
 
 pub(crate) fn plan(name: &str) -> EncodedPlan {
     let node = |id: &str| PlanNode {
@@ -41,11 +41,17 @@ pub(crate) fn opening(run: &NewRun) -> Vec<String> {
 
 pub(crate) fn now(lines: &[&str]) -> Batch {
     let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-    Batch { lines, state: RunState::Running, active_ms: 7, keep: Keep::Now, events: Vec::new() }
+    Batch {
+        lines,
+        state: RunState::Running,
+        active_ms: 7,
+        durability: Durability::Synced,
+        events: Vec::new(),
+    }
 }
 
 pub(crate) fn soon(lines: &[&str]) -> Batch {
-    Batch { keep: Keep::Soon, ..now(lines) }
+    Batch { durability: Durability::Buffered, ..now(lines) }
 }
 
 pub(crate) fn first(run: &NewRun) -> Batch {

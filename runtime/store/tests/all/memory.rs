@@ -3,10 +3,10 @@
 use crate::kit::{begun, delivered, finished, first, id, new_run, now, opening, text};
 use redflow_contract::run::RunStatus;
 use redflow_ports::{Batch, NewRun, RunStore};
-use redflow_store::{ListFilter, MemoryStore};
+use redflow_store::{MemoryStore, RunFilter};
 use std::task::{Context, Poll, Waker};
 
-fn ids(store: &MemoryStore, filter: &ListFilter) -> Vec<String> {
+fn ids(store: &MemoryStore, filter: &RunFilter) -> Vec<String> {
     store.list(filter).into_iter().map(|run| run.run_id.to_string()).collect()
 }
 
@@ -19,17 +19,17 @@ async fn only_so_many_runs_that_are_over_are_kept() {
     journal.append(first(&caused)).await.unwrap();
     journal.append(crate::kit::last(1)).await.unwrap();
     finished(&store, "b", 1).await;
-    assert_eq!(ids(&store, &ListFilter::default()), ["b", "a", "open"]);
+    assert_eq!(ids(&store, &RunFilter::default()), ["b", "a", "open"]);
     delivered(&store, "c", 1).await;
-    assert_eq!(ids(&store, &ListFilter::default()), ["c", "b", "open"]);
+    assert_eq!(ids(&store, &RunFilter::default()), ["c", "b", "open"]);
     assert!(store.load(&id("a")).await.unwrap().is_none());
     assert_eq!(store.started_by("cause").await.unwrap(), None);
     // It is not there any more, and its journal knows.
     journal.append(crate::kit::now(&["x"])).await.unwrap_err();
 
-    let running = ListFilter { statuses: Some(vec![RunStatus::Running]), ..ListFilter::default() };
+    let running = RunFilter { statuses: Some(vec![RunStatus::Running]), ..RunFilter::default() };
     assert_eq!(ids(&store, &running), ["open"]);
-    assert_eq!(ids(&store, &ListFilter { limit: 1, ..ListFilter::default() }), ["c"]);
+    assert_eq!(ids(&store, &RunFilter { limit: 1, ..RunFilter::default() }), ["c"]);
 }
 
 /// A run that another one has begun is known as long as that one may begin it again.
@@ -49,12 +49,12 @@ async fn what_would_begin_again_is_not_forgotten() {
     begin("d", "b:1:agent:1").await;
     delivered(&store, "e", 1).await;
     // `d` was begun by `b`, which sends nothing any more.
-    assert_eq!(ids(&store, &ListFilter::default()), ["e", "c", "b", "a"]);
+    assert_eq!(ids(&store, &RunFilter::default()), ["e", "c", "b", "a"]);
     assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), Some(id("b")));
     causing.append(crate::kit::last(1)).await.unwrap();
-    assert_eq!(ids(&store, &ListFilter::default()), ["c", "b", "a"], "not delivered yet");
+    assert_eq!(ids(&store, &RunFilter::default()), ["c", "b", "a"], "not delivered yet");
     store.delivered(&id("a"));
-    assert_eq!(ids(&store, &ListFilter::default()), ["a"]);
+    assert_eq!(ids(&store, &RunFilter::default()), ["a"]);
     assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), None);
 
     // A run that is forgotten itself holds nobody.
@@ -62,7 +62,7 @@ async fn what_would_begin_again_is_not_forgotten() {
     begin("y", "x:1:agent:1").await;
     causing.append(crate::kit::last(1)).await.unwrap();
     delivered(&store, "z", 1).await;
-    assert_eq!(ids(&store, &ListFilter::default()), ["z"]);
+    assert_eq!(ids(&store, &RunFilter::default()), ["z"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::{RunRequest, RunStatus};
 use redflow_ports::{RunStore, StoreError};
-use redflow_store::{Prune, Reader, Store, ask, prune};
+use redflow_store::{Prune, Reader, Store, prune, submit_request};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::os::unix::process::CommandExt as _;
@@ -354,7 +354,7 @@ fn look_around(place: &Path) {
         assert_eq!(code(Store::open(dir).map(drop)), StoreCode::DataReadOnly, "{dir:?}");
     }
     let cancel = RunRequest::Cancel { reason: "test".into() };
-    assert_eq!(code(ask(&clean, &id("open"), &cancel, 1).map(drop)), StoreCode::DataReadOnly);
+    assert_eq!(code(submit_request(&clean, &id("open"), &cancel, 1).map(drop)), StoreCode::DataReadOnly);
     let reader = Reader::open(&clean).unwrap();
     assert_eq!(reader.run_ids().unwrap(), [id("a"), id("open")]);
     assert_eq!(reader.load(&id("a")).unwrap().unwrap().mark.batches, 3);

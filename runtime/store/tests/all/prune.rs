@@ -7,7 +7,9 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunRequest;
 use redflow_ports::{NewRun, RunStore};
-use redflow_store::{Answer, ListFilter, Prune, PruneReport, Reader, Store, answer_of, ask, prune};
+use redflow_store::{
+    Prune, PruneReport, Reader, RequestOutcome, RunFilter, Store, prune, request_outcome, submit_request,
+};
 use std::path::Path;
 
 /// In the order they begin: old, unsent, open, waiting, mid, future, new.
@@ -27,7 +29,7 @@ async fn fill(store: &Store) {
 }
 
 fn left(dir: &Path) -> Vec<String> {
-    let runs = Reader::open(dir).unwrap().list(&ListFilter::default()).unwrap();
+    let runs = Reader::open(dir).unwrap().list(&RunFilter::default()).unwrap();
     runs.into_iter().rev().map(|run| run.run_id.to_string()).collect()
 }
 
@@ -92,11 +94,15 @@ async fn runs_go_beside_a_live_driver() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let mut open = begun(&store, "open").await;
-    let asked = ask(dir.path(), &id("open"), &RunRequest::Cancel { reason: "x".into() }, 1).unwrap();
+    let asked =
+        submit_request(dir.path(), &id("open"), &RunRequest::Cancel { reason: "x".into() }, 1).unwrap();
     for run in 0..450 {
         let mut journal = begun(&store, &format!("run {run}")).await;
         journal.append(crate::kit::soon(&[&"x".repeat(3000)])).await.unwrap();
-        journal.append(redflow_ports::Batch { keep: redflow_ports::Keep::Soon, ..last(1) }).await.unwrap();
+        journal
+            .append(redflow_ports::Batch { durability: redflow_ports::Durability::Buffered, ..last(1) })
+            .await
+            .unwrap();
         store.delivered(&id(&format!("run {run}")));
     }
     store.unfinished().await.unwrap();
@@ -110,14 +116,17 @@ async fn runs_go_beside_a_live_driver() {
     assert_eq!((report.runs, report.batches, report.plans), (440, 440 * 3, 0));
     assert!(report.bytes_after < report.bytes_before / 4, "{report:?}");
     assert_eq!(left(dir.path()).len(), 11);
-    assert_eq!(answer_of(dir.path(), asked).unwrap(), None);
+    assert_eq!(request_outcome(dir.path(), asked).unwrap(), None);
 
     // Once it is over it may go too, and what was asked of it goes with it.
     open.append(last(1)).await.unwrap();
     store.delivered(&id("open"));
     store.unfinished().await.unwrap();
     prune(dir.path(), Prune::default()).unwrap();
-    assert_eq!(answer_of(dir.path(), asked).unwrap(), Some(Answer::Refused(StoreCode::RunUnknown)));
+    assert_eq!(
+        request_outcome(dir.path(), asked).unwrap(),
+        Some(RequestOutcome::Refused(StoreCode::RunUnknown))
+    );
 
     // The plan went with the last run that had it; the next run brings it again.
     delivered(&store, "after", 1).await;
@@ -220,7 +229,7 @@ async fn damaged_runs_go_if_that_is_asked() {
 async fn unreadable_runs_go() {
     let dir = tempfile::tempdir().unwrap();
     fill(&Store::open(dir.path()).unwrap()).await;
-    ask(dir.path(), &id("open"), &RunRequest::Cancel { reason: "x".into() }, 1).unwrap();
+    submit_request(dir.path(), &id("open"), &RunRequest::Cancel { reason: "x".into() }, 1).unwrap();
     let plain = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
     plain
         .execute_batch(

@@ -7,7 +7,7 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::id::CallId;
 use redflow_contract::run::RunRequest;
 use redflow_ports::{PendingRequest, RunStore};
-use redflow_store::{Answer, Store, answer_of, ask};
+use redflow_store::{RequestOutcome, Store, request_outcome, submit_request};
 use rusqlite::Connection;
 
 fn cancel() -> RunRequest {
@@ -25,8 +25,8 @@ async fn a_request_is_given_once_and_answered() {
     let store = Store::open(dir.path()).unwrap();
     let _journal = begun(&store, "a").await;
     begun(&store, "b").await.append(waits()).await.unwrap();
-    let first = ask(dir.path(), &id("a"), &cancel(), 1).unwrap();
-    let second = ask(dir.path(), &id("b"), &resolve(), 2).unwrap();
+    let first = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap();
+    let second = submit_request(dir.path(), &id("b"), &resolve(), 2).unwrap();
     assert_eq!(
         store.requests().await,
         [
@@ -34,16 +34,19 @@ async fn a_request_is_given_once_and_answered() {
             PendingRequest { id: second, run: id("b"), request: resolve() },
         ]
     );
-    assert_eq!(answer_of(dir.path(), first).unwrap(), None);
+    assert_eq!(request_outcome(dir.path(), first).unwrap(), None);
     store.answer(first, None);
     store.answer(second, Some(StoreCode::RunNotWaiting));
     store.unfinished().await.unwrap();
-    assert_eq!(answer_of(dir.path(), first).unwrap(), Some(Answer::Done));
-    assert_eq!(answer_of(dir.path(), second).unwrap(), Some(Answer::Refused(StoreCode::RunNotWaiting)));
+    assert_eq!(request_outcome(dir.path(), first).unwrap(), Some(RequestOutcome::Done));
+    assert_eq!(
+        request_outcome(dir.path(), second).unwrap(),
+        Some(RequestOutcome::Refused(StoreCode::RunNotWaiting))
+    );
 
     // The next call waits for the next request.
     let path = dir.path().to_owned();
-    let asked = tokio::task::spawn_blocking(move || ask(&path, &id("a"), &cancel(), 3).unwrap());
+    let asked = tokio::task::spawn_blocking(move || submit_request(&path, &id("a"), &cancel(), 3).unwrap());
     let given = store.requests().await;
     assert_eq!(given.len(), 1);
     assert_eq!(given[0].id, asked.await.unwrap());
@@ -55,14 +58,14 @@ async fn two_who_wait_are_not_given_the_same() {
     let store = Store::open(dir.path()).unwrap();
     let _journal = begun(&store, "a").await;
     let path = dir.path().to_owned();
-    let one = ask(&path, &id("a"), &cancel(), 1).unwrap();
+    let one = submit_request(&path, &id("a"), &cancel(), 1).unwrap();
     let (mut left, mut right) = (store.requests(), store.requests());
     let (given, other) = tokio::select! {
         given = &mut left => (given, right),
         given = &mut right => (given, left),
     };
     assert_eq!(given.iter().map(|request| request.id).collect::<Vec<_>>(), [one]);
-    let two = ask(&path, &id("a"), &cancel(), 1).unwrap();
+    let two = submit_request(&path, &id("a"), &cancel(), 1).unwrap();
     assert_eq!(other.await.iter().map(|request| request.id).collect::<Vec<_>>(), [two]);
 }
 
@@ -70,7 +73,7 @@ async fn two_who_wait_are_not_given_the_same() {
 async fn a_request_waits_for_a_driver_and_outlives_one() {
     let dir = tempfile::tempdir().unwrap();
     drop(begun(&Store::open(dir.path()).unwrap(), "a").await);
-    let request = ask(dir.path(), &id("a"), &cancel(), 1).unwrap();
+    let request = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap();
     for _ in 0..2 {
         let store = Store::open(dir.path()).unwrap();
         assert_eq!(store.requests().await[0].id, request, "given again, because nobody answered");
@@ -88,18 +91,24 @@ async fn a_request_waits_for_a_driver_and_outlives_one() {
     assert_eq!(count(), 2);
     drop(Store::open(dir.path()).unwrap());
     assert_eq!(count(), 1);
-    assert_eq!(answer_of(dir.path(), request).unwrap(), Some(Answer::Refused(StoreCode::RunUnknown)));
+    assert_eq!(
+        request_outcome(dir.path(), request).unwrap(),
+        Some(RequestOutcome::Refused(StoreCode::RunUnknown))
+    );
 }
 
 #[tokio::test]
 async fn nothing_is_asked_of_a_run_that_cannot_do_it() {
     let dir = tempfile::tempdir().unwrap();
-    let error = ask(dir.path(), &id("a"), &cancel(), 1).unwrap_err();
+    let error = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap_err();
     assert_eq!(error.code, StoreCode::DataUnusable);
     let store = Store::open(dir.path()).unwrap();
     finished(&store, "over", 1).await;
-    assert_eq!(ask(dir.path(), &id("over"), &cancel(), 1).unwrap_err().code, StoreCode::RunOver);
-    assert_eq!(ask(dir.path(), &id("none"), &cancel(), 1).unwrap_err().code, StoreCode::RunUnknown);
+    assert_eq!(submit_request(dir.path(), &id("over"), &cancel(), 1).unwrap_err().code, StoreCode::RunOver);
+    assert_eq!(
+        submit_request(dir.path(), &id("none"), &cancel(), 1).unwrap_err().code,
+        StoreCode::RunUnknown
+    );
 }
 
 #[tokio::test]
@@ -114,14 +123,20 @@ async fn a_request_nobody_can_read_is_refused() {
     let sql = "INSERT INTO requests(run_id, body, at) VALUES (CAST(x'ff' AS TEXT), CAST(x'fe' AS TEXT), 1)";
     connection.execute(sql, []).unwrap();
     let garbled = connection.last_insert_rowid();
-    let readable = ask(dir.path(), &id("a"), &cancel(), 1).unwrap();
+    let readable = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap();
     let given = store.requests().await;
     assert_eq!(given.iter().map(|request| request.id).collect::<Vec<_>>(), [readable]);
     store.unfinished().await.unwrap();
     for request in [strange, garbled] {
-        assert_eq!(answer_of(dir.path(), request).unwrap(), Some(Answer::Refused(StoreCode::DataCorrupt)));
+        assert_eq!(
+            request_outcome(dir.path(), request).unwrap(),
+            Some(RequestOutcome::Refused(StoreCode::DataCorrupt))
+        );
     }
     // A code that only a newer version knows.
     connection.execute("UPDATE requests SET refused = 'RUN_MELTED'", []).unwrap();
-    assert_eq!(answer_of(dir.path(), strange).unwrap(), Some(Answer::Refused(StoreCode::DataNewer)));
+    assert_eq!(
+        request_outcome(dir.path(), strange).unwrap(),
+        Some(RequestOutcome::Refused(StoreCode::DataNewer))
+    );
 }

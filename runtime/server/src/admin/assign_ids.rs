@@ -1,0 +1,136 @@
+//! Nodes that come without an id: each gets one.
+//!
+//! The Redflow UI duplicates a tab by sending its nodes as they are but for their ids, so that their wires still lead to
+//! the nodes they were copied from. Those that are copies of nodes in force are found, and lead to each other.
+
+use redflow_contract::catalogue;
+use redflow_contract::edge::Role;
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// A node as JSON has it.
+pub(super) type Node = Map<String, Value>;
+
+/// Properties that name other nodes.
+const REFERENCES: &[&str] = &["wires", "links", "scope", "nodes", "g"];
+
+/// Properties by which an agent names other nodes.
+const BINDINGS: &[&str] = &["model", "memory", "tools"];
+
+/// Gives an id to every node that has none.
+pub(super) fn give_ids(nodes: &mut [Node], active_flow: &[Node], fresh: &dyn Fn() -> String) {
+    let has_none = |node: &&mut Node| match node.get("id") {
+        None | Some(Value::Null) => true,
+        Some(id) => id.as_str() == Some(""),
+    };
+    let mut new: Vec<&mut Node> = nodes.iter_mut().filter(has_none).collect();
+    let mut originals = originals(&new, active_flow);
+    let mut copied = HashMap::new();
+    for node in &mut new {
+        node.shift_remove("id");
+        let id = fresh();
+        if let Some(original) = originals.get_mut(&text_of(node)).and_then(VecDeque::pop_front) {
+            copied.insert(original.to_owned(), id.clone());
+        }
+        node.shift_insert(0, "id".to_owned(), Value::from(id));
+    }
+    for node in new {
+        let is_agent = text(node, "type").is_some_and(|name| catalogue::lookup(name).role == Role::Agent);
+        let bindings = if is_agent { BINDINGS } else { &[] };
+        for property in REFERENCES.iter().chain(bindings) {
+            if let Some(value) = node.get_mut(*property) {
+                rename(value, &copied);
+            }
+        }
+    }
+}
+
+/// The ids of the nodes in force that may have been copied, by the rest of them.
+fn originals<'a>(new: &[&mut Node], active_flow: &'a [Node]) -> HashMap<String, VecDeque<&'a str>> {
+    let tabs: HashSet<&str> = new.iter().filter_map(|node| text(node, "z")).collect();
+    let mut found: HashMap<String, VecDeque<&str>> = HashMap::new();
+    for node in active_flow.iter().filter(|node| text(node, "z").is_some_and(|tab| tabs.contains(tab))) {
+        let mut rest = node.clone();
+        rest.shift_remove("id");
+        found.entry(text_of(&rest)).or_default().extend(text(node, "id"));
+    }
+    found
+}
+
+/// The same text for the same properties in the same order.
+fn text_of(node: &Node) -> String {
+    serde_json::to_string(node).unwrap_or_default()
+}
+
+/// A property that is text.
+pub(super) fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.get(key).and_then(Value::as_str)
+}
+
+fn rename(value: &mut Value, copied: &HashMap<String, String>) {
+    match value {
+        Value::String(id) => {
+            if let Some(copy) = copied.get(id.as_str()) {
+                id.clone_from(copy);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, copied)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Node, give_ids};
+    use pretty_assertions::assert_eq;
+    use serde_json::{Value, json};
+    use std::cell::Cell;
+
+    fn nodes(list: Value) -> Vec<Node> {
+        serde_json::from_value(list).unwrap()
+    }
+
+    fn with_ids(sent: Value, active_flow: Value) -> Value {
+        let next = Cell::new(0);
+        let mut sent = nodes(sent);
+        give_ids(&mut sent, &nodes(active_flow), &|| format!("new{}", next.replace(next.get() + 1)));
+        serde_json::to_value(sent).unwrap()
+    }
+
+    #[test]
+    fn copies_lead_to_each_other() {
+        let active_flow = json!([
+            {"id": "t", "type": "tab"},
+            {"id": "ask", "type": "inject", "z": "t", "payload": "agent", "wires": [["agent"]]},
+            {"id": "agent", "type": "agent-core", "z": "t", "model": "model", "tools": ["sum"], "wires": [[], ["sum", "away"]]},
+            {"id": "model", "type": "openai-model", "z": "t", "model": "model", "g": "box"},
+            {"id": "sum", "type": "calculator-tool", "z": "t"},
+            {"id": "twin", "type": "calculator-tool", "z": "t"},
+            {"id": "box", "type": "group", "z": "t", "nodes": ["model"]},
+            {"id": "away", "type": "debug", "z": "u"}
+        ]);
+        let mut sent = active_flow.as_array().unwrap()[1..7].to_vec();
+        for node in &mut sent {
+            node.as_object_mut().unwrap().shift_remove("id");
+        }
+        let expected = json!([
+            {"id": "new0", "type": "inject", "z": "t", "payload": "agent", "wires": [["new1"]]},
+            {"id": "new1", "type": "agent-core", "z": "t", "model": "new2", "tools": ["new3"], "wires": [[], ["new3", "away"]]},
+            {"id": "new2", "type": "openai-model", "z": "t", "model": "model", "g": "new5"},
+            {"id": "new3", "type": "calculator-tool", "z": "t"},
+            {"id": "new4", "type": "calculator-tool", "z": "t"},
+            {"id": "new5", "type": "group", "z": "t", "nodes": ["new2"]}
+        ]);
+        assert_eq!(with_ids(Value::from(sent), active_flow), expected);
+    }
+
+    #[test]
+    fn what_has_an_id_and_what_is_no_copy_stays_as_it_is() {
+        let sent = json!([{"id": "a", "type": "debug", "wires": [["b"]]}, {"type": "debug", "z": "t", "wires": [["b"]]},
+                          {"id": "", "type": "x"}, {"id": null, "type": "x"}, {"id": 5, "type": "x"}]);
+        let expected = json!([{"id": "a", "type": "debug", "wires": [["b"]]},
+                              {"id": "new0", "type": "debug", "z": "t", "wires": [["b"]]},
+                              {"id": "new1", "type": "x"}, {"id": "new2", "type": "x"}, {"id": 5, "type": "x"}]);
+        assert_eq!(with_ids(sent, json!([{"id": "b", "type": "debug", "z": "t"}])), expected);
+    }
+}

@@ -1,0 +1,141 @@
+//! What this is: node types, settings, diagnostics.
+//!
+//! Says `version` as Node-RED does, because tools compare it with versions of Node-RED to know what they may ask: it is
+//! the version whose Admin API this speaks. Whose program it is stands beside it, under `redflow`. Never says a path, a
+//! variable of the environment, or whether a secret is set.
+
+use crate::answer::json;
+use crate::sidecar::App;
+use axum::extract::State;
+use axum::response::Response;
+use redflow_contract::edge::Role;
+use redflow_contract::{catalogue, iso_time};
+use redflow_ports::Adapters;
+use serde::Serialize;
+use serde_json::{Value, json as value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The Node-RED whose Admin API this speaks.
+const NODE_RED: &str = "4.1.0";
+
+/// The module of the nodes that are Node-RED's own.
+const CORE: &str = "node-red";
+
+/// The module of ours.
+const OURS: &str = "@redflow/runtime";
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Ours among the types that are no part of an agent.
+const OUR_DATA_NODES: [&str; 1] = ["flow-tool-return"];
+
+/// A node set as Node-RED lists it.
+#[derive(Serialize)]
+struct NodeSet {
+    id: String,
+    name: &'static str,
+    types: Vec<&'static str>,
+    enabled: bool,
+    local: bool,
+    user: bool,
+    module: &'static str,
+    version: &'static str,
+}
+
+pub(crate) async fn nodes(State(app): State<Arc<App>>) -> Response {
+    json(200, &sets(&app.flow_builder.adapters))
+}
+
+/// The types this build runs, and no others.
+fn sets(adapters: &Adapters) -> Vec<NodeSet> {
+    let listed = catalogue::CATALOGUE.iter().map(|row| row.name).filter(|name| adapters.runs(name));
+    let built = adapters.models.keys().chain(adapters.memories.keys()).chain(adapters.tools.keys());
+    let types: BTreeSet<&str> = listed.chain(built.copied()).chain(adapters.nodes.keys().copied()).collect();
+    let mut sets: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for name in types {
+        let is_ours = catalogue::lookup(name).role != Role::Data || OUR_DATA_NODES.contains(&name);
+        let module = if is_ours { OURS } else { CORE };
+        // Node-RED has its link nodes in one set, and every other type that runs here in one of its own.
+        let set = if module == CORE && name.starts_with("link ") { "link" } else { name };
+        sets.entry((module, set)).or_default().push(name);
+    }
+    let told = |((module, name), types)| NodeSet {
+        id: format!("{module}/{name}"),
+        name,
+        types,
+        enabled: true,
+        local: false,
+        user: false,
+        module,
+        version: if module == CORE { NODE_RED } else { VERSION },
+    };
+    sets.into_iter().map(told).collect()
+}
+
+pub(crate) async fn settings() -> Response {
+    json(200, &told_settings())
+}
+
+fn told_settings() -> Value {
+    value!({
+        "httpNodeRoot": "/",
+        "version": NODE_RED,
+        "redflow": {"version": VERSION},
+        // There is none: no node that runs here has a context.
+        "context": {"default": "", "stores": []},
+        "libraries": [],
+        "flowFilePretty": true,
+        // With a key the sidecar made itself.
+        "flowEncryptionType": "system",
+        "externalModules": {
+            "palette": {"allowInstall": false, "allowUpdate": false, "allowUpload": false},
+            "modules": {"allowInstall": false},
+        },
+        "diagnostics": {"enabled": true, "ui": false},
+        "runtimeState": {"enabled": false, "ui": false},
+    })
+}
+
+pub(crate) async fn diagnostics(State(app): State<Arc<App>>) -> Response {
+    let told = value!({
+        "report": "diagnostics",
+        "scope": "basic",
+        "time": {"utc": iso_time(app.clock.now())},
+        "os": {"arch": arch(), "platform": platform()},
+        "runtime": {
+            "version": NODE_RED,
+            "redflow": {"version": VERSION},
+            "isStarted": app.is_ready(),
+            "flows": {"state": "start", "started": true},
+            "modules": {CORE: NODE_RED, OURS: VERSION},
+            "settings": {
+                "available": true,
+                "apiMaxLength": app.settings.max_body_bytes,
+                "disableEditor": true,
+                "flowFilePretty": true,
+                "httpAdminRoot": "/",
+                "httpNodeRoot": "/",
+            },
+        },
+    });
+    json(200, &told)
+}
+
+/// As Node.js calls it.
+fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// As Node.js calls it.
+fn platform() -> &'static str {
+    match std::env::consts::OS {
+        "macos" => "darwin",
+        "windows" => "win32",
+        other => other,
+    }
+}
