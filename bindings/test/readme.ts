@@ -1,6 +1,6 @@
 import type { AgentOutput, RunEvent } from "@redflow/bindings";
 
-/** What to show a user: the answer, or why there is none. */
+/** The text for a user: the answer, or the error. */
 export function answer(output: AgentOutput): string {
   const { error, message, stopReason } = output.agentResult;
   if (error) {

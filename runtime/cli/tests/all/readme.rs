@@ -1,15 +1,15 @@
-//! The README's own flow, commands and list of types.
+//! The flow, the commands and the list of types in the documentation.
 
 use crate::kit::{redflow, repository};
 
-fn readme() -> String {
-    std::fs::read_to_string(repository().join("README.md")).unwrap()
+fn page(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap()
 }
 
 #[test]
 fn its_flow_checks_clean_and_answers() {
-    let readme = readme();
-    let flow = readme.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let page = page("docs/agent-core.md");
+    let flow = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let checked = redflow(["check", "--deny-warnings", "-"]).stdin(flow).run();
     assert_eq!((checked.code, checked.stdout.as_str()), (0, "ok: 0 errors, 0 warnings, 0 notes in 1 flow\n"));
     let ran = redflow(["run", "-"]).stdin(flow).run();
@@ -18,8 +18,8 @@ fn its_flow_checks_clean_and_answers() {
 
 #[test]
 fn every_option_it_names_exists() {
-    let readme = readme();
-    let table = readme.split("## Commands").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+    let page = page("docs/cli.md");
+    let table = page.split("## Commands").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         for command in row.split('`').skip(1).step_by(2) {
             // `runs show RUN [--json]`: the words before the first that is not a command's.
@@ -40,8 +40,8 @@ fn every_option_it_names_exists() {
 
 #[test]
 fn the_types_it_says_run_natively_do() {
-    let readme = readme();
-    let list = readme
+    let page = page("docs/agent-core.md");
+    let list = page
         .split("**What runs natively:**")
         .nth(1)
         .and_then(|rest| rest.split("and subflows").next())
