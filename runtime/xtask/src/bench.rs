@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: builds the benchmarks for release, installs what they need, and runs them.
 
-use crate::{Failure, node_red, process, test};
+use crate::{Failure, node_red, process, tools};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let sections = sections(args);
     let wants = |names: &[&str]| sections.is_empty() || names.iter().any(|name| sections.contains(name));
     if wants(&[NODE_RED]) {
-        test::node(root)?;
+        tools::node(root)?;
         node_red::prepare(root)?;
     }
     if wants(&WITH_BINARY) {

@@ -1,6 +1,6 @@
 //! `cargo xtask demo`: shows a run with one command after the clone.
 //!
-//! Starts a sidecar with the demo flow, runs the flow through the sidecar's API, and prints an address to open. All
+//! Starts a sidecar with the demo flow, runs the flow through the sidecar's API, and prints a link to open. All
 //! data is in `target/demo`.
 
 use crate::{Failure, process, switches};

@@ -5,7 +5,7 @@ use std::path::Path;
 /// Folders with files that tools wrote.
 const SKIPPED: &[&str] = &[".git", "node_modules", "dist", "dist-test"];
 
-/// The files under `folder`, sorted, as paths from `root` with `/` between the parts. A missing folder is empty.
+/// The files under `folder`, sorted, as paths from `root` with `/` between the parts.
 #[must_use]
 pub fn list(root: &Path, folder: &str) -> Vec<String> {
     let mut paths = Vec::new();

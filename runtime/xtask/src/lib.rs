@@ -1,7 +1,7 @@
 //! The commands for developers, run as `cargo xtask COMMAND`.
 //!
-//! Owns generated files, the test command, the demo, fault tests and release packages. The product neither contains
-//! nor uses this crate.
+//! Owns generated files, the test command, the demo, fault tests and release packages. The product neither
+//! contains nor uses this crate.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the commands write to a terminal")]
 
@@ -15,6 +15,7 @@ pub mod package;
 pub mod process;
 pub mod test;
 pub mod tidy;
+mod tools;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         options: "[--fast]",
-        about: "everything that must pass: format, lints, Node-RED, Rust tests, traces, faults, golden bodies, bindings, palette, browser, editor; --fast skips what needs npm",
+        about: "run everything that must pass; --fast skips the steps that need npm",
         run: test::run,
     },
     Command {
@@ -82,13 +83,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "faults",
         options: "[--quick|--long]",
-        about: "provoke crashes, kills, full disks, dead peers and damaged rows, and count the results (see RELIABILITY.md)",
+        about: "provoke crashes, kills, full disks and dead peers, and count the results (RELIABILITY.md)",
         run: faults::run,
     },
     Command {
         name: "package",
         options: "[ARGS…]",
-        about: "make the tarballs of a release: redflow for each platform, and the palette module; see --help",
+        about: "make the tarballs of a release: redflow for each platform, and the palette; see --help",
         run: package::run,
     },
     Command { name: "help", options: "", about: "print this list", run: help },

@@ -1,6 +1,6 @@
-//! `cargo xtask node-red`: installs Node-RED and the packed palette module for the tests, and runs those tests.
+//! `cargo xtask node-red`: installs Node-RED and the packed palette module, and runs the tests with them.
 
-use crate::test::{check, install, node};
+use crate::tools::{check, install, node};
 use crate::{Failure, process};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
-//! `cargo xtask package`: makes the tarballs of a release for `npm publish` or `npm install`: the palette module, and
-//! the `redflow` program for each platform. Publishes nothing and installs nothing.
+//! `cargo xtask package`: makes the tarballs of a release for `npm publish` or `npm install`: the palette
+//! module and the `redflow` program for each platform. Publishes nothing and installs nothing.
 
 mod contents;
 mod notices;
 pub mod platform;
 mod toolchain;
 
-use crate::{Failure, process, test};
+use crate::{Failure, process, tools};
 use platform::Platform;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,8 +23,8 @@ Builds redflow for release and packs it, with the palette module for Node-RED.
   --repository URL     the address of the sources, written into the packages (the flow library's rule P03)
   --out DIR            the folder for the tarballs; the default is target/package
 
-The palette module lists the packages of its version in DIR as optional dependencies. If you build a release on several
-machines, collect their tarballs in DIR and make the palette module last, with --no-program.
+The palette module lists the packages of its version in DIR as optional dependencies. If you build a release
+on several machines, collect their tarballs in DIR and make the palette module last, with --no-program.
 
 ";
 
@@ -66,7 +66,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
             return Err(Failure::Failed(problems.join("\n")));
         }
     }
-    test::node(root)?;
+    tools::node(root)?;
     let folder = options.out.clone().unwrap_or_else(|| root.join(OUT));
     let out = std::path::absolute(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let release = contents::Release { root, out: &out, repository: options.repository.as_deref() };
@@ -79,7 +79,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         tarballs.push(release.pack_program(target, &program)?);
     }
     if !options.no_bridge {
-        test::install(&root.join("node-red-bridge"))?;
+        tools::install(&root.join("node-red-bridge"))?;
         tarballs.push(release.pack_palette()?);
     }
     println!();
@@ -158,8 +158,8 @@ mod tests {
             out: Some("here".into()),
             ..Options::default()
         };
-        let line = "--out here --target aarch64-unknown-linux-gnu --no-bridge --target aarch64-unknown-linux-gnu \
-                    --repository https://example.org/x";
+        let line = "--out here --target aarch64-unknown-linux-gnu --no-bridge \
+                    --target aarch64-unknown-linux-gnu --repository https://example.org/x";
         assert_eq!(read(line), Ok(wanted));
         assert_eq!(read(""), Ok(Options::default()));
     }

@@ -51,7 +51,7 @@ pub fn read(mut command: Command) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|_| format!("`{}` wrote no UTF-8", command_line(&command)))
 }
 
-/// Returns the stdout of a cargo command, without the network if possible. The command never changes `Cargo.lock`.
+/// Returns the stdout of a cargo command, which uses no network if possible and never changes `Cargo.lock`.
 ///
 /// # Errors
 /// As for [`read`].

@@ -1,22 +1,16 @@
 //! `cargo xtask test`: runs everything that must pass, on any machine that has cargo.
 //!
-//! Every step runs even if an earlier one failed, so that a developer sees all problems at once. A step installs
-//! what it needs if it can, and names what it cannot install.
+//! Every step runs even if an earlier one failed, so that a developer sees all problems at once. A step
+//! installs what it needs if it can, and names what it cannot install.
 
+use crate::tools::{self, check, install};
 use crate::{Failure, demo, faults, node_red, process, switches};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant, SystemTime};
-
-/// The oldest Node.js that runs the bindings' tests. The mock of the providers needs a newer one; its tests fetch
-/// that from npm.
-const OLDEST_NODE: u32 = 18;
+use std::time::{Duration, Instant};
 
 /// The oldest Node.js that runs the palette module.
 const OLDEST_NODE_OF_PALETTE: u32 = 20;
-
-/// The names that systems give to the program.
-const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// The steps that need Node.js, in order. The Rust tests have built the binary that they start.
 const NODE_STEPS: &[(&str, NodeStep)] = &[
@@ -45,13 +39,6 @@ impl From<Result<(), String>> for Outcome {
 
 type Report = (&'static str, Outcome);
 
-/// What happens without a rustup component.
-#[derive(Clone, Copy)]
-enum IfMissing {
-    Skip,
-    Fail,
-}
-
 /// Whether the steps that need Node.js can run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NodeJs {
@@ -68,18 +55,18 @@ enum NodeJs {
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let [fast] = switches(args, ["--fast"])?;
     let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    let if_missing = if on_ci { IfMissing::Fail } else { IfMissing::Skip };
+    let if_missing = if on_ci { Outcome::Failed } else { Outcome::Skipped };
     let began = Instant::now();
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     let mut reports = vec![
         step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"], if_missing)),
         step("lints", || component(root, "clippy", &lint, if_missing)),
         // The tests of memories and of live models use a real Redis.
-        step("Redis", || redis(root).into()),
+        step("Redis", || tools::redis(root).into()),
     ];
     let mut node_js = NodeJs::NotWanted;
     if !fast {
-        reports.push(step("Node.js", || node(root).into()));
+        reports.push(step("Node.js", || tools::node(root).into()));
         node_js = NodeJs::Missing;
     }
     if reports.contains(&("Node.js", Outcome::Passed)) {
@@ -113,28 +100,18 @@ fn step(name: &'static str, work: impl FnOnce() -> Outcome) -> Report {
     (name, outcome)
 }
 
-/// Prints the command, then runs it.
-pub(crate) fn check(command: Command) -> Result<(), String> {
-    println!("$ {}", process::command_line(&command));
-    process::check(command)
-}
-
 /// Runs a cargo command of a rustup component.
-fn component(root: &Path, name: &str, args: &[&str], if_missing: IfMissing) -> Outcome {
+fn component(root: &Path, name: &str, args: &[&str], if_missing: fn(String) -> Outcome) -> Outcome {
     let command = |args: &[&str]| {
         let mut command = process::cargo(root, []);
         command.args(args);
         command
     };
     let is_installed = process::works(command(&[args[0], "--version"]));
-    if is_installed { check(command(args)).into() } else { missing_component(name, if_missing) }
-}
-
-fn missing_component(name: &str, if_missing: IfMissing) -> Outcome {
-    let why = format!("{name} not installed (`rustup component add {name}`)");
-    match if_missing {
-        IfMissing::Fail => Outcome::Failed(why),
-        IfMissing::Skip => Outcome::Skipped(why),
+    if is_installed {
+        check(command(args)).into()
+    } else {
+        if_missing(format!("{name} not installed (`rustup component add {name}`)"))
     }
 }
 
@@ -190,13 +167,13 @@ fn typed_output(root: &Path) -> Result<(), String> {
     process::check_with_input(compare, &output)
 }
 
-/// Tests the palette module on the system's Node.js, or on that of the newer Node-RED if the system's is too old.
+/// Tests the palette module on the system's Node.js. If that is too old, on the one of the newer Node-RED.
 fn palette(root: &Path) -> Result<(), String> {
     let folder = root.join("node-red-bridge");
     install(&folder)?;
     let version = process::read(process::program(root, "node", ["--version"]))?;
     let mut command = process::program(&folder, "npm", ["test"]);
-    if node_major(&version).is_none_or(|major| major < OLDEST_NODE_OF_PALETTE) {
+    if tools::node_major(&version).is_none_or(|major| major < OLDEST_NODE_OF_PALETTE) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(node_red::newer_node(root)).chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(folders).map_err(|error| error.to_string())?);
@@ -206,7 +183,7 @@ fn palette(root: &Path) -> Result<(), String> {
 
 fn run_in_browser(root: &Path, script: &str) -> Result<(), String> {
     let given = std::env::var("CHROMIUM").ok().filter(|name| !name.is_empty());
-    chromium(root, given.as_deref())?;
+    tools::chromium(root, given.as_deref())?;
     let folder = root.join("tests/browser");
     install(&folder)?;
     run_with_sidecar(root, process::program(&folder, "npm", ["run", script]))
@@ -218,97 +195,11 @@ fn run_with_sidecar(root: &Path, mut command: Command) -> Result<(), String> {
     check(command)
 }
 
-/// The binary that the Rust tests have built. To build its package alone would compile the dependencies again with
-/// fewer features.
+/// The binary that the Rust tests have built. To build its package alone would compile the dependencies again
+/// with fewer features.
 fn binary(root: &Path) -> Result<String, String> {
-    let folder = target_folder(root)?;
+    let folder = tools::target_folder(root)?;
     Ok(format!("{}/debug/redflow{}", folder.display(), std::env::consts::EXE_SUFFIX))
-}
-
-/// The folder of cargo's build results.
-pub(crate) fn target_folder(root: &Path) -> Result<PathBuf, String> {
-    let metadata = process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-    Ok(metadata["target_directory"].as_str().ok_or("cargo names no target folder")?.into())
-}
-
-/// Finds Node.js and npm, or installs them.
-pub(crate) fn node(root: &Path) -> Result<(), String> {
-    let advice = format!(
-        "the tests need Node.js {OLDEST_NODE} or newer with npm: install them from your system's packages or \
-         https://nodejs.org, or run `cargo xtask test --fast` without them"
-    );
-    find_or_install(root, &["npm", "node"], &["nodejs", "npm"], &advice)?;
-    let version = process::read(process::program(root, "node", ["--version"]))?;
-    println!("node {}", version.trim());
-    match node_major(&version) {
-        Some(major) if major >= OLDEST_NODE => Ok(()),
-        _ => Err(format!("Node.js {} is too old: the tests need {OLDEST_NODE} or newer", version.trim())),
-    }
-}
-
-fn node_major(version: &str) -> Option<u32> {
-    version.trim().trim_start_matches('v').split('.').next()?.parse().ok()
-}
-
-/// Finds Redis, or installs it.
-fn redis(root: &Path) -> Result<(), String> {
-    let advice = "the tests need a real Redis: install the program redis-server from your system's packages";
-    find_or_install(root, &["redis-server"], &["redis-server"], advice)
-}
-
-/// Finds Chromium under the given name or its usual names, or installs it.
-fn chromium(root: &Path, given: Option<&str>) -> Result<(), String> {
-    if let Some(name) = given {
-        let problem = || format!("CHROMIUM names `{name}`, which does not run");
-        return is_program(root, name).then_some(()).ok_or_else(problem);
-    }
-    if CHROMIUM.iter().any(|name| is_program(root, name)) {
-        return Ok(());
-    }
-    let advice = "the tests need Chromium or Chrome: install it from your system's packages, name its program in \
-                  the variable CHROMIUM, or run `cargo xtask test --fast` without it";
-    find_or_install(root, &["chromium"], &["chromium"], advice)
-}
-
-fn is_program(root: &Path, name: &str) -> bool {
-    process::works(process::program(root, name, ["--version"]))
-}
-
-/// Finds the programs. If one is missing, root on Debian installs the packages, and others get the advice.
-fn find_or_install(root: &Path, programs: &[&str], packages: &[&str], advice: &str) -> Result<(), String> {
-    if programs.iter().all(|name| is_program(root, name)) {
-        return Ok(());
-    }
-    let is_root = process::read(process::program(root, "id", ["-u"])).is_ok_and(|id| id.trim() == "0");
-    let is_debian = Path::new("/etc/debian_version").exists();
-    if !(is_root && is_debian) {
-        return Err(advice.to_owned());
-    }
-    println!("{} is not installed; installing Debian's packages", programs.join(" or "));
-    check(apt_get(root, &["update"]))?;
-    check(apt_get(root, &[&["install", "-y", "--no-install-recommends"], packages].concat()))
-}
-
-fn apt_get(root: &Path, args: &[&str]) -> Command {
-    let mut command = process::program(root, "apt-get", []);
-    command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
-    command
-}
-
-/// Installs the packages of the lock file, unless nothing has changed since the last time.
-pub(crate) fn install(folder: &Path) -> Result<(), String> {
-    let changed = |name: &str| std::fs::metadata(folder.join(name)).and_then(|data| data.modified()).ok();
-    // npm writes this file last.
-    let installed = changed("node_modules/.package-lock.json");
-    if is_stale(installed, &[changed("package.json"), changed("package-lock.json")]) {
-        check(process::program(folder, "npm", ["ci", "--no-audit", "--no-fund"]))?;
-    }
-    Ok(())
-}
-
-fn is_stale(installed: Option<SystemTime>, sources: &[Option<SystemTime>]) -> bool {
-    installed.is_none_or(|installed| sources.iter().any(|source| source.is_none_or(|at| at > installed)))
 }
 
 /// The last line of the output, and whether no step failed.
@@ -336,12 +227,9 @@ fn seconds(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        IfMissing, NodeJs, Outcome, chromium, find_or_install, is_stale, missing_component, node_major,
-        node_steps, summary,
-    };
+    use super::{NodeJs, Outcome, component, node_steps, summary};
     use crate::root;
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     #[test]
     fn the_summary_names_the_failed_steps() {
@@ -362,31 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_component_fails_only_on_ci() {
-        let skipped = missing_component("rustfmt", IfMissing::Skip);
-        assert!(matches!(skipped, Outcome::Skipped(why) if why.contains("rustfmt not installed")));
-        assert!(matches!(missing_component("rustfmt", IfMissing::Fail), Outcome::Failed(_)));
-    }
-
-    #[test]
-    fn an_installation_is_stale_when_a_source_is_newer() {
-        let at = |seconds: u64| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        assert!(is_stale(None, &[at(1)]));
-        assert!(is_stale(at(2), &[at(1), at(3)]));
-        assert!(is_stale(at(2), &[None]));
-        assert!(!is_stale(at(2), &[at(1), at(2)]));
-    }
-
-    #[test]
-    fn does_not_install_a_program_that_exists() {
-        assert_eq!(find_or_install(&root(), &["cargo"], &["no-such-package"], "advice"), Ok(()));
-    }
-
-    #[test]
-    fn uses_only_the_browser_that_is_given() {
-        assert_eq!(chromium(&root(), Some("cargo")), Ok(()));
-        let error = chromium(&root(), Some("no-such-browser")).unwrap_err();
-        assert_eq!(error, "CHROMIUM names `no-such-browser`, which does not run");
+    fn a_missing_component_is_skipped_or_fails() {
+        let missing = |if_missing| component(&root(), "absent", &["no-such-command"], if_missing);
+        assert!(
+            matches!(missing(Outcome::Skipped), Outcome::Skipped(why) if why.contains("absent not installed"))
+        );
+        assert!(matches!(missing(Outcome::Failed), Outcome::Failed(_)));
     }
 
     #[test]
@@ -394,11 +263,5 @@ mod tests {
         let steps = node_steps(&root(), NodeJs::Missing);
         assert_eq!(steps.len(), 6);
         assert!(steps.iter().all(|(_, outcome)| matches!(outcome, Outcome::Skipped(_))), "{steps:?}");
-    }
-
-    #[test]
-    fn reads_node_versions() {
-        assert_eq!(node_major("v20.20.2\n"), Some(20));
-        assert_eq!(node_major("what"), None);
     }
 }

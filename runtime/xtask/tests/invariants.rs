@@ -2,7 +2,7 @@
 
 mod tidy;
 
-use tidy::{clippy_files, dependencies, manifests, packages, repository, source, spelling};
+use tidy::{clippy_files, cycles, dependencies, manifests, packages, repository, source, spelling};
 
 macro_rules! invariants {
     ($($name:ident: $check:path;)+) => {
@@ -25,6 +25,7 @@ invariants! {
     no_panics_and_no_unsafe: source::no_panics;
     every_crate_takes_the_workspace_lints: manifests::lints;
     dependencies_point_down: manifests::layers;
+    modules_have_no_cycles: cycles::module_cycles;
     versions_agree: manifests::versions;
     rust_packages_come_from_crates_io: packages::rust_sources;
     rust_packages_have_allowed_licences: packages::rust_licences;

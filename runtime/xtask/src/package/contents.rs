@@ -1,8 +1,8 @@
-//! Puts the packages of a release together: their manifests and files. Writes only into the folder of the release.
+//! Puts the packages of a release together: their manifests and files. Writes only into the release's folder.
 
 use super::platform::{PLATFORMS, Platform, tarball};
 use super::{notices, npm_pack, toolchain};
-use crate::{files, process, test};
+use crate::{files, process, tools};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::fs;
@@ -71,7 +71,7 @@ impl Release<'_> {
     /// Builds and packs the palette module.
     pub(crate) fn pack_palette(&self) -> Result<Tarball, String> {
         let sources = self.root.join("node-red-bridge");
-        test::check(process::program(&sources, "npm", ["run", "--silent", "build"]))?;
+        tools::check(process::program(&sources, "npm", ["run", "--silent", "build"]))?;
         let (folder, name) = self.stage_palette(&sources)?;
         let packages: Vec<String> = programs_in(self.out).iter().map(|platform| platform.package()).collect();
         let remark = if packages.is_empty() {
@@ -147,9 +147,9 @@ fn program_manifest(platform: &Platform, repository: Option<&str>) -> Value {
 fn program_readme(platform: &Platform, needs: Option<&str>) -> String {
     let needs = needs.map(|needs| format!(" It {needs}.")).unwrap_or_default();
     format!(
-        "# {}\n\nThe program `redflow` of Redflow Runtime for {} ({}).{needs}\n\n`@redflow/node-red-bridge` finds it \
-         by itself. Installing it runs no script.\n\nApache-2.0. THIRD-PARTY.txt and THIRD-PARTY-RUST.html contain \
-         the licences of code by others.\n",
+        "# {}\n\nThe program `redflow` of Redflow Runtime for {} ({}).{needs}\n\n\
+         `@redflow/node-red-bridge` finds it by itself. Installing it runs no script.\n\n\
+         Apache-2.0. THIRD-PARTY.txt and THIRD-PARTY-RUST.html contain the licences of code by others.\n",
         platform.package(),
         platform.name,
         platform.triple

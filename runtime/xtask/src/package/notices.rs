@@ -1,5 +1,5 @@
-//! Collects the licence texts of the code that `redflow` links, because each package must contain them. Reads the
-//! crates that cargo has downloaded. Judges no licence: `tests/tidy/packages.rs` does.
+//! Collects the licence texts of the code that `redflow` links, because each package must contain them. Reads
+//! the crates that cargo has downloaded. Judges no licence: `tests/tidy/packages.rs` does.
 
 use crate::process;
 use serde_json::Value;
@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn reads_each_linked_crate_once() {
-        let tree = "redflow-cli v0.1.0 (/somewhere)\nbytes v1.2.3\nbytes v1.2.3 (*)\nserde_derive v1.0.0 (proc-macro)\n";
+        let tree = "redflow-cli v0.1.0 (/somewhere)\nbytes v1.2.3\nbytes v1.2.3 (*)\n\
+                    serde_derive v1.0.0 (proc-macro)\n";
         let wanted = ["bytes 1.2.3", "redflow-cli 0.1.0", "serde_derive 1.0.0"];
         assert!(linked_crates(tree).iter().eq(wanted.iter()), "{:?}", linked_crates(tree));
     }

@@ -1,7 +1,7 @@
 //! Builds `redflow` for a platform, and names the tools that are missing. Installs nothing.
 
 use super::platform::Platform;
-use crate::{process, test};
+use crate::{process, tools};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -47,7 +47,8 @@ fn missing_tools(platform: &Platform, tools: Tools<'_>) -> Option<String> {
         .then(|| format!("{triple} cannot be built here:\n  {}\n  {elsewhere}", problems.join("\n  ")))
 }
 
-/// Whether the standard library for a target is installed. Looks into its folder, because not every Rust has rustup.
+/// Whether the standard library for a target is installed. Not every Rust has rustup, so this looks into the
+/// library's folder.
 fn has_target(root: &Path, triple: &str) -> bool {
     let print = process::program(root, "rustc", ["--print", "target-libdir", "--target", triple]);
     let Ok(folder) = process::read(print) else { return false };
@@ -55,16 +56,16 @@ fn has_target(root: &Path, triple: &str) -> bool {
     entries.any(|entry| entry.file_name().to_string_lossy().starts_with(STANDARD_LIBRARY))
 }
 
-/// Builds the program for release and returns its path. Even for this machine it builds in the folder of the target,
-/// because the flags that remove this machine's paths differ from those of a normal build.
+/// Builds the program for release and returns its path. Even for this machine it builds in the folder of the
+/// target, because the flags that remove this machine's paths differ from those of a normal build.
 pub(crate) fn build(root: &Path, platform: &Platform, host: &str) -> Result<PathBuf, String> {
     let mut cargo = process::cargo(root, ["build", "--release", "--locked", "--package", "redflow-cli"]);
     cargo.args(["--target", platform.triple]).env("RUSTFLAGS", flags(root, cargo_home().as_deref()));
     if platform.triple != host {
         use_cross_tools(&mut cargo, platform);
     }
-    test::check(cargo)?;
-    let folder = test::target_folder(root)?.join(platform.triple).join("release");
+    tools::check(cargo)?;
+    let folder = tools::target_folder(root)?.join(platform.triple).join("release");
     Ok(folder.join(platform.program()))
 }
 

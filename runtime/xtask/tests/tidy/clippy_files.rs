@@ -1,5 +1,5 @@
-//! Checks the clippy files of the pure crates. Clippy reads only the nearest `clippy.toml`, so they repeat the
-//! root's file and add bans of the clock, randomness and threads.
+//! Checks the clippy files of the pure crates. Clippy reads only the nearest `clippy.toml`, so they repeat
+//! the root's file and add bans of the clock, randomness and threads.
 
 use super::{PURE, check_paths};
 use redflow_xtask::files;

@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn reads_every_spelling_of_a_dependency() {
         let text = "[dependencies]\nredflow-a.workspace = true\nredflow-b = { workspace = true }\n\
-                    \"redflow-c\" = \"1\"\nserde = \"1\"\n# redflow-x = \"1\"\n\n[build-dependencies]\nredflow-d=\"1\"\n\
+                    \"redflow-c\" = \"1\"\nserde = \"1\"\n# redflow-x = \"1\"\n\n\
+                    [build-dependencies]\nredflow-d=\"1\"\n\
                     [target.'cfg(unix)'.dependencies]\nredflow-e.workspace = true\n\
                     [dependencies.redflow-f]\nworkspace = true\nfeatures = [\"x\"]\n\
                     [dev-dependencies]\nredflow-y.workspace = true\n";

@@ -1,6 +1,7 @@
 //! The invariants of the tree. Each check is a function from the tree to its problems.
 
 pub(crate) mod clippy_files;
+pub(crate) mod cycles;
 pub(crate) mod dependencies;
 mod lexer;
 pub(crate) mod manifests;
@@ -8,6 +9,8 @@ pub(crate) mod packages;
 pub(crate) mod repository;
 pub(crate) mod source;
 pub(crate) mod spelling;
+#[allow(dead_code, reason = "until the last forbidden name is gone")]
+pub(crate) mod words;
 
 use redflow_xtask::{codegen, files, process};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Checks the spelling of pages, of the editor's English texts and of comments. It is British: licence, behaviour.
+//! Checks the spelling of pages, the editor's English texts and comments. It is British: licence, behaviour.
 
 use super::check_files;
 use super::lexer::{self, Language};
