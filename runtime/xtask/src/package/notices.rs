@@ -26,7 +26,8 @@ pub(crate) fn crate_notices(root: &Path, triple: &str) -> Result<String, String>
     let tree =
         ["tree", "--package", "redflow-cli", "--edges", "normal", "--prefix", "none", "--target", triple];
     let tree = process::read_cargo(root, &tree)?;
-    let metadata = process::read_cargo(root, &["metadata", "--format-version", "1"])?;
+    let metadata =
+        process::read_cargo(root, &["metadata", "--format-version", "1", "--filter-platform", triple])?;
     let metadata: Value =
         serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
     let linked = linked_crates(&tree);
