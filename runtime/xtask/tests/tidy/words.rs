@@ -32,13 +32,20 @@ const NAMES: &[Word] = &[
 
 /// No type has these names. A variant or the type of another crate may: `Rule::Move`, `Step::Done`.
 const TYPES: &[Word] = &[
+    ("Beside", "`Attached`, or what is attached"),
     ("Done", "the noun of the result, such as `Outcome`"),
+    ("Door", "`Access`"),
     ("Found", "the noun of what is searched for"),
+    ("House", "what it contains, such as `Instances`"),
     ("Kept", "the noun of what is stored"),
     ("Move", "`FlowStep`"),
+    ("Nobody", "what it replaces, such as `NoObserver`"),
+    ("Shelf", "`Store`, or what is stored"),
     ("Shown", "the noun of what is displayed"),
     ("Taken", "the noun of what is received"),
+    ("Trail", "`Origin`"),
     ("Wanted", "the noun of what is requested, such as `Options`"),
+    ("Whose", "`Owner`"),
 ];
 
 /// No function has these names.
