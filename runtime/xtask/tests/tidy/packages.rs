@@ -118,7 +118,7 @@ fn bad_entries(path: &str, text: &str) -> Vec<String> {
 
 fn bad_entry(path: &str, place: &str, entry: &Value) -> Vec<String> {
     let text = |key: &str| entry[key].as_str().unwrap_or_default();
-    // What lies outside `node_modules` is a folder of this repository, and a link leads to one.
+    // A path outside `node_modules` is a folder of this repository, and a link leads to one.
     let Some((_, name)) = place.rsplit_once("node_modules/").filter(|_| entry["link"] != true) else {
         return Vec::new();
     };
