@@ -1,30 +1,30 @@
-//! `cargo xtask bench`: the benchmarks, built for release, and what some of them need beside.
+//! `cargo xtask bench`: builds the benchmarks for release, installs what they need, and runs them.
 
-use crate::{Failure, node_red, process, test};
+use crate::{Failure, node_red, process, tools};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The sections that measure the command line itself, which has to be there.
-const SERVES: [&str; 2] = ["serve", NODE_RED];
+/// The sections that start the `redflow` binary.
+const WITH_BINARY: [&str; 2] = ["serve", NODE_RED];
 
-/// The section that needs a real Node-RED, with our palette module.
+/// The section that needs a real Node-RED with our palette module.
 const NODE_RED: &str = "node-red";
 
-/// The option whose value is no section.
+/// An option with a value. The value is not a section.
 const LINE: &str = "--line";
 
-/// Runs the benchmarks with whatever follows on the command line.
+/// Runs the benchmarks with `args`.
 ///
 /// # Errors
-/// If they cannot be started.
+/// If a preparation fails or the benchmarks cannot be started.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let sections = sections(args);
     let wants = |names: &[&str]| sections.is_empty() || names.iter().any(|name| sections.contains(name));
     if wants(&[NODE_RED]) {
-        test::node(root)?;
+        tools::node(root)?;
         node_red::prepare(root)?;
     }
-    if wants(&SERVES) {
+    if wants(&WITH_BINARY) {
         process::check(process::cargo(root, ["build", "--release", "--package", "redflow-cli"]))?;
     }
     let mut command = process::cargo(root, ["run", "--release", "--package", "redflow-bench", "--"]);
@@ -32,7 +32,7 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     Ok(process::exit_code(command)?)
 }
 
-/// The sections that are asked for by name.
+/// The names of sections in `args`.
 fn sections(args: &[String]) -> Vec<&str> {
     let mut args = args.iter().map(String::as_str);
     let mut sections = Vec::new();
@@ -51,12 +51,12 @@ mod tests {
     use super::sections;
 
     #[test]
-    fn what_follows_an_option_is_no_section() {
-        let of = |words: &[&str]| {
+    fn the_value_of_an_option_is_no_section() {
+        let parse = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             sections(&words).into_iter().map(str::to_owned).collect::<Vec<_>>()
         };
-        assert_eq!(of(&["--line", "4.1", "--quick"]), Vec::<String>::new());
-        assert_eq!(of(&["node-red", "--line", "4.1", "serve"]), ["node-red", "serve"]);
+        assert_eq!(parse(&["--line", "4.1", "--quick"]), Vec::<String>::new());
+        assert_eq!(parse(&["node-red", "--line", "4.1", "serve"]), ["node-red", "serve"]);
     }
 }

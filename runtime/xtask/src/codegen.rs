@@ -1,4 +1,4 @@
-//! `cargo xtask codegen`: the files that are written from the contract's types.
+//! `cargo xtask codegen`: writes the files that are generated from the contract's types.
 
 use crate::{Failure, switches};
 use redflow_contract::{codegen, openapi, schemas};
@@ -9,20 +9,18 @@ use std::process::ExitCode;
 const TYPES: &str = "bindings/src/types.ts";
 const OPENAPI: &str = "schemas/openapi.json";
 const SCHEMA_END: &str = ".schema.json";
-/// Schemas that are written by hand.
+/// Schemas that a person writes.
 const BY_HAND: &[&str] = &["agent-core.react"];
 
 /// Files by their path from the root.
-pub type Files = BTreeMap<String, String>;
+type Files = BTreeMap<String, String>;
 
-/// How a file on disk differs from what the contract says.
+/// How a file on disk differs from the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Drift {
-    /// It should be there and is not.
+enum Drift {
     Missing,
-    /// It is there and says something else.
     Differs,
-    /// It is there and should not be.
+    /// The contract generates no such file.
     Stale,
 }
 
@@ -32,20 +30,17 @@ pub enum Drift {
 /// If a file cannot be read or written, or `--check` finds a difference.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let [check] = switches(args, ["--check"])?;
-    let drifted = drift(&expected(), &on_disk(root)?);
-    let unlisted = unlisted(&expected());
     if check {
-        let problems: Vec<String> =
-            drifted.iter().map(|(path, drift)| problem(path, *drift)).chain(unlisted).collect();
+        let problems = problems(root)?;
         if problems.is_empty() {
             println!("The generated files are current.");
             return Ok(ExitCode::SUCCESS);
         }
-        return Err(Failure::Failed(format!(
-            "the generated files are not current; run `cargo xtask codegen`\n  {}",
-            problems.join("\n  ")
-        )));
+        let list = problems.join("\n  ");
+        let message = format!("the generated files are not current; run `cargo xtask codegen`\n  {list}");
+        return Err(Failure::Failed(message));
     }
+    let drifted = drift(&expected(), &on_disk(root)?);
     write(root, &drifted)?;
     for (path, drift) in &drifted {
         println!("{} {path}", if *drift == Drift::Stale { "removed" } else { "wrote  " });
@@ -53,13 +48,13 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     if drifted.is_empty() {
         println!("Nothing to do: the generated files are current.");
     }
-    for problem in unlisted {
+    for problem in unlisted(&expected()) {
         println!("note: {problem}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every difference between the generated files and the tree, one sentence each.
+/// One sentence for each difference between the contract and the files on disk.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -72,24 +67,20 @@ pub fn problems(root: &Path) -> Result<Vec<String>, String> {
 fn problem(path: &str, drift: Drift) -> String {
     match drift {
         Drift::Missing => format!("{path} is missing"),
-        Drift::Differs => format!("{path} differs from what the contract says"),
-        Drift::Stale => format!("{path} is written by nothing any more"),
+        Drift::Differs => format!("{path} differs from the contract"),
+        Drift::Stale => format!("{path} is no longer generated"),
     }
 }
 
-/// What should be there.
-#[must_use]
-pub fn expected() -> Files {
+/// The files that the contract generates.
+fn expected() -> Files {
     let schemas = codegen::schemas().into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
     let others = [(TYPES.to_owned(), codegen::typescript()), (OPENAPI.to_owned(), openapi::openapi())];
     schemas.chain(others).collect()
 }
 
-/// What is there, of the kind we write.
-///
-/// # Errors
-/// If a file cannot be read.
-pub fn on_disk(root: &Path) -> Result<Files, String> {
+/// The generated files on disk, without those that a person writes.
+fn on_disk(root: &Path) -> Result<Files, String> {
     let by_hand: BTreeSet<String> =
         BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
     let schemas = crate::files::list(root, "schemas");
@@ -98,36 +89,34 @@ pub fn on_disk(root: &Path) -> Result<Files, String> {
     ours.chain(others).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
 }
 
-/// The differences, by path.
-#[must_use]
-pub fn drift(expected: &Files, found: &Files) -> BTreeMap<String, Drift> {
-    let wanted = expected.iter().filter_map(|(path, text)| match found.get(path) {
+fn drift(expected: &Files, actual: &Files) -> BTreeMap<String, Drift> {
+    let wanted = expected.iter().filter_map(|(path, text)| match actual.get(path) {
         None => Some((path.clone(), Drift::Missing)),
         Some(now) if now != text => Some((path.clone(), Drift::Differs)),
         Some(_) => None,
     });
-    let stale = found.keys().filter(|path| !expected.contains_key(*path));
+    let stale = actual.keys().filter(|path| !expected.contains_key(*path));
     wanted.chain(stale.map(|path| (path.clone(), Drift::Stale))).collect()
 }
 
-/// Mends the differences; touches nothing else.
+/// Writes or removes the files that drifted, and no others.
 fn write(root: &Path, drifted: &BTreeMap<String, Drift>) -> Result<(), String> {
     let expected = expected();
     for (path, drift) in drifted {
         let file = root.join(path);
-        let done = match (drift, expected.get(path)) {
+        let result = match (drift, expected.get(path)) {
             (Drift::Missing | Drift::Differs, Some(text)) => file
                 .parent()
                 .map_or(Ok(()), std::fs::create_dir_all)
                 .and_then(|()| std::fs::write(&file, text)),
             _ => std::fs::remove_file(&file),
         };
-        done.map_err(|error| format!("{path}: {error}"))?;
+        result.map_err(|error| format!("{path}: {error}"))?;
     }
     Ok(())
 }
 
-/// Schemas that are generated but not embedded, or the other way round.
+/// Schemas that are generated but not embedded, or embedded but not generated.
 fn unlisted(expected: &Files) -> Vec<String> {
     let name = |path: &String| Some(path.strip_prefix("schemas/")?.strip_suffix(SCHEMA_END)?.to_owned());
     let generated: BTreeSet<String> = expected.keys().filter_map(name).collect();
@@ -136,7 +125,7 @@ fn unlisted(expected: &Files) -> Vec<String> {
     let list = "the list in runtime/contract/src/schemas.rs";
     let missing = generated.difference(&embedded).map(|name| format!("add \"{name}\" to {list}"));
     let extra = embedded.difference(&generated).filter(|name| !by_hand.contains(*name));
-    missing.chain(extra.map(|name| format!("take \"{name}\" off {list}"))).collect()
+    missing.chain(extra.map(|name| format!("remove \"{name}\" from {list}"))).collect()
 }
 
 #[cfg(test)]
@@ -149,17 +138,17 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_drift_is_seen() {
+    fn reports_every_kind_of_drift() {
         let expected = files(&[("a", "1"), ("b", "2"), ("c", "3")]);
-        let found = files(&[("a", "1"), ("b", "two"), ("d", "4")]);
-        let seen: Vec<_> = drift(&expected, &found).into_iter().collect();
+        let actual = files(&[("a", "1"), ("b", "two"), ("d", "4")]);
+        let drifted: Vec<_> = drift(&expected, &actual).into_iter().collect();
         let wanted = [("b", Drift::Differs), ("c", Drift::Missing), ("d", Drift::Stale)];
-        assert_eq!(seen, wanted.map(|(path, drift)| (path.to_owned(), drift)));
+        assert_eq!(drifted, wanted.map(|(path, drift)| (path.to_owned(), drift)));
         assert!(drift(&expected, &expected).is_empty());
     }
 
     #[test]
-    fn writing_mends_the_drift_and_spares_what_is_written_by_hand() {
+    fn writing_removes_the_drift_and_keeps_schemas_written_by_hand() {
         let folder = tempfile::tempdir().unwrap();
         let by_hand = folder.path().join("schemas/agent-core.react.schema.json");
         std::fs::create_dir_all(folder.path().join("schemas")).unwrap();
@@ -178,13 +167,16 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_not_embedded_is_named() {
+    fn names_a_schema_that_is_not_embedded() {
         let mut more = expected();
         more.insert("schemas/brand-new.schema.json".into(), "{}".into());
         let list = unlisted(&more);
         assert_eq!(list, ["add \"brand-new\" to the list in runtime/contract/src/schemas.rs"]);
         let mut fewer = expected();
         fewer.remove("schemas/run-error.schema.json");
-        assert_eq!(unlisted(&fewer), ["take \"run-error\" off the list in runtime/contract/src/schemas.rs"]);
+        assert_eq!(
+            unlisted(&fewer),
+            ["remove \"run-error\" from the list in runtime/contract/src/schemas.rs"]
+        );
     }
 }

@@ -1,34 +1,34 @@
-//! `cargo xtask demo`: something to see, one command after the clone.
+//! `cargo xtask demo`: shows a run with one command after the clone.
 //!
-//! A sidecar with the demo flow, one run of it by the sidecar's own interface, and an address to open. Everything it
-//! keeps is in `target/demo`.
+//! Starts a sidecar with the demo flow, runs the flow through the sidecar's API, and prints a link to open. All
+//! data is in `target/demo`.
 
 use crate::{Failure, process, switches};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
-/// The flow that is shown.
+/// The flow of the demo. The tests compare its output with the bindings too.
 pub(crate) const FLOW: &str = "examples/calculator-loop.json";
 
-/// Where it listens, if that is free.
+/// The sidecar's address. If the port is taken, the system chooses another one.
 const LISTEN: &str = "127.0.0.1:1881";
 const ANY_PORT: &str = "127.0.0.1:0";
 
-/// What `redflow serve` says when it is up, before its address.
-const UP: &str = "listening on ";
+/// `redflow serve` prints this before its address.
+const LISTENING: &str = "listening on ";
 
 const NEXT: &str = "
-What to try next, in another terminal:
+Try next, in another terminal:
   export REDFLOW_DATA=target/demo REDFLOW_URL={url}
-  cargo run -q -- runs                       # what was run, and how it went
+  cargo run -q -- runs                       # list the runs and their results
   cargo run -q -- run --input '\"Again?\"'    # run it again
   curl -H \"Authorization: Bearer $(cargo run -q -- token)\" $REDFLOW_URL/api/flows
-  cargo run -q -- explain TOOL_NOT_ALLOWED   # what a code means and how to mend it
+  cargo run -q -- explain TOOL_NOT_ALLOWED   # what a code means and how to fix it
 
 Ctrl-C stops the sidecar.";
 
-/// Builds the command line, starts a sidecar and runs the example on it.
+/// Builds `redflow`, starts a sidecar and runs the flow on it.
 ///
 /// # Errors
 /// If the build fails or the sidecar does not start.
@@ -50,26 +50,24 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     if once {
         return Ok(code);
     }
-    let sign_in = process::read({
-        let mut command = redflow(root, &data, "token");
-        command.args(["--browser", "--url", &sidecar.url]);
-        command
-    })?;
-    eprintln!("\nThe sidecar is up. Open this in a browser; it works once:\n  {}", sign_in.trim());
+    let mut token = redflow(root, &data, "token");
+    token.args(["--browser", "--url", &sidecar.url]);
+    let sign_in = process::read(token)?;
+    eprintln!("\nThe sidecar is running. Open this link in a browser; it works once:\n  {}", sign_in.trim());
     eprintln!("{}", NEXT.replace("{url}", &sidecar.url));
     let status = sidecar.child.wait().map_err(|error| format!("the sidecar: {error}"))?;
     if status.success() { Ok(code) } else { Err(Failure::Failed(format!("the sidecar stopped ({status})"))) }
 }
 
-/// A data directory with the demo flow and nothing else.
+/// Makes a data directory that holds only the demo flow.
 fn prepare(root: &Path) -> Result<PathBuf, String> {
     let data = root.join("target/demo");
-    let told = |error: std::io::Error| format!("target/demo: {error}");
+    let failed = |error: std::io::Error| format!("target/demo: {error}");
     if data.exists() {
-        std::fs::remove_dir_all(&data).map_err(told)?;
+        std::fs::remove_dir_all(&data).map_err(failed)?;
     }
-    std::fs::create_dir_all(&data).map_err(told)?;
-    std::fs::copy(root.join(FLOW), data.join("flows.json")).map_err(told)?;
+    std::fs::create_dir_all(&data).map_err(failed)?;
+    std::fs::copy(root.join(FLOW), data.join("flows.json")).map_err(failed)?;
     Ok(data)
 }
 
@@ -79,7 +77,7 @@ fn redflow(root: &Path, data: &Path, command: &str) -> Command {
     redflow
 }
 
-/// A sidecar; stopped when it is dropped.
+/// A sidecar process that stops when this is dropped.
 struct Sidecar {
     child: Child,
     url: String,
@@ -90,20 +88,20 @@ impl Sidecar {
         let mut command = redflow(root, data, "serve");
         command.args(["--listen", listen, "--log", "warn"]).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("redflow serve: {error}"))?;
-        let mut said = child.stderr.take().map(BufReader::new).into_iter().flat_map(|lines| lines.lines());
-        let mut told = Vec::new();
-        for line in said.by_ref().map_while(Result::ok) {
-            if let Some(url) = line.split(UP).nth(1).and_then(|rest| rest.split_whitespace().next()) {
+        let mut lines = child.stderr.take().map(BufReader::new).into_iter().flat_map(|stderr| stderr.lines());
+        let mut printed = Vec::new();
+        for line in lines.by_ref().map_while(Result::ok) {
+            if let Some(url) = line.split(LISTENING).nth(1).and_then(|rest| rest.split_whitespace().next()) {
                 let url = url.to_owned();
                 eprintln!("redflow serve is listening on {url}");
-                // It says little more, but must not wait for somebody who does not listen.
-                std::thread::spawn(move || said.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+                // The sidecar would block on a full pipe, so a thread keeps reading.
+                std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
                 return Ok(Self { child, url });
             }
-            told.push(line);
+            printed.push(line);
         }
         let _ = child.wait();
-        Err(format!("the sidecar did not start:\n{}", told.join("\n")))
+        Err(format!("the sidecar did not start:\n{}", printed.join("\n")))
     }
 }
 

@@ -1,21 +1,21 @@
-//! The developer's commands, run as `cargo xtask COMMAND`.
+//! The commands for developers, run as `cargo xtask COMMAND`.
 //!
-//! Owns what keeps the tree in order: generated files, the invariants, the test command, the demo. Nothing
-//! here is part of the product, and nothing in the product depends on it.
+//! Owns generated files, the test command, the demo, fault tests and release packages. The product neither
+//! contains nor uses this crate.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a developer's commands talk to a terminal")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the commands write to a terminal")]
 
 pub mod bench;
 pub mod codegen;
 pub mod demo;
 pub mod faults;
-mod files;
+pub mod files;
 pub mod node_red;
 pub mod package;
-mod process;
-mod rust_text;
+pub mod process;
 pub mod test;
 pub mod tidy;
+mod tools;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ use std::process::ExitCode;
 /// Why a command did not succeed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It was called wrongly: say how to call it, exit code 2.
+    /// The arguments are wrong: the process prints the usage and exits with code 2.
     Usage(String),
-    /// It was called well and did not succeed: exit code 1.
+    /// The work failed: the process exits with code 1.
     Failed(String),
 }
 
@@ -47,31 +47,31 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "demo",
         options: "[--once] [--json]",
-        about: "build redflow and watch an agent use a calculator; no network, no keys",
+        about: "build redflow and run an agent that uses a calculator; no network, no keys",
         run: demo::run,
     },
     Command {
         name: "test",
         options: "[--fast]",
-        about: "everything that must pass: format, lints, Node-RED, Rust tests, traces, faults, golden bodies, bindings, palette, browser, editor; --fast leaves npm out",
+        about: "run everything that must pass; --fast skips the steps that need npm",
         run: test::run,
     },
     Command {
         name: "node-red",
         options: "[ARGS…]",
-        about: "the tests with the real Node-RED alone, and what they need; ARGS are for nextest, such as a test's name",
+        about: "prepare Node-RED and run the tests with it; nextest gets ARGS, such as the name of a test",
         run: node_red::run,
     },
     Command {
         name: "tidy",
         options: "",
-        about: "the invariants of the tree alone (they also run as Rust tests)",
+        about: "check the invariants of the tree alone (they are Rust tests too)",
         run: tidy::run,
     },
     Command {
         name: "codegen",
         options: "[--check]",
-        about: "write bindings/src/types.ts and schemas/; --check only compares",
+        about: "write bindings/src/types.ts and schemas/; --check only compares them",
         run: codegen::run,
     },
     Command {
@@ -83,22 +83,22 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "faults",
         options: "[--quick|--long]",
-        about: "crashes, kills, full disks, dead peers, damaged rows: counted (see RELIABILITY.md)",
+        about: "provoke crashes, kills, full disks and dead peers, and count the results (RELIABILITY.md)",
         run: faults::run,
     },
     Command {
         name: "package",
         options: "[ARGS…]",
-        about: "the tarballs of a release: redflow for npm's platforms, and the palette module; --help tells more",
+        about: "make the tarballs of a release: redflow for each platform, and the palette; see --help",
         run: package::run,
     },
-    Command { name: "help", options: "", about: "this list", run: help },
+    Command { name: "help", options: "", about: "print this list", run: help },
 ];
 
-/// Runs the command that `args` name.
+/// Runs the command that the first argument names.
 ///
 /// # Errors
-/// If the command is unknown, called wrongly, or does not succeed.
+/// If the command is unknown, its arguments are wrong, or it fails.
 pub fn run(args: &[String]) -> Result<ExitCode, Failure> {
     let (name, rest) = match args {
         [] => return Err(Failure::Usage("no command given".into())),
@@ -108,11 +108,11 @@ pub fn run(args: &[String]) -> Result<ExitCode, Failure> {
     let command = COMMANDS
         .iter()
         .find(|command| command.name == name)
-        .ok_or_else(|| Failure::Usage(format!("there is no command `{name}`")))?;
+        .ok_or_else(|| Failure::Usage(format!("unknown command `{name}`")))?;
     (command.run)(&root(), rest)
 }
 
-/// The commands, a line each.
+/// The text of `cargo xtask help`: one line for each command.
 #[must_use]
 pub fn usage() -> String {
     let mut out = String::from("Usage: cargo xtask COMMAND\n\n");
@@ -128,20 +128,20 @@ fn help(_root: &Path, _args: &[String]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The top of the workspace.
+/// The folder of the workspace's `Cargo.toml`.
 #[must_use]
 pub fn root() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_folder.ancestors().nth(2).unwrap_or(crate_folder).to_owned()
 }
 
-/// Which of the `known` switches were given, in their order.
+/// For each `known` switch, whether `args` contains it.
 fn switches<const N: usize>(args: &[String], known: [&str; N]) -> Result<[bool; N], Failure> {
     let mut given = [false; N];
     for arg in args {
         match known.iter().position(|switch| switch == arg) {
             Some(index) => given[index] = true,
-            None => return Err(Failure::Usage(format!("`{arg}` is not understood here"))),
+            None => return Err(Failure::Usage(format!("unknown argument `{arg}`"))),
         }
     }
     Ok(given)
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_command_or_switch_is_a_usage_error() {
+    fn reports_an_unknown_command_or_switch_as_a_usage_error() {
         for line in ["", "no-such-command", "demo --no-such-switch", "codegen check", "tidy --all"] {
             assert!(matches!(run(&words(line)), Err(Failure::Usage(_))), "{line}");
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_come_in_any_order() {
+    fn accepts_switches_in_any_order() {
         assert_eq!(switches(&words("--b"), ["--a", "--b"]), Ok([false, true]));
         assert_eq!(switches(&words("--b --a"), ["--a", "--b"]), Ok([true, true]));
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask`: the commands live in the library, so that `tests/` can call them.
 
-#![allow(clippy::print_stderr, reason = "a developer's command talks to a terminal")]
+#![allow(clippy::print_stderr, reason = "the command writes to a terminal")]
 
 use redflow_xtask::Failure;
 use std::process::ExitCode;

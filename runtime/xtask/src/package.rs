@@ -1,12 +1,12 @@
-//! `cargo xtask package`: the tarballs of a release, ready for `npm publish` or `npm install`: the palette module, and the
-//! `redflow` program as a package for each platform. Owns the order of the work; never publishes, and installs nothing.
+//! `cargo xtask package`: makes the tarballs of a release for `npm publish` or `npm install`: the palette
+//! module and the `redflow` program for each platform. Publishes nothing and installs nothing.
 
 mod contents;
 mod notices;
 pub mod platform;
 mod toolchain;
 
-use crate::{Failure, process, test};
+use crate::{Failure, process, tools};
 use platform::Platform;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,22 +16,22 @@ Usage: cargo xtask package [OPTIONS]
 
 Builds redflow for release and packs it, with the palette module for Node-RED.
 
-  --target TRIPLE      the platform to build for; may be given again; this machine's if none is given
+  --target TRIPLE      the platform to build for; can be repeated; the default is this machine's
   --program FILE       pack this program instead of building it; for one target
   --no-bridge          leave the palette module out
-  --no-program         make the palette module alone
-  --repository URL     where the sources are, written into the packages (the flow library's rule P03)
-  --out DIR            where the tarballs go; target/package if not given
+  --no-program         make only the palette module
+  --repository URL     the address of the sources, written into the packages (the flow library's rule P03)
+  --out DIR            the folder for the tarballs; the default is target/package
 
-The palette module names the packages of its version that lie in DIR as optional: where a release is built on more than
-one machine, gather their tarballs there and make the palette module last, with --no-program.
+The palette module lists the packages of its version in DIR as optional dependencies. If you build a release
+on several machines, collect their tarballs in DIR and make the palette module last, with --no-program.
 
 ";
 
-/// Where the tarballs go unless somebody says otherwise.
+/// The default folder of the tarballs.
 const OUT: &str = "target/package";
 
-/// The only kind of address that is written into packages.
+/// Packages name only addresses that begin with this.
 const ADDRESS: &str = "https://";
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -45,17 +45,17 @@ struct Options {
     help: bool,
 }
 
-/// Builds and packs what is asked for.
+/// Builds and packs what the arguments name.
 ///
 /// # Errors
-/// If a toolchain is not there, or something cannot be built or packed.
+/// If a toolchain is missing, or a build or packing fails.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
-    let mut options = options(args)?;
+    let mut options = parse(args)?;
     if options.help {
         print!("{HELP}{}", platform::list());
         return Ok(ExitCode::SUCCESS);
     }
-    let host = toolchain::host(root)?;
+    let host = process::host(root)?;
     if options.targets.is_empty() && !options.no_program {
         options.targets.push(platform::by_triple(&host).map_err(Failure::Usage)?);
     }
@@ -66,35 +66,33 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
             return Err(Failure::Failed(problems.join("\n")));
         }
     }
-    test::node(root)?;
-    let given = options.out.clone().unwrap_or_else(|| root.join(OUT));
-    let out = std::path::absolute(&given).map_err(|error| format!("{}: {error}", given.display()))?;
+    tools::node(root)?;
+    let folder = options.out.clone().unwrap_or_else(|| root.join(OUT));
+    let out = std::path::absolute(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let release = contents::Release { root, out: &out, repository: options.repository.as_deref() };
-    let mut made = Vec::new();
+    let mut tarballs = Vec::new();
     for target in &options.targets {
-        let built = match &options.program {
+        let program = match &options.program {
             Some(program) => program.clone(),
             None => toolchain::build(root, target, &host)?,
         };
-        made.push(release.program(target, &built)?);
+        tarballs.push(release.pack_program(target, &program)?);
     }
     if !options.no_bridge {
-        test::install(&root.join("node-red-bridge"))?;
-        made.push(release.bridge()?);
+        tools::install(&root.join("node-red-bridge"))?;
+        tarballs.push(release.pack_palette()?);
     }
     println!();
-    for made in &made {
-        println!("{made}");
+    for tarball in &tarballs {
+        println!("{tarball}");
     }
     if options.repository.is_none() {
-        println!(
-            "without --repository the flow library's rule P03 is not met: do not publish these, install them"
-        );
+        println!("install these, but do not publish them: the flow library's rule P03 needs --repository");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(args: &[String]) -> Result<Options, Failure> {
+fn parse(args: &[String]) -> Result<Options, Failure> {
     let mut options = Options::default();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -110,29 +108,29 @@ fn options(args: &[String]) -> Result<Options, Failure> {
             "--program" => options.program = Some(value()?.into()),
             "--no-bridge" => options.no_bridge = true,
             "--no-program" => options.no_program = true,
-            "--repository" => options.repository = Some(address(value()?)?),
+            "--repository" => options.repository = Some(plain_address(value()?)?),
             "--out" => options.out = Some(value()?.into()),
             "--help" | "-h" => options.help = true,
-            _ => return Err(Failure::Usage(format!("`{arg}` is not understood here"))),
+            _ => return Err(Failure::Usage(format!("unknown argument `{arg}`"))),
         }
     }
     if options.program.is_some() && options.targets.len() > 1 {
-        return Err(Failure::Usage("`--program` is one program: give one `--target`".into()));
+        return Err(Failure::Usage("`--program` names one program: give only one `--target`".into()));
     }
-    let program = options.program.is_some() || !options.targets.is_empty();
-    if options.no_program && (options.no_bridge || program) {
-        return Err(Failure::Usage("`--no-program` makes the palette module and nothing else".into()));
+    let wants_program = options.program.is_some() || !options.targets.is_empty();
+    if options.no_program && (options.no_bridge || wants_program) {
+        return Err(Failure::Usage("`--no-program` makes only the palette module".into()));
     }
     Ok(options)
 }
 
-fn address(given: String) -> Result<String, Failure> {
-    let rest = given.strip_prefix(ADDRESS).unwrap_or_default();
-    let plain = !rest.is_empty() && !rest.contains(|char: char| char.is_whitespace() || char == '@');
-    if plain { Ok(given) } else { Err(Failure::Usage(format!("`{given}` is no plain {ADDRESS} address"))) }
+fn plain_address(text: String) -> Result<String, Failure> {
+    let rest = text.strip_prefix(ADDRESS).unwrap_or_default();
+    let is_plain = !rest.is_empty() && !rest.contains(|char: char| char.is_whitespace() || char == '@');
+    if is_plain { Ok(text) } else { Err(Failure::Usage(format!("`{text}` is no plain {ADDRESS} address"))) }
 }
 
-/// Packs the folder; the name of the tarball is the one npm gives it.
+/// Packs the folder. npm chooses the name of the tarball, see [`platform::tarball`].
 fn npm_pack(folder: &Path, out: &Path) -> Result<(), String> {
     let mut pack = process::program(folder, "npm", ["pack", "--silent", "--ignore-scripts"]);
     pack.arg("--pack-destination").arg(out);
@@ -142,16 +140,16 @@ fn npm_pack(folder: &Path, out: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::platform::PLATFORMS;
-    use super::{Options, options, platform, run};
+    use super::{Options, parse, platform, run};
     use crate::{Failure, root};
     use pretty_assertions::assert_eq;
 
     fn read(line: &str) -> Result<Options, Failure> {
-        options(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
-    fn options_come_in_any_order_and_targets_once() {
+    fn accepts_options_in_any_order_and_ignores_repeated_targets() {
         let arm = platform::by_triple("aarch64-unknown-linux-gnu").unwrap();
         let wanted = Options {
             targets: vec![arm],
@@ -160,14 +158,14 @@ mod tests {
             out: Some("here".into()),
             ..Options::default()
         };
-        let line = "--out here --target aarch64-unknown-linux-gnu --no-bridge --target aarch64-unknown-linux-gnu \
-                    --repository https://example.org/x";
+        let line = "--out here --target aarch64-unknown-linux-gnu --no-bridge \
+                    --target aarch64-unknown-linux-gnu --repository https://example.org/x";
         assert_eq!(read(line), Ok(wanted));
         assert_eq!(read(""), Ok(Options::default()));
     }
 
     #[test]
-    fn what_is_not_understood_is_a_usage_error() {
+    fn reports_wrong_options_as_a_usage_error() {
         for line in [
             "--target",
             "--target m68k-unknown-none",
@@ -198,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_that_is_not_there_is_named_before_anything_is_built() {
-        // No machine has both: one is built on macOS only, the other with a compiler that macOS has not.
+    fn names_a_missing_toolchain_before_it_builds() {
+        // No machine has both: one target needs macOS, and the other a compiler that macOS does not have.
         let args = ["--target", "aarch64-apple-darwin", "--target", "x86_64-unknown-linux-musl"];
-        let Err(Failure::Failed(said)) = run(&root(), &args.map(str::to_owned)) else {
-            panic!("it was built");
+        let Err(Failure::Failed(message)) = run(&root(), &args.map(str::to_owned)) else {
+            panic!("both were built");
         };
-        assert!(said.contains("cannot be built here"), "{said}");
+        assert!(message.contains("cannot be built here"), "{message}");
     }
 }

@@ -1,38 +1,38 @@
-//! The invariants of the tree, a test each.
+//! The invariants of the tree, one test each. `cargo xtask tidy` runs them alone.
 
-use redflow_xtask::tidy::CHECKS;
+mod tidy;
 
-fn check(name: &str) {
-    let named = CHECKS.iter().filter(|(known, _)| *known == name);
-    let found: Vec<String> = named.flat_map(|(_, problems)| problems(&redflow_xtask::root())).collect();
-    assert!(found.is_empty(), "\n  {}", found.join("\n  "));
-}
+use tidy::{clippy_files, cycles, dependencies, manifests, packages, repository, source, spelling};
 
 macro_rules! invariants {
-    ($($name:ident)+) => {
-        $(#[test] fn $name() { check(stringify!($name)); })+
-
-        #[test]
-        fn every_check_of_tidy_is_a_test_here() {
-            let checks: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
-            assert_eq!(checks, [$(stringify!($name)),+]);
-        }
+    ($($name:ident: $check:path;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                let problems = $check(&redflow_xtask::root());
+                assert!(problems.is_empty(), "\n  {}", problems.join("\n  "));
+            }
+        )+
     };
 }
 
 invariants! {
-    pure_crates_depend_on_nothing_impure
-    pure_crates_touch_no_system
-    pure_crates_have_clippy_bans
-    shipped_binary_carries_no_derives
-    files_are_short
-    no_panics_and_no_unsafe
-    every_crate_takes_the_workspace_lints
-    doors_open_downward
-    versions_agree
-    no_private_paths
-    lock_files_name_no_private_host
-    examples_are_described
-    codes_are_tested
-    generated_files_are_current
+    pure_crates_depend_on_nothing_impure: dependencies::pure_crates;
+    pure_crates_touch_no_system: source::pure_code;
+    pure_crates_have_clippy_bans: clippy_files::pure_crates;
+    shipped_binary_carries_no_derives: dependencies::shipped_binary;
+    files_are_short: source::short_files;
+    no_panics_and_no_unsafe: source::no_panics;
+    every_crate_takes_the_workspace_lints: manifests::lints;
+    dependencies_point_down: manifests::layers;
+    modules_have_no_cycles: cycles::module_cycles;
+    versions_agree: manifests::versions;
+    rust_packages_come_from_crates_io: packages::rust_sources;
+    rust_packages_have_allowed_licences: packages::rust_licences;
+    npm_packages_have_allowed_licences_and_hashes: packages::npm;
+    no_private_paths: repository::private_paths;
+    examples_are_described: repository::examples;
+    codes_are_tested: repository::codes;
+    words_are_spelled_right: spelling::check;
+    generated_files_are_current: tidy::generated_files;
 }

@@ -1,5 +1,5 @@
-//! The licences of what is linked into `redflow`, which have to go with it. Reads the sources of the crates as cargo has
-//! downloaded them; judges no licence.
+//! Collects the licence texts of the code that `redflow` links, because each package must contain them. Reads
+//! the crates that cargo has downloaded. Judges no licence: `tests/tidy/packages.rs` does.
 
 use crate::process;
 use serde_json::Value;
@@ -8,119 +8,90 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the names of files with licences begin with, in any case.
+/// Beginnings of the names of files with licences, in lower case.
 const BEGINNINGS: &[&str] = &["licence", "license", "copying", "copyright", "notice", "unlicense"];
 
-/// Endings of files that are no text of a licence, whatever their name.
+/// Endings of files that contain no licence text, whatever their name.
 const NO_TEXT: &[&str] = &["rs", "toml", "yml", "yaml", "json", "py", "sh"];
 
-/// How deep in a crate they are looked for, and how large they may be.
-const MOST_FOLDERS: usize = 4;
-const MOST_BYTES: u64 = 200_000;
+/// The search for licences goes no deeper into a crate, and ignores larger files.
+const MAX_FOLDERS: usize = 4;
+const MAX_BYTES: u64 = 200_000;
 
-/// Where a Rust toolchain has the notices of its own library, from its top.
-const OF_THE_LIBRARY: &str = "share/doc/rust/COPYRIGHT-library.html";
+/// The notices of the standard library, from the top folder of a Rust toolchain.
+const LIBRARY_NOTICES: &str = "share/doc/rust/COPYRIGHT-library.html";
 
-/// A crate that is linked in.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Linked {
-    name: String,
-    version: String,
-}
-
-/// The notices of all crates that are linked in for a platform.
-///
-/// # Errors
-/// If cargo does not tell, or a text cannot be read.
-pub(crate) fn of_crates(root: &Path, triple: &str) -> Result<String, String> {
-    let tree = asked(
-        root,
-        &["tree", "--package", "redflow-cli", "--edges", "normal", "--prefix", "none", "--target", triple],
-    )?;
-    let metadata = asked(root, &["metadata", "--format-version", "1"])?;
+/// The text with the notices of all crates that `redflow` links on a platform.
+pub(crate) fn crate_notices(root: &Path, triple: &str) -> Result<String, String> {
+    let tree =
+        ["tree", "--package", "redflow-cli", "--edges", "normal", "--prefix", "none", "--target", triple];
+    let tree = process::read_cargo(root, &tree)?;
+    let metadata =
+        process::read_cargo(root, &["metadata", "--format-version", "1", "--filter-platform", triple])?;
     let metadata: Value =
         serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
-    let linked = linked(&tree);
+    let linked = linked_crates(&tree);
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut list = String::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let text = |key: &str| package[key].as_str().unwrap_or_default();
-        let known = Linked { name: text("name").to_owned(), version: text("version").to_owned() };
-        // Our own have no source.
-        if !linked.contains(&known) || package["source"].is_null() {
+        let title = format!("{} {}", text("name"), text("version"));
+        // Our own crates have no source.
+        if !linked.contains(&title) || package["source"].is_null() {
             continue;
         }
-        let title = format!("{} {}", known.name, known.version);
         let authors: Vec<&str> =
             package["authors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let by = if authors.is_empty() { String::new() } else { format!("; {}", authors.join(", ")) };
         let _ = writeln!(list, "  {title}: {}{by}; {}", text("license"), text("repository"));
         let Some(folder) = Path::new(text("manifest_path")).parent() else { continue };
         for file in licences(folder, 0)? {
-            let said = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-            let said = String::from_utf8_lossy(&said).replace("\r\n", "\n").trim().to_owned();
-            texts.entry(said).or_default().insert(title.clone());
+            let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+            let licence = String::from_utf8_lossy(&bytes).replace("\r\n", "\n").trim().to_owned();
+            texts.entry(licence).or_default().insert(title.clone());
         }
     }
     if list.is_empty() {
-        return Err("cargo lists nothing that is linked into redflow".to_owned());
+        return Err("cargo lists no crate that redflow links".to_owned());
     }
     Ok(page(&list, &texts))
 }
 
-/// The file with the notices of Rust's own library, which is linked in too.
-///
-/// # Errors
-/// If the toolchain has none.
-pub(crate) fn of_the_library(root: &Path) -> Result<PathBuf, String> {
+/// The file with the notices of Rust's standard library.
+pub(crate) fn library_notices(root: &Path) -> Result<PathBuf, String> {
     let top = process::read(process::program(root, "rustc", ["--print", "sysroot"]))?;
-    let file = Path::new(top.trim()).join(OF_THE_LIBRARY);
-    if file.exists() {
-        Ok(file)
-    } else {
-        Err(format!(
-            "{} is not there, and has to go with the program: use a toolchain of rustup",
-            file.display()
-        ))
-    }
+    let file = Path::new(top.trim()).join(LIBRARY_NOTICES);
+    let problem =
+        || format!("{} is missing, but packages need it: use a toolchain of rustup", file.display());
+    if file.exists() { Ok(file) } else { Err(problem()) }
 }
 
-/// Asks without the network first.
-fn asked(root: &Path, args: &[&str]) -> Result<String, String> {
-    let ask = |more: &[&str]| {
-        let mut command = process::cargo(root, []);
-        command.args(args).arg("--locked").args(more);
-        process::read(command)
+/// The crates of a tree, each as `NAME VERSION`.
+fn linked_crates(tree: &str) -> BTreeSet<String> {
+    let name_and_version = |line: &str| {
+        let mut words = line.split(' ');
+        let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);
+        Some(format!("{name} {version}"))
     };
-    ask(&["--offline"]).or_else(|_| ask(&[]))
-}
-
-fn linked(tree: &str) -> BTreeSet<Linked> {
-    tree.lines()
-        .filter_map(|line| {
-            let mut words = line.split(' ');
-            let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);
-            Some(Linked { name: name.to_owned(), version: version.to_owned() })
-        })
-        .collect()
+    tree.lines().filter_map(name_and_version).collect()
 }
 
 /// The files with licences in a crate.
 fn licences(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(told)? {
-        let entry = entry.map_err(told)?;
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().to_lowercase();
-        let data = entry.metadata().map_err(told)?;
-        if data.is_dir() && depth < MOST_FOLDERS && !name.starts_with('.') {
-            found.extend(licences(&entry.path(), depth + 1)?);
-        } else if data.is_file() && data.len() <= MOST_BYTES && is_licence(&name) {
-            found.push(entry.path());
+        let data = entry.metadata().map_err(failed)?;
+        if data.is_dir() && depth < MAX_FOLDERS && !name.starts_with('.') {
+            files.extend(licences(&entry.path(), depth + 1)?);
+        } else if data.is_file() && data.len() <= MAX_BYTES && is_licence(&name) {
+            files.push(entry.path());
         }
     }
-    found.sort();
-    Ok(found)
+    files.sort();
+    Ok(files)
 }
 
 fn is_licence(name: &str) -> bool {
@@ -132,7 +103,7 @@ fn page(list: &str, texts: &BTreeMap<String, BTreeSet<String>>) -> String {
     let mut lines: Vec<&str> = list.lines().collect();
     lines.sort_unstable();
     let mut out = format!(
-        "These packages are linked into redflow. SQLite, which is too, is in the public domain.\n\n{}\n",
+        "redflow contains these packages. It also contains SQLite, which is in the public domain.\n\n{}\n",
         lines.join("\n")
     );
     for (text, titles) in texts {
@@ -144,22 +115,21 @@ fn page(list: &str, texts: &BTreeMap<String, BTreeSet<String>>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Linked, MOST_BYTES, is_licence, licences, linked, of_crates, page};
-    use crate::package::toolchain;
-    use crate::root;
+    use super::{MAX_BYTES, crate_notices, is_licence, licences, linked_crates, page};
+    use crate::{process, root};
     use std::collections::BTreeMap;
     use std::fs;
 
     #[test]
-    fn what_is_linked_in_is_read_once() {
-        let tree = "redflow-cli v0.1.0 (/somewhere)\nbytes v1.2.3\nbytes v1.2.3 (*)\nserde_derive v1.0.0 (proc-macro)\n";
-        let named = |name: &str, version: &str| Linked { name: name.into(), version: version.into() };
-        let wanted = [named("bytes", "1.2.3"), named("redflow-cli", "0.1.0"), named("serde_derive", "1.0.0")];
-        assert_eq!(linked(tree), wanted.into());
+    fn reads_each_linked_crate_once() {
+        let tree = "redflow-cli v0.1.0 (/somewhere)\nbytes v1.2.3\nbytes v1.2.3 (*)\n\
+                    serde_derive v1.0.0 (proc-macro)\n";
+        let wanted = ["bytes 1.2.3", "redflow-cli 0.1.0", "serde_derive 1.0.0"];
+        assert!(linked_crates(tree).iter().eq(wanted.iter()), "{:?}", linked_crates(tree));
     }
 
     #[test]
-    fn licences_are_found_by_their_names_and_within_bounds() {
+    fn finds_licences_by_their_names_and_within_limits() {
         for name in [
             "license",
             "licence.md",
@@ -180,14 +150,13 @@ mod tests {
         for name in ["LICENSE-MIT", "a/b/LICENSE", ".github/LICENSE", "lib.rs"] {
             fs::write(folder.path().join(name), "text").unwrap();
         }
-        fs::write(folder.path().join("NOTICE"), vec![b'x'; usize::try_from(MOST_BYTES).unwrap() + 1])
-            .unwrap();
-        let found = licences(folder.path(), 0).unwrap();
-        assert_eq!(found, [folder.path().join("LICENSE-MIT"), folder.path().join("a/b/LICENSE")]);
+        fs::write(folder.path().join("NOTICE"), vec![b'x'; usize::try_from(MAX_BYTES).unwrap() + 1]).unwrap();
+        let files = licences(folder.path(), 0).unwrap();
+        assert_eq!(files, [folder.path().join("LICENSE-MIT"), folder.path().join("a/b/LICENSE")]);
     }
 
     #[test]
-    fn a_text_stands_once_with_all_that_have_it() {
+    fn lists_each_text_once_with_all_its_crates() {
         let titles = ["a 1.0.0".to_owned(), "b 2.0.0".to_owned()];
         let page = page(
             "  b 2.0.0: MIT\n  a 1.0.0: MIT\n",
@@ -198,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn the_crates_of_redflow_have_their_notices() {
-        let notices = of_crates(&root(), &toolchain::host(&root()).unwrap()).unwrap();
+    fn contains_the_notices_of_the_crates_of_redflow() {
+        let notices = crate_notices(&root(), &process::host(&root()).unwrap()).unwrap();
         for words in ["  tokio 1.", "  ring 0.", "BoringSSL", "Permission is hereby granted", "SQLite"] {
             assert!(notices.contains(words), "{words}");
         }
-        // Nothing of ours, nothing that only tests use, and no path of this machine.
+        // No crate of ours, no crate that only tests use, and no path of this machine.
         for words in ["redflow-cli", "  proptest ", "  pretty_assertions ", env!("CARGO_MANIFEST_DIR")] {
             assert!(!notices.contains(words), "{words}");
         }

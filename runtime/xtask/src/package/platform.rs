@@ -1,40 +1,39 @@
-//! The platforms that `redflow` is packed for. Owns how each is called by Rust, by npm and by Debian; never looks at the
-//! machine.
+//! Lists the platforms that `redflow` is packed for, with the names that Rust, npm and Debian give them.
 
 use std::fmt::Write as _;
 
-/// What the packages with the program are called, up to the platform. The palette module looks for these.
+/// The beginning of the packages with the program, before the platform. The palette module looks for them.
 const PACKAGE: &str = "@redflow/runtime-";
 
-/// A platform.
+/// A platform with a package of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Platform {
-    /// What Rust calls it.
+    /// Rust's name of the target.
     pub triple: &'static str,
-    /// What its package ends with.
+    /// The end of the package's name.
     pub name: &'static str,
     /// npm's `os`, which is Node.js's `process.platform`.
     pub os: &'static str,
     /// npm's `cpu`, which is Node.js's `process.arch`.
     pub cpu: &'static str,
-    /// npm's `libc`, on Linux.
+    /// npm's `libc`; only on Linux.
     pub libc: Option<&'static str>,
-    /// What builds it on a machine of another kind; none if nothing that we know does.
+    /// The tools that build it on another platform, if we know any.
     pub cross: Option<Cross>,
 }
 
-/// The C tools that build for another platform.
+/// The C tools that build for a platform on another one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cross {
     /// Compiles the C in the dependencies and, unless Rust brings its own, links.
     pub compiler: &'static str,
-    /// Takes the symbols out.
+    /// Removes the symbols.
     pub strip: &'static str,
-    /// What Debian calls the package with both.
+    /// Debian's package with both tools.
     pub debian: &'static str,
 }
 
-/// Every platform.
+/// Every platform that a release can contain.
 pub const PLATFORMS: &[Platform] = &[
     Platform {
         triple: "x86_64-unknown-linux-gnu",
@@ -111,43 +110,42 @@ pub const PLATFORMS: &[Platform] = &[
 ];
 
 impl Platform {
-    /// Its package.
+    /// The name of its npm package.
     #[must_use]
     pub fn package(&self) -> String {
         format!("{PACKAGE}{}", self.name)
     }
 
-    /// The file of the program.
+    /// The file name of the program.
     #[must_use]
     pub fn program(&self) -> &'static str {
         if self.os == "win32" { "redflow.exe" } else { "redflow" }
     }
 
-    /// What the tarball of a version of its package is called by npm.
+    /// The file name of its tarball.
     #[must_use]
     pub fn tarball(&self, version: &str) -> String {
         tarball(&self.package(), version)
     }
 }
 
-/// What npm calls the tarball of a package.
+/// The file name that npm gives to the tarball of a package.
 #[must_use]
 pub fn tarball(package: &str, version: &str) -> String {
     format!("{}-{version}.tgz", package.trim_start_matches('@').replace('/', "-"))
 }
 
-/// The platform of this triple.
+/// The platform with this triple.
 ///
 /// # Errors
-/// If we have none.
+/// If no release contains it. The message lists all platforms.
 pub fn by_triple(triple: &str) -> Result<&'static Platform, String> {
-    PLATFORMS
-        .iter()
-        .find(|platform| platform.triple == triple)
-        .ok_or_else(|| format!("redflow is not packed for `{triple}`; it is for:\n{}", list().trim_end()))
+    PLATFORMS.iter().find(|platform| platform.triple == triple).ok_or_else(|| {
+        format!("redflow has no package for `{triple}`; these are known:\n{}", list().trim_end())
+    })
 }
 
-/// The platforms, a line each.
+/// One line for each platform.
 #[must_use]
 pub fn list() -> String {
     let mut out = String::new();
@@ -162,7 +160,7 @@ mod tests {
     use super::{PLATFORMS, by_triple, tarball};
 
     #[test]
-    fn names_are_what_node_js_calls_the_platform() {
+    fn names_are_those_of_node_js() {
         for platform in PLATFORMS {
             let musl = if platform.libc == Some("musl") { "-musl" } else { "" };
             assert_eq!(platform.name, format!("{}-{}{musl}", platform.os, platform.cpu));
@@ -171,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_that_we_have_not_is_told_those_that_we_have() {
-        assert_eq!(by_triple("x86_64-pc-windows-gnu").map(|found| found.program()), Ok("redflow.exe"));
+    fn an_unknown_platform_is_refused_with_the_known_ones() {
+        assert_eq!(by_triple("x86_64-pc-windows-gnu").map(|platform| platform.program()), Ok("redflow.exe"));
         let error = by_triple("riscv64gc-unknown-linux-gnu").unwrap_err();
         assert!(error.contains("riscv64gc") && error.contains("aarch64-unknown-linux-gnu"), "{error}");
     }
 
     #[test]
-    fn tarballs_are_called_as_npm_calls_them() {
+    fn tarballs_have_the_names_that_npm_gives_them() {
         assert_eq!(tarball("@redflow/node-red-bridge", "0.1.0"), "redflow-node-red-bridge-0.1.0.tgz");
         assert_eq!(tarball("plain", "1.0.0"), "plain-1.0.0.tgz");
     }

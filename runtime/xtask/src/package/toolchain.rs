@@ -1,88 +1,81 @@
-//! What builds `redflow` for a platform: whether it is there, how to get it, and the build itself. Installs nothing.
+//! Builds `redflow` for a platform, and names the tools that are missing. Installs nothing.
 
 use super::platform::Platform;
-use crate::{process, test};
+use crate::{process, tools};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the standard library's files begin with.
+/// The beginning of the standard library's file names.
 const STANDARD_LIBRARY: &str = "libstd-";
 
-/// What Rust calls this machine.
-///
-/// # Errors
-/// If `rustc` does not say.
-pub(crate) fn host(root: &Path) -> Result<String, String> {
-    let told = process::read(process::program(root, "rustc", ["-vV"]))?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".to_owned())
+/// What a machine has for building.
+#[derive(Clone, Copy)]
+struct Tools<'a> {
+    host: &'a str,
+    has_target: &'a dyn Fn(&str) -> bool,
+    has_program: &'a dyn Fn(&str) -> bool,
 }
 
-/// What is missing to build for a platform, and how to get it.
+/// Names what is missing to build for a platform, and how to get it.
 pub(crate) fn missing(root: &Path, platform: &Platform, host: &str) -> Option<String> {
-    let there = |name: &str| process::works(process::program(root, name, ["--version"]));
-    explain(platform, host, has_target(root, platform.triple), there)
+    let has_target = |triple: &str| has_target(root, triple);
+    let has_program = |name: &str| process::works(process::program(root, name, ["--version"]));
+    missing_tools(platform, Tools { host, has_target: &has_target, has_program: &has_program })
 }
 
-fn explain(platform: &Platform, host: &str, target: bool, there: impl Fn(&str) -> bool) -> Option<String> {
+fn missing_tools(platform: &Platform, tools: Tools<'_>) -> Option<String> {
     let triple = platform.triple;
-    if triple == host {
+    if triple == tools.host {
         return None;
     }
     let mut problems = Vec::new();
-    if !target {
+    if !(tools.has_target)(triple) {
         problems.push(format!("the Rust target is not installed: `rustup target add {triple}`"));
     }
-    match &platform.cross {
-        None => problems.push("it is built on a machine of its own kind only".to_owned()),
-        Some(cross) => {
-            let absent: Vec<&str> =
-                [cross.compiler, cross.strip].into_iter().filter(|name| !there(name)).collect();
-            if !absent.is_empty() {
-                let names = absent.join(" and ");
-                problems.push(format!(
-                    "the C tools {names} are not installed: on Debian, `apt-get install {}`",
-                    cross.debian
-                ));
-            }
+    if let Some(cross) = &platform.cross {
+        let absent = [cross.compiler, cross.strip].into_iter().filter(|name| !(tools.has_program)(name));
+        let names = absent.collect::<Vec<_>>().join(" and ");
+        if !names.is_empty() {
+            let package = cross.debian;
+            problems.push(format!("{names} not installed: on Debian, `apt-get install {package}`"));
         }
+    } else {
+        problems.push("only a machine of the same kind can build it".to_owned());
     }
     let elsewhere = "or build it elsewhere and pack it with `--program FILE`";
     (!problems.is_empty())
         .then(|| format!("{triple} cannot be built here:\n  {}\n  {elsewhere}", problems.join("\n  ")))
 }
 
-/// Whether the standard library for a target is there. Asked of its folder, as not every Rust has rustup.
+/// Whether the standard library for a target is installed. Not every Rust has rustup, so this looks into the
+/// library's folder.
 fn has_target(root: &Path, triple: &str) -> bool {
-    let asked = process::program(root, "rustc", ["--print", "target-libdir", "--target", triple]);
-    let Ok(folder) = process::read(asked) else { return false };
-    let entries = std::fs::read_dir(folder.trim()).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(STANDARD_LIBRARY))
+    let print = process::program(root, "rustc", ["--print", "target-libdir", "--target", triple]);
+    let Ok(folder) = process::read(print) else { return false };
+    let mut entries = std::fs::read_dir(folder.trim()).into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name().to_string_lossy().starts_with(STANDARD_LIBRARY))
 }
 
-/// Builds the program for release; says where it is. In a folder of its own, also for this machine: what is built for
-/// others names no path of this one.
-///
-/// # Errors
-/// If the build does not succeed.
+/// Builds the program for release and returns its path. Even for this machine it builds in the folder of the
+/// target, because the flags that remove this machine's paths differ from those of a normal build.
 pub(crate) fn build(root: &Path, platform: &Platform, host: &str) -> Result<PathBuf, String> {
     let mut cargo = process::cargo(root, ["build", "--release", "--locked", "--package", "redflow-cli"]);
     cargo.args(["--target", platform.triple]).env("RUSTFLAGS", flags(root, cargo_home().as_deref()));
     if platform.triple != host {
-        cross(&mut cargo, platform);
+        use_cross_tools(&mut cargo, platform);
     }
-    test::check(cargo)?;
-    let folder = test::target_folder(root)?.join(platform.triple).join("release");
+    tools::check(cargo)?;
+    let folder = tools::target_folder(root)?.join(platform.triple).join("release");
     Ok(folder.join(platform.program()))
 }
 
-/// Panics name the files they come from: by these names.
+/// Replaces the paths of this machine, which messages of panics would contain.
 fn flags(root: &Path, cargo_home: Option<&Path>) -> String {
-    let places = [(Some(root), "/redflow"), (cargo_home, "/cargo")];
-    let flags = places.into_iter().filter_map(|(place, name)| {
-        // A path with a blank would be two flags.
-        let place = place?.to_str().filter(|place| !place.contains(char::is_whitespace))?;
-        Some(format!("--remap-path-prefix={place}={name}"))
+    let folders = [(Some(root), "/redflow"), (cargo_home, "/cargo")];
+    let flags = folders.into_iter().filter_map(|(folder, name)| {
+        // A path with a space would become two flags.
+        let folder = folder?.to_str().filter(|folder| !folder.contains(char::is_whitespace))?;
+        Some(format!("--remap-path-prefix={folder}={name}"))
     });
     flags.collect::<Vec<_>>().join(" ")
 }
@@ -91,21 +84,21 @@ fn cargo_home() -> Option<PathBuf> {
     std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cargo")))
 }
 
-fn cross(cargo: &mut Command, platform: &Platform) {
+fn use_cross_tools(cargo: &mut Command, platform: &Platform) {
     let Some(cross) = &platform.cross else { return };
     let name = platform.triple.replace('-', "_");
     cargo.env(format!("CC_{name}"), cross.compiler);
-    // For musl, Rust brings what it links with.
+    // For musl, Rust brings its own linker files.
     if platform.libc != Some("musl") {
         cargo.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), cross.compiler);
     }
 }
 
-/// Takes the symbols out of a program: they are a sixth of it. One that cannot be stripped here stays as it is.
+/// Removes the symbols, which are a sixth of a program. Returns `false` if this machine cannot do that.
 pub(crate) fn strip(root: &Path, platform: &Platform, file: &Path) -> bool {
-    let host = host(root).is_ok_and(|host| host == platform.triple);
+    let is_host = process::host(root).is_ok_and(|host| host == platform.triple);
     let name = match &platform.cross {
-        Some(cross) if !host => cross.strip,
+        Some(cross) if !is_host => cross.strip,
         _ => "strip",
     };
     let mut strip = process::program(root, name, []);
@@ -113,9 +106,9 @@ pub(crate) fn strip(root: &Path, platform: &Platform, file: &Path) -> bool {
     process::works(strip)
 }
 
-/// Whether a program is one for this platform, by how its file begins.
+/// Whether the first bytes of a program fit the platform.
 pub(crate) fn is_for(platform: &Platform, program: &[u8]) -> bool {
-    // Of ELF: the mark, and where the machine stands. Of Mach-O: the mark and the machine. Windows' is only marked.
+    // ELF has the machine at byte 18, and Mach-O at byte 4. For Windows we compare the mark alone.
     let machine =
         |at: usize| program.get(at..at + 2).map(|bytes| u16::from(bytes[0]) | u16::from(bytes[1]) << 8);
     match (platform.os, platform.cpu) {
@@ -135,11 +128,11 @@ pub(crate) fn is_for(platform: &Platform, program: &[u8]) -> bool {
     }
 }
 
-/// The oldest glibc that runs a program, by the versions it names.
+/// The oldest glibc that runs a program: the newest version among its symbols.
 pub(crate) fn oldest_glibc(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
-    let begins = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
-    begins
+    let marks = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
+    marks
         .filter_map(|(at, _)| {
             let rest = &program[at + MARK.len()..];
             let end = rest.iter().take(16).position(|byte| !(byte.is_ascii_digit() || *byte == b'.'))?;
@@ -151,15 +144,16 @@ pub(crate) fn oldest_glibc(program: &[u8]) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cross, explain, flags, has_target, host, is_for, oldest_glibc};
+    use super::{Tools, flags, has_target, is_for, missing_tools, oldest_glibc, use_cross_tools};
     use crate::package::platform::{PLATFORMS, by_triple};
     use crate::{process, root};
     use std::path::Path;
 
-    const HERE: &str = "x86_64-unknown-linux-gnu";
+    const NOTHING: Tools<'_> =
+        Tools { host: "x86_64-unknown-linux-gnu", has_target: &|_| false, has_program: &|_| false };
 
     #[test]
-    fn what_is_missing_is_named_with_the_way_to_get_it() {
+    fn names_what_is_missing_and_how_to_get_it() {
         for (triple, words) in [
             ("aarch64-unknown-linux-gnu", ["aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"]),
             ("armv7-unknown-linux-gnueabihf", ["arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"]),
@@ -167,41 +161,44 @@ mod tests {
             ("x86_64-unknown-linux-musl", ["musl-gcc", "musl-tools"]),
         ] {
             let platform = by_triple(triple).unwrap();
-            let said = explain(platform, HERE, false, |_| false).unwrap();
-            assert!(said.starts_with(&format!("{triple} cannot be built here")), "{said}");
-            assert!(said.contains(&format!("rustup target add {triple}")), "{said}");
-            assert!(words.iter().all(|word| said.contains(word)), "{said}");
-            // Of two things that are missing, the one that is there is not named.
-            let said = explain(platform, HERE, true, |_| false).unwrap();
-            assert!(!said.contains("rustup"), "{said}");
-            let said = explain(platform, HERE, false, |_| true).unwrap();
-            assert!(!said.contains("apt-get"), "{said}");
-            assert_eq!(explain(platform, HERE, true, |_| true), None);
+            let message = missing_tools(platform, NOTHING).unwrap();
+            assert!(message.starts_with(&format!("{triple} cannot be built here")), "{message}");
+            assert!(message.contains(&format!("rustup target add {triple}")), "{message}");
+            assert!(words.iter().all(|word| message.contains(word)), "{message}");
+            // It does not name what is installed.
+            let with_target = Tools { has_target: &|_| true, ..NOTHING };
+            let message = missing_tools(platform, with_target).unwrap();
+            assert!(!message.contains("rustup"), "{message}");
+            let with_programs = Tools { has_program: &|_| true, ..NOTHING };
+            let message = missing_tools(platform, with_programs).unwrap();
+            assert!(!message.contains("apt-get"), "{message}");
+            assert_eq!(missing_tools(platform, Tools { has_target: &|_| true, ..with_programs }), None);
         }
     }
 
     #[test]
-    fn a_mac_is_built_on_a_mac() {
+    fn only_a_mac_builds_for_a_mac() {
         let mac = by_triple("aarch64-apple-darwin").unwrap();
-        assert!(explain(mac, HERE, true, |_| true).unwrap().contains("of its own kind only"));
-        assert_eq!(explain(mac, mac.triple, false, |_| false), None);
+        let everything = Tools { has_target: &|_| true, has_program: &|_| true, ..NOTHING };
+        assert!(missing_tools(mac, everything).unwrap().contains("only a machine of the same kind"));
+        assert_eq!(missing_tools(mac, Tools { host: mac.triple, ..NOTHING }), None);
     }
 
     #[test]
-    fn the_target_of_this_machine_is_there_and_one_that_nobody_has_is_not() {
-        assert!(has_target(&root(), &host(&root()).unwrap()));
+    fn finds_the_target_of_this_machine_and_no_unknown_target() {
+        assert!(has_target(&root(), &process::host(&root()).unwrap()));
         assert!(!has_target(&root(), "no-such-target"));
     }
 
     #[test]
-    fn another_platform_is_linked_with_its_own_tools() {
+    fn links_for_another_platform_with_its_own_tools() {
         let env = |triple: &str| -> Vec<String> {
             let mut cargo = process::cargo(&root(), []);
-            cross(&mut cargo, by_triple(triple).unwrap());
-            let set = cargo.get_envs().map(|(name, value)| {
+            use_cross_tools(&mut cargo, by_triple(triple).unwrap());
+            let variables = cargo.get_envs().map(|(name, value)| {
                 format!("{}={}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy())
             });
-            set.collect()
+            variables.collect()
         };
         assert_eq!(
             env("aarch64-unknown-linux-gnu"),
@@ -214,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_this_machine_get_other_names() {
+    fn replaces_the_paths_of_this_machine() {
         let (root, home) = (Path::new("/some/where"), Path::new("/some/one/.cargo"));
         let wanted = "--remap-path-prefix=/some/where=/redflow --remap-path-prefix=/some/one/.cargo=/cargo";
         assert_eq!(flags(root, Some(home)), wanted);
@@ -222,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_another_platform_is_known() {
+    fn recognises_a_program_of_another_platform() {
         let this = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        let here = host(&root()).unwrap();
+        let here = process::host(&root()).unwrap();
         for platform in PLATFORMS {
-            // The C library does not show at the beginning.
-            let same = by_triple(&here).is_ok_and(|it| it.os == platform.os && it.cpu == platform.cpu);
+            // The first bytes do not tell which C library it uses.
+            let same = by_triple(&here).is_ok_and(|host| host.os == platform.os && host.cpu == platform.cpu);
             assert_eq!(is_for(platform, &this), same, "{}", platform.triple);
             assert!(!is_for(platform, b""), "{}", platform.triple);
         }
@@ -235,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_symbol_says_which_glibc_is_needed() {
+    fn the_newest_symbol_decides_which_glibc_is_needed() {
         let program = b"\x7fELF..GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.4\0GLIBC_PRIVATE\0GLIBC_";
         assert_eq!(oldest_glibc(program), Some((2, 34)));
         assert_eq!(oldest_glibc(b"static"), None);

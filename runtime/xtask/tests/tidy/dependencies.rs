@@ -1,7 +1,7 @@
-//! What a crate may pull in, asked of `cargo tree`.
+//! Checks what a crate pulls in, as `cargo tree` reports it.
 
 use super::PURE;
-use crate::process;
+use redflow_xtask::process;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -12,33 +12,26 @@ const IMPURE_UUID: &[&str] = &["v1", "v4", "v6", "v7", "rng", "fast-rng"];
 /// Derives that only write files for developers.
 const DEVELOPER_ONLY: &[&str] = &["ts-rs", "ts-rs-macros", "schemars", "schemars_derive"];
 
-/// No I/O, runtime, clock or randomness below a pure crate.
-#[must_use]
-pub fn pure_crates(root: &Path) -> Vec<String> {
-    let of_crate = |name: &&str| {
+/// No pure crate depends on I/O, a runtime, a clock or randomness.
+pub(crate) fn pure_crates(root: &Path) -> Vec<String> {
+    let check = |name: &&str| {
         let package = format!("redflow-{name}");
-        let mut problems = asked(root, &package, "normal", |tree| impure_packages(&package, tree));
-        problems.extend(asked(root, &package, "normal,features", |tree| impure_uuid(&package, tree)));
+        let mut problems = check_tree(root, &package, "normal", |tree| impure_packages(&package, tree));
+        problems.extend(check_tree(root, &package, "normal,features", |tree| impure_uuid(&package, tree)));
         problems
     };
-    PURE.iter().flat_map(of_crate).collect()
+    PURE.iter().flat_map(check).collect()
 }
 
-/// The binary that users get holds no code generators.
-#[must_use]
-pub fn shipped_binary(root: &Path) -> Vec<String> {
-    asked(root, "redflow-cli", "normal", |tree| developer_packages("redflow-cli", tree))
+/// The shipped binary contains no code generators.
+pub(crate) fn shipped_binary(root: &Path) -> Vec<String> {
+    check_tree(root, "redflow-cli", "normal", |tree| developer_packages("redflow-cli", tree))
 }
 
-fn asked(root: &Path, package: &str, edges: &str, judge: impl Fn(&str) -> Vec<String>) -> Vec<String> {
-    let tree = |more: &[&str]| {
-        let mut command =
-            process::cargo(root, ["tree", "--package", package, "--edges", edges, "--prefix", "none"]);
-        command.args(more);
-        process::read(command)
-    };
-    match tree(&["--offline"]).or_else(|_| tree(&[])) {
-        Ok(tree) if tree.lines().any(|line| package_name(line) == package) => judge(&tree),
+fn check_tree(root: &Path, package: &str, edges: &str, check: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let args = ["tree", "--package", package, "--edges", edges, "--prefix", "none"];
+    match process::read_cargo(root, &args) {
+        Ok(tree) if tree.lines().any(|line| package_name(line) == package) => check(&tree),
         Ok(_) => vec![format!("{package}: `cargo tree` does not list it")],
         Err(problem) => vec![problem],
     }
@@ -48,13 +41,13 @@ fn package_name(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
 
-fn found<'a>(tree: &'a str, names: &[&str]) -> BTreeSet<&'a str> {
+fn listed<'a>(tree: &'a str, names: &[&str]) -> BTreeSet<&'a str> {
     tree.lines().map(package_name).filter(|name| names.contains(name)).collect()
 }
 
 fn impure_packages(package: &str, tree: &str) -> Vec<String> {
-    let says = |name: &str| format!("{package} is pure and must not depend on {name}");
-    found(tree, IMPURE).into_iter().map(says).collect()
+    let problem = |name: &str| format!("{package} is pure and must not depend on {name}");
+    listed(tree, IMPURE).into_iter().map(problem).collect()
 }
 
 fn impure_uuid(package: &str, tree: &str) -> Vec<String> {
@@ -63,13 +56,13 @@ fn impure_uuid(package: &str, tree: &str) -> Vec<String> {
         .filter_map(|line| line.strip_prefix("uuid feature \"")?.split('"').next())
         .filter(|feature| IMPURE_UUID.contains(feature))
         .collect();
-    let says = |feature: &str| format!("{package} is pure and must not turn on uuid's feature {feature}");
-    features.into_iter().map(says).collect()
+    let problem = |feature: &str| format!("{package} is pure and must not turn on uuid's feature {feature}");
+    features.into_iter().map(problem).collect()
 }
 
 fn developer_packages(package: &str, tree: &str) -> Vec<String> {
-    let says = |name: &str| format!("{package} is shipped and must not depend on {name}");
-    found(tree, DEVELOPER_ONLY).into_iter().map(says).collect()
+    let problem = |name: &str| format!("{package} is shipped and must not depend on {name}");
+    listed(tree, DEVELOPER_ONLY).into_iter().map(problem).collect()
 }
 
 #[cfg(test)]
@@ -77,7 +70,7 @@ mod tests {
     use super::{developer_packages, impure_packages, impure_uuid};
 
     #[test]
-    fn impure_packages_are_named_once() {
+    fn names_impure_packages_once() {
         let tree = "redflow-flow v0.1.0\ntokio v1.54.0\ntokio v1.54.0 (*)\ntokio-util v0.7.0\nredis v1.8.0";
         let problems = impure_packages("redflow-flow", tree);
         assert_eq!(problems.len(), 2, "{problems:?}");
@@ -86,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn uuid_that_makes_its_own_ids_is_named() {
+    fn names_features_of_uuid_that_make_ids() {
         let tree = "uuid feature \"v7\"\nuuid v1.29.0\nuuid-simd v0.8.0\nahash feature \"v4\"";
         assert_eq!(impure_uuid("redflow-react", tree).len(), 1);
         assert!(impure_uuid("redflow-react", "uuid feature \"default\"\nuuid v1.29.0").is_empty());
     }
 
     #[test]
-    fn code_generators_in_the_binary_are_named() {
+    fn names_code_generators_in_the_binary() {
         assert_eq!(developer_packages("redflow-cli", "redflow-cli v0.1.0\nts-rs v12.0.0").len(), 1);
         assert_eq!(developer_packages("redflow-cli", "schemars v1.2.0\nschemars_derive v1.2.0").len(), 2);
         assert!(developer_packages("redflow-cli", "redflow-cli v0.1.0\nclap v4.6.0").is_empty());

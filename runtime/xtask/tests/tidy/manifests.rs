@@ -1,0 +1,168 @@
+//! Checks the manifests: lints, which crate may depend on which, versions.
+
+use super::check_paths;
+use redflow_xtask::files;
+use serde_json::Value;
+use std::path::Path;
+use toml::Table;
+
+/// The crates of the workspace that each crate may use: only crates below it. `None` allows all.
+const LAYERS: &[(&str, Option<&[&str]>)] = &[
+    ("contract", Some(&[])),
+    ("flow", Some(&["contract"])),
+    ("react", Some(&["contract"])),
+    ("ports", Some(&["contract"])),
+    ("nodes", Some(&["contract", "ports"])),
+    ("models", Some(&["contract", "ports"])),
+    ("tools", Some(&["contract", "ports"])),
+    ("memory", Some(&["contract", "ports"])),
+    ("store", Some(&["contract", "ports"])),
+    ("telemetry", Some(&["contract", "ports"])),
+    ("engine", Some(&["contract", "ports", "react", "flow"])),
+    ("access", Some(&["contract"])),
+    ("node-red", Some(&["contract"])),
+    ("server", Some(&["contract", "ports", "engine", "flow", "react", "access", "node-red"])),
+    ("testkit", Some(&["contract", "ports", "flow", "react"])),
+    ("cli", None),
+    ("bench", None),
+    ("tests", None),
+    ("xtask", None),
+];
+
+/// The npm packages that are released with the workspace.
+const NPM_PACKAGES: &[&str] = &["bindings", "node-red-bridge"];
+
+/// Every crate uses the workspace's lints.
+pub(crate) fn lints(root: &Path) -> Vec<String> {
+    check_manifests(root, |path, manifest| missing_lints(path, manifest).into_iter().collect())
+}
+
+/// No crate uses a crate that is not below it.
+pub(crate) fn layers(root: &Path) -> Vec<String> {
+    check_manifests(root, upward_dependencies)
+}
+
+/// The npm packages have the workspace's version.
+pub(crate) fn versions(root: &Path) -> Vec<String> {
+    let wanted = match workspace_version(root) {
+        Ok(wanted) => wanted,
+        Err(problem) => return vec![problem],
+    };
+    let paths_of =
+        |folder: &&str| ["package.json", "package-lock.json"].map(|name| format!("{folder}/{name}"));
+    let paths = NPM_PACKAGES.iter().flat_map(paths_of).collect();
+    check_paths(root, paths, |path, package| other_version(&wanted, path, package).into_iter().collect())
+}
+
+fn workspace_version(root: &Path) -> Result<String, String> {
+    let manifest = parse("Cargo.toml", &files::read(root, "Cargo.toml")?)?;
+    let version = manifest.get("workspace").and_then(|table| table.get("package")?.get("version")?.as_str());
+    version.map(str::to_owned).ok_or_else(|| "Cargo.toml: the workspace has no version".to_owned())
+}
+
+fn check_manifests(root: &Path, check: impl Fn(&str, &Table) -> Vec<String>) -> Vec<String> {
+    let crates = files::folders(root, "runtime").into_iter().chain(["bench".to_owned(), "tests".to_owned()]);
+    let paths = crates.map(|folder| format!("{folder}/Cargo.toml")).collect();
+    check_paths(root, paths, |path, text| match parse(path, text) {
+        Ok(manifest) => check(path, &manifest),
+        Err(problem) => vec![problem],
+    })
+}
+
+fn parse(path: &str, text: &str) -> Result<Table, String> {
+    text.parse().map_err(|error| format!("{path}: {error}"))
+}
+
+fn missing_lints(path: &str, manifest: &Table) -> Option<String> {
+    let uses_lints = manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool());
+    (uses_lints != Some(true)).then(|| format!("{path}: add `[lints]` with `workspace = true`"))
+}
+
+/// Our crates among the normal and build dependencies, also those of one target only.
+fn own_dependencies(manifest: &Table) -> Vec<&str> {
+    let targets = manifest.get("target").and_then(|targets| targets.as_table());
+    let tables = targets.into_iter().flat_map(Table::values).filter_map(|target| target.as_table());
+    let mut names: Vec<&str> = [manifest]
+        .into_iter()
+        .chain(tables)
+        .flat_map(|table| ["dependencies", "build-dependencies"].map(|kind| table.get(kind)))
+        .filter_map(|dependencies| dependencies?.as_table())
+        .flat_map(Table::keys)
+        .filter_map(|name| name.strip_prefix("redflow-"))
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+fn upward_dependencies(path: &str, manifest: &Table) -> Vec<String> {
+    let name = path.trim_end_matches("/Cargo.toml").rsplit('/').next().unwrap_or_default();
+    let Some((_, allowed)) = LAYERS.iter().find(|(known, _)| *known == name) else {
+        return vec![format!("{path}: add the crate to LAYERS in runtime/xtask/tests/tidy/manifests.rs")];
+    };
+    let Some(allowed) = allowed else { return Vec::new() };
+    let upward = own_dependencies(manifest).into_iter().filter(|used| !allowed.contains(used));
+    upward.map(|used| format!("{path}: {name} must not use {used}; dependencies point down")).collect()
+}
+
+fn other_version(wanted: &str, path: &str, package: &str) -> Option<String> {
+    let json: Value = serde_json::from_str(package).unwrap_or_default();
+    let version = json.get("version").and_then(Value::as_str).unwrap_or("none");
+    (version != wanted).then(|| format!("{path}: version {version}, but the workspace has {wanted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{missing_lints, other_version, own_dependencies, upward_dependencies};
+
+    #[test]
+    fn names_a_crate_without_the_lints() {
+        for bad in ["[package]\nname = \"a\"", "[lints.rust]\nworkspace = true", "[lints]\nworkspace = false"]
+        {
+            assert!(missing_lints("a/Cargo.toml", &bad.parse().unwrap()).is_some(), "{bad}");
+        }
+        let good = "[package]\n\n[lints]\nworkspace = true\n".parse().unwrap();
+        assert_eq!(missing_lints("a/Cargo.toml", &good), None);
+    }
+
+    #[test]
+    fn reads_every_spelling_of_a_dependency() {
+        let text = "[dependencies]\nredflow-a.workspace = true\nredflow-b = { workspace = true }\n\
+                    \"redflow-c\" = \"1\"\nserde = \"1\"\n# redflow-x = \"1\"\n\n\
+                    [build-dependencies]\nredflow-d=\"1\"\n\
+                    [target.'cfg(unix)'.dependencies]\nredflow-e.workspace = true\n\
+                    [dependencies.redflow-f]\nworkspace = true\nfeatures = [\"x\"]\n\
+                    [dev-dependencies]\nredflow-y.workspace = true\n";
+        assert_eq!(own_dependencies(&text.parse().unwrap()), ["a", "b", "c", "d", "e", "f"]);
+    }
+
+    #[test]
+    fn names_a_dependency_that_points_up() {
+        let uses = |name: &str, used: &str| {
+            let manifest = format!("[dependencies]\nredflow-{used}.workspace = true\n");
+            upward_dependencies(&format!("runtime/{name}/Cargo.toml"), &manifest.parse().unwrap())
+        };
+        for (name, used) in [
+            ("contract", "flow"),
+            ("react", "flow"),
+            ("tools", "engine"),
+            ("models", "tools"),
+            ("engine", "cli"),
+        ] {
+            assert_eq!(uses(name, used).len(), 1, "{name} → {used}");
+        }
+        for (name, used) in
+            [("flow", "contract"), ("engine", "react"), ("cli", "tools"), ("xtask", "contract")]
+        {
+            assert!(uses(name, used).is_empty(), "{name} → {used}");
+        }
+        assert!(uses("no-such-crate", "contract")[0].contains("LAYERS"));
+    }
+
+    #[test]
+    fn names_a_package_with_another_version() {
+        assert_eq!(other_version("0.1.0", "p", r#"{"version": "0.1.0"}"#), None);
+        assert!(other_version("0.1.0", "p", r#"{"version": "0.2.0"}"#).is_some());
+        assert!(other_version("0.1.0", "p", "{}").is_some());
+        assert!(other_version("0.1.0", "p", "").is_some());
+    }
+}
