@@ -211,8 +211,8 @@ pub struct CheckRequest {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StartRequest {
-    /// The agent or inject node. May be absent if the flow has one agent, or one agent that inject nodes are wired
-    /// to.
+    /// The agent or inject node. May be absent if the flow has one agent, or one agent that inject nodes are
+    /// wired to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
     /// The payload. An agent needs one; an inject node has its own.

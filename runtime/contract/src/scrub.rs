@@ -141,7 +141,8 @@ impl Scrubber {
         }
     }
 
-    /// Removes the secrets from JSON text with `\\u` escapes: reads the values, because the text hides the secret.
+    /// Removes the secrets from JSON text with `\\u` escapes: reads the values, because the text hides the
+    /// secret.
     fn escaped_text(&self, text: &mut String) {
         if self.secrets.is_empty() || !text.contains("\\u") {
             return;

@@ -7,8 +7,8 @@ use serde_json::Value;
 /// Replaces a secret value in plans, journals, events, logs and error texts.
 pub const REDACTED: &str = "[redacted]";
 
-/// Node-RED's mask for a secret. Node-RED sends it to an editor instead of the value. When an editor sends it back,
-/// the stored value stays.
+/// Node-RED's mask for a secret. Node-RED sends it to an editor instead of the value. When an editor sends it
+/// back, the stored value stays.
 pub const PASSWORD_MASK: &str = "__PWRD__";
 
 /// Last words of names that hold secrets.
@@ -55,8 +55,8 @@ const KEY_KINDS: [&str; 6] = ["api", "access", "secret", "private", "signing", "
 /// Names of URL parameters that hold a secret, in addition to [`is_secret_name`].
 const SECRET_PARAMETERS: [&str; 4] = ["key", "code", "sig", "signature"];
 
-/// Names in the storage of the Redflow UI that mark a secret, in addition to [`is_secret_name`]. Written in small
-/// letters, without borders between the words.
+/// Names in the storage of the Redflow UI that mark a secret, in addition to [`is_secret_name`]. Written in
+/// small letters, without borders between the words.
 const SECRET_STORAGE_NAMES: [&str; 4] = ["key", "connectionstring", "dsn", "creds"];
 
 /// Credentials of a node that are connection settings. Ordinary text contains such values all the time.
@@ -105,7 +105,8 @@ const EMPTY_VALUES: [&str; 5] = ["null", "none", "true", "false", "undefined"];
 /// The prefix of a storage key with the credentials of one node. The id of the node follows.
 pub const NODE_CREDENTIALS_PREFIX: &str = "node-credentials:";
 
-/// The prefix of a storage key with credentials that several nodes can share. The id of the credential follows.
+/// The prefix of a storage key with credentials that several nodes can share. The id of the credential
+/// follows.
 pub const SHARED_CREDENTIAL_PREFIX: &str = "credential:";
 
 /// Storage keys of the Redflow UI that hold credentials start with one of these.
@@ -138,7 +139,8 @@ pub fn is_secret_name(name: &str) -> bool {
     }
 }
 
-/// Whether a name in free text holds a secret. `before` is the word before the name, so that `api key: …` counts.
+/// Whether a name in free text holds a secret. `before` is the word before the name, so that `api key: …`
+/// counts.
 #[must_use]
 pub fn is_secret_phrase(before: &str, name: &str) -> bool {
     let is_key = || name.eq_ignore_ascii_case("key") && contains_ignoring_case(&KEY_KINDS, before);
@@ -211,7 +213,8 @@ fn contains_ignoring_case(list: &[&str], word: &str) -> bool {
     list.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Splits a name into words in small letters: `APIKey_v2` is `api`, `key`, `v`. Leaves out numbers at the end.
+/// Splits a name into words in small letters: `APIKey_v2` is `api`, `key`, `v`. Leaves out numbers at the
+/// end.
 fn words(name: &str) -> Vec<String> {
     let name = name.trim_end_matches(|c: char| c.is_numeric() || !c.is_alphanumeric());
     let mut words = vec![String::new()];
@@ -260,7 +263,8 @@ fn is_harmless(value: &Value) -> bool {
     }
 }
 
-/// Whether a text is `${NAME}` or `$(NAME)` and nothing else. Text around or between references can be a secret.
+/// Whether a text is `${NAME}` or `$(NAME)` and nothing else. Text around or between references can be a
+/// secret.
 #[must_use]
 pub fn is_reference(text: &str) -> bool {
     let braces = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));

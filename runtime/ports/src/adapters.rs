@@ -49,8 +49,8 @@ impl NodeConfig<'_> {
         })
     }
 
-    /// Like [`NodeConfig::typed`], and also reads the properties in `options`. A property outside wins, unless it is
-    /// blank.
+    /// Like [`NodeConfig::typed`], and also reads the properties in `options`. A property outside wins,
+    /// unless it is blank.
     ///
     /// # Errors
     /// When a property does not fit the type.
@@ -129,7 +129,8 @@ pub struct Adapters {
 }
 
 impl Adapters {
-    /// Whether this build can run a type: `agent-core`, which the engine runs itself, or a type with a builder.
+    /// Whether this build can run a type: `agent-core`, which the engine runs itself, or a type with a
+    /// builder.
     #[must_use]
     pub fn runs(&self, type_name: &str) -> bool {
         type_name == "agent-core"

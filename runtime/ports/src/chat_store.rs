@@ -7,7 +7,8 @@ use redflow_contract::id::NodeId;
 
 /// Stores the messages of chat nodes. A new message is readable at once and on the disk soon after.
 pub trait ChatStore: Send + Sync {
-    /// Adds a message and removes the oldest ones beyond `keeps`. Ignores a message whose id the chat already has.
+    /// Adds a message and removes the oldest ones beyond `keeps`. Ignores a message whose id the chat already
+    /// has.
     fn say(&self, node: &NodeId, item: ChatItem, keeps: usize);
 
     /// Reads the messages of a chat, oldest first.

@@ -7,8 +7,8 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
 use std::sync::Arc;
 
-/// Keeps events in the order in which they happened. An event of a run becomes readable when its batch is on the
-/// disk, never before.
+/// Keeps events in the order in which they happened. An event of a run becomes readable when its batch is on
+/// the disk, never before.
 pub trait EventLog: Send + Sync {
     /// Identifies this log. Positions of another log mean nothing here.
     fn id(&self) -> &str;

@@ -13,8 +13,8 @@ pub trait FlowStore: Send + Sync {
     /// When the flow or its credentials cannot be read.
     fn load(&self) -> Result<Option<StoredFlow>, FileStoreError>;
 
-    /// Saves a flow, whole or not at all, and keeps the previous one as a backup. The flow is on the disk when this
-    /// returns.
+    /// Saves a flow, whole or not at all, and keeps the previous one as a backup. The flow is on the disk
+    /// when this returns.
     ///
     /// # Errors
     /// When the flow cannot be written.

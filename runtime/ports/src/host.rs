@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// Takes the messages that leave the agents of a flow and delivers them.
 pub trait Host: Send + Sync {
-    /// Delivers a message. Returns true once the host has acknowledged it. An unacknowledged message is sent again
-    /// when its run is recovered.
+    /// Delivers a message. Returns true once the host has acknowledged it. An unacknowledged message is sent
+    /// again when its run is recovered.
     fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool>;
 }
 

@@ -42,7 +42,8 @@ pub trait DeltaObserver: Send + Sync {
 pub enum AnswerKind<'a> {
     /// One action of Agent Core: a JSON object. The prompt lists the tools; the adapter drops reasoning.
     Action {
-        /// JSON Schema of the action in the subset every provider takes; none if a tool's schema does not fit.
+        /// JSON Schema of the action in the subset every provider takes; none if a tool's schema does not
+        /// fit.
         schema: Option<&'a RawValue>,
     },
     /// Text, or native calls of the agent's tools. The adapter keeps reasoning, to send it back.

@@ -19,7 +19,8 @@ pub trait RunStore: Send + Sync {
     /// Opens the journal of a new run. The store holds nothing of the run before its first batch.
     fn create(&self, run: NewRun) -> Box<dyn Journal>;
 
-    /// Opens the journal of a loaded run to append to it. An earlier writer of that journal can no longer write.
+    /// Opens the journal of a loaded run to append to it. An earlier writer of that journal can no longer
+    /// write.
     fn reopen(&self, run: &StoredRun) -> Box<dyn Journal>;
 
     /// Reads a run; none if the run is unknown.
@@ -43,8 +44,8 @@ pub trait RunStore: Send + Sync {
 
 /// The journal of one run.
 pub trait Journal: Send {
-    /// Appends the lines of a batch with the durability that it asks for. A batch is stored whole or not at all.
-    /// After an error the journal takes no more batches, and the run must not continue.
+    /// Appends the lines of a batch with the durability that it asks for. A batch is stored whole or not at
+    /// all. After an error the journal takes no more batches, and the run must not continue.
     fn append(&mut self, batch: Batch) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 

@@ -14,8 +14,8 @@ pub trait Tool: Send + Sync {
     /// Makes one call. Dropping the future cancels the call as far as possible.
     fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome>;
 
-    /// The outcome of a call that was open when the runtime stopped and that must not be made again. Most tools
-    /// cannot know it.
+    /// The outcome of a call that was open when the runtime stopped and that must not be made again. Most
+    /// tools cannot know it.
     fn recover_outcome<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(std::future::ready(ToolOutcome::interrupted()))
     }
