@@ -3135,8 +3135,8 @@ profile?: Profile, };
  */
 export type StartRequest = { 
 /**
- * The agent or inject node. May be absent if the flow has one agent, or one agent that inject nodes are wired
- * to.
+ * The agent or inject node. May be absent if the flow has one agent, or one agent that inject nodes are
+ * wired to.
  */
 node?: NodeId, 
 /**
