@@ -169,16 +169,16 @@ fn a_resumed_run_that_has_ended_takes_no_facts() {
 }
 
 #[test]
-fn resuming_compiles_the_agent_of_the_first_fact() {
+fn resuming_can_reuse_a_compiled_agent() {
     let run =
         run_script(spec(), &[calculate("2+2", 0.5), ScriptStep::ToolOutput(json!(4)), final_answer("4")]);
     let mut cache: HashMap<String, Arc<CompiledAgent>> = HashMap::new();
-    let mut made = 0;
+    let mut compilations = 0;
     let mut compile = |spec: &Arc<AgentSpec>| {
         if let Some(agent) = cache.get(&spec.name) {
             return Ok(Arc::clone(agent));
         }
-        made += 1;
+        compilations += 1;
         let agent = compiled(spec)?;
         cache.insert(spec.name.clone(), Arc::clone(&agent));
         Ok(agent)
@@ -186,7 +186,7 @@ fn resuming_compiles_the_agent_of_the_first_fact() {
     let first = resume(&run.journal(), &mut compile).unwrap();
     let second = resume(&join_lines(&run.lines[..6]), &mut compile).unwrap();
     assert!(Arc::ptr_eq(first.recorder.machine().agent(), second.recorder.machine().agent()));
-    assert_eq!(made, 1);
+    assert_eq!(compilations, 1);
 }
 
 #[test]
