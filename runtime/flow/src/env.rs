@@ -110,19 +110,19 @@ impl<'a> EnvResolver<'a> {
 
     /// Finds the value of a variable, as the node sees it.
     pub(crate) fn lookup(&mut self, name: &str) -> Option<Value> {
-        let (mut name, mut start) = (name, Start::Node);
+        let (mut name, mut start) = (name, LookupStart::Node);
         if let Some(rest) = name.strip_prefix("$parent.") {
-            (name, start) = (rest, Start::Parent);
+            (name, start) = (rest, LookupStart::Parent);
         }
         self.lookup_from(name, start, 0)
     }
 
-    fn lookup_from(&mut self, name: &str, start: Start, hops: usize) -> Option<Value> {
+    fn lookup_from(&mut self, name: &str, start: LookupStart, hops: usize) -> Option<Value> {
         let flow = self.flow;
         let node = &flow.nodes[self.node];
         let mut scope = Some(node.scope);
         match start {
-            Start::Node => {
+            LookupStart::Node => {
                 match name {
                     "NR_NODE_ID" => return Some(Value::from(node.id.as_str())),
                     "NR_NODE_NAME" => {
@@ -137,7 +137,7 @@ impl<'a> EnvResolver<'a> {
                     }
                 }
             }
-            Start::Parent => scope = flow.scopes[node.scope].parent,
+            LookupStart::Parent => scope = flow.scopes[node.scope].parent,
         }
         while let Some(ix) = scope {
             let current = &flow.scopes[ix];
@@ -185,7 +185,7 @@ impl<'a> EnvResolver<'a> {
             "env" if hops < MAX_HOPS => {
                 let target = text.map(|text| whole_reference(text).unwrap_or(text))?.to_owned();
                 // A variable that refers to itself means the one further out.
-                let start = if target == name { Start::Parent } else { Start::Node };
+                let start = if target == name { LookupStart::Parent } else { LookupStart::Node };
                 self.lookup_from(&target, start, hops + 1)
             }
             // Secrets, and values that only JavaScript can compute.
@@ -197,7 +197,7 @@ impl<'a> EnvResolver<'a> {
 
 /// Where a lookup starts.
 #[derive(Clone, Copy)]
-enum Start {
+enum LookupStart {
     Node,
     Parent,
 }

@@ -6,7 +6,7 @@
 use crate::connect::connect;
 use crate::raw::{RawFlow, RawNode};
 use crate::report::{single_problem, too_many};
-use crate::resolved::{Env, Group, Instance, NodeIx, ResolvedFlow, ResolvedNode, Scope};
+use crate::resolved::{Env, EnvScope, Group, Instance, NodeIx, ResolvedFlow, ResolvedNode};
 use redflow_contract::catalogue::{self, STRUCTURE_TYPES};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
@@ -46,7 +46,7 @@ struct Resolver<'a> {
     templates: HashMap<&'a str, (usize, Arc<Env>)>,
     members: HashMap<&'a str, Arc<Vec<usize>>>,
     nodes: Vec<ResolvedNode>,
-    scopes: Vec<Scope>,
+    scopes: Vec<EnvScope>,
     by_id: HashMap<NodeId, NodeIx>,
     groups: HashMap<String, Group>,
     global_env: Env,
@@ -145,7 +145,7 @@ impl<'a> Resolver<'a> {
     fn add_tab(&mut self, id: &str, props: &Map<String, Value>) -> usize {
         let name = props.get("label").and_then(Value::as_str).unwrap_or_default().to_owned();
         let env = vec![Arc::new(env_of(props))];
-        self.scopes.push(Scope { parent: None, id: id.to_owned(), name, env, prefix: String::new() });
+        self.scopes.push(EnvScope { parent: None, id: id.to_owned(), name, env, prefix: String::new() });
         self.scopes.len() - 1
     }
 
@@ -194,7 +194,7 @@ impl<'a> Resolver<'a> {
         }
         let template_node = &self.raw.nodes()[template];
         let env = vec![Arc::new(env_of(&node.props)), template_env];
-        self.scopes.push(Scope {
+        self.scopes.push(EnvScope {
             parent: Some(scope),
             id: id.to_string(),
             name: node.summary().name,

@@ -49,7 +49,7 @@ pub struct ResolvedNode {
 
 /// A tab or a subflow instance, with its environment variables.
 #[derive(Debug, Clone)]
-pub(crate) struct Scope {
+pub(crate) struct EnvScope {
     pub(crate) parent: Option<usize>,
     pub(crate) id: String,
     pub(crate) name: String,
@@ -65,7 +65,7 @@ pub struct ResolvedFlow {
     pub(crate) raw: RawFlow,
     /// The nodes. Other types refer to a node by its index here.
     pub nodes: Vec<ResolvedNode>,
-    pub(crate) scopes: Vec<Scope>,
+    pub(crate) scopes: Vec<EnvScope>,
     pub(crate) by_id: HashMap<NodeId, NodeIx>,
     pub(crate) groups: HashMap<String, Group>,
     pub(crate) global_env: Env,

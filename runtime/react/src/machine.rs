@@ -4,7 +4,7 @@
 //! what facts contain.
 
 use crate::compile::CompiledAgent;
-use crate::run::{Run, Start};
+use crate::run::{FirstFact, Run};
 use crate::status::{FeedError, Status};
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEvent;
@@ -49,8 +49,11 @@ impl Machine {
                     return Err(FeedError::SpecMismatch);
                 }
                 let agent = Arc::clone(&self.agent);
-                self.run =
-                    Some(Box::new(Run::start(agent, self.observed, Start { at, run_id, session, message })));
+                self.run = Some(Box::new(Run::start(
+                    agent,
+                    self.observed,
+                    FirstFact { at, run_id, session, message },
+                )));
                 Ok(())
             }
             (None, _) => Err(FeedError::NotStarted),

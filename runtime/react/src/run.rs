@@ -77,7 +77,7 @@ struct OpenCall {
 }
 
 /// The content of the first fact, without the spec.
-pub(crate) struct Start {
+pub(crate) struct FirstFact {
     pub(crate) at: Millis,
     pub(crate) run_id: RunId,
     pub(crate) session: Option<String>,
@@ -85,8 +85,8 @@ pub(crate) struct Start {
 }
 
 impl Run {
-    pub(crate) fn start(agent: Arc<CompiledAgent>, observed: bool, start: Start) -> Self {
-        let Start { at, run_id, session, mut message } = start;
+    pub(crate) fn start(agent: Arc<CompiledAgent>, observed: bool, first: FirstFact) -> Self {
+        let FirstFact { at, run_id, session, mut message } = first;
         let spec = Arc::clone(agent.spec());
         let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
         let session = session.filter(|_| spec.memory);
