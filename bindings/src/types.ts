@@ -10,7 +10,7 @@ export type JsonValue = number | string | boolean | Array<JsonValue> | { [key in
 export type NodeId = string;
 
 /**
- * One run of one agent: a uuid v7 given from outside, also the trace id.
+ * One run of one agent: a uuid v7, also the trace id.
  */
 export type RunId = string;
 
@@ -20,38 +20,38 @@ export type RunId = string;
 export type CallId = string;
 
 /**
- * The Node-RED instance a flow belongs to; `local` when the runtime runs alone.
+ * The Node-RED that owns a flow; `local` for the sidecar's own flow.
  */
 export type InstanceId = string;
 
 /**
- * An effect of one run, numbered from 1 in the order of emission. Facts name the effect they answer.
+ * An effect of one run, numbered from 1 in the order of emission. Facts name the effect that they answer.
  */
 export type EffectId = number;
 
 /**
- * A node across instances: two Node-REDs may share one runtime.
+ * A node together with its Node-RED, because two Node-REDs may share one runtime.
  */
 export type NodeRef = { 
 /**
- * The Node-RED instance.
+ * The Node-RED that owns the node.
  */
 instance: InstanceId, 
 /**
- * The node in that instance.
+ * The id of the node in that Node-RED.
  */
 nodeId: NodeId, };
 
 /**
- * A node as people recognise it.
+ * The id, type and name of a node.
  */
 export type NodeSummary = { 
 /**
- * Its id.
+ * The id of the node.
  */
 id: NodeId, 
 /**
- * Its Node-RED type.
+ * The Node-RED type.
  */
 type: string, 
 /**
@@ -65,7 +65,7 @@ name: string, };
 export type Digest = string;
 
 /**
- * A problem of a flow, found before anything runs.
+ * A problem that the checker finds in a flow.
  */
 export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LARGE" | "FLOW_TOO_DEEP" | "FLOW_SHAPE_UNKNOWN" | "DUPLICATE_KEY" | "DUPLICATE_ID" | "SUBFLOW_CYCLE" | "CONFIG_INVALID" | "EDGE_TARGET_MISSING" | "EDGE_SELF" | "EDGE_DUPLICATE" | "PORT_OUT_OF_RANGE" | "EDGE_KIND_MISMATCH" | "RESULT_ON_MEMORY_PORT" | "EDGE_FOREIGN_REPLY" | "MODEL_MISSING" | "MODEL_MULTIPLE" | "MEMORY_MULTIPLE" | "TOOL_NAME_INVALID" | "TOOL_NAME_DUPLICATE" | "TOOL_NOT_CONNECTED" | "TOOL_CHAIN_OPEN" | "TOOL_WITHOUT_SCHEMA" | "TOOL_CONNECTED_NOT_ALLOWED" | "PROMPT_TEMPLATE_IGNORED" | "SESSION_SHARED" | "SECRET_IN_FLOW" | "DEFAULT_ASSUMED" | "NEEDS_NODE_RED";
 
@@ -75,12 +75,12 @@ export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LAR
 export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
 
 /**
- * Why something asked about stored runs, or of the data directory, was not done.
+ * Why an operation on stored runs or on the data directory failed.
  */
 export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_CORRUPT" | "DATA_NEWER" | "DATA_UNUSABLE" | "RUN_UNKNOWN" | "RUN_OVER" | "RUN_NOT_WAITING" | "RUN_BLOCKED" | "RESULT_INVALID";
 
 /**
- * Why the sidecar did not do what was asked of it over HTTP or a socket, or did not start.
+ * Why the sidecar refused a request over HTTP or a socket, or did not start.
  */
 export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_REFUSED" | "SIGN_IN_REFUSED" | "ROUTE_UNKNOWN" | "METHOD_REFUSED" | "NOT_FOUND" | "CONTENT_TYPE_REFUSED" | "BODY_TOO_LARGE" | "BODY_INVALID" | "REQUEST_INVALID" | "REQUEST_TIMEOUT" | "RATE_LIMITED" | "TOO_MANY_CONNECTIONS" | "STOPPING" | "REVISION_CONFLICT" | "FLOW_REFUSED" | "NODE_NOT_STARTABLE" | "CHAT_NOT_CONNECTED" | "STORAGE_FULL" | "CURSOR_UNKNOWN" | "EVENTS_GONE" | "READER_TOO_SLOW" | "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" | "CONFIG_FILE_INVALID" | "LISTEN_FAILED" | "SECRET_FILE_UNSAFE" | "CREDENTIALS_UNREADABLE" | "CREDENTIALS_FILE_INVALID" | "SIDECAR_UNREACHABLE" | "PROTOCOL_MISMATCH" | "INSTANCE_TAKEN" | "TOO_MANY_INSTANCES" | "REPLY_DROPPED" | "NODE_RED_UNREACHABLE" | "NODE_RED_REFUSED";
 
@@ -90,15 +90,15 @@ export type ApiCode = "UNAUTHORIZED" | "FORBIDDEN" | "HOST_REFUSED" | "ORIGIN_RE
 export type Severity = "error" | "warning" | "info";
 
 /**
- * One problem, with both ends, the place and how to mend it.
+ * One problem: both nodes, the place, and what to do about it.
  */
 export type Diagnostic = { 
 /**
- * What kind of problem.
+ * The kind of problem.
  */
 code: DiagnosticCode, 
 /**
- * How bad.
+ * How serious it is.
  */
 severity: Severity, 
 /**
@@ -106,15 +106,15 @@ severity: Severity,
  */
 message: string, 
 /**
- * How to mend it, in one sentence.
+ * What to do about it, in one sentence.
  */
 help: string, 
 /**
- * The node it is about; null when the whole file is.
+ * The node with the problem; null if the problem is about the whole file.
  */
 node: NodeSummary | null, 
 /**
- * The output port of `node` it is about.
+ * The output port of `node`; null if the problem is not about a port.
  */
 port: number | null, 
 /**
@@ -126,41 +126,41 @@ target: NodeSummary | null,
  */
 pointer: string | null, 
 /**
- * The file, as it was named to the checker.
+ * The file name that the checker was given.
  */
 file: string | null, 
 /**
- * The edge kind or the value that belongs there.
+ * The edge kind or the value that belongs in this place.
  */
 expected: string | null, 
 /**
- * What is there.
+ * The value that is in this place.
  */
 found: string | null, };
 
 /**
- * The answer of a check: every problem at once.
+ * The result of a check: every problem at once.
  */
 export type CheckReport = { 
 /**
- * No errors (warnings may be there, unless they were denied).
+ * Whether there are no errors. Warnings do not count, unless they were denied.
  */
 ok: boolean, 
 /**
- * The problems, errors first, then in the order of the file.
+ * The problems: errors first, then in the order of the file.
  */
 diagnostics: Array<Diagnostic>, 
 /**
- * How many more there are of each code, when the list was cut.
+ * The number of further problems of each code, if the list was cut.
  */
 omitted?: { [code: string]: number }, };
 
 /**
- * Why a run ended without an answer. The texts are ours; they quote no secret and no library.
+ * Why a run ended without an answer. The texts are our own; they quote no secret and no library.
  */
 export type RunError = { 
 /**
- * What kind of failure.
+ * The kind of failure.
  */
 code: RunErrorCode, 
 /**
@@ -168,7 +168,7 @@ code: RunErrorCode,
  */
 message: string, 
 /**
- * JSON pointer into the model's answer or the configuration.
+ * JSON pointer into the model's answer or the configuration; absent if neither is wrong.
  */
 pointer?: string, 
 /**
@@ -176,16 +176,16 @@ pointer?: string,
  */
 rule?: string, 
 /**
- * The iteration it happened in; 0 before the first.
+ * The iteration in which it happened; 0 before the first.
  */
 iteration: number, };
 
 /**
- * A code and a sentence, where the iteration is told by the place.
+ * A code and a sentence, where the context already gives the iteration.
  */
 export type Failure = { 
 /**
- * What kind of failure.
+ * The kind of failure.
  */
 code: RunErrorCode, 
 /**
@@ -194,11 +194,11 @@ code: RunErrorCode,
 message: string, };
 
 /**
- * `msg.error`: the run's error, and Node-RED's word on who failed.
+ * `msg.error`: the error of the run, and the node that failed.
  */
 export type MessageError = { 
 /**
- * What kind of failure.
+ * The kind of failure.
  */
 code: RunErrorCode, 
 /**
@@ -206,40 +206,40 @@ code: RunErrorCode,
  */
 message: string, 
 /**
- * JSON pointer into the model's answer or the configuration.
+ * JSON pointer into the model's answer or the configuration; absent if neither is wrong.
  */
 pointer?: string, 
 /**
- * The rule that was broken there.
+ * The rule that was broken there; absent if there is no pointer.
  */
 rule?: string, 
 /**
- * The iteration it happened in; 0 before the first.
+ * The iteration in which it happened; 0 before the first.
  */
 iteration: number, 
 /**
- * Who failed.
+ * The node that failed.
  */
 source: ErrorSource, };
 
 /**
- * Who failed, as Node-RED's Catch nodes tell it.
+ * The node that failed, in the form that Node-RED's Catch nodes use.
  */
 export type ErrorSource = { 
 /**
- * The node.
+ * The id of the node.
  */
 id: NodeId, 
 /**
- * Its type.
+ * The type of the node.
  */
 type: string, 
 /**
- * Its name.
+ * The name of the node; empty if it has none.
  */
 name: string, 
 /**
- * How often it has failed on this message.
+ * How often the node has failed on this message.
  */
 count: number, };
 
@@ -249,31 +249,31 @@ count: number, };
 export type ActionKind = "tool" | "final";
 
 /**
- * One validated answer of a model.
+ * One valid answer of a model.
  */
 export type ModelAction = { "action": "tool", 
 /**
- * The tool's name, one of `allowedTools`.
+ * The name of the tool, one of `allowedTools`.
  */
 tool: string, 
 /**
- * Its input, valid against the tool's schema.
+ * The input, valid against the tool's schema.
  */
 input: { [key: string]: JsonValue }, 
 /**
- * How sure the model is, 0 to 1.
+ * How sure the model is, from 0 to 1.
  */
 confidence: number, 
 /**
- * A remark.
+ * A remark of the model; absent if it made none.
  */
 message?: string | null, } | { "action": "final", 
 /**
- * How sure the model is, 0 to 1.
+ * How sure the model is, from 0 to 1; absent if it did not say.
  */
 confidence?: number | null, 
 /**
- * The answer.
+ * The answer; absent if the model gave none.
  */
 message?: string | null, };
 
@@ -282,32 +282,32 @@ message?: string | null, };
  */
 export type AgentEnvelope = { 
 /**
- * The payload the run was started with.
+ * The payload of the message that started the run.
  */
 input: JsonValue, 
 /**
- * Where the run is.
+ * The progress of the run.
  */
 state: EnvelopeState, 
 /**
- * The last exchange with the model.
+ * The last exchange with the model; absent before the first.
  */
 model?: EnvelopeModel, 
 /**
- * The tools and what they were asked.
+ * The tools and their calls.
  */
 tools: EnvelopeTools, 
 /**
- * What was recalled from memory, if one is bound.
+ * The recalled conversation; absent if no memory is bound or it was not read.
  */
 memory?: { [key: string]: JsonValue }, 
 /**
- * Who, when, what.
+ * The run's id, start and events.
  */
 observability: EnvelopeObservability, };
 
 /**
- * Where a run is.
+ * The progress of a run.
  */
 export type EnvelopeState = { 
 /**
@@ -315,11 +315,11 @@ export type EnvelopeState = {
  */
 iteration: number, 
 /**
- * The last valid action.
+ * The kind of the last valid action.
  */
 lastAction?: ActionKind, 
 /**
- * The last tool that was called.
+ * The name of the last tool that was called.
  */
 lastTool?: string, 
 /**
@@ -332,20 +332,20 @@ completed: boolean, };
  */
 export type EnvelopeModel = { 
 /**
- * What the model was sent; only with `debug: true`.
+ * The last prompt; only with `debug: true`.
  */
 lastPrompt?: string, 
 /**
- * The last valid action, as the model wrote it.
+ * The last valid action as the model wrote it.
  */
 lastResponse?: JsonValue, };
 
 /**
- * The tools of a run.
+ * The tools of a run and their calls.
  */
 export type EnvelopeTools = { 
 /**
- * Names, in the order of `allowedTools`.
+ * The names of the tools, in the order of `allowedTools`.
  */
 available: Array<string>, 
 /**
@@ -354,74 +354,74 @@ available: Array<string>,
 history: Array<ToolHistoryItem>, };
 
 /**
- * One tool call and what came of it.
+ * One tool call and its outcome.
  */
 export type ToolHistoryItem = { 
 /**
- * The iteration that asked for it.
+ * The iteration that made the call.
  */
 iteration: number, 
 /**
- * The tool's name.
+ * The name of the tool.
  */
 tool: string, 
 /**
- * What it was given.
+ * The input of the call.
  */
 input: { [key: string]: JsonValue }, 
 /**
- * What it gave back; null if it failed.
+ * The output; null if the call failed.
  */
 output: JsonValue, 
 /**
- * Whether it worked.
+ * Whether the call succeeded.
  */
 success: boolean, 
 /**
- * What went wrong.
+ * Why the call failed; absent if it succeeded.
  */
 error?: string, 
 /**
- * `unknown` when nobody knows whether the call happened.
+ * `unknown` if it is unknown whether the call took effect; else absent.
  */
 outcome?: CallOutcome, 
 /**
- * How long it took.
+ * The duration of the call, in milliseconds.
  */
 durationMs: number, 
 /**
- * The call's id.
+ * The id of the call.
  */
 callId: CallId, };
 
 /**
- * What is known of a call that has no result.
+ * The outcome of a call without a result.
  */
 export type CallOutcome = "unknown";
 
 /**
- * Who, when, what.
+ * The run's id, start and events.
  */
 export type EnvelopeObservability = { 
 /**
- * The run's id.
+ * The id of the run.
  */
 traceId: RunId, 
 /**
- * ISO 8601, UTC.
+ * The start of the run: ISO 8601, UTC.
  */
 startedAt: string, 
 /**
- * What happened, in order; the last one says how the run ended.
+ * The events in order. The last one tells how the run ended.
  */
 events: Array<EnvelopeEvent>, };
 
 /**
- * One thing that happened in a run.
+ * One event of a run in its envelope.
  */
 export type EnvelopeEvent = { 
 /**
- * The iteration it belongs to.
+ * The iteration of the event.
  */
 iteration: number, 
 /**
@@ -429,27 +429,27 @@ iteration: number,
  */
 action: EnvelopeAction, 
 /**
- * The tool, if one is involved.
+ * The name of the tool; absent if the event is not about one.
  */
 tool?: string, 
 /**
- * How long it took.
+ * The duration in milliseconds; absent if the event has none.
  */
 durationMs?: number, 
 /**
- * The model's confidence.
+ * The confidence of the model; absent if the event is not an answer.
  */
 confidence?: number, 
 /**
- * What went wrong.
+ * The error; absent if nothing failed.
  */
 error?: Failure, 
 /**
- * ISO 8601, UTC.
+ * The time of the event: ISO 8601, UTC.
  */
 at?: string, 
 /**
- * The beginning of the text or value; only with `debug: true`.
+ * The start of the text or value; only with `debug: true`.
  */
 preview?: string, };
 
@@ -472,32 +472,32 @@ export type AgentResult = {
  */
 completed: boolean, 
 /**
- * How many iterations were begun.
+ * The number of iterations that were started.
  */
 iterations: number, 
 /**
- * The run's id.
+ * The id of the run.
  */
 traceId: RunId, 
 /**
- * The last action's message; null if there is none.
+ * The message of the last action; null if there is none.
  */
 message: string | null, 
 /**
- * The action the run ended on; null if it failed.
+ * The kind of the last action; null if the run failed.
  */
 finalAction: ActionKind | null, 
 /**
- * Why it ended.
+ * Why the run ended.
  */
 stopReason: StopReason, 
 /**
- * What went wrong, if it failed.
+ * The error; absent if the run did not fail.
  */
 error?: RunError, };
 
 /**
- * The message that leaves port 3, exactly once per run. Other properties of the incoming message are kept.
+ * The message that leaves port 3, exactly once per run. Other properties of the incoming message stay.
  */
 export type AgentOutputKeys = { 
 /**
@@ -505,54 +505,54 @@ export type AgentOutputKeys = {
  */
 payload: JsonValue, 
 /**
- * The run as one object.
+ * The state of the run.
  */
 envelope: AgentEnvelope, 
 /**
- * How it ended.
+ * How the run ended.
  */
 agentResult: AgentResult, 
 /**
- * On failure, for Catch nodes.
+ * The error for Catch nodes; absent if the run did not fail.
  */
 error?: MessageError, };
 
 /**
- * What rides on the messages of port 4, one per valid model answer.
+ * The `agentResult` of a message on port 4. One message leaves per valid model answer.
  */
 export type ModelResponseResult = { 
 /**
- * The iteration.
+ * The iteration of the answer.
  */
 iteration: number, 
 /**
- * The run's id.
+ * The id of the run.
  */
 traceId: RunId, 
 /**
- * What the model decided.
+ * The kind of the action.
  */
 action: ActionKind, 
 /**
- * The tool it asked for.
+ * The name of the tool; null for a final answer.
  */
 tool: string | null, 
 /**
- * How sure it is.
+ * The confidence of the model; null if it gave none.
  */
 confidence: number | null, 
 /**
- * Its message.
+ * The message of the action; null if it has none.
  */
 message: string | null, };
 
 /**
- * What a node is to an agent. The set may grow.
+ * The role of a node for an agent. The set may grow.
  */
 export type Role = "agent" | "model" | "memory" | "tool" | "chat" | "data";
 
 /**
- * What leaves an output port.
+ * The kind of an output port.
  */
 export type PortKind = "model" | "tool" | "memory" | "result" | "model_response" | "stream" | "reply" | "flow_tool" | "chat" | "data";
 
@@ -567,12 +567,12 @@ export type EdgeKind = "data" | "model" | "tool" | "tool_chain" | "memory" | "re
 export type Profile = "strict" | "redflow";
 
 /**
- * The wrapping a flow came in, kept for export.
+ * The shape of a flow file. Export writes the same shape.
  */
 export type FlowShape = "array" | "deployment" | "single_flow" | "redflow_export";
 
 /**
- * A node as the flow file has it: the keys everyone reads. Every other property stands beside them.
+ * A node of a flow file: the keys that every node may have. Other properties stand beside them.
  */
 export type FlowNode = { 
 /**
@@ -588,7 +588,7 @@ type: string,
  */
 z?: string, 
 /**
- * The name its owner gave it.
+ * The name its owner gave it; absent if none.
  */
 name?: string, 
 /**
@@ -596,7 +596,7 @@ name?: string,
  */
 wires?: Array<Array<string>>, 
 /**
- * Disabled.
+ * Whether the node is disabled.
  */
 d?: boolean, 
 /**
@@ -605,27 +605,27 @@ d?: boolean,
 g?: string, };
 
 /**
- * What every agent may say beside its own schema.
+ * The properties that every agent may have in addition to its own schema.
  */
 export type AgentBindingConfig = { 
 /**
- * The bound model's id.
+ * The id of the bound model.
  */
 model?: string, 
 /**
- * The bound memory's id.
+ * The id of the bound memory.
  */
 memory?: string, 
 /**
- * The bound tools' ids.
+ * The ids of the bound tools.
  */
 tools?: Array<string>, 
 /**
- * The conversation; wins over `msg.sessionId` and the memory's.
+ * The conversation. Takes precedence over `msg.sessionId` and the memory's own.
  */
 sessionId?: string, 
 /**
- * Milliseconds one run may take.
+ * The longest duration of a run, in milliseconds.
  */
 timeout?: number, };
 
@@ -634,59 +634,59 @@ timeout?: number, };
  */
 export type StopCondition = { "type": "final_answer", } | { "type": "confidence_threshold", 
 /**
- * 0 to 1.
+ * The confidence, from 0 to 1.
  */
 value: number, } | { "type": "iteration_limit", 
 /**
- * From 1.
+ * The iteration, from 1.
  */
 value: number, };
 
 /**
- * What a tool call may do to the world.
+ * What a tool call does to the world, and so whether it may be made again.
  */
 export type EffectClass = "read" | "idempotent" | "at_most_once";
 
 /**
- * What happens to a run when nobody knows whether its call happened.
+ * What happens to a run if the outcome of its call is unknown.
  */
 export type OnUnknown = "wait" | "fail";
 
 /**
- * What every tool node may say; also a data node that is a tool.
+ * The properties that every tool node may have, and every data node that is used as a tool.
  */
 export type ToolConfig = { 
 /**
- * The name the model calls it by.
+ * The name that the model calls it by.
  */
 toolName?: string, 
 /**
- * What it does, for the model.
+ * What the tool does, for the model.
  */
 description?: string, 
 /**
- * JSON Schema of its input: an object, or JSON text.
+ * JSON Schema of the input: an object, or JSON text.
  */
 inputSchema?: string | { [key: string]: JsonValue }, 
 /**
- * What a call may do to the world.
+ * What a call does to the world.
  */
 effect?: EffectClass, 
 /**
- * Milliseconds one call may take.
+ * The longest duration of one call, in milliseconds.
  */
 timeout?: number, 
 /**
- * What happens when a call's outcome is unknown.
+ * What happens if the outcome of a call is unknown.
  */
 onUnknown?: OnUnknown, };
 
 /**
- * What every memory node may say.
+ * The properties that every memory node may have.
  */
 export type MemoryConfig = { 
 /**
- * The conversation, when neither the agent nor the message names one.
+ * The conversation, if neither the agent nor the message names one.
  */
 sessionId?: string, };
 
@@ -695,8 +695,8 @@ sessionId?: string, };
  */
 export type ScriptedModelConfig = { 
 /**
- * The k-th model call of a run gets the k-th reply, the last one repeats. A string goes out as it is,
- * anything else as its JSON.
+ * The k-th model call of a run gets the k-th reply; the last reply repeats. A string is sent as it is,
+ * any other value as its JSON.
  */
 replies: Array<JsonValue>, 
 /**
@@ -705,12 +705,12 @@ replies: Array<JsonValue>,
 delayMs?: number, };
 
 /**
- * Where a model stops: a comma list, or a list.
+ * Texts at which a model stops: a list, or text with commas.
  */
 export type StopSequences = string | Array<string>;
 
 /**
- * Which of OpenAI's interfaces.
+ * One of OpenAI's two interfaces.
  */
 export type OpenaiApi = "chat" | "responses";
 
@@ -720,7 +720,7 @@ export type OpenaiApi = "chat" | "responses";
 export type StructuredOutput = "auto" | "json_schema" | "json_object" | "none";
 
 /**
- * How hard a reasoning model thinks.
+ * How much effort a reasoning model makes.
  */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
@@ -729,108 +729,108 @@ export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "
  */
 export type CapabilityConfig = { 
 /**
- * Takes tools natively.
+ * Whether it takes tools natively.
  */
 tools?: boolean, 
 /**
- * Takes pictures.
+ * Whether it takes images.
  */
 vision?: boolean, 
 /**
- * Can answer in pieces.
+ * Whether it can stream its answer.
  */
 streaming?: boolean, 
 /**
- * Answers by a JSON Schema.
+ * Whether it can follow a JSON Schema.
  */
 jsonSchema?: boolean, 
 /**
- * Has a JSON mode.
+ * Whether it has a JSON mode.
  */
 jsonObject?: boolean, 
 /**
- * Takes temperature and the like.
+ * Whether it takes `temperature` and the like.
  */
 sampling?: boolean, 
 /**
- * Thinks before it answers.
+ * Whether it is a reasoning model.
  */
 reasoning?: boolean, 
 /**
- * Tokens it can read.
+ * The most tokens it reads.
  */
 contextWindow?: number, 
 /**
- * Tokens it can write.
+ * The most tokens it writes.
  */
 maxOutput?: number, };
 
 /**
- * `openai-model`: OpenAI, and everything that speaks its language.
+ * `openai-model`: OpenAI, and every service with the same interface.
  */
 export type OpenaiModelConfig = { 
 /**
- * The model.
+ * The name of the model.
  */
 model?: string, 
 /**
- * Where the interface is; for others than OpenAI.
+ * The address of the interface, if it is not OpenAI's.
  */
 baseURL?: string, 
 /**
- * Which interface.
+ * The interface to use.
  */
 api?: OpenaiApi, 
 /**
- * The key; better kept in the node's credentials, or as `${NAME}`.
+ * The key. Better put it into the node's credentials, or write `${NAME}`.
  */
 apiKey?: string, 
 /**
- * The organization the calls are billed to.
+ * The organization that pays for the calls.
  */
 organization?: string, 
 /**
- * The project the calls are billed to.
+ * The project that pays for the calls.
  */
 project?: string, 
 /**
- * 0 to 2; sent only if it is set and the model takes it.
+ * From 0 to 2. Sent only if it is set and the model takes it.
  */
 temperature?: number, 
 /**
- * Tokens of one answer.
+ * The most tokens of one answer.
  */
 maxTokens?: number, 
 /**
- * Ask for JSON also where no schema is asked for.
+ * Whether to ask for JSON even without a schema.
  */
 jsonMode?: boolean, 
 /**
- * 0 to 1.
+ * From 0 to 1.
  */
 topP?: number, 
 /**
- * -2 to 2.
+ * From -2 to 2.
  */
 frequencyPenalty?: number, 
 /**
- * -2 to 2.
+ * From -2 to 2.
  */
 presencePenalty?: number, 
 /**
- * For answers that can be had again.
+ * Makes answers repeatable, as far as the model supports it.
  */
 seed?: number, 
 /**
- * Where to stop; at most 4.
+ * Texts at which the model stops; at most 4.
  */
 stop?: StopSequences, 
 /**
- * How hard a reasoning model thinks.
+ * How much effort a reasoning model makes.
  */
 reasoningEffort?: ReasoningEffort, 
 /**
- * Let the answer come in pieces.
+ * Whether to stream the answer.
  */
 stream?: boolean, 
 /**
@@ -842,15 +842,15 @@ structuredOutput?: StructuredOutput,
  */
 capabilities?: CapabilityConfig, 
 /**
- * Milliseconds one call may take, retries included.
+ * The longest duration of one call, in milliseconds, retries included.
  */
 timeout?: number, 
 /**
- * How often a call that failed for now is made again.
+ * How often a failed call is retried, if a retry can help.
  */
 maxRetries?: number, 
 /**
- * The node's own credentials.
+ * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
 /**
@@ -863,11 +863,11 @@ options?: OpenaiModelConfig, };
  */
 export type AnthropicModelConfig = { 
 /**
- * The model.
+ * The name of the model.
  */
 model?: string, 
 /**
- * Where the interface is; for gateways.
+ * The address of the interface, for gateways.
  */
 baseURL?: string, 
 /**
@@ -875,39 +875,39 @@ baseURL?: string,
  */
 anthropicVersion?: string, 
 /**
- * The key; better kept in the node's credentials, or as `${NAME}`.
+ * The key. Better put it into the node's credentials, or write `${NAME}`.
  */
 apiKey?: string, 
 /**
- * 0 to 1; sent only if it is set and the model takes it.
+ * From 0 to 1. Sent only if it is set and the model takes it.
  */
 temperature?: number, 
 /**
- * Tokens of one answer.
+ * The most tokens of one answer.
  */
 maxTokens?: number, 
 /**
- * 0 to 1.
+ * From 0 to 1.
  */
 topP?: number, 
 /**
- * 0 for off.
+ * Choose among this many tokens; 0 to switch it off.
  */
 topK?: number, 
 /**
- * Where to stop.
+ * Texts at which the model stops.
  */
 stop?: StopSequences, 
 /**
- * How much effort the model makes.
+ * How much effort a reasoning model makes.
  */
 reasoningEffort?: ReasoningEffort, 
 /**
- * Tokens it may think for; thinking is off without it.
+ * The most tokens of thinking. Without it, thinking is off.
  */
 thinkingBudget?: number, 
 /**
- * Let the answer come in pieces.
+ * Whether to stream the answer.
  */
 stream?: boolean, 
 /**
@@ -919,15 +919,15 @@ structuredOutput?: StructuredOutput,
  */
 capabilities?: CapabilityConfig, 
 /**
- * Milliseconds one call may take, retries included.
+ * The longest duration of one call, in milliseconds, retries included.
  */
 timeout?: number, 
 /**
- * How often a call that failed for now is made again.
+ * How often a failed call is retried, if a retry can help.
  */
 maxRetries?: number, 
 /**
- * The node's own credentials.
+ * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
 /**
@@ -936,55 +936,55 @@ credentials: { [key: string]: JsonValue },
 options?: AnthropicModelConfig, };
 
 /**
- * `model.azure.openai`: OpenAI's models at Azure, with the fields Redflow writes.
+ * `model.azure.openai`: OpenAI's models in Azure, with the properties that Redflow writes.
  */
 export type AzureModelConfig = { 
 /**
- * The resource, such as `https://NAME.openai.azure.com`.
+ * The address of the resource, such as `https://NAME.openai.azure.com`.
  */
 endpoint?: string, 
 /**
- * The deployment.
+ * The name of the deployment.
  */
 deployment?: string, 
 /**
- * A dated version, or `v1`.
+ * A dated version of the interface, or `v1`.
  */
 apiVersion?: string, 
 /**
- * The key; better kept in the node's credentials, or as `${NAME}`.
+ * The key. Better put it into the node's credentials, or write `${NAME}`.
  */
 apiKey?: string, 
 /**
- * Which of the Redflow UI's credentials; the runtime gets them with the deploy.
+ * The id of a credential in the Redflow UI. The runtime gets its values with the deploy.
  */
 credentialId?: string, 
 /**
- * 0 to 2; sent only if it is set and the model takes it.
+ * From 0 to 2. Sent only if it is set and the model takes it.
  */
 temperature?: number, 
 /**
- * Tokens of one answer.
+ * The most tokens of one answer.
  */
 maxTokens?: number, 
 /**
- * 0 to 1.
+ * From 0 to 1.
  */
 topP?: number, 
 /**
- * Where to stop; at most 4.
+ * Texts at which the model stops; at most 4.
  */
 stop?: StopSequences, 
 /**
- * For answers that can be had again.
+ * Makes answers repeatable, as far as the model supports it.
  */
 seed?: number, 
 /**
- * How hard a reasoning model thinks.
+ * How much effort a reasoning model makes.
  */
 reasoningEffort?: ReasoningEffort, 
 /**
- * Let the answer come in pieces.
+ * Whether to stream the answer.
  */
 stream?: boolean, 
 /**
@@ -996,15 +996,15 @@ structuredOutput?: StructuredOutput,
  */
 capabilities?: CapabilityConfig, 
 /**
- * Milliseconds one call may take, retries included.
+ * The longest duration of one call, in milliseconds, retries included.
  */
 timeoutMs?: number, 
 /**
- * How often a call that failed for now is made again.
+ * How often a failed call is retried, if a retry can help.
  */
 maxRetries?: number, 
 /**
- * The node's own credentials.
+ * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
 /**
@@ -1013,47 +1013,47 @@ credentials: { [key: string]: JsonValue },
 options?: AzureModelConfig, };
 
 /**
- * `ollama-model`: models on a machine of your own.
+ * `ollama-model`: models on your own machine.
  */
 export type OllamaModelConfig = { 
 /**
- * The model.
+ * The name of the model.
  */
 model?: string, 
 /**
- * Where Ollama is.
+ * The address of Ollama.
  */
 baseURL?: string, 
 /**
- * A key, where a proxy before it wants one.
+ * A key, if a proxy in front of Ollama needs one.
  */
 apiKey?: string, 
 /**
- * 0 to 2.
+ * From 0 to 2.
  */
 temperature?: number, 
 /**
- * Tokens of one answer.
+ * The most tokens of one answer.
  */
 maxTokens?: number, 
 /**
- * 0 to 1.
+ * From 0 to 1.
  */
 topP?: number, 
 /**
- * 0 for off.
+ * Choose among this many tokens; 0 to switch it off.
  */
 topK?: number, 
 /**
- * For answers that can be had again.
+ * Makes answers repeatable, as far as the model supports it.
  */
 seed?: number, 
 /**
- * Where to stop.
+ * Texts at which the model stops.
  */
 stop?: StopSequences, 
 /**
- * Tokens of the conversation the model is loaded for.
+ * The context length in tokens that the model is loaded with.
  */
 numCtx?: number, 
 /**
@@ -1061,11 +1061,11 @@ numCtx?: number,
  */
 keepAlive?: string, 
 /**
- * Whether a reasoning model thinks.
+ * Whether a reasoning model thinks before it answers.
  */
 think?: boolean, 
 /**
- * Let the answer come in pieces.
+ * Whether to stream the answer.
  */
 stream?: boolean, 
 /**
@@ -1077,15 +1077,15 @@ structuredOutput?: StructuredOutput,
  */
 capabilities?: CapabilityConfig, 
 /**
- * Milliseconds one call may take, retries included.
+ * The longest duration of one call, in milliseconds, retries included.
  */
 timeout?: number, 
 /**
- * How often a call that failed for now is made again.
+ * How often a failed call is retried, if a retry can help.
  */
 maxRetries?: number, 
 /**
- * The node's own credentials.
+ * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
 /**
@@ -1094,23 +1094,23 @@ credentials: { [key: string]: JsonValue },
 options?: OllamaModelConfig, };
 
 /**
- * `buffer-memory`: whole conversations, in the process.
+ * `buffer-memory`: whole conversations, in the memory of the process.
  */
 export type BufferMemoryConfig = { 
 /**
- * The conversation, when neither the agent nor the message names one.
+ * The conversation, if neither the agent nor the message names one.
  */
 sessionId?: string, 
 /**
- * Messages of one conversation that are kept.
+ * The most messages that one conversation keeps.
  */
 maxMessages?: number, 
 /**
- * Bytes of one conversation that are kept.
+ * The most bytes that one conversation keeps.
  */
 maxBytes?: number, 
 /**
- * Seconds after which a conversation nobody uses is forgotten; 0 for never.
+ * Seconds after which an unused conversation is deleted; 0 for never.
  */
 idle?: number, 
 /**
@@ -1119,23 +1119,23 @@ idle?: number,
 options?: BufferMemoryConfig, };
 
 /**
- * `window-memory`: the last messages of each conversation, in the process.
+ * `window-memory`: the last messages of each conversation, in the memory of the process.
  */
 export type WindowMemoryConfig = { 
 /**
- * The conversation, when neither the agent nor the message names one.
+ * The conversation, if neither the agent nor the message names one.
  */
 sessionId?: string, 
 /**
- * Messages the model is reminded of.
+ * The number of last messages that the model gets.
  */
 maxMessages?: number, 
 /**
- * Bytes of one conversation that are kept.
+ * The most bytes that one conversation keeps.
  */
 maxBytes?: number, 
 /**
- * Seconds after which a conversation nobody uses is forgotten; 0 for never.
+ * Seconds after which an unused conversation is deleted; 0 for never.
  */
 idle?: number, 
 /**
@@ -1148,35 +1148,36 @@ options?: WindowMemoryConfig, };
  */
 export type RedisMemoryConfig = { 
 /**
- * The conversation, when neither the agent nor the message names one.
+ * The conversation, if neither the agent nor the message names one.
  */
 sessionId?: string, 
 /**
- * Seconds after which a conversation nobody adds to is forgotten; 0 for never.
+ * Seconds after the last turn until a conversation is deleted; 0 for never.
  */
 ttl?: number, 
 /**
- * What every key begins with.
+ * The prefix of every key in Redis.
  */
 keyPrefix?: string, 
 /**
- * Messages of one conversation that are kept.
+ * The most messages that one conversation keeps.
  */
 maxMessages?: number, 
 /**
- * Bytes of one conversation that are kept.
+ * The most bytes that one conversation keeps.
  */
 maxBytes?: number, 
 /**
- * `redis://HOST:PORT/DB`, instead of the next four; a password in it only in the credentials.
+ * `redis://HOST:PORT/DB`, instead of the next four properties. It may contain a password only in the
+ * credentials.
  */
 url?: string, 
 /**
- * The machine.
+ * The host name of Redis.
  */
 host?: string, 
 /**
- * The port.
+ * The port of Redis.
  */
 port?: number, 
 /**
@@ -1188,23 +1189,24 @@ db?: number,
  */
 tls?: boolean, 
 /**
- * The user.
+ * The user name.
  */
 username?: string, 
 /**
- * The password; better kept in the node's credentials, or as `${NAME}`.
+ * The password. Better put it into the node's credentials, or write `${NAME}`.
  */
 password?: string, 
 /**
- * 32 bytes in base64: turns are stored encrypted with it. Better kept in the node's credentials.
+ * 32 bytes in base64. Turns are stored encrypted with this key. Better put it into the node's
+ * credentials.
  */
 encryptionKey?: string, 
 /**
- * Milliseconds one command may take.
+ * The longest duration of one command, in milliseconds.
  */
 timeout?: number, 
 /**
- * The node's own credentials.
+ * The credentials of the node.
  */
 credentials: { [key: string]: JsonValue }, 
 /**
@@ -1221,7 +1223,7 @@ export type InjectProperty = {
  */
 p: string, 
 /**
- * Its value, as text.
+ * The value, as text.
  */
 v?: JsonValue, 
 /**
@@ -1230,11 +1232,11 @@ v?: JsonValue,
 vt?: string, };
 
 /**
- * `inject`.
+ * The properties of an `inject` node.
  */
 export type InjectConfig = { 
 /**
- * What the message is made of; absent in flows of old editors.
+ * The properties of the message; absent in flows of old editors.
  */
 props?: Array<InjectProperty>, 
 /**
@@ -1242,40 +1244,40 @@ props?: Array<InjectProperty>,
  */
 payload?: JsonValue, 
 /**
- * The payload's type.
+ * The type of the payload.
  */
 payloadType?: string, 
 /**
- * The topic.
+ * The topic of the message.
  */
 topic?: string, 
 /**
- * Whether it fires once, a little after the flow has started.
+ * Whether it fires once, shortly after the flow has started.
  */
 once?: boolean, 
 /**
- * How many seconds after that; a number or its text.
+ * The delay of that, in seconds; a number or its text.
  */
 onceDelay?: number | string, 
 /**
- * It fires every so many seconds; a number or its text, empty for never.
+ * The interval between firings, in seconds; a number or its text, empty for never.
  */
 repeat?: number | string, 
 /**
- * It fires at these times: a cron expression of 5 or 6 fields, in local time. `repeat` comes first.
+ * When it fires: a cron expression of 5 or 6 fields, in local time. `repeat` takes precedence.
  */
 crontab?: string, };
 
 /**
- * `debug`.
+ * The properties of a `debug` node.
  */
 export type DebugConfig = { 
 /**
- * Whether it prints.
+ * Whether it shows messages.
  */
 active?: boolean, 
 /**
- * The property to print, or `true` for the whole message.
+ * The property to show, or `true` for the whole message.
  */
 complete?: JsonValue, 
 /**
@@ -1284,11 +1286,11 @@ complete?: JsonValue,
 targetType?: string, };
 
 /**
- * One thing a change node does.
+ * One rule of a change node.
  */
 export type ChangeRule = { 
 /**
- * What: `set`, `change`, `delete` or `move`.
+ * The kind of rule: `set`, `change`, `delete` or `move`.
  */
 t: string, 
 /**
@@ -1296,41 +1298,41 @@ t: string,
  */
 p: string, 
 /**
- * What it is a property of; `msg` if left out.
+ * The object that has the property; `msg` if absent.
  */
 pt?: string, 
 /**
- * The value, or the property it is moved to.
+ * The value, or the property to move to.
  */
 to?: JsonValue, 
 /**
- * The type of that; `str` if left out.
+ * The type of `to`; `str` if absent.
  */
 tot?: string, 
 /**
- * What is searched for.
+ * The value to search for.
  */
 from?: JsonValue, 
 /**
- * The type of that; `str` if left out.
+ * The type of `from`; `str` if absent.
  */
 fromt?: string, };
 
 /**
- * `change`.
+ * The properties of a `change` node.
  */
 export type ChangeConfig = { 
 /**
- * What it does, in order; absent in flows of old editors.
+ * The rules, in order; absent in flows of old editors.
  */
 rules?: Array<ChangeRule>, };
 
 /**
- * `link in` and `link out`.
+ * The properties of `link in` and `link out` nodes.
  */
 export type LinkConfig = { 
 /**
- * The ids at the other end.
+ * The ids of the nodes at the other end.
  */
 links?: Array<string>, 
 /**
@@ -1339,15 +1341,15 @@ links?: Array<string>,
 mode?: string, };
 
 /**
- * `catch`.
+ * The properties of a `catch` node.
  */
 export type CatchConfig = { 
 /**
- * The nodes it listens to; null for all on the tab, `group` for its group.
+ * The nodes whose errors it takes; null for all nodes of the tab, `group` for its group.
  */
 scope?: string[] | "group" | null, 
 /**
- * Only errors no other catch node took.
+ * Whether it takes only errors that no other Catch node takes.
  */
 uncaught?: boolean, };
 
@@ -1356,11 +1358,11 @@ uncaught?: boolean, };
  */
 export type EnvVariable = { 
 /**
- * Its name.
+ * The name of the variable.
  */
 name: string, 
 /**
- * Its value, as text.
+ * The value, as text.
  */
 value?: JsonValue, 
 /**
@@ -1369,28 +1371,28 @@ value?: JsonValue,
 type?: string, };
 
 /**
- * `tab`.
+ * The properties of a `tab`.
  */
 export type TabConfig = { 
 /**
- * Its name.
+ * The name its owner gave it.
  */
 label?: string, 
 /**
- * Whether none of its nodes run.
+ * Whether the tab is disabled, so that none of its nodes run.
  */
 disabled?: boolean, 
 /**
- * Its variables.
+ * The variables of the tab.
  */
 env?: Array<EnvVariable>, };
 
 /**
- * `group` and `global-config`.
+ * The properties of `group` and `global-config`.
  */
 export type GroupConfig = { 
 /**
- * Its variables.
+ * The variables of the group, or of the whole flow.
  */
 env?: Array<EnvVariable>, };
 
@@ -1399,7 +1401,7 @@ env?: Array<EnvVariable>, };
  */
 export type SubflowPort = { 
 /**
- * The nodes inside it is joined to.
+ * The nodes inside that it is wired to.
  */
 wires: Array<SubflowWire>, };
 
@@ -1408,78 +1410,79 @@ wires: Array<SubflowWire>, };
  */
 export type SubflowWire = { 
 /**
- * The node inside, or the subflow itself for its own input.
+ * The id of the node inside, or of the subflow itself for its own input.
  */
 id: string, 
 /**
- * The node's output.
+ * The output port of that node.
  */
 port?: number, };
 
 /**
- * `subflow`.
+ * The properties of a `subflow`.
  */
 export type SubflowConfig = { 
 /**
- * Its name.
+ * The name its owner gave it.
  */
 name?: string, 
 /**
- * Its input: none or one.
+ * The input: none or one.
  */
 in?: Array<SubflowPort>, 
 /**
- * Its outputs.
+ * The outputs.
  */
 out?: Array<SubflowPort>, 
 /**
- * Its variables.
+ * The variables of the subflow.
  */
 env?: Array<EnvVariable>, };
 
 /**
- * Bounds on one run. Part of the run's first fact, so that a replay uses the same ones.
+ * Limits on one run. The first fact of the run contains them, so that a replay uses the same ones.
  */
 export type RunLimits = { 
 /**
- * Bytes of one model answer.
+ * The most bytes of one model answer.
  */
 maxAnswerBytes: number, 
 /**
- * Nesting of one model answer.
+ * The deepest nesting of one model answer.
  */
 maxAnswerDepth: number, 
 /**
- * Bytes of one tool result as JSON; a larger one becomes a failed observation.
+ * The most bytes of one tool result as JSON. A larger result becomes a failed one.
  */
 maxResultBytes: number, 
 /**
- * Bytes of the incoming message as JSON.
+ * The most bytes of the incoming message as JSON.
  */
 maxMessageBytes: number, 
 /**
- * Nesting of the incoming message and of tool results, so that every journal can be read back.
+ * The deepest nesting of the incoming message and of tool results, so that every journal can be read
+ * back.
  */
 maxValueDepth: number, };
 
 /**
- * The agent, its bindings and their properties: not the whole flow. Secrets are replaced before they get here.
+ * The agent, its bindings and their properties; not the whole flow. Secrets are already replaced.
  */
 export type AgentPlan = { 
 /**
- * The agent's own properties.
+ * The agent with its own properties.
  */
 agent: PlanNode, 
 /**
- * The model it binds.
+ * The model that it binds.
  */
 model: PlanNode, 
 /**
- * The memory it binds.
+ * The memory that it binds; null if none.
  */
 memory: PlanNode | null, 
 /**
- * The tools it binds, in the order of their wires.
+ * The tools that it binds, in the order of their wires.
  */
 tools: Array<PlanNode>, };
 
@@ -1488,36 +1491,36 @@ tools: Array<PlanNode>, };
  */
 export type PlanNode = { 
 /**
- * Which node.
+ * The id, type and name of the node.
  */
 node: NodeSummary, 
 /**
- * Its properties as the flow has them; `${ENV}` stays symbolic.
+ * The properties as the flow has them; `${ENV}` stays unresolved.
  */
 config: { [key: string]: JsonValue }, };
 
 /**
- * The agent as the machine works by it. Enters the journal with the run's first fact.
+ * The agent as the machine uses it. The first fact of a run contains it.
  */
 export type AgentSpec = { 
 /**
- * The agent.
+ * The id of the agent, with its Node-RED.
  */
 agent: NodeRef, 
 /**
- * The agent's type.
+ * The node type of the agent.
  */
 type: string, 
 /**
- * The agent's name; empty if none.
+ * The agent's name; empty if it has none.
  */
 name: string, 
 /**
- * How many model calls at most.
+ * The most model calls of a run.
  */
 maxIterations: number, 
 /**
- * The tools the model may ask for, in the order it is told of them.
+ * The tools that the model may call, in the order of the prompt.
  */
 tools: Array<ToolSpec>, 
 /**
@@ -1525,11 +1528,11 @@ tools: Array<ToolSpec>,
  */
 stopConditions: Array<StopCondition>, 
 /**
- * Whether prompts and previews are shown.
+ * Whether outputs and events contain prompts and previews.
  */
 debug: boolean, 
 /**
- * Milliseconds the run may take.
+ * The longest duration of a run, in milliseconds.
  */
 timeoutMs: number, 
 /**
@@ -1537,49 +1540,49 @@ timeoutMs: number,
  */
 memory: boolean, 
 /**
- * Whether anything is wired to port 4; if not, nothing is made for it.
+ * Whether port 4 has a wire. If not, the machine makes no message for it.
  */
 modelResponseWired: boolean, 
 /**
- * The bounds of the run.
+ * The limits of a run.
  */
 limits: RunLimits, };
 
 /**
- * A tool as the model is told of it.
+ * A tool as the model knows it.
  */
 export type ToolSpec = { 
 /**
- * The name the model calls it by.
+ * The name that the model calls it by.
  */
 name: string, 
 /**
- * What it does.
+ * What the tool does, for the model.
  */
 description: string, 
 /**
- * JSON Schema of its input; null if it takes any object.
+ * JSON Schema of the input; null if the tool takes any object.
  */
 inputSchema: JsonValue | null, 
 /**
- * The node that is the tool.
+ * The node of the tool.
  */
 node: NodeId, 
 /**
- * What its node declares of its calls; null if the tool itself decides.
+ * The effect class that the node declares; null if the tool decides per call.
  */
 effect: EffectClass | null, 
 /**
- * Milliseconds one call may take.
+ * The longest duration of one call, in milliseconds.
  */
 timeoutMs: number, 
 /**
- * What happens when a call's outcome is unknown.
+ * What happens if the outcome of a call is unknown.
  */
 onUnknown: OnUnknown, };
 
 /**
- * Who speaks.
+ * The author of a message.
  */
 export type ChatRole = "system" | "user" | "assistant" | "tool";
 
@@ -1588,74 +1591,74 @@ export type ChatRole = "system" | "user" | "assistant" | "tool";
  */
 export type ChatMessage = { 
 /**
- * Who speaks.
+ * The author.
  */
 role: ChatRole, 
 /**
- * What is said.
+ * The text.
  */
 content: string, 
 /**
- * The calls the model asks for with it; only of an assistant.
+ * The native tool calls of the model; only from an assistant.
  */
 toolCalls?: Array<RequestedCall>, 
 /**
- * The call it is the result of; only of a tool.
+ * The id of the call that this is the result of; only from a tool.
  */
 toolCallId?: string, 
 /**
- * What the provider wants back unchanged; only of an assistant.
+ * Reasoning that the provider wants back unchanged; only from an assistant.
  */
 reasoning?: OpaqueParts, };
 
 /**
- * A call a model asks for natively.
+ * A native tool call of a model.
  */
 export type RequestedCall = { 
 /**
- * What its result names it by.
+ * The id that the result names.
  */
 id: string, 
 /**
- * The tool.
+ * The name of the tool.
  */
 name: string, 
 /**
- * The input as JSON text, as the model wrote it: perhaps no JSON at all.
+ * The input as JSON text, as the model wrote it. It may be invalid JSON.
  */
 arguments: string, };
 
 /**
- * A provider's own reasoning parts: kept to be sent back unchanged to the same wire, never read or shown.
+ * Reasoning of a provider. It goes back unchanged to the same wire, and is never read or shown.
  */
 export type OpaqueParts = { 
 /**
- * The wire they came by; another one never gets them.
+ * The wire that it came from. Another wire never gets it.
  */
 wire: string, 
 /**
- * The parts.
+ * The parts, as the provider sent them.
  */
 parts: Array<JsonValue>, };
 
 /**
- * One thing that became known, and when.
+ * One recorded input.
  */
 export type Fact = { "type": "run_started", 
 /**
- * When.
+ * When the run started.
  */
 at: number, 
 /**
- * The run.
+ * The id of the run.
  */
 runId: RunId, 
 /**
- * The conversation, if a memory is bound.
+ * The session key of the conversation; null if no memory is bound.
  */
 session: string | null, 
 /**
- * The message that started it.
+ * The message that started the run.
  */
 message: { [key: string]: JsonValue }, 
 /**
@@ -1663,148 +1666,148 @@ message: { [key: string]: JsonValue },
  */
 spec: AgentSpec, } | { "type": "memory_recalled", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, 
 /**
- * Oldest first.
+ * The messages, oldest first.
  */
 turns: Array<ChatMessage>, } | { "type": "memory_failed", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, 
 /**
- * Why.
+ * Why it failed.
  */
 error: Failure, } | { "type": "memory_cleared", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, } | { "type": "memory_appended", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, } | { "type": "model_answered", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, 
 /**
- * What it said.
+ * The answer.
  */
 answer: ModelAnswer, } | { "type": "model_failed", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, 
 /**
- * Why.
+ * Why it failed.
  */
 error: Failure, } | { "type": "tool_returned", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, 
 /**
- * What came of it.
+ * The result.
  */
 result: ToolResult, } | { "type": "tool_outcome_unknown", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, 
 /**
- * How that came about.
+ * Why the outcome is unknown.
  */
 reason: string, } | { "type": "outcome_resolved", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * The effect it answers.
+ * The effect that it answers.
  */
 effect: EffectId, 
 /**
- * What came of it.
+ * The outcome.
  */
 result: ToolResult, } | { "type": "cancel_requested", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, 
 /**
- * Who or why.
+ * Who cancels, or why.
  */
 reason: string, } | { "type": "deadline_reached", 
 /**
- * When.
+ * When the fact became known.
  */
 at: number, };
 
 /**
- * What a model said, with what it cost.
+ * The answer of a model, with its cost.
  */
 export type ModelAnswer = { 
 /**
- * The text, untouched.
+ * The text, unchanged.
  */
 text: string, 
 /**
- * How the provider says it ended.
+ * How the answer ended, as the provider reports it.
  */
 finish: ModelFinish, 
 /**
- * What it used, if the provider says so.
+ * The tokens used; absent if the provider does not report them.
  */
 usage?: Usage, 
 /**
- * The calls it asks for natively, in its order.
+ * The native tool calls, in the order of the model.
  */
 toolCalls?: Array<RequestedCall>, 
 /**
- * What the provider wants back unchanged with the next request. Agent Core never has it.
+ * Reasoning that the provider wants back unchanged with the next request. Agent Core drops it.
  */
 reasoning?: OpaqueParts, 
 /**
- * The model that answered, as the provider calls it.
+ * The model that answered, as the provider names it.
  */
 model?: string, 
 /**
- * What the provider calls this request, for its support.
+ * The provider's id of the request, for its support.
  */
 requestId?: string, };
 
@@ -1814,53 +1817,53 @@ requestId?: string, };
 export type ModelFinish = "stop" | "refused" | "truncated" | "tool_calls";
 
 /**
- * What a model call used.
+ * The tokens that a model call used.
  */
 export type Usage = { 
 /**
- * Tokens read.
+ * Tokens that the model read.
  */
 inputTokens: number, 
 /**
- * Tokens written.
+ * Tokens that the model wrote.
  */
 outputTokens: number, 
 /**
- * Of those read, from the provider's cache.
+ * The part of `inputTokens` that came from the provider's cache.
  */
 cachedTokens?: number, 
 /**
- * Of those read, written into the provider's cache.
+ * The part of `inputTokens` that was written into the provider's cache.
  */
 cacheWriteTokens?: number, 
 /**
- * Of those written, never shown.
+ * The part of `outputTokens` that is reasoning and not shown.
  */
 reasoningTokens?: number, 
 /**
- * In the currency of the price table.
+ * The cost, in the currency of the price table.
  */
 cost?: number, };
 
 /**
- * What came of a tool call. This, as JSON, is the observation the model reads.
+ * The result of a tool call. Its JSON is the observation that the model reads.
  */
 export type ToolResult = { 
 /**
- * Whether it worked.
+ * Whether the call succeeded.
  */
 success: boolean, 
 /**
- * What it gave; there (perhaps null) when it worked.
+ * The output, perhaps null; absent if the call failed.
  */
 output?: JsonValue, 
 /**
- * What went wrong; there when it failed.
+ * Why the call failed; absent if it succeeded.
  */
 error?: string, };
 
 /**
- * What a journal records.
+ * The content of a journal line.
  */
 export type JournalRecord = { "kind": "header", 
 /**
@@ -1872,11 +1875,11 @@ contract: number,
  */
 machine: number, 
 /**
- * The run.
+ * The id of the run.
  */
 runId: RunId, 
 /**
- * The agent.
+ * The agent of the run.
  */
 agent: NodeRef, 
 /**
@@ -1884,40 +1887,40 @@ agent: NodeRef,
  */
 planDigest: Digest, 
 /**
- * The run that started this one.
+ * The run that started this one; absent if none did.
  */
 parentRunId?: RunId, 
 /**
- * The step of that run.
+ * The step of that run; absent if none did.
  */
 stepId?: string, } | { "kind": "plan", 
 /**
- * What the run runs.
+ * The agent and everything it binds.
  */
 plan: AgentPlan, } | { "kind": "fact", 
 /**
- * What.
+ * The fact.
  */
 fact: Fact, } | { "kind": "effect", 
 /**
- * Its number.
+ * The number of the effect.
  */
 id: EffectId, 
 /**
- * Its type, for people.
+ * The type of the effect, for people.
  */
 effect: string, 
 /**
- * What a tool call may do to the world, as its driver judged it before the call was made. After a
- * crash this decides whether the call may be made again. The machine knows nothing of it.
+ * The effect class of a tool call, as the engine determined it before the call. After a crash it
+ * decides whether the call may be made again. The machine does not know it.
  */
 class?: EffectClass, 
 /**
- * The digest of it.
+ * The digest of the effect.
  */
 digest: Digest, } | { "kind": "output", 
 /**
- * The digest of it.
+ * The digest of the message.
  */
 digest: Digest, };
 
@@ -1926,48 +1929,48 @@ digest: Digest, };
  */
 export type JournalLine = { 
 /**
- * The digest of the raw bytes of the line before; zeros in the first.
+ * The digest of the raw bytes of the line before; zeros in the first line.
  */
 prev: Digest, 
 /**
- * What is recorded.
+ * The content of the line.
  */
 record: JournalRecord, };
 
 /**
- * One try of one model.
+ * The test of one model.
  */
 export type ModelTest = { 
 /**
- * Whether it answered, and with a valid action.
+ * Whether the model answered with a valid action.
  */
 ok: boolean, 
 /**
- * The node's type.
+ * The node type of the model.
  */
 type: string, 
 /**
- * Who runs it, as OpenTelemetry names it.
+ * The provider, as OpenTelemetry names it.
  */
 provider: string, 
 /**
- * The model that was asked for.
+ * The model that the request named.
  */
 model: string, 
 /**
- * How long it took.
+ * The duration of the call, in milliseconds.
  */
 durationMs: number, 
 /**
- * What it used, if the provider says so.
+ * The tokens used; absent if the provider does not report them.
  */
 usage?: Usage, 
 /**
- * The model that answered, as the provider calls it.
+ * The model that answered, as the provider names it.
  */
 answeredBy?: string, 
 /**
- * What is wrong.
+ * Why the test failed; absent if it did not.
  */
 error?: Failure, };
 
@@ -1976,27 +1979,27 @@ error?: Failure, };
  */
 export type RunSummary = { 
 /**
- * The run.
+ * The id of the run.
  */
 runId: RunId, 
 /**
- * The agent.
+ * The agent of the run.
  */
 agent: NodeRef, 
 /**
- * The agent's name; empty if none.
+ * The agent's name; empty if it has none.
  */
 name: string, 
 /**
- * Where it is.
+ * The status of the run.
  */
 status: RunStatus, 
 /**
- * Why it failed.
+ * Why it failed; absent if it did not.
  */
 code?: RunErrorCode, 
 /**
- * The call whose outcome it waits for.
+ * The call whose outcome the run waits for; absent if it waits for none.
  */
 waiting?: WaitingCall, 
 /**
@@ -2004,114 +2007,115 @@ waiting?: WaitingCall,
  */
 startedAt: number, 
 /**
- * When it ended.
+ * When it ended; absent if it has not.
  */
 endedAt?: number, 
 /**
- * Whether its result has left for good.
+ * Whether its result is delivered.
  */
 delivered: boolean, 
 /**
- * The file its flow was read from, if it was one: where to look for the flow when the run is resumed.
+ * The file of its flow, to find the flow when the run is resumed; absent if the flow came from no file.
  */
 source?: string, };
 
 /**
- * Where a run is.
+ * The status of a run.
  */
 export type RunStatus = "running" | "interrupted" | "waiting" | "completed" | "stopped" | "failed" | "damaged";
 
 /**
- * A call whose outcome nobody knows.
+ * A call whose outcome is unknown.
  */
 export type WaitingCall = { 
 /**
- * The call.
+ * The id of the call.
  */
 callId: CallId, 
 /**
- * The tool.
+ * The name of the tool.
  */
 tool: string, 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * When it was to be made.
+ * When the machine asked for the call.
  */
 askedAt: number, 
 /**
- * What it was called with.
+ * The input of the call.
  */
 input: { [key: string]: JsonValue }, };
 
 /**
- * What another process may ask of a run.
+ * A request that another process makes about a run.
  */
 export type RunRequest = { "type": "cancel", 
 /**
- * Who or why.
+ * Who cancels, or why.
  */
 reason: string, } | { "type": "resolve", 
 /**
- * The call: an answer never goes to another one.
+ * The call. The outcome is never used for another call.
  */
 callId: CallId, 
 /**
- * What came of it.
+ * The outcome.
  */
 result: ToolResult, };
 
 /**
- * One thing that was said.
+ * One chat message.
  */
 export type ChatItem = { 
 /**
- * Tells it from the others of its chat. What is said again with the same id is not said twice.
+ * Identifies the message in its chat. A second message with the same id is ignored.
  */
 id: string, 
 /**
- * Who said it.
+ * Who wrote the message.
  */
 type: ChatSpeaker, 
 /**
- * What.
+ * The text.
  */
 content: string, 
 /**
- * When.
+ * When it was written.
  */
 timestamp: number, 
 /**
- * The run, if an agent said it.
+ * The run that wrote it; absent for a person's message.
  */
 traceId?: RunId, 
 /**
- * Its iteration.
+ * The iteration of that run.
  */
 iteration?: number, };
 
 /**
- * Who says something in a chat.
+ * Who wrote a chat message.
  */
 export type ChatSpeaker = "user" | "agent";
 
 /**
- * Says something to an agent.
+ * Sends a chat message to an agent.
  */
 export type ChatSend = { 
 /**
- * What.
+ * The text.
  */
 message: string, 
 /**
- * The same as the window shows it, a ChatItem; only its `id` counts, and one is made if there is none.
+ * The message as the chat window shows it, a ChatItem. Only its `id` is read; the sidecar makes one if
+ * it is absent.
  */
 chatMessage?: JsonValue, };
 
 /**
- * It was said: the agent has it.
+ * The answer to a chat request.
  */
 export type ChatSent = { 
 /**
@@ -2119,16 +2123,16 @@ export type ChatSent = {
  */
 success: boolean, 
 /**
- * For people.
+ * A sentence for people.
  */
 message: string, 
 /**
- * The agent; absent for what is done without one.
+ * The agent that received the message; absent if no agent was needed.
  */
 agentCoreId?: NodeId, };
 
 /**
- * What was said in a chat, oldest first.
+ * The messages of a chat, oldest first.
  */
 export type ChatHistory = { 
 /**
@@ -2136,32 +2140,32 @@ export type ChatHistory = {
  */
 nodeId: NodeId, 
 /**
- * What was said.
+ * The messages.
  */
 history: Array<ChatItem>, 
 /**
- * How much of it there is.
+ * The number of messages.
  */
 count: number, };
 
 /**
- * One event of one run. `seq` counts from 1 without gaps.
+ * One event of one run.
  */
 export type RunEvent = { 
 /**
- * The run.
+ * The run that the event belongs to.
  */
 runId: RunId, 
 /**
- * Its place in the run.
+ * The number of the event in its run: from 1, without gaps.
  */
 seq: number, 
 /**
- * When.
+ * When it happened.
  */
 at: number, 
 /**
- * The agent.
+ * The agent of the run.
  */
 agent: NodeRef, 
 /**
@@ -2170,124 +2174,124 @@ agent: NodeRef,
 event: RunEventKind, };
 
 /**
- * What happened in a run.
+ * The kinds of run events.
  */
 export type RunEventKind = { "type": "run_started", 
 /**
- * The agent's name.
+ * The agent's name; empty if it has none.
  */
 name: string, 
 /**
- * How many model calls at most.
+ * The most model calls of the run.
  */
 maxIterations: number, 
 /**
- * The tools the model may ask for.
+ * The names of the tools that the model may call.
  */
 tools: Array<string>, } | { "type": "memory_recalled", 
 /**
- * How many.
+ * The number of messages it returned.
  */
 messages: number, } | { "type": "memory_cleared", } | { "type": "memory_failed", 
 /**
- * Why.
+ * Why it failed.
  */
 error: Failure, } | { "type": "model_called", 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * The beginning of what it has not been told before in this run: the input, then what the tool gave; only
- * with `debug: true`.
+ * The start of what is new to the model in this run: the input, then the tool's result. Only with
+ * `debug: true`.
  */
 preview?: string, } | { "type": "model_answered", 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * What it decided.
+ * The kind of the action.
  */
 action: ActionKind, 
 /**
- * The tool it asked for.
+ * The name of the tool; absent for a final answer.
  */
 tool?: string, 
 /**
- * How sure it is.
+ * The confidence of the model; absent if it gave none.
  */
 confidence?: number, 
 /**
- * How long it took.
+ * The duration of the call, in milliseconds.
  */
 durationMs: number, 
 /**
- * What it used.
+ * The tokens used; absent if unknown.
  */
 usage?: Usage, 
 /**
- * The beginning of the answer; only with `debug: true`.
+ * The start of the answer; only with `debug: true`.
  */
 preview?: string, } | { "type": "tool_called", 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * The tool.
+ * The name of the tool.
  */
 tool: string, 
 /**
- * The call.
+ * The id of the call.
  */
 callId: CallId, 
 /**
- * The beginning of the input; only with `debug: true`.
+ * The start of the input; only with `debug: true`.
  */
 preview?: string, } | { "type": "tool_returned", 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * The tool.
+ * The name of the tool.
  */
 tool: string, 
 /**
- * The call.
+ * The id of the call.
  */
 callId: CallId, 
 /**
- * Whether it worked.
+ * Whether the call succeeded.
  */
 success: boolean, 
 /**
- * What went wrong.
+ * Why it failed; absent if it succeeded.
  */
 error?: string, 
 /**
- * How long it took.
+ * The duration of the call, in milliseconds.
  */
 durationMs: number, 
 /**
- * The beginning of the output; only with `debug: true`.
+ * The start of the output; only with `debug: true`.
  */
 preview?: string, } | { "type": "waiting_for_outcome", 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * The tool.
+ * The name of the tool.
  */
 tool: string, 
 /**
- * The call.
+ * The id of the call.
  */
 callId: CallId, 
 /**
- * How that came about.
+ * Why the outcome is unknown.
  */
 reason: string, } | { "type": "run_finished", 
 /**
@@ -2295,24 +2299,24 @@ reason: string, } | { "type": "run_finished",
  */
 completed: boolean, 
 /**
- * Why.
+ * Why it ended.
  */
 stopReason: StopReason, 
 /**
- * How many iterations were begun.
+ * The number of iterations that were started.
  */
 iterations: number, 
 /**
- * How long it took.
+ * The time from start to end, in milliseconds.
  */
 durationMs: number, 
 /**
- * What went wrong.
+ * The error; absent if the run did not fail.
  */
 error?: RunError, };
 
 /**
- * What happened in the flow around the runs.
+ * An event of the flow around the runs.
  */
 export type FlowEvent = { "type": "debug", 
 /**
@@ -2320,11 +2324,11 @@ export type FlowEvent = { "type": "debug",
  */
 node: NodeSummary, 
 /**
- * The property shown; `msg` for the whole message.
+ * The property that is shown; `msg` for the whole message.
  */
 property: string, 
 /**
- * Its value.
+ * The value of the property.
  */
 value: JsonValue, } | { "type": "chat", 
 /**
@@ -2332,59 +2336,59 @@ value: JsonValue, } | { "type": "chat",
  */
 node: NodeSummary, 
 /**
- * What was said.
+ * The message.
  */
 item: ChatItem, 
 /**
- * How many items the node keeps.
+ * How many messages the node keeps.
  */
 keeps: number, } | { "type": "reply_dropped", 
 /**
- * The agent it came to.
+ * The agent that it arrived at.
  */
 node: NodeSummary, 
 /**
- * Why it means nothing to it.
+ * Why it was dropped.
  */
 reason: string, } | { "type": "deployed", 
 /**
- * Its revision.
+ * The revision of that flow.
  */
 revision: string, 
 /**
- * How many agents it has.
+ * The number of agents in it.
  */
 agents: number, 
 /**
- * How many of them are refused.
+ * How many of these agents are refused.
  */
 refused: number, 
 /**
- * The Node-RED whose flow it is; absent for that of the sidecar itself.
+ * The Node-RED that owns the flow; absent for the sidecar's own flow.
  */
 instance?: InstanceId, } | { "type": "checked", 
 /**
- * Where that Node-RED is.
+ * The address of that Node-RED.
  */
 source: string, 
 /**
- * The flow, as Node-RED names it.
+ * The revision of the flow, as Node-RED names it.
  */
 revision: string, 
 /**
- * How many errors it has.
+ * The number of errors.
  */
 errors: number, 
 /**
- * How many warnings.
+ * The number of warnings.
  */
 warnings: number, } | { "type": "needs_node_red", 
 /**
- * The node.
+ * The node where it stopped.
  */
 node: NodeSummary, } | { "type": "memory_cleared", 
 /**
- * The agent.
+ * The agent that deleted it.
  */
 node: NodeSummary, } | { "type": "uncaught", 
 /**
@@ -2392,7 +2396,7 @@ node: NodeSummary, } | { "type": "uncaught",
  */
 node: NodeSummary, 
 /**
- * The error.
+ * The error as `msg.error` has it.
  */
 error: MessageError, } | { "type": "chain_cut", 
 /**
@@ -2400,7 +2404,7 @@ error: MessageError, } | { "type": "chain_cut",
  */
 node: NodeSummary, 
 /**
- * The limit.
+ * The limit that was reached.
  */
 limit: number, };
 
@@ -2409,133 +2413,133 @@ limit: number, };
  */
 export type Ending = { "type": "completed" } | { "type": "stopped" } | { "type": "failed", 
 /**
- * Which.
+ * The code of the error.
  */
 code: RunErrorCode, };
 
 /**
- * What came of a replay.
+ * The result of a replay.
  */
 export type ReplayReport = { 
 /**
- * Whether the machine did again exactly what the journal says.
+ * Whether the machine did exactly what the journal records.
  */
 equal: boolean, 
 /**
- * Whether the journal holds the run's end.
+ * Whether the journal contains the end of the run.
  */
 complete: boolean, 
 /**
- * The run, if the header could be read.
+ * The id of the run; null if the header could not be read.
  */
 runId: RunId | null, 
 /**
- * How many facts were replayed.
+ * The number of facts that were replayed.
  */
 facts: number, 
 /**
- * How many effects were compared and equal.
+ * The number of effects that were compared and equal.
  */
 effects: number, 
 /**
- * How the run ended, if it did.
+ * How the run ended; null if it did not.
  */
 outcome: Ending | null, 
 /**
- * The first difference.
+ * The first difference; null if there is none.
  */
 difference: Difference | null, };
 
 /**
- * The first place where a journal is not what it should be.
+ * The first wrong place in a journal.
  */
 export type Difference = { 
 /**
- * The line, from 1.
+ * The number of the line, from 1.
  */
 line: number, 
 /**
- * What kind of thing is wrong.
+ * The kind of the difference.
  */
 what: DifferenceKind, 
 /**
- * What the journal says, in short.
+ * What the journal contains, in short.
  */
 recorded?: string, 
 /**
- * What it should say, in short.
+ * What the journal should contain, in short.
  */
 replayed?: string, 
 /**
- * The whole thing in one sentence.
+ * The difference in one sentence.
  */
 message: string, };
 
 /**
- * What may be wrong with a journal.
+ * The kinds of differences.
  */
 export type DifferenceKind = "too_large" | "unreadable" | "not_canonical" | "chain" | "header" | "plan" | "version" | "fact" | "effect" | "output" | "extra" | "incomplete";
 
 /**
- * A tool call that was made, or was to be.
+ * A tool call that a journal records.
  */
 export type CallRecord = { 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * The tool.
+ * The name of the tool.
  */
 tool: string, 
 /**
- * What it was called with.
+ * The input of the call.
  */
 input: { [key: string]: JsonValue }, 
 /**
- * None while nobody knows it.
+ * The result; null while it is unknown.
  */
 result: ToolResult | null, };
 
 /**
- * Everything of a run, read back from its journal.
+ * Everything that the journal of a run contains.
  */
 export type RunDetail = { 
 /**
- * As in a list.
+ * The run as a list shows it.
  */
 summary: RunSummary, 
 /**
- * What happened.
+ * The events of the run, oldest first.
  */
 events: Array<RunEvent>, 
 /**
- * What was called with what, and what came of it.
+ * The tool calls with their results, oldest first.
  */
 calls: Array<CallRecord>, 
 /**
- * What left port 3, if the run is over.
+ * The message that left port 3; null if the run has not ended.
  */
 result: { [key: string]: JsonValue } | null, 
 /**
- * Where the journal is not sound.
+ * Where the journal is wrong; absent if it is not.
  */
 difference?: Difference, 
 /**
- * Why it is not all there.
+ * Why the journal is not complete; absent if it is.
  */
 problem?: StoreProblem, };
 
 /**
- * What is wrong with what is stored.
+ * What is wrong with a stored run.
  */
 export type StoreProblem = { 
 /**
- * The code.
+ * The code of the problem.
  */
 code: StoreCode, 
 /**
- * What is wrong.
+ * The problem in one sentence.
  */
 message: string, };
 
@@ -2544,231 +2548,230 @@ message: string, };
  */
 export type StreamEvent = { "kind": "run", 
 /**
- * What happened.
+ * The event.
  */
 event: RunEvent, } | { "kind": "flow", 
 /**
- * When.
+ * When it happened.
  */
 at: number, 
 /**
- * What happened.
+ * The event.
  */
 event: FlowEvent, };
 
 /**
- * A piece of a model's answer, as it comes in. Never kept; the run's `model_answered` event stands in the place of
- * all of them.
+ * A piece of a model's answer. Deltas are never stored; the run's `model_answered` event replaces them.
  */
 export type ModelDelta = { 
 /**
- * The run.
+ * The run that called the model.
  */
 runId: RunId, 
 /**
- * The iteration.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * Which try of the call this is, from 1: a call that is made again begins its answer anew.
+ * The attempt of the call, from 1. A retried call starts its answer again.
  */
 attempt: number, 
 /**
- * The text.
+ * The piece of text.
  */
 text: string, };
 
 /**
- * What a reader says.
+ * A message from a reader to the sidecar.
  */
 export type EventsRequest = { "type": "subscribe", 
 /**
- * Everything after this cursor; `"0"` for everything that is kept; absent for what happens from now on.
+ * Every event after this cursor; `"0"` for every stored event; absent for new events only.
  */
 after?: string, 
 /**
- * Only events of these runs.
+ * Only events of these runs; absent for every event.
  */
 runs?: Array<RunId>, 
 /**
- * Also pieces of answers as they come in.
+ * Whether to send deltas too.
  */
 deltas?: boolean, } | { "type": "ping", 
 /**
- * Comes back.
+ * Comes back in the `pong`.
  */
 id: string, };
 
 /**
- * What the sidecar says.
+ * A message from the sidecar to a reader.
  */
 export type EventsMessage = { "type": "hello", 
 /**
- * Of the sidecar.
+ * The version of the sidecar.
  */
 version: string, 
 /**
- * The newest event there is.
+ * The cursor of the newest event.
  */
 cursor: string, } | { "type": "event", 
 /**
- * To go on after.
+ * The cursor of this event.
  */
 cursor: string, 
 /**
- * What.
+ * The event.
  */
 event: StreamEvent, } | { "type": "caught_up", 
 /**
- * To go on after.
+ * The cursor of the last event.
  */
 cursor: string, } | { "type": "delta", 
 /**
- * Which.
+ * The piece.
  */
 delta: ModelDelta, } | { "type": "pong", 
 /**
- * As it was sent.
+ * The id of the `ping`.
  */
 id: string, } | { "type": "closing", 
 /**
- * Why.
+ * The code of the reason.
  */
 code: ProblemCode, 
 /**
- * What happened and what to do.
+ * What happened and what to do about it.
  */
 message: string, 
 /**
- * Nothing after it is sure to have arrived; absent if nothing was subscribed. A reader that has had later
- * events goes on after the last of those.
+ * Events after this cursor may not have arrived; absent without a subscription. A reader that has
+ * received later events continues after the last of them.
  */
 cursor?: string, };
 
 /**
- * One message to the UI.
+ * A message to the UI.
  */
 export type ObservabilityEvent = { "event": "connected", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, 
 /**
- * For people.
+ * A sentence for people.
  */
 message: string, } | { "event": "heartbeat", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, 
 /**
- * Sockets that are open.
+ * The number of open sockets.
  */
 connections: number, } | { "event": "pong", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, } | { "event": "frame:start", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, 
 /**
- * The frame.
+ * The id of the frame.
  */
 frameId: string, 
 /**
- * More of it.
+ * The details.
  */
 data: FrameStart, } | { "event": "node:input", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, 
 /**
- * The frame.
+ * The id of the frame.
  */
 frameId: string, 
 /**
- * The node.
+ * The id of the node.
  */
 nodeId: NodeId, 
 /**
- * More of it.
+ * The details.
  */
 data: NodeInput, } | { "event": "node:output", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, 
 /**
- * The frame; absent for what a deployment says of a node.
+ * The id of the frame; absent for what a deploy reports about a node.
  */
 frameId?: string, 
 /**
- * The node.
+ * The id of the node.
  */
 nodeId: NodeId, 
 /**
- * More of it.
+ * The details.
  */
 data: NodeOutput, } | { "event": "node:error", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, 
 /**
- * The frame; absent for what a deployment says of a node.
+ * The id of the frame; absent for what a deploy reports about a node.
  */
 frameId?: string, 
 /**
- * The node.
+ * The id of the node.
  */
 nodeId: NodeId, 
 /**
- * More of it.
+ * The details.
  */
 data: NodeError, } | { "event": "frame:end", 
 /**
- * When.
+ * When it was sent.
  */
 ts: number, 
 /**
- * The frame.
+ * The id of the frame.
  */
 frameId: string, 
 /**
- * More of it.
+ * The details.
  */
 data: FrameEnd, };
 
 /**
- * A frame that begins.
+ * The start of a frame.
  */
 export type FrameStart = { 
 /**
- * The frame.
+ * The id of the frame.
  */
 id: string, 
 /**
- * When.
+ * When the cascade started.
  */
 startedAt: number, 
 /**
- * The node that was started; absent if the frame began before anybody looked.
+ * The node that was started; absent if the cascade started before a UI was connected.
  */
 triggerNodeId?: NodeId, };
 
 /**
- * What a node got.
+ * A message that a node received.
  */
 export type NodeInput = { 
 /**
- * The node.
+ * The id of the node.
  */
 nodeId: NodeId, 
 /**
- * Its type.
+ * The type of the node.
  */
 nodeType: string, 
 /**
@@ -2776,53 +2779,53 @@ nodeType: string,
  */
 input: IoEvent | null, 
 /**
- * Always true: nothing is left out.
+ * Always true: no message is left out.
  */
 sampled: boolean, };
 
 /**
- * What a node sent.
+ * A message that a node sent.
  */
 export type NodeOutput = { 
 /**
- * The node.
+ * The id of the node.
  */
 nodeId: NodeId, 
 /**
- * Its type.
+ * The type of the node.
  */
 nodeType: string, 
 /**
- * One message at most: the UI goes by the place in this list, not by the port.
+ * At most one message. The UI goes by the position in this list, not by the port.
  */
 outputs: Array<IoEvent>, 
 /**
- * What the node did.
+ * What the node did with its input.
  */
 semantics?: NodeSemantics, 
 /**
- * How long it took.
+ * How long the node took.
  */
 timing?: NodeTiming, 
 /**
- * Always true: nothing is left out.
+ * Always true: no message is left out.
  */
 sampled?: boolean, };
 
 /**
- * What went wrong at a node.
+ * The error of a node.
  */
 export type NodeError = { 
 /**
- * The node.
+ * The id of the node.
  */
 nodeId: NodeId, 
 /**
- * Its type.
+ * The type of the node.
  */
 nodeType: string, 
 /**
- * The error.
+ * The code and text of the error.
  */
 error: NodeErrorText, };
 
@@ -2835,118 +2838,117 @@ export type NodeErrorText = {
  */
 message: string, 
 /**
- * Its code.
+ * The code of the error.
  */
 code: string, };
 
 /**
- * A frame that is over.
+ * The end of a frame.
  */
 export type FrameEnd = { 
 /**
- * The frame.
+ * The id of the frame.
  */
 id: string, 
 /**
- * When.
+ * When the cascade ended.
  */
 endedAt: number, 
 /**
- * What was counted.
+ * The counts of the frame.
  */
 stats: FrameStats, };
 
 /**
- * What was counted in a frame.
+ * The counts of a frame.
  */
 export type FrameStats = { 
 /**
- * Nodes that took part.
+ * The number of nodes that took part.
  */
 nodeCount: number, 
 /**
- * Messages that were sent.
+ * The number of messages that were sent.
  */
 outputsEmitted: number, 
 /**
- * Nodes that wait for a person.
+ * The number of nodes that wait for a person.
  */
 filteredNodes: number, 
 /**
- * Nodes that failed.
+ * The number of nodes that failed.
  */
 erroredNodes: number, 
 /**
- * How long it took.
+ * The time from start to end, in milliseconds.
  */
 durationMs: number, };
 
 /**
- * A message that came or went.
+ * A message that was received or sent.
  */
 export type IoEvent = { 
 /**
- * Which.
+ * Received or sent.
  */
 direction: IoDirection, 
 /**
- * The output it left by.
+ * The output port; absent for a received message.
  */
 port?: number, 
 /**
- * When.
+ * When it was received or sent.
  */
 timestamp: number, 
 /**
- * What it carries.
+ * The start of its payload.
  */
 payload: PayloadPreview, };
 
 /**
- * Which way a message went.
+ * Received or sent.
  */
 export type IoDirection = "input" | "output";
 
 /**
- * The beginning of what a message carries. Values of properties whose names say so are hidden, and so is every
- * secret the flow has.
+ * The start of a payload. Values with secret names are hidden, and so is every secret of the flow.
  */
 export type PayloadPreview = { 
 /**
- * As much of it as is shown.
+ * The part that is shown.
  */
 preview: JsonValue, 
 /**
- * As JavaScript names it, or `array`, or `null`.
+ * The JavaScript type, or `array`, or `null`.
  */
 type: string, 
 /**
- * Its size in bytes, roughly.
+ * The approximate size of the whole payload, in bytes.
  */
 size: number, 
 /**
- * Whether something is missing.
+ * Whether the preview leaves something out.
  */
 truncated: boolean, 
 /**
- * What an agent says of its run, on ports 3 and 4.
+ * The `agentResult` of an agent's message, on ports 3 and 4.
  */
 agentResult?: JsonValue, 
 /**
- * What an agent says to people, on port 4, whole.
+ * The whole text of an agent's message, on port 4.
  */
 fullMessage?: string, 
 /**
- * A model's answer, whole.
+ * The whole answer of a model.
  */
 completePayload?: JsonValue, };
 
 /**
- * What a node did.
+ * What a node did with its input.
  */
 export type NodeSemantics = { 
 /**
- * What it is in the frame.
+ * The role of the node in the frame.
  */
 role: NodeRole, 
 /**
@@ -2955,7 +2957,7 @@ role: NodeRole,
 behavior: NodeBehavior, };
 
 /**
- * What a node is in a frame.
+ * The role of a node in a frame.
  */
 export type NodeRole = "trigger" | "transform" | "filter" | "generator" | "sink";
 
@@ -2969,20 +2971,20 @@ export type NodeBehavior = "pass-through" | "transformed" | "filtered" | "bifurc
  */
 export type NodeTiming = { 
 /**
- * When the message came.
+ * When it received the message.
  */
 receivedAt?: number, 
 /**
- * When the next one went.
+ * When it sent the next message.
  */
 sentAt: number, 
 /**
- * The time between.
+ * The time between the two, in milliseconds.
  */
 durationMs?: number, };
 
 /**
- * What a token may do. Each includes none of the others but `read`, which all have; `admin` includes all.
+ * What a token allows. Every scope includes `read`; `admin` includes all scopes.
  */
 export type Scope = "read" | "run" | "deploy" | "admin";
 
@@ -2992,7 +2994,7 @@ export type Scope = "read" | "run" | "deploy" | "admin";
 export type ProblemCode = ApiCode | StoreCode | RunErrorCode;
 
 /**
- * Why a request was not done. The same everywhere.
+ * Why a request failed. Every error answer has this form.
  */
 export type ApiError = { 
 /**
@@ -3000,24 +3002,24 @@ export type ApiError = {
  */
 code: ProblemCode, 
 /**
- * What happened and how to mend it.
+ * What happened and what to do about it.
  */
 message: string, 
 /**
- * Every problem of the flow, with `FLOW_REFUSED`.
+ * Every problem of the flow; only with `FLOW_REFUSED`.
  */
 report?: CheckReport, 
 /**
- * The revision that is in force, with `REVISION_CONFLICT`.
+ * The revision of the active flow; only with `REVISION_CONFLICT`.
  */
 revision?: string, };
 
 /**
- * The flow that runs, by its tabs.
+ * The active flow, by its tabs.
  */
 export type FlowList = { 
 /**
- * The revision in force: an opaque string.
+ * The revision of the active flow: an opaque string.
  */
 revision: string, 
 /**
@@ -3030,7 +3032,7 @@ flows: Array<FlowSummary>, };
  */
 export type FlowSummary = { 
 /**
- * Its id.
+ * The node id of the tab or subflow.
  */
 id: NodeId, 
 /**
@@ -3038,15 +3040,15 @@ id: NodeId,
  */
 type: string, 
 /**
- * What people call it.
+ * The name its owner gave it.
  */
 label: string, 
 /**
- * Whether it is switched off.
+ * Whether it is disabled.
  */
 disabled: boolean, 
 /**
- * How many nodes are on it.
+ * The number of nodes on it.
  */
 nodes: number, 
 /**
@@ -3059,24 +3061,24 @@ agents: Array<AgentState>, };
  */
 export type AgentState = { 
 /**
- * The agent.
+ * The id, type and name of the agent.
  */
 node: NodeSummary, 
 /**
- * Whether it runs; if not, it answers every message with an error.
+ * Whether it can run. If not, it answers every message with an error.
  */
 ready: boolean, 
 /**
- * What the checker holds against it.
+ * The problems that refuse it; empty if it can run.
  */
 problems: Array<Diagnostic>, };
 
 /**
- * Nodes of the flow as they were deployed, without credentials.
+ * Nodes of the deployed flow, without credentials.
  */
 export type Deployment = { 
 /**
- * The revision in force: an opaque string.
+ * The revision of the active flow: an opaque string.
  */
 revision: string, 
 /**
@@ -3085,46 +3087,46 @@ revision: string,
 flows: Array<JsonValue>, };
 
 /**
- * Puts a flow in the place of the one that runs.
+ * Replaces the active flow.
  */
 export type DeployRequest = { 
 /**
- * The flow, in any shape Node-RED or Redflow writes. Nodes may carry `credentials`, which are kept apart and
- * encrypted; a node without them keeps those it has.
+ * The flow, in any shape that Node-RED or Redflow writes. Nodes may carry `credentials`, which are
+ * stored apart and encrypted. A node without `credentials` keeps the ones it has.
  */
 flows: JsonValue, 
 /**
- * The revision this flow was made from. If another one is in force by now, nothing is deployed.
+ * The revision this flow was made from. If another revision is active by now, nothing is deployed.
  */
 revision?: string, 
 /**
- * Deploy whatever is in force.
+ * Deploy even if another revision is active by now.
  */
 force?: boolean, };
 
 /**
- * A flow was deployed.
+ * The answer to a deploy.
  */
 export type DeployAnswer = { 
 /**
- * The revision in force now.
+ * The revision of the new active flow.
  */
 revision: string, 
 /**
- * What the checker says of it: warnings and notes.
+ * The warnings and notes of the checker.
  */
 report: CheckReport, };
 
 /**
- * Checks a flow, and changes nothing.
+ * Checks a flow and changes nothing.
  */
 export type CheckRequest = { 
 /**
- * The flow, in any shape Node-RED or Redflow writes.
+ * The flow, in any shape that Node-RED or Redflow writes.
  */
 flows: JsonValue, 
 /**
- * How strictly agents are read; as the server does if left out.
+ * How strictly agents are read; absent for the server's own setting.
  */
 profile?: Profile, };
 
@@ -3133,7 +3135,8 @@ profile?: Profile, };
  */
 export type StartRequest = { 
 /**
- * The agent or inject node. May be left out if the flow has one agent, or one that inject nodes are wired to.
+ * The agent or inject node. May be absent if the flow has one agent, or one agent that inject nodes are
+ * wired to.
  */
 node?: NodeId, 
 /**
@@ -3141,80 +3144,80 @@ node?: NodeId,
  */
 payload?: JsonValue, 
 /**
- * Whether to answer only when everything this sets off has come to rest.
+ * Whether to answer only when the whole cascade of this start has ended.
  */
 wait?: boolean, };
 
 /**
- * What a start set off. Every run in it is kept: it goes on after a crash.
+ * The runs that a start caused. Each is stored and survives a crash.
  */
 export type StartAnswer = { 
 /**
- * The runs, in the order they began.
+ * The runs, in the order they started.
  */
 runs: Array<StartedRun>, };
 
 /**
- * A run that a start set off.
+ * A run that a start caused.
  */
 export type StartedRun = { 
 /**
- * The run.
+ * The id of the run.
  */
 runId: RunId, 
 /**
- * The agent.
+ * The agent that runs.
  */
 agent: NodeSummary, 
 /**
- * Where it is.
+ * The status at the time of the answer.
  */
 status: RunStatus, 
 /**
- * Why the agent did not even begin: such a run is not kept.
+ * Why the agent did not start; absent if it did. Such a run is not stored.
  */
 refused?: RunError, 
 /**
- * The call it waits for.
+ * The call whose outcome the run waits for; absent if it waits for none.
  */
 waiting?: WaitingCall, 
 /**
- * What left port 3, if it is over and the start waited for it.
+ * The message that left port 3; only if the run has ended and the start waited for it.
  */
 result?: { [key: string]: JsonValue }, };
 
 /**
- * A page of runs, the newest first.
+ * A page of runs, newest first.
  */
 export type RunList = { 
 /**
- * The runs.
+ * The runs of this page.
  */
 runs: Array<RunSummary>, 
 /**
- * Ask for `before` this run to see older ones; absent on the last page.
+ * Pass it as `before` to get the next page; absent on the last page.
  */
 next?: RunId, };
 
 /**
- * Ends a run.
+ * Cancels a run.
  */
 export type CancelRequest = { 
 /**
- * Who or why; goes into the run's error.
+ * Who cancels, or why; becomes part of the run's error.
  */
 reason?: string, };
 
 /**
- * Says what came of the call a run waits for.
+ * Gives the outcome of the call that a run waits for.
  */
 export type ResolveRequest = { 
 /**
- * The call: an answer never goes to another one.
+ * The call. The outcome is never used for another call.
  */
 callId: CallId, 
 /**
- * What came of it.
+ * The outcome of the call.
  */
 result: ToolResult, };
 
@@ -3223,11 +3226,11 @@ result: ToolResult, };
  */
 export type CodeEntry = { 
 /**
- * The code.
+ * The code as text.
  */
 code: string, 
 /**
- * Where it comes up.
+ * Where the code occurs.
  */
 set: CodeSet, 
 /**
@@ -3235,100 +3238,101 @@ set: CodeSet,
  */
 summary: string, 
 /**
- * Its page, in Markdown; only if one code was asked for.
+ * The documentation page, in Markdown; only in the answer for one code.
  */
 page?: string, 
 /**
- * What to do about it, in Markdown: the section "How to mend it" of the page; only if one code was asked for.
+ * What to do about it, in Markdown: the section "How to mend it" of the page. Only in the answer for one
+ * code.
  */
 mend?: string, };
 
 /**
- * Where a code comes up.
+ * Where a code occurs.
  */
 export type CodeSet = "diagnostic" | "run" | "store" | "api";
 
 /**
- * Whether the sidecar is well.
+ * Whether the sidecar is healthy.
  */
 export type Health = { 
 /**
- * It answers.
+ * Always true: the sidecar answers.
  */
 live: boolean, 
 /**
- * It takes work: its flow is in force and it is not stopping.
+ * Whether it takes work: it has an active flow and does not stop.
  */
 ready: boolean, 
 /**
- * Its version.
+ * The version of the sidecar.
  */
 version: string, };
 
 /**
- * A way in for one browser.
+ * A link that signs in one browser.
  */
 export type SignInCode = { 
 /**
- * The path to open, with the code in it. It works once.
+ * The path to open, with the one-time code in it.
  */
 path: string, 
 /**
- * When it stops working.
+ * When the code expires.
  */
 expiresAt: number, };
 
 /**
- * What the sidecar knows of the Node-RED it follows. It checks every flow that is deployed there and runs none.
+ * The state of the attached Node-RED. The sidecar checks every flow deployed there and runs none.
  */
 export type AttachedState = { 
 /**
- * Where it is.
+ * The address of that Node-RED.
  */
 url: string, 
 /**
- * Whether its `/comms` is open: without it deploys are seen late.
+ * Whether its `/comms` socket is open. Without it the sidecar sees deploys late.
  */
 connected: boolean, 
 /**
- * Its version, if it says so.
+ * The version of Node-RED; absent if unknown.
  */
 version?: string, 
 /**
- * The flow that was checked last, as Node-RED names it.
+ * The revision of the flow that was checked last, as Node-RED names it.
  */
 revision?: string, 
 /**
- * When it was checked.
+ * When that flow was checked.
  */
 checkedAt?: number, 
 /**
- * What the checker says of it.
+ * The result of that check.
  */
 report?: CheckReport, 
 /**
- * What went wrong last, if it has not been mended since.
+ * The last failure; absent once it is resolved.
  */
 error?: ApiError, };
 
 /**
- * How one flow differs from another, by the ids of their nodes. What is in both and the same is not told.
+ * How one flow differs from another, by node id. Equal nodes are not listed.
  */
 export type FlowDifferences = { 
 /**
- * Nodes that only the first one has.
+ * Nodes that only the first flow has.
  */
 added: Array<NodeSummary>, 
 /**
- * Nodes that only the second one has.
+ * Nodes that only the second flow has.
  */
 removed: Array<NodeSummary>, 
 /**
- * Nodes that both have, and that differ.
+ * Nodes that both flows have and that differ.
  */
 changed: Array<NodeDifference>, 
 /**
- * Whether the nodes that both have stand in another order. Node-RED keeps the order of tabs by it.
+ * Whether the nodes of both flows have a different order. Node-RED derives the order of tabs from it.
  */
 reordered: boolean, };
 
@@ -3337,28 +3341,30 @@ reordered: boolean, };
  */
 export type NodeDifference = { 
 /**
- * The node, as the first flow has it.
+ * The node as the first flow has it.
  */
 node: NodeSummary, 
 /**
- * The names of the properties that differ, `wires` among them. Never their values: some are secrets.
+ * The names of the properties that differ, including `wires`. Never their values, because some are
+ * secrets.
  */
 properties: Array<string>, };
 
 /**
- * What Node-RED says.
+ * A message from Node-RED to the sidecar.
  */
 export type BridgeRequest = { "type": "hello", 
 /**
- * [`BRIDGE_PROTOCOL`].
+ * Always [`BRIDGE_PROTOCOL`].
  */
 protocol: string, 
 /**
- * Which Node-RED this is: the same after a restart.
+ * Identifies this Node-RED; the same after a restart.
  */
 instance: InstanceId, 
 /**
- * Names what it remembers of calls: another one after a restart, and whenever that memory begins anew.
+ * Identifies what this Node-RED remembers of calls. It changes after a restart, and whenever that
+ * memory is lost.
  */
 boot: string, 
 /**
@@ -3370,253 +3376,254 @@ nodeRed: string,
  */
 bridge: string, 
 /**
- * The `session` of the last `welcome`, if there was one.
+ * The `session` of the last `welcome`; absent if there was none.
  */
 session?: string, 
 /**
- * The last `seq` that came in that session; 0 for none.
+ * The last `seq` received in that session; 0 for none.
  */
 received: number, } | { "type": "ack", 
 /**
- * The number.
+ * The last number received.
  */
 seq: number, } | { "type": "flows", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * Names this flow; comes back in `deployed`.
+ * Identifies this flow; comes back in `deployed`.
  */
 revision: string, 
 /**
- * The nodes, as Node-RED has them, without what only Node-RED needs.
+ * The nodes as Node-RED has them, without the properties that only Node-RED needs.
  */
 flows: Array<JsonValue>, 
 /**
- * The credentials of models, memories and tools, by node. Kept in memory only.
+ * The credentials of models, memories and tools, by node. The sidecar keeps them in memory only.
  */
 credentials: { [key in NodeId]: { [key in string]: string } }, } | { "type": "start", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * Names this start: the same one begins one run at most.
+ * Identifies this start. The same start begins at most one run.
  */
 start: string, 
 /**
- * The agent.
+ * The agent to start.
  */
 node: NodeId, 
 /**
- * The message.
+ * The message that arrived.
  */
 message: { [key in string]: JsonValue }, } | { "type": "cancel", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The start.
+ * The id of the start.
  */
 start: string, 
 /**
- * Why.
+ * Why; becomes part of the run's error.
  */
 reason: string, } | { "type": "tool_result", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The run.
+ * The run that made the call.
  */
 run: RunId, 
 /**
- * The call.
+ * The call that was made.
  */
 call: CallId, 
 /**
- * What came of it.
+ * The outcome.
  */
 reply: ToolReply, } | { "type": "watch", 
 /**
- * Whether they are.
+ * Whether the sidecar shall send run events.
  */
 events: boolean, };
 
 /**
- * What came of a tool call in Node-RED.
+ * The outcome of a tool call in Node-RED.
  */
 export type ToolReply = { "type": "returned", 
 /**
- * What it gave.
+ * The output of the tool.
  */
 output: JsonValue, } | { "type": "failed", 
 /**
- * Why.
+ * Why it failed.
  */
 error: string, } | { "type": "unknown", 
 /**
- * How that came about.
+ * Why the outcome is unknown.
  */
 reason: string, };
 
 /**
- * What the sidecar says.
+ * A message from the sidecar to Node-RED.
  */
 export type BridgeMessage = { "type": "welcome", 
 /**
- * Of the sidecar.
+ * The version of the sidecar.
  */
 version: string, 
 /**
- * Which process of the sidecar this is, and since when it knows this Node-RED.
+ * Identifies the process of the sidecar and the time since which it knows this Node-RED.
  */
 session: string, 
 /**
- * The last `seq` that came from this boot in this session; 0 for none.
+ * The last `seq` received from this boot in this session; 0 for none.
  */
 received: number, 
 /**
- * The bounds on what may be sent.
+ * The limits on what Node-RED may send.
  */
 limits: BridgeLimits, } | { "type": "ack", 
 /**
- * The number.
+ * The last number received.
  */
 seq: number, } | { "type": "deployed", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The revision that was sent.
+ * The revision from `flows`.
  */
 revision: string, 
 /**
- * Every agent, and what the checker holds against it.
+ * Every agent, and whether it can run.
  */
 agents: Array<AgentState>, 
 /**
- * Every problem.
+ * Every problem of the flow.
  */
 report: CheckReport, } | { "type": "flows_refused", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The revision that was sent.
+ * The revision from `flows`.
  */
 revision: string, 
 /**
- * Why.
+ * Why it was refused.
  */
 error: ApiError, } | { "type": "send", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The agent.
+ * The agent that sends it.
  */
 node: NodeId, 
 /**
- * The output.
+ * The output port of the agent, from 0.
  */
 port: number, 
 /**
- * The run.
+ * The run that sends it.
  */
 run: RunId, 
 /**
- * Which of the run's effects this is; absent if the run never began.
+ * The effect of the run that sends it; absent if the run never started.
  */
 effect?: EffectId, 
 /**
- * The start the run belongs to.
+ * The start that the run belongs to.
  */
 start?: string, 
 /**
- * Whether the run is over with it.
+ * Whether this message ends the run.
  */
 last: boolean, 
 /**
- * The message. If the run failed it has an `error`, which is for Catch nodes too.
+ * The message. If the run failed, it has an `error`, which Catch nodes receive too.
  */
 message: { [key in string]: JsonValue }, } | { "type": "start_failed", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The start.
+ * The id of the start.
  */
 start: string, 
 /**
- * Why.
+ * The code of the reason.
  */
 code: ProblemCode, 
 /**
- * What happened and what to do.
+ * What happened and what to do about it.
  */
 message: string, } | { "type": "start_done", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The start.
+ * The id of the start.
  */
 start: string, } | { "type": "tool_call", 
 /**
- * Its number.
+ * The number of this message.
  */
 seq: number, 
 /**
- * The run.
+ * The run that calls.
  */
 run: RunId, 
 /**
- * The call: the same one is made once at most.
+ * The call. Node-RED makes the same call at most once.
  */
 call: CallId, 
 /**
- * The agent.
+ * The agent that calls.
  */
 agent: NodeId, 
 /**
- * The node that is the tool: a `flow-tool`, or a data node on the agent's tool port.
+ * The node of the tool: a `flow-tool`, or a data node on the agent's tool port.
  */
 node: NodeId, 
 /**
- * The tool's name.
+ * The tool's name, as the model knows it.
  */
 tool: string, 
 /**
- * The iteration, from 1.
+ * The iteration of the run, from 1.
  */
 iteration: number, 
 /**
- * The input.
+ * The input, valid against the tool's schema.
  */
 input: { [key in string]: JsonValue }, 
 /**
- * Milliseconds it may take.
+ * The longest duration of the call, in milliseconds.
  */
 timeoutMs: number, 
 /**
- * The same for the same run, iteration and call.
+ * Equal for the same run, iteration and call.
  */
 idempotencyKey: Digest, 
 /**
- * What it may do to the world.
+ * The effect class of the call.
  */
 effect: EffectClass, 
 /**
- * Not to be made: it was made before, and only what came of it is asked for.
+ * Whether the call was already made. Then Node-RED must not make it again, and only reports its
+ * outcome.
  */
 known?: boolean, } | { "type": "status", 
 /**
@@ -3624,27 +3631,27 @@ known?: boolean, } | { "type": "status",
  */
 node: NodeId, 
 /**
- * The run.
+ * The run that the status is about.
  */
 run: RunId, 
 /**
- * How it looks.
+ * The colour of the dot or ring.
  */
 fill: StatusFill, 
 /**
- * The same.
+ * Dot or ring.
  */
 shape: StatusShape, 
 /**
- * What it says.
+ * The text beside it.
  */
 text: string, } | { "type": "notice", 
 /**
- * The node.
+ * The node that it is about.
  */
 node: NodeId, 
 /**
- * A code.
+ * The code of the problem.
  */
 code: ProblemCode, 
 /**
@@ -3652,55 +3659,55 @@ code: ProblemCode,
  */
 message: string, } | { "type": "event", 
 /**
- * What.
+ * The event.
  */
 event: RunEvent, } | { "type": "closing", 
 /**
- * Why.
+ * The code of the reason.
  */
 code: ProblemCode, 
 /**
- * What happened and what to do.
+ * What happened and what to do about it.
  */
 message: string, };
 
 /**
- * The bounds on what Node-RED may send.
+ * The limits on what Node-RED may send.
  */
 export type BridgeLimits = { 
 /**
- * Bytes of one message of the protocol.
+ * The most bytes of one protocol message.
  */
 maxFrameBytes: number, 
 /**
- * Bytes of a message that starts a run, as JSON.
+ * The most bytes of a message that starts a run, as JSON.
  */
 maxMessageBytes: number, 
 /**
- * Bytes of a tool's result, as JSON.
+ * The most bytes of a tool's result, as JSON.
  */
 maxResultBytes: number, 
 /**
- * Nesting of both.
+ * The deepest nesting of either.
  */
 maxValueDepth: number, };
 
 /**
- * The colour of a status.
+ * The colour of a node status.
  */
 export type StatusFill = "red" | "green" | "yellow" | "blue" | "grey";
 
 /**
- * The shape of a status.
+ * The shape of a node status.
  */
 export type StatusShape = "ring" | "dot";
 
 /**
- * A Node-RED the sidecar knows.
+ * A Node-RED that uses the bridge.
  */
 export type InstanceState = { 
 /**
- * Which.
+ * Identifies the Node-RED.
  */
 instance: InstanceId, 
 /**
@@ -3716,133 +3723,133 @@ nodeRed: string,
  */
 bridge: string, 
 /**
- * The flow in force, as Node-RED names it.
+ * The revision of its active flow; absent before the first deploy.
  */
 revision?: string, 
 /**
- * Its agents.
+ * Its agents, and whether they can run.
  */
 agents: Array<AgentState>, 
 /**
- * Messages that wait for it to take them.
+ * The number of messages that it has not acknowledged.
  */
 waiting: number, 
 /**
- * Tool calls it has not answered.
+ * The number of tool calls that it has not answered.
  */
 openCalls: number, };
 
 /**
- * Every Node-RED the sidecar knows.
+ * Every Node-RED that uses the bridge.
  */
 export type InstanceList = { 
 /**
- * Which.
+ * The Node-REDs, connected or not.
  */
 instances: Array<InstanceState>, };
 
 /**
- * What is known of a node type.
+ * What the runtime knows about a node type.
  */
 export type NodeType = { 
 /**
- * The Node-RED type; `prefix*` stands for every type that begins so.
+ * The Node-RED type; `prefix*` stands for every type with that prefix.
  */
 type: string, 
 /**
- * What it is to an agent.
+ * The role of such a node for an agent.
  */
 role: Role, 
 /**
- * How many inputs it has: none or one.
+ * The number of inputs: 0 or 1.
  */
 inputs: number, 
 /**
- * What leaves its outputs, in order; null when the node itself decides how many it has.
+ * The kind of each output port, in order; null if each node has its own number of outputs.
  */
 outputs: Array<PortKind> | null, 
 /**
- * The schemas its properties must satisfy, by name (see [`crate::schemas`]).
+ * The names of the schemas that the properties must satisfy (see [`crate::schemas`]).
  */
 schemas: Array<string>, 
 /**
- * What the type fixes for a tool.
+ * The name and input of a tool that the type fixes; null for other types.
  */
 tool: FixedTool | null, 
 /**
- * Messages pass through it unchanged, so edges are judged as if it were not there.
+ * Whether messages pass through unchanged. The checker then follows the wires behind the node.
  */
 transparent: boolean, };
 
 /**
- * A tool whose name and input are fixed by its type.
+ * A tool whose name and input the node type fixes.
  */
 export type FixedTool = { 
 /**
- * The name it has unless `toolName` says otherwise.
+ * The name, unless `toolName` gives another.
  */
 name: string, 
 /**
- * What it does, for the model, unless `description` says otherwise.
+ * What it does, for the model, unless `description` gives another text.
  */
 description: string, 
 /**
- * JSON Schema of its input, as text.
+ * JSON Schema of the input, as text.
  */
 inputSchema: string, };
 
 /**
- * One row of the table.
+ * One row of the edge table.
  */
 export type EdgeRule = { 
 /**
- * The kind of edge this row allows.
+ * The kind of edge that this row allows.
  */
 kind: EdgeKind, 
 /**
- * The ports it may leave from.
+ * The ports the edge may leave from.
  */
 from: Array<PortKind>, 
 /**
- * The roles it may go to.
+ * The roles the edge may go to.
  */
 to: Array<Role>, 
 /**
- * How many an agent must have at least.
+ * The least number of such edges an agent needs.
  */
 atLeast: number, 
 /**
- * How many an agent may have; null for any number.
+ * The most such edges an agent may have; null for any number.
  */
 atMost: number | null, 
 /**
- * What fewer is called.
+ * The code of the diagnostic for fewer edges.
  */
 tooFew: DiagnosticCode | null, 
 /**
- * What more is called.
+ * The code of the diagnostic for more edges.
  */
 tooMany: DiagnosticCode | null, };
 
-/** The subprotocol of the socket of events. */
+/** The subprotocol of the event socket. */
 export const EVENTS_PROTOCOL = "redflow.events.v1";
 
-/** What comes before a token that is passed as a subprotocol. */
+/** The prefix of a token that a browser passes as a subprotocol. */
 export const TOKEN_PROTOCOL_PREFIX = "redflow.token.";
 
-/** The subprotocol of the socket of the bridge. */
+/** The subprotocol of the bridge socket. */
 export const BRIDGE_PROTOCOL = "redflow.bridge.v1";
 
-/** The key of an object that stands for something JSON cannot hold. */
+/** The key of an object that stands for a value that JSON cannot hold. */
 export const BRIDGE_TAG = "$redflow";
 
-/** The cursor before the first event that is kept. */
+/** The cursor before the first stored event. */
 export const CURSOR_START = "0";
 
-/** What leaves port 3: the keys we write, and whatever came in with the message. */
+/** The message that leaves port 3: our own keys, and the properties of the incoming message. */
 export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };
 
-/** The edge table: what no row allows is refused. */
+/** The edge table. An edge that no row allows is refused. */
 export const EDGE_TABLE = [
   {
     "kind": "data",
@@ -3946,7 +3953,7 @@ export const EDGE_TABLE = [
   }
 ] as const;
 
-/** The node catalogue: type, role, ports. A type that is not listed is a data node. */
+/** The node catalogue: type, role, ports. An unlisted type is a data node. */
 export const CATALOGUE = [
   {
     "type": "agent-core",

@@ -1,4 +1,4 @@
-//! What a model may answer to Agent Core: one action.
+//! Model actions: what a model may answer to Agent Core.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,32 +14,32 @@ pub enum ActionKind {
     Final,
 }
 
-/// One validated answer of a model.
+/// One valid answer of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum ModelAction {
     /// Call one tool.
     Tool {
-        /// The tool's name, one of `allowedTools`.
+        /// The name of the tool, one of `allowedTools`.
         tool: String,
-        /// Its input, valid against the tool's schema.
+        /// The input, valid against the tool's schema.
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         input: Map<String, Value>,
-        /// How sure the model is, 0 to 1.
+        /// How sure the model is, from 0 to 1.
         confidence: f64,
-        /// A remark.
+        /// A remark of the model; absent if it made none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional = nullable))]
         message: Option<String>,
     },
-    /// The final answer. `tool` and `input` may be there and mean nothing.
+    /// Give the final answer. `tool` and `input` may be present and are ignored.
     Final {
-        /// How sure the model is, 0 to 1.
+        /// How sure the model is, from 0 to 1; absent if it did not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional = nullable))]
         confidence: Option<f64>,
-        /// The answer.
+        /// The answer; absent if the model gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional = nullable))]
         message: Option<String>,
@@ -47,7 +47,7 @@ pub enum ModelAction {
 }
 
 impl ModelAction {
-    /// Which of the two it is.
+    /// The kind of the action.
     #[must_use]
     pub fn kind(&self) -> ActionKind {
         match self {
@@ -56,7 +56,7 @@ impl ModelAction {
         }
     }
 
-    /// The tool it calls, if it does.
+    /// The name of the tool; none for a final answer.
     #[must_use]
     pub fn tool(&self) -> Option<&str> {
         match self {
@@ -65,7 +65,7 @@ impl ModelAction {
         }
     }
 
-    /// How sure the model is, if it said so.
+    /// How sure the model is; none if it did not say.
     #[must_use]
     pub fn confidence(&self) -> Option<f64> {
         match self {
@@ -74,7 +74,7 @@ impl ModelAction {
         }
     }
 
-    /// Its message, if it has one.
+    /// The message; none if the model gave none.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         match self {

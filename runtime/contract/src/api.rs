@@ -1,4 +1,4 @@
-//! What goes over HTTP: requests and answers of `/api`. What goes over the socket of events is in `stream`.
+//! The requests and answers of `/api`. The messages of the event socket are in `stream`.
 
 use crate::code::{ApiCode, RunErrorCode, StoreCode};
 use crate::diagnostic::{CheckReport, Diagnostic};
@@ -11,26 +11,26 @@ use crate::{Message, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a token may do. Each includes none of the others but `read`, which all have; `admin` includes all.
+/// What a token allows. Every scope includes `read`; `admin` includes all scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Look at flows, runs, events and metrics.
+    /// Read flows, runs, events and metrics.
     Read,
     /// Start, cancel and answer runs.
     Run,
     /// Change the flow.
     Deploy,
-    /// Everything, and let browsers in.
+    /// Everything, including sign-in codes for browsers.
     Admin,
 }
 
 impl Scope {
-    /// All of them.
+    /// All scopes.
     pub const ALL: [Self; 4] = [Self::Read, Self::Run, Self::Deploy, Self::Admin];
 
-    /// As it is written everywhere.
+    /// The scope as tokens and messages write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Scope {
         }
     }
 
-    /// Whether having this one allows what needs `needed`.
+    /// Whether a token with this scope may do what needs `needed`.
     #[must_use]
     pub fn allows(self, needed: Self) -> bool {
         self == needed || self == Self::Admin || needed == Self::Read
@@ -53,16 +53,16 @@ impl Scope {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ProblemCode {
-    /// Of the interface itself.
+    /// A code of the HTTP interface.
     Api(ApiCode),
-    /// Of kept runs.
+    /// A code of stored runs.
     Store(StoreCode),
-    /// Of a run.
+    /// A code of a run.
     Run(RunErrorCode),
 }
 
 impl ProblemCode {
-    /// As it is written everywhere.
+    /// The code as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl ProblemCode {
         }
     }
 
-    /// The HTTP status it is answered with.
+    /// The HTTP status of an answer with this code.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -86,37 +86,37 @@ impl ProblemCode {
     }
 }
 
-/// Why a request was not done. The same everywhere.
+/// Why a request failed. Every error answer has this form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(deny_unknown_fields)]
 pub struct ApiError {
     /// The code; `redflow explain CODE` has a page on it.
     pub code: ProblemCode,
-    /// What happened and how to mend it.
+    /// What happened and what to do about it.
     pub message: String,
-    /// Every problem of the flow, with `FLOW_REFUSED`.
+    /// Every problem of the flow; only with `FLOW_REFUSED`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<CheckReport>,
-    /// The revision that is in force, with `REVISION_CONFLICT`.
+    /// The revision of the active flow; only with `REVISION_CONFLICT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
 
 impl ApiError {
-    /// An error.
+    /// Makes an error without report and revision.
     #[must_use]
     pub fn new(code: ApiCode, message: impl Into<String>) -> Self {
         Self { code: ProblemCode::Api(code), message: message.into(), report: None, revision: None }
     }
 }
 
-/// The flow that runs, by its tabs.
+/// The active flow, by its tabs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FlowList {
-    /// The revision in force: an opaque string.
+    /// The revision of the active flow: an opaque string.
     pub revision: String,
     /// Tabs and subflows, in the order of the file.
     pub flows: Vec<FlowSummary>,
@@ -127,16 +127,16 @@ pub struct FlowList {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FlowSummary {
-    /// Its id.
+    /// The node id of the tab or subflow.
     pub id: NodeId,
     /// `tab` or `subflow`.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// What people call it.
+    /// The name its owner gave it.
     pub label: String,
-    /// Whether it is switched off.
+    /// Whether it is disabled.
     pub disabled: bool,
-    /// How many nodes are on it.
+    /// The number of nodes on it.
     pub nodes: u32,
     /// The agents on it.
     pub agents: Vec<AgentState>,
@@ -147,61 +147,61 @@ pub struct FlowSummary {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentState {
-    /// The agent.
+    /// The id, type and name of the agent.
     pub node: NodeSummary,
-    /// Whether it runs; if not, it answers every message with an error.
+    /// Whether it can run. If not, it answers every message with an error.
     pub ready: bool,
-    /// What the checker holds against it.
+    /// The problems that refuse it; empty if it can run.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Nodes of the flow as they were deployed, without credentials.
+/// Nodes of the deployed flow, without credentials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Deployment {
-    /// The revision in force: an opaque string.
+    /// The revision of the active flow: an opaque string.
     pub revision: String,
     /// The nodes, as Node-RED writes them.
     pub flows: Vec<Value>,
 }
 
-/// Puts a flow in the place of the one that runs.
+/// Replaces the active flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeployRequest {
-    /// The flow, in any shape Node-RED or Redflow writes. Nodes may carry `credentials`, which are kept apart and
-    /// encrypted; a node without them keeps those it has.
+    /// The flow, in any shape that Node-RED or Redflow writes. Nodes may carry `credentials`, which are
+    /// stored apart and encrypted. A node without `credentials` keeps the ones it has.
     pub flows: Value,
-    /// The revision this flow was made from. If another one is in force by now, nothing is deployed.
+    /// The revision this flow was made from. If another revision is active by now, nothing is deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Deploy whatever is in force.
+    /// Deploy even if another revision is active by now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<bool>", optional))]
     pub force: bool,
 }
 
-/// A flow was deployed.
+/// The answer to a deploy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeployAnswer {
-    /// The revision in force now.
+    /// The revision of the new active flow.
     pub revision: String,
-    /// What the checker says of it: warnings and notes.
+    /// The warnings and notes of the checker.
     pub report: CheckReport,
 }
 
-/// Checks a flow, and changes nothing.
+/// Checks a flow and changes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CheckRequest {
-    /// The flow, in any shape Node-RED or Redflow writes.
+    /// The flow, in any shape that Node-RED or Redflow writes.
     pub flows: Value,
-    /// How strictly agents are read; as the server does if left out.
+    /// How strictly agents are read; absent for the server's own setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
 }
@@ -211,86 +211,87 @@ pub struct CheckRequest {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StartRequest {
-    /// The agent or inject node. May be left out if the flow has one agent, or one that inject nodes are wired to.
+    /// The agent or inject node. May be absent if the flow has one agent, or one agent that inject nodes are
+    /// wired to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
     /// The payload. An agent needs one; an inject node has its own.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(type = "JsonValue"))]
     pub payload: Option<Value>,
-    /// Whether to answer only when everything this sets off has come to rest.
+    /// Whether to answer only when the whole cascade of this start has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<bool>", optional))]
     pub wait: bool,
 }
 
-/// A payload of `null` is a payload.
+/// Keeps a payload of `null` apart from no payload.
 fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
 
-/// What a start set off. Every run in it is kept: it goes on after a crash.
+/// The runs that a start caused. Each is stored and survives a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StartAnswer {
-    /// The runs, in the order they began.
+    /// The runs, in the order they started.
     pub runs: Vec<StartedRun>,
 }
 
-/// A run that a start set off.
+/// A run that a start caused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StartedRun {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
-    /// The agent.
+    /// The agent that runs.
     pub agent: NodeSummary,
-    /// Where it is.
+    /// The status at the time of the answer.
     pub status: RunStatus,
-    /// Why the agent did not even begin: such a run is not kept.
+    /// Why the agent did not start; absent if it did. Such a run is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RunError>,
-    /// The call it waits for.
+    /// The call whose outcome the run waits for; absent if it waits for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitingCall>,
-    /// What left port 3, if it is over and the start waited for it.
+    /// The message that left port 3; only if the run has ended and the start waited for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub result: Option<Message>,
 }
 
-/// A page of runs, the newest first.
+/// A page of runs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunList {
-    /// The runs.
+    /// The runs of this page.
     pub runs: Vec<RunSummary>,
-    /// Ask for `before` this run to see older ones; absent on the last page.
+    /// Pass it as `before` to get the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<RunId>,
 }
 
-/// Ends a run.
+/// Cancels a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelRequest {
-    /// Who or why; goes into the run's error.
+    /// Who cancels, or why; becomes part of the run's error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Says what came of the call a run waits for.
+/// Gives the outcome of the call that a run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResolveRequest {
-    /// The call: an answer never goes to another one.
+    /// The call. The outcome is never used for another call.
     pub call_id: CallId,
-    /// What came of it.
+    /// The outcome of the call.
     pub result: ToolResult,
 }
 
@@ -299,55 +300,56 @@ pub struct ResolveRequest {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CodeEntry {
-    /// The code.
+    /// The code as text.
     pub code: String,
-    /// Where it comes up.
+    /// Where the code occurs.
     pub set: CodeSet,
     /// What it means, in one line.
     pub summary: String,
-    /// Its page, in Markdown; only if one code was asked for.
+    /// The documentation page, in Markdown; only in the answer for one code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
-    /// What to do about it, in Markdown: the section "How to mend it" of the page; only if one code was asked for.
+    /// What to do about it, in Markdown: the section "How to mend it" of the page. Only in the answer for one
+    /// code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
 }
 
-/// Where a code comes up.
+/// Where a code occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CodeSet {
-    /// Checking a flow.
+    /// In the check of a flow.
     Diagnostic,
-    /// The end of a run.
+    /// At the end of a run.
     Run,
-    /// Kept runs and the data directory.
+    /// With stored runs and the data directory.
     Store,
-    /// The interface.
+    /// In the HTTP interface and the sockets.
     Api,
 }
 
-/// Whether the sidecar is well.
+/// Whether the sidecar is healthy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Health {
-    /// It answers.
+    /// Always true: the sidecar answers.
     pub live: bool,
-    /// It takes work: its flow is in force and it is not stopping.
+    /// Whether it takes work: it has an active flow and does not stop.
     pub ready: bool,
-    /// Its version.
+    /// The version of the sidecar.
     pub version: String,
 }
 
-/// A way in for one browser.
+/// A link that signs in one browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SignInCode {
-    /// The path to open, with the code in it. It works once.
+    /// The path to open, with the one-time code in it.
     pub path: String,
-    /// When it stops working.
+    /// When the code expires.
     pub expires_at: Millis,
 }

@@ -1,6 +1,6 @@
-//! Where Azure's resources are: what is sent there is sent to Azure, and what comes from there was said by it.
+//! The host names of Azure. A key for Azure may go to these hosts only.
 
-/// The domains below which they are, in every cloud.
+/// The domains of Azure's resources, in every cloud.
 const HOSTS: [&str; 7] = [
     "openai.azure.com",
     "cognitiveservices.azure.com",
@@ -11,7 +11,8 @@ const HOSTS: [&str; 7] = [
     "cognitiveservices.azure.cn",
 ];
 
-/// Whether a host, in small letters as addresses are parsed, is one of Azure's own. Only https shows that it is.
+/// Whether a host is one of Azure's own. The host must be in small letters, as URL parsers give it. Only
+/// https proves that the host is genuine.
 #[must_use]
 pub fn is_azure_host(host: &str) -> bool {
     let rest = |domain: &&str| host.strip_suffix(*domain);
@@ -23,7 +24,7 @@ mod tests {
     use super::is_azure_host;
 
     #[test]
-    fn only_its_own_hosts_are_azures() {
+    fn knows_the_hosts_of_azure() {
         for host in
             ["openai.azure.com", "name.openai.azure.com", "a.b.services.ai.azure.com", "x.openai.azure.cn"]
         {

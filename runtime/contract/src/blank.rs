@@ -1,5 +1,5 @@
-//! Properties of services as Node-RED's editors write them: a field that was left empty is not there, and a
-//! number may stand as text.
+//! Properties of services as Node-RED's editors write them: an empty field means absent, and a number may be
+//! text.
 
 use crate::catalogue::lookup;
 use crate::schemas;
@@ -16,7 +16,7 @@ enum Kind {
 
 type Kinds = HashMap<String, Kind>;
 
-/// What kind each property of each node's schema is; read once.
+/// The kind of each property in each node schema; read once.
 static KINDS: LazyLock<HashMap<&'static str, Kinds>> = LazyLock::new(|| {
     let nodes = schemas::SCHEMAS.iter().filter(|(name, _)| name.starts_with("node."));
     nodes.map(|(name, text)| (*name, kinds(text))).collect()
@@ -29,9 +29,9 @@ fn kinds(schema: &str) -> Kinds {
 }
 
 fn kind(property: &Value) -> Kind {
-    let is = |wanted: &str| match property.get("type") {
-        Some(Value::String(name)) => name == wanted,
-        Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
+    let is = |type_name: &str| match property.get("type") {
+        Some(Value::String(name)) => name == type_name,
+        Some(Value::Array(names)) => names.iter().any(|name| name == type_name),
         _ => false,
     };
     match () {
@@ -41,8 +41,8 @@ fn kind(property: &Value) -> Kind {
     }
 }
 
-/// A copy without empty fields, and with numbers and truth values as such. Only properties that the schemas of
-/// the type know are touched. `baseUrl` is `baseURL`.
+/// Copies properties without empty fields, and turns the text of numbers and booleans into values. Touches
+/// only properties in the schemas of the type. Renames `baseUrl` to `baseURL`.
 #[must_use]
 pub fn without_blanks(type_name: &str, props: &Map<String, Value>) -> Map<String, Value> {
     let of_type: Vec<&Kinds> = lookup(type_name).schemas.iter().filter_map(|name| KINDS.get(name)).collect();
@@ -73,7 +73,7 @@ fn clean(of_type: &[&Kinds], props: &Map<String, Value>) -> Map<String, Value> {
     cleaned
 }
 
-/// A property of a service, or the one among its options.
+/// The text of a property, else of the option with the same name. Blank text counts as absent.
 #[must_use]
 pub fn text_of<'a>(props: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     let own = |props: &'a Map<String, Value>| {
@@ -88,14 +88,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_editors_leave_behind() {
+    fn removes_blanks_and_reads_numbers_and_booleans() {
         let props = json!({"model": "", "temperature": "0.7", "maxTokens": " 5 ", "topP": null, "stream": "true",
             "baseUrl": "http://x", "api": "", "name": "", "seed": "many", "wires": [],
             "options": {"maxRetries": "3", "stop": "", "jsonMode": "false"}, "stop": "1"});
         let expected = json!({"temperature": 0.7, "maxTokens": 5, "stream": true, "baseURL": "http://x", "name": "",
             "seed": "many", "wires": [], "options": {"maxRetries": 3, "jsonMode": false}, "stop": "1"});
         assert_eq!(json!(without_blanks("openai-model", props.as_object().unwrap())), expected);
-        // What no schema knows is its owner's business.
+        // Properties that no schema knows stay.
         let props = json!({"temperature": "", "baseUrl": null});
         assert_eq!(json!(without_blanks("model.mine", props.as_object().unwrap())), props);
         let props = json!({"options": ""});
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_or_an_option() {
+    fn reads_a_property_or_else_an_option() {
         let props = json!({"a": "1", "b": "", "options": {"a": "2", "b": "3"}, "c": 4});
         let props = props.as_object().unwrap();
         assert_eq!(["a", "b", "c", "d"].map(|name| text_of(props, name)), [Some("1"), Some("3"), None, None]);

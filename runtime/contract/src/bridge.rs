@@ -1,14 +1,14 @@
-//! The messages of `ws /bridge`, protocol [`BRIDGE_PROTOCOL`]: a Node-RED with our palette module, and the sidecar that
-//! runs its agents.
+//! The messages of `ws /bridge`, protocol [`BRIDGE_PROTOCOL`], between a Node-RED with the palette and the
+//! sidecar that runs its agents.
 //!
-//! Every message that must arrive has a `seq`, counted from 1 by each side, and stays with its sender until an `ack` of
-//! that number or a later one. A socket that opens again says in `hello` and `welcome` how far each side has come, and
-//! only what is missing is sent again. If one side is new (another `boot`, another `session`), numbers begin anew, and
-//! the ids in the messages make sure that nothing is done twice: `start` of a start, `call` of a tool call, `run` and
-//! `effect` of what leaves an agent.
+//! Every message that must arrive has a `seq`. Each side counts its own from 1 and keeps the message until an
+//! `ack` of that number or a later one. When a socket opens again, `hello` and `welcome` carry the last `seq`
+//! that each side received, and only the missing messages are sent again. If one side is new (another `boot`,
+//! another `session`), the numbers start again. Then the ids in the messages prevent that anything happens
+//! twice: `start` of a start, `call` of a tool call, `run` and `effect` of a message that leaves an agent.
 //!
-//! Messages of Node-RED are JSON. What JSON cannot hold is written as an object with the one key [`TAG`] and what
-//! belongs to it; see `docs/bridge.md`. The sidecar passes such objects on as they are.
+//! Node-RED messages are JSON. A value that JSON cannot hold becomes an object with the one key [`TAG`] and
+//! its data; see `docs/bridge.md`. The sidecar passes such objects on unchanged.
 
 use crate::Message;
 use crate::api::{AgentState, ApiError, ProblemCode};
@@ -24,275 +24,278 @@ use std::collections::BTreeMap;
 /// The subprotocol of `ws /bridge`.
 pub const BRIDGE_PROTOCOL: &str = "redflow.bridge.v1";
 
-/// The key of an object that stands for something JSON cannot hold.
+/// The key of an object that stands for a value that JSON cannot hold.
 pub const TAG: &str = "$redflow";
 
-/// The property of a message, on its way through a run, that says which start it belongs to.
+/// The message property that holds the id of the start, on the way through a run.
 pub const START_PROPERTY: &str = "_redflowStart";
 
-/// What Node-RED says.
+/// A message from Node-RED to the sidecar.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum BridgeRequest {
     /// The first message.
     Hello {
-        /// [`BRIDGE_PROTOCOL`].
+        /// Always [`BRIDGE_PROTOCOL`].
         protocol: String,
-        /// Which Node-RED this is: the same after a restart.
+        /// Identifies this Node-RED; the same after a restart.
         instance: InstanceId,
-        /// Names what it remembers of calls: another one after a restart, and whenever that memory begins anew.
+        /// Identifies what this Node-RED remembers of calls. It changes after a restart, and whenever that
+        /// memory is lost.
         boot: String,
         /// The version of Node-RED.
         node_red: String,
         /// The version of the palette module.
         bridge: String,
-        /// The `session` of the last `welcome`, if there was one.
+        /// The `session` of the last `welcome`; absent if there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         session: Option<String>,
-        /// The last `seq` that came in that session; 0 for none.
+        /// The last `seq` received in that session; 0 for none.
         received: u64,
     },
-    /// Everything up to this number has been taken.
+    /// Every message up to this number has been received.
     Ack {
-        /// The number.
+        /// The last number received.
         seq: u64,
     },
-    /// The flow that runs in Node-RED, after each deploy and whenever the sidecar does not know it.
+    /// The flow that runs in Node-RED. Sent after each deploy, and whenever the sidecar does not know it.
     Flows {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// Names this flow; comes back in `deployed`.
+        /// Identifies this flow; comes back in `deployed`.
         revision: String,
-        /// The nodes, as Node-RED has them, without what only Node-RED needs.
+        /// The nodes as Node-RED has them, without the properties that only Node-RED needs.
         flows: Vec<Value>,
-        /// The credentials of models, memories and tools, by node. Kept in memory only.
+        /// The credentials of models, memories and tools, by node. The sidecar keeps them in memory only.
         credentials: BTreeMap<NodeId, BTreeMap<String, String>>,
     },
-    /// A message came to an agent.
+    /// A message arrived at an agent.
     Start {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// Names this start: the same one begins one run at most.
+        /// Identifies this start. The same start begins at most one run.
         start: String,
-        /// The agent.
+        /// The agent to start.
         node: NodeId,
-        /// The message.
+        /// The message that arrived.
         message: Message,
     },
-    /// The run of a start is not wanted any more.
+    /// Cancels the run of a start.
     Cancel {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The start.
+        /// The id of the start.
         start: String,
-        /// Why.
+        /// Why; becomes part of the run's error.
         reason: String,
     },
-    /// What came of a tool call.
+    /// The outcome of a tool call.
     ToolResult {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The run.
+        /// The run that made the call.
         run: RunId,
-        /// The call.
+        /// The call that was made.
         call: CallId,
-        /// What came of it.
+        /// The outcome.
         reply: ToolReply,
     },
-    /// Whether events of runs are wanted.
+    /// Subscribes to run events, or ends the subscription.
     Watch {
-        /// Whether they are.
+        /// Whether the sidecar shall send run events.
         events: bool,
     },
 }
 
-/// What came of a tool call in Node-RED.
+/// The outcome of a tool call in Node-RED.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToolReply {
-    /// It worked.
+    /// The call succeeded.
     Returned {
-        /// What it gave.
+        /// The output of the tool.
         output: Value,
     },
-    /// It did not, and nothing was done.
+    /// The call failed and had no effect.
     Failed {
-        /// Why.
+        /// Why it failed.
         error: String,
     },
-    /// Nobody knows whether something was done.
+    /// It is unknown whether the call took effect.
     Unknown {
-        /// How that came about.
+        /// Why the outcome is unknown.
         reason: String,
     },
 }
 
-/// What the sidecar says.
+/// A message from the sidecar to Node-RED.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum BridgeMessage {
     /// The answer to `hello`.
     Welcome {
-        /// Of the sidecar.
+        /// The version of the sidecar.
         version: String,
-        /// Which process of the sidecar this is, and since when it knows this Node-RED.
+        /// Identifies the process of the sidecar and the time since which it knows this Node-RED.
         session: String,
-        /// The last `seq` that came from this boot in this session; 0 for none.
+        /// The last `seq` received from this boot in this session; 0 for none.
         received: u64,
-        /// The bounds on what may be sent.
+        /// The limits on what Node-RED may send.
         limits: BridgeLimits,
     },
-    /// Everything up to this number has been taken for good: it will not be asked for again, even after a crash.
+    /// Every message up to this number has been received. The sidecar never needs it again, even after a
+    /// crash.
     Ack {
-        /// The number.
+        /// The last number received.
         seq: u64,
     },
-    /// A flow has been checked; its agents that are ready run.
+    /// A flow was checked, and its ready agents run.
     Deployed {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The revision that was sent.
+        /// The revision from `flows`.
         revision: String,
-        /// Every agent, and what the checker holds against it.
+        /// Every agent, and whether it can run.
         agents: Vec<AgentState>,
-        /// Every problem.
+        /// Every problem of the flow.
         report: CheckReport,
     },
-    /// A flow cannot be used at all. The one before stays in force.
+    /// A flow cannot be used at all. The previous one stays active.
     FlowsRefused {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The revision that was sent.
+        /// The revision from `flows`.
         revision: String,
-        /// Why.
+        /// Why it was refused.
         error: ApiError,
     },
     /// A message leaves an agent.
     Send {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The agent.
+        /// The agent that sends it.
         node: NodeId,
-        /// The output.
+        /// The output port of the agent, from 0.
         port: u32,
-        /// The run.
+        /// The run that sends it.
         run: RunId,
-        /// Which of the run's effects this is; absent if the run never began.
+        /// The effect of the run that sends it; absent if the run never started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         effect: Option<EffectId>,
-        /// The start the run belongs to.
+        /// The start that the run belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         start: Option<String>,
-        /// Whether the run is over with it.
+        /// Whether this message ends the run.
         last: bool,
-        /// The message. If the run failed it has an `error`, which is for Catch nodes too.
+        /// The message. If the run failed, it has an `error`, which Catch nodes receive too.
         message: Message,
     },
-    /// Nothing was begun by a start.
+    /// A start began no run.
     StartFailed {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The start.
+        /// The id of the start.
         start: String,
-        /// Why.
+        /// The code of the reason.
         code: ProblemCode,
-        /// What happened and what to do.
+        /// What happened and what to do about it.
         message: String,
     },
-    /// A start is over, and nothing leaves the agent: it only made a memory forget.
+    /// A start has ended without a message: it only cleared a memory.
     StartDone {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The start.
+        /// The id of the start.
         start: String,
     },
-    /// A tool is called that only Node-RED can run.
+    /// Calls a tool that only Node-RED can run.
     ToolCall {
-        /// Its number.
+        /// The number of this message.
         seq: u64,
-        /// The run.
+        /// The run that calls.
         run: RunId,
-        /// The call: the same one is made once at most.
+        /// The call. Node-RED makes the same call at most once.
         call: CallId,
-        /// The agent.
+        /// The agent that calls.
         agent: NodeId,
-        /// The node that is the tool: a `flow-tool`, or a data node on the agent's tool port.
+        /// The node of the tool: a `flow-tool`, or a data node on the agent's tool port.
         node: NodeId,
-        /// The tool's name.
+        /// The tool's name, as the model knows it.
         tool: String,
-        /// The iteration, from 1.
+        /// The iteration of the run, from 1.
         iteration: u32,
-        /// The input.
+        /// The input, valid against the tool's schema.
         input: Message,
-        /// Milliseconds it may take.
+        /// The longest duration of the call, in milliseconds.
         timeout_ms: u64,
-        /// The same for the same run, iteration and call.
+        /// Equal for the same run, iteration and call.
         idempotency_key: Digest,
-        /// What it may do to the world.
+        /// The effect class of the call.
         effect: EffectClass,
-        /// Not to be made: it was made before, and only what came of it is asked for.
+        /// Whether the call was already made. Then Node-RED must not make it again, and only reports its
+        /// outcome.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         #[cfg_attr(feature = "codegen", ts(as = "Option<bool>", optional))]
         known: bool,
     },
-    /// What an agent is doing. Only the newest counts.
+    /// The status of an agent. A newer status replaces an older one.
     Status {
         /// The agent.
         node: NodeId,
-        /// The run.
+        /// The run that the status is about.
         run: RunId,
-        /// How it looks.
+        /// The colour of the dot or ring.
         fill: StatusFill,
-        /// The same.
+        /// Dot or ring.
         shape: StatusShape,
-        /// What it says.
+        /// The text beside it.
         text: String,
     },
-    /// Something a person should see at a node.
+    /// A warning to show at a node.
     Notice {
-        /// The node.
+        /// The node that it is about.
         node: NodeId,
-        /// A code.
+        /// The code of the problem.
         code: ProblemCode,
         /// What happened.
         message: String,
     },
-    /// Something happened in a run; only for who watches.
+    /// An event of a run. Sent only after `watch`.
     Event {
-        /// What.
+        /// The event.
         event: Box<RunEvent>,
     },
-    /// The sidecar closes the socket after this.
+    /// The last message before the sidecar closes the socket.
     Closing {
-        /// Why.
+        /// The code of the reason.
         code: ProblemCode,
-        /// What happened and what to do.
+        /// What happened and what to do about it.
         message: String,
     },
 }
 
-/// The bounds on what Node-RED may send.
+/// The limits on what Node-RED may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeLimits {
-    /// Bytes of one message of the protocol.
+    /// The most bytes of one protocol message.
     pub max_frame_bytes: u64,
-    /// Bytes of a message that starts a run, as JSON.
+    /// The most bytes of a message that starts a run, as JSON.
     pub max_message_bytes: u32,
-    /// Bytes of a tool's result, as JSON.
+    /// The most bytes of a tool's result, as JSON.
     pub max_result_bytes: u32,
-    /// Nesting of both.
+    /// The deepest nesting of either.
     pub max_value_depth: u32,
 }
 
-/// The colour of a status.
+/// The colour of a node status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -305,23 +308,23 @@ pub enum StatusFill {
     Grey,
 }
 
-/// The shape of a status.
+/// The shape of a node status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StatusShape {
-    /// It goes on.
+    /// The run goes on.
     Ring,
-    /// It is over.
+    /// The run has ended.
     Dot,
 }
 
-/// A Node-RED the sidecar knows.
+/// A Node-RED that uses the bridge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstanceState {
-    /// Which.
+    /// Identifies the Node-RED.
     pub instance: InstanceId,
     /// Whether its socket is open.
     pub connected: bool,
@@ -329,22 +332,22 @@ pub struct InstanceState {
     pub node_red: String,
     /// The version of the palette module.
     pub bridge: String,
-    /// The flow in force, as Node-RED names it.
+    /// The revision of its active flow; absent before the first deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Its agents.
+    /// Its agents, and whether they can run.
     pub agents: Vec<AgentState>,
-    /// Messages that wait for it to take them.
+    /// The number of messages that it has not acknowledged.
     pub waiting: u32,
-    /// Tool calls it has not answered.
+    /// The number of tool calls that it has not answered.
     pub open_calls: u32,
 }
 
-/// Every Node-RED the sidecar knows.
+/// Every Node-RED that uses the bridge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstanceList {
-    /// Which.
+    /// The Node-REDs, connected or not.
     pub instances: Vec<InstanceState>,
 }

@@ -1,40 +1,41 @@
-//! The node catalogue: type → role, ports, property schema. A type that is not listed is a data node.
+//! The node catalogue: the role, ports and property schemas of each node type. An unlisted type is a data
+//! node.
 
 use crate::edge::{PortKind, Role};
 use serde::Serialize;
 
-/// What is known of a node type.
+/// What the runtime knows about a node type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeType {
-    /// The Node-RED type; `prefix*` stands for every type that begins so.
+    /// The Node-RED type; `prefix*` stands for every type with that prefix.
     #[serde(rename = "type")]
     pub name: &'static str,
-    /// What it is to an agent.
+    /// The role of such a node for an agent.
     pub role: Role,
-    /// How many inputs it has: none or one.
+    /// The number of inputs: 0 or 1.
     pub inputs: u32,
-    /// What leaves its outputs, in order; null when the node itself decides how many it has.
+    /// The kind of each output port, in order; null if each node has its own number of outputs.
     pub outputs: Option<&'static [PortKind]>,
-    /// The schemas its properties must satisfy, by name (see [`crate::schemas`]).
+    /// The names of the schemas that the properties must satisfy (see [`crate::schemas`]).
     pub schemas: &'static [&'static str],
-    /// What the type fixes for a tool.
+    /// The name and input of a tool that the type fixes; null for other types.
     pub tool: Option<FixedTool>,
-    /// Messages pass through it unchanged, so edges are judged as if it were not there.
+    /// Whether messages pass through unchanged. The checker then follows the wires behind the node.
     pub transparent: bool,
 }
 
-/// A tool whose name and input are fixed by its type.
+/// A tool whose name and input the node type fixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FixedTool {
-    /// The name it has unless `toolName` says otherwise.
+    /// The name, unless `toolName` gives another.
     pub name: &'static str,
-    /// What it does, for the model, unless `description` says otherwise.
+    /// What it does, for the model, unless `description` gives another text.
     pub description: &'static str,
-    /// JSON Schema of its input, as text.
+    /// JSON Schema of the input, as text.
     pub input_schema: &'static str,
 }
 
@@ -68,7 +69,7 @@ const fn transparent(name: &'static str, inputs: u32, schemas: &'static [&'stati
 const TOOL: &[&str] = &["node.tool"];
 const MEMORY: &[&str] = &["node.memory"];
 
-/// Every type with a role of its own, and the Node-RED types whose properties we read.
+/// Every type with a role of its own, and the Node-RED types whose properties the runtime reads.
 pub const CATALOGUE: &[NodeType] = &[
     NodeType {
         name: "agent-core",
@@ -148,7 +149,7 @@ pub const CATALOGUE: &[NodeType] = &[
     data("global-config", 0, &["node.group"]),
 ];
 
-/// What is known of a type: its own row, else the row of its prefix, else a plain data node.
+/// Finds a type: its own row, else the row of its prefix, else a plain data node.
 #[must_use]
 pub fn lookup(type_name: &str) -> &'static NodeType {
     let exact = CATALOGUE.iter().find(|row| row.name == type_name);
@@ -160,7 +161,7 @@ pub fn lookup(type_name: &str) -> &'static NodeType {
     exact.or_else(by_prefix).unwrap_or(&DATA)
 }
 
-/// The file's own furniture: no nodes that run.
+/// Types that structure a flow and never run as nodes.
 pub const STRUCTURE_TYPES: [&str; 4] = ["tab", "subflow", "group", "global-config"];
 
 #[cfg(test)]
@@ -169,7 +170,7 @@ mod tests {
     use crate::edge::Role;
 
     #[test]
-    fn roles_of_types() {
+    fn finds_the_role_of_a_type() {
         let rows = [
             ("agent-core", Role::Agent),
             ("ai-agent", Role::Agent),

@@ -1,47 +1,47 @@
-//! Chat nodes: what is said in their windows, and what goes over their routes.
+//! Chat nodes: their messages and their routes.
 
 use crate::Millis;
 use crate::id::{NodeId, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The items a chat node keeps unless it says otherwise.
+/// Messages a chat node keeps by default.
 pub const DEFAULT_CHAT_HISTORY: u32 = 100;
 
-/// The items a chat node keeps at most.
+/// The most messages a chat node can keep.
 pub const MAX_CHAT_HISTORY: u32 = 1_000;
 
-/// The longest thing that is said in a chat, in bytes.
+/// The longest chat message, in bytes.
 pub const MAX_CHAT_BYTES: usize = 512 * 1024;
 
-/// What `msg.chatEvent` is on something a person says.
+/// The value of `msg.chatEvent` on a message that a person sent.
 pub const CHAT_SENT: &str = "message_sent";
 
-/// One thing that was said.
+/// One chat message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChatItem {
-    /// Tells it from the others of its chat. What is said again with the same id is not said twice.
+    /// Identifies the message in its chat. A second message with the same id is ignored.
     pub id: String,
-    /// Who said it.
+    /// Who wrote the message.
     #[serde(rename = "type")]
     pub speaker: ChatSpeaker,
-    /// What.
+    /// The text.
     pub content: String,
-    /// When.
+    /// When it was written.
     pub timestamp: Millis,
-    /// The run, if an agent said it.
+    /// The run that wrote it; absent for a person's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub trace_id: Option<RunId>,
-    /// Its iteration.
+    /// The iteration of that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub iteration: Option<u32>,
 }
 
-/// Who says something in a chat.
+/// Who wrote a chat message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -52,43 +52,44 @@ pub enum ChatSpeaker {
     Agent,
 }
 
-/// Says something to an agent.
+/// Sends a chat message to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChatSend {
-    /// What.
+    /// The text.
     pub message: String,
-    /// The same as the window shows it, a ChatItem; only its `id` counts, and one is made if there is none.
+    /// The message as the chat window shows it, a ChatItem. Only its `id` is read; the sidecar makes one if
+    /// it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub chat_message: Option<Value>,
 }
 
-/// It was said: the agent has it.
+/// The answer to a chat request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChatSent {
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// A sentence for people.
     pub message: String,
-    /// The agent; absent for what is done without one.
+    /// The agent that received the message; absent if no agent was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub agent_core_id: Option<NodeId>,
 }
 
-/// What was said in a chat, oldest first.
+/// The messages of a chat, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChatHistory {
     /// The chat node.
     pub node_id: NodeId,
-    /// What was said.
+    /// The messages.
     pub history: Vec<ChatItem>,
-    /// How much of it there is.
+    /// The number of messages.
     pub count: u32,
 }

@@ -1,6 +1,8 @@
-//! The four sets of codes: diagnostics of a flow, errors of a run, errors of what is asked about stored runs, and
-//! errors of the sidecar's interface. Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which
-//! `redflow explain CODE` prints.
+//! The four sets of codes: diagnostics of a flow, errors of a run, errors of stored runs, and errors of the
+//! sidecar's interface.
+//!
+//! Codes may be added; none may change its meaning. Each has a page under `docs/codes`, which `redflow
+//! explain CODE` prints.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +19,7 @@ macro_rules! codes {
             /// Every code, in the order of its declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The code as it is written everywhere.
+            /// The code as text.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
@@ -29,7 +31,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $line),+ }
             }
 
-            /// Its documentation page, in Markdown.
+            /// The documentation page, in Markdown.
             #[must_use]
             pub fn page(self) -> &'static str {
                 match self {
@@ -37,13 +39,13 @@ macro_rules! codes {
                 }
             }
 
-            /// How bad, or how worth a second try, this is.
+            /// The severity, the retry advice or the HTTP status of the code.
             #[must_use]
             pub fn class(self) -> $class_type {
                 match self { $(Self::$variant => $class),+ }
             }
 
-            /// From its text.
+            /// Finds the code with this text.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|code| code.as_str() == text)
@@ -65,14 +67,14 @@ macro_rules! codes {
 pub enum Severity {
     /// The flow, or the agent it names, is refused.
     Error,
-    /// It runs, but probably not as meant.
+    /// The flow runs, but probably not as intended.
     Warning,
-    /// Good to know.
+    /// A note.
     Info,
 }
 
 impl Severity {
-    /// As it is written everywhere.
+    /// The severity as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,17 +85,17 @@ impl Severity {
     }
 }
 
-/// Whether the same thing may be tried again after an error.
+/// Whether the same request can succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// The same request will fail in the same way.
+    /// The same request fails in the same way.
     Never,
-    /// It may pass later without a change.
+    /// The request may succeed later without a change.
     Later,
 }
 
 codes! {
-    /// A problem of a flow, found before anything runs.
+    /// A problem that the checker finds in a flow.
     DiagnosticCode {
         FlowUnreadable "FLOW_UNREADABLE" Severity::Error, "The flow file cannot be opened or read.";
         FlowNotJson "FLOW_NOT_JSON" Severity::Error, "The flow file is not one JSON value.";
@@ -166,7 +168,7 @@ codes! {
 }
 
 codes! {
-    /// Why something asked about stored runs, or of the data directory, was not done.
+    /// Why an operation on stored runs or on the data directory failed.
     StoreCode {
         DataLocked "DATA_LOCKED" Retry::Later, "Another process drives the runs of this data directory.";
         DataReadOnly "DATA_READ_ONLY" Retry::Never, "The data directory cannot be written.";
@@ -183,7 +185,7 @@ codes! {
 }
 
 codes! {
-    /// Why the sidecar did not do what was asked of it over HTTP or a socket, or did not start.
+    /// Why the sidecar refused a request over HTTP or a socket, or did not start.
     ApiCode {
         Unauthorized "UNAUTHORIZED" 401, "The request carries no token, or one that is not known.";
         Forbidden "FORBIDDEN" 403, "The token may not do this.";
@@ -226,7 +228,7 @@ codes! {
     } class u16
 }
 
-/// The page of a code of any set.
+/// The documentation page of a code of any set.
 #[must_use]
 pub fn page(code: &str) -> Option<&'static str> {
     DiagnosticCode::parse(code)
@@ -236,7 +238,7 @@ pub fn page(code: &str) -> Option<&'static str> {
         .or_else(|| ApiCode::parse(code).map(ApiCode::page))
 }
 
-/// What to do about a code of any set, in Markdown: that section of its page.
+/// What to do about a code of any set, in Markdown: one section of its page.
 #[must_use]
 pub fn remedy(code: &str) -> Option<&'static str> {
     let (_, section) = page(code)?.split_once("\n## How to mend it\n")?;
@@ -247,7 +249,7 @@ pub fn remedy(code: &str) -> Option<&'static str> {
 mod tests {
     use super::{ApiCode, DiagnosticCode, RunErrorCode, StoreCode, page, remedy};
 
-    /// A page opens with its code and summary, says how it comes about, shows it, and says how to mend it.
+    /// A page starts with its code and summary, then explains it, shows an example, and says what to do.
     fn check_page(code: &str, summary: &str, page: &str) {
         let mut lines = page.lines();
         assert_eq!(lines.next(), Some(format!("# {code}").as_str()));

@@ -1,5 +1,5 @@
-//! Writes `bindings/src/types.ts` and `schemas/`. Built only for `cargo xtask codegen` and its drift test;
-//! never part of the shipped binary.
+//! Generates `bindings/src/types.ts` and `schemas/`. Built only for `cargo xtask codegen` and its drift test,
+//! never for the shipped binary.
 
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
@@ -202,25 +202,22 @@ pub fn typescript() -> String {
         catalogue::FixedTool,
         edge::EdgeRule,
     );
-    let _ = write!(out, "\n/** The subprotocol of the socket of events. */\n");
+    let _ = write!(out, "\n/** The subprotocol of the event socket. */\n");
     let _ = writeln!(out, "export const EVENTS_PROTOCOL = {:?};", stream::EVENTS_PROTOCOL);
-    let _ = write!(out, "\n/** What comes before a token that is passed as a subprotocol. */\n");
+    let _ = write!(out, "\n/** The prefix of a token that a browser passes as a subprotocol. */\n");
     let _ = writeln!(out, "export const TOKEN_PROTOCOL_PREFIX = {:?};", stream::TOKEN_PROTOCOL_PREFIX);
-    let _ = write!(out, "\n/** The subprotocol of the socket of the bridge. */\n");
+    let _ = write!(out, "\n/** The subprotocol of the bridge socket. */\n");
     let _ = writeln!(out, "export const BRIDGE_PROTOCOL = {:?};", bridge::BRIDGE_PROTOCOL);
-    let _ = write!(out, "\n/** The key of an object that stands for something JSON cannot hold. */\n");
+    let _ = write!(out, "\n/** The key of an object that stands for a value that JSON cannot hold. */\n");
     let _ = writeln!(out, "export const BRIDGE_TAG = {:?};", bridge::TAG);
-    let _ = write!(out, "\n/** The cursor before the first event that is kept. */\n");
+    let _ = write!(out, "\n/** The cursor before the first stored event. */\n");
     let _ = writeln!(out, "export const CURSOR_START = {:?};", stream::CURSOR_START);
-    out += "\n/** What leaves port 3: the keys we write, and whatever came in with the message. */\n";
+    out += "\n/** The message that leaves port 3: our own keys, and the properties of the incoming message. */\n";
     out += "export type AgentOutput = AgentOutputKeys & { [key: string]: unknown };\n";
-    let _ = write!(out, "\n/** The edge table: what no row allows is refused. */\n");
+    let _ = write!(out, "\n/** The edge table. An edge that no row allows is refused. */\n");
     let table = serde_json::to_string_pretty(edge::EDGE_TABLE).unwrap_or_default();
     let _ = writeln!(out, "export const EDGE_TABLE = {table} as const;");
-    let _ = write!(
-        out,
-        "\n/** The node catalogue: type, role, ports. A type that is not listed is a data node. */\n"
-    );
+    let _ = write!(out, "\n/** The node catalogue: type, role, ports. An unlisted type is a data node. */\n");
     let rows = serde_json::to_string_pretty(catalogue::CATALOGUE).unwrap_or_default();
     let _ = writeln!(out, "export const CATALOGUE = {rows} as const;");
     out
@@ -278,8 +275,8 @@ fn whole<T: JsonSchema>(name: &str) -> GeneratedFile {
     file(name, &schema::<T>())
 }
 
-/// One file per variant of a tagged union: a validator says little about a `oneOf`, so read the tag first
-/// and then validate that variant.
+/// Makes one file per variant of a tagged union. A validator reports little about a `oneOf`, so readers look
+/// at the tag first and then validate that variant.
 fn variants<T: JsonSchema>(name: &str, tag: &str) -> Vec<GeneratedFile> {
     let union = schema::<T>();
     let definitions = union.get("$defs").cloned().unwrap_or(json!({}));

@@ -14,17 +14,17 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest before anything was hashed into a chain.
+    /// The start value of a chain.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// The digest of some bytes.
+    /// Hashes bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The next link of a chain: the digest of this digest, a tag byte and the new bytes. The length goes
-    /// in too, so that two links can never be read as one.
+    /// Hashes this digest, a tag byte and the new bytes. The length of the bytes is hashed too, so that two
+    /// links can never be read as one.
     #[must_use]
     pub fn chain(&self, tag: u8, bytes: &[u8]) -> Self {
         let mut hasher = Sha256::new();
@@ -35,11 +35,11 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
-    /// The digest of a value's compact JSON. Keys keep their order, so equal values written in the same
-    /// order have equal digests.
+    /// Hashes the compact JSON of a value. Keys keep their order, so equal values with the same key order
+    /// have equal digests.
     ///
     /// # Errors
-    /// Only when the value cannot be written as JSON at all (a map with keys that are no strings).
+    /// Only if the value cannot be written as JSON (a map with keys that are not strings).
     pub fn of_json<T: Serialize>(value: &T) -> Result<Self, serde_json::Error> {
         struct HashWriter(Sha256);
         impl std::io::Write for HashWriter {
@@ -57,24 +57,24 @@ impl Digest {
         Ok(Self(hasher.0.finalize().into()))
     }
 
-    /// As 64 hex digits.
+    /// Formats the digest as 64 hex digits.
     #[must_use]
     pub fn to_hex(&self) -> String {
         self.with_hex(str::to_owned)
     }
 
-    /// The hex digits without a copy on the heap: every journal line has one.
-    fn with_hex<T>(&self, act: impl FnOnce(&str) -> T) -> T {
+    /// Avoids a copy on the heap, because every journal line has a digest.
+    fn with_hex<T>(&self, read: impl FnOnce(&str) -> T) -> T {
         const DIGITS: [u8; 16] = *b"0123456789abcdef";
         let mut text = [0; 64];
         for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
             pair[0] = DIGITS[usize::from(byte >> 4)];
             pair[1] = DIGITS[usize::from(byte & 15)];
         }
-        act(std::str::from_utf8(&text).unwrap_or_default())
+        read(std::str::from_utf8(&text).unwrap_or_default())
     }
 
-    /// From 64 lower-case hex digits.
+    /// Reads 64 lower-case hex digits.
     #[must_use]
     pub fn parse_hex(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_round_trips_and_refuses_everything_else() {
+    fn reads_its_own_hex_and_nothing_else() {
         let digest = Digest::of(b"x");
         assert_eq!(Digest::parse_hex(&digest.to_hex()), Some(digest));
         let upper = digest.to_hex().to_uppercase();

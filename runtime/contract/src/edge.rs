@@ -1,21 +1,21 @@
-//! The edge table: which wires may touch an agent, a model, a memory or a tool. Data in one place; checker,
-//! engine, bridge, console and builder all read this one.
+//! The edge table: which wires may touch an agent, a model, a memory or a tool. The checker, the engine, the
+//! bridge and the palette all read this one table.
 
 use crate::code::DiagnosticCode;
 use serde::{Deserialize, Serialize};
 
-/// What a node is to an agent. The set may grow.
+/// The role of a node for an agent. The set may grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Decides.
+    /// Decides what to do next.
     Agent,
     /// Answers prompts.
     Model,
     /// Keeps conversations.
     Memory,
-    /// Acts.
+    /// Acts on the world, or reads it.
     Tool,
     /// Talks with people.
     Chat,
@@ -24,7 +24,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// As it is written everywhere.
+    /// The role as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,48 +37,48 @@ impl Role {
         }
     }
 
-    /// A model, a memory or a tool: something an agent binds.
+    /// Whether an agent binds such a node: a model, a memory or a tool.
     #[must_use]
     pub fn is_service(self) -> bool {
         matches!(self, Self::Model | Self::Memory | Self::Tool)
     }
 
-    /// Whether wires at such a node are judged at all.
+    /// Whether the checker looks at the wires of such a node.
     #[must_use]
     pub fn is_checked(self) -> bool {
         self == Self::Agent || self.is_service()
     }
 }
 
-/// What leaves an output port.
+/// The kind of an output port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PortKind {
-    /// agent-core 0: binds the model.
+    /// Port 0 of agent-core: binds the model.
     Model,
-    /// agent-core 1: binds tools, and carries calls for tools that are data nodes.
+    /// Port 1 of agent-core: binds tools, and carries calls to tools that are data nodes.
     Tool,
-    /// agent-core 2: binds the memory.
+    /// Port 2 of agent-core: binds the memory.
     Memory,
-    /// agent-core 3, ai-agent 0: the result.
+    /// Port 3 of agent-core and port 0 of ai-agent: the result.
     Result,
-    /// agent-core 4: each model answer.
+    /// Port 4 of agent-core: each model answer.
     ModelResponse,
-    /// ai-agent 1: tokens.
+    /// Port 1 of ai-agent: tokens.
     Stream,
-    /// A service's output: back to the agent that bound it.
+    /// The output of a service: back to the agent that bound it.
     Reply,
-    /// A `flow-tool`'s output: into the flow that is the tool, or back to the agent.
+    /// The output of a `flow-tool`: into the nodes of the flow tool, or back to the agent.
     FlowTool,
-    /// A chat node's output.
+    /// The output of a chat node.
     Chat,
-    /// Any other node's output.
+    /// The output of any other node.
     Data,
 }
 
 impl PortKind {
-    /// As it is written everywhere; on an agent's ports, also their label.
+    /// The kind as text. For the ports of an agent this is also their label.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -101,22 +101,22 @@ impl PortKind {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeKind {
-    /// Messages.
+    /// Carries messages.
     Data,
-    /// Agent to model.
+    /// From an agent to its model.
     Model,
-    /// Agent to tool.
+    /// From an agent to a tool.
     Tool,
-    /// Inside a flow that is a tool.
+    /// Inside a flow tool.
     ToolChain,
-    /// Agent to memory.
+    /// From an agent to its memory.
     Memory,
-    /// Service to the agent that bound it.
+    /// From a service to the agent that bound it.
     Reply,
 }
 
 impl EdgeKind {
-    /// As it is written everywhere.
+    /// The kind as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -130,24 +130,24 @@ impl EdgeKind {
     }
 }
 
-/// One row of the table.
+/// One row of the edge table.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EdgeRule {
-    /// The kind of edge this row allows.
+    /// The kind of edge that this row allows.
     pub kind: EdgeKind,
-    /// The ports it may leave from.
+    /// The ports the edge may leave from.
     pub from: &'static [PortKind],
-    /// The roles it may go to.
+    /// The roles the edge may go to.
     pub to: &'static [Role],
-    /// How many an agent must have at least.
+    /// The least number of such edges an agent needs.
     pub at_least: u32,
-    /// How many an agent may have; null for any number.
+    /// The most such edges an agent may have; null for any number.
     pub at_most: Option<u32>,
-    /// What fewer is called.
+    /// The code of the diagnostic for fewer edges.
     pub too_few: Option<DiagnosticCode>,
-    /// What more is called.
+    /// The code of the diagnostic for more edges.
     pub too_many: Option<DiagnosticCode>,
 }
 
@@ -155,7 +155,8 @@ const fn any(kind: EdgeKind, from: &'static [PortKind], to: &'static [Role]) -> 
     EdgeRule { kind, from, to, at_least: 0, at_most: None, too_few: None, too_many: None }
 }
 
-/// The table. What no row allows is `EDGE_KIND_MISMATCH` when a judged node is at either end.
+/// The edge table. An edge that no row allows is `EDGE_KIND_MISMATCH`, if an agent or a service is at either
+/// end.
 pub const EDGE_TABLE: &[EdgeRule] = &[
     any(
         EdgeKind::Data,
@@ -190,13 +191,13 @@ pub const EDGE_TABLE: &[EdgeRule] = &[
     any(EdgeKind::Reply, &[PortKind::Reply, PortKind::FlowTool], &[Role::Agent]),
 ];
 
-/// The row that allows an edge, if one does.
+/// Finds the row that allows an edge.
 #[must_use]
 pub fn find_rule(from: PortKind, to: Role) -> Option<&'static EdgeRule> {
     EDGE_TABLE.iter().find(|rule| rule.from.contains(&from) && rule.to.contains(&to))
 }
 
-/// The row that binds services of a role.
+/// Finds the row that binds services of a role.
 #[must_use]
 pub fn binding_rule(role: Role) -> Option<&'static EdgeRule> {
     let port = match role {
@@ -208,7 +209,7 @@ pub fn binding_rule(role: Role) -> Option<&'static EdgeRule> {
     find_rule(port, role)
 }
 
-/// What a port is for, as a kind; the kind a wire from it should have.
+/// The kind of edge that should leave such a port.
 #[must_use]
 pub fn kind_of_port(port: PortKind) -> EdgeKind {
     match port {
@@ -227,7 +228,7 @@ pub fn kind_of_port(port: PortKind) -> EdgeKind {
 mod tests {
     use super::{EdgeKind, PortKind, Role, find_rule};
 
-    /// The whole table, spelled out: port by port, which roles it may reach and as what.
+    /// The whole table: for each port, the edge kind to each role.
     #[test]
     fn the_table_in_full() {
         use EdgeKind as K;

@@ -1,4 +1,5 @@
-//! Effects: everything a machine asks of the world. What is serialised here is what an effect's digest takes.
+//! Effects: everything a machine asks the engine to do. An effect's digest is taken over this serialised
+//! form.
 
 use crate::Message;
 use crate::code::RunErrorCode;
@@ -10,22 +11,22 @@ use crate::transcript::{ChatMessage, Transcript};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// One thing to do. A driver matches all of them: a new one must break it.
+/// One thing to do. The engine matches every variant, so that a new one breaks its build.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Effect {
-    /// Read the conversation so far.
+    /// Read the conversation.
     RecallMemory {
         /// Answered by `memory_recalled` or `memory_failed`.
         id: EffectId,
-        /// The conversation.
+        /// The session key of the conversation.
         session: String,
     },
-    /// Forget the conversation so far.
+    /// Delete the conversation.
     ClearMemory {
         /// Answered by `memory_cleared` or `memory_failed`.
         id: EffectId,
-        /// The conversation.
+        /// The session key of the conversation.
         session: String,
     },
     /// Ask the model for one action.
@@ -34,10 +35,10 @@ pub enum Effect {
         id: EffectId,
         /// The iteration, from 1.
         iteration: u32,
-        /// What to send.
+        /// The conversation to send.
         transcript: Transcript,
-        /// The agent it is for; adapters ask for structured output by it. Known from the first fact, so
-        /// not part of the digest.
+        /// The agent that calls. Adapters derive structured output from it. The first fact contains it, so it
+        /// is not part of the digest.
         #[serde(skip)]
         spec: Arc<AgentSpec>,
     },
@@ -45,35 +46,35 @@ pub enum Effect {
     CallTool {
         /// Answered by `tool_returned` or `tool_outcome_unknown`.
         id: EffectId,
-        /// The call.
+        /// The call to make.
         call: ToolCall,
     },
-    /// Write the finished turn.
+    /// Add the finished turn to the conversation.
     AppendMemory {
         /// Answered by `memory_appended` or `memory_failed`.
         id: EffectId,
-        /// The conversation.
+        /// The session key of the conversation.
         session: String,
-        /// The run, which keys the append: the same turn is never written twice.
+        /// The key of the append: a memory adds the turn of a run only once.
         run_id: RunId,
-        /// What to add.
+        /// The messages to add.
         turn: Vec<ChatMessage>,
     },
-    /// Send a model answer out on port 4. Not answered.
+    /// Send a model answer on port 4. No fact answers it.
     EmitModelResponse {
-        /// Its number.
+        /// The number of the effect.
         id: EffectId,
-        /// The message.
+        /// The message to send.
         message: Message,
     },
-    /// The run is over: send this on port 3, once. Not answered; the machine is done.
+    /// End the run: send this message on port 3, once. No fact answers it; the machine takes no more facts.
     Finish {
-        /// Its number.
+        /// The number of the effect.
         id: EffectId,
-        /// How it ended.
+        /// How the run ended.
         ending: Ending,
-        /// The message. The journal records its digest on its own, as the output, so the effect's digest
-        /// leaves it out.
+        /// The message to send. The effect's digest leaves it out, because the journal records its digest as
+        /// the output.
         #[serde(skip)]
         message: Message,
     },
@@ -83,26 +84,27 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// The run.
+    /// The run that calls.
     pub run_id: RunId,
-    /// The iteration, from 1.
+    /// The iteration of the run, from 1.
     pub iteration: u32,
-    /// The call.
+    /// Identifies the call.
     pub call_id: CallId,
-    /// The tool's name.
+    /// The tool's name, as the model knows it.
     pub tool: String,
-    /// The node that is the tool.
+    /// The node of the tool.
     pub node: NodeId,
     /// The input, valid against the tool's schema.
     pub input: Message,
-    /// The same for the same run, iteration and call: an `idempotent` tool sends it along.
+    /// Equal for the same run, iteration and call. An `idempotent` tool sends it along.
     pub idempotency_key: Digest,
-    /// Milliseconds it may take.
+    /// The longest duration of the call, in milliseconds.
     pub timeout_ms: u64,
-    /// The agent that calls. Known from the first fact, so not part of the digest.
+    /// The agent that calls. The first fact contains it, so it is not part of the digest.
     #[serde(skip)]
     pub agent: NodeId,
-    /// What the tool's node declares of its effect. The same.
+    /// The effect class that the tool's node declares; none if it declares none. Not part of the digest
+    /// either.
     #[serde(skip)]
     pub declared: Option<EffectClass>,
 }
@@ -112,19 +114,19 @@ pub struct ToolCall {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Ending {
-    /// With a final answer.
+    /// The model gave a final answer.
     Completed,
-    /// By a stop condition.
+    /// A stop condition held.
     Stopped,
-    /// With an error.
+    /// The run failed.
     Failed {
-        /// Which.
+        /// The code of the error.
         code: RunErrorCode,
     },
 }
 
 impl Effect {
-    /// Its number.
+    /// The number of the effect.
     #[must_use]
     pub fn id(&self) -> EffectId {
         match self {
@@ -138,7 +140,7 @@ impl Effect {
         }
     }
 
-    /// Its `type`.
+    /// The `type` of the effect in JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

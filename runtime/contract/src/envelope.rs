@@ -1,4 +1,4 @@
-//! `AgentEnvelope`, the run as one object, and the messages that carry it.
+//! `AgentEnvelope`, the state of a run as one object, and the messages that carry it.
 
 use crate::Message;
 use crate::action::ActionKind;
@@ -12,34 +12,34 @@ use serde_json::Value;
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(deny_unknown_fields)]
 pub struct AgentEnvelope {
-    /// The payload the run was started with.
+    /// The payload of the message that started the run.
     pub input: Value,
-    /// Where the run is.
+    /// The progress of the run.
     pub state: EnvelopeState,
-    /// The last exchange with the model.
+    /// The last exchange with the model; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<EnvelopeModel>,
-    /// The tools and what they were asked.
+    /// The tools and their calls.
     pub tools: EnvelopeTools,
-    /// What was recalled from memory, if one is bound.
+    /// The recalled conversation; absent if no memory is bound or it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub memory: Option<Message>,
-    /// Who, when, what.
+    /// The run's id, start and events.
     pub observability: EnvelopeObservability,
 }
 
-/// Where a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvelopeState {
     /// The iteration, from 1; 0 before the first.
     pub iteration: u32,
-    /// The last valid action.
+    /// The kind of the last valid action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_action: Option<ActionKind>,
-    /// The last tool that was called.
+    /// The name of the last tool that was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool: Option<String>,
     /// True only after a `final` action.
@@ -51,100 +51,100 @@ pub struct EnvelopeState {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvelopeModel {
-    /// What the model was sent; only with `debug: true`.
+    /// The last prompt; only with `debug: true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_prompt: Option<String>,
-    /// The last valid action, as the model wrote it.
+    /// The last valid action as the model wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_response: Option<Value>,
 }
 
-/// The tools of a run.
+/// The tools of a run and their calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeTools {
-    /// Names, in the order of `allowedTools`.
+    /// The names of the tools, in the order of `allowedTools`.
     pub available: Vec<String>,
     /// The calls, oldest first.
     pub history: Vec<ToolHistoryItem>,
 }
 
-/// One tool call and what came of it.
+/// One tool call and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolHistoryItem {
-    /// The iteration that asked for it.
+    /// The iteration that made the call.
     pub iteration: u32,
-    /// The tool's name.
+    /// The name of the tool.
     pub tool: String,
-    /// What it was given.
+    /// The input of the call.
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub input: Message,
-    /// What it gave back; null if it failed.
+    /// The output; null if the call failed.
     pub output: Value,
-    /// Whether it worked.
+    /// Whether the call succeeded.
     pub success: bool,
-    /// What went wrong.
+    /// Why the call failed; absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// `unknown` when nobody knows whether the call happened.
+    /// `unknown` if it is unknown whether the call took effect; else absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CallOutcome>,
-    /// How long it took.
+    /// The duration of the call, in milliseconds.
     pub duration_ms: u64,
-    /// The call's id.
+    /// The id of the call.
     pub call_id: CallId,
 }
 
-/// What is known of a call that has no result.
+/// The outcome of a call without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CallOutcome {
-    /// It was sent and may or may not have happened.
+    /// The call was sent and may or may not have taken effect.
     Unknown,
 }
 
-/// Who, when, what.
+/// The run's id, start and events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvelopeObservability {
-    /// The run's id.
+    /// The id of the run.
     pub trace_id: RunId,
-    /// ISO 8601, UTC.
+    /// The start of the run: ISO 8601, UTC.
     pub started_at: String,
-    /// What happened, in order; the last one says how the run ended.
+    /// The events in order. The last one tells how the run ended.
     pub events: Vec<EnvelopeEvent>,
 }
 
-/// One thing that happened in a run.
+/// One event of a run in its envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvelopeEvent {
-    /// The iteration it belongs to.
+    /// The iteration of the event.
     pub iteration: u32,
     /// What happened.
     pub action: EnvelopeAction,
-    /// The tool, if one is involved.
+    /// The name of the tool; absent if the event is not about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// How long it took.
+    /// The duration in milliseconds; absent if the event has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The model's confidence.
+    /// The confidence of the model; absent if the event is not an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// What went wrong.
+    /// The error; absent if nothing failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// ISO 8601, UTC.
+    /// The time of the event: ISO 8601, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// The beginning of the text or value; only with `debug: true`.
+    /// The start of the text or value; only with `debug: true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
 }
@@ -160,15 +160,15 @@ pub enum EnvelopeAction {
     ToolRequest,
     /// A tool returned.
     ToolResponse,
-    /// The memory failed; the run went on without it.
+    /// The memory failed; the run continued without it.
     MemoryError,
-    /// Last: the model gave its final answer.
+    /// Last event: the model gave its final answer.
     Completed,
-    /// Last: a stop condition held.
+    /// Last event: a stop condition held.
     Stopped,
-    /// Last: all iterations were used.
+    /// Last event: the run used all its iterations.
     MaxIterationsReached,
-    /// Last: the run failed.
+    /// Last event: the run failed.
     Error,
 }
 
@@ -179,9 +179,9 @@ pub enum EnvelopeAction {
 pub enum StopReason {
     /// The model gave its final answer.
     FinalAnswer,
-    /// The model was sure enough.
+    /// The confidence of the model reached the threshold.
     ConfidenceThreshold,
-    /// The stop condition's number of iterations was reached.
+    /// The run reached the iterations of the stop condition.
     IterationLimit,
     /// The run failed.
     Error,
@@ -194,58 +194,58 @@ pub enum StopReason {
 pub struct AgentResult {
     /// True only after a `final` action.
     pub completed: bool,
-    /// How many iterations were begun.
+    /// The number of iterations that were started.
     pub iterations: u32,
-    /// The run's id.
+    /// The id of the run.
     pub trace_id: RunId,
-    /// The last action's message; null if there is none.
+    /// The message of the last action; null if there is none.
     pub message: Option<String>,
-    /// The action the run ended on; null if it failed.
+    /// The kind of the last action; null if the run failed.
     pub final_action: Option<ActionKind>,
-    /// Why it ended.
+    /// Why the run ended.
     pub stop_reason: StopReason,
-    /// What went wrong, if it failed.
+    /// The error; absent if the run did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub error: Option<RunError>,
 }
 
-/// The message that leaves port 3, exactly once per run. Other properties of the incoming message are kept.
+/// The message that leaves port 3, exactly once per run. Other properties of the incoming message stay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(rename = "AgentOutputKeys"))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentOutput {
     /// The final message, the last tool output, or the error.
     pub payload: Value,
-    /// The run as one object.
+    /// The state of the run.
     pub envelope: AgentEnvelope,
-    /// How it ended.
+    /// How the run ended.
     pub agent_result: AgentResult,
-    /// On failure, for Catch nodes.
+    /// The error for Catch nodes; absent if the run did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub error: Option<MessageError>,
-    /// What came in with the message.
+    /// The other properties of the incoming message.
     #[serde(flatten)]
     #[cfg_attr(feature = "codegen", ts(skip))]
     pub rest: Message,
 }
 
-/// What rides on the messages of port 4, one per valid model answer.
+/// The `agentResult` of a message on port 4. One message leaves per valid model answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelResponseResult {
-    /// The iteration.
+    /// The iteration of the answer.
     pub iteration: u32,
-    /// The run's id.
+    /// The id of the run.
     pub trace_id: RunId,
-    /// What the model decided.
+    /// The kind of the action.
     pub action: ActionKind,
-    /// The tool it asked for.
+    /// The name of the tool; null for a final answer.
     pub tool: Option<String>,
-    /// How sure it is.
+    /// The confidence of the model; null if it gave none.
     pub confidence: Option<f64>,
-    /// Its message.
+    /// The message of the action; null if it has none.
     pub message: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What observers see: the events of runs, and of the flow around them. Wider than the envelope's own events.
+//! Events of runs, and of the flow around them. They contain more than the events of the envelope.
 
 use crate::Millis;
 use crate::action::ActionKind;
@@ -10,222 +10,222 @@ use crate::run_error::{Failure, MessageError, RunError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One event of one run. `seq` counts from 1 without gaps.
+/// One event of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunEvent {
-    /// The run.
+    /// The run that the event belongs to.
     pub run_id: RunId,
-    /// Its place in the run.
+    /// The number of the event in its run: from 1, without gaps.
     pub seq: u32,
-    /// When.
+    /// When it happened.
     pub at: Millis,
-    /// The agent.
+    /// The agent of the run.
     pub agent: NodeRef,
     /// What happened.
     pub event: RunEventKind,
 }
 
-/// What happened in a run.
+/// The kinds of run events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum RunEventKind {
-    /// It began.
+    /// The run started.
     RunStarted {
-        /// The agent's name.
+        /// The agent's name; empty if it has none.
         name: String,
-        /// How many model calls at most.
+        /// The most model calls of the run.
         max_iterations: u32,
-        /// The tools the model may ask for.
+        /// The names of the tools that the model may call.
         tools: Vec<String>,
     },
-    /// The memory gave this many messages.
+    /// The memory was read.
     MemoryRecalled {
-        /// How many.
+        /// The number of messages it returned.
         messages: u32,
     },
-    /// The memory forgot the conversation, as the message asked.
+    /// The conversation was deleted, because the message asked for it.
     MemoryCleared {},
-    /// The memory failed; the run goes on.
+    /// The memory failed; the run goes on without it.
     MemoryFailed {
-        /// Why.
+        /// Why it failed.
         error: Failure,
     },
-    /// The model is being asked.
+    /// The run calls the model.
     ModelCalled {
-        /// The iteration.
+        /// The iteration of the run, from 1.
         iteration: u32,
-        /// The beginning of what it has not been told before in this run: the input, then what the tool gave; only
-        /// with `debug: true`.
+        /// The start of what is new to the model in this run: the input, then the tool's result. Only with
+        /// `debug: true`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         preview: Option<String>,
     },
     /// The model answered with a valid action.
     ModelAnswered {
-        /// The iteration.
+        /// The iteration of the run, from 1.
         iteration: u32,
-        /// What it decided.
+        /// The kind of the action.
         action: ActionKind,
-        /// The tool it asked for.
+        /// The name of the tool; absent for a final answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         tool: Option<String>,
-        /// How sure it is.
+        /// The confidence of the model; absent if it gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         confidence: Option<f64>,
-        /// How long it took.
+        /// The duration of the call, in milliseconds.
         duration_ms: u64,
-        /// What it used.
+        /// The tokens used; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         usage: Option<Usage>,
-        /// The beginning of the answer; only with `debug: true`.
+        /// The start of the answer; only with `debug: true`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         preview: Option<String>,
     },
-    /// A tool is being called.
+    /// The run calls a tool.
     ToolCalled {
-        /// The iteration.
+        /// The iteration of the run, from 1.
         iteration: u32,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
-        /// The beginning of the input; only with `debug: true`.
+        /// The start of the input; only with `debug: true`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         preview: Option<String>,
     },
-    /// A tool returned, well or badly.
+    /// The tool returned a result, successful or not.
     ToolReturned {
-        /// The iteration.
+        /// The iteration of the run, from 1.
         iteration: u32,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
-        /// Whether it worked.
+        /// Whether the call succeeded.
         success: bool,
-        /// What went wrong.
+        /// Why it failed; absent if it succeeded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         error: Option<String>,
-        /// How long it took.
+        /// The duration of the call, in milliseconds.
         duration_ms: u64,
-        /// The beginning of the output; only with `debug: true`.
+        /// The start of the output; only with `debug: true`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         preview: Option<String>,
     },
-    /// The run waits until someone says what happened to a call.
+    /// The run waits until a person gives the outcome of a call.
     WaitingForOutcome {
-        /// The iteration.
+        /// The iteration of the run, from 1.
         iteration: u32,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
-        /// How that came about.
+        /// Why the outcome is unknown.
         reason: String,
     },
-    /// It ended.
+    /// The run ended.
     RunFinished {
         /// True only after a `final` action.
         completed: bool,
-        /// Why.
+        /// Why it ended.
         stop_reason: StopReason,
-        /// How many iterations were begun.
+        /// The number of iterations that were started.
         iterations: u32,
-        /// How long it took.
+        /// The time from start to end, in milliseconds.
         duration_ms: u64,
-        /// What went wrong.
+        /// The error; absent if the run did not fail.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         error: Option<RunError>,
     },
 }
 
-/// What happened in the flow around the runs.
+/// An event of the flow around the runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum FlowEvent {
-    /// A debug node shows something.
+    /// A debug node shows a value.
     Debug {
         /// The debug node.
         node: NodeSummary,
-        /// The property shown; `msg` for the whole message.
+        /// The property that is shown; `msg` for the whole message.
         property: String,
-        /// Its value.
+        /// The value of the property.
         value: Value,
     },
-    /// Something was said in the window of a chat node.
+    /// A chat node has a new message.
     Chat {
         /// The chat node.
         node: NodeSummary,
-        /// What was said.
+        /// The message.
         item: ChatItem,
-        /// How many items the node keeps.
+        /// How many messages the node keeps.
         keeps: u32,
     },
-    /// A reply of a data node used as a tool came when nobody waited for it, or did not say what it answers.
+    /// A reply of a flow tool was dropped: no call waits for it, or it names no call.
     ReplyDropped {
-        /// The agent it came to.
+        /// The agent that it arrived at.
         node: NodeSummary,
-        /// Why it means nothing to it.
+        /// Why it was dropped.
         reason: String,
     },
-    /// Another flow is in force.
+    /// Another flow became active.
     Deployed {
-        /// Its revision.
+        /// The revision of that flow.
         revision: String,
-        /// How many agents it has.
+        /// The number of agents in it.
         agents: u32,
-        /// How many of them are refused.
+        /// How many of these agents are refused.
         refused: u32,
-        /// The Node-RED whose flow it is; absent for that of the sidecar itself.
+        /// The Node-RED that owns the flow; absent for the sidecar's own flow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         instance: Option<InstanceId>,
     },
-    /// A flow that was deployed in the Node-RED beside was checked. It runs there, not here.
+    /// A flow that was deployed in the attached Node-RED was checked. It runs there, not here.
     Checked {
-        /// Where that Node-RED is.
+        /// The address of that Node-RED.
         source: String,
-        /// The flow, as Node-RED names it.
+        /// The revision of the flow, as Node-RED names it.
         revision: String,
-        /// How many errors it has.
+        /// The number of errors.
         errors: u32,
-        /// How many warnings.
+        /// The number of warnings.
         warnings: u32,
     },
-    /// A message stopped at a node this build cannot run.
+    /// A message stopped at a node that this build cannot run.
     NeedsNodeRed {
-        /// The node.
+        /// The node where it stopped.
         node: NodeSummary,
     },
-    /// An agent forgot a conversation, as a message without a payload asked.
+    /// An agent deleted a conversation, because a message without a payload asked for it.
     MemoryCleared {
-        /// The agent.
+        /// The agent that deleted it.
         node: NodeSummary,
     },
-    /// An error no catch node took.
+    /// An error that no Catch node took.
     Uncaught {
         /// The node that failed.
         node: NodeSummary,
-        /// The error.
+        /// The error as `msg.error` has it.
         error: MessageError,
     },
-    /// The chain of agents that feed each other was cut at its limit.
+    /// A cascade of agents that feed each other reached its limit.
     ChainCut {
         /// The agent that was not started again.
         node: NodeSummary,
-        /// The limit.
+        /// The limit that was reached.
         limit: u32,
     },
 }

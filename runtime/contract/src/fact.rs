@@ -1,5 +1,5 @@
-//! Facts: everything a machine learns. Time, ids, recalled turns, answers and results come in with these and
-//! in no other way.
+//! Facts: the recorded inputs of a machine. Time, ids, recalled turns, answers and results reach the machine
+//! only through facts.
 
 use crate::id::{EffectId, RunId};
 use crate::plan::AgentSpec;
@@ -10,118 +10,118 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// One thing that became known, and when.
+/// One recorded input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Fact {
-    /// Always the first: who runs what on which message.
+    /// Always the first fact: which agent runs on which message.
     RunStarted {
-        /// When.
+        /// When the run started.
         at: Millis,
-        /// The run.
+        /// The id of the run.
         run_id: RunId,
-        /// The conversation, if a memory is bound.
+        /// The session key of the conversation; null if no memory is bound.
         session: Option<String>,
-        /// The message that started it.
+        /// The message that started the run.
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         message: Message,
         /// The agent with every reference resolved.
         spec: Arc<AgentSpec>,
     },
-    /// The memory gave these turns.
+    /// The memory returned the conversation.
     MemoryRecalled {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
-        /// Oldest first.
+        /// The messages, oldest first.
         turns: Vec<ChatMessage>,
     },
     /// The memory failed; the run goes on without it.
     MemoryFailed {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
-        /// Why.
+        /// Why it failed.
         error: Failure,
     },
-    /// The conversation was forgotten.
+    /// The memory deleted the conversation.
     MemoryCleared {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
     },
-    /// The turn was written.
+    /// The memory added the turn.
     MemoryAppended {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
     },
     /// The model answered.
     ModelAnswered {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
-        /// What it said.
+        /// The answer.
         answer: ModelAnswer,
     },
-    /// The model call failed for good.
+    /// The model call failed, after its retries.
     ModelFailed {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
-        /// Why.
+        /// Why it failed.
         error: Failure,
     },
-    /// The tool returned, well or badly.
+    /// The tool returned a result, successful or not.
     ToolReturned {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
-        /// What came of it.
+        /// The result.
         result: ToolResult,
     },
-    /// Nobody knows whether the tool call happened.
+    /// It is unknown whether the tool call took effect.
     ToolOutcomeUnknown {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
-        /// How that came about.
+        /// Why the outcome is unknown.
         reason: String,
     },
-    /// Someone said what happened to the call.
+    /// A person gave the outcome of the call.
     OutcomeResolved {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// The effect it answers.
+        /// The effect that it answers.
         effect: EffectId,
-        /// What came of it.
+        /// The outcome.
         result: ToolResult,
     },
-    /// Someone wants the run to end.
+    /// The run shall end.
     CancelRequested {
-        /// When.
+        /// When the fact became known.
         at: Millis,
-        /// Who or why.
+        /// Who cancels, or why.
         reason: String,
     },
-    /// The run's time is up.
+    /// The time limit of the run has passed.
     DeadlineReached {
-        /// When.
+        /// When the fact became known.
         at: Millis,
     },
 }
 
 impl Fact {
-    /// When it became known.
+    /// When the fact became known.
     #[must_use]
     pub fn at(&self) -> Millis {
         match self {
@@ -140,7 +140,7 @@ impl Fact {
         }
     }
 
-    /// The effect it answers, if it answers one.
+    /// The effect that it answers; none if it answers none.
     #[must_use]
     pub fn effect(&self) -> Option<EffectId> {
         match self {
@@ -157,7 +157,7 @@ impl Fact {
         }
     }
 
-    /// Its `type`.
+    /// The `type` of the fact in JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -177,29 +177,29 @@ impl Fact {
     }
 }
 
-/// What a model said, with what it cost.
+/// The answer of a model, with its cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelAnswer {
-    /// The text, untouched.
+    /// The text, unchanged.
     pub text: String,
-    /// How the provider says it ended.
+    /// How the answer ended, as the provider reports it.
     pub finish: ModelFinish,
-    /// What it used, if the provider says so.
+    /// The tokens used; absent if the provider does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The calls it asks for natively, in its order.
+    /// The native tool calls, in the order of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<RequestedCall>>", optional))]
     pub tool_calls: Vec<RequestedCall>,
-    /// What the provider wants back unchanged with the next request. Agent Core never has it.
+    /// Reasoning that the provider wants back unchanged with the next request. Agent Core drops it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<OpaqueParts>,
-    /// The model that answered, as the provider calls it.
+    /// The model that answered, as the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the provider calls this request, for its support.
+    /// The provider's id of the request, for its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
@@ -209,51 +209,51 @@ pub struct ModelAnswer {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFinish {
-    /// By itself.
+    /// The model finished its answer.
     #[default]
     Stop,
     /// The provider or the model refused.
     Refused,
-    /// Cut off by a length limit.
+    /// A length limit cut the answer off.
     Truncated,
-    /// It waits for the results of the calls it asks for.
+    /// The model waits for the results of its tool calls.
     ToolCalls,
 }
 
-/// What a model call used.
+/// The tokens that a model call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens that the model read.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Of those read, from the provider's cache.
+    /// The part of `inputTokens` that came from the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
-    /// Of those read, written into the provider's cache.
+    /// The part of `inputTokens` that was written into the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_tokens: Option<u64>,
-    /// Of those written, never shown.
+    /// The part of `outputTokens` that is reasoning and not shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// In the currency of the price table.
+    /// The cost, in the currency of the price table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
-/// What came of a tool call. This, as JSON, is the observation the model reads.
+/// The result of a tool call. Its JSON is the observation that the model reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(deny_unknown_fields)]
 pub struct ToolResult {
-    /// Whether it worked.
+    /// Whether the call succeeded.
     pub success: bool,
-    /// What it gave; there (perhaps null) when it worked.
+    /// The output, perhaps null; absent if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub output: Option<Value>,
-    /// What went wrong; there when it failed.
+    /// Why the call failed; absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -264,13 +264,13 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 }
 
 impl ToolResult {
-    /// It worked.
+    /// Makes the result of a successful call.
     #[must_use]
     pub fn ok(output: Value) -> Self {
         Self { success: true, output: Some(output), error: None }
     }
 
-    /// It failed.
+    /// Makes the result of a failed call.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
         Self { success: false, output: None, error: Some(error.into()) }

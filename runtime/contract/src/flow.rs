@@ -1,4 +1,4 @@
-//! Flow JSON: plain Node-RED, in one of four wrappings.
+//! Flow JSON: Node-RED's nodes, in one of four shapes.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Agent Core's schema to the letter.
+    /// Exactly Agent Core's schema.
     #[default]
     Strict,
-    /// What a fresh Redflow node lacks takes its default, each with a warning.
+    /// A missing property of a fresh Redflow node takes its default, with a warning.
     Redflow,
 }
 
-/// The wrapping a flow came in, kept for export.
+/// The shape of a flow file. Export writes the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -29,7 +29,7 @@ pub enum FlowShape {
     RedflowExport,
 }
 
-/// A node as the flow file has it: the keys everyone reads. Every other property stands beside them.
+/// A node of a flow file: the keys that every node may have. Other properties stand beside them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 pub struct FlowNode {
@@ -41,13 +41,13 @@ pub struct FlowNode {
     /// The tab or subflow it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub z: Option<String>,
-    /// The name its owner gave it.
+    /// The name its owner gave it; absent if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Target ids per output port; may be shorter than the number of ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wires: Option<Vec<Vec<String>>>,
-    /// Disabled.
+    /// Whether the node is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub d: Option<bool>,
     /// The group it is in.

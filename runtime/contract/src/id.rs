@@ -1,4 +1,4 @@
-//! Ids. Each is an opaque string to everyone but its maker.
+//! Ids. Each is an opaque string to every reader but its maker.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ macro_rules! string_id {
         #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
         #[serde(transparent)]
         pub struct $name(
-            // Copied with every event and every call, so that a copy must cost nothing.
+            // Every event and every call copies the id, so a copy must be cheap.
             #[cfg_attr(feature = "codegen", ts(type = "string"), schemars(with = "String"))] Arc<str>,
         );
 
@@ -53,7 +53,7 @@ string_id! {
     NodeId
 }
 string_id! {
-    /// One run of one agent: a uuid v7 given from outside, also the trace id.
+    /// One run of one agent: a uuid v7, also the trace id.
     RunId
 }
 string_id! {
@@ -61,19 +61,19 @@ string_id! {
     CallId
 }
 string_id! {
-    /// The Node-RED instance a flow belongs to; `local` when the runtime runs alone.
+    /// The Node-RED that owns a flow; `local` for the sidecar's own flow.
     InstanceId
 }
 
 impl InstanceId {
-    /// The instance of a runtime that runs alone.
+    /// The instance of the sidecar's own flow.
     #[must_use]
     pub fn local() -> Self {
         Self("local".into())
     }
 }
 
-/// An effect of one run, numbered from 1 in the order of emission. Facts name the effect they answer.
+/// An effect of one run, numbered from 1 in the order of emission. Facts name the effect that they answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(transparent)]
@@ -85,25 +85,25 @@ impl std::fmt::Display for EffectId {
     }
 }
 
-/// A node across instances: two Node-REDs may share one runtime.
+/// A node together with its Node-RED, because two Node-REDs may share one runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeRef {
-    /// The Node-RED instance.
+    /// The Node-RED that owns the node.
     pub instance: InstanceId,
-    /// The node in that instance.
+    /// The id of the node in that Node-RED.
     pub node_id: NodeId,
 }
 
-/// A node as people recognise it.
+/// The id, type and name of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeSummary {
-    /// Its id.
+    /// The id of the node.
     pub id: NodeId,
-    /// Its Node-RED type.
+    /// The Node-RED type.
     #[serde(rename = "type")]
     pub type_name: String,
     /// The name its owner gave it; empty if none.

@@ -1,5 +1,5 @@
-//! The journal of a run: what was known, and digests of what was done about it. As a file: JSON lines, each
-//! chained to the raw bytes of the one before.
+//! The journal of a run: its facts, and the digests of its effects. As a file it is JSON lines, each with the
+//! digest of the raw bytes of the line before.
 
 use crate::digest::Digest;
 use crate::fact::Fact;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JournalLine {
-    /// The digest of the raw bytes of the line before; zeros in the first.
+    /// The digest of the raw bytes of the line before; zeros in the first line.
     pub prev: Digest,
-    /// What is recorded.
+    /// The content of the line.
     pub record: JournalRecord,
 }
 
-/// What a journal records.
+/// The content of a journal line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
@@ -30,61 +30,61 @@ pub enum JournalRecord {
         contract: u32,
         /// The version of the machine.
         machine: u32,
-        /// The run.
+        /// The id of the run.
         run_id: RunId,
-        /// The agent.
+        /// The agent of the run.
         agent: NodeRef,
         /// The digest of the plan.
         plan_digest: Digest,
-        /// The run that started this one.
+        /// The run that started this one; absent if none did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         parent_run_id: Option<RunId>,
-        /// The step of that run.
+        /// The step of that run; absent if none did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         step_id: Option<String>,
     },
     /// The second line.
     Plan {
-        /// What the run runs.
+        /// The agent and everything it binds.
         plan: Box<AgentPlan>,
     },
-    /// Something became known.
+    /// A fact that the machine was fed.
     Fact {
-        /// What.
+        /// The fact.
         fact: Box<Fact>,
     },
-    /// Something was asked of the world.
+    /// An effect that the machine emitted.
     Effect {
-        /// Its number.
+        /// The number of the effect.
         id: EffectId,
-        /// Its type, for people.
+        /// The type of the effect, for people.
         effect: String,
-        /// What a tool call may do to the world, as its driver judged it before the call was made. After a
-        /// crash this decides whether the call may be made again. The machine knows nothing of it.
+        /// The effect class of a tool call, as the engine determined it before the call. After a crash it
+        /// decides whether the call may be made again. The machine does not know it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         class: Option<EffectClass>,
-        /// The digest of it.
+        /// The digest of the effect.
         digest: Digest,
     },
     /// The last line: the message that left port 3.
     Output {
-        /// The digest of it.
+        /// The digest of the message.
         digest: Digest,
     },
 }
 
-/// The second line of a journal, from the plan's own text: what a store that keeps each plan once leaves out
-/// and puts back. The same text as a [`JournalLine`].
+/// Writes the second line of a journal from the JSON of the plan. A store that keeps each plan once uses it
+/// to put the line back. The text equals that of a [`JournalLine`].
 #[must_use]
 pub fn plan_line(prev: &Digest, plan_json: &str) -> String {
     format!(r#"{{"prev":"{prev}","record":{{"kind":"plan","plan":{plan_json}}}}}"#)
 }
 
 impl JournalRecord {
-    /// Its `kind`.
+    /// The `kind` of the record in JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -143,9 +143,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// A store that keeps a plan's text once puts back the very line that was written.
+        /// A store that keeps a plan once must restore exactly the line that was written.
         #[test]
-        fn a_plan_line_is_what_the_types_write(plan in any_plan(), before in any::<Vec<u8>>()) {
+        fn a_plan_line_equals_the_serialised_record(plan in any_plan(), before in any::<Vec<u8>>()) {
             let prev = Digest::of(&before);
             let encoded = EncodedPlan::new(&plan).unwrap();
             prop_assert_eq!(encoded.digest(), Digest::of_json(&plan).unwrap());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_written_only_if_there_is_one() {
+    fn a_record_without_a_class_has_no_class_key() {
         let effect = |class| JournalRecord::Effect {
             id: EffectId(2),
             effect: "call_tool".to_owned(),
@@ -178,7 +178,7 @@ mod tests {
             (effect(Some(EffectClass::Idempotent)), with("idempotent")),
             (effect(Some(EffectClass::AtMostOnce)), with("at_most_once")),
         ] {
-            // As text: the order of the keys is part of a journal.
+            // Compared as text, because the order of the keys is part of a journal.
             assert_eq!(serde_json::to_string(&record).unwrap(), expected.to_string());
             assert_eq!(serde_json::from_value::<JournalRecord>(expected).unwrap(), record);
         }

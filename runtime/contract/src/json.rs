@@ -1,21 +1,21 @@
-//! Strict reading of JSON text from strangers: bounded size, bounded depth, no duplicate keys.
+//! Strict reading of untrusted JSON text: bounded size, bounded depth, no duplicate keys.
 //!
-//! Flow files and model answers come through here. Never mends anything.
+//! Flow files and model answers are read here. Nothing is ever corrected.
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-/// Bounds on a JSON text.
+/// Limits on a JSON text.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonLimits {
-    /// The longest text that is read at all.
+    /// The longest text that is read, in bytes.
     pub max_bytes: usize,
     /// The deepest nesting of arrays and objects; never more than [`MAX_DEPTH`].
     pub max_depth: usize,
 }
 
-/// What the reader below can nest without its own recursion guard striking first.
+/// The deepest nesting that the recursion limit of `serde_json` allows.
 pub const MAX_DEPTH: usize = 120;
 
 /// Duplicate keys are listed up to this many; the rest are counted.
@@ -27,34 +27,34 @@ const POINTER_CHARS: usize = 500;
 /// Why a text was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonProblem {
-    /// More bytes than allowed.
+    /// The text is too long.
     TooLarge {
-        /// How many there are.
+        /// The length of the text, in bytes.
         bytes: usize,
-        /// How many there may be.
+        /// The longest allowed text, in bytes.
         limit: usize,
     },
-    /// Nested deeper than allowed.
+    /// The text is nested too deep.
     TooDeep {
-        /// The limit that was passed.
+        /// The deepest allowed nesting.
         limit: usize,
-        /// The byte at which it was passed.
+        /// The byte at which the limit was passed.
         offset: usize,
     },
-    /// Not one JSON value and nothing else.
+    /// The text is not exactly one JSON value.
     NotJson {
-        /// What is wrong, in one phrase without the text's own content.
+        /// What is wrong, in one phrase that quotes nothing from the text.
         message: String,
-        /// Line of the problem, from 1.
+        /// The line of the problem, from 1.
         line: usize,
-        /// Column of the problem, from 1 (0 at the start of a line).
+        /// The column of the problem, from 1 (0 at the start of a line).
         column: usize,
     },
-    /// Some object names a key twice.
+    /// An object has the same key twice.
     DuplicateKeys {
-        /// JSON pointers to the repeated keys, in reading order, bounded.
+        /// JSON pointers to the repeated keys, in reading order; the first 1,000.
         pointers: Vec<String>,
-        /// How many there are in all.
+        /// The number of repeated keys.
         total: usize,
     },
 }
@@ -62,7 +62,7 @@ pub enum JsonProblem {
 /// Reads exactly one JSON value.
 ///
 /// # Errors
-/// The first problem that stops reading; all duplicate keys at once.
+/// The first problem that stops reading, or all duplicate keys at once.
 pub fn parse_strict(text: &[u8], limits: JsonLimits) -> Result<Value, JsonProblem> {
     if text.len() > limits.max_bytes {
         return Err(JsonProblem::TooLarge { bytes: text.len(), limit: limits.max_bytes });
@@ -83,13 +83,13 @@ pub fn parse_strict(text: &[u8], limits: JsonLimits) -> Result<Value, JsonProble
     }
 }
 
-/// serde_json's message without its "at line 1 column 2", which we report on its own.
+/// Takes the position off serde_json's message, because the problem has its own fields for it.
 fn phrase(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
-/// One pass over the bytes without a stack, so that no depth can hurt.
+/// Passes over the bytes without recursion, so that no depth can overflow the stack.
 fn check_depth(text: &[u8], limit: usize) -> Result<(), JsonProblem> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (offset, &byte) in text.iter().enumerate() {
@@ -117,7 +117,7 @@ fn check_depth(text: &[u8], limit: usize) -> Result<(), JsonProblem> {
     Ok(())
 }
 
-/// Whether a value nests no deeper than this many levels.
+/// Whether a value nests at most this many levels.
 #[must_use]
 pub fn nests_within(value: &Value, levels: usize) -> bool {
     match value {
@@ -127,7 +127,7 @@ pub fn nests_within(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Roughly the bytes a copy of a value takes.
+/// Estimates the bytes of a copy of a value.
 #[must_use]
 pub fn size_of(value: &Value) -> usize {
     const NODE: usize = 32;
@@ -141,7 +141,7 @@ pub fn size_of(value: &Value) -> usize {
     }
 }
 
-/// Adds one token to a JSON pointer (RFC 6901).
+/// Appends one token to a JSON pointer (RFC 6901).
 pub fn push_pointer(pointer: &mut String, token: &str) {
     pointer.push('/');
     for c in token.chars() {
@@ -160,7 +160,7 @@ struct Duplicates {
 }
 
 impl Duplicates {
-    fn note(&mut self, path: Path<'_>) {
+    fn record(&mut self, path: Path<'_>) {
         self.total += 1;
         if self.pointers.len() < LISTED_DUPLICATES {
             let mut pointer = String::new();
@@ -175,7 +175,7 @@ impl Duplicates {
     }
 }
 
-/// The way to the value being read; turned into text only when there is something to report.
+/// The path to the value being read. It becomes text only for a report.
 #[derive(Clone, Copy)]
 struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -263,7 +263,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
             match map.entry(key) {
                 Entry::Vacant(slot) => drop(slot.insert(value)),
                 Entry::Occupied(mut slot) => {
-                    self.duplicates.note(Path { parent: self.path, step: Step::Key(slot.key()) });
+                    self.duplicates.record(Path { parent: self.path, step: Step::Key(slot.key()) });
                     slot.insert(value);
                 }
             }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_and_nothing_else() {
+    fn reads_exactly_one_value() {
         assert_eq!(parse(r#" {"b":[1,-2,1.5,"é\n"],"a":null} "#), Ok(json!({"b":[1,-2,1.5,"é\n"],"a":null})));
         for bad in ["", " ", "{", "{}{}", "{} x", "[1,]", "{'a':1}", "\u{feff}{}", "NaN", "\"\\ud800\"", "01"]
         {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_counted_in_values_too() {
+    fn counts_the_nesting_of_values() {
         for (value, levels) in [(json!(1), 0), (json!([]), 1), (json!({"a": [1, {"b": 2}]}), 3)] {
             assert!(super::nests_within(&value, levels), "{value}");
             assert!(levels == 0 || !super::nests_within(&value, levels - 1), "{value}");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn every_duplicate_is_named() {
+    fn reports_every_duplicate_key() {
         let text = r#"{"a":1,"b":[{"x/y":1,"x/y":2}],"a":{"k":0,"k":0}}"#;
         let pointers = ["/b/0/x~1y", "/a/k", "/a"].map(str::to_owned).to_vec();
         assert_eq!(parse(text), Err(JsonProblem::DuplicateKeys { pointers, total: 3 }));

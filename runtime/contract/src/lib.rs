@@ -1,8 +1,35 @@
-//! What every part of Redflow Runtime agrees on: ids, messages, the envelope, model actions, facts, effects,
-//! events, the node catalogue, the edge table and the sets of codes.
+//! The types that every part of Redflow Runtime shares, and the tables that it reads.
 //!
-//! Owns every type that crosses a process, a file or a socket. Never does I/O, never reads a clock, never
-//! makes a random number; knows no runtime and no transport.
+//! Owns every type that crosses a process, a file or a socket. Never does I/O, never reads a clock and never
+//! makes a random number. Knows no async runtime and no transport.
+//!
+//! | modules | what they own |
+//! |---|---|
+//! | `flow`, `node_config`, `service_config`, `blank` | flow files and the properties of nodes |
+//! | `catalogue`, `edge` | the node types, and which wires are allowed between them |
+//! | `diagnostic`, `code` | problems of a flow, and the four sets of codes |
+//! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
+//! | `envelope`, `run_error` | the messages that leave an agent |
+//! | `journal`, `digest`, `replay` | the record of a run |
+//! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
+//! | `api`, `route`, `bridge`, `attached`, `model_test` | HTTP, sockets and the command line |
+//! | `secret`, `scrub`, `azure` | what is secret, and how it is removed |
+//! | `json`, `schemas`, `schema_cost`, `limits`, `id` | reading, schemas, limits and ids |
+//! | `codegen`, `openapi` | the generated schemas and TypeScript types |
+//!
+//! # Example
+//!
+//! Which wire may a model take?
+//!
+//! ```
+//! use redflow_contract::catalogue::lookup;
+//! use redflow_contract::edge::{EdgeKind, PortKind, find_rule};
+//!
+//! let model = lookup("openai-model");
+//! let rule = find_rule(PortKind::Model, model.role);
+//! assert_eq!(rule.map(|rule| rule.kind), Some(EdgeKind::Model));
+//! assert!(find_rule(PortKind::Result, model.role).is_none(), "results never go into a model");
+//! ```
 
 pub mod action;
 pub mod api;
@@ -48,13 +75,13 @@ pub mod transcript;
 /// A Node-RED message: one JSON object.
 pub type Message = serde_json::Map<String, serde_json::Value>;
 
-/// The version of the wire and journal types in this crate. A journal names the one it was written with.
+/// The version of the types in this crate. A journal records the version it was written with.
 pub const CONTRACT_VERSION: u32 = 1;
 
-/// Milliseconds since 1970-01-01T00:00:00Z. Always comes in from outside.
+/// Milliseconds since 1970-01-01T00:00:00Z. Always an argument, because this crate reads no clock.
 pub type Millis = u64;
 
-/// The moment as ISO 8601 in UTC with milliseconds, as JavaScript's `toISOString` writes it.
+/// Formats a time as ISO 8601 in UTC with milliseconds, as JavaScript's `toISOString` does.
 #[must_use]
 pub fn iso_time(at: Millis) -> String {
     let millis = i64::try_from(at).unwrap_or(i64::MAX);
@@ -67,7 +94,7 @@ pub fn iso_time(at: Millis) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn iso_time_is_what_javascript_writes() {
+    fn formats_times_as_javascript_does() {
         assert_eq!(super::iso_time(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(super::iso_time(1_766_000_000_123), "2025-12-17T19:33:20.123Z");
         assert_eq!(super::iso_time(u64::MAX), "18446744073709551615ms");

@@ -1,25 +1,25 @@
-//! Every bound on what can grow, named, with its default.
+//! Limits on everything that can grow, with their defaults.
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds on a flow.
+/// Limits on a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowLimits {
-    /// Bytes of a flow file.
+    /// The most bytes of a flow file.
     pub max_bytes: usize,
-    /// Nesting of arrays and objects in it.
+    /// The deepest nesting of arrays and objects in it.
     pub max_depth: usize,
-    /// Nodes after subflows are expanded.
+    /// The most nodes after subflows are expanded.
     pub max_nodes: usize,
-    /// Wires after subflows are expanded.
+    /// The most wires after subflows are expanded.
     pub max_wires: usize,
-    /// Bytes of ids, resolved variables and properties that expansion and checking may copy. A small file whose
-    /// subflows, variables or shared services multiply is what this stops.
+    /// The most bytes of ids, variables and properties that expansion and checking may copy. Stops a small
+    /// file whose subflows, variables or shared services multiply.
     pub max_copied_bytes: usize,
-    /// Steps taken through junctions, link pairs and tool chains while edges are checked. Direct wires are
-    /// not counted; hubs that join everything to everything are what this stops.
+    /// The most steps through junctions, link pairs and flow tools while edges are checked. Direct wires do
+    /// not count. Stops hubs that join everything to everything.
     pub max_walk: usize,
-    /// Diagnostics that are listed; the rest are counted per code.
+    /// The most diagnostics that are listed; the rest are counted per code.
     pub max_diagnostics: usize,
 }
 
@@ -37,20 +37,21 @@ impl Default for FlowLimits {
     }
 }
 
-/// Bounds on one run. Part of the run's first fact, so that a replay uses the same ones.
+/// Limits on one run. The first fact of the run contains them, so that a replay uses the same ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunLimits {
-    /// Bytes of one model answer.
+    /// The most bytes of one model answer.
     pub max_answer_bytes: u32,
-    /// Nesting of one model answer.
+    /// The deepest nesting of one model answer.
     pub max_answer_depth: u32,
-    /// Bytes of one tool result as JSON; a larger one becomes a failed observation.
+    /// The most bytes of one tool result as JSON. A larger result becomes a failed one.
     pub max_result_bytes: u32,
-    /// Bytes of the incoming message as JSON.
+    /// The most bytes of the incoming message as JSON.
     pub max_message_bytes: u32,
-    /// Nesting of the incoming message and of tool results, so that every journal can be read back.
+    /// The deepest nesting of the incoming message and of tool results, so that every journal can be read
+    /// back.
     pub max_value_depth: u32,
 }
 
@@ -66,8 +67,8 @@ impl Default for RunLimits {
     }
 }
 
-/// Milliseconds a tool call may take when its node does not say.
+/// The longest duration of a tool call in milliseconds, if its node gives none.
 pub const DEFAULT_TOOL_TIMEOUT_MS: u64 = 30_000;
 
-/// Milliseconds a run may take when its agent does not say.
+/// The longest duration of a run in milliseconds, if its agent gives none.
 pub const DEFAULT_RUN_TIMEOUT_MS: u64 = 300_000;

@@ -1,5 +1,6 @@
-//! Properties of the node types we read. Unknown properties are always allowed: a flow file belongs to its
-//! owner. Agent Core's own schema is written by hand; the schemas of these are generated.
+//! The properties of the node types that the runtime reads. Unknown properties are always allowed, because a
+//! flow file belongs to its owner. Agent Core's own schema is written by hand; the schemas of these types are
+//! generated.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,17 +25,17 @@ pub(crate) fn is_unset<T>(value: &Option<T>) -> bool {
 }
 
 config! {
-    /// What every agent may say beside its own schema.
+    /// The properties that every agent may have in addition to its own schema.
     AgentBindingConfig {
-        /// The bound model's id.
+        /// The id of the bound model.
         model: String,
-        /// The bound memory's id.
+        /// The id of the bound memory.
         memory: String,
-        /// The bound tools' ids.
+        /// The ids of the bound tools.
         tools: Vec<String>,
-        /// The conversation; wins over `msg.sessionId` and the memory's.
+        /// The conversation. Takes precedence over `msg.sessionId` and the memory's own.
         session_id: String,
-        /// Milliseconds one run may take.
+        /// The longest duration of a run, in milliseconds.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         timeout: u64,
     }
@@ -45,61 +46,61 @@ config! {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StopCondition {
-    /// Always on; may be written.
+    /// Always active; may be written all the same.
     FinalAnswer {},
-    /// Stop after a tool when the model was at least this sure.
+    /// Stops after a tool call if the model was at least this sure.
     ConfidenceThreshold {
-        /// 0 to 1.
+        /// The confidence, from 0 to 1.
         value: f64,
     },
-    /// Stop after the tool of this iteration.
+    /// Stops after the tool call of this iteration.
     IterationLimit {
-        /// From 1.
+        /// The iteration, from 1.
         value: u32,
     },
 }
 
-/// What a tool call may do to the world.
+/// What a tool call does to the world, and so whether it may be made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
-    /// Changes nothing.
+    /// It changes nothing.
     Read,
-    /// May be made again with the same key.
+    /// It may be made again with the same key.
     Idempotent,
-    /// Never made twice.
+    /// It must never be made twice.
     AtMostOnce,
 }
 
-/// What happens to a run when nobody knows whether its call happened.
+/// What happens to a run if the outcome of its call is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnUnknown {
-    /// The run waits until someone says what happened.
+    /// The run waits until a person gives the outcome.
     #[default]
     Wait,
-    /// The run ends in `TOOL_OUTCOME_UNKNOWN`.
+    /// The run fails with `TOOL_OUTCOME_UNKNOWN`.
     Fail,
 }
 
 config! {
-    /// What every tool node may say; also a data node that is a tool.
+    /// The properties that every tool node may have, and every data node that is used as a tool.
     ToolConfig {
-        /// The name the model calls it by.
+        /// The name that the model calls it by.
         tool_name: String,
-        /// What it does, for the model.
+        /// What the tool does, for the model.
         description: String,
-        /// JSON Schema of its input: an object, or JSON text.
+        /// JSON Schema of the input: an object, or JSON text.
         #[cfg_attr(feature = "codegen", schemars(with = "Option<ObjectOrText>"), ts(type = "string | { [key: string]: JsonValue }", optional))]
         input_schema: Value,
-        /// What a call may do to the world.
+        /// What a call does to the world.
         effect: EffectClass,
-        /// Milliseconds one call may take.
+        /// The longest duration of one call, in milliseconds.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         timeout: u64,
-        /// What happens when a call's outcome is unknown.
+        /// What happens if the outcome of a call is unknown.
         on_unknown: OnUnknown,
     }
 }
@@ -117,9 +118,9 @@ enum ObjectOrText {
 }
 
 config! {
-    /// What every memory node may say.
+    /// The properties that every memory node may have.
     MemoryConfig {
-        /// The conversation, when neither the agent nor the message names one.
+        /// The conversation, if neither the agent nor the message names one.
         session_id: String,
     }
 }
@@ -129,8 +130,8 @@ config! {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScriptedModelConfig {
-    /// The k-th model call of a run gets the k-th reply, the last one repeats. A string goes out as it is,
-    /// anything else as its JSON.
+    /// The k-th model call of a run gets the k-th reply; the last reply repeats. A string is sent as it is,
+    /// any other value as its JSON.
     #[cfg_attr(feature = "codegen", schemars(length(min = 1)))]
     pub replies: Vec<Value>,
     /// Milliseconds to wait before each answer.
@@ -139,37 +140,37 @@ pub struct ScriptedModelConfig {
     pub delay_ms: Option<u64>,
 }
 
-/// One thing a change node does.
+/// One rule of a change node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(default)]
 pub struct ChangeRule {
-    /// What: `set`, `change`, `delete` or `move`.
+    /// The kind of rule: `set`, `change`, `delete` or `move`.
     pub t: String,
     /// The property of the message, such as `payload` or `payload.rooms[0]`.
     #[cfg_attr(feature = "codegen", schemars(length(min = 1)))]
     pub p: String,
-    /// What it is a property of; `msg` if left out.
+    /// The object that has the property; `msg` if absent.
     #[serde(skip_serializing_if = "is_unset")]
     pub pt: Option<String>,
-    /// The value, or the property it is moved to.
+    /// The value, or the property to move to.
     #[serde(skip_serializing_if = "is_unset")]
     pub to: Option<Value>,
-    /// The type of that; `str` if left out.
+    /// The type of `to`; `str` if absent.
     #[serde(skip_serializing_if = "is_unset")]
     pub tot: Option<String>,
-    /// What is searched for.
+    /// The value to search for.
     #[serde(skip_serializing_if = "is_unset")]
     pub from: Option<Value>,
-    /// The type of that; `str` if left out.
+    /// The type of `from`; `str` if absent.
     #[serde(skip_serializing_if = "is_unset")]
     pub fromt: Option<String>,
 }
 
 config! {
-    /// `change`.
+    /// The properties of a `change` node.
     ChangeConfig {
-        /// What it does, in order; absent in flows of old editors.
+        /// The rules, in order; absent in flows of old editors.
         rules: Vec<ChangeRule>,
     }
 }
@@ -182,7 +183,7 @@ pub struct InjectProperty {
     /// The property of the message, such as `payload` or `user.name`.
     #[cfg_attr(feature = "codegen", schemars(length(min = 1)))]
     pub p: String,
-    /// Its value, as text.
+    /// The value, as text.
     #[serde(skip_serializing_if = "is_unset")]
     pub v: Option<Value>,
     /// The type of the value.
@@ -191,32 +192,32 @@ pub struct InjectProperty {
 }
 
 config! {
-    /// `inject`.
+    /// The properties of an `inject` node.
     InjectConfig {
-        /// What the message is made of; absent in flows of old editors.
+        /// The properties of the message; absent in flows of old editors.
         props: Vec<InjectProperty>,
         /// The payload, as text.
         payload: Value,
-        /// The payload's type.
+        /// The type of the payload.
         payload_type: String,
-        /// The topic.
+        /// The topic of the message.
         topic: String,
-        /// Whether it fires once, a little after the flow has started.
+        /// Whether it fires once, shortly after the flow has started.
         #[cfg_attr(feature = "codegen", schemars(with = "Option<bool>"), ts(type = "boolean", optional))]
         once: Value,
-        /// How many seconds after that; a number or its text.
+        /// The delay of that, in seconds; a number or its text.
         #[cfg_attr(feature = "codegen", schemars(with = "Option<NumberOrText>"), ts(type = "number | string", optional))]
         once_delay: Value,
-        /// It fires every so many seconds; a number or its text, empty for never.
+        /// The interval between firings, in seconds; a number or its text, empty for never.
         #[cfg_attr(feature = "codegen", schemars(with = "Option<NumberOrText>"), ts(type = "number | string", optional))]
         repeat: Value,
-        /// It fires at these times: a cron expression of 5 or 6 fields, in local time. `repeat` comes first.
+        /// When it fires: a cron expression of 5 or 6 fields, in local time. `repeat` takes precedence.
         #[cfg_attr(feature = "codegen", schemars(with = "Option<String>"), ts(type = "string", optional))]
         crontab: Value,
     }
 }
 
-/// Stands for a number in the generated schema that editors write as text.
+/// Stands for a number that editors may write as text, in the generated schema.
 #[cfg(feature = "codegen")]
 #[derive(schemars::JsonSchema)]
 #[serde(untagged)]
@@ -229,11 +230,11 @@ enum NumberOrText {
 }
 
 config! {
-    /// `debug`.
+    /// The properties of a `debug` node.
     DebugConfig {
-        /// Whether it prints.
+        /// Whether it shows messages.
         active: bool,
-        /// The property to print, or `true` for the whole message.
+        /// The property to show, or `true` for the whole message.
         #[cfg_attr(feature = "codegen", schemars(with = "Value"))]
         complete: Value,
         /// What `complete` names: `msg`, `full` or `jsonata`.
@@ -242,9 +243,9 @@ config! {
 }
 
 config! {
-    /// `link in` and `link out`.
+    /// The properties of `link in` and `link out` nodes.
     LinkConfig {
-        /// The ids at the other end.
+        /// The ids of the nodes at the other end.
         links: Vec<String>,
         /// `link`, or `return` for a link out that answers a link call.
         mode: String,
@@ -256,9 +257,9 @@ config! {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(default)]
 pub struct EnvVariable {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
-    /// Its value, as text.
+    /// The value, as text.
     #[serde(skip_serializing_if = "is_unset")]
     pub value: Option<Value>,
     /// The type of the value: `str`, `num`, `bool`, `json`, `env` and others.
@@ -267,21 +268,21 @@ pub struct EnvVariable {
 }
 
 config! {
-    /// `tab`.
+    /// The properties of a `tab`.
     TabConfig {
-        /// Its name.
+        /// The name its owner gave it.
         label: String,
-        /// Whether none of its nodes run.
+        /// Whether the tab is disabled, so that none of its nodes run.
         disabled: bool,
-        /// Its variables.
+        /// The variables of the tab.
         env: Vec<EnvVariable>,
     }
 }
 
 config! {
-    /// `group` and `global-config`.
+    /// The properties of `group` and `global-config`.
     GroupConfig {
-        /// Its variables.
+        /// The variables of the group, or of the whole flow.
         env: Vec<EnvVariable>,
     }
 }
@@ -291,7 +292,7 @@ config! {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(default)]
 pub struct SubflowPort {
-    /// The nodes inside it is joined to.
+    /// The nodes inside that it is wired to.
     pub wires: Vec<SubflowWire>,
 }
 
@@ -300,34 +301,34 @@ pub struct SubflowPort {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(default)]
 pub struct SubflowWire {
-    /// The node inside, or the subflow itself for its own input.
+    /// The id of the node inside, or of the subflow itself for its own input.
     pub id: String,
-    /// The node's output.
+    /// The output port of that node.
     #[serde(skip_serializing_if = "is_unset")]
     pub port: Option<u32>,
 }
 
 config! {
-    /// `subflow`.
+    /// The properties of a `subflow`.
     SubflowConfig {
-        /// Its name.
+        /// The name its owner gave it.
         name: String,
-        /// Its input: none or one.
+        /// The input: none or one.
         r#in: Vec<SubflowPort>,
-        /// Its outputs.
+        /// The outputs.
         out: Vec<SubflowPort>,
-        /// Its variables.
+        /// The variables of the subflow.
         env: Vec<EnvVariable>,
     }
 }
 
 config! {
-    /// `catch`.
+    /// The properties of a `catch` node.
     CatchConfig {
-        /// The nodes it listens to; null for all on the tab, `group` for its group.
+        /// The nodes whose errors it takes; null for all nodes of the tab, `group` for its group.
         #[cfg_attr(feature = "codegen", schemars(with = "CatchScope"), ts(type = "string[] | \"group\" | null", optional))]
         scope: Value,
-        /// Only errors no other catch node took.
+        /// Whether it takes only errors that no other Catch node takes.
         uncaught: bool,
     }
 }

@@ -1,15 +1,15 @@
-//! `ws /observability`: what the Redflow UI is shown while a flow runs.
+//! `ws /observability`: what the Redflow UI receives while a flow runs.
 //!
-//! One frame for everything that one start sets off. Every `node:input` is followed by a `node:output` of the same
-//! node, for nodes that send nothing too; a node that failed says `terminated`. Nothing of it is kept: the durable
-//! events are those of `ws /events`.
+//! One frame covers one cascade. Every `node:input` is followed by a `node:output` of the same node, even if
+//! the node sends nothing. A node that failed has the behavior `terminated`. Nothing here is stored; `ws
+//! /events` has the durable events.
 
 use crate::Millis;
 use crate::id::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One message to the UI.
+/// A message to the UI.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "event", rename_all_fields = "camelCase")]
@@ -17,152 +17,152 @@ pub enum ObservabilityEvent {
     /// The socket is open.
     #[serde(rename = "connected")]
     Connected {
-        /// When.
+        /// When it was sent.
         ts: Millis,
-        /// For people.
+        /// A sentence for people.
         message: String,
     },
-    /// Sent now and then, so that both sides know that the other is there.
+    /// Sent at intervals, so that both sides notice a broken connection.
     #[serde(rename = "heartbeat")]
     Heartbeat {
-        /// When.
+        /// When it was sent.
         ts: Millis,
-        /// Sockets that are open.
+        /// The number of open sockets.
         connections: u32,
     },
     /// The answer to `{"type":"ping"}`.
     #[serde(rename = "pong")]
     Pong {
-        /// When.
+        /// When it was sent.
         ts: Millis,
     },
-    /// Something was set off.
+    /// A cascade started.
     #[serde(rename = "frame:start")]
     FrameStart {
-        /// When.
+        /// When it was sent.
         ts: Millis,
-        /// The frame.
+        /// The id of the frame.
         frame_id: String,
-        /// More of it.
+        /// The details.
         data: FrameStart,
     },
-    /// A node got a message.
+    /// A node received a message.
     #[serde(rename = "node:input")]
     NodeInput {
-        /// When.
+        /// When it was sent.
         ts: Millis,
-        /// The frame.
+        /// The id of the frame.
         frame_id: String,
-        /// The node.
+        /// The id of the node.
         node_id: NodeId,
-        /// More of it.
+        /// The details.
         data: NodeInput,
     },
-    /// A node sent a message, or is done without having sent one.
+    /// A node sent a message, or finished without one.
     #[serde(rename = "node:output")]
     NodeOutput {
-        /// When.
+        /// When it was sent.
         ts: Millis,
-        /// The frame; absent for what a deployment says of a node.
+        /// The id of the frame; absent for what a deploy reports about a node.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         frame_id: Option<String>,
-        /// The node.
+        /// The id of the node.
         node_id: NodeId,
-        /// More of it.
+        /// The details.
         data: NodeOutput,
     },
-    /// A node failed. Its `node:output` has said `terminated` before.
+    /// A node failed. Its `node:output` with `terminated` came before.
     #[serde(rename = "node:error")]
     NodeError {
-        /// When.
+        /// When it was sent.
         ts: Millis,
-        /// The frame; absent for what a deployment says of a node.
+        /// The id of the frame; absent for what a deploy reports about a node.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         frame_id: Option<String>,
-        /// The node.
+        /// The id of the node.
         node_id: NodeId,
-        /// More of it.
+        /// The details.
         data: NodeError,
     },
-    /// Nothing of the frame moves any more.
+    /// The cascade ended.
     #[serde(rename = "frame:end")]
     FrameEnd {
-        /// When.
+        /// When it was sent.
         ts: Millis,
-        /// The frame.
+        /// The id of the frame.
         frame_id: String,
-        /// More of it.
+        /// The details.
         data: FrameEnd,
     },
 }
 
-/// A frame that begins.
+/// The start of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FrameStart {
-    /// The frame.
+    /// The id of the frame.
     pub id: String,
-    /// When.
+    /// When the cascade started.
     pub started_at: Millis,
-    /// The node that was started; absent if the frame began before anybody looked.
+    /// The node that was started; absent if the cascade started before a UI was connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub trigger_node_id: Option<NodeId>,
 }
 
-/// What a node got.
+/// A message that a node received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeInput {
-    /// The node.
+    /// The id of the node.
     pub node_id: NodeId,
-    /// Its type.
+    /// The type of the node.
     pub node_type: String,
     /// The message.
     pub input: Option<Box<IoEvent>>,
-    /// Always true: nothing is left out.
+    /// Always true: no message is left out.
     pub sampled: bool,
 }
 
-/// What a node sent.
+/// A message that a node sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeOutput {
-    /// The node.
+    /// The id of the node.
     pub node_id: NodeId,
-    /// Its type.
+    /// The type of the node.
     pub node_type: String,
-    /// One message at most: the UI goes by the place in this list, not by the port.
+    /// At most one message. The UI goes by the position in this list, not by the port.
     pub outputs: Vec<IoEvent>,
-    /// What the node did.
+    /// What the node did with its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub semantics: Option<NodeSemantics>,
-    /// How long it took.
+    /// How long the node took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub timing: Option<NodeTiming>,
-    /// Always true: nothing is left out.
+    /// Always true: no message is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub sampled: Option<bool>,
 }
 
-/// What went wrong at a node.
+/// The error of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeError {
-    /// The node.
+    /// The id of the node.
     pub node_id: NodeId,
-    /// Its type.
+    /// The type of the node.
     pub node_type: String,
-    /// The error.
+    /// The code and text of the error.
     pub error: NodeErrorText,
 }
 
@@ -172,120 +172,119 @@ pub struct NodeError {
 pub struct NodeErrorText {
     /// What happened.
     pub message: String,
-    /// Its code.
+    /// The code of the error.
     pub code: String,
 }
 
-/// A frame that is over.
+/// The end of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FrameEnd {
-    /// The frame.
+    /// The id of the frame.
     pub id: String,
-    /// When.
+    /// When the cascade ended.
     pub ended_at: Millis,
-    /// What was counted.
+    /// The counts of the frame.
     pub stats: FrameStats,
 }
 
-/// What was counted in a frame.
+/// The counts of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FrameStats {
-    /// Nodes that took part.
+    /// The number of nodes that took part.
     pub node_count: u32,
-    /// Messages that were sent.
+    /// The number of messages that were sent.
     pub outputs_emitted: u32,
-    /// Nodes that wait for a person.
+    /// The number of nodes that wait for a person.
     pub filtered_nodes: u32,
-    /// Nodes that failed.
+    /// The number of nodes that failed.
     pub errored_nodes: u32,
-    /// How long it took.
+    /// The time from start to end, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// A message that came or went.
+/// A message that was received or sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct IoEvent {
-    /// Which.
+    /// Received or sent.
     pub direction: IoDirection,
-    /// The output it left by.
+    /// The output port; absent for a received message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub port: Option<u32>,
-    /// When.
+    /// When it was received or sent.
     pub timestamp: Millis,
-    /// What it carries.
+    /// The start of its payload.
     pub payload: PayloadPreview,
 }
 
-/// Which way a message went.
+/// Received or sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum IoDirection {
-    /// In.
+    /// The node received the message.
     Input,
-    /// Out.
+    /// The node sent the message.
     Output,
 }
 
-/// The beginning of what a message carries. Values of properties whose names say so are hidden, and so is every
-/// secret the flow has.
+/// The start of a payload. Values with secret names are hidden, and so is every secret of the flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PayloadPreview {
-    /// As much of it as is shown.
+    /// The part that is shown.
     pub preview: Value,
-    /// As JavaScript names it, or `array`, or `null`.
+    /// The JavaScript type, or `array`, or `null`.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Its size in bytes, roughly.
+    /// The approximate size of the whole payload, in bytes.
     pub size: u64,
-    /// Whether something is missing.
+    /// Whether the preview leaves something out.
     pub truncated: bool,
-    /// What an agent says of its run, on ports 3 and 4.
+    /// The `agentResult` of an agent's message, on ports 3 and 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub agent_result: Option<Value>,
-    /// What an agent says to people, on port 4, whole.
+    /// The whole text of an agent's message, on port 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub full_message: Option<String>,
-    /// A model's answer, whole.
+    /// The whole answer of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub complete_payload: Option<Value>,
 }
 
-/// What a node did.
+/// What a node did with its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct NodeSemantics {
-    /// What it is in the frame.
+    /// The role of the node in the frame.
     pub role: NodeRole,
     /// What it did with the message.
     pub behavior: NodeBehavior,
 }
 
-/// What a node is in a frame.
+/// The role of a node in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NodeRole {
-    /// It began.
+    /// It started the frame.
     Trigger,
-    /// It takes and gives.
+    /// It received and sends messages.
     Transform,
-    /// It decides what goes on.
+    /// It decides which messages go on.
     Filter,
-    /// It gives without being asked.
+    /// It sends messages without receiving any.
     Generator,
-    /// It only takes.
+    /// It only receives messages.
     Sink,
 }
 
@@ -294,15 +293,15 @@ pub enum NodeRole {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeBehavior {
-    /// Handed it on, or only took it.
+    /// It passed the message on, or only received it.
     PassThrough,
-    /// Made another of it.
+    /// It made another message of it.
     Transformed,
-    /// Holds it back: it waits for a person.
+    /// It holds the message back, because it waits for a person.
     Filtered,
-    /// Made several of it.
+    /// It made several messages of it.
     Bifurcated,
-    /// Failed.
+    /// It failed.
     Terminated,
 }
 
@@ -311,12 +310,12 @@ pub enum NodeBehavior {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTiming {
-    /// When the message came.
+    /// When it received the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_at: Option<Millis>,
-    /// When the next one went.
+    /// When it sent the next message.
     pub sent_at: Millis,
-    /// The time between.
+    /// The time between the two, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

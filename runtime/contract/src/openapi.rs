@@ -1,5 +1,5 @@
-//! Writes `schemas/openapi.json` from the table of routes and the types they name. Built only for
-//! `cargo xtask codegen` and its drift test.
+//! Generates `schemas/openapi.json` from the route table and the types that it names. Built only for `cargo
+//! xtask codegen` and its drift test.
 
 use crate::api::Scope;
 use crate::route::{ANY_BODY, Answer, ROUTES, Route};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// Where the types are, as references name them.
+/// The prefix of references to types.
 const TYPES: &str = "#/components/schemas/";
 
 /// The text of `schemas/openapi.json`.
@@ -27,8 +27,7 @@ pub fn openapi() -> String {
             "title": "Redflow Runtime",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": "The sidecar's interface. Every error is an ApiError; `GET /api/codes/{code}` explains its \
-                            code.",
+            "description": "The HTTP interface of the sidecar. Every error is an ApiError. `GET /api/codes/{code}` explains its code.",
         },
         "servers": [{"url": "http://127.0.0.1:1881"}],
         "security": [{"token": []}, {"session": []}],
@@ -36,10 +35,10 @@ pub fn openapi() -> String {
         "components": {
             "schemas": types(),
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "What `redflow token` prints."},
+                "token": {"type": "http", "scheme": "bearer", "description": "The token that `redflow token` prints."},
                 "session": {
                     "type": "apiKey", "in": "cookie", "name": "redflow_session",
-                    "description": "What a browser gets for a one-time code.",
+                    "description": "The cookie that a browser gets for a one-time code.",
                 },
             },
         },
@@ -62,10 +61,10 @@ fn operation(route: &Route) -> Value {
     }));
     let (status, answer) = route.answer;
     let mut responses = Map::new();
-    responses.insert(status.to_string(), described(answer));
+    responses.insert(status.to_string(), success(answer));
     responses.insert(
         "default".to_owned(),
-        json!({"description": "Why it was not done.", "content": content("application/json", &named("ApiError"))}),
+        json!({"description": "Why the request failed.", "content": content("application/json", &reference("ApiError"))}),
     );
     let mut operation = json!({
         "operationId": format!("{:?}", route.id),
@@ -80,37 +79,37 @@ fn operation(route: &Route) -> Value {
         operation["parameters"] = json!(parameters);
     }
     if let Some(body) = route.body {
-        let shape = if body == ANY_BODY { json!({}) } else { named(body) };
+        let shape = if body == ANY_BODY { json!({}) } else { reference(body) };
         let content = content("application/json", &shape);
         operation["requestBody"] = json!({"required": true, "content": content});
     }
     operation
 }
 
-fn described(answer: Answer) -> Value {
+fn success(answer: Answer) -> Value {
     match answer {
         Answer::Json(name) => {
-            json!({"description": "Well.", "content": content("application/json", &named(name))})
+            json!({"description": "Success.", "content": content("application/json", &reference(name))})
         }
         Answer::List(name) => {
-            let list = json!({"type": "array", "items": named(name)});
-            json!({"description": "Well.", "content": content("application/json", &list)})
+            let list = json!({"type": "array", "items": reference(name)});
+            json!({"description": "Success.", "content": content("application/json", &list)})
         }
         Answer::Events(name) => {
-            let list = json!({"type": "array", "items": named(name)});
+            let list = json!({"type": "array", "items": reference(name)});
             let mut both = content("application/json", &list);
             both["text/event-stream"] = json!({"schema": {"type": "string"}});
-            json!({"description": "Well. In a stream each event's data is one of them.", "content": both})
+            json!({"description": "Success. In a stream, the data of each event is one of them.", "content": both})
         }
         Answer::Text(kind) => {
-            json!({"description": "Well.", "content": content(kind, &json!({"type": "string"}))})
+            json!({"description": "Success.", "content": content(kind, &json!({"type": "string"}))})
         }
         Answer::Foreign => {
-            json!({"description": "Well. In the shape the other project has.", "content": content("application/json", &json!({}))})
+            json!({"description": "Success. Node-RED or Redflow defines the shape.", "content": content("application/json", &json!({}))})
         }
-        Answer::Empty => json!({"description": "Well."}),
-        Answer::Socket => json!({"description": "The connection is a socket from now on."}),
-        Answer::Redirect => json!({"description": "Go on at the address in `Location`."}),
+        Answer::Empty => json!({"description": "Success."}),
+        Answer::Socket => json!({"description": "The connection becomes a WebSocket."}),
+        Answer::Redirect => json!({"description": "Continue at the address in `Location`."}),
     }
 }
 
@@ -118,7 +117,7 @@ fn content(kind: &str, schema: &Value) -> Value {
     json!({kind: {"schema": schema}})
 }
 
-fn named(name: &str) -> Value {
+fn reference(name: &str) -> Value {
     json!({"$ref": format!("{TYPES}{name}")})
 }
 
@@ -132,7 +131,7 @@ fn add_type<T: JsonSchema>(generator: &mut SchemaGenerator) {
     let _ = generator.subschema_for::<T>();
 }
 
-/// Every type a route or a socket names, and those they are made of.
+/// Every type that a route or a socket names, and the types they contain.
 fn types() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
         settings.definitions_path = TYPES.trim_start_matches('#').trim_end_matches('/').into()

@@ -1,5 +1,5 @@
-//! What a run runs: the agent with everything it binds, as the flow has it (the plan, for audit) and with
-//! environment references resolved (the spec, which the machine works by).
+//! The plan and the spec of an agent. The plan has the agent and its bindings as the flow has them, for
+//! audit. The spec has every environment reference resolved; the machine works by it.
 
 use crate::Message;
 use crate::digest::Digest;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The agent, its bindings and their properties: not the whole flow. Secrets are replaced before they get here.
+/// The agent, its bindings and their properties; not the whole flow. Secrets are already replaced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentPlan {
-    /// The agent's own properties.
+    /// The agent with its own properties.
     pub agent: PlanNode,
-    /// The model it binds.
+    /// The model that it binds.
     pub model: PlanNode,
-    /// The memory it binds.
+    /// The memory that it binds; null if none.
     pub memory: Option<PlanNode>,
-    /// The tools it binds, in the order of their wires.
+    /// The tools that it binds, in the order of their wires.
     pub tools: Vec<PlanNode>,
 }
 
@@ -30,65 +30,65 @@ pub struct AgentPlan {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlanNode {
-    /// Which node.
+    /// The id, type and name of the node.
     pub node: NodeSummary,
-    /// Its properties as the flow has them; `${ENV}` stays symbolic.
+    /// The properties as the flow has them; `${ENV}` stays unresolved.
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub config: Message,
 }
 
-/// The agent as the machine works by it. Enters the journal with the run's first fact.
+/// The agent as the machine uses it. The first fact of a run contains it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentSpec {
-    /// The agent.
+    /// The id of the agent, with its Node-RED.
     pub agent: NodeRef,
-    /// The agent's type.
+    /// The node type of the agent.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// The agent's name; empty if none.
+    /// The agent's name; empty if it has none.
     pub name: String,
-    /// How many model calls at most.
+    /// The most model calls of a run.
     pub max_iterations: u32,
-    /// The tools the model may ask for, in the order it is told of them.
+    /// The tools that the model may call, in the order of the prompt.
     pub tools: Vec<ToolSpec>,
     /// When to stop before a final answer.
     pub stop_conditions: Vec<StopCondition>,
-    /// Whether prompts and previews are shown.
+    /// Whether outputs and events contain prompts and previews.
     pub debug: bool,
-    /// Milliseconds the run may take.
+    /// The longest duration of a run, in milliseconds.
     pub timeout_ms: u64,
     /// Whether a memory is bound.
     pub memory: bool,
-    /// Whether anything is wired to port 4; if not, nothing is made for it.
+    /// Whether port 4 has a wire. If not, the machine makes no message for it.
     pub model_response_wired: bool,
-    /// The bounds of the run.
+    /// The limits of a run.
     pub limits: RunLimits,
 }
 
-/// A tool as the model is told of it.
+/// A tool as the model knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolSpec {
-    /// The name the model calls it by.
+    /// The name that the model calls it by.
     pub name: String,
-    /// What it does.
+    /// What the tool does, for the model.
     pub description: String,
-    /// JSON Schema of its input; null if it takes any object.
+    /// JSON Schema of the input; null if the tool takes any object.
     pub input_schema: Option<Value>,
-    /// The node that is the tool.
+    /// The node of the tool.
     pub node: NodeId,
-    /// What its node declares of its calls; null if the tool itself decides.
+    /// The effect class that the node declares; null if the tool decides per call.
     pub effect: Option<EffectClass>,
-    /// Milliseconds one call may take.
+    /// The longest duration of one call, in milliseconds.
     pub timeout_ms: u64,
-    /// What happens when a call's outcome is unknown.
+    /// What happens if the outcome of a call is unknown.
     pub on_unknown: OnUnknown,
 }
 
-/// A plan as its journals have it. Encoded once per deploy, written by every run.
+/// A plan as journals contain it. It is encoded once per deploy and written by every run.
 #[derive(Debug, Clone)]
 pub struct EncodedPlan {
     json: Arc<str>,
@@ -99,20 +99,20 @@ impl EncodedPlan {
     /// Encodes a plan.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// When the plan cannot be written as JSON.
     pub fn new(plan: &AgentPlan) -> Result<Self, serde_json::Error> {
         let json = serde_json::to_string(plan)?;
         let digest = Digest::of(json.as_bytes());
         Ok(Self { json: json.into(), digest })
     }
 
-    /// The digest a header names it by.
+    /// The digest that the journal's header names.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Its JSON.
+    /// The plan as compact JSON.
     #[must_use]
     pub fn json(&self) -> &Arc<str> {
         &self.json

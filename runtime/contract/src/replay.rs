@@ -1,4 +1,4 @@
-//! What is read back from the journal of a run.
+//! What a reader gets from the journal of a run: the result of a replay, or the details of the run.
 
 use crate::Message;
 use crate::code::StoreCode;
@@ -9,55 +9,55 @@ use crate::id::RunId;
 use crate::run::RunSummary;
 use serde::{Deserialize, Serialize};
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayReport {
-    /// Whether the machine did again exactly what the journal says.
+    /// Whether the machine did exactly what the journal records.
     pub equal: bool,
-    /// Whether the journal holds the run's end.
+    /// Whether the journal contains the end of the run.
     pub complete: bool,
-    /// The run, if the header could be read.
+    /// The id of the run; null if the header could not be read.
     pub run_id: Option<RunId>,
-    /// How many facts were replayed.
+    /// The number of facts that were replayed.
     pub facts: usize,
-    /// How many effects were compared and equal.
+    /// The number of effects that were compared and equal.
     pub effects: usize,
-    /// How the run ended, if it did.
+    /// How the run ended; null if it did not.
     pub outcome: Option<Ending>,
-    /// The first difference.
+    /// The first difference; null if there is none.
     pub difference: Option<Difference>,
 }
 
-/// The first place where a journal is not what it should be.
+/// The first wrong place in a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[error("line {line}: {message}")]
 pub struct Difference {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What kind of thing is wrong.
+    /// The kind of the difference.
     pub what: DifferenceKind,
-    /// What the journal says, in short.
+    /// What the journal contains, in short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<String>,
-    /// What it should say, in short.
+    /// What the journal should contain, in short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<String>,
-    /// The whole thing in one sentence.
+    /// The difference in one sentence.
     pub message: String,
 }
 
 impl Difference {
-    /// A difference in a line.
+    /// Makes a difference without the two sides.
     #[must_use]
     pub fn new(line: usize, what: DifferenceKind, message: impl Into<String>) -> Self {
         Self { line, what, recorded: None, replayed: None, message: message.into() }
     }
 
-    /// Between what is written and what should be.
+    /// Adds what the journal contains and what it should contain.
     #[must_use]
     pub fn between(mut self, recorded: impl Into<String>, replayed: impl Into<String>) -> Self {
         self.recorded = Some(recorded.into());
@@ -66,82 +66,82 @@ impl Difference {
     }
 }
 
-/// What may be wrong with a journal.
+/// The kinds of differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
-    /// Larger than this build reads.
+    /// The journal is larger than this build reads.
     TooLarge,
-    /// A line is no journal line.
+    /// A line is not a journal line.
     Unreadable,
-    /// A line is not written as a journal writes it.
+    /// A line is not written exactly as a journal writes it.
     NotCanonical,
-    /// A line does not follow from the one before.
+    /// A line does not contain the digest of the line before.
     Chain,
     /// The header is missing, misplaced or contradicted.
     Header,
-    /// The plan is missing, misplaced or not the one the header names.
+    /// The plan is missing, misplaced or not the one that the header names.
     Plan,
-    /// Written by another version of Redflow Runtime.
+    /// Another version of Redflow Runtime wrote the journal.
     Version,
-    /// A fact the machine would not take there.
+    /// The machine does not take this fact in this state.
     Fact,
-    /// Another effect than the machine asks for.
+    /// The machine emits another effect.
     Effect,
-    /// Another output than the machine gives.
+    /// The machine gives another output.
     Output,
-    /// Something after the end of the run.
+    /// A line follows the end of the run.
     Extra,
-    /// It ends before the run does.
+    /// The journal ends before the run does.
     Incomplete,
 }
 
-/// A tool call that was made, or was to be.
+/// A tool call that a journal records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallRecord {
-    /// The iteration.
+    /// The iteration of the run, from 1.
     pub iteration: u32,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What it was called with.
+    /// The input of the call.
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub input: Message,
-    /// None while nobody knows it.
+    /// The result; null while it is unknown.
     pub result: Option<ToolResult>,
 }
 
-/// Everything of a run, read back from its journal.
+/// Everything that the journal of a run contains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunDetail {
-    /// As in a list.
+    /// The run as a list shows it.
     pub summary: RunSummary,
-    /// What happened.
+    /// The events of the run, oldest first.
     pub events: Vec<RunEvent>,
-    /// What was called with what, and what came of it.
+    /// The tool calls with their results, oldest first.
     pub calls: Vec<CallRecord>,
-    /// What left port 3, if the run is over.
+    /// The message that left port 3; null if the run has not ended.
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue } | null", optional = false))]
     pub result: Option<Message>,
-    /// Where the journal is not sound.
+    /// Where the journal is wrong; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
-    /// Why it is not all there.
+    /// Why the journal is not complete; absent if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<StoreProblem>,
 }
 
-/// What is wrong with what is stored.
+/// What is wrong with a stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StoreProblem {
-    /// The code.
+    /// The code of the problem.
     pub code: StoreCode,
-    /// What is wrong.
+    /// The problem in one sentence.
     pub message: String,
 }

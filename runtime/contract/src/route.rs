@@ -1,4 +1,5 @@
-//! The routes of the sidecar: what the server answers and what `openapi.json` says, from one table.
+//! The routes of the sidecar. The router, the guard, the OpenAPI document and the tests all read this one
+//! table.
 
 mod table;
 
@@ -6,21 +7,21 @@ pub use table::ROUTES;
 
 use crate::api::Scope;
 
-/// How a route is asked.
+/// The HTTP method of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Look.
+    /// Reads.
     Get,
-    /// Do.
+    /// Acts.
     Post,
-    /// Put in the place of what is there.
+    /// Replaces.
     Put,
-    /// Take away.
+    /// Deletes.
     Delete,
 }
 
 impl Method {
-    /// As HTTP writes it.
+    /// The method as HTTP writes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,42 +33,43 @@ impl Method {
     }
 }
 
-/// What a route answers with when all is well.
+/// The successful answer of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// JSON of this type.
     Json(&'static str),
-    /// JSON of a shape that is Node-RED's or Redflow's, not ours.
+    /// JSON of a shape that Node-RED or Redflow defines.
     Foreign,
-    /// Nothing.
+    /// No body.
     Empty,
     /// A JSON array of this type.
     List(&'static str),
     /// Text of this media type.
     Text(&'static str),
-    /// Server-sent events, each of this type, and a JSON array of them for who does not ask for a stream.
+    /// Server-sent events, each of this type. A client that does not accept a stream gets a JSON array of
+    /// them.
     Events(&'static str),
-    /// A socket.
+    /// A WebSocket.
     Socket,
     /// A redirect.
     Redirect,
 }
 
-/// A parameter in the query.
+/// A query parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Query {
-    /// Its name.
+    /// The name in the URL.
     pub name: &'static str,
-    /// What it does.
+    /// What it does, for the OpenAPI document.
     pub about: &'static str,
 }
 
-/// A body of a shape that is Node-RED's or Redflow's, not ours.
+/// A body of a shape that Node-RED or Redflow defines.
 pub const ANY_BODY: &str = "*";
 
-/// Which route it is.
+/// Identifies a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the table says what each is")]
+#[allow(missing_docs, reason = "the table describes each route")]
 pub enum RouteId {
     Health,
     HealthLive,
@@ -128,24 +130,24 @@ pub enum RouteId {
 /// One route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Which.
+    /// Identifies the route.
     pub id: RouteId,
-    /// How it is asked.
+    /// The HTTP method.
     pub method: Method,
-    /// Where it is; `{name}` stands for a part that varies.
+    /// The path; `{name}` stands for a part that varies.
     pub path: &'static str,
-    /// What a token must be allowed; none: open to everyone who may talk to the sidecar at all.
+    /// The scope that a token needs; none if the route needs no token.
     pub scope: Option<Scope>,
-    /// What it does.
+    /// What it does, for the OpenAPI document.
     pub about: &'static str,
-    /// The type of its body, or [`ANY_BODY`], if it takes one.
+    /// The type of the body, or [`ANY_BODY`]; none if the route takes no body.
     pub body: Option<&'static str>,
-    /// What it answers with, and the status of that.
+    /// The status and the body of a successful answer.
     pub answer: (u16, Answer),
-    /// What may be in its query.
+    /// The query parameters.
     pub query: &'static [Query],
-    /// Whether it is one of those that the Redflow UI uses: pages of the one origin that `--redflow-ui` admits may
-    /// ask it without a token.
+    /// Whether the Redflow UI uses the route. Pages of the one origin that `--redflow-ui` admits may call it
+    /// without a token.
     pub for_redflow_ui: bool,
 }
 
@@ -180,7 +182,7 @@ const fn open(route: Route) -> Route {
     Route { scope: None, ..route }
 }
 
-/// A route of Node-RED's Admin API or of Redflow's, as those know it.
+/// A route of Node-RED's Admin API or of Redflow, with the path that those define.
 const fn redflow(
     id: RouteId,
     method: Method,
@@ -200,7 +202,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn every_route_is_there_once_and_changes_nothing_with_read() {
+    fn every_route_is_unique_and_described_and_api_routes_need_a_token() {
         let mut seen = HashSet::new();
         for route in ROUTES {
             assert!(seen.insert((route.method.as_str(), route.path)), "{} twice", route.path);
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_allows_itself_and_reading() {
+    fn every_scope_allows_itself_and_read() {
         use Scope::{Admin, Deploy, Read, Run};
         for scope in Scope::ALL {
             assert!(scope.allows(Read) && scope.allows(scope) && Admin.allows(scope));

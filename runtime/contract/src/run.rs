@@ -1,4 +1,4 @@
-//! Runs as they are listed, and what may be asked of them from outside.
+//! Runs as lists show them, and the requests that other processes make about them.
 
 use crate::code::RunErrorCode;
 use crate::effect::Ending;
@@ -12,42 +12,42 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunSummary {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
-    /// The agent.
+    /// The agent of the run.
     pub agent: NodeRef,
-    /// The agent's name; empty if none.
+    /// The agent's name; empty if it has none.
     pub name: String,
-    /// Where it is.
+    /// The status of the run.
     pub status: RunStatus,
-    /// Why it failed.
+    /// Why it failed; absent if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<RunErrorCode>,
-    /// The call whose outcome it waits for.
+    /// The call whose outcome the run waits for; absent if it waits for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitingCall>,
     /// When it started.
     pub started_at: Millis,
-    /// When it ended.
+    /// When it ended; absent if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Millis>,
-    /// Whether its result has left for good.
+    /// Whether its result is delivered.
     pub delivered: bool,
-    /// The file its flow was read from, if it was one: where to look for the flow when the run is resumed.
+    /// The file of its flow, to find the flow when the run is resumed; absent if the flow came from no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// Where a run is.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// A process drives it.
+    /// A process works on it.
     Running,
-    /// It is not over and nobody drives it: its process stopped.
+    /// It has not ended, but its process stopped.
     Interrupted,
-    /// It waits until someone says what happened to a call.
+    /// It waits until a person gives the outcome of a call.
     Waiting,
     /// It ended with a final answer.
     Completed,
@@ -55,12 +55,12 @@ pub enum RunStatus {
     Stopped,
     /// It ended with an error.
     Failed,
-    /// What is stored of it is not what was written; it is left alone.
+    /// The store does not contain what was written. The run is left alone.
     Damaged,
 }
 
 impl RunStatus {
-    /// As it is written everywhere.
+    /// The status as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -74,62 +74,62 @@ impl RunStatus {
         }
     }
 
-    /// Whether it is over.
+    /// Whether the run has ended.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped | Self::Failed)
     }
 }
 
-/// A call whose outcome nobody knows.
+/// A call whose outcome is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WaitingCall {
-    /// The call.
+    /// The id of the call.
     pub call_id: CallId,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The iteration.
+    /// The iteration of the run, from 1.
     pub iteration: u32,
-    /// When it was to be made.
+    /// When the machine asked for the call.
     pub asked_at: Millis,
-    /// What it was called with.
+    /// The input of the call.
     #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
     pub input: Message,
 }
 
-/// Where a run is after some lines of its journal, as far as its store must know.
+/// The state of a run after a batch of journal lines, as far as a store needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
-    /// It goes on.
+    /// The run goes on.
     Running,
-    /// It waits for a person.
+    /// The run waits until a person gives the outcome of this call.
     Waiting(WaitingCall),
-    /// It is over.
+    /// The run has ended.
     Finished {
-        /// When.
+        /// When it ended.
         at: Millis,
-        /// How.
+        /// How it ended.
         ending: Ending,
     },
 }
 
-/// What another process may ask of a run.
+/// A request that another process makes about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum RunRequest {
-    /// End it.
+    /// Cancel the run.
     Cancel {
-        /// Who or why.
+        /// Who cancels, or why.
         reason: String,
     },
-    /// Say what happened to the call it waits for.
+    /// Give the outcome of the call that the run waits for.
     Resolve {
-        /// The call: an answer never goes to another one.
+        /// The call. The outcome is never used for another call.
         call_id: CallId,
-        /// What came of it.
+        /// The outcome.
         result: ToolResult,
     },
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_written_everywhere_the_same() {
+    fn a_status_serialises_as_its_text() {
         use RunStatus::{Completed, Failed, Interrupted, Running, Stopped, Waiting};
         let all = [Running, Interrupted, Waiting, Completed, Stopped, Failed];
         for status in all {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_a_list() {
+    fn run_summaries_serialise() {
         let running = RunSummary {
             run_id: "0197".into(),
             agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_asked_of_a_run() {
+    fn run_requests_serialise() {
         let resolve = |result| RunRequest::Resolve { call_id: "0197:2".into(), result };
         let cases = [
             (
                 RunRequest::Cancel { reason: "by hand".to_owned() },
                 json!({"type": "cancel", "reason": "by hand"}),
             ),
-            // That a call gave null is not the same as that nobody says what it gave.
+            // A call that returned null differs from a call without a result.
             (
                 resolve(ToolResult::ok(Value::Null)),
                 json!({"type": "resolve", "callId": "0197:2", "result": {"success": true, "output": null}}),

@@ -1,53 +1,53 @@
-//! How much work a JSON Schema can make of one value. A schema of a few lines can name itself or others so
-//! often that a validator never comes back; such a schema is refused before anything is validated.
+//! The cost of a JSON Schema: how much work validating one value can take. A short schema can refer to itself
+//! so often that a validator never returns. Such a schema is refused before anything is validated.
 //!
-//! Owns the bounds and the count. Never validates, and never repeats what a schema says. It would rather
-//! refuse a strange schema than let one through: the tools' authors can say the same more simply.
+//! Owns the limits and the count. Never validates, and never quotes the schema. Refuses an unusual schema
+//! rather than letting a dangerous one through, because the author of a tool can write it more simply.
 
 use serde_json::{Map, Value};
 
-/// How many schemas may be met when every reference is followed.
+/// The most schemas that a validator may visit when it follows every reference.
 pub const MAX_SCHEMAS: usize = 10_000;
 
-/// How deep they may be nested, references followed.
+/// The deepest nesting of schemas, with references followed.
 pub const MAX_NESTING: usize = 100;
 
-/// How often a schema may come back to itself, in different parts of a value.
+/// How often a schema may refer back to itself, in different parts of a value.
 pub const MAX_RETURNS: usize = 100;
 
-/// How many schemas may apply to one value, one inside the other, where a schema comes back to itself: a
-/// validator recurses through them at every level, and a stack has an end.
+/// The most nested schemas for one value in a schema that refers back to itself. A validator recurses through
+/// them at every level of the value, and its stack is bounded.
 pub const MAX_NESTING_OF_RETURNS: usize = 8;
 
-/// Whether validating against this schema takes an amount of work that is bounded by the size of the value.
+/// Checks that the work of validating is bounded by the size of the value.
 ///
-/// Every local reference is followed, as a validator would. A schema may come back to itself only in parts of
-/// the value that cannot be the same: twice in one part would double the work with every level.
+/// Follows every local reference, as a validator does. A schema may refer back to itself only in parts of the
+/// value that cannot be the same. Twice in one part would double the work with every level.
 ///
 /// # Errors
-/// A phrase that says what is too much.
+/// A phrase that names the limit that was passed.
 pub fn check_cost(schema: &Value) -> Result<(), &'static str> {
-    let mut count = Count {
+    let mut counter = CostCounter {
         root: schema,
-        met: 0,
+        visited: 0,
         path: Vec::new(),
         keys: Vec::new(),
         returns: Vec::new(),
         unevaluated: false,
-        part_began: 0,
+        part_start: 0,
         longest: 0,
     };
-    count.visit(schema)?;
-    if count.longest > MAX_NESTING_OF_RETURNS && !count.returns.is_empty() {
+    counter.visit(schema)?;
+    if counter.longest > MAX_NESTING_OF_RETURNS && !counter.returns.is_empty() {
         return Err("its schemas are nested too deep");
     }
-    if count.unevaluated && !count.returns.is_empty() {
+    if counter.unevaluated && !counter.returns.is_empty() {
         return Err("it names itself beside `unevaluated…`");
     }
     Ok(())
 }
 
-/// A part of a value: a property by its name, or any of several.
+/// A part of a value: the property of a name, or any property or item.
 #[derive(Clone, Copy, PartialEq)]
 enum Part<'a> {
     Named(&'a str),
@@ -55,52 +55,52 @@ enum Part<'a> {
 }
 
 impl Part<'_> {
-    fn may_be(self, other: Self) -> bool {
+    fn overlaps(self, other: Self) -> bool {
         self == Part::Any || other == Part::Any || self == other
     }
 }
 
-struct Count<'a> {
+struct CostCounter<'a> {
     root: &'a Value,
-    met: usize,
-    /// The schemas we are in, each with how many parts deep it is.
+    visited: usize,
+    /// The schemas around the current one, each with the number of parts around it.
     path: Vec<(&'a Value, usize)>,
-    /// The parts of the value we are in.
+    /// The parts of the value around the current one.
     keys: Vec<Part<'a>>,
-    /// Where schemas came back to themselves: which, and the parts passed on the way.
+    /// The references back to a schema: the schema, and the parts passed on the way.
     returns: Vec<(&'a Value, Vec<Part<'a>>)>,
     unevaluated: bool,
-    /// How long the path was when the part we are in began.
-    part_began: usize,
-    /// The most schemas that apply to one value, one inside the other.
+    /// The length of `path` where the current part started.
+    part_start: usize,
+    /// The most nested schemas that apply to one value.
     longest: usize,
 }
 
-impl<'a> Count<'a> {
+impl<'a> CostCounter<'a> {
     fn visit(&mut self, schema: &'a Value) -> Result<(), &'static str> {
         let Value::Object(map) = schema else { return Ok(()) };
-        self.met += 1;
-        if self.met > MAX_SCHEMAS {
+        self.visited += 1;
+        if self.visited > MAX_SCHEMAS {
             return Err("it applies too many schemas to one value");
         }
         if let Some((_, depth)) = self.path.iter().find(|(known, _)| std::ptr::eq(*known, schema)) {
-            return self.come_back(schema, *depth);
+            return self.refer_back(schema, *depth);
         }
         if self.path.len() >= MAX_NESTING {
             return Err("its schemas are nested too deep");
         }
         self.path.push((schema, self.keys.len()));
-        self.longest = self.longest.max(self.path.len() - self.part_began);
+        self.longest = self.longest.max(self.path.len() - self.part_start);
         self.visit_keywords(map)?;
         self.path.pop();
         Ok(())
     }
 
-    fn come_back(&mut self, schema: &'a Value, depth: usize) -> Result<(), &'static str> {
+    fn refer_back(&mut self, schema: &'a Value, depth: usize) -> Result<(), &'static str> {
         let passed = self.keys[depth..].to_vec();
-        // No part at all: the validator would go round for ever on the same value.
+        // Without a part between, the validator would recurse for ever on the same value.
         let again = self.returns.iter().any(|(known, other)| {
-            std::ptr::eq(*known, schema) && passed.iter().zip(other).all(|(a, b)| a.may_be(*b))
+            std::ptr::eq(*known, schema) && passed.iter().zip(other).all(|(a, b)| a.overlaps(*b))
         });
         if passed.is_empty() || again || self.returns.len() >= MAX_RETURNS {
             return Err("it comes back to itself in more than one way");
@@ -114,7 +114,7 @@ impl<'a> Count<'a> {
             match keyword.as_str() {
                 "$ref" => {
                     let target = value.as_str().and_then(|text| text.strip_prefix('#'));
-                    let target = target.and_then(|pointer| self.root.pointer(&decoded(pointer)));
+                    let target = target.and_then(|pointer| self.root.pointer(&percent_decode(pointer)));
                     self.visit(target.ok_or("a reference in it leads to nothing inside it")?)?;
                 }
                 "$dynamicRef" | "$recursiveRef" => return Err("it uses a reference whose target can change"),
@@ -152,15 +152,15 @@ impl<'a> Count<'a> {
     }
 
     fn visit_part(&mut self, part: Part<'a>, value: &'a Value) -> Result<(), &'static str> {
-        let outer = std::mem::replace(&mut self.part_began, self.path.len());
+        let outer = std::mem::replace(&mut self.part_start, self.path.len());
         self.keys.push(part);
         self.visit_all(value)?;
         self.keys.pop();
-        self.part_began = outer;
+        self.part_start = outer;
         Ok(())
     }
 
-    /// A schema, or a list of them.
+    /// Visits a schema, or each schema of a list.
     fn visit_all(&mut self, value: &'a Value) -> Result<(), &'static str> {
         match value {
             Value::Array(schemas) => schemas.iter().try_for_each(|schema| self.visit(schema)),
@@ -169,8 +169,8 @@ impl<'a> Count<'a> {
     }
 }
 
-/// A pointer in a reference is percent-encoded; only what JSON pointers need is decoded.
-fn decoded(pointer: &str) -> String {
+/// Decodes the percent-encoding of a pointer in a reference, as far as JSON pointers need it.
+fn percent_decode(pointer: &str) -> String {
     pointer.replace("%25", "%").replace("%22", "\"").replace("%20", " ")
 }
 
@@ -190,13 +190,13 @@ mod tests {
             json!(true),
             json!({"type": "object", "properties": wide}),
             json!({"$defs": {"a": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/a"}}}),
-            // A tree, and an expression with several ways down.
+            // A tree, and an expression with several kinds of children.
             json!({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}),
             json!({"properties": {"name": {"type": "string"}, "children": {"items": {"$ref": "#"}}}}),
             json!({"anyOf": [{"properties": {"and": {"items": {"$ref": "#"}}}}, {"properties": {"or": {"items": {"$ref": "#"}}}}]}),
             json!({"$defs": {"a b": {}}, "$ref": "#/$defs/a%20b"}),
             json!({"properties": {"a": {}}, "unevaluatedProperties": false}),
-            // `$ref` as the name of a property is no reference.
+            // A property with the name `$ref` is not a reference.
             json!({"properties": {"$ref": {"type": "string"}}}),
         ];
         for schema in rows {

@@ -1,8 +1,8 @@
-//! The schemas, embedded. `agent-core.react` is written by hand; `cargo xtask codegen` writes the others.
+//! The embedded JSON Schemas. `agent-core.react` is written by hand; `cargo xtask codegen` writes the others.
 
 macro_rules! embedded {
     ($($name:literal),+ $(,)?) => {
-        /// Every schema: its name, and its text.
+        /// Every schema: its name and its text.
         pub const SCHEMAS: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../../schemas/", $name, ".schema.json")))),+];
     };
@@ -74,7 +74,7 @@ embedded! {
 /// The OpenAPI document of the sidecar.
 pub const OPENAPI: &str = include_str!("../../../schemas/openapi.json");
 
-/// The text of a schema.
+/// Finds the text of a schema by name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static str> {
     SCHEMAS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)

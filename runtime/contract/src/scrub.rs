@@ -1,4 +1,4 @@
-//! Takes secrets that are known out of what strangers send back, before it becomes a fact.
+//! Removes known secrets from results, answers and recalled turns before they become facts.
 
 mod stream;
 
@@ -6,33 +6,14 @@ pub use stream::ScrubStream;
 
 use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
-use crate::secret::{REDACTED, is_secret_name};
+use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
 use crate::transcript::ChatMessage;
 use serde_json::Value;
 
-/// A value shorter than this is no secret worth the name, and would be found everywhere.
+/// A shorter value would occur in ordinary text, so it is not scrubbed.
 const SHORTEST: usize = 8;
 
-/// What stands among credentials and is none: it turns up in answers and results all the time.
-const OPEN_CREDENTIALS: [&str; 15] = [
-    "host",
-    "hostname",
-    "port",
-    "db",
-    "database",
-    "username",
-    "user",
-    "tls",
-    "url",
-    "baseurl",
-    "endpoint",
-    "organization",
-    "project",
-    "region",
-    "name",
-];
-
-/// The secrets of a flow. Shows none of them.
+/// The known secrets of a flow. Never prints them.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<Box<str>>,
@@ -45,13 +26,13 @@ impl std::fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// Remembers a secret.
+    /// Adds a secret. Ignores one that is too short to be found reliably.
     pub fn add(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() < SHORTEST {
             return;
         }
-        // In a model's answer, which is JSON, it may stand escaped.
+        // A model's answer is JSON, so the secret can be escaped in it.
         let quoted = serde_json::to_string(secret).unwrap_or_default();
         let escaped = quoted.trim_start_matches('"').strip_suffix('"').unwrap_or_default();
         for form in [secret, escaped, &escaped.replace('/', "\\/")] {
@@ -59,11 +40,11 @@ impl Scrubber {
                 self.secrets.push(form.into());
             }
         }
-        // One that holds another is found first.
+        // Longer secrets come first, because one secret can contain another.
         self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
-    /// Remembers the secrets of another, too.
+    /// Adds the secrets of another scrubber.
     pub fn add_all(&mut self, other: &Self) {
         for secret in &other.secrets {
             if !self.secrets.contains(secret) {
@@ -73,7 +54,7 @@ impl Scrubber {
         self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
-    /// Remembers every secret in a node's properties, by their names.
+    /// Adds every secret in a node's properties, by the names of the properties.
     pub fn add_properties<'a>(&mut self, props: impl IntoIterator<Item = (&'a String, &'a Value)>) {
         for (name, value) in props {
             self.add_value(is_secret_name(name), value);
@@ -86,15 +67,15 @@ impl Scrubber {
             Value::Array(items) => items.iter().for_each(|item| self.add_value(secret, item)),
             Value::Object(map) => {
                 for (name, value) in map {
-                    let open = OPEN_CREDENTIALS.contains(&name.to_ascii_lowercase().as_str());
-                    self.add_value((secret && !open) || is_secret_name(name), value);
+                    let is_setting = is_connection_setting(name);
+                    self.add_value((secret && !is_setting) || is_secret_name(name), value);
                 }
             }
             _ => {}
         }
     }
 
-    /// Without the secrets in it.
+    /// Removes the secrets from a text.
     pub fn text(&self, text: &mut String) {
         for secret in &self.secrets {
             if text.contains(&**secret) {
@@ -103,13 +84,14 @@ impl Scrubber {
         }
     }
 
-    /// Where a text can be cut so that no part of a secret is left: at `end`, or before it. Looks no further behind it
-    /// than the longest secret is.
+    /// The last place at or before `end` where a text can be cut without leaving a part of a secret. Looks no
+    /// further than the longest secret.
     #[must_use]
     pub fn cut_at(&self, text: &str, end: usize) -> usize {
-        let mut end = within(text, end);
-        // Where one begins, another may not have ended.
-        while let Some(start) = self.secrets.iter().filter_map(|secret| across(text, secret, end)).min() {
+        let mut end = floor_char_boundary(text, end);
+        // The new end can be inside another secret.
+        while let Some(start) = self.secrets.iter().filter_map(|secret| start_across(text, secret, end)).min()
+        {
             end = start;
         }
         end
@@ -120,8 +102,8 @@ impl Scrubber {
             Value::String(text) => self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(map) => {
-                let hides = |name: &String| self.secrets.iter().any(|secret| name.contains(&**secret));
-                if map.keys().any(hides) {
+                let has_secret = |name: &String| self.secrets.iter().any(|secret| name.contains(&**secret));
+                if map.keys().any(has_secret) {
                     let parts = std::mem::take(map).into_iter().map(|(mut name, value)| {
                         self.text(&mut name);
                         (name, value)
@@ -134,7 +116,7 @@ impl Scrubber {
         }
     }
 
-    /// What a tool gave.
+    /// Removes the secrets from a tool's result.
     pub fn result(&self, result: &mut ToolResult) {
         if self.secrets.is_empty() {
             return;
@@ -147,20 +129,21 @@ impl Scrubber {
         }
     }
 
-    /// What a model said.
+    /// Removes the secrets from a model's answer.
     pub fn answer(&self, answer: &mut ModelAnswer) {
         self.text(&mut answer.text);
-        self.unescaped(&mut answer.text);
-        for told in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
-            self.text(told);
+        self.escaped_text(&mut answer.text);
+        for reported in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
+            self.text(reported);
         }
         for call in &mut answer.tool_calls {
             self.text(&mut call.arguments);
         }
     }
 
-    /// JSON can write any character as its number. Where it does, the values are looked at, not the text.
-    fn unescaped(&self, text: &mut String) {
+    /// Removes the secrets from JSON text with `\\u` escapes: reads the values, because the text hides the
+    /// secret.
+    fn escaped_text(&self, text: &mut String) {
         if self.secrets.is_empty() || !text.contains("\\u") {
             return;
         }
@@ -172,12 +155,12 @@ impl Scrubber {
         }
     }
 
-    /// Why something failed.
+    /// Removes the secrets from an error.
     pub fn failure(&self, failure: &mut Failure) {
         self.text(&mut failure.message);
     }
 
-    /// What a memory kept.
+    /// Removes the secrets from a recalled conversation.
     pub fn turns(&self, turns: &mut [ChatMessage]) {
         for turn in turns {
             self.text(&mut turn.content);
@@ -188,16 +171,16 @@ impl Scrubber {
     }
 }
 
-/// The last border between characters that is no further than this.
-fn within(text: &str, at: usize) -> usize {
+/// The last character boundary at or before a position.
+fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Where a secret begins that is on both sides of `end`.
-fn across(text: &str, secret: &str, end: usize) -> Option<usize> {
-    let beside = secret.len().saturating_sub(1);
-    let from = (end.saturating_sub(beside)..=end).find(|at| text.is_char_boundary(*at))?;
-    let part = text.get(from..within(text, end.saturating_add(beside)))?;
+/// The start of a secret that lies on both sides of `end`.
+fn start_across(text: &str, secret: &str, end: usize) -> Option<usize> {
+    let reach = secret.len().saturating_sub(1);
+    let from = (end.saturating_sub(reach)..=end).find(|at| text.is_char_boundary(*at))?;
+    let part = text.get(from..floor_char_boundary(text, end.saturating_add(reach)))?;
     part.find(secret).map(|start| from + start)
 }
 
@@ -216,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn known_secrets_are_taken_out_wherever_they_stand() {
+    fn removes_known_secrets_from_values_and_keys() {
         let output = json!({"a": ["x sk-verysecret y", {"sk-verysecret": 1}], "b": "sk-verysecret-and-longer", "c": "open-sesame ada-lovelace 1234 harmless-name"});
         let mut result = ToolResult::ok(output);
         scrubber().result(&mut result);
@@ -228,19 +211,19 @@ mod tests {
     }
 
     #[test]
-    fn json_may_write_it_otherwise() {
+    fn removes_secrets_that_json_escapes() {
         let mut scrubber = Scrubber::default();
         scrubber.add("key/with\"quotes\\");
-        for said in [
+        for text in [
             r#"{"message":"key/with\"quotes\\ it is"}"#,
             r#"{"message":"key\/with\"quotes\\ it is"}"#,
             r#"{"message":"\u006bey/with\u0022quotes\\ it is"}"#,
         ] {
-            let mut answer = ModelAnswer { text: said.to_owned(), ..ModelAnswer::default() };
+            let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
             scrubber.answer(&mut answer);
-            assert_eq!(answer.text, r#"{"message":"[redacted] it is"}"#, "{said}");
+            assert_eq!(answer.text, r#"{"message":"[redacted] it is"}"#, "{text}");
         }
-        // What holds no secret stays as it was written.
+        // Text without a secret stays unchanged.
         let text = r#"{"message":"\u0041", "message":1}"#;
         let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
         scrubber.answer(&mut answer);
@@ -248,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_where_no_secret_is() {
+    fn cuts_a_text_only_outside_secrets() {
         let mut scrubber = scrubber();
         scrubber.add("sesame-and-ümlauts");
         let text = "ää open-sesame-and-ümlauts! sk-verysecret.";
@@ -256,7 +239,7 @@ mod tests {
         for end in 0..=text.len() + 9 {
             let cut = scrubber.cut_at(text, end);
             let expected = match end {
-                // Two that share a part are left out both.
+                // Of two overlapping secrets, neither is left.
                 _ if end > at("open") && end < at("!") => at("open"),
                 _ if end > at("sk-") && end < at(".") => at("sk-"),
                 1 | 3 => end - 1,
@@ -267,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_none_of_them() {
+    fn debug_output_shows_no_secret() {
         assert_eq!(format!("{:?}", scrubber()), "Scrubber(3 secrets)");
     }
 }

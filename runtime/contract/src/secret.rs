@@ -1,9 +1,15 @@
-//! Which names mark a value as a secret. Such values never enter plans, journals, events or error texts.
+//! What is secret: which names mark a value as a secret, and what replaces the value.
+//!
+//! Owns every list of such names. Secret values never enter plans, journals, events or error texts.
 
 use serde_json::Value;
 
-/// What a secret value is replaced with.
+/// Replaces a secret value in plans, journals, events, logs and error texts.
 pub const REDACTED: &str = "[redacted]";
+
+/// Node-RED's mask for a secret. Node-RED sends it to an editor instead of the value. When an editor sends it
+/// back, the stored value stays.
+pub const PASSWORD_MASK: &str = "__PWRD__";
 
 /// Last words of names that hold secrets.
 const SECRET_WORDS: [&str; 13] = [
@@ -22,7 +28,7 @@ const SECRET_WORDS: [&str; 13] = [
     "cookie",
 ];
 
-/// Endings that mark a secret also where no word border is written, as in `apikey` or `dbpassword`.
+/// Endings that mark a secret even without a border between the words, as in `apikey` or `dbpassword`.
 const SECRET_ENDINGS: [&str; 11] = [
     "apikey",
     "accesskey",
@@ -37,11 +43,80 @@ const SECRET_ENDINGS: [&str; 11] = [
     "credential",
 ];
 
-/// Words that make of `key` something that is no secret.
-const OPEN_KEYS: [&str; 7] = ["public", "primary", "foreign", "sort", "partition", "cache", "idempotency"];
+/// Words before `key` that make it public.
+const PUBLIC_KEYS: [&str; 7] = ["public", "primary", "foreign", "sort", "partition", "cache", "idempotency"];
 
-/// Words that make of `tokens` secrets; others, as in `maxTokens`, make it a count.
+/// Words before `tokens` that make it secret. Any other word, as in `maxTokens`, makes it a count.
 const TOKEN_KINDS: [&str; 6] = ["access", "refresh", "api", "auth", "bearer", "session"];
+
+/// Separate words before `key` that make it secret, as in the log line `api key: …`.
+const KEY_KINDS: [&str; 6] = ["api", "access", "secret", "private", "signing", "encryption"];
+
+/// Names of URL parameters that hold a secret, in addition to [`is_secret_name`].
+const SECRET_PARAMETERS: [&str; 4] = ["key", "code", "sig", "signature"];
+
+/// Names in the storage of the Redflow UI that mark a secret, in addition to [`is_secret_name`]. Written in
+/// small letters, without borders between the words.
+const SECRET_STORAGE_NAMES: [&str; 4] = ["key", "connectionstring", "dsn", "creds"];
+
+/// Credentials of a node that are connection settings. Ordinary text contains such values all the time.
+const CONNECTION_SETTINGS: [&str; 15] = [
+    "host",
+    "hostname",
+    "port",
+    "db",
+    "database",
+    "username",
+    "user",
+    "tls",
+    "url",
+    "baseurl",
+    "endpoint",
+    "organization",
+    "project",
+    "region",
+    "name",
+];
+
+/// Properties of a stored credential that describe it.
+const CREDENTIAL_DETAILS: [&str; 14] = [
+    "id",
+    "name",
+    "type",
+    "provider",
+    "endpoint",
+    "deployment",
+    "apiVersion",
+    "createdAt",
+    "updatedAt",
+    "lastUsedAt",
+    "description",
+    "nodeId",
+    "credentialId",
+    "timestamp",
+];
+
+/// Words before the secret in an authorization value, as in `Bearer abc`.
+const AUTH_SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "negotiate"];
+
+/// Values that reveal nothing, whatever their name is.
+const EMPTY_VALUES: [&str; 5] = ["null", "none", "true", "false", "undefined"];
+
+/// The prefix of a storage key with the credentials of one node. The id of the node follows.
+pub const NODE_CREDENTIALS_PREFIX: &str = "node-credentials:";
+
+/// The prefix of a storage key with credentials that several nodes can share. The id of the credential
+/// follows.
+pub const SHARED_CREDENTIAL_PREFIX: &str = "credential:";
+
+/// Storage keys of the Redflow UI that hold credentials start with one of these.
+const CREDENTIAL_PREFIXES: [&str; 3] = [NODE_CREDENTIALS_PREFIX, SHARED_CREDENTIAL_PREFIX, "credentials:"];
+
+/// The Redflow UI puts this before the key of a value that it has encrypted itself.
+const ENCRYPTED_PREFIX: &str = "encrypted:";
+
+/// Properties in which the Redflow UI wraps the properties of a credential.
+const CREDENTIAL_WRAPPERS: [&str; 2] = ["data", "value"];
 
 /// Whether a property or environment variable of this name holds a secret. The last word decides, without a
 /// plural `s` and without numbers behind it: `OPENAI_API_KEY_2` does, `keyPrefix` and `author` do not.
@@ -53,8 +128,8 @@ pub fn is_secret_name(name: &str) -> bool {
     let single = last.strip_suffix('s').unwrap_or(&last);
     match (single, before) {
         ("token", Some(kind)) if last != single => TOKEN_KINDS.contains(&kind),
-        ("key", Some(kind)) => !OPEN_KEYS.contains(&kind),
-        // The plural of a glued `maxtokens` is a count as well.
+        ("key", Some(kind)) => !PUBLIC_KEYS.contains(&kind),
+        // The plural in `maxtokens` is a count as well.
         (ending, _) if ending != "token" && ending.ends_with("token") => last == single,
         _ => {
             SECRET_WORDS.contains(&last.as_str())
@@ -64,7 +139,82 @@ pub fn is_secret_name(name: &str) -> bool {
     }
 }
 
-/// The words of a name in small letters: `APIKey_v2` is `api`, `key`, `v`. Numbers at its end are left out.
+/// Whether a name in free text holds a secret. `before` is the word before the name, so that `api key: …`
+/// counts.
+#[must_use]
+pub fn is_secret_phrase(before: &str, name: &str) -> bool {
+    let is_key = || name.eq_ignore_ascii_case("key") && contains_ignoring_case(&KEY_KINDS, before);
+    is_secret_name(name) || is_key()
+}
+
+/// Whether a URL parameter of this name holds a secret. The additional names count only in small letters.
+#[must_use]
+pub fn is_secret_parameter(name: &str) -> bool {
+    is_secret_name(name) || SECRET_PARAMETERS.contains(&name)
+}
+
+/// Whether a property of this name in the storage of the Redflow UI holds a secret.
+#[must_use]
+pub fn is_secret_storage_name(name: &str) -> bool {
+    let joined = || -> String { name.chars().filter(|c| c.is_alphanumeric()).collect() };
+    is_secret_name(name) || SECRET_STORAGE_NAMES.contains(&joined().to_lowercase().as_str())
+}
+
+/// Whether a credential of a node is a connection setting and not a secret, such as its `host`.
+#[must_use]
+pub fn is_connection_setting(name: &str) -> bool {
+    contains_ignoring_case(&CONNECTION_SETTINGS, name)
+}
+
+/// Whether a property of a stored credential only describes it, so that the UI may show its value.
+#[must_use]
+pub fn is_credential_detail(name: &str) -> bool {
+    CREDENTIAL_DETAILS.contains(&name)
+}
+
+/// Whether the Redflow UI wraps the properties of a credential in a property of this name.
+#[must_use]
+pub fn is_credential_wrapper(name: &str) -> bool {
+    CREDENTIAL_WRAPPERS.contains(&name)
+}
+
+/// Whether a storage key of the Redflow UI holds credentials.
+#[must_use]
+pub fn is_credential_key(key: &str) -> bool {
+    let key = normalize_key(key);
+    let rest = key.strip_prefix(ENCRYPTED_PREFIX).map_or(&*key, str::trim_start);
+    CREDENTIAL_PREFIXES.iter().any(|prefix| rest.starts_with(prefix))
+}
+
+/// Whether the Redflow UI has encrypted the value of this storage key itself.
+#[must_use]
+pub fn is_encrypted_key(key: &str) -> bool {
+    normalize_key(key).starts_with(ENCRYPTED_PREFIX)
+}
+
+/// Spaces, case and underscores make no difference in a storage key.
+fn normalize_key(key: &str) -> String {
+    key.trim().to_lowercase().replace('_', "-")
+}
+
+/// Whether a word names an authorization scheme, so that the secret is the word after it.
+#[must_use]
+pub fn is_auth_scheme(word: &str) -> bool {
+    contains_ignoring_case(&AUTH_SCHEMES, word)
+}
+
+/// Whether a value in free text reveals nothing, so that it may stay after the name of a secret.
+#[must_use]
+pub fn is_empty_value(value: &str) -> bool {
+    contains_ignoring_case(&EMPTY_VALUES, value)
+}
+
+fn contains_ignoring_case(list: &[&str], word: &str) -> bool {
+    list.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// Splits a name into words in small letters: `APIKey_v2` is `api`, `key`, `v`. Leaves out numbers at the
+/// end.
 fn words(name: &str) -> Vec<String> {
     let name = name.trim_end_matches(|c: char| c.is_numeric() || !c.is_alphanumeric());
     let mut words = vec![String::new()];
@@ -84,13 +234,13 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A copy of a property with every secret in it replaced. `${NAME}` references stay: they are not the secret.
+/// Copies a property and replaces every secret in it. `${NAME}` references stay: they are not the secret.
 #[must_use]
 pub fn redact_property(name: &str, value: &Value) -> Value {
-    if is_secret_name(name) && !harmless(value) { Value::from(REDACTED) } else { redact(value) }
+    if is_secret_name(name) && !is_harmless(value) { Value::from(REDACTED) } else { redact(value) }
 }
 
-/// The same for a value without a name.
+/// Copies a value without a name and replaces every secret in it.
 fn redact(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -101,19 +251,20 @@ fn redact(value: &Value) -> Value {
     }
 }
 
-/// Nothing that could be a secret: empty, yes or no, or only the name of an environment variable.
-fn harmless(value: &Value) -> bool {
+/// Whether a value cannot be a secret: it is empty, a boolean, or only names an environment variable.
+fn is_harmless(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty() || is_reference(text),
         Value::Null | Value::Bool(_) => true,
-        // A PIN.
+        // A number can be a PIN.
         Value::Number(_) => false,
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => map.is_empty(),
     }
 }
 
-/// `${NAME}` or `$(NAME)` and nothing else: around or between two of them there could be a secret.
+/// Whether a text is `${NAME}` or `$(NAME)` and nothing else. Text around or between references can be a
+/// secret.
 #[must_use]
 pub fn is_reference(text: &str) -> bool {
     let braces = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
@@ -123,68 +274,5 @@ pub fn is_reference(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{is_secret_name, redact, words};
-    use serde_json::json;
-
-    #[test]
-    fn names_that_hold_secrets() {
-        let secret = "apiKey apikey OPENAI_API_KEY api-key apiKeys API_KEY_1 key.api.key password PASSWORD2 passwords \
-            dbpassword GITHUB_TOKEN token tokens accessToken accesstoken accessTokens credentials credential \
-            clientSecret secrets pwd dbPwd pass smtp_pass passwd passphrase auth basicAuth bearer cookie \
-            cookies Set-Cookie authorization Proxy-Authorization openaiKey SSH_KEY signingKey x-api-key pin \
-            userPIN";
-        for name in secret.split_whitespace() {
-            assert!(is_secret_name(name), "{name}");
-        }
-        let open = "promptTokens maxTokens max_tokens totalTokens maxtokens author oauthor key keys KEY_1 keyPrefix \
-            monkey monkeys publicKey primaryKey primary_keys foreignKey sortKey partitionKey cacheKey \
-            idempotencyKey Idempotency-Key tokenizer name compass bypass passes spin pins_count authority \
-            cookieless secretary 1 _ é";
-        for name in open.split_whitespace().chain([""]) {
-            assert!(!is_secret_name(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn names_have_words() {
-        for (name, expected) in [
-            ("APIKey_v2", "api key v"),
-            ("x-api.key_1_2", "x api key"),
-            ("oauth2Token", "oauth2 token"),
-            ("__a__b", "a b"),
-            ("ÄpfelZahl", "äpfel zahl"),
-        ] {
-            assert_eq!(words(name).join(" "), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn redacts_at_any_depth_and_keeps_references() {
-        let value =
-            json!({"apiKey": "sk-1", "a": [{"password": {"p": 1}, "n": 1}], "token": "${T}", "secret": ""});
-        let safe = json!({"apiKey": "[redacted]", "a": [{"password": "[redacted]", "n": 1}], "token": "${T}", "secret": ""});
-        assert_eq!(redact(&value), safe);
-    }
-
-    #[test]
-    fn only_a_whole_reference_stays() {
-        for kept in [json!("${T}"), json!("$(T)"), json!("${$parent.T}"), json!(null), json!(true), json!([])]
-        {
-            assert_eq!(redact(&json!({"apiKey": kept})), json!({"apiKey": kept}));
-        }
-        for hidden in [
-            json!("${PFX}sk-1${SFX}"),
-            json!("${A}}"),
-            json!("${A B}"),
-            json!("${}"),
-            json!("$(A)sk-1$(B)"),
-            json!("${A} "),
-            json!("x${A}"),
-            json!(1234),
-            json!(["${A}"]),
-        ] {
-            assert_eq!(redact(&json!({"pin": hidden})), json!({"pin": "[redacted]"}), "{hidden}");
-        }
-    }
-}
+#[path = "secret_tests.rs"]
+mod tests;

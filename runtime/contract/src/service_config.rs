@@ -1,23 +1,23 @@
-//! Properties of models and memories. Each may also stand in `options`, as the AI Agent nodes write them; the
-//! one outside wins.
+//! The properties of models and memories. Each may also stand in `options`, as the AI Agent nodes write them.
+//! A property outside `options` takes precedence.
 
 use crate::node_config::{config, is_unset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Where a model stops: a comma list, or a list.
+/// Texts at which a model stops: a list, or text with commas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum StopSequences {
     /// Separated by commas; `\n` and `\t` are a line feed and a tab.
     Text(String),
-    /// As they are.
+    /// Each text as it is.
     List(Vec<String>),
 }
 
 impl StopSequences {
-    /// Each on its own. Empty ones are left out.
+    /// Splits the texts. Leaves out empty ones.
     #[must_use]
     pub fn list(&self) -> Vec<String> {
         let plain = |text: &str| text.trim().replace("\\n", "\n").replace("\\t", "\t");
@@ -29,7 +29,7 @@ impl StopSequences {
     }
 }
 
-/// Which of OpenAI's interfaces.
+/// One of OpenAI's two interfaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -46,40 +46,40 @@ pub enum OpenaiApi {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StructuredOutput {
-    /// The strictest way the model has.
+    /// The strictest way that the model supports.
     #[default]
     Auto,
-    /// By a JSON Schema.
+    /// With a JSON Schema.
     JsonSchema,
-    /// By JSON mode.
+    /// With JSON mode.
     JsonObject,
-    /// By the prompt alone.
+    /// With the prompt alone.
     None,
 }
 
-/// How hard a reasoning model thinks.
+/// How much effort a reasoning model makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningEffort {
-    /// Not at all.
+    /// No reasoning.
     None,
-    /// As little as it can.
+    /// The least reasoning that the model supports.
     Minimal,
-    /// Little.
+    /// Less than usual.
     Low,
-    /// As usual.
+    /// The usual effort.
     Medium,
-    /// Much.
+    /// More than usual.
     High,
-    /// Very much.
+    /// Much more than usual.
     Xhigh,
-    /// As much as it can.
+    /// The most reasoning that the model supports.
     Max,
 }
 
 impl ReasoningEffort {
-    /// As the wires write it.
+    /// The effort as providers write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -97,81 +97,81 @@ impl ReasoningEffort {
 config! {
     /// What a model can do, where the built-in table is wrong or does not know it.
     CapabilityConfig {
-        /// Takes tools natively.
+        /// Whether it takes tools natively.
         tools: bool,
-        /// Takes pictures.
+        /// Whether it takes images.
         vision: bool,
-        /// Can answer in pieces.
+        /// Whether it can stream its answer.
         streaming: bool,
-        /// Answers by a JSON Schema.
+        /// Whether it can follow a JSON Schema.
         json_schema: bool,
-        /// Has a JSON mode.
+        /// Whether it has a JSON mode.
         json_object: bool,
-        /// Takes temperature and the like.
+        /// Whether it takes `temperature` and the like.
         sampling: bool,
-        /// Thinks before it answers.
+        /// Whether it is a reasoning model.
         reasoning: bool,
-        /// Tokens it can read.
+        /// The most tokens it reads.
         context_window: u32,
-        /// Tokens it can write.
+        /// The most tokens it writes.
         max_output: u32,
     }
 }
 
 config! {
-    /// `openai-model`: OpenAI, and everything that speaks its language.
+    /// `openai-model`: OpenAI, and every service with the same interface.
     OpenaiModelConfig {
-        /// The model.
+        /// The name of the model.
         #[cfg_attr(feature = "codegen", schemars(length(max = 200)))]
         model: String,
-        /// Where the interface is; for others than OpenAI.
+        /// The address of the interface, if it is not OpenAI's.
         #[serde(rename = "baseURL", alias = "baseUrl")]
         base_url: String,
-        /// Which interface.
+        /// The interface to use.
         api: OpenaiApi,
-        /// The key; better kept in the node's credentials, or as `${NAME}`.
+        /// The key. Better put it into the node's credentials, or write `${NAME}`.
         api_key: String,
-        /// The organization the calls are billed to.
+        /// The organization that pays for the calls.
         organization: String,
-        /// The project the calls are billed to.
+        /// The project that pays for the calls.
         project: String,
-        /// 0 to 2; sent only if it is set and the model takes it.
+        /// From 0 to 2. Sent only if it is set and the model takes it.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 2.0)))]
         temperature: f64,
-        /// Tokens of one answer.
+        /// The most tokens of one answer.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_tokens: u32,
-        /// Ask for JSON also where no schema is asked for.
+        /// Whether to ask for JSON even without a schema.
         json_mode: bool,
-        /// 0 to 1.
+        /// From 0 to 1.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 1.0)))]
         top_p: f64,
-        /// -2 to 2.
+        /// From -2 to 2.
         #[cfg_attr(feature = "codegen", schemars(range(min = -2.0, max = 2.0)))]
         frequency_penalty: f64,
-        /// -2 to 2.
+        /// From -2 to 2.
         #[cfg_attr(feature = "codegen", schemars(range(min = -2.0, max = 2.0)))]
         presence_penalty: f64,
-        /// For answers that can be had again.
+        /// Makes answers repeatable, as far as the model supports it.
         seed: i64,
-        /// Where to stop; at most 4.
+        /// Texts at which the model stops; at most 4.
         stop: StopSequences,
-        /// How hard a reasoning model thinks.
+        /// How much effort a reasoning model makes.
         reasoning_effort: ReasoningEffort,
-        /// Let the answer come in pieces.
+        /// Whether to stream the answer.
         stream: bool,
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the model can do, where the built-in table is wrong.
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
-        /// Milliseconds one call may take, retries included.
+        /// The longest duration of one call, in milliseconds, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         timeout: u64,
-        /// How often a call that failed for now is made again.
+        /// How often a failed call is retried, if a retry can help.
         #[cfg_attr(feature = "codegen", schemars(range(max = 10)))]
         max_retries: u32,
-        /// The node's own credentials.
+        /// The credentials of the node.
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
@@ -183,49 +183,49 @@ config! {
 config! {
     /// `anthropic-model`: Claude.
     AnthropicModelConfig {
-        /// The model.
+        /// The name of the model.
         #[cfg_attr(feature = "codegen", schemars(length(max = 200)))]
         model: String,
-        /// Where the interface is; for gateways.
+        /// The address of the interface, for gateways.
         #[serde(rename = "baseURL", alias = "baseUrl")]
         base_url: String,
         /// The version of the interface, such as 2026-10-21.
         #[cfg_attr(feature = "codegen", schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")))]
         anthropic_version: String,
-        /// The key; better kept in the node's credentials, or as `${NAME}`.
+        /// The key. Better put it into the node's credentials, or write `${NAME}`.
         api_key: String,
-        /// 0 to 1; sent only if it is set and the model takes it.
+        /// From 0 to 1. Sent only if it is set and the model takes it.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 1.0)))]
         temperature: f64,
-        /// Tokens of one answer.
+        /// The most tokens of one answer.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_tokens: u32,
-        /// 0 to 1.
+        /// From 0 to 1.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 1.0)))]
         top_p: f64,
-        /// 0 for off.
+        /// Choose among this many tokens; 0 to switch it off.
         top_k: u32,
-        /// Where to stop.
+        /// Texts at which the model stops.
         stop: StopSequences,
-        /// How much effort the model makes.
+        /// How much effort a reasoning model makes.
         reasoning_effort: ReasoningEffort,
-        /// Tokens it may think for; thinking is off without it.
+        /// The most tokens of thinking. Without it, thinking is off.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1024)))]
         thinking_budget: u32,
-        /// Let the answer come in pieces.
+        /// Whether to stream the answer.
         stream: bool,
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the model can do, where the built-in table is wrong.
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
-        /// Milliseconds one call may take, retries included.
+        /// The longest duration of one call, in milliseconds, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         timeout: u64,
-        /// How often a call that failed for now is made again.
+        /// How often a failed call is retried, if a retry can help.
         #[cfg_attr(feature = "codegen", schemars(range(max = 10)))]
         max_retries: u32,
-        /// The node's own credentials.
+        /// The credentials of the node.
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
@@ -235,49 +235,49 @@ config! {
 }
 
 config! {
-    /// `model.azure.openai`: OpenAI's models at Azure, with the fields Redflow writes.
+    /// `model.azure.openai`: OpenAI's models in Azure, with the properties that Redflow writes.
     AzureModelConfig {
-        /// The resource, such as `https://NAME.openai.azure.com`.
+        /// The address of the resource, such as `https://NAME.openai.azure.com`.
         endpoint: String,
-        /// The deployment.
+        /// The name of the deployment.
         #[cfg_attr(feature = "codegen", schemars(length(max = 200)))]
         deployment: String,
-        /// A dated version, or `v1`.
+        /// A dated version of the interface, or `v1`.
         #[cfg_attr(feature = "codegen", schemars(length(max = 40)))]
         api_version: String,
-        /// The key; better kept in the node's credentials, or as `${NAME}`.
+        /// The key. Better put it into the node's credentials, or write `${NAME}`.
         api_key: String,
-        /// Which of the Redflow UI's credentials; the runtime gets them with the deploy.
+        /// The id of a credential in the Redflow UI. The runtime gets its values with the deploy.
         credential_id: String,
-        /// 0 to 2; sent only if it is set and the model takes it.
+        /// From 0 to 2. Sent only if it is set and the model takes it.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 2.0)))]
         temperature: f64,
-        /// Tokens of one answer.
+        /// The most tokens of one answer.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_tokens: u32,
-        /// 0 to 1.
+        /// From 0 to 1.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 1.0)))]
         top_p: f64,
-        /// Where to stop; at most 4.
+        /// Texts at which the model stops; at most 4.
         stop: StopSequences,
-        /// For answers that can be had again.
+        /// Makes answers repeatable, as far as the model supports it.
         seed: i64,
-        /// How hard a reasoning model thinks.
+        /// How much effort a reasoning model makes.
         reasoning_effort: ReasoningEffort,
-        /// Let the answer come in pieces.
+        /// Whether to stream the answer.
         stream: bool,
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the deployed model can do.
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
-        /// Milliseconds one call may take, retries included.
+        /// The longest duration of one call, in milliseconds, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         timeout_ms: u64,
-        /// How often a call that failed for now is made again.
+        /// How often a failed call is retried, if a retry can help.
         #[cfg_attr(feature = "codegen", schemars(range(max = 10)))]
         max_retries: u32,
-        /// The node's own credentials.
+        /// The credentials of the node.
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
@@ -287,53 +287,53 @@ config! {
 }
 
 config! {
-    /// `ollama-model`: models on a machine of your own.
+    /// `ollama-model`: models on your own machine.
     OllamaModelConfig {
-        /// The model.
+        /// The name of the model.
         #[cfg_attr(feature = "codegen", schemars(length(max = 200)))]
         model: String,
-        /// Where Ollama is.
+        /// The address of Ollama.
         #[serde(rename = "baseURL", alias = "baseUrl")]
         base_url: String,
-        /// A key, where a proxy before it wants one.
+        /// A key, if a proxy in front of Ollama needs one.
         api_key: String,
-        /// 0 to 2.
+        /// From 0 to 2.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 2.0)))]
         temperature: f64,
-        /// Tokens of one answer.
+        /// The most tokens of one answer.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_tokens: u32,
-        /// 0 to 1.
+        /// From 0 to 1.
         #[cfg_attr(feature = "codegen", schemars(range(min = 0.0, max = 1.0)))]
         top_p: f64,
-        /// 0 for off.
+        /// Choose among this many tokens; 0 to switch it off.
         top_k: u32,
-        /// For answers that can be had again.
+        /// Makes answers repeatable, as far as the model supports it.
         seed: i64,
-        /// Where to stop.
+        /// Texts at which the model stops.
         stop: StopSequences,
-        /// Tokens of the conversation the model is loaded for.
+        /// The context length in tokens that the model is loaded with.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         num_ctx: u32,
         /// How long the model stays loaded, such as `5m`.
         #[cfg_attr(feature = "codegen", schemars(length(max = 40)))]
         keep_alive: String,
-        /// Whether a reasoning model thinks.
+        /// Whether a reasoning model thinks before it answers.
         think: bool,
-        /// Let the answer come in pieces.
+        /// Whether to stream the answer.
         stream: bool,
         /// How the model is made to answer with JSON.
         structured_output: StructuredOutput,
         /// What the model can do, where the built-in table is wrong.
         #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
         capabilities: CapabilityConfig,
-        /// Milliseconds one call may take, retries included.
+        /// The longest duration of one call, in milliseconds, retries included.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         timeout: u64,
-        /// How often a call that failed for now is made again.
+        /// How often a failed call is retried, if a retry can help.
         #[cfg_attr(feature = "codegen", schemars(range(max = 10)))]
         max_retries: u32,
-        /// The node's own credentials.
+        /// The credentials of the node.
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
@@ -343,17 +343,17 @@ config! {
 }
 
 config! {
-    /// `buffer-memory`: whole conversations, in the process.
+    /// `buffer-memory`: whole conversations, in the memory of the process.
     BufferMemoryConfig {
-        /// The conversation, when neither the agent nor the message names one.
+        /// The conversation, if neither the agent nor the message names one.
         session_id: String,
-        /// Messages of one conversation that are kept.
+        /// The most messages that one conversation keeps.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_messages: u32,
-        /// Bytes of one conversation that are kept.
+        /// The most bytes that one conversation keeps.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1, max = 4_194_304)))]
         max_bytes: u32,
-        /// Seconds after which a conversation nobody uses is forgotten; 0 for never.
+        /// Seconds after which an unused conversation is deleted; 0 for never.
         idle: u64,
         /// The same properties again.
         #[cfg_attr(feature = "codegen", schemars(with = "BufferMemoryConfig"))]
@@ -362,17 +362,17 @@ config! {
 }
 
 config! {
-    /// `window-memory`: the last messages of each conversation, in the process.
+    /// `window-memory`: the last messages of each conversation, in the memory of the process.
     WindowMemoryConfig {
-        /// The conversation, when neither the agent nor the message names one.
+        /// The conversation, if neither the agent nor the message names one.
         session_id: String,
-        /// Messages the model is reminded of.
+        /// The number of last messages that the model gets.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_messages: u32,
-        /// Bytes of one conversation that are kept.
+        /// The most bytes that one conversation keeps.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1, max = 4_194_304)))]
         max_bytes: u32,
-        /// Seconds after which a conversation nobody uses is forgotten; 0 for never.
+        /// Seconds after which an unused conversation is deleted; 0 for never.
         idle: u64,
         /// The same properties again.
         #[cfg_attr(feature = "codegen", schemars(with = "WindowMemoryConfig"))]
@@ -383,39 +383,41 @@ config! {
 config! {
     /// `redis-memory`: conversations in Redis.
     RedisMemoryConfig {
-        /// The conversation, when neither the agent nor the message names one.
+        /// The conversation, if neither the agent nor the message names one.
         session_id: String,
-        /// Seconds after which a conversation nobody adds to is forgotten; 0 for never.
+        /// Seconds after the last turn until a conversation is deleted; 0 for never.
         ttl: u64,
-        /// What every key begins with.
+        /// The prefix of every key in Redis.
         #[cfg_attr(feature = "codegen", schemars(length(max = 200)))]
         key_prefix: String,
-        /// Messages of one conversation that are kept.
+        /// The most messages that one conversation keeps.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         max_messages: u32,
-        /// Bytes of one conversation that are kept.
+        /// The most bytes that one conversation keeps.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1, max = 4_194_304)))]
         max_bytes: u32,
-        /// `redis://HOST:PORT/DB`, instead of the next four; a password in it only in the credentials.
+        /// `redis://HOST:PORT/DB`, instead of the next four properties. It may contain a password only in the
+        /// credentials.
         url: String,
-        /// The machine.
+        /// The host name of Redis.
         host: String,
-        /// The port.
+        /// The port of Redis.
         port: u16,
         /// The number of the database.
         db: u32,
         /// Whether the connection is encrypted.
         tls: bool,
-        /// The user.
+        /// The user name.
         username: String,
-        /// The password; better kept in the node's credentials, or as `${NAME}`.
+        /// The password. Better put it into the node's credentials, or write `${NAME}`.
         password: String,
-        /// 32 bytes in base64: turns are stored encrypted with it. Better kept in the node's credentials.
+        /// 32 bytes in base64. Turns are stored encrypted with this key. Better put it into the node's
+        /// credentials.
         encryption_key: String,
-        /// Milliseconds one command may take.
+        /// The longest duration of one command, in milliseconds.
         #[cfg_attr(feature = "codegen", schemars(range(min = 1)))]
         timeout: u64,
-        /// The node's own credentials.
+        /// The credentials of the node.
         #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
         credentials: Map<String, Value>,
         /// The same properties again.
@@ -430,7 +432,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn stop_sequences_are_a_comma_list_or_a_list() {
+    fn reads_stop_sequences_from_text_or_a_list() {
         for (given, expected) in [
             (json!(r"\n\n, END"), vec!["\n\n", "END"]),
             (json!(""), vec![]),

@@ -1,8 +1,8 @@
 //! The events of a sidecar, and the messages of `ws /events`, protocol [`EVENTS_PROTOCOL`].
 //!
-//! Every durable event has a cursor: an opaque string. A reader that comes back names the last cursor it has and
-//! gets everything after it, once. Deltas have no cursor: they are gone when they are missed, and the durable
-//! event of the answer stands in their place.
+//! Every durable event has a cursor: an opaque string. A reader that returns sends the last cursor it has,
+//! and gets every later event once. Deltas have no cursor. A missed delta is lost; the durable event of the
+//! answer replaces it.
 
 use crate::Millis;
 use crate::api::ProblemCode;
@@ -16,10 +16,10 @@ pub const EVENTS_PROTOCOL: &str = "redflow.events.v1";
 /// The subprotocol of `ws /comms`, for browsers of admitted pages that pass their token as a second one.
 pub const COMMS_PROTOCOL: &str = "redflow.comms.v1";
 
-/// What comes before a token that is passed as a subprotocol, as browsers must.
+/// The prefix of a token that a browser passes as a subprotocol.
 pub const TOKEN_PROTOCOL_PREFIX: &str = "redflow.token.";
 
-/// The cursor before the first event that is kept.
+/// The cursor before the first stored event.
 pub const CURSOR_START: &str = "0";
 
 /// A durable event.
@@ -27,105 +27,104 @@ pub const CURSOR_START: &str = "0";
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum StreamEvent {
-    /// Of a run.
+    /// An event of a run.
     Run {
-        /// What happened.
+        /// The event.
         event: RunEvent,
     },
-    /// Of the flow around the runs.
+    /// An event of the flow around the runs.
     Flow {
-        /// When.
+        /// When it happened.
         at: Millis,
-        /// What happened.
+        /// The event.
         event: FlowEvent,
     },
 }
 
-/// A piece of a model's answer, as it comes in. Never kept; the run's `model_answered` event stands in the place of
-/// all of them.
+/// A piece of a model's answer. Deltas are never stored; the run's `model_answered` event replaces them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelDelta {
-    /// The run.
+    /// The run that called the model.
     pub run_id: RunId,
-    /// The iteration.
+    /// The iteration of the run, from 1.
     pub iteration: u32,
-    /// Which try of the call this is, from 1: a call that is made again begins its answer anew.
+    /// The attempt of the call, from 1. A retried call starts its answer again.
     pub attempt: u32,
-    /// The text.
+    /// The piece of text.
     pub text: String,
 }
 
-/// What a reader says.
+/// A message from a reader to the sidecar.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum EventsRequest {
-    /// Send events. Takes the place of an earlier subscription of this socket.
+    /// Asks for events. Replaces an earlier subscription of this socket.
     Subscribe {
-        /// Everything after this cursor; `"0"` for everything that is kept; absent for what happens from now on.
+        /// Every event after this cursor; `"0"` for every stored event; absent for new events only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         after: Option<String>,
-        /// Only events of these runs.
+        /// Only events of these runs; absent for every event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         runs: Option<Vec<RunId>>,
-        /// Also pieces of answers as they come in.
+        /// Whether to send deltas too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         #[cfg_attr(feature = "codegen", ts(as = "Option<bool>", optional))]
         deltas: bool,
     },
-    /// Answer with `pong`.
+    /// Asks for a `pong`.
     Ping {
-        /// Comes back.
+        /// Comes back in the `pong`.
         id: String,
     },
 }
 
-/// What the sidecar says.
+/// A message from the sidecar to a reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum EventsMessage {
     /// The socket is open.
     Hello {
-        /// Of the sidecar.
+        /// The version of the sidecar.
         version: String,
-        /// The newest event there is.
+        /// The cursor of the newest event.
         cursor: String,
     },
-    /// Something happened.
+    /// A durable event.
     Event {
-        /// To go on after.
+        /// The cursor of this event.
         cursor: String,
-        /// What.
+        /// The event.
         event: Box<StreamEvent>,
     },
-    /// Everything there was has been sent; what comes now has just happened.
+    /// Every stored event has been sent. Later events have just happened.
     CaughtUp {
-        /// To go on after.
+        /// The cursor of the last event.
         cursor: String,
     },
-    /// A piece of an answer.
+    /// A piece of a model's answer.
     Delta {
-        /// Which.
+        /// The piece.
         delta: ModelDelta,
     },
     /// The answer to `ping`.
     Pong {
-        /// As it was sent.
+        /// The id of the `ping`.
         id: String,
     },
-    /// The sidecar closes the socket after this.
+    /// The last message before the sidecar closes the socket.
     Closing {
-        /// Why.
+        /// The code of the reason.
         code: ProblemCode,
-        /// What happened and what to do.
+        /// What happened and what to do about it.
         message: String,
-        /// Nothing after it is sure to have arrived; absent if nothing was subscribed. A reader that has had later
-        /// events goes on after the last of those.
+        /// Events after this cursor may not have arrived; absent without a subscription. A reader that has
+        /// received later events continues after the last of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         cursor: Option<String>,

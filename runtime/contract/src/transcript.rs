@@ -1,29 +1,29 @@
-//! What a model is sent: segments that are only ever appended, and a running hash over them.
+//! The transcript that a model is sent: segments that are only ever appended, and a running hash over them.
 //!
-//! Requests share segments and never copy them, so a provider's cached prefix never changes and step 20
+//! Requests share segments and never copy them. So a provider's cached prefix never changes, and step 20
 //! costs what step 1 does.
 
 use crate::digest::Digest;
 use serde::{Deserialize, Serialize, Serializer};
 use std::sync::Arc;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
-    /// The runtime's rules.
+    /// The rules of the runtime.
     System,
-    /// The input and the observations.
+    /// The input, and the results of tools.
     User,
-    /// The model's actions.
+    /// The actions of the model.
     Assistant,
-    /// What came of a call the model asked for natively.
+    /// The result of a native tool call.
     Tool,
 }
 
 impl ChatRole {
-    /// As it is written everywhere.
+    /// The role as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,54 +40,54 @@ impl ChatRole {
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema), ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChatMessage {
-    /// Who speaks.
+    /// The author.
     pub role: ChatRole,
-    /// What is said.
+    /// The text.
     pub content: String,
-    /// The calls the model asks for with it; only of an assistant.
+    /// The native tool calls of the model; only from an assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<RequestedCall>>", optional))]
     pub tool_calls: Vec<RequestedCall>,
-    /// The call it is the result of; only of a tool.
+    /// The id of the call that this is the result of; only from a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// What the provider wants back unchanged; only of an assistant.
+    /// Reasoning that the provider wants back unchanged; only from an assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<OpaqueParts>,
 }
 
-/// A call a model asks for natively.
+/// A native tool call of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RequestedCall {
-    /// What its result names it by.
+    /// The id that the result names.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The input as JSON text, as the model wrote it: perhaps no JSON at all.
+    /// The input as JSON text, as the model wrote it. It may be invalid JSON.
     pub arguments: String,
 }
 
-/// A provider's own reasoning parts: kept to be sent back unchanged to the same wire, never read or shown.
+/// Reasoning of a provider. It goes back unchanged to the same wire, and is never read or shown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OpaqueParts {
-    /// The wire they came by; another one never gets them.
+    /// The wire that it came from. Another wire never gets it.
     pub wire: String,
-    /// The parts.
+    /// The parts, as the provider sent them.
     pub parts: Vec<serde_json::Value>,
 }
 
 impl ChatMessage {
-    /// Plain text.
+    /// Makes a message with text only.
     #[must_use]
     pub fn new(role: ChatRole, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None, reasoning: None }
     }
 
-    /// Its size, for bounds.
+    /// The size in bytes, for limits.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let calls = self.tool_calls.iter().map(|call| call.name.len() + call.arguments.len() + call.id.len());
@@ -104,7 +104,7 @@ impl ChatMessage {
 /// An append-only conversation. Cloning shares the segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
-    /// Shared with the requests that were made of it; copied only if one of them is still held at the next push.
+    /// Requests share the list. A push copies it only if a request still holds it.
     segments: Arc<Vec<Arc<ChatMessage>>>,
     hash: Digest,
 }
@@ -116,7 +116,7 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    /// Adds one segment.
+    /// Appends one segment.
     pub fn push(&mut self, segment: Arc<ChatMessage>) {
         self.hash = self.hash.chain(segment.role as u8, segment.content.as_bytes());
         if !segment.is_plain() {
@@ -139,7 +139,7 @@ impl Transcript {
     }
 }
 
-/// A transcript is written as its length and hash: that is what an effect's digest takes.
+/// Serialises as length and hash, because an effect's digest covers only those.
 impl Serialize for Transcript {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;

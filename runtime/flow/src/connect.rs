@@ -1,15 +1,16 @@
-//! Every node's wires: as drawn, through link pairs, and across the ends of subflow instances.
+//! Connects the nodes of a resolved flow: their own wires, link pairs, and the ends of subflow instances.
 
-use crate::raw::{RawNode, too_many};
-use crate::resolve::{Instance, NodeIx, ResolvedFlow, Wire};
+use crate::raw::RawNode;
+use crate::report::too_many;
+use crate::resolved::{Instance, NodeIx, ResolvedFlow, Wire};
 use redflow_contract::diagnostic::Diagnostic;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// The highest output port a subflow's own wiring may name.
+/// The highest output port that the wires of a subflow may name.
 const MAX_PORT: u64 = 1_023;
 
-/// Fills in every node's wires.
+/// Sets the wires of every node.
 pub(crate) fn connect(
     flow: &mut ResolvedFlow,
     instances: &[Instance],
@@ -29,7 +30,7 @@ pub(crate) fn connect(
         match flow.raw(ix).type_name.as_str() {
             "link out" => {
                 let returns = flow.raw(ix).text("mode") == Some("return");
-                wires = vec![if returns { Vec::new() } else { linked(flow, ix) }];
+                wires = vec![if returns { Vec::new() } else { linked_targets(flow, ix) }];
             }
             _ => {
                 let ports = node.kind.outputs.map_or(0, <[_]>::len);
@@ -42,15 +43,16 @@ pub(crate) fn connect(
         flow.nodes[ix].wires = wires;
     }
     join_link_ins(flow);
-    let mut read: HashMap<usize, Ends> = HashMap::new();
+    let mut wirings: HashMap<usize, SubflowWiring> = HashMap::new();
     for instance in instances {
-        let ends =
-            read.entry(instance.template).or_insert_with(|| Ends::read(&flow.raw.nodes()[instance.template]));
-        count(open_instance(flow, instance, ends))?;
+        let wiring = wirings
+            .entry(instance.template)
+            .or_insert_with(|| SubflowWiring::read(&flow.raw.nodes()[instance.template]));
+        count(connect_ends(flow, instance, wiring))?;
     }
     for instance in instances {
-        if let Some(ends) = read.get(&instance.template) {
-            count(join_instance(flow, instance, ends))?;
+        if let Some(wiring) = wirings.get(&instance.template) {
+            count(connect_outputs(flow, instance, wiring))?;
         }
     }
     Ok(())
@@ -65,8 +67,8 @@ fn wires_from(flow: &ResolvedFlow, scope: usize, wires: Option<&Value>) -> Vec<V
     ports.iter().map(targets).collect()
 }
 
-/// The link ins a link out names. Saved `wires` of a link out mean nothing.
-fn linked(flow: &ResolvedFlow, ix: NodeIx) -> Vec<Wire> {
+/// The link ins that a link out names. Node-RED ignores the saved `wires` of a link out.
+fn linked_targets(flow: &ResolvedFlow, ix: NodeIx) -> Vec<Wire> {
     let mut seen = HashSet::new();
     link_ids(flow, ix)
         .map(|id| flow.find_from(flow.nodes[ix].scope, id))
@@ -81,7 +83,7 @@ fn link_ids(flow: &ResolvedFlow, ix: NodeIx) -> impl Iterator<Item = &str> {
     links.map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
-/// A link in may name a link out that does not name it back: that counts too.
+/// Joins a link in to the link outs that only the link in names.
 fn join_link_ins(flow: &mut ResolvedFlow) {
     let mut joins = Vec::new();
     let mut known: HashSet<(NodeIx, NodeIx)> = HashSet::new();
@@ -110,8 +112,8 @@ fn join_link_ins(flow: &mut ResolvedFlow) {
     }
 }
 
-/// The two ends of a wire in a subflow's own `in` and `out` lists.
-fn ends(value: &Value) -> Vec<(String, usize)> {
+/// The ids and ports in an entry of a subflow's `in` or `out` list.
+fn read_ends(value: &Value) -> Vec<(String, usize)> {
     let wires = value.get("wires").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     wires
         .iter()
@@ -123,44 +125,45 @@ fn ends(value: &Value) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// A subflow's own wiring, read once.
-struct Ends {
+/// The wires between a subflow's own ports and the nodes inside it.
+struct SubflowWiring {
     id: String,
     inputs: Vec<(String, usize)>,
     outputs: Vec<Vec<(String, usize)>>,
 }
 
-impl Ends {
+impl SubflowWiring {
     fn read(template: &RawNode) -> Self {
         let list = |key: &str| -> Vec<_> {
             let list = template.props.get(key).and_then(Value::as_array);
-            list.map(Vec::as_slice).unwrap_or_default().iter().map(ends).collect()
+            list.map(Vec::as_slice).unwrap_or_default().iter().map(read_ends).collect()
         };
         let inputs = list("in").into_iter().next().unwrap_or_default();
         Self { id: template.id.to_string(), inputs, outputs: list("out") }
     }
 }
 
-/// What an instance's input leads to inside, and its outputs outside. Says how many wires it looked at.
-fn open_instance(flow: &mut ResolvedFlow, instance: &Instance, ends: &Ends) -> usize {
-    let inside = ends.inputs.iter().map(|(id, _)| flow.find_from(instance.inner_scope, id)).collect();
+/// Connects an instance's input to the nodes inside, and its outputs to the nodes outside. Returns the number
+/// of wires it read.
+fn connect_ends(flow: &mut ResolvedFlow, instance: &Instance, wiring: &SubflowWiring) -> usize {
+    let inside = wiring.inputs.iter().map(|(id, _)| flow.find_from(instance.inner_scope, id)).collect();
     flow.nodes[instance.entry].wires = vec![inside];
-    let mut seen = ends.inputs.len();
+    let mut read = wiring.inputs.len();
     let outside = wires_from(flow, instance.outer_scope, flow.raw.nodes()[instance.raw].props.get("wires"));
     for (out, targets) in instance.outputs.iter().zip(outside) {
-        seen += targets.len();
+        read += targets.len();
         flow.nodes[*out].wires = vec![targets];
     }
-    seen
+    read
 }
 
-/// Which inner nodes send to an instance's outputs. Says how many wires it looked at.
-fn join_instance(flow: &mut ResolvedFlow, instance: &Instance, ends: &Ends) -> usize {
-    let mut seen = 0;
-    for (out, sources) in instance.outputs.iter().zip(&ends.outputs) {
-        seen += sources.len();
+/// Connects the nodes inside to an instance's outputs. Returns the number of wires it read.
+fn connect_outputs(flow: &mut ResolvedFlow, instance: &Instance, wiring: &SubflowWiring) -> usize {
+    let mut read = 0;
+    for (out, sources) in instance.outputs.iter().zip(&wiring.outputs) {
+        read += sources.len();
         for (id, port) in sources {
-            let from = if *id == ends.id {
+            let from = if *id == wiring.id {
                 Some((instance.entry, 0))
             } else {
                 match flow.find_from(instance.inner_scope, id) {
@@ -176,10 +179,11 @@ fn join_instance(flow: &mut ResolvedFlow, instance: &Instance, ends: &Ends) -> u
             wires[port].push(Wire::To(*out));
         }
     }
-    seen
+    read
 }
 
-/// A nested instance sends from the node that stands for that output, if it has that output.
+/// The sender for an output port: for a nested instance, the node that stands for that output; none if it has
+/// no such output.
 fn nested_output(flow: &ResolvedFlow, ix: NodeIx, port: usize) -> Option<(NodeIx, usize)> {
     let node = &flow.nodes[ix];
     if !node.is_virtual {

@@ -1,43 +1,39 @@
-//! A flow on its way in: any shape becomes Node-RED's plain array, and credentials are taken out of it.
+//! Credentials in a deploy: turns any shape into Node-RED's plain array, and moves the credentials out of it.
 //!
-//! Owns what Node-RED means by `credentials` in a deploy: a node without them keeps what it has, an empty value
-//! removes one, and the mask an editor shows for a secret it was not told changes nothing.
+//! Owns what `credentials` of a node mean in a deploy, as in Node-RED: a node without them keeps the ones it
+//! has, an empty value removes one, and the mask changes nothing.
 
-use crate::raw::{RawFlow, RawNode};
-use crate::redflow_format::NODE_LISTS;
+use crate::raw::{NODE_LISTS, RawFlow, RawNode};
 use redflow_contract::Message;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::flow::FlowShape;
 use redflow_contract::id::{NodeId, NodeSummary};
-use redflow_contract::secret::{is_reference, is_secret_name};
+use redflow_contract::secret::{PASSWORD_MASK, is_reference, is_secret_name};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What an editor sends for a secret it was not told.
-const MASK: &str = "__PWRD__";
-
 impl RawFlow {
-    /// The same nodes as a plain array. The tab that a wrapping is becomes a node of its own, and credentials that stand
-    /// beside the nodes go to the nodes they are for.
+    /// Turns the flow into a plain array. A wrapper tab becomes a node, and credentials beside the nodes move
+    /// into their nodes.
     #[must_use]
     pub fn into_array(mut self) -> Self {
         if self.shape() == FlowShape::Array {
             return self;
         }
-        let mut beside = self.credentials_beside();
+        let mut separate = self.separate_credentials();
         for node in self.nodes_mut() {
-            if let Some(beside) = beside.remove(node.id.as_str()) {
+            if let Some(separate) = separate.remove(node.id.as_str()) {
                 let inline = node.props.entry("credentials").or_insert(Value::Null);
-                *inline = merged(inline.take(), beside);
+                *inline = merge_credentials(inline.take(), separate);
             }
         }
-        let tab = self.wrapping_tab().and_then(tab_node);
+        let tab = self.wrapper_tab().and_then(tab_node);
         let known = |id: &NodeId| self.nodes().iter().any(|node| node.id == *id);
         let tab = tab.filter(|tab| !known(&tab.id));
         Self::plain(tab.into_iter().chain(self.into_nodes()).collect())
     }
 
-    /// The nodes as JSON, as a flow file has them.
+    /// The nodes as JSON, as a flow file has them. Empty if the flow is not a plain array.
     #[must_use]
     pub fn to_json(&self) -> Vec<Value> {
         match self.export() {
@@ -46,17 +42,17 @@ impl RawFlow {
         }
     }
 
-    /// The nodes whose credentials are not what credentials are: names and values.
+    /// The nodes whose `credentials` are not an object of names and values.
     #[must_use]
     pub fn invalid_credentials(&self) -> Vec<NodeSummary> {
-        let is_odd = |node: &&RawNode| {
+        let is_invalid = |node: &&RawNode| {
             node.props.get("credentials").is_some_and(|own| !own.is_object() && !own.is_null())
         };
-        self.nodes().iter().filter(is_odd).map(RawNode::summary).collect()
+        self.nodes().iter().filter(is_invalid).map(RawNode::summary).collect()
     }
 
-    /// Takes the credentials out of the nodes, and gives what each node has from now on, given what it had. Nodes
-    /// that are gone have none.
+    /// Removes the credentials from the nodes, and returns the new credentials of each node. `before` has the
+    /// old ones; those of removed nodes are dropped.
     pub fn take_credentials(&mut self, before: &BTreeMap<NodeId, Message>) -> BTreeMap<NodeId, Message> {
         let mut after = BTreeMap::new();
         for node in self.nodes_mut() {
@@ -64,7 +60,7 @@ impl RawFlow {
             if let Some(Value::Object(sent)) = node.props.shift_remove("credentials") {
                 for (name, value) in sent {
                     match &value {
-                        Value::String(text) if text == MASK => {}
+                        Value::String(text) if text == PASSWORD_MASK => {}
                         Value::Null => drop(kept.shift_remove(&name)),
                         Value::String(text) if text.is_empty() => drop(kept.shift_remove(&name)),
                         _ => drop(kept.insert(name, value)),
@@ -78,12 +74,14 @@ impl RawFlow {
         after
     }
 
-    /// Makes credentials of the keys that are written in the open in models, memories and tools, and says how many
-    /// there were. Otherwise whoever looks at the flow could read them, and an editor that leaves them out would lose
-    /// them. In a deploy a key that is written takes the place of the one the node has, and a `${NAME}` makes an end
-    /// of it; next to credentials that are `kept` and newer, a key that is still in the file counts for nothing.
+    /// Moves plain keys of models, memories and tools into their credentials, and returns the number of moved
+    /// keys. Otherwise every reader of the flow could read them, and an editor that leaves them out would
+    /// lose them.
+    ///
+    /// In a deploy, a plain key replaces the stored one, and a `${NAME}` removes it. With `kept` credentials,
+    /// which are newer than the file, a plain key in the file does not replace them.
     pub fn extract_plain_keys(&mut self, kept: Option<&BTreeMap<NodeId, Message>>) -> usize {
-        let mut sealed = 0;
+        let mut moved = 0;
         for node in self.nodes_mut().iter_mut().filter(|node| lookup(&node.type_name).role.is_service()) {
             let is_key = |(name, value): &(&String, &Value)| {
                 name.as_str() != "credentials"
@@ -100,23 +98,24 @@ impl RawFlow {
                     true => Value::Null,
                     false => node.props.shift_remove(&name).unwrap_or_default(),
                 };
-                sealed += usize::from(!names_variable);
+                moved += usize::from(!names_variable);
                 let own = node.props.entry("credentials").or_insert(Value::Null);
                 if own.is_null() {
                     *own = Value::Object(Map::new());
                 }
                 if let Value::Object(own) = own
                     && !is_kept
-                    && own.get(&name).is_none_or(|sent| sent == MASK)
+                    && own.get(&name).is_none_or(|sent| sent == PASSWORD_MASK)
                 {
                     own.insert(name, key);
                 }
             }
         }
-        sealed
+        moved
     }
 
-    /// Gives nodes their credentials, to be checked and built with. Not for anybody's eyes.
+    /// Puts the credentials into their nodes, to check and build them. The result must not be shown or
+    /// stored.
     pub fn insert_credentials(&mut self, credentials: &BTreeMap<NodeId, Message>) {
         for node in self.nodes_mut() {
             if let Some(own) = credentials.get(&node.id) {
@@ -126,28 +125,29 @@ impl RawFlow {
     }
 }
 
-/// A node's credentials of both places: by name, and those in the node count. What is none stays to be found odd.
-fn merged(inline: Value, beside: Value) -> Value {
-    match (inline, beside) {
-        (Value::Object(inline), Value::Object(mut beside)) => {
-            beside.extend(inline);
-            Value::Object(beside)
+/// Merges a node's credentials by name; those in the node win. Keeps an invalid value, so that it is
+/// reported.
+fn merge_credentials(inline: Value, separate: Value) -> Value {
+    match (inline, separate) {
+        (Value::Object(inline), Value::Object(mut separate)) => {
+            separate.extend(inline);
+            Value::Object(separate)
         }
         (inline, Value::Null) => inline,
-        (Value::Object(_) | Value::Null, beside) => beside,
-        (odd, _) => odd,
+        (Value::Object(_) | Value::Null, separate) => separate,
+        (invalid, _) => invalid,
     }
 }
 
-/// The tab that a wrapping is, as a node; none if it does not say which.
-fn tab_node(wrapping: &Map<String, Value>) -> Option<RawNode> {
-    let id = wrapping.get("id").and_then(Value::as_str).filter(|id| !id.is_empty())?;
+/// The wrapper tab as a node; none if it has no id.
+fn tab_node(wrapper: &Map<String, Value>) -> Option<RawNode> {
+    let id = wrapper.get("id").and_then(Value::as_str).filter(|id| !id.is_empty())?;
     let mut props = Map::new();
     props.insert("id".to_owned(), Value::from(id));
     props.insert("type".to_owned(), Value::from("tab"));
-    for (name, value) in wrapping {
-        let was_nodes = NODE_LISTS.contains(&name.as_str()) && value.is_null();
-        if !was_nodes && !["id", "type"].contains(&name.as_str()) {
+    for (name, value) in wrapper {
+        let was_node_list = NODE_LISTS.contains(&name.as_str()) && value.is_null();
+        if !was_node_list && !["id", "type"].contains(&name.as_str()) {
             props.insert(name.clone(), value.clone());
         }
     }

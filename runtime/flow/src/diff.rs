@@ -1,14 +1,14 @@
-//! How two flows differ, node by node.
+//! Compares two flows, node by node.
 //!
-//! Owns what counts as a difference: what a node is and does. Never tells a value: some are secrets.
+//! Owns what counts as a difference. Never reports a value, because some are secrets.
 
 use crate::raw::{RawFlow, RawNode};
 use redflow_contract::attached::{FlowDifferences, NodeDifference};
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 
-/// How the first flow differs from the second. Keys that are absent and keys that are empty differ; the order of keys
-/// does not count, and neither does how a number is written.
+/// Compares the first flow with the second. An absent key differs from an empty one. The order of keys and
+/// the spelling of a number make no difference.
 #[must_use]
 pub fn differences(first: &RawFlow, second: &RawFlow) -> FlowDifferences {
     let by_id = |flow: &RawFlow| -> HashMap<String, usize> {
@@ -16,32 +16,32 @@ pub fn differences(first: &RawFlow, second: &RawFlow) -> FlowDifferences {
     };
     let (in_first, in_second) = (by_id(first), by_id(second));
     let mut found = FlowDifferences::default();
-    let mut last = None;
+    let mut previous = None;
     for node in first.nodes() {
         let Some(place) = in_second.get(node.id.as_str()) else {
             found.added.push(node.summary());
             continue;
         };
-        found.reordered |= last.is_some_and(|last| *place < last);
-        last = Some(*place);
-        let properties = unequal(&node.props, &second.nodes()[*place].props);
+        found.reordered |= previous.is_some_and(|previous| *place < previous);
+        previous = Some(*place);
+        let properties = differing_properties(&node.props, &second.nodes()[*place].props);
         if !properties.is_empty() {
             found.changed.push(NodeDifference { node: node.summary(), properties });
         }
     }
-    let gone = |node: &&RawNode| !in_first.contains_key(node.id.as_str());
-    found.removed = second.nodes().iter().filter(gone).map(RawNode::summary).collect();
+    let is_removed = |node: &&RawNode| !in_first.contains_key(node.id.as_str());
+    found.removed = second.nodes().iter().filter(is_removed).map(RawNode::summary).collect();
     found
 }
 
-/// The names of what is not the same in both, in the order of the first.
-fn unequal(first: &Map<String, Value>, second: &Map<String, Value>) -> Vec<String> {
-    let is_other = |key: &&String| match (first.get(*key), second.get(*key)) {
+/// The names of the properties that differ, in the order of the first node.
+fn differing_properties(first: &Map<String, Value>, second: &Map<String, Value>) -> Vec<String> {
+    let differs = |key: &&String| match (first.get(*key), second.get(*key)) {
         (Some(one), Some(other)) => !same(one, other),
         _ => true,
     };
-    let only_there = second.keys().filter(|key| !first.contains_key(*key));
-    first.keys().chain(only_there).filter(is_other).cloned().collect()
+    let only_second = second.keys().filter(|key| !first.contains_key(*key));
+    first.keys().chain(only_second).filter(differs).cloned().collect()
 }
 
 fn same(one: &Value, other: &Value) -> bool {
@@ -59,7 +59,7 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// `1.0` and `1` are one number to JavaScript.
+/// JavaScript makes no difference between `1.0` and `1`.
 fn is_same_number(one: &Number, other: &Number) -> bool {
     (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
 }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_flow_written_differently_does_not_differ() {
+    fn equal_flows_with_another_spelling_do_not_differ() {
         let one = flow(json!([{"id": "a", "type": "tab", "n": 1, "o": {"x": [1.5], "y": null}}]));
         let other = flow(
             json!({"flows": [{"o": {"y": null, "x": [1.5]}, "type": "tab", "n": 1.0, "id": "a"}], "rev": "1"}),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_difference_is_told_and_no_value() {
+    fn reports_every_kind_of_difference_without_values() {
         let one = flow(json!([
             {"id": "new", "type": "inject", "name": "here"},
             {"id": "b", "type": "debug", "wires": []},
@@ -97,20 +97,20 @@ mod tests {
             {"id": "b", "type": "debug", "wires": []},
         ]));
         let found = differences(&one, &other);
-        let told = serde_json::to_value(&found).unwrap();
-        let wanted = json!({
+        let reported = serde_json::to_value(&found).unwrap();
+        let expected = json!({
             "added": [{"id": "new", "type": "inject", "name": "here"}],
             "removed": [{"id": "gone", "type": "tab", "name": "Old"}],
             "changed": [{"node": {"id": "a", "type": "function", "name": ""},
                 "properties": ["func", "wires", "only", "there"]}],
             "reordered": true,
         });
-        assert_eq!(told, wanted);
+        assert_eq!(reported, expected);
         assert!(!found.is_empty());
     }
 
     #[test]
-    fn the_order_counts_of_what_both_have_alone() {
+    fn compares_the_order_of_common_nodes_only() {
         let one = flow(json!([{"id": "x", "type": "t"}, {"id": "a", "type": "t"}, {"id": "b", "type": "t"}]));
         let other =
             flow(json!([{"id": "a", "type": "t"}, {"id": "b", "type": "t"}, {"id": "y", "type": "t"}]));

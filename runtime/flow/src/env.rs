@@ -1,59 +1,69 @@
-//! `${NAME}` in properties: Node-RED's whole-property substitution, and its lookup chain from the node outward.
+//! `${NAME}` in properties: replaces whole properties as Node-RED does, and looks variables up from the node
+//! outward.
 
-use crate::resolve::{NodeIx, ResolvedFlow};
+use crate::resolved::{Env, NodeIx, ResolvedFlow};
 use redflow_contract::json::size_of;
 use redflow_contract::secret::is_secret_name;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 
-/// Variables by name, each entry as the flow has it: `name`, `value`, `type`.
-pub(crate) type Env = HashMap<String, Value>;
-
-/// The process environment, as far as the caller lets a flow see it.
+/// The process environment, as far as the caller shows it to a flow.
 pub(crate) type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Variables that name variables, at most.
+/// The most variables that refer to each other in a row.
 const MAX_HOPS: usize = 10;
+
+/// Whether process variables with secret names are resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProcessSecrets {
+    /// Never: the result can reach prompts and journals.
+    Hidden,
+    /// In properties that hold secrets: the result stays in an adapter.
+    InSecretProperties,
+}
 
 /// Resolves the properties of one node.
 pub(crate) struct EnvResolver<'a> {
     pub(crate) flow: &'a ResolvedFlow,
     pub(crate) process: ProcessEnv<'a>,
     pub(crate) node: NodeIx,
-    /// Whether process variables that look like secrets may be read: only for what never leaves an adapter.
-    pub(crate) secrets: bool,
-    /// Bytes that may still be copied from variables; once they are used up, references stay as they are.
+    pub(crate) process_secrets: ProcessSecrets,
+    /// The bytes that may still be copied from variables. After that, references stay unresolved.
     pub(crate) bytes_left: usize,
-    /// Whether they were used up.
+    /// Whether `bytes_left` was too small for a variable.
     pub(crate) exhausted: bool,
-    /// Secrets that were asked for and not read: the property, and the variable.
-    pub(crate) refused: Vec<(String, String)>,
-    /// The property that is being resolved.
+    /// References to process secrets that were not resolved: the property, and the variable.
+    pub(crate) refused_secrets: Vec<(String, String)>,
+    /// The property whose value is being resolved.
     property: String,
-    /// The nearest key around the value that is being resolved.
-    holder: String,
+    /// The nearest key around that value.
+    nearest_key: String,
 }
 
-/// What one node may copy from variables when it is made.
+/// The most bytes that one node may copy from variables when it is built.
 const BYTES_PER_NODE: usize = 16 * 1024 * 1024;
 
 impl<'a> EnvResolver<'a> {
-    pub(crate) fn new(flow: &'a ResolvedFlow, process: ProcessEnv<'a>, node: NodeIx, secrets: bool) -> Self {
+    pub(crate) fn new(
+        flow: &'a ResolvedFlow,
+        process: ProcessEnv<'a>,
+        node: NodeIx,
+        process_secrets: ProcessSecrets,
+    ) -> Self {
         Self {
             flow,
             process,
             node,
-            secrets,
+            process_secrets,
             bytes_left: BYTES_PER_NODE,
             exhausted: false,
-            refused: Vec::new(),
+            refused_secrets: Vec::new(),
             property: String::new(),
-            holder: String::new(),
+            nearest_key: String::new(),
         }
     }
 
-    /// A copy of a value with every `${NAME}` that is a whole string replaced by the variable's value, with
-    /// its type. What is not known stays as it is written, as in Node-RED.
+    /// Copies a value and replaces every string `${NAME}` by the variable's value, with its type. A reference
+    /// to an unknown variable stays, as in Node-RED.
     pub(crate) fn resolve(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) => match whole_reference(text).and_then(|name| self.lookup(name)) {
@@ -75,44 +85,44 @@ impl<'a> EnvResolver<'a> {
         }
     }
 
-    /// The same for an object's values.
+    /// Like [`EnvResolver::resolve`], for the values of an object.
     pub(crate) fn resolve_map(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
-        let outer = self.holder.clone();
+        let outer = self.nearest_key.clone();
         let mut resolved = Map::with_capacity(map.len());
         for (key, value) in map {
-            self.holder.clone_from(key);
+            self.nearest_key.clone_from(key);
             resolved.insert(key.clone(), self.resolve(value));
         }
-        self.holder = outer;
+        self.nearest_key = outer;
         resolved
     }
 
-    /// The same for a node's properties, remembering which one is looked at.
+    /// Like [`EnvResolver::resolve`], for the properties of a node.
     pub(crate) fn resolve_props(&mut self, props: &Map<String, Value>) -> Map<String, Value> {
         let mut resolved = Map::with_capacity(props.len());
         for (key, value) in props {
             self.property.clone_from(key);
-            self.holder.clone_from(key);
+            self.nearest_key.clone_from(key);
             resolved.insert(key.clone(), self.resolve(value));
         }
         resolved
     }
 
-    /// The value of a variable as the node sees it.
+    /// Finds the value of a variable, as the node sees it.
     pub(crate) fn lookup(&mut self, name: &str) -> Option<Value> {
-        let (mut name, mut start) = (name, Start::Node);
+        let (mut name, mut start) = (name, LookupStart::Node);
         if let Some(rest) = name.strip_prefix("$parent.") {
-            (name, start) = (rest, Start::Parent);
+            (name, start) = (rest, LookupStart::Parent);
         }
         self.lookup_from(name, start, 0)
     }
 
-    fn lookup_from(&mut self, name: &str, start: Start, hops: usize) -> Option<Value> {
+    fn lookup_from(&mut self, name: &str, start: LookupStart, hops: usize) -> Option<Value> {
         let flow = self.flow;
         let node = &flow.nodes[self.node];
         let mut scope = Some(node.scope);
         match start {
-            Start::Node => {
+            LookupStart::Node => {
                 match name {
                     "NR_NODE_ID" => return Some(Value::from(node.id.as_str())),
                     "NR_NODE_NAME" => {
@@ -127,7 +137,7 @@ impl<'a> EnvResolver<'a> {
                     }
                 }
             }
-            Start::Parent => scope = flow.scopes[node.scope].parent,
+            LookupStart::Parent => scope = flow.scopes[node.scope].parent,
         }
         while let Some(ix) = scope {
             let current = &flow.scopes[ix];
@@ -150,20 +160,20 @@ impl<'a> EnvResolver<'a> {
         if let Some(found) = self.entry(&flow.global_env, name, hops) {
             return Some(found);
         }
-        // What is resolved here can reach prompts and journals, so a secret must not come this way.
-        // It may come only into a property that is made to hold one, such as `apiKey`, and never into
-        // `replies` or a description.
-        let holds_secrets = self.secrets && is_secret_name(&self.holder);
+        // Resolved values can reach prompts and journals. So a process secret goes only into a property that
+        // is meant for one, such as `apiKey`, and never into `replies` or a description.
+        let reads_secrets = self.process_secrets == ProcessSecrets::InSecretProperties;
+        let holds_secrets = reads_secrets && is_secret_name(&self.nearest_key);
         if !holds_secrets && is_secret_name(name) {
             if (self.process)(name).is_some() {
-                self.refused.push((self.property.clone(), name.to_owned()));
+                self.refused_secrets.push((self.property.clone(), name.to_owned()));
             }
             return None;
         }
         (self.process)(name).map(Value::String)
     }
 
-    /// A variable's value, with its type.
+    /// The value of an entry, with its type.
     fn entry(&mut self, env: &Env, name: &str, hops: usize) -> Option<Value> {
         let entry = env.get(name)?;
         let value = entry.get("value").cloned().unwrap_or_default();
@@ -174,35 +184,76 @@ impl<'a> EnvResolver<'a> {
             "json" => text.map_or(Some(value.clone()), |text| serde_json::from_str(text).ok()),
             "env" if hops < MAX_HOPS => {
                 let target = text.map(|text| whole_reference(text).unwrap_or(text))?.to_owned();
-                // A variable that names itself means the one further out.
-                let start = if target == name { Start::Parent } else { Start::Node };
+                // A variable that refers to itself means the one further out.
+                let start = if target == name { LookupStart::Parent } else { LookupStart::Node };
                 self.lookup_from(&target, start, hops + 1)
             }
-            // Secrets, and what only JavaScript can work out.
+            // Secrets, and values that only JavaScript can compute.
             "env" | "cred" | "jsonata" | "bin" | "re" | "date" => None,
             _ => Some(value),
         }
     }
 }
 
+/// Where a lookup starts.
 #[derive(Clone, Copy)]
-enum Start {
+enum LookupStart {
     Node,
     Parent,
 }
 
-/// A copy of properties with every whole `${NAME}` resolved from the process environment alone: for a service
-/// whose flow is not at hand. Secrets come only into properties that hold secrets, as everywhere.
+impl ResolvedFlow {
+    /// The value of an environment variable, as a node sees it. Reads `process` last, and never for a secret.
+    #[must_use]
+    pub fn env_value(
+        &self,
+        ix: NodeIx,
+        name: &str,
+        process: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Value> {
+        EnvResolver::new(self, process, ix, ProcessSecrets::Hidden).lookup(name)
+    }
+
+    /// The properties of a node with every whole `${NAME}` resolved, as Node-RED does when it builds the
+    /// node. With `secrets`, process variables with secret names are resolved too, in properties that hold
+    /// secrets.
+    #[must_use]
+    pub fn resolved_props(
+        &self,
+        ix: NodeIx,
+        process: &dyn Fn(&str) -> Option<String>,
+        secrets: bool,
+    ) -> Map<String, Value> {
+        let process_secrets =
+            if secrets { ProcessSecrets::InSecretProperties } else { ProcessSecrets::Hidden };
+        EnvResolver::new(self, process, ix, process_secrets).resolve_props(&self.raw(ix).props)
+    }
+
+    /// Resolves other properties than the node's own, such as those of an earlier plan, with the variables of
+    /// the node.
+    #[must_use]
+    pub fn resolve_at(
+        &self,
+        ix: NodeIx,
+        props: &Map<String, Value>,
+        process: &dyn Fn(&str) -> Option<String>,
+    ) -> Map<String, Value> {
+        EnvResolver::new(self, process, ix, ProcessSecrets::InSecretProperties).resolve_props(props)
+    }
+}
+
+/// Copies properties and resolves every whole `${NAME}` from the process environment alone, for a service
+/// without its flow. Process secrets go only into properties that hold secrets.
 #[must_use]
 pub fn resolve_process_env(props: &Map<String, Value>, process: ProcessEnv<'_>) -> Map<String, Value> {
-    fn resolve(holder: &str, value: &Value, process: ProcessEnv<'_>) -> Value {
+    fn resolve(nearest_key: &str, value: &Value, process: ProcessEnv<'_>) -> Value {
         match value {
             Value::String(text) => {
                 let name =
-                    whole_reference(text).filter(|name| is_secret_name(holder) || !is_secret_name(name));
+                    whole_reference(text).filter(|name| is_secret_name(nearest_key) || !is_secret_name(name));
                 name.and_then(process).map_or_else(|| value.clone(), Value::String)
             }
-            Value::Array(items) => items.iter().map(|item| resolve(holder, item, process)).collect(),
+            Value::Array(items) => items.iter().map(|item| resolve(nearest_key, item, process)).collect(),
             Value::Object(map) => Value::Object(resolve_process_env(map, process)),
             other => other.clone(),
         }
@@ -210,7 +261,7 @@ pub fn resolve_process_env(props: &Map<String, Value>, process: ProcessEnv<'_>) 
     props.iter().map(|(key, value)| (key.clone(), resolve(key, value, process))).collect()
 }
 
-/// The name in `${NAME}` or the old `$(NAME)`, if the text is that and nothing else.
+/// The name in `${NAME}` or the old `$(NAME)`; none if the text is anything else.
 pub(crate) fn whole_reference(text: &str) -> Option<&str> {
     let inner = match text.strip_prefix("${") {
         Some(rest) => rest.strip_suffix('}')?,

@@ -1,46 +1,48 @@
-//! Walking wires: through junctions, link pairs and subflow ends as if they were not there, and along tool
-//! chains. Every step is counted, so a hub that joins everything to everything cannot take for ever.
+//! Follows wires: through junctions, link pairs and subflow ends, and along the nodes of flow tools.
+//!
+//! Counts every step, so that a hub that joins everything to everything cannot take for ever.
 
-use crate::resolve::{NodeIx, ResolvedFlow, Wire};
+use crate::resolved::{NodeIx, ResolvedFlow, Wire};
 
-/// A limit on the work of a check was passed: the flow is refused as too large.
+/// A limit on the work of a check was exceeded. The flow is refused as too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TooMuch {
-    /// Steps through junctions, link pairs and tool chains.
-    Walking,
-    /// Bytes of properties and variables.
-    Copying,
+pub(crate) enum LimitExceeded {
+    /// Steps through junctions, link pairs and flow tools.
+    Steps,
+    /// Bytes of copied properties and variables.
+    CopiedBytes,
 }
 
-/// Walks one flow, remembering which nodes the current walk has seen.
-pub(crate) struct Walker<'a> {
+/// Follows the wires of one flow, and remembers which nodes the current search has visited.
+pub(crate) struct WireSearch<'a> {
     flow: &'a ResolvedFlow,
-    seen: Vec<u32>,
-    round: u32,
+    /// The number of the last search that visited each node.
+    visited: Vec<u32>,
+    search: u32,
     stack: Vec<NodeIx>,
     steps_left: usize,
-    /// Ids of nodes that are not there, behind the junctions of the last [`Walker::reached`], and the wire of
-    /// the port that leads to each. The first few.
+    /// Missing ids behind the junctions of the last [`WireSearch::reached`], each with the wire of the port
+    /// that leads to it. Only the first few.
     pub(crate) missing: Vec<(usize, String)>,
 }
 
-/// Missing nodes that one walk names, at most.
-const NAMED_MISSING: usize = 10;
+/// The most missing ids that one search records.
+const MAX_MISSING: usize = 10;
 
-/// A node that messages from some port reach, and which wire of the port leads there.
+/// A node that messages from a port reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reached {
+pub(crate) struct ReachedNode {
     pub(crate) target: NodeIx,
-    /// The place in `wires[port]` of the wire the way begins with.
+    /// The index in `wires[port]` of the wire that leads there.
     pub(crate) wire: usize,
 }
 
-impl<'a> Walker<'a> {
+impl<'a> WireSearch<'a> {
     pub(crate) fn new(flow: &'a ResolvedFlow, max_steps: usize) -> Self {
         Self {
             flow,
-            seen: vec![0; flow.nodes.len()],
-            round: 0,
+            visited: vec![0; flow.nodes.len()],
+            search: 0,
             stack: Vec::new(),
             steps_left: max_steps,
             missing: Vec::new(),
@@ -48,24 +50,24 @@ impl<'a> Walker<'a> {
     }
 
     fn begin(&mut self) {
-        self.round += 1;
+        self.search += 1;
         self.stack.clear();
     }
 
-    /// Whether this walk sees the node for the first time.
+    /// Whether this search visits the node for the first time.
     fn first_visit(&mut self, ix: NodeIx) -> bool {
-        let new = self.seen[ix] != self.round;
-        self.seen[ix] = self.round;
-        new
+        let is_first = self.visited[ix] != self.search;
+        self.visited[ix] = self.search;
+        is_first
     }
 
-    fn step(&mut self) -> Result<(), TooMuch> {
-        self.steps_left = self.steps_left.checked_sub(1).ok_or(TooMuch::Walking)?;
+    fn step(&mut self) -> Result<(), LimitExceeded> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(LimitExceeded::Steps)?;
         Ok(())
     }
 
-    /// The nodes a port reaches, each once, transparent ones left out.
-    pub(crate) fn reached(&mut self, from: NodeIx, port: usize) -> Result<Vec<Reached>, TooMuch> {
+    /// The nodes that a port reaches, each once, without transparent ones.
+    pub(crate) fn reached(&mut self, from: NodeIx, port: usize) -> Result<Vec<ReachedNode>, LimitExceeded> {
         self.begin();
         self.missing.clear();
         let mut found = Vec::new();
@@ -78,14 +80,14 @@ impl<'a> Walker<'a> {
                     continue;
                 }
                 if !flow.nodes[ix].transparent {
-                    found.push(Reached { target: ix, wire });
+                    found.push(ReachedNode { target: ix, wire });
                     continue;
                 }
                 for next in flow.nodes[ix].wires.iter().flatten() {
                     self.step()?;
                     match next {
                         Wire::To(next) => self.stack.push(*next),
-                        Wire::Missing(id) if self.missing.len() < NAMED_MISSING => {
+                        Wire::Missing(id) if self.missing.len() < MAX_MISSING => {
                             self.missing.push((wire, id.clone()));
                         }
                         Wire::Missing(_) | Wire::Absent => {}
@@ -96,13 +98,12 @@ impl<'a> Walker<'a> {
         Ok(found)
     }
 
-    /// Whether messages from `start` (a node, all its ports) come to a node that `is_end` accepts, passing
-    /// only through data nodes.
-    pub(crate) fn comes_back(
+    /// Whether messages from any port of `start` reach a node that `is_end` accepts, through data nodes only.
+    pub(crate) fn reaches(
         &mut self,
         start: NodeIx,
         is_end: &dyn Fn(NodeIx) -> bool,
-    ) -> Result<bool, TooMuch> {
+    ) -> Result<bool, LimitExceeded> {
         self.begin();
         self.first_visit(start);
         self.stack.push(start);
@@ -122,7 +123,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Every node a node's ports are wired to.
+/// Every node that the ports of a node are wired to.
 pub(crate) fn targets(flow: &ResolvedFlow, ix: NodeIx) -> impl Iterator<Item = NodeIx> {
     flow.nodes[ix].wires.iter().flatten().filter_map(|wire| match wire {
         Wire::To(to) => Some(*to),

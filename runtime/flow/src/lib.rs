@@ -1,8 +1,19 @@
-//! Node-RED flow JSON: import, resolve, check, export.
+//! Reads, resolves, checks and writes Node-RED flow JSON.
 //!
-//! Each stage is its own type: [`RawFlow`] (as written) → [`ResolvedFlow`] (subflows expanded, links joined,
-//! disabled nodes gone) → [`CheckedFlow`] (agents with everything they bind, and every problem at once).
-//! Never does I/O: bytes and environment values come in as arguments.
+//! Each stage has its own type: [`RawFlow`] (as written) → [`ResolvedFlow`] (subflows expanded, links joined,
+//! disabled nodes removed) → [`CheckedFlow`] (agents with everything they bind, and every problem at once).
+//! Never does I/O: bytes and environment values are arguments.
+//!
+//! # Example
+//!
+//! ```
+//! use redflow_contract::limits::FlowLimits;
+//! use redflow_flow::RawFlow;
+//!
+//! let file = br#"[{"id": "t", "type": "tab"}, {"id": "d", "type": "debug", "z": "t", "wires": []}]"#;
+//! let flow = RawFlow::parse(file, &FlowLimits::default()).expect("a flow");
+//! assert_eq!(flow.nodes().len(), 2);
+//! ```
 
 mod check;
 mod connect;
@@ -12,7 +23,9 @@ mod env;
 mod graph;
 mod raw;
 mod redflow_format;
+mod report;
 mod resolve;
+mod resolved;
 
 pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
@@ -21,4 +34,5 @@ pub use diff::differences;
 pub use env::resolve_process_env;
 pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, by_tab, join, tab_names};
-pub use resolve::{NodeIx, ResolvedFlow, ResolvedNode, Wire, resolve_flow};
+pub use resolve::resolve_flow;
+pub use resolved::{NodeIx, ResolvedFlow, ResolvedNode, Wire};

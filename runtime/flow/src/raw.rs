@@ -1,6 +1,6 @@
-//! A flow as its file has it: read strictly, kept whole, written back without loss.
+//! A flow as its file has it: read strictly, and written back without loss.
 
-use crate::redflow_format::IS_TAB;
+use crate::report::{ReportBuilder, single_problem, too_many};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::FlowShape;
@@ -10,13 +10,20 @@ use redflow_contract::limits::FlowLimits;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// A flow file, parsed. Node properties are kept as they are, unknown ones too.
+/// A key of Redflow's export beside `flow`. False if the wrapper is not a tab of the flow: then its nodes
+/// only name it as their tab.
+pub(crate) const IS_TAB: &str = "isTab";
+
+/// The keys of a wrapper that hold lists of nodes.
+pub(crate) const NODE_LISTS: [&str; 3] = ["nodes", "configs", "subflows"];
+
+/// A parsed flow file. It keeps every property of every node, even unknown ones.
 #[derive(Debug, Clone)]
 pub struct RawFlow {
     shape: FlowShape,
-    /// The file without its nodes: `null` stands where each array of nodes was.
-    shell: Value,
-    /// Where each array was, and how many nodes it holds.
+    /// The file without its nodes: `null` stands in the place of each list of nodes.
+    document: Value,
+    /// The path of each list of nodes, and its length.
     sections: Vec<(&'static [&'static str], usize)>,
     nodes: Vec<RawNode>,
 }
@@ -24,16 +31,16 @@ pub struct RawFlow {
 /// A node as the file has it.
 #[derive(Debug, Clone)]
 pub struct RawNode {
-    /// Its id.
+    /// The id of the node.
     pub id: NodeId,
-    /// Its type.
+    /// The Node-RED type.
     pub type_name: String,
-    /// All its properties, `id` and `type` too.
+    /// All properties, including `id` and `type`.
     pub props: Map<String, Value>,
 }
 
 impl RawNode {
-    /// A property that is text; absent, empty and anything else are `None`.
+    /// The text of a property; none if it is absent, empty or not text.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
         self.props.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
@@ -45,7 +52,7 @@ impl RawNode {
         self.props.get(key) == Some(&Value::Bool(true))
     }
 
-    /// The node as people recognise it.
+    /// The id, type and name of the node.
     #[must_use]
     pub fn summary(&self) -> NodeSummary {
         NodeSummary {
@@ -56,144 +63,75 @@ impl RawNode {
     }
 }
 
-/// Why a whole flow is refused: problems up to the limit, the rest counted.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    limit: usize,
-    pub(crate) report: CheckReport,
-}
-
-impl Refusal {
-    pub(crate) fn new(limits: &FlowLimits) -> Self {
-        Self { limit: limits.max_diagnostics, report: CheckReport::default() }
-    }
-
-    /// A refusal for one reason.
-    pub(crate) fn because(limits: &FlowLimits, problem: Diagnostic) -> CheckReport {
-        let mut refusal = Self::new(limits);
-        refusal.add(problem.code, || problem);
-        refusal.report
-    }
-
-    fn add(&mut self, code: DiagnosticCode, problem: impl FnOnce() -> Diagnostic) {
-        if self.report.diagnostics.len() < self.limit {
-            self.report.diagnostics.push(bounded(problem()));
-        } else {
-            self.omit(code, 1);
-        }
-    }
-
-    fn omit(&mut self, code: DiagnosticCode, count: usize) {
-        if count > 0 {
-            let omitted = self.report.omitted.entry(code.to_string()).or_default();
-            *omitted = omitted.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        }
-    }
-}
-
-/// A diagnostic whose texts a hostile flow cannot blow up.
-pub(crate) fn bounded(mut diagnostic: Diagnostic) -> Diagnostic {
-    const TEXT: usize = 600;
-    const NAME: usize = 256;
-    cut(&mut diagnostic.message, TEXT);
-    cut(&mut diagnostic.help, TEXT);
-    for text in
-        [&mut diagnostic.pointer, &mut diagnostic.expected, &mut diagnostic.found].into_iter().flatten()
-    {
-        cut(text, TEXT);
-    }
-    for node in [&mut diagnostic.node, &mut diagnostic.target].into_iter().flatten() {
-        if node.id.as_str().len() > NAME {
-            let mut id = node.id.to_string();
-            cut(&mut id, NAME);
-            node.id = id.into();
-        }
-        cut(&mut node.type_name, NAME);
-        cut(&mut node.name, NAME);
-    }
-    diagnostic
-}
-
-/// Cuts a text to a number of characters.
-pub(crate) fn cut(text: &mut String, chars: usize) {
-    if text.len() > chars
-        && let Some((end, _)) = text.char_indices().nth(chars)
-    {
-        text.truncate(end);
-        text.push('…');
-        text.shrink_to_fit();
-    }
-}
-
 impl RawFlow {
     /// Reads a flow in any of its four shapes.
     ///
     /// # Errors
-    /// Everything that refuses the whole flow, all at once where reading can go on.
+    /// Every problem that refuses the whole flow, as far as reading can continue after it.
     pub fn parse(bytes: &[u8], limits: &FlowLimits) -> Result<Self, CheckReport> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let json = JsonLimits { max_bytes: limits.max_bytes, max_depth: limits.max_depth };
-        let document = parse_strict(bytes, json).map_err(|problem| json_refusal(problem, limits))?;
+        let document = parse_strict(bytes, json).map_err(|problem| json_report(problem, limits))?;
         Self::from_value(document, limits)
     }
 
-    /// Reads a flow that is JSON already.
+    /// Reads a flow from parsed JSON.
     ///
     /// # Errors
     /// As for [`RawFlow::parse`].
     pub fn from_value(mut document: Value, limits: &FlowLimits) -> Result<Self, CheckReport> {
-        let (shape, paths) = shape_of(&document).ok_or_else(|| Refusal::because(limits, unknown_shape()))?;
-        let mut refusal = Refusal::new(limits);
+        let (shape, paths) = shape_of(&document).ok_or_else(|| single_problem(limits, unknown_shape()))?;
+        let mut problems = ReportBuilder::new(limits);
         let (mut sections, mut nodes) = (Vec::new(), Vec::new());
         for path in paths {
-            let Some(slot) = place(&mut document, path).filter(|slot| slot.is_array()) else { continue };
+            let Some(slot) = value_at(&mut document, path).filter(|slot| slot.is_array()) else { continue };
             let Value::Array(items) = slot.take() else { continue };
             let items = without_copies(items, shape, &nodes);
             sections.push((*path, items.len()));
             for (index, item) in items.into_iter().enumerate() {
                 match read_node(item, path, index) {
                     Ok(node) => nodes.push(node),
-                    Err(problem) => refusal.add(problem.code, || *problem),
+                    Err(problem) => problems.add(problem.code, || *problem),
                 }
             }
         }
-        check_nodes(&nodes, refusal, limits)?;
-        Ok(Self { shape, shell: document, sections, nodes })
+        check_nodes(&nodes, problems, limits)?;
+        Ok(Self { shape, document, sections, nodes })
     }
 
-    /// A plain array of nodes that come from several flows.
-    pub(crate) fn checked(nodes: Vec<RawNode>, limits: &FlowLimits) -> Result<Self, CheckReport> {
-        check_nodes(&nodes, Refusal::new(limits), limits)?;
+    /// A plain array of nodes from several flows. Checks their number and ids.
+    pub(crate) fn from_nodes(nodes: Vec<RawNode>, limits: &FlowLimits) -> Result<Self, CheckReport> {
+        check_nodes(&nodes, ReportBuilder::new(limits), limits)?;
         Ok(Self::plain(nodes))
     }
 
-    /// The wrapping it came in.
+    /// The shape of the file.
     #[must_use]
     pub fn shape(&self) -> FlowShape {
         self.shape
     }
 
-    /// Its nodes, in the order of the file.
+    /// The nodes, in the order of the file.
     #[must_use]
     pub fn nodes(&self) -> &[RawNode] {
         &self.nodes
     }
 
-    /// `credentials` beside the `flows` of a deployment, by node.
-    pub(crate) fn credentials_beside(&self) -> HashMap<String, Value> {
-        let beside = self.shell.get("credentials").and_then(Value::as_object);
-        beside.into_iter().flatten().map(|(id, own)| (id.clone(), own.clone())).collect()
+    /// The `credentials` that a deployment has beside its `flows`, by node.
+    pub(crate) fn separate_credentials(&self) -> HashMap<String, Value> {
+        let separate = self.document.get("credentials").and_then(Value::as_object);
+        separate.into_iter().flatten().map(|(id, own)| (id.clone(), own.clone())).collect()
     }
 
     /// The file without its nodes.
-    pub(crate) fn shell(&self) -> &Value {
-        &self.shell
+    pub(crate) fn document(&self) -> &Value {
+        &self.document
     }
 
     /// The nodes of the first list of nodes.
     pub(crate) fn first_section_mut(&mut self) -> &mut [RawNode] {
-        let many = self.sections.first().map_or(0, |(_, many)| *many);
-        self.nodes.get_mut(..many).unwrap_or_default()
+        let count = self.sections.first().map_or(0, |(_, count)| *count);
+        self.nodes.get_mut(..count).unwrap_or_default()
     }
 
     pub(crate) fn nodes_mut(&mut self) -> &mut [RawNode] {
@@ -206,41 +144,40 @@ impl RawFlow {
 
     /// A plain array of nodes.
     pub(crate) fn plain(nodes: Vec<RawNode>) -> Self {
-        Self { shape: FlowShape::Array, shell: Value::Null, sections: vec![(&[], nodes.len())], nodes }
+        Self { shape: FlowShape::Array, document: Value::Null, sections: vec![(&[], nodes.len())], nodes }
     }
 
-    /// The tab that `{id, label, nodes}` and Redflow's export are, which is no node of its own there.
-    #[must_use]
-    pub fn wrapping_tab(&self) -> Option<&Map<String, Value>> {
+    /// The wrapper of `{id, label, nodes}` and of Redflow's export: a tab that is not a node of the file.
+    pub(crate) fn wrapper_tab(&self) -> Option<&Map<String, Value>> {
         match self.shape {
             FlowShape::Array | FlowShape::Deployment => None,
-            FlowShape::SingleFlow => self.shell.as_object(),
-            FlowShape::RedflowExport if self.shell.get(IS_TAB) == Some(&Value::Bool(false)) => None,
-            FlowShape::RedflowExport => self.shell.get("flow").and_then(Value::as_object),
+            FlowShape::SingleFlow => self.document.as_object(),
+            FlowShape::RedflowExport if self.document.get(IS_TAB) == Some(&Value::Bool(false)) => None,
+            FlowShape::RedflowExport => self.document.get("flow").and_then(Value::as_object),
         }
     }
 
-    pub(crate) fn wrapping_tab_mut(&mut self) -> Option<&mut Map<String, Value>> {
-        self.wrapping_tab()?;
+    pub(crate) fn wrapper_tab_mut(&mut self) -> Option<&mut Map<String, Value>> {
+        self.wrapper_tab()?;
         let tab = if self.shape == FlowShape::SingleFlow {
-            Some(&mut self.shell)
+            Some(&mut self.document)
         } else {
-            self.shell.get_mut("flow")
+            self.document.get_mut("flow")
         };
         tab.and_then(Value::as_object_mut)
     }
 
-    /// The flow as JSON in the shape it came in: every property, key order and id kept. Whole floats are
-    /// written as integers, as JavaScript does.
+    /// Writes the flow as JSON in its own shape. Keeps every property, id and key order. Writes whole floats
+    /// as integers, as JavaScript does.
     #[must_use]
     pub fn export(&self) -> Value {
-        let mut document = self.shell.clone();
+        let mut document = self.document.clone();
         let mut nodes = self.nodes.iter();
         for (path, count) in &self.sections {
             let items =
                 nodes.by_ref().take(*count).map(|node| whole_numbers(&Value::Object(node.props.clone())));
             let array = Value::Array(items.collect());
-            if let Some(slot) = place(&mut document, path) {
+            if let Some(slot) = value_at(&mut document, path) {
                 *slot = array;
             }
         }
@@ -248,7 +185,7 @@ impl RawFlow {
     }
 }
 
-/// The shape of a document, and where its arrays of nodes are.
+/// The shape of a document, and the paths of its lists of nodes.
 fn shape_of(document: &Value) -> Option<(FlowShape, &'static [&'static [&'static str]])> {
     if document.is_array() {
         return Some((FlowShape::Array, &[&[]]));
@@ -268,7 +205,7 @@ fn shape_of(document: &Value) -> Option<(FlowShape, &'static [&'static [&'static
     }
 }
 
-/// Redflow writes the config nodes of a tab twice: among its nodes, and in `configs`, as Node-RED gave them.
+/// Drops repeated nodes: Redflow writes the config nodes of a tab twice, among its nodes and in `configs`.
 fn without_copies(items: Vec<Value>, shape: FlowShape, before: &[RawNode]) -> Vec<Value> {
     if shape != FlowShape::RedflowExport || before.is_empty() || items.is_empty() {
         return items;
@@ -281,7 +218,7 @@ fn without_copies(items: Vec<Value>, shape: FlowShape, before: &[RawNode]) -> Ve
     items.into_iter().filter(|item| !is_copy(item)).collect()
 }
 
-fn place<'a>(document: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
+fn value_at<'a>(document: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
     path.iter().try_fold(document, |value, key| value.get_mut(key))
 }
 
@@ -308,19 +245,23 @@ fn read_node(item: Value, path: &[&str], index: usize) -> Result<RawNode, Box<Di
     Ok(RawNode { id: NodeId::from(id), type_name, props })
 }
 
-fn check_nodes(nodes: &[RawNode], mut refusal: Refusal, limits: &FlowLimits) -> Result<(), CheckReport> {
+fn check_nodes(
+    nodes: &[RawNode],
+    mut problems: ReportBuilder,
+    limits: &FlowLimits,
+) -> Result<(), CheckReport> {
     if nodes.len() > limits.max_nodes {
-        return Err(Refusal::because(limits, too_many("nodes", limits.max_nodes)));
+        return Err(single_problem(limits, too_many("nodes", limits.max_nodes)));
     }
-    check_ids(nodes, &mut refusal);
-    if refusal.report.diagnostics.is_empty() { Ok(()) } else { Err(refusal.report) }
+    check_ids(nodes, &mut problems);
+    if problems.is_empty() { Ok(()) } else { Err(problems.finish()) }
 }
 
-fn check_ids(nodes: &[RawNode], refusal: &mut Refusal) {
+fn check_ids(nodes: &[RawNode], problems: &mut ReportBuilder) {
     let mut seen: HashMap<&str, &RawNode> = HashMap::with_capacity(nodes.len());
     for node in nodes {
         let Some(first) = seen.insert(node.id.as_str(), node) else { continue };
-        refusal.add(DiagnosticCode::DuplicateId, || Diagnostic {
+        problems.add(DiagnosticCode::DuplicateId, || Diagnostic {
             node: Some(first.summary()),
             target: Some(node.summary()),
             pointer: Some("/id".to_owned()),
@@ -330,7 +271,7 @@ fn check_ids(nodes: &[RawNode], refusal: &mut Refusal) {
                     "two nodes share the id `{}`: a `{}` and a `{}`",
                     node.id, first.type_name, node.type_name
                 ),
-                "Give one of them another id, and change the wires that mean it.".to_owned(),
+                "Give one of them another id, and change the wires to it.".to_owned(),
             )
         });
     }
@@ -354,51 +295,43 @@ fn unknown_shape() -> Diagnostic {
     problem
 }
 
-/// More `what` (nodes or wires) than allowed.
-pub(crate) fn too_many(what: &str, limit: usize) -> Diagnostic {
-    let mut problem = Diagnostic::new(
-        DiagnosticCode::FlowTooLarge,
-        format!("the flow has more than {limit} {what} once its subflows are expanded"),
-        "Split the flow, or use fewer instances of large subflows.".to_owned(),
-    );
-    problem.expected = Some(format!("at most {limit} {what}"));
-    problem
-}
-
-fn json_refusal(problem: JsonProblem, limits: &FlowLimits) -> CheckReport {
-    let one = |code, message: String, help: &str| Diagnostic::new(code, message, help.to_owned());
-    let because = |code, message, help| Refusal::because(limits, one(code, message, help));
+fn json_report(problem: JsonProblem, limits: &FlowLimits) -> CheckReport {
+    let diagnostic = |code, message: String, help: &str| Diagnostic::new(code, message, help.to_owned());
+    let report = |code, message, help| single_problem(limits, diagnostic(code, message, help));
     match problem {
         JsonProblem::TooLarge { bytes, limit } => {
             let message = format!("the flow file has {bytes} bytes; the limit is {limit}");
-            because(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files.")
+            report(DiagnosticCode::FlowTooLarge, message, "Split the flow into several files.")
         }
         JsonProblem::TooDeep { limit, offset } => {
             let message = format!("the flow file nests deeper than {limit} levels (at byte {offset})");
-            because(DiagnosticCode::FlowTooDeep, message, "Move deeply nested data out of the flow file.")
+            report(DiagnosticCode::FlowTooDeep, message, "Move deeply nested data out of the flow file.")
         }
         JsonProblem::NotJson { message, line, column } => {
             let message = format!("the flow file is not JSON: {message} (line {line}, column {column})");
-            because(DiagnosticCode::FlowNotJson, message, "Mend the file there, or export the flow again.")
+            report(DiagnosticCode::FlowNotJson, message, "Correct the file there, or export the flow again.")
         }
         JsonProblem::DuplicateKeys { pointers, total } => {
-            let mut refusal = Refusal::new(limits);
-            refusal.omit(DiagnosticCode::DuplicateKey, total - pointers.len());
+            let mut problems = ReportBuilder::new(limits);
+            problems.omit(DiagnosticCode::DuplicateKey, total - pointers.len());
             for pointer in pointers {
-                refusal.add(DiagnosticCode::DuplicateKey, || {
+                problems.add(DiagnosticCode::DuplicateKey, || {
                     let key =
                         pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
-                    let message = format!("the key `{key}` stands twice in one object");
+                    let message = format!("the key `{key}` appears twice in one object");
                     let help = "Remove one of the two: it is not clear which one counts.";
-                    Diagnostic { pointer: Some(pointer), ..one(DiagnosticCode::DuplicateKey, message, help) }
+                    Diagnostic {
+                        pointer: Some(pointer),
+                        ..diagnostic(DiagnosticCode::DuplicateKey, message, help)
+                    }
                 });
             }
-            refusal.report
+            problems.finish()
         }
     }
 }
 
-/// JavaScript has one kind of number and writes 1000.0 as 1000.
+/// Writes whole floats as integers: JavaScript has one number type and writes 1000.0 as 1000.
 fn whole_numbers(value: &Value) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {

@@ -1,9 +1,10 @@
-//! Flows between Node-RED, which has one array of everything, and Redflow, which has one file for each tab.
+//! Converts flows between Node-RED, which has one array, and Redflow, which has one file per tab.
 //!
-//! Owns what goes along with a tab so that nothing is lost on the way, and what a wrapping becomes on the way back.
-//! Never does I/O: the time comes in.
+//! Owns which nodes go into the file of a tab, and what a wrapper becomes on the way back, so that nothing is
+//! lost. Never does I/O: the time is an argument.
 
-use crate::raw::{RawFlow, RawNode, Refusal};
+use crate::raw::{IS_TAB, NODE_LISTS, RawFlow, RawNode};
+use crate::report::single_problem;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::digest::Digest;
@@ -13,16 +14,10 @@ use redflow_contract::limits::FlowLimits;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
-/// Says beside `flow` that the wrapping is no tab of the flow: its nodes only say that they are on one.
-pub(crate) const IS_TAB: &str = "isTab";
-
-/// Where a wrapping has nodes.
-pub(crate) const NODE_LISTS: [&str; 3] = ["nodes", "configs", "subflows"];
-
-/// Hex digits of an id that Node-RED makes.
+/// The number of hex digits in an id of Node-RED.
 const ID_DIGITS: usize = 16;
 
-/// What a file is called that has no tab at all.
+/// The id of the file for nodes without any tab.
 const NO_TAB: &str = "flow";
 
 /// One tab as Redflow writes and reads it.
@@ -30,42 +25,43 @@ const NO_TAB: &str = "flow";
 pub struct TabFile {
     /// The id of the tab.
     pub id: String,
-    /// What people call it.
+    /// The name its owner gave it.
     pub label: String,
     /// `{flow: {id, label, nodes, configs, subflows, …}, exportedAt}`.
     pub document: Value,
 }
 
 impl RawFlow {
-    /// Node-RED's array, as a flow file has it: as [`RawFlow::into_array`], and a wrapping that has a name and no id
-    /// becomes a tab all the same. Nodes of a wrapping that say no tab are on it.
+    /// Turns the flow into Node-RED's array, like [`RawFlow::into_array`]. A wrapper with a name but no id
+    /// becomes a tab too, and nodes of a wrapper without a tab are put on it.
     #[must_use]
     pub fn into_flow_file(mut self) -> Self {
-        self.settle_tab();
+        self.complete_tab();
         self.into_array()
     }
 
-    /// The names of what stands beside the nodes and has no place in an array.
+    /// The keys beside the nodes that have no place in an array, so that [`RawFlow::into_flow_file`] drops
+    /// them.
     #[must_use]
     pub fn beside(&self) -> Vec<&str> {
         let known: &[&str] = match self.shape() {
             FlowShape::Array => return Vec::new(),
             FlowShape::Deployment => &["flows", "rev", "credentials"],
             FlowShape::RedflowExport => &["flow", "exportedAt", IS_TAB],
-            // All of it is the tab's.
-            FlowShape::SingleFlow if self.wrapping_tab().is_some_and(is_tab) => return Vec::new(),
+            // Every key becomes a property of the tab.
+            FlowShape::SingleFlow if self.wrapper_tab().is_some_and(is_tab) => return Vec::new(),
             FlowShape::SingleFlow => &NODE_LISTS,
         };
-        let keys = self.shell().as_object().into_iter().flat_map(Map::keys);
+        let keys = self.document().as_object().into_iter().flat_map(Map::keys);
         keys.map(String::as_str).filter(|key| !known.contains(key)).collect()
     }
 
-    fn settle_tab(&mut self) {
-        let Some(tab) = self.wrapping_tab().filter(|tab| is_tab(tab)) else { return };
+    fn complete_tab(&mut self) {
+        let Some(tab) = self.wrapper_tab().filter(|tab| is_tab(tab)) else { return };
         let own = text(tab, "id").map(str::to_owned);
         let name = text(tab, "name").map(Value::from);
         let id = own.unwrap_or_else(|| self.fresh_tab_id());
-        if let Some(tab) = self.wrapping_tab_mut() {
+        if let Some(tab) = self.wrapper_tab_mut() {
             tab.insert("id".to_owned(), Value::from(id.as_str()));
             if let Some(name) = name {
                 tab.entry("label").or_insert(name);
@@ -78,7 +74,7 @@ impl RawFlow {
         }
     }
 
-    /// The id of a tab that has none: the one its nodes name, else one that is nobody's.
+    /// An id for a tab that has none: the one that its nodes name, else an unused one.
     fn fresh_tab_id(&self) -> String {
         let ids: HashSet<&str> = self.nodes().iter().map(|node| node.id.as_str()).collect();
         let named: HashSet<&str> = self.nodes().iter().filter_map(|node| node.text("z")).collect();
@@ -97,19 +93,19 @@ impl RawFlow {
     }
 }
 
-/// Whether a wrapping is a tab at all: one that has neither an id nor a name is a mere list.
-fn is_tab(wrapping: &Map<String, Value>) -> bool {
-    ["id", "label", "name"].into_iter().any(|key| text(wrapping, key).is_some())
+/// Whether a wrapper is a tab. Without an id and a name it is only a list.
+fn is_tab(wrapper: &Map<String, Value>) -> bool {
+    ["id", "label", "name"].into_iter().any(|key| text(wrapper, key).is_some())
 }
 
 fn text<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// Puts flows together into one array. A node that stands in several of them, the same in all, stands there once.
+/// Joins flows into one array. A node that several flows contain unchanged appears once.
 ///
 /// # Errors
-/// Two different nodes share an id, or there are too many.
+/// When two different nodes share an id, or when there are too many nodes.
 pub fn join(flows: Vec<RawFlow>, limits: &FlowLimits) -> Result<RawFlow, CheckReport> {
     let mut nodes: Vec<RawNode> = Vec::new();
     let mut places: HashMap<NodeId, usize> = HashMap::new();
@@ -121,24 +117,25 @@ pub fn join(flows: Vec<RawFlow>, limits: &FlowLimits) -> Result<RawFlow, CheckRe
         places.entry(node.id.clone()).or_insert(nodes.len());
         nodes.push(node);
     }
-    RawFlow::checked(nodes, limits)
+    RawFlow::from_nodes(nodes, limits)
 }
 
-/// The tabs of an array that [`by_tab`] makes files of, with what people call each: the id if it has no name.
+/// The tabs for which [`by_tab`] makes files: the id and the name of each, or the id again if it has no name.
 #[must_use]
 pub fn tab_names(flow: &RawFlow) -> Vec<(NodeId, String)> {
-    let name = |group: &Group<'_>| {
+    let name = |group: &TabGroup<'_>| {
         let label = group.tab.and_then(|place| flow.nodes()[place].text("label"));
         (NodeId::from(group.id), label.unwrap_or(group.id).to_owned())
     };
-    Sorted::of(flow.nodes()).groups.iter().map(name).collect()
+    TabIndex::new(flow.nodes()).groups.iter().map(name).collect()
 }
 
-/// A flow as one file for each tab, with everything the tab uses: config nodes in `configs`, subflows and what is in
-/// them in `subflows`. What no tab uses goes along with the first. With `only`, just that tab and what it uses.
+/// Splits a flow into one file per tab, with everything that the tab uses: config nodes in `configs`,
+/// subflows and the nodes inside them in `subflows`. Nodes that no tab uses go into the first file. With
+/// `only`, makes just the file of that tab.
 ///
 /// # Errors
-/// When what tabs use would have more bytes in all files together than one flow file may have.
+/// When the shared nodes in all files together have more bytes than one flow file may have.
 pub fn by_tab(
     flow: RawFlow,
     only: Option<&NodeId>,
@@ -146,79 +143,82 @@ pub fn by_tab(
     limits: &FlowLimits,
 ) -> Result<Vec<TabFile>, CheckReport> {
     let flow = flow.into_flow_file();
-    let (sorted, json) = (Sorted::of(flow.nodes()), flow.to_json());
+    let (index, json) = (TabIndex::new(flow.nodes()), flow.to_json());
     let sizes: Vec<usize> = json.iter().map(|node| node.to_string().len()).collect();
     let (mut copied, mut used) = (0, HashSet::new());
-    let wanted = |group: &&Group<'_>| only.is_none_or(|only| only.as_str() == group.id);
-    let mut files: Vec<(&Group<'_>, Vec<usize>)> = Vec::new();
-    for group in sorted.groups.iter().filter(wanted) {
-        let along = sorted.used_by(&group.members);
-        copied += along.iter().map(|place| sizes[*place]).sum::<usize>();
+    let is_wanted = |group: &&TabGroup<'_>| only.is_none_or(|only| only.as_str() == group.id);
+    let mut files: Vec<(&TabGroup<'_>, Vec<usize>)> = Vec::new();
+    for group in index.groups.iter().filter(is_wanted) {
+        let shared = index.used_by(&group.members);
+        copied += shared.iter().map(|place| sizes[*place]).sum::<usize>();
         if copied > limits.max_bytes {
-            return Err(Refusal::because(limits, too_much()));
+            return Err(single_problem(limits, files_too_large()));
         }
-        used.extend(along.iter().copied());
-        files.push((group, along));
+        used.extend(shared.iter().copied());
+        files.push((group, shared));
     }
-    let rest = || sorted.shared().filter(|place| !used.contains(place));
-    let nowhere = Group { id: NO_TAB, tab: None, members: Vec::new() };
+    let rest = || index.shared().filter(|place| !used.contains(place));
+    let no_tab = TabGroup { id: NO_TAB, tab: None, members: Vec::new() };
     if only.is_none() {
         if files.is_empty() && rest().next().is_some() {
-            files.push((&nowhere, Vec::new()));
+            files.push((&no_tab, Vec::new()));
         }
-        if let Some((_, along)) = files.first_mut() {
-            along.extend(rest());
-            along.sort_unstable();
+        if let Some((_, shared)) = files.first_mut() {
+            shared.extend(rest());
+            shared.sort_unstable();
         }
     }
-    Ok(files.into_iter().map(|(group, along)| file(group, &along, &sorted, &json, exported_at)).collect())
+    Ok(files
+        .into_iter()
+        .map(|(group, shared)| tab_file(group, &shared, &index, &json, exported_at))
+        .collect())
 }
 
-fn too_much() -> Diagnostic {
+fn files_too_large() -> Diagnostic {
     let message = "the tabs share so much that one file for each would be too large".to_owned();
     let help = "Name one tab, or keep the flow as one array.".to_owned();
     Diagnostic::new(DiagnosticCode::FlowTooLarge, message, help)
 }
 
-/// Tabs and subflows are on nothing.
+/// Whether a node is a tab or a subflow, which contain nodes.
 fn is_container(node: &RawNode) -> bool {
     node.type_name == "tab" || node.type_name == "subflow"
 }
 
-/// A tab, or a place that nodes take for one.
-struct Group<'a> {
+/// A tab, or an id that nodes name as their tab, with its nodes.
+struct TabGroup<'a> {
     id: &'a str,
     tab: Option<usize>,
     members: Vec<usize>,
 }
 
-/// The nodes of an array by what they belong to. Numbers are places in the array.
-struct Sorted<'a> {
+/// The nodes of an array, by tab. Numbers are indices in the array.
+struct TabIndex<'a> {
     nodes: &'a [RawNode],
-    groups: Vec<Group<'a>>,
-    /// Nodes that are on nothing: config nodes for everybody.
-    loose: HashMap<&'a str, usize>,
-    /// Subflows, each with what is in it.
+    groups: Vec<TabGroup<'a>>,
+    /// Nodes without a tab: config nodes that every tab can use.
+    global_nodes: HashMap<&'a str, usize>,
+    /// Subflows, each with the nodes inside it.
     templates: HashMap<&'a str, Vec<usize>>,
 }
 
-impl<'a> Sorted<'a> {
-    fn of(nodes: &'a [RawNode]) -> Self {
+impl<'a> TabIndex<'a> {
+    fn new(nodes: &'a [RawNode]) -> Self {
         let (mut groups, mut by_id) = (Vec::new(), HashMap::new());
         let mut templates: HashMap<&str, Vec<usize>> = HashMap::new();
         for (place, node) in nodes.iter().enumerate().filter(|(_, node)| is_container(node)) {
             let id = node.id.as_str();
             if node.type_name == "tab" {
                 by_id.insert(id, groups.len());
-                groups.push(Group { id, tab: Some(place), members: Vec::new() });
+                groups.push(TabGroup { id, tab: Some(place), members: Vec::new() });
             } else {
                 templates.insert(id, vec![place]);
             }
         }
-        let mut loose = HashMap::new();
+        let mut global_nodes = HashMap::new();
         for (place, node) in nodes.iter().enumerate().filter(|(_, node)| !is_container(node)) {
             let Some(z) = node.text("z") else {
-                loose.insert(node.id.as_str(), place);
+                global_nodes.insert(node.id.as_str(), place);
                 continue;
             };
             if let Some(inside) = templates.get_mut(z) {
@@ -226,66 +226,67 @@ impl<'a> Sorted<'a> {
                 continue;
             }
             let group = *by_id.entry(z).or_insert_with(|| {
-                groups.push(Group { id: z, tab: None, members: Vec::new() });
+                groups.push(TabGroup { id: z, tab: None, members: Vec::new() });
                 groups.len() - 1
             });
             groups[group].members.push(place);
         }
-        Self { nodes, groups, loose, templates }
+        Self { nodes, groups, global_nodes, templates }
     }
 
-    /// Everything that several tabs may use.
+    /// All nodes that several tabs can use.
     fn shared(&self) -> impl Iterator<Item = usize> {
-        self.loose.values().chain(self.templates.values().flatten()).copied()
+        self.global_nodes.values().chain(self.templates.values().flatten()).copied()
     }
 
-    /// What nodes use, and what that uses, in the order of the array.
+    /// The shared nodes that `members` use, directly or through others, in the order of the array.
     fn used_by(&self, members: &[usize]) -> Vec<usize> {
-        let (mut used, mut to_look_at) = (HashSet::new(), members.to_vec());
-        while let Some(place) = to_look_at.pop() {
+        let (mut used, mut to_visit) = (HashSet::new(), members.to_vec());
+        while let Some(place) = to_visit.pop() {
             let node = &self.nodes[place];
             let template = node.type_name.strip_prefix("subflow:").and_then(|id| self.templates.get(id));
             let mut found: Vec<usize> = template.into_iter().flatten().copied().collect();
             for value in node.props.values() {
-                self.named_in(value, &mut found);
+                self.collect_named(value, &mut found);
             }
-            to_look_at.extend(found.into_iter().filter(|place| used.insert(*place)));
+            to_visit.extend(found.into_iter().filter(|place| used.insert(*place)));
         }
         let mut used: Vec<usize> = used.into_iter().collect();
         used.sort_unstable();
         used
     }
 
-    /// Which property of a node names a config node is known to its type alone: every text may.
-    fn named_in(&self, value: &Value, found: &mut Vec<usize>) {
+    /// Collects the config nodes that a value names. Only a node's type knows which of its properties does,
+    /// so every text counts.
+    fn collect_named(&self, value: &Value, found: &mut Vec<usize>) {
         match value {
-            Value::String(text) => found.extend(self.loose.get(text.as_str())),
-            Value::Array(items) => items.iter().for_each(|item| self.named_in(item, found)),
-            Value::Object(map) => map.values().for_each(|value| self.named_in(value, found)),
+            Value::String(text) => found.extend(self.global_nodes.get(text.as_str())),
+            Value::Array(items) => items.iter().for_each(|item| self.collect_named(item, found)),
+            Value::Object(map) => map.values().for_each(|value| self.collect_named(value, found)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 }
 
-fn file(
-    group: &Group<'_>,
-    along: &[usize],
-    sorted: &Sorted<'_>,
+fn tab_file(
+    group: &TabGroup<'_>,
+    shared: &[usize],
+    index: &TabIndex<'_>,
     json: &[Value],
     exported_at: &str,
 ) -> TabFile {
     let take = |places: &[usize]| -> Vec<Value> { places.iter().map(|place| json[*place].clone()).collect() };
     let (configs, subflows): (Vec<usize>, Vec<usize>) =
-        along.iter().partition(|place| sorted.loose.contains_key(sorted.nodes[**place].id.as_str()));
+        shared.iter().partition(|place| index.global_nodes.contains_key(index.nodes[**place].id.as_str()));
     let tab = group.tab.and_then(|place| json[place].as_object().map(|props| (place, props)));
     let (mut flow, mut nodes) = (Map::new(), take(&group.members));
     flow.insert("id".to_owned(), Value::from(group.id));
     match tab {
-        Some((_, props)) if fits(props) => {
+        Some((_, props)) if fits_wrapper(props) => {
             let rest = props.iter().filter(|(key, _)| !["id", "type"].contains(&key.as_str()));
             flow.extend(rest.map(|(key, value)| (key.clone(), value.clone())));
         }
-        // What would not be the same afterwards goes along as a node.
+        // A tab that the wrapper cannot represent goes into the file as a node.
         Some((place, _)) => {
             flow.insert("label".to_owned(), Value::from(group.id));
             nodes.insert(0, json[place].clone());
@@ -307,7 +308,7 @@ fn file(
     TabFile { id: group.id.to_owned(), label, document }
 }
 
-/// Whether a tab can be the wrapping: it has a name, and nothing of it stands where the wrapping has its nodes.
-fn fits(tab: &Map<String, Value>) -> bool {
+/// Whether a tab can be the wrapper: it has a name, and no property with the key of a list of nodes.
+fn fits_wrapper(tab: &Map<String, Value>) -> bool {
     text(tab, "label").is_some() && !NODE_LISTS.iter().any(|key| tab.contains_key(*key))
 }

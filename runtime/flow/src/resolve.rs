@@ -1,12 +1,13 @@
-//! From a raw flow to the nodes that would run: subflows expanded, link pairs joined, disabled nodes gone.
+//! Resolves a raw flow: expands subflows, joins link pairs and removes disabled nodes.
 //!
-//! A subflow instance becomes a transparent node for its input and one per output, so inner nodes reach outer
-//! ones without wires being multiplied out.
+//! A subflow instance becomes one transparent node for its input and one for each output. So inner nodes
+//! reach outer ones without multiplied wires.
 
 use crate::connect::connect;
-use crate::env::{Env, EnvResolver};
-use crate::raw::{RawFlow, RawNode, Refusal, too_many};
-use redflow_contract::catalogue::{self, NodeType, STRUCTURE_TYPES};
+use crate::raw::{RawFlow, RawNode};
+use crate::report::{single_problem, too_many};
+use crate::resolved::{Env, EnvScope, Group, Instance, NodeIx, ResolvedFlow, ResolvedNode};
+use redflow_contract::catalogue::{self, STRUCTURE_TYPES};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::edge::Role;
@@ -16,225 +17,44 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A node's place in [`ResolvedFlow::nodes`].
-pub type NodeIx = usize;
-
-/// Subflows inside subflows, at most.
+/// The deepest nesting of subflows in subflows.
 const MAX_SUBFLOW_DEPTH: usize = 50;
 
-/// How often an id is kept: with its node, in the index of ids, and in the names of a subflow's outputs.
+/// How often an id is copied: into its node, into the index of ids, and into the ids of a subflow's outputs.
 const COPIES_OF_IDS: usize = 4;
 
-/// One end of a wire.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wire {
-    /// Another node.
-    To(NodeIx),
-    /// A disabled node: as if the wire were not there.
-    Absent,
-    /// No such node.
-    Missing(String),
-}
-
-/// A node that would run.
-#[derive(Debug, Clone)]
-pub struct ResolvedNode {
-    /// Its id; `<instance>-<node>` inside a subflow.
-    pub id: NodeId,
-    /// The node of the file it comes from.
-    pub raw: usize,
-    /// What the catalogue says of its type.
-    pub kind: &'static NodeType,
-    /// Messages pass through unchanged: junctions, link nodes, the ends of a subflow instance.
-    pub transparent: bool,
-    /// An end of a subflow instance: in no file.
-    pub is_virtual: bool,
-    /// For an output of an instance: the node that stands for the instance, and which output it is.
-    pub output_of: Option<(NodeIx, usize)>,
-    /// Without coordinates: Node-RED treats it as a config node.
-    pub is_config: bool,
-    /// The tab or subflow instance it is in.
-    pub(crate) scope: usize,
-    /// Where its messages go, port by port; at least as many ports as the catalogue says.
-    pub wires: Vec<Vec<Wire>>,
-}
-
-/// A tab or a subflow instance, for looking up environment variables.
-#[derive(Debug, Clone)]
-pub(crate) struct Scope {
-    pub(crate) parent: Option<usize>,
-    pub(crate) id: String,
-    pub(crate) name: String,
-    /// Nearest first: an instance's own, then its template's.
-    pub(crate) env: Vec<Arc<Env>>,
-    /// Empty for tabs, else `<instance>-`.
-    prefix: String,
-}
-
-/// The nodes that would run.
-#[derive(Debug)]
-pub struct ResolvedFlow {
-    pub(crate) raw: RawFlow,
-    /// The nodes.
-    pub nodes: Vec<ResolvedNode>,
-    pub(crate) scopes: Vec<Scope>,
-    by_id: HashMap<NodeId, NodeIx>,
-    pub(crate) groups: HashMap<String, Group>,
-    pub(crate) global_env: Env,
-    disabled: HashSet<String>,
-}
-
-/// A group of nodes, which may have variables and a group around it.
-#[derive(Debug)]
-pub(crate) struct Group {
-    raw: usize,
-    pub(crate) env: Env,
-}
-
-impl ResolvedFlow {
-    /// The node of the file a resolved node comes from.
-    #[must_use]
-    pub fn raw(&self, ix: NodeIx) -> &RawNode {
-        &self.raw.nodes()[self.nodes[ix].raw]
-    }
-
-    /// A node as people recognise it.
-    #[must_use]
-    pub fn summary(&self, ix: NodeIx) -> NodeSummary {
-        NodeSummary { id: self.nodes[ix].id.clone(), ..self.raw(ix).summary() }
-    }
-
-    /// The node of an id.
-    #[must_use]
-    pub fn find(&self, id: &str) -> Option<NodeIx> {
-        self.by_id.get(id).copied()
-    }
-
-    /// What a node inside `scope` means by an id: a neighbour first, then a node of the whole flow.
-    pub(crate) fn find_from(&self, scope: usize, id: &str) -> Wire {
-        let prefix = &self.scopes[scope].prefix;
-        let inner = if prefix.is_empty() { None } else { self.find(&format!("{prefix}{id}")) };
-        match inner.or_else(|| self.find(id)) {
-            Some(ix) => Wire::To(ix),
-            None if self.disabled.contains(id) => Wire::Absent,
-            None => Wire::Missing(id.to_owned()),
-        }
-    }
-
-    /// The id of the tab or instance a node is in, and of the groups around it, nearest first.
-    #[must_use]
-    pub fn groups_of(&self, ix: NodeIx) -> Vec<&str> {
-        let mut found = Vec::new();
-        let mut next = self.raw(ix).text("g");
-        while let Some(id) = next {
-            if found.len() > 100 || found.contains(&id) {
-                break;
-            }
-            found.push(id);
-            next = self.groups.get(id).and_then(|group| self.raw.nodes()[group.raw].text("g"));
-        }
-        found
-    }
-
-    /// Who reports for a node, from the inside out: the node itself, then each subflow instance around it.
-    #[must_use]
-    pub fn reporters(&self, ix: NodeIx) -> Vec<NodeIx> {
-        let mut reporters = vec![ix];
-        let mut scope = &self.scopes[self.nodes[ix].scope];
-        while let Some(parent) = scope.parent {
-            reporters.extend(self.find(&scope.id));
-            scope = &self.scopes[parent];
-        }
-        reporters
-    }
-
-    /// An environment variable as a node sees it; `process` is asked last, and never for a secret.
-    #[must_use]
-    pub fn env_value(
-        &self,
-        ix: NodeIx,
-        name: &str,
-        process: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<Value> {
-        EnvResolver::new(self, process, ix, false).lookup(name)
-    }
-
-    /// A node's properties with every whole `${NAME}` resolved, as Node-RED does when it makes the node. With
-    /// `secrets`, process variables that look like secrets too, into properties that hold secrets: for services.
-    #[must_use]
-    pub fn resolved_props(
-        &self,
-        ix: NodeIx,
-        process: &dyn Fn(&str) -> Option<String>,
-        secrets: bool,
-    ) -> Map<String, Value> {
-        EnvResolver::new(self, process, ix, secrets).resolve_props(&self.raw(ix).props)
-    }
-
-    /// Other properties than its own, resolved as the node would resolve them: what a run planned earlier.
-    #[must_use]
-    pub fn resolve_at(
-        &self,
-        ix: NodeIx,
-        props: &Map<String, Value>,
-        process: &dyn Fn(&str) -> Option<String>,
-    ) -> Map<String, Value> {
-        EnvResolver::new(self, process, ix, true).resolve_props(props)
-    }
-
-    /// The tab a node is on, through any subflow instances.
-    #[must_use]
-    pub fn tab_of(&self, ix: NodeIx) -> &str {
-        let mut scope = &self.scopes[self.nodes[ix].scope];
-        while let Some(parent) = scope.parent {
-            scope = &self.scopes[parent];
-        }
-        &scope.id
-    }
-}
-
-/// Expands, joins and drops.
+/// Resolves a flow. The diagnostics in the result are about single subflow instances.
 ///
 /// # Errors
-/// What refuses the whole flow. What refuses only an instance comes back beside the result.
+/// A report of what refuses the whole flow.
 pub fn resolve_flow(
     raw: RawFlow,
     limits: &FlowLimits,
 ) -> Result<(ResolvedFlow, Vec<Diagnostic>), CheckReport> {
     let mut resolver = Resolver::new(&raw, limits);
-    resolver.emit_tabs().map_err(|problem| Refusal::because(limits, *problem))?;
-    let Resolver { nodes, scopes, by_id, groups, global_env, disabled, problems, outs, .. } = resolver;
+    resolver.emit_tabs().map_err(|problem| single_problem(limits, *problem))?;
+    let Resolver { nodes, scopes, by_id, groups, global_env, disabled, problems, instances, .. } = resolver;
     let mut flow = ResolvedFlow { raw, nodes, scopes, by_id, groups, global_env, disabled };
-    connect(&mut flow, &outs, limits.max_wires).map_err(|problem| Refusal::because(limits, *problem))?;
+    connect(&mut flow, &instances, limits.max_wires).map_err(|problem| single_problem(limits, *problem))?;
     Ok((flow, problems))
-}
-
-/// A subflow instance whose ends still have to be wired.
-pub(crate) struct Instance {
-    pub(crate) template: usize,
-    pub(crate) raw: usize,
-    pub(crate) entry: NodeIx,
-    pub(crate) outputs: Vec<NodeIx>,
-    pub(crate) inner_scope: usize,
-    pub(crate) outer_scope: usize,
 }
 
 struct Resolver<'a> {
     raw: &'a RawFlow,
     limits: &'a FlowLimits,
-    /// Each template's place in the file, and its variables.
+    /// The index of each subflow in the file, and its variables.
     templates: HashMap<&'a str, (usize, Arc<Env>)>,
     members: HashMap<&'a str, Arc<Vec<usize>>>,
     nodes: Vec<ResolvedNode>,
-    scopes: Vec<Scope>,
+    scopes: Vec<EnvScope>,
     by_id: HashMap<NodeId, NodeIx>,
     groups: HashMap<String, Group>,
     global_env: Env,
     disabled: HashSet<String>,
     problems: Vec<Diagnostic>,
-    /// The instances that were left out because they are inside themselves.
+    /// The instances that were left out because their subflow contains itself.
     cycles: HashSet<usize>,
-    outs: Vec<Instance>,
+    instances: Vec<Instance>,
     visits_left: usize,
     bytes_left: usize,
 }
@@ -254,8 +74,8 @@ impl<'a> Resolver<'a> {
             disabled: HashSet::new(),
             problems: Vec::new(),
             cycles: HashSet::new(),
-            outs: Vec::new(),
-            // Instances that are left out are visited all the same.
+            instances: Vec::new(),
+            // Instances that are left out are visited too.
             visits_left: limits.max_nodes.saturating_mul(2),
             bytes_left: limits.max_copied_bytes,
         };
@@ -277,7 +97,7 @@ impl<'a> Resolver<'a> {
             let Some(template) = node.text("z").filter(|z| resolver.templates.contains_key(z)) else {
                 continue;
             };
-            // What never runs is left out here, once, and not in every instance.
+            // Nodes that never run are left out here once, and not in every instance.
             if node.flag("d") {
                 resolver.disabled.insert(node.id.to_string());
             } else if !STRUCTURE_TYPES.contains(&node.type_name.as_str()) {
@@ -289,22 +109,22 @@ impl<'a> Resolver<'a> {
 
     fn emit_tabs(&mut self) -> Result<(), Box<Diagnostic>> {
         let mut tabs: HashMap<&str, (usize, bool)> = HashMap::new();
-        let wrapping = self.raw.wrapping_tab();
-        let wrapping_id = wrapping.and_then(|tab| tab.get("id")).and_then(Value::as_str).unwrap_or_default();
-        if let Some(tab) = wrapping {
-            let scope = self.add_tab(wrapping_id, tab);
-            tabs.insert(wrapping_id, (scope, tab.get("disabled") == Some(&Value::Bool(true))));
+        let wrapper = self.raw.wrapper_tab();
+        let wrapper_id = wrapper.and_then(|tab| tab.get("id")).and_then(Value::as_str).unwrap_or_default();
+        if let Some(tab) = wrapper {
+            let scope = self.add_tab(wrapper_id, tab);
+            tabs.insert(wrapper_id, (scope, tab.get("disabled") == Some(&Value::Bool(true))));
         }
         for node in self.raw.nodes().iter().filter(|node| node.type_name == "tab") {
             let scope = self.add_tab(node.id.as_str(), &node.props);
             tabs.insert(node.id.as_str(), (scope, node.flag("disabled")));
         }
         for (ix, node) in self.raw.nodes().iter().enumerate() {
-            let z = node.text("z").unwrap_or(wrapping_id);
+            let z = node.text("z").unwrap_or(wrapper_id);
             if STRUCTURE_TYPES.contains(&node.type_name.as_str()) || self.templates.contains_key(z) {
                 continue;
             }
-            // Node-RED makes a tab for a node whose tab is not in the file.
+            // If the tab of a node is not in the file, Node-RED makes one.
             let (scope, tab_disabled) = match tabs.get(z) {
                 Some(found) => *found,
                 None => {
@@ -325,11 +145,12 @@ impl<'a> Resolver<'a> {
     fn add_tab(&mut self, id: &str, props: &Map<String, Value>) -> usize {
         let name = props.get("label").and_then(Value::as_str).unwrap_or_default().to_owned();
         let env = vec![Arc::new(env_of(props))];
-        self.scopes.push(Scope { parent: None, id: id.to_owned(), name, env, prefix: String::new() });
+        self.scopes.push(EnvScope { parent: None, id: id.to_owned(), name, env, prefix: String::new() });
         self.scopes.len() - 1
     }
 
-    /// Adds a node, and everything inside it if it is a subflow instance. `stack` holds the templates we are in.
+    /// Adds a node and, if it is a subflow instance, everything inside it. `stack` holds the subflows around
+    /// it.
     fn emit(&mut self, raw_ix: usize, scope: usize, stack: &mut Vec<usize>) -> Result<(), Box<Diagnostic>> {
         let too_many_nodes = || Box::new(too_many("nodes", self.limits.max_nodes));
         self.visits_left = self.visits_left.checked_sub(1).ok_or_else(too_many_nodes)?;
@@ -357,9 +178,9 @@ impl<'a> Resolver<'a> {
                 .map(drop);
         };
         if stack.contains(&template) {
-            // Once per place in the template: however many instances there are, it is one mistake.
+            // Reported once per node of the file: it is one mistake, however many instances there are.
             if self.cycles.insert(raw_ix) {
-                self.problems.push(cycle(node, id, &self.raw.nodes()[template]));
+                self.problems.push(cycle_problem(node, id, &self.raw.nodes()[template]));
                 self.disabled.insert(node.id.to_string());
             }
             return Ok(());
@@ -373,7 +194,7 @@ impl<'a> Resolver<'a> {
         }
         let template_node = &self.raw.nodes()[template];
         let env = vec![Arc::new(env_of(&node.props)), template_env];
-        self.scopes.push(Scope {
+        self.scopes.push(EnvScope {
             parent: Some(scope),
             id: id.to_string(),
             name: node.summary().name,
@@ -394,11 +215,18 @@ impl<'a> Resolver<'a> {
         };
         let entry = self.push(end(id.clone(), None))?;
         let count = template_node.props.get("out").and_then(Value::as_array).map_or(0, Vec::len);
-        // The ids of outputs can be nobody's target, and a line feed keeps them apart from real ones.
+        // No wire can name the id of an output: its line feed keeps it apart from real ids.
         let outputs = (0..count)
             .map(|port| self.push(end(NodeId::from(format!("{id}\noutput {port}")), Some((entry, port)))))
             .collect::<Result<Vec<_>, _>>()?;
-        self.outs.push(Instance { template, raw: raw_ix, entry, outputs, inner_scope, outer_scope: scope });
+        self.instances.push(Instance {
+            template,
+            raw: raw_ix,
+            entry,
+            outputs,
+            inner_scope,
+            outer_scope: scope,
+        });
         stack.push(template);
         let members = self.members.get(template_node.id.as_str()).map(Arc::clone).unwrap_or_default();
         for member in members.iter() {
@@ -425,7 +253,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn cycle(node: &RawNode, id: NodeId, template: &RawNode) -> Diagnostic {
+fn cycle_problem(node: &RawNode, id: NodeId, template: &RawNode) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::SubflowCycle,
         format!("the subflow `{}` contains itself; this instance is left out", template.summary().name),

@@ -1,6 +1,9 @@
-//! Which node types this build can run, and how each is built from its properties.
+//! The node types that this build can run, and how each is built from its properties.
 
-use crate::{ChatModel, FlowNode, Memory, Tool};
+use crate::flow_node::FlowNode;
+use crate::memory::Memory;
+use crate::model::ChatModel;
+use crate::tool::Tool;
 use redflow_contract::blank::without_blanks;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::secret::is_reference;
@@ -11,13 +14,13 @@ use std::sync::Arc;
 /// A node to build.
 #[derive(Clone, Copy)]
 pub struct NodeConfig<'a> {
-    /// Which node.
+    /// The id, type and name of the node.
     pub node: &'a NodeSummary,
-    /// Its properties, checked against the schema of its type.
+    /// Its properties. The checker has validated them against the schema of the type.
     pub props: &'a Map<String, Value>,
-    /// The process environment: where a node looks for the key it was not given.
+    /// The process environment. A node reads its key there if the flow gives none.
     pub env: &'a dyn Fn(&str) -> Option<String>,
-    /// Told of every secret the node takes, so that it can be kept out of what comes back.
+    /// Called with every secret that the node uses, so that the engine can remove it from results.
     pub takes: &'a dyn Fn(&str),
 }
 
@@ -25,19 +28,19 @@ pub struct NodeConfig<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{node}` cannot be built: {reason}")]
 pub struct BuildError {
-    /// The node.
+    /// The id of the node.
     pub node: String,
-    /// Why.
+    /// What is wrong, without the values of properties.
     pub reason: String,
 }
 
 impl NodeConfig<'_> {
-    /// The properties as a typed configuration.
+    /// Reads the properties as a typed configuration.
     ///
     /// # Errors
-    /// When they do not fit the type.
+    /// When a property does not fit the type.
     pub fn typed<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, BuildError> {
-        // The library's words may quote a value, and a value may be a secret.
+        // The library's message can quote a value, and the value can be a secret.
         serde_json::from_value(whole_numbers(Value::Object(self.props.clone()))).map_err(|_| {
             let type_name = &self.node.type_name;
             self.error(format!(
@@ -46,10 +49,11 @@ impl NodeConfig<'_> {
         })
     }
 
-    /// The same, where what stands in `options` counts too. What stands outside wins, unless it is blank.
+    /// Like [`NodeConfig::typed`], and also reads the properties in `options`. A property outside wins,
+    /// unless it is blank.
     ///
     /// # Errors
-    /// When they do not fit the type.
+    /// When a property does not fit the type.
     pub fn typed_with_options<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, BuildError> {
         let mut props = without_blanks(&self.node.type_name, self.props);
         if let Some(Value::Object(options)) = props.remove("options") {
@@ -60,10 +64,11 @@ impl NodeConfig<'_> {
         NodeConfig { props: &props, ..*self }.typed()
     }
 
-    /// A secret of this node: from its credentials, else from its properties, else from the environment.
+    /// Finds a secret of this node: in its credentials, else in its properties, else in the first environment
+    /// variable of `variables` that is set.
     #[must_use]
     pub fn secret(&self, name: &str, variables: &[&str]) -> Option<String> {
-        // A variable that is not set leaves its name behind; that is no secret.
+        // A reference to an unset variable stays in the property; that is not a secret.
         let is_set = |text: &&str| !text.trim().is_empty() && !is_reference(text.trim());
         let text = |value: &Value| value.as_str().filter(is_set).map(str::to_owned);
         let credentials = self.props.get("credentials").and_then(|all| all.get(name));
@@ -75,16 +80,16 @@ impl NodeConfig<'_> {
         Some(secret)
     }
 
-    /// An error about this node.
+    /// Makes an error about this node.
     #[must_use]
     pub fn error(&self, reason: impl Into<String>) -> BuildError {
         BuildError { node: self.node.id.to_string(), reason: reason.into() }
     }
 }
 
-/// Writes every whole number as an integer: `5.0` is one to JSON Schema, and to Node-RED.
+/// Writes every whole number as an integer, because `5.0` is an integer in JSON Schema and in Node-RED.
 fn whole_numbers(value: Value) -> Value {
-    /// 2^53: beyond it a float no longer tells neighbours apart.
+    /// 2^53: above it a float cannot represent every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => match number.as_f64() {
@@ -97,34 +102,35 @@ fn whole_numbers(value: Value) -> Value {
     }
 }
 
-/// Builds a node; may hold what all nodes of its kind share.
+/// Builds a node. The closure can hold what all nodes of its type share, such as a connection pool.
 pub type Builder<T> = Arc<dyn Fn(NodeConfig<'_>) -> Result<T, BuildError> + Send + Sync>;
-/// Builds a model.
+/// Builds a model node.
 pub type ModelBuilder = Builder<Arc<dyn ChatModel>>;
-/// Builds a tool.
+/// Builds a tool node.
 pub type ToolBuilder = Builder<Arc<dyn Tool>>;
-/// Builds a memory.
+/// Builds a memory node.
 pub type MemoryBuilder = Builder<Arc<dyn Memory>>;
-/// Builds an ordinary node.
+/// Builds an ordinary Node-RED node.
 pub type NodeBuilder = Builder<Box<dyn FlowNode>>;
 
-/// The adapters of this build, by node type.
+/// The builders of this build, by node type.
 #[derive(Clone, Default)]
 pub struct Adapters {
-    /// Models.
+    /// Builders of models.
     pub models: BTreeMap<&'static str, ModelBuilder>,
-    /// Tools.
+    /// Builders of tools.
     pub tools: BTreeMap<&'static str, ToolBuilder>,
-    /// Memories.
+    /// Builders of memories.
     pub memories: BTreeMap<&'static str, MemoryBuilder>,
-    /// Ordinary nodes.
+    /// Builders of ordinary Node-RED nodes.
     pub nodes: BTreeMap<&'static str, NodeBuilder>,
-    /// What does the calls of tools that are flows, where another process has the nodes of the flow.
+    /// Builds flow tools whose nodes run in another process; none if the engine runs them itself.
     pub flow_tools: Option<ToolBuilder>,
 }
 
 impl Adapters {
-    /// Whether this build can run a type: `agent-core`, which the engine runs itself, or one with an adapter.
+    /// Whether this build can run a type: `agent-core`, which the engine runs itself, or a type with a
+    /// builder.
     #[must_use]
     pub fn runs(&self, type_name: &str) -> bool {
         type_name == "agent-core"
@@ -151,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_is_an_integer_however_it_is_written() {
+    fn reads_whole_floats_as_integers() {
         let replies = json!([{"a": [1.0, -2e3, -0.0, 0.5, 9_007_199_254_740_991.0, 1e300, u64::MAX, "5.0"]}]);
         let config = typed(&json!({"replies": replies, "delayMs": 5.0})).unwrap();
         assert_eq!(config.delay_ms, Some(5));
@@ -160,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_quoted() {
+    fn an_error_does_not_quote_the_property() {
         for wrong in [json!(5.5), json!(-1), json!("s3cret"), json!(1e300)] {
             let error = typed(&json!({"replies": ["x"], "delayMs": wrong})).unwrap_err();
             let text = "its properties do not fit the type `scripted-model`; run `redflow check` for details";

@@ -1,22 +1,22 @@
-//! Places where a test may stop the process dead. Without the feature `failpoints` they are nothing at all.
+//! Failpoints: places where a test can stop the process. Without the feature `failpoints` they do nothing.
 
-/// Stops here, for good, if this is the place named by `REDFLOW_FAILPOINT` (`NAME`, or `NAME=N` for the Nth
-/// time it is passed). Says so on stderr first, so that whoever waits for it can kill the process.
+/// Blocks this thread for ever if `REDFLOW_FAILPOINT` names this place: `NAME`, or `NAME=N` for its Nth pass.
+/// Prints a line on stderr first, so that the test can then kill the process.
 #[cfg(feature = "failpoints")]
 pub fn failpoint(name: &str) {
     use std::io::Write as _;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    static WANTED: OnceLock<Option<(String, u32)>> = OnceLock::new();
+    static TARGET: OnceLock<Option<(String, u32)>> = OnceLock::new();
     static PASSED: AtomicU32 = AtomicU32::new(0);
-    let wanted = WANTED.get_or_init(|| {
+    let target = TARGET.get_or_init(|| {
         let text = std::env::var("REDFLOW_FAILPOINT").ok()?;
         let (name, nth) = text.split_once('=').unwrap_or((&text, "1"));
         Some((name.to_owned(), nth.parse().ok()?))
     });
-    let Some((wanted, nth)) = wanted else { return };
-    if wanted == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
+    let Some((target, nth)) = target else { return };
+    if target == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
         let mut out = std::io::stderr().lock();
         let _ = writeln!(out, "FAILPOINT {name}");
         let _ = out.flush();
@@ -27,7 +27,7 @@ pub fn failpoint(name: &str) {
     }
 }
 
-/// A place where a test build may stop dead. Not in this build.
+/// Does nothing: this build has no failpoints.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub fn failpoint(_name: &str) {}

@@ -1,4 +1,4 @@
-//! Ordinary flow nodes that this build runs itself.
+//! Ordinary Node-RED nodes that this build runs itself.
 
 use redflow_contract::chat::ChatItem;
 use redflow_contract::run_error::Failure;
@@ -6,34 +6,34 @@ use redflow_contract::{Message, Millis};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// An ordinary node. Receives a message and says what to send: never waits, never does I/O.
+/// An ordinary node. Receives a message and returns what to send. Never waits and never does I/O.
 pub trait FlowNode: Send + Sync {
     /// Handles one message.
     fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput;
 }
 
-/// What a node may know when it handles a message.
+/// What a node can read while it handles a message.
 pub struct NodeContext<'a> {
-    /// Now.
+    /// The current time.
     pub now: Millis,
     /// The value of an environment variable as this node sees it.
     pub env: &'a dyn Fn(&str) -> Option<Value>,
-    /// What the starter of the flow wants instead of the node's own payload.
+    /// The payload of the start request, which replaces the node's own; none if the request has no payload.
     pub payload: Option<&'a Value>,
 }
 
-/// What a node does with a message.
+/// The result of handling a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeOutput {
-    /// Messages to send, and from which port.
+    /// Messages to send, each with the output port it leaves from.
     pub sends: Vec<(usize, Arc<Message>)>,
-    /// What to show to the user: a property and its value.
+    /// For a debug node: the property to show, and its value.
     pub shows: Option<(String, Value)>,
-    /// What was said in its window, and how many items it keeps.
+    /// For a chat node: the message to store, and how many messages the node keeps.
     pub says: Option<(ChatItem, u32)>,
-    /// Bytes that it made on the way, roughly, beside what it sends.
+    /// Roughly the bytes it allocated in addition to what it sends. The engine counts them against its limit.
     pub work: usize,
-    /// What went wrong; goes to Catch nodes.
+    /// The error, for Catch nodes.
     pub error: Option<Failure>,
 }
 

@@ -1,4 +1,4 @@
-//! What moves in a flow, as it moves, for who looks on. Nothing of it is kept, and nothing is made if nobody looks.
+//! Flow steps: messages and service calls as they move. Live only, never stored, and made only for observers.
 
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
@@ -7,99 +7,99 @@ use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 
-/// Tells everything that one start sets off from what others do.
+/// Identifies a start. All steps of its cascade carry this id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StartId(pub u64);
 
-/// Something that moved.
+/// One step of a cascade.
 #[derive(Debug, Clone, Copy)]
 pub enum FlowStep<'a> {
-    /// A node was started from outside, or by itself.
+    /// A node was started by a request, or by its own schedule.
     Started {
-        /// The node.
+        /// The node that was started.
         trigger: &'a NodeSummary,
     },
-    /// A node got a message.
+    /// A node received a message.
     Received {
-        /// The node.
+        /// The receiver.
         node: &'a NodeSummary,
-        /// The message.
+        /// The message as it arrived.
         message: &'a Message,
     },
-    /// A node sent a message, wherever its wires lead.
+    /// A node sent a message, with or without wires on the port.
     Sent {
-        /// The node.
+        /// The sender.
         node: &'a NodeSummary,
-        /// By which output.
+        /// The output port, from 0.
         port: usize,
-        /// The message.
+        /// The message as it left.
         message: &'a Message,
-        /// Why it is the last, and not what was wanted.
+        /// The failure that this message reports; none if the node succeeded.
         error: Option<&'a Failure>,
     },
-    /// A node is done with what it got, and sent nothing more.
+    /// A node finished with its input and sends nothing more.
     Done {
-        /// The node.
+        /// The node that finished.
         node: &'a NodeSummary,
-        /// How that came about.
+        /// How it finished.
         outcome: StepOutcome<'a>,
     },
-    /// An agent asks its model.
+    /// An agent calls its model.
     ModelCalled {
-        /// The run.
+        /// The agent, its run and the model.
         service_call: &'a ServiceCall<'a>,
-        /// What is sent.
+        /// The conversation that is sent.
         transcript: &'a Transcript,
     },
-    /// The model answered, or failed.
+    /// The model answered, or the call failed.
     ModelAnswered {
-        /// The run.
+        /// The agent, its run and the model.
         service_call: &'a ServiceCall<'a>,
-        /// The answer.
+        /// The answer, or why there is none.
         answer: Result<&'a ModelAnswer, &'a Failure>,
     },
-    /// An agent calls a tool that is no data node.
+    /// An agent calls a tool that is not a data node.
     ToolCalled {
-        /// The run.
+        /// The agent, its run and the tool.
         service_call: &'a ServiceCall<'a>,
-        /// The call.
+        /// The call with its input.
         call: &'a ToolCall,
     },
-    /// The tool returned, or nobody knows.
+    /// The tool returned, or the outcome of the call is unknown.
     ToolReturned {
-        /// The run.
+        /// The agent, its run and the tool.
         service_call: &'a ServiceCall<'a>,
-        /// The call.
+        /// The call with its input.
         call: &'a ToolCall,
-        /// What came of it; the reason if nobody knows.
+        /// The result, or why the outcome is unknown.
         result: Result<&'a ToolResult, &'a str>,
     },
-    /// Nothing of the start moves any more.
+    /// The cascade is over: none of its messages moves any more.
     Ended,
 }
 
-/// How a node is done.
+/// How a node finished with its input.
 #[derive(Debug, Clone, Copy)]
 pub enum StepOutcome<'a> {
-    /// Well.
+    /// It succeeded.
     Completed,
-    /// It failed.
+    /// It failed with this error.
     Failed(&'a Failure),
-    /// It waits: for a person, or for the runtime to be there again.
+    /// It waits: for a person's answer, or until the runtime is available again.
     Waiting,
 }
 
-/// What an agent asks of one of its services.
+/// A call of an agent to its model or to one of its tools.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceCall<'a> {
-    /// The run.
+    /// The run that makes the call.
     pub run: &'a RunId,
-    /// The iteration.
+    /// The iteration of the run, from 1.
     pub iteration: u32,
-    /// The agent.
+    /// The agent of the run.
     pub agent: &'a NodeSummary,
-    /// The model or the tool.
+    /// The model or the tool that is called.
     pub service: &'a NodeSummary,
-    /// The names of the tools the model may ask for.
+    /// The names of the tools that the model may call.
     pub tools: &'a [String],
 }

@@ -1,30 +1,30 @@
-//! Whoever has the flow around the agents, where that is not the engine itself: Node-RED.
+//! The host: the Node-RED that owns the flow around the agents, where that is not the engine itself.
 
-use crate::BoxFuture;
+use crate::future::BoxFuture;
 use redflow_contract::Message;
 use redflow_contract::id::{EffectId, NodeId, RunId};
 use std::sync::Arc;
 
-/// Takes what leaves the agents of a flow, and brings it on its way.
+/// Takes the messages that leave the agents of a flow and delivers them.
 pub trait Host: Send + Sync {
-    /// Takes a message. The answer is whether it has arrived for good; if it has not, it is sent again when its run
-    /// is brought back.
+    /// Delivers a message. Returns true once the host has acknowledged it. An unacknowledged message is sent
+    /// again when its run is recovered.
     fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool>;
 }
 
 /// A message that leaves an agent.
 #[derive(Debug, Clone)]
 pub struct AgentMessage {
-    /// The agent.
+    /// The agent that sends it.
     pub node: NodeId,
-    /// The output.
+    /// The output port of the agent, from 0.
     pub port: usize,
-    /// The run.
+    /// The run that sends it.
     pub run: RunId,
-    /// Which of its effects this is; none if the run never began.
+    /// The effect of the run that sends it; none if the run never started.
     pub effect: Option<EffectId>,
-    /// Whether the run is over with it.
+    /// Whether this message ends the run.
     pub last: bool,
-    /// The message.
+    /// The message itself.
     pub message: Arc<Message>,
 }

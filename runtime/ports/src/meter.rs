@@ -1,17 +1,17 @@
-//! What is counted and timed.
+//! Measurements for metrics.
 
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Usage;
 use std::time::Duration;
 
-/// Counts and times. Never fails, never waits.
+/// Records measurements. Never fails and never waits.
 pub trait Meter: Send + Sync {
-    /// One thing happened.
+    /// Records one measurement.
     fn record(&self, measure: Measurement<'_>);
 }
 
-/// Counts nothing.
+/// A meter that records nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoMeter;
 
@@ -19,101 +19,100 @@ impl Meter for NoMeter {
     fn record(&self, _: Measurement<'_>) {}
 }
 
-/// One thing that happened. Names in it come from flows, never from messages or providers: there are only so
-/// many of them.
+/// One measurement. Its names come from flows, never from messages or providers, so their number is bounded.
 #[derive(Debug, Clone, Copy)]
 pub enum Measurement<'a> {
-    /// A run is driven from now on.
+    /// The engine starts to work on a run.
     RunBegan,
-    /// A run is driven no longer, whatever became of it.
+    /// The engine no longer works on a run, for any reason.
     RunLeft,
     /// A run ended.
     RunEnded {
         /// The agent's name, or its id if it has none.
         agent: &'a str,
-        /// How.
+        /// How it ended.
         ending: Ending,
         /// Model calls it made.
         iterations: u32,
-        /// How long it was active.
+        /// How long the run was active.
         took: Duration,
     },
-    /// A model was asked, retries included.
+    /// A model call ended, after its retries.
     ModelCall {
-        /// Who runs it.
+        /// The provider of the model, as OpenTelemetry names it.
         provider: &'a str,
-        /// The model that was asked for.
+        /// The model that the request named.
         model: &'a str,
-        /// What it used, if that is known.
+        /// The tokens it used; none if unknown.
         usage: Option<Usage>,
-        /// Why it did not answer.
+        /// Why it failed; none if it answered.
         failed: Option<RunErrorCode>,
-        /// How long it took.
+        /// The duration.
         took: Duration,
     },
-    /// A call to a model is made again.
+    /// A model call is retried.
     ModelRetry {
-        /// Who runs it.
+        /// The provider of the model, as OpenTelemetry names it.
         provider: &'a str,
-        /// What the first one failed with.
+        /// Why the attempt before failed.
         failed: RunErrorCode,
     },
-    /// A tool was called.
+    /// A tool call ended.
     ToolCall {
-        /// Its name.
+        /// The name of the tool, as the flow gives it.
         tool: &'a str,
-        /// Whether it worked.
+        /// Whether it succeeded.
         success: bool,
-        /// How long it took.
+        /// The duration.
         took: Duration,
     },
-    /// A memory was asked.
+    /// A memory operation ended.
     MemoryCall {
-        /// For what.
+        /// The operation.
         action: MemoryAction,
-        /// Messages and bytes that were read or written, if that is known.
+        /// Messages and bytes read or written; none if unknown.
         size: Option<(usize, usize)>,
-        /// Whether it worked.
+        /// Whether it succeeded.
         success: bool,
-        /// How long it took.
+        /// The duration.
         took: Duration,
     },
-    /// A request was answered.
+    /// An HTTP request was answered.
     Answered {
-        /// The route as the table has it; empty if there is none.
+        /// The path of the route in the route table; empty if no route matched.
         route: &'a str,
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// How long it took.
+        /// The duration.
         took: Duration,
     },
-    /// A socket of events was opened.
+    /// An event socket was opened.
     SocketOpened,
-    /// A socket of events was closed.
+    /// An event socket was closed.
     SocketClosed {
-        /// Why, if the sidecar closed it; else empty.
+        /// The code if the sidecar closed it; else empty.
         code: &'a str,
     },
-    /// Events were sent to a socket.
+    /// Events were sent to an event socket.
     EventsSent {
-        /// How many.
+        /// The number of events.
         events: u64,
     },
 }
 
-/// What a memory is asked for.
+/// An operation on a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemoryAction {
-    /// The conversation so far.
+    /// Read the conversation.
     Recall,
-    /// To add a turn.
+    /// Add a turn.
     Append,
-    /// To forget.
+    /// Delete the conversation.
     Clear,
 }
 
 impl MemoryAction {
-    /// As it is written everywhere.
+    /// The label in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,16 +1,16 @@
-//! The JSON Schema a provider is asked to keep an action to, where it can.
+//! The JSON Schema of an agent's actions, for providers with structured output.
 //!
-//! Owns the subset every provider takes: each property required, no further ones, nothing counted or matched.
-//! A schema only narrows what a model can say; every answer is validated afterwards all the same.
+//! Owns the subset that every provider takes: every property required, no further properties, no counts and
+//! no patterns. The schema only narrows the answers of a model. Every answer is still validated.
 
 use redflow_contract::plan::AgentSpec;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-/// How deep a tool's schema may nest; providers refuse ten levels, and the action is two around it.
+/// The deepest nesting of a tool's schema. Providers refuse ten levels, and the action adds two.
 const MAX_DEPTH: usize = 8;
 
-/// The schema of an agent's actions; none if a tool's own schema is outside the subset.
+/// The schema of an agent's actions; none if a tool's schema is outside the subset.
 pub(crate) fn action_schema(spec: &AgentSpec) -> Option<Box<RawValue>> {
     let inputs: Option<Vec<Value>> =
         spec.tools.iter().map(|tool| fit_object(tool.input_schema.as_ref()?.as_object()?, 0)).collect();
@@ -38,25 +38,25 @@ pub(crate) fn action_schema(spec: &AgentSpec) -> Option<Box<RawValue>> {
     to_raw_value(&schema).ok()
 }
 
-/// A copy of a schema in the subset, if it can be one without allowing more than it did.
+/// Converts a schema to the subset; none if that would allow more values than before.
 fn fit(schema: &Value, depth: usize) -> Option<Value> {
     let map = schema.as_object()?;
     if depth > MAX_DEPTH {
         return None;
     }
     if let Some(choices) = map.get("anyOf") {
-        only(map, &["anyOf"])?;
+        has_only(map, &["anyOf"])?;
         let choices: Option<Vec<Value>> = choices.as_array()?.iter().map(|one| fit(one, depth + 1)).collect();
         return Some(json!({"anyOf": choices?}));
     }
     match map.get("type")?.as_str()? {
         "object" => fit_object(map, depth),
         "array" => {
-            only(map, &["type", "items"])?;
+            has_only(map, &["type", "items"])?;
             Some(json!({"type": "array", "items": fit(map.get("items")?, depth + 1)?}))
         }
         "string" | "number" | "integer" | "boolean" | "null" => {
-            only(map, &["type", "enum", "const"])?;
+            has_only(map, &["type", "enum", "const"])?;
             Some(schema.clone())
         }
         _ => None,
@@ -67,9 +67,9 @@ fn fit_object(map: &Map<String, Value>, depth: usize) -> Option<Value> {
     if depth > MAX_DEPTH || map.get("type")? != "object" {
         return None;
     }
-    only(map, &["type", "properties", "required", "additionalProperties"])?;
-    // To forbid what was merely not mentioned narrows; to forbid what was asked for does not fit, nor to make
-    // an empty object of any object.
+    has_only(map, &["type", "properties", "required", "additionalProperties"])?;
+    // Unmentioned properties may become forbidden, which only narrows. Explicitly allowed ones may not, and a
+    // schema for any object may not become one for the empty object.
     let properties = map.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     match map.get("additionalProperties") {
         Some(more) if more != false => return None,
@@ -94,8 +94,8 @@ fn fit_object(map: &Map<String, Value>, depth: usize) -> Option<Value> {
     }))
 }
 
-/// Whether a schema says nothing but these, and what only explains it.
-fn only(map: &Map<String, Value>, known: &[&str]) -> Option<()> {
+/// Checks that a schema has only these keywords, apart from descriptions.
+fn has_only(map: &Map<String, Value>, known: &[&str]) -> Option<()> {
     let explains = |key: &str| matches!(key, "description" | "title");
     map.keys().all(|key| known.contains(&key.as_str()) || explains(key)).then_some(())
 }

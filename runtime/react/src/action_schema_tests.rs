@@ -11,7 +11,7 @@ fn schema(tools: &[(&str, Option<Value>)]) -> Option<Value> {
 }
 
 #[test]
-fn a_tool_that_fits_is_asked_for_by_schema() {
+fn a_tool_in_the_subset_has_an_action_schema() {
     let calculator = json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]});
     let found = schema(&[("calculator", Some(calculator))]).unwrap();
     let nothing = json!({"type": "null"});
@@ -41,14 +41,14 @@ fn a_tool_that_fits_is_asked_for_by_schema() {
 }
 
 #[test]
-fn without_tools_only_a_final_action_is_asked_for() {
+fn without_tools_only_a_final_action_is_allowed() {
     let found = schema(&[]).unwrap();
     assert_eq!(found["properties"]["action"]["enum"], json!(["final"]));
     assert_eq!(found["properties"]["input"], json!({"type": "null"}));
 }
 
 #[test]
-fn one_tool_outside_the_subset_is_enough() {
+fn one_tool_outside_the_subset_means_no_schema() {
     let fits = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
     assert!(schema(&[("a", Some(fits.clone()))]).is_some());
     assert!(schema(&[("a", Some(fits.clone())), ("b", None)]).is_none());
@@ -62,7 +62,7 @@ fn one_tool_outside_the_subset_is_enough() {
 }
 
 #[test]
-fn what_fits() {
+fn converts_only_schemas_of_the_subset() {
     let explained = json!({"type": "string", "description": "d", "title": "t", "enum": ["a"]});
     let mut deep = json!({"type": "string"});
     for _ in 0..8 {

@@ -1,10 +1,10 @@
-//! An agent made ready to run: its prompt rendered and its tools' schemas compiled, once per deploy.
+//! Compiles an agent once per deploy: renders its prompt and compiles the schemas of its tools.
 //!
-//! Owns the rules a tool's schema is compiled by. Never fetches a schema: a reference must be inside it.
+//! Owns the rules for compiling a tool's schema. Never fetches a schema: references must stay inside it.
 
 use crate::action_schema::action_schema;
 use crate::prompt::system_prompt;
-use crate::wording::{preview, shown_pointer};
+use crate::text::{display_pointer, preview};
 use jsonschema::{PatternOptions, Validator};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::schema_cost::check_cost;
@@ -13,13 +13,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// An agent, ready to run. Runs share it.
+/// A compiled agent. All its runs share it.
 pub struct CompiledAgent {
     spec: Arc<AgentSpec>,
     system: Arc<ChatMessage>,
-    /// The transcript every run begins with.
+    /// The transcript that every run starts with.
     prefix: Transcript,
-    /// In the order of the spec's tools; none where any object will do.
+    /// In the order of the spec's tools; none for a tool that takes any object.
     validators: Vec<Option<Validator>>,
     action_schema: Option<Box<RawValue>>,
 }
@@ -30,12 +30,12 @@ pub struct CompiledAgent {
 pub struct CompileError {
     /// The tool's name.
     pub tool: String,
-    /// Why.
+    /// Why the schema cannot be used.
     pub reason: String,
 }
 
 impl CompiledAgent {
-    /// Renders the prompt and compiles the schemas.
+    /// Compiles an agent.
     ///
     /// # Errors
     /// The first tool whose schema cannot be used.
@@ -48,19 +48,20 @@ impl CompiledAgent {
         Ok(Arc::new(Self { spec, system, prefix, validators, action_schema }))
     }
 
-    /// The agent as it was given.
+    /// The spec that it was compiled from.
     #[must_use]
     pub fn spec(&self) -> &Arc<AgentSpec> {
         &self.spec
     }
 
-    /// The system message.
+    /// The system message of every run.
     #[must_use]
     pub fn system(&self) -> &Arc<ChatMessage> {
         &self.system
     }
 
-    /// JSON Schema of its actions in the subset every provider takes; none if a tool's schema does not fit.
+    /// JSON Schema of its actions in the subset that every provider takes; none if a tool's schema does not
+    /// fit.
     #[must_use]
     pub fn action_schema(&self) -> Option<&RawValue> {
         self.action_schema.as_deref()
@@ -70,7 +71,7 @@ impl CompiledAgent {
         &self.prefix
     }
 
-    /// The allowed tool of this name, with the validator of its input.
+    /// Finds an allowed tool by name, with the validator of its input.
     pub(crate) fn tool(&self, name: &str) -> Option<(&ToolSpec, Option<&Validator>)> {
         let mut tools = self.spec.tools.iter().zip(&self.validators);
         tools.find(|(tool, _)| tool.name == name).map(|(tool, validator)| (tool, validator.as_ref()))
@@ -88,11 +89,11 @@ fn compile_tool(tool: &ToolSpec) -> Result<Option<Validator>, CompileError> {
     schema.map(compile_schema).transpose().map_err(|reason| CompileError { tool: tool.name.clone(), reason })
 }
 
-/// Compiles one schema: nothing is fetched, and patterns are matched in linear time, so look-around and
-/// back-references are refused here instead of hanging a run, as are schemas that are applied without end.
+/// Compiles one schema. Fetches nothing. Refuses look-around and back-references in patterns, and schemas of
+/// unbounded cost, because they could block a run.
 ///
 /// # Errors
-/// A phrase that says why the schema cannot be used.
+/// A phrase that tells why the schema cannot be used.
 pub fn compile_schema(schema: &Value) -> Result<Validator, String> {
     check_cost(schema)?;
     let options = jsonschema::options().offline().with_pattern_options(PatternOptions::regex());
@@ -101,7 +102,7 @@ pub fn compile_schema(schema: &Value) -> Result<Validator, String> {
         let text = preview(text.lines().next().unwrap_or_default());
         match error.instance_path().as_str() {
             "" => text,
-            place => format!("at `{}`, {text}", shown_pointer(place)),
+            place => format!("at `{}`, {text}", display_pointer(place)),
         }
     })
 }

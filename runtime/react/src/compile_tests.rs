@@ -38,7 +38,7 @@ pub(crate) fn expression_schema() -> Value {
     json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"], "additionalProperties": false})
 }
 
-/// Would compile, but needs two to the power of `levels` steps to validate anything.
+/// This schema compiles, but needs two to the power of `levels` steps to validate a value.
 fn doubling_schema(levels: u32) -> Value {
     let link = |number: u32| json!({"$ref": format!("#/$defs/a{}", number + 1)});
     let mut defs: serde_json::Map<String, Value> = (0..40)
@@ -49,7 +49,7 @@ fn doubling_schema(levels: u32) -> Value {
 }
 
 #[test]
-fn an_agent_begins_with_its_system_message() {
+fn an_agent_starts_with_its_system_message() {
     let agent = CompiledAgent::compile(spec(&[("calculator", "Adds.", Some(expression_schema()))])).unwrap();
     assert_eq!(agent.system().role, ChatRole::System);
     assert_eq!(agent.prefix().segments(), [Arc::clone(agent.system())]);
@@ -68,7 +68,7 @@ fn a_bad_schema_names_its_tool() {
 }
 
 #[test]
-fn schemas_that_fetch_hang_or_make_no_sense_are_refused() {
+fn refuses_schemas_that_fetch_block_or_are_invalid() {
     for (schema, place) in [
         (json!({"properties": {"a": {"pattern": "(?=x)y"}}}), "at `/properties/a/pattern`"),
         (json!({"properties": {"a": {"pattern": "(a)\\1"}}}), "at `/properties/a/pattern`"),
@@ -94,14 +94,13 @@ fn schemas_that_fetch_hang_or_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_schema_may_name_itself_in_a_part_of_the_value() {
+fn a_schema_may_refer_to_itself_in_a_part_of_the_value() {
     let validator = compile_schema(&json!({"properties": {"a": {"$ref": "#"}}, "type": "object"})).unwrap();
     assert!(validator.is_valid(&json!({"a": {"a": {}}})));
     assert!(!validator.is_valid(&json!({"a": {"a": 1}})));
 }
 
-/// What the bounds let through must neither overflow a thread's stack nor take long: schemas as deep as they
-/// may be, on answers as deep as they may be.
+/// The deepest allowed schemas on the deepest allowed answers must neither overflow the stack nor take long.
 #[test]
 fn the_deepest_schemas_fit_on_a_stack() {
     let answer = (0..64).fold(json!("wrong"), |value, _| json!({"a": value}));

@@ -1,11 +1,12 @@
-//! Writing the journal of a run, line by line.
+//! Writes the journal of a run, line by line.
 //!
-//! Owns the order of the lines and the chain between them. Never stores anything: it gives lines to whoever
-//! keeps them, and gives them before the effects they speak of are done.
+//! Owns the order of the lines and their digests. Never stores anything: it returns the lines to the engine,
+//! before their effects are done.
 
 use crate::MACHINE_VERSION;
 use crate::compile::CompiledAgent;
-use crate::machine::{FeedError, Machine};
+use crate::machine::Machine;
+use crate::status::FeedError;
 use redflow_contract::CONTRACT_VERSION;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::{Effect, ToolCall};
@@ -18,39 +19,39 @@ use redflow_contract::plan::EncodedPlan;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// The run that started this one, if one did.
+/// The run that started this one. Empty for a run that a message started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParentRun {
-    /// The run.
+    /// The id of that run.
     pub parent_run_id: Option<RunId>,
     /// The step of that run.
     pub step_id: Option<String>,
 }
 
-/// Room for most lines, so that they are written without being moved.
+/// The capacity for a line. Most lines fit, so that they are written without a copy.
 const LINE_BYTES: usize = 512;
 
-/// Turns records into lines, each chained to the one before.
+/// Turns records into lines, each with the digest of the one before.
 #[derive(Debug, Clone)]
 pub struct JournalWriter {
     prev: Digest,
 }
 
-/// A line that borrows what it records; the same text as the contract's `JournalLine`.
+/// A line that borrows its record. It has the same text as the contract's `JournalLine`.
 #[derive(Serialize)]
 struct Line<'a, R> {
     prev: &'a Digest,
     record: R,
 }
 
-/// A fact is too large to be copied into a `JournalRecord`.
+/// Borrows the fact, because it is too large to copy into a `JournalRecord`.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename = "fact")]
 struct FactRecord<'a> {
     fact: &'a Fact,
 }
 
-/// What a driver knows of a tool call before it is made: what it may do to the world.
+/// Gives the effect class of a tool call before it is made.
 pub type Classify<'a> = &'a dyn Fn(&ToolCall) -> EffectClass;
 
 impl Default for JournalWriter {
@@ -60,7 +61,7 @@ impl Default for JournalWriter {
 }
 
 impl JournalWriter {
-    /// Goes on after a line with this digest.
+    /// Makes a writer that continues after a line with this digest.
     #[must_use]
     pub fn after(prev: Digest) -> Self {
         Self { prev }
@@ -72,17 +73,17 @@ impl JournalWriter {
         self.prev
     }
 
-    /// The line of a record, without a line feed.
+    /// Writes the line of a record, without a line feed.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// When the record cannot be written as JSON.
     pub fn line(&mut self, record: &JournalRecord) -> Result<String, serde_json::Error> {
         let line = self.encode(record)?;
         self.commit(&line);
         Ok(line)
     }
 
-    /// The second line of a journal.
+    /// Writes the second line of a journal.
     pub fn plan(&mut self, plan: &EncodedPlan) -> String {
         let line = plan_line(&self.prev, plan.json());
         self.commit(&line);
@@ -92,7 +93,7 @@ impl JournalWriter {
     fn encode<R: Serialize>(&self, record: &R) -> Result<String, serde_json::Error> {
         let mut line = Vec::with_capacity(LINE_BYTES);
         serde_json::to_writer(&mut line, &Line { prev: &self.prev, record })?;
-        // What was written is UTF-8.
+        // serde_json writes UTF-8.
         String::from_utf8(line).map_err(serde::ser::Error::custom)
     }
 
@@ -101,37 +102,37 @@ impl JournalWriter {
     }
 }
 
-/// A machine with its journal: what a driver drives, so that no fact goes unrecorded.
+/// A machine with its journal. The engine uses it, so that every fact is recorded.
 #[derive(Debug)]
 pub struct Recorder {
     machine: Machine,
     writer: JournalWriter,
 }
 
-/// What one fact led to.
+/// The result of one fact.
 #[derive(Debug)]
 pub struct Step {
     /// Lines for the journal, in order and without line feeds.
     pub lines: Vec<String>,
-    /// What to do now, in order, once the lines are kept as safely as the effects ask for.
+    /// The effects to do, in order, once the lines are stored as durably as the effects require.
     pub effects: Vec<Effect>,
-    /// What observers see; empty unless the machine is observed.
+    /// The events for observers; empty unless the machine is observed.
     pub events: Vec<RunEvent>,
 }
 
-/// Why a step was not taken.
+/// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// The fact does not fit. Nothing has changed and nothing is to be written.
+    /// The fact does not fit. Nothing has changed, and there is nothing to store.
     #[error(transparent)]
     Feed(#[from] FeedError),
-    /// A record cannot be written as JSON. The run cannot go on.
+    /// A record cannot be written as JSON. The run cannot continue.
     #[error("a journal record cannot be written as JSON")]
     Encode(#[from] serde_json::Error),
 }
 
 impl Recorder {
-    /// Starts a run: the lines begin with the header and the plan.
+    /// Starts a run. The first two lines are the header and the plan.
     ///
     /// # Errors
     /// When the fact is not the `run_started` of this agent.
@@ -139,7 +140,7 @@ impl Recorder {
         agent: Arc<CompiledAgent>,
         observed: bool,
         plan: &EncodedPlan,
-        origin: ParentRun,
+        parent: ParentRun,
         fact: Fact,
         classify: Classify<'_>,
     ) -> Result<(Self, Step), StepError> {
@@ -150,8 +151,8 @@ impl Recorder {
             run_id: run_id.clone(),
             agent: agent.spec().agent.clone(),
             plan_digest: plan.digest(),
-            parent_run_id: origin.parent_run_id,
-            step_id: origin.step_id,
+            parent_run_id: parent.parent_run_id,
+            step_id: parent.step_id,
         };
         let mut writer = JournalWriter::default();
         let mut lines = vec![writer.line(&header)?, writer.plan(plan)];
@@ -161,10 +162,10 @@ impl Recorder {
         Ok((recorder, Step { lines, ..step }))
     }
 
-    /// Feeds one fact, polls until there is no more, and writes both down.
+    /// Feeds one fact, polls all effects, and writes the lines of both.
     ///
     /// # Errors
-    /// When the fact does not fit; then nothing has changed.
+    /// When the fact does not fit. Then nothing has changed.
     pub fn step(&mut self, fact: Fact, classify: Classify<'_>) -> Result<Step, StepError> {
         let line = self.writer.encode(&FactRecord { fact: &fact })?;
         self.machine.feed(fact)?;
@@ -184,25 +185,25 @@ impl Recorder {
         Ok(Step { lines, effects, events: self.machine.take_events() })
     }
 
-    /// Goes on where a journal ends.
+    /// Makes a recorder that continues after the last line of a journal.
     pub(crate) fn after(machine: Machine, last: Digest) -> Self {
         Self { machine, writer: JournalWriter::after(last) }
     }
 
-    /// Whether events are made from now on.
+    /// Sets whether the machine makes events from now on.
     #[must_use]
     pub fn observed(self, observed: bool) -> Self {
         Self { machine: self.machine.observed(observed), ..self }
     }
 
-    /// The machine.
+    /// The machine inside.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 }
 
-/// What a journal records of an effect; of the last one the output too.
+/// The records of an effect. The last effect of a run also has an output record.
 pub(crate) fn effect_records(
     effect: &Effect,
     class: Option<EffectClass>,

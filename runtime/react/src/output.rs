@@ -1,10 +1,10 @@
-//! The messages that leave ports 3 and 4, and the texts made of values.
+//! Builds the messages for ports 3 and 4, and turns values into text.
 //!
-//! Owns the order of their keys: what came in, in its order and with the payload replaced in place, then
-//! `envelope`, `agentResult` and `error`. An `error` that came in becomes `_error`; never changes another
-//! property of the incoming message.
+//! Owns the order of the keys: first those of the incoming message in their order, with the payload replaced
+//! in place, then `envelope`, `agentResult` and `error`. An incoming `error` becomes `_error`. No other
+//! property changes.
 
-use crate::wording::preview;
+use crate::text::preview;
 use redflow_contract::envelope::{
     AgentEnvelope, AgentResult, EnvelopeAction, EnvelopeEvent, EnvelopeObservability, EnvelopeState,
     EnvelopeTools, StopReason,
@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The envelope of a run that has just begun.
+/// Makes the envelope of a new run.
 pub(crate) fn new_envelope(run_id: RunId, at: Millis, input: Value, tools: Vec<String>) -> AgentEnvelope {
     AgentEnvelope {
         input,
@@ -33,7 +33,7 @@ pub(crate) fn new_envelope(run_id: RunId, at: Millis, input: Value, tools: Vec<S
     }
 }
 
-/// An event of the envelope with nothing but what every one has.
+/// Makes an envelope event without its optional fields.
 pub(crate) fn new_event(iteration: u32, action: EnvelopeAction, at: Millis) -> EnvelopeEvent {
     EnvelopeEvent {
         iteration,
@@ -47,13 +47,13 @@ pub(crate) fn new_event(iteration: u32, action: EnvelopeAction, at: Millis) -> E
     }
 }
 
-/// The last event of a run that failed.
+/// Makes the last event of a failed run.
 pub(crate) fn failure_event(action: EnvelopeAction, at: Millis, error: &RunError) -> EnvelopeEvent {
     let failure = Failure { code: error.code, message: error.message.clone() };
     EnvelopeEvent { error: Some(failure), ..new_event(error.iteration, action, at) }
 }
 
-/// A message for port 3 or 4.
+/// Builds a message for port 3 or 4.
 pub(crate) fn build_message<R: Serialize>(
     incoming: Message,
     payload: Value,
@@ -62,17 +62,17 @@ pub(crate) fn build_message<R: Serialize>(
     failed: Option<(&NodeSummary, &RunError)>,
 ) -> Message {
     let mut payload = Some(payload);
-    let error = failed.map(|(node, error)| error.on_message(node, failures(node, &incoming)));
-    let moves_error = incoming.contains_key("error");
+    let error = failed.map(|(node, error)| error.on_message(node, failure_count(node, &incoming)));
+    let has_error = incoming.contains_key("error");
     let mut message = Message::with_capacity(incoming.len() + 4);
     for (key, value) in incoming {
         match key.as_str() {
             "payload" => message.insert(key, payload.take().unwrap_or_default()),
             "envelope" | "agentResult" => continue,
-            // As Node-RED does with a newer error: the older one stays readable. Also when this run went
-            // well: with an `error` its message would look like a failure's.
-            "error" if moves_error => message.insert("_error".to_owned(), value),
-            "_error" if moves_error => continue,
+            // As in Node-RED, the older error stays readable. This also holds for a successful run: with an
+            // `error`, its message would look like a failure.
+            "error" if has_error => message.insert("_error".to_owned(), value),
+            "_error" if has_error => continue,
             _ => message.insert(key, value),
         };
     }
@@ -87,9 +87,8 @@ pub(crate) fn build_message<R: Serialize>(
     message
 }
 
-/// How often the node has now failed on this message, as Node-RED counts it: a message that comes back with
-/// an error of the same node is a loop.
-fn failures(node: &NodeSummary, incoming: &Message) -> u32 {
+/// How often the node has failed on this message, including this time. Node-RED counts it to detect loops.
+fn failure_count(node: &NodeSummary, incoming: &Message) -> u32 {
     let source = incoming.get("error").and_then(|error| error.get("source"));
     let before = source
         .filter(|source| source.get("id").and_then(Value::as_str) == Some(node.id.as_str()))
@@ -98,7 +97,7 @@ fn failures(node: &NodeSummary, incoming: &Message) -> u32 {
     u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// What leaves port 3 for a message whose agent was refused, so that no run began.
+/// Builds the message for port 3 if the agent is refused, so that no run starts.
 #[must_use]
 pub fn refused_output(
     agent: &NodeSummary,
@@ -123,12 +122,12 @@ pub fn refused_output(
     build_message(message.clone(), to_value(error), &envelope, &result, Some((agent, error)))
 }
 
-/// Any of our types as a value. They have string keys only, so this cannot fail.
+/// Serialises one of our types. They have string keys only, so this cannot fail.
 pub(crate) fn to_value<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// A value as a model reads it: a string as it is, anything else as compact JSON.
+/// Formats a value for a model: a string as it is, any other value as compact JSON.
 pub(crate) fn to_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -136,38 +135,39 @@ pub(crate) fn to_text(value: &Value) -> String {
     }
 }
 
-/// The beginning of a value as text, without writing out the rest of it.
+/// Formats the start of a value, without writing the rest.
 pub(crate) fn preview_value(value: &Value) -> String {
     if let Value::String(text) = value {
         return preview(text);
     }
-    let mut beginning = Beginning(Vec::new());
-    // An error only says that the value is longer than what is kept.
-    let _ = serde_json::to_writer(&mut beginning, value);
-    preview(&String::from_utf8_lossy(&beginning.0))
+    let mut prefix = PrefixWriter(Vec::new());
+    // An error only means that the value is longer than the prefix.
+    let _ = serde_json::to_writer(&mut prefix, value);
+    preview(&String::from_utf8_lossy(&prefix.0))
 }
 
-/// Bytes that surely hold the characters of a preview, with room for one that is cut in half.
+/// Enough bytes for the characters of a preview, and for one that is cut in half.
 const PREVIEW_BYTES: usize = 1_024;
 
-struct Beginning(Vec<u8>);
+/// Keeps the first bytes that are written to it.
+struct PrefixWriter(Vec<u8>);
 
-impl std::io::Write for Beginning {
+impl std::io::Write for PrefixWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let room = PREVIEW_BYTES - self.0.len();
         if room == 0 {
             return Err(std::io::ErrorKind::WriteZero.into());
         }
-        let taken = bytes.len().min(room);
-        self.0.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
+        let count = bytes.len().min(room);
+        self.0.extend_from_slice(&bytes[..count]);
+        Ok(count)
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }
 
-/// What the model was sent, for people.
+/// Formats a prompt for people.
 pub(crate) fn render_prompt(segments: &[Arc<ChatMessage>]) -> String {
     let mut text = String::new();
     for segment in segments {

@@ -44,12 +44,12 @@ fn keys_have_a_fixed_order() {
     assert_eq!(
         keys(chained, Some(&error())),
         ["payload", "_error", "envelope", "agentResult", "error"],
-        "an older error steps aside, the oldest one is lost"
+        "an older error moves, the oldest one is lost"
     );
 }
 
 #[test]
-fn an_older_error_steps_aside_whatever_comes_of_the_run() {
+fn an_older_error_moves_to_underscore_error() {
     let envelope = new_envelope("run".into(), 0, Value::Null, Vec::new());
     let incoming = message(json!({"error": "old", "_error": "oldest"}));
     let failed = build_message(incoming.clone(), Value::Null, &envelope, &(), Some((&node(), &error())));
@@ -62,7 +62,7 @@ fn an_older_error_steps_aside_whatever_comes_of_the_run() {
 }
 
 #[test]
-fn a_refused_agent_answers_too() {
+fn a_refused_agent_answers_with_an_error() {
     let incoming = message(json!({"payload": {"q": 1}, "topic": "t"}));
     let tools = vec!["calculator".to_owned()];
     let answer = refused_output(&node(), "run-1".into(), 1_766_000_000_123, &incoming, tools, &error());
@@ -105,7 +105,7 @@ fn a_refused_agent_answers_too() {
 }
 
 #[test]
-fn failures_on_the_same_message_are_counted() {
+fn counts_failures_on_the_same_message() {
     let cases = [
         (json!({}), 1),
         (json!({"error": "text"}), 1),
@@ -123,7 +123,7 @@ fn failures_on_the_same_message_are_counted() {
 }
 
 #[test]
-fn values_as_texts() {
+fn formats_values_as_text() {
     assert_eq!(to_text(&json!("a \"b\"")), "a \"b\"");
     assert_eq!(to_text(&json!({"b": 1, "a": [null]})), r#"{"b":1,"a":[null]}"#);
     assert_eq!(to_text(&Value::Null), "null");
@@ -134,7 +134,7 @@ fn values_as_texts() {
 }
 
 #[test]
-fn a_prompt_for_people() {
+fn formats_a_prompt_for_people() {
     let segment = |role, text: &str| Arc::new(ChatMessage::new(role, text));
     let segments = [segment(ChatRole::System, "Rules.\nMore."), segment(ChatRole::User, "2+2")];
     assert_eq!(render_prompt(&segments), "system: Rules.\nMore.\n\nuser: 2+2");

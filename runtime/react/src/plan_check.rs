@@ -1,7 +1,7 @@
-//! Whether a journal's plan and the agent its run was started with are the same agent.
+//! Compares the plan of a journal with the spec in its first fact.
 //!
-//! Owns that comparison, as far as it can be made: what the plan says as `${NAME}` is known to nobody any
-//! more. Never reads a plan to run by it: the machine works by the spec.
+//! Cannot compare a `${NAME}` in the plan, because its value is no longer known. Never runs a plan: the
+//! machine works by the spec.
 
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node_config::StopCondition;
@@ -9,10 +9,10 @@ use redflow_contract::plan::{AgentPlan, AgentSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// The name of a setting, what stands for it where a flow leaves it out, and whether a value is the spec's.
+/// The name of a setting, its default, and whether a value equals that of the spec.
 type Setting = (&'static str, Value, fn(&Value, &AgentSpec) -> bool);
 
-/// What the plan contradicts the spec in.
+/// Names the first setting in which plan and spec differ.
 pub(crate) fn contradiction(plan: &AgentPlan, spec: &AgentSpec) -> Option<&'static str> {
     let node = &plan.agent.node;
     if node.id != spec.agent.node_id || node.type_name != spec.type_name || node.name != spec.name {
@@ -35,21 +35,21 @@ pub(crate) fn contradiction(plan: &AgentPlan, spec: &AgentSpec) -> Option<&'stat
     let differs = |(name, default, same): &Setting| {
         let value = plan.agent.config.get(name.trim_matches('`')).filter(|value| !value.is_null());
         let value = value.unwrap_or(default);
-        !is_symbolic(value) && !same(value, spec)
+        !has_reference(value) && !same(value, spec)
     };
     settings.iter().find(|setting| differs(setting)).map(|(name, ..)| *name)
 }
 
-fn is_symbolic(value: &Value) -> bool {
+fn has_reference(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("${") || text.contains("$("),
-        Value::Array(items) => items.iter().any(is_symbolic),
-        Value::Object(map) => map.values().any(is_symbolic),
+        Value::Array(items) => items.iter().any(has_reference),
+        Value::Object(map) => map.values().any(has_reference),
         _ => false,
     }
 }
 
-/// A flow may write 5 as 5.0.
+/// Whether a value is this number. A flow may write 5 as 5.0.
 fn is_number(value: &Value, number: u64) -> bool {
     let same_text = |float: f64| float.to_string() == number.to_string();
     value.as_u64() == Some(number) || value.as_f64().is_some_and(same_text)

@@ -1,10 +1,10 @@
 //! The system message: Agent Core's prompt, with the tools written into it.
 //!
-//! Owns the prompt's text. Never reads a template from a flow, and never expands what it has put in.
+//! Owns the text of the prompt. Never reads a template from a flow, and never expands the text of a tool.
 
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 
-/// The prompt to the letter; the founding document is its source of truth.
+/// The exact prompt. The founding document defines it.
 const PROMPT: &str = r#"You are an execution agent.
 
 You must decide ONE action per iteration.
@@ -27,20 +27,20 @@ Output format:
   "message": "optional"
 }"#;
 
-/// What is said of the input of a tool that has no schema.
+/// The schema in the prompt of a tool that has none.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
-/// The system message of an agent.
+/// Renders the system message of an agent.
 pub(crate) fn system_prompt(spec: &AgentSpec) -> String {
     let tools = match spec.tools.as_slice() {
         [] => "(none)".to_owned(),
         tools => tools.iter().map(tool_line).collect::<Vec<_>>().join("\n"),
     };
-    // One replacement in the template itself: a tool that says `{{tools}}` stays as it is.
+    // Replaces only once, so that `{{tools}}` in the text of a tool stays.
     PROMPT.replacen("{{tools}}", &tools, 1)
 }
 
-/// One tool on one line, whatever its description looks like.
+/// Writes one tool on one line, even if its description has several.
 fn tool_line(tool: &ToolSpec) -> String {
     let mut line = format!("- {}:", tool.name);
     for part in tool.description.lines().map(str::trim).filter(|part| !part.is_empty()) {

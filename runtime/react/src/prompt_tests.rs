@@ -3,7 +3,7 @@ use crate::compile::tests::{expression_schema, spec};
 use pretty_assertions::assert_eq;
 
 #[test]
-fn the_prompt_to_the_letter() {
+fn the_prompt_is_exact() {
     let spec = spec(&[
         ("calculator", "Evaluates an arithmetic expression.", Some(expression_schema())),
         ("notes", "Keeps\n  notes.\n", None),
@@ -36,12 +36,12 @@ Output format:
 }
 
 #[test]
-fn without_tools_it_says_so() {
+fn the_prompt_without_tools_says_none() {
     assert!(system_prompt(&spec(&[])).contains("Available tools:\n(none)\n\nRules:"));
 }
 
 #[test]
-fn a_tool_cannot_list_the_tools_again() {
+fn a_tool_cannot_expand_the_list_of_tools() {
     let prompt = system_prompt(&spec(&[("a", "Says {{tools}}.", None), ("b", "", None)]));
     assert!(prompt.contains("\n- a: Says {{tools}}. Input schema: "), "{prompt}");
     assert_eq!(prompt.matches("- b:").count(), 1);

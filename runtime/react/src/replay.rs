@@ -1,13 +1,15 @@
-//! Replay: the facts of a journal through the real machine, compared with what the journal says was done.
+//! Replays a journal: feeds its facts to the machine, and compares the effects with the recorded ones.
 //!
-//! Owns the comparison. Never does an effect, and never trusts a line: anything wrong is a difference with
-//! its line, not a panic.
+//! Owns the comparison. Never does an effect and never trusts a line: a wrong line is a difference, not a
+//! panic.
 
 use crate::compile::{CompileError, CompiledAgent};
 use crate::journal::{Recorder, effect_records};
-use crate::machine::{Machine, Status};
+use crate::journal_reader::{Journal, JournalReader, open_journal, unwritable};
+use crate::machine::Machine;
 use crate::plan_check::contradiction;
-use crate::read::{Journal, JournalReader, open_journal, unwritable};
+use crate::status::Status;
+use crate::text::quote;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
@@ -25,14 +27,15 @@ pub fn replay(bytes: &[u8]) -> ReplayReport {
     replay_events(bytes, false).1
 }
 
-/// Replays a journal file, and gives the events of the run as far as it is sound.
+/// Replays a journal file. Also returns the events up to the first difference, if `watched`.
 #[must_use]
 pub fn replay_events(bytes: &[u8], watched: bool) -> (Vec<RunEvent>, ReplayReport) {
     let mut compile = |spec: &Arc<AgentSpec>| CompiledAgent::compile(Arc::clone(spec));
     let mut replayer = Replayer::new(&mut compile, watched);
     let (run_id, difference) = match open_journal(bytes) {
         Ok((journal, mut reader)) => {
-            let difference = replayer.run(&journal, &mut reader).and_then(|()| replayer.whole(&reader)).err();
+            let difference =
+                replayer.run(&journal, &mut reader).and_then(|()| replayer.check_complete(&reader)).err();
             (Some(journal.run_id), difference)
         }
         Err(difference) => (None, Some(difference)),
@@ -49,24 +52,24 @@ pub fn replay_events(bytes: &[u8], watched: bool) -> (Vec<RunEvent>, ReplayRepor
     (replayer.machine.as_mut().map(Machine::take_events).unwrap_or_default(), report)
 }
 
-/// A run as its journal leaves it, ready to go on.
+/// A run at the end of its journal, ready to continue.
 #[derive(Debug)]
 pub struct ResumedRun {
-    /// The machine, and the journal's end to write after.
+    /// The machine, and the writer for the next lines.
     pub recorder: Recorder,
-    /// What the run runs.
+    /// The agent and everything it binds.
     pub plan: Box<AgentPlan>,
-    /// What the last fact led to. Which of it was done is for the driver to find out.
+    /// The effects of the last fact. The journal does not tell which of them were done.
     pub effects: Vec<Effect>,
-    /// What the driver knew of the open tool call before it made it, if there is one and it was written down.
+    /// The recorded effect class of the open tool call; none if no call is open or no class was recorded.
     pub class: Option<EffectClass>,
 }
 
-/// Makes the machine for the agent of a run.
+/// Compiles the agent of a run.
 pub type Compile<'a> = &'a mut dyn FnMut(&Arc<AgentSpec>) -> Result<Arc<CompiledAgent>, CompileError>;
 
-/// Brings a run back from its journal: every fact through the machine, every digest compared. The journal may
-/// end before the run does, but not in the middle of a step.
+/// Resumes a run from its journal: feeds every fact to the machine and compares every digest. The journal may
+/// end before the run does, but not within a step.
 ///
 /// # Errors
 /// The first difference.
@@ -81,22 +84,22 @@ pub fn resume(bytes: &[u8], compile: Compile<'_>) -> Result<ResumedRun, Differen
         return Err(Difference::new(3, DifferenceKind::Incomplete, "The journal holds no fact."));
     };
     let recorder = Recorder::after(machine, reader.last());
-    Ok(ResumedRun { recorder, plan: journal.plan, effects: replayer.last, class: replayer.class })
+    Ok(ResumedRun { recorder, plan: journal.plan, effects: replayer.last_effects, class: replayer.class })
 }
 
-fn refused(line: usize, why: &dyn std::error::Error) -> Difference {
+fn fact_refused(line: usize, why: &dyn std::error::Error) -> Difference {
     Difference::new(line, DifferenceKind::Fact, format!("The machine does not take this fact: {why}."))
 }
 
 struct Replayer<'a> {
     compile: Compile<'a>,
-    watched: bool,
+    observed: bool,
     machine: Option<Machine>,
-    /// What the journal must say next.
+    /// The records that must come next.
     expected: VecDeque<JournalRecord>,
-    /// What the last fact led to.
-    last: Vec<Effect>,
-    /// The class recorded with the last tool call.
+    /// The effects of the last fact.
+    last_effects: Vec<Effect>,
+    /// The recorded class of the last tool call.
     class: Option<EffectClass>,
     facts: usize,
     effects: usize,
@@ -104,13 +107,13 @@ struct Replayer<'a> {
 }
 
 impl<'a> Replayer<'a> {
-    fn new(compile: Compile<'a>, watched: bool) -> Self {
+    fn new(compile: Compile<'a>, observed: bool) -> Self {
         Self {
             compile,
-            watched,
+            observed,
             machine: None,
             expected: VecDeque::new(),
-            last: Vec::new(),
+            last_effects: Vec::new(),
             class: None,
             facts: 0,
             effects: 0,
@@ -122,7 +125,7 @@ impl<'a> Replayer<'a> {
         while let Some(record) = reader.next_record()? {
             let line = reader.line();
             if self.outcome.is_some() {
-                let message = format!("The run is over, but the journal goes on with {}.", a(&record));
+                let message = format!("The run is over, but the journal goes on with {}.", describe(&record));
                 return Err(Difference::new(line, DifferenceKind::Extra, message));
             }
             match record {
@@ -133,15 +136,16 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    fn whole(&self, reader: &JournalReader<'_>) -> Result<(), Difference> {
+    fn check_complete(&self, reader: &JournalReader<'_>) -> Result<(), Difference> {
         if self.outcome.is_some() { Ok(()) } else { Err(self.incomplete(reader.line() + 1)) }
     }
 
     fn fact(&mut self, journal: &Journal, line: usize, fact: Fact) -> Result<(), Difference> {
         if let Some(expected) = self.expected.front() {
-            let message = format!("The journal goes on with a fact where {} must follow.", a(expected));
+            let message =
+                format!("The journal goes on with a fact where {} must follow.", describe(expected));
             return Err(Difference::new(line, DifferenceKind::Effect, message)
-                .between(format!("fact {}", fact.name()), short(expected)));
+                .between(format!("fact {}", fact.name()), describe_with_digest(expected)));
         }
         if let Fact::RunStarted { run_id, spec, .. } = &fact
             && (*run_id != journal.run_id || spec.agent != journal.agent)
@@ -156,24 +160,24 @@ impl<'a> Replayer<'a> {
             return Err(Difference::new(2, DifferenceKind::Plan, message));
         }
         let machine = self.machine_for(line, &fact)?;
-        machine.feed(fact).map_err(|error| refused(line, &error))?;
+        machine.feed(fact).map_err(|error| fact_refused(line, &error))?;
         let effects: Vec<Effect> = std::iter::from_fn(|| machine.poll()).collect();
         self.facts += 1;
         self.class = None;
         for effect in &effects {
             self.expected.extend(effect_records(effect, None).map_err(|_| unwritable(line))?);
         }
-        self.last = effects;
+        self.last_effects = effects;
         Ok(())
     }
 
-    /// The machine, made from the agent in the first fact.
+    /// The machine. The first fact gives its agent.
     fn machine_for(&mut self, line: usize, fact: &Fact) -> Result<&mut Machine, Difference> {
         if self.machine.is_none()
             && let Fact::RunStarted { spec, .. } = fact
         {
-            let agent = (self.compile)(spec).map_err(|error| refused(line, &error))?;
-            self.machine = Some(Machine::new(agent).observed(self.watched));
+            let agent = (self.compile)(spec).map_err(|error| fact_refused(line, &error))?;
+            self.machine = Some(Machine::new(agent).observed(self.observed));
         }
         self.machine.as_mut().ok_or_else(|| {
             Difference::new(line, DifferenceKind::Fact, "The first fact of a run must be run_started.")
@@ -189,35 +193,40 @@ impl<'a> Replayer<'a> {
         };
         let Some(mut expected) = self.expected.pop_front() else {
             let message =
-                format!("The machine waits for a fact, but the journal goes on with {}.", a(record));
+                format!("The machine waits for a fact, but the journal goes on with {}.", describe(record));
             return Err(Difference::new(line, what, message));
         };
-        // The driver judged the call; the machine can only say where that is against what the node declares.
+        // The engine determined the class. The machine knows only what the node declares.
         if let (JournalRecord::Effect { id, class: found, .. }, JournalRecord::Effect { class, .. }) =
             (record, &mut expected)
         {
-            *class = self.right_class(*id, *found);
+            *class = self.expected_class(*id, *found);
         }
         if *record != expected {
-            let message =
-                format!("The journal has {}, but the replay gives {}.", a(record), other(&expected, record));
-            return Err(Difference::new(line, what, message).between(short(record), short(&expected)));
+            let message = format!(
+                "The journal has {}, but the replay gives {}.",
+                describe(record),
+                describe_expected(&expected, record)
+            );
+            return Err(Difference::new(line, what, message)
+                .between(describe_with_digest(record), describe_with_digest(&expected)));
         }
         match record {
             JournalRecord::Effect { class, .. } => {
                 self.effects += 1;
                 self.class = self.class.or(*class);
             }
-            // Nothing but the end of a run is expected to give an output.
+            // Only the end of a run has an output record.
             _ => self.outcome = self.machine.as_ref().and_then(ending),
         }
         Ok(())
     }
 
-    /// The class an effect should be recorded with: of a tool call what its node declares; if that says
-    /// nothing, or nothing was recorded, the recorded one.
-    fn right_class(&self, id: EffectId, found: Option<EffectClass>) -> Option<EffectClass> {
-        let Some(Effect::CallTool { call, .. }) = self.last.iter().find(|effect| effect.id() == id) else {
+    /// The class that an effect must have: for a tool call, the class that its node declares. If the node
+    /// declares none, or if none was recorded, the recorded one.
+    fn expected_class(&self, id: EffectId, found: Option<EffectClass>) -> Option<EffectClass> {
+        let Some(Effect::CallTool { call, .. }) = self.last_effects.iter().find(|effect| effect.id() == id)
+        else {
             return None;
         };
         let agent = self.machine.as_ref().map(Machine::agent);
@@ -227,7 +236,7 @@ impl<'a> Replayer<'a> {
 
     fn incomplete(&self, line: usize) -> Difference {
         let message = match (self.expected.front(), self.machine.as_ref().map(Machine::status)) {
-            (Some(expected), _) => format!("The journal ends where {} must follow.", a(expected)),
+            (Some(expected), _) => format!("The journal ends where {} must follow.", describe(expected)),
             (None, Some(Status::WaitingOutcome { call_id, .. })) => {
                 format!("The journal ends while the run waits for the outcome of call {call_id}.")
             }
@@ -245,19 +254,19 @@ fn ending(machine: &Machine) -> Option<Ending> {
     }
 }
 
-/// A record as a sentence names it.
-fn a(record: &JournalRecord) -> String {
+/// Names a record in a sentence.
+fn describe(record: &JournalRecord) -> String {
     match record {
         JournalRecord::Effect { id, effect, class, .. } => {
-            let class = class.map(class_name).unwrap_or_default();
-            format!("effect {id} ({}{class})", crate::wording::quoted(effect))
+            let class = class.map(class_suffix).unwrap_or_default();
+            format!("effect {id} ({}{class})", quote(effect))
         }
         JournalRecord::Output { .. } => "an output".to_owned(),
         record => format!("a {}", record.name()),
     }
 }
 
-fn class_name(class: EffectClass) -> &'static str {
+fn class_suffix(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => ", read",
         EffectClass::Idempotent => ", idempotent",
@@ -265,18 +274,18 @@ fn class_name(class: EffectClass) -> &'static str {
     }
 }
 
-/// What the replay has instead, told apart from what the journal has.
-fn other(expected: &JournalRecord, recorded: &JournalRecord) -> String {
-    let name = a(expected);
-    if name == a(recorded) { "another one".to_owned() } else { name }
+/// Names the expected record, or `another one` if both have the same name.
+fn describe_expected(expected: &JournalRecord, recorded: &JournalRecord) -> String {
+    let name = describe(expected);
+    if name == describe(recorded) { "another one".to_owned() } else { name }
 }
 
-/// A record in short, with its digest.
-fn short(record: &JournalRecord) -> String {
+/// Names a record with its digest.
+fn describe_with_digest(record: &JournalRecord) -> String {
     match record {
         JournalRecord::Effect { digest, .. } | JournalRecord::Output { digest } => {
-            format!("{} {digest}", a(record))
+            format!("{} {digest}", describe(record))
         }
-        record => a(record),
+        record => describe(record),
     }
 }

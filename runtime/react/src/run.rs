@@ -1,17 +1,17 @@
 //! One run from its first fact to its end: the ReAct loop as a state machine.
 //!
-//! Owns every decision: when the model and the tools are called, when the run stops and how it ends. The
-//! envelope is its state; the transcript is only appended to, so that a late step costs what an early one
-//! does. Never does anything itself: it leaves effects to be polled.
+//! Owns every decision: when to call the model and the tools, when to stop, and how the run ends. The
+//! envelope is its state. The transcript is only appended to, so that a late step costs as much as an early
+//! one. Never does an effect itself.
 
 mod ending;
 mod steps;
 
 use crate::compile::CompiledAgent;
-use crate::machine::{FeedError, Status};
-use crate::observer::Observer;
+use crate::event_buffer::EventBuffer;
 use crate::output::{new_envelope, render_prompt, to_text};
-use crate::wording::remark;
+use crate::status::{FeedError, Status};
+use crate::text::truncate_reason;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::envelope::{AgentEnvelope, EnvelopeAction, EnvelopeEvent};
@@ -30,23 +30,23 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Run {
     agent: Arc<CompiledAgent>,
-    observer: Observer,
+    events: EventBuffer,
     phase: Phase,
     effects: VecDeque<Effect>,
-    /// The number of the last effect; the open one, if one is open.
+    /// The number of the last effect. If an effect is open, it is this one.
     last_effect: u32,
-    /// When the open effect was caused.
-    asked_at: Millis,
+    /// When the open effect was emitted.
+    opened_at: Millis,
     started_at: Millis,
-    /// The conversation, if there is one to remember.
+    /// The session key of the conversation; none without a memory.
     session: Option<String>,
-    /// The incoming message; its payload is in the envelope.
+    /// The incoming message. Its payload moved into the envelope.
     message: Message,
-    /// The input as the model reads it.
+    /// The input as text for the model.
     input: Arc<ChatMessage>,
     transcript: Transcript,
-    /// How many segments the model was last sent.
-    sent: usize,
+    /// The number of segments in the last model call.
+    sent_segments: usize,
     /// The message of the last valid action.
     last_message: Option<String>,
     envelope: AgentEnvelope,
@@ -55,18 +55,18 @@ pub(crate) struct Run {
 /// What the run waits for.
 #[derive(Debug, Default)]
 enum Phase {
-    /// Only while a fact is being worked in.
+    /// Only while a fact is processed.
     #[default]
-    Between,
+    Processing,
     Recalling,
-    Asking,
-    Calling(OpenCall),
+    CallingModel,
+    CallingTool(OpenCall),
     Parked(OpenCall),
     Appending,
     Finished(Ending),
 }
 
-/// A tool call without a result.
+/// A tool call that has no result yet.
 #[derive(Debug)]
 struct OpenCall {
     id: CallId,
@@ -76,54 +76,56 @@ struct OpenCall {
     on_unknown: OnUnknown,
 }
 
+/// The content of the first fact, without the spec.
+pub(crate) struct FirstFact {
+    pub(crate) at: Millis,
+    pub(crate) run_id: RunId,
+    pub(crate) session: Option<String>,
+    pub(crate) message: Message,
+}
+
 impl Run {
-    pub(crate) fn start(
-        agent: Arc<CompiledAgent>,
-        watched: bool,
-        at: Millis,
-        run_id: RunId,
-        session: Option<String>,
-        mut message: Message,
-    ) -> Self {
+    pub(crate) fn start(agent: Arc<CompiledAgent>, observed: bool, first: FirstFact) -> Self {
+        let FirstFact { at, run_id, session, mut message } = first;
         let spec = Arc::clone(agent.spec());
         let input = message.get_mut("payload").map(Value::take).unwrap_or_default();
         let session = session.filter(|_| spec.memory);
         let clears = session.is_some() && requests_memory_clear(&message);
         if clears {
-            // The wish is fulfilled here; the next agent must not hear it again.
+            // This run clears the memory, so the next agent must not get the request too.
             message.shift_remove("memory");
         }
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
         let mut run = Self {
-            observer: Observer::new(Arc::clone(&agent), run_id.clone(), watched),
-            phase: Phase::Between,
+            events: EventBuffer::new(Arc::clone(&agent), run_id.clone(), observed),
+            phase: Phase::Processing,
             effects: VecDeque::new(),
             last_effect: 0,
-            asked_at: at,
+            opened_at: at,
             started_at: at,
             session,
             message,
             input: Arc::new(ChatMessage::new(ChatRole::User, to_text(&input))),
             transcript: agent.prefix().clone(),
-            sent: 0,
+            sent_segments: 0,
             last_message: None,
             envelope: new_envelope(run_id, at, input, tools),
             agent,
         };
-        run.observer.emit(at, || RunEventKind::RunStarted {
+        run.events.emit(at, || RunEventKind::RunStarted {
             name: spec.name.clone(),
             max_iterations: spec.max_iterations,
             tools: run.envelope.tools.available.clone(),
         });
         if let Some(session) = run.session.clone() {
-            let id = run.open(Phase::Recalling, at);
+            let id = run.wait_in(Phase::Recalling, at);
             run.effects.push_back(if clears {
                 Effect::ClearMemory { id, session }
             } else {
                 Effect::RecallMemory { id, session }
             });
         } else {
-            run.begin(at);
+            run.start_loop(at);
         }
         run
     }
@@ -140,46 +142,48 @@ impl Run {
             return Err(FeedError::WrongEffect { expected, found });
         }
         match (std::mem::take(&mut self.phase), fact) {
-            (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.recalled(at, turns),
+            (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.on_memory_recalled(at, turns),
             (Phase::Recalling, Fact::MemoryCleared { at, .. }) => {
-                self.observer.emit(at, || RunEventKind::MemoryCleared {});
-                self.recalled(at, Vec::new());
+                self.events.emit(at, || RunEventKind::MemoryCleared {});
+                self.on_memory_recalled(at, Vec::new());
             }
             (Phase::Recalling, Fact::MemoryFailed { at, error, .. }) => {
-                self.memory_failed(at, error);
-                self.begin(at);
+                self.on_memory_failed(at, error);
+                self.start_loop(at);
             }
-            (Phase::Asking, Fact::ModelAnswered { at, answer, .. }) => self.answered(at, answer),
-            (Phase::Asking, Fact::ModelFailed { at, error, .. }) => {
+            (Phase::CallingModel, Fact::ModelAnswered { at, answer, .. }) => {
+                self.on_model_answered(at, answer)
+            }
+            (Phase::CallingModel, Fact::ModelFailed { at, error, .. }) => {
                 let error = self.error(error.code, error.message);
                 self.fail(at, EnvelopeAction::Error, &error);
             }
-            (Phase::Calling(call), Fact::ToolReturned { at, result, .. })
+            (Phase::CallingTool(call), Fact::ToolReturned { at, result, .. })
             | (Phase::Parked(call), Fact::OutcomeResolved { at, result, .. }) => {
-                self.returned(at, call, result);
+                self.on_tool_returned(at, call, result);
             }
-            (Phase::Calling(call), Fact::ToolOutcomeUnknown { at, reason, .. }) => {
-                self.lost_sight(at, call, reason);
+            (Phase::CallingTool(call), Fact::ToolOutcomeUnknown { at, reason, .. }) => {
+                self.on_outcome_unknown(at, call, reason);
             }
             (Phase::Appending, Fact::MemoryAppended { at, .. }) => self.complete(at),
             (Phase::Appending, Fact::MemoryFailed { at, error, .. }) => {
-                self.memory_failed(at, error);
+                self.on_memory_failed(at, error);
                 self.complete(at);
             }
-            // The answer is there; whether it was remembered in time takes nothing from it.
+            // The answer counts, even if the memory did not store it in time.
             (Phase::Appending, Fact::CancelRequested { at, .. } | Fact::DeadlineReached { at }) => {
                 self.complete(at);
             }
             (phase, Fact::CancelRequested { at, reason }) => {
                 let message = match reason.trim() {
                     "" => "The run was cancelled.".to_owned(),
-                    reason => format!("The run was cancelled: {}", remark(reason)),
+                    reason => format!("The run was cancelled: {}", truncate_reason(reason)),
                 };
-                self.break_off(at, phase, RunErrorCode::Cancelled, message);
+                self.interrupt(at, phase, RunErrorCode::Cancelled, message);
             }
             (phase, Fact::DeadlineReached { at }) => {
                 let message = format!("The run did not end within its {} ms.", self.agent.spec().timeout_ms);
-                self.break_off(at, phase, RunErrorCode::Timeout, message);
+                self.interrupt(at, phase, RunErrorCode::Timeout, message);
             }
             (phase, fact) => {
                 let state = phase.name();
@@ -195,19 +199,19 @@ impl Run {
 
     pub(crate) fn poll(&mut self) -> Option<Effect> {
         let effect = self.effects.pop_front();
-        // A run that waits holds no room for effects that it has not.
+        // Frees the memory of the queue while the run waits.
         if self.effects.is_empty() {
             self.effects = VecDeque::new();
         }
         effect
     }
 
-    pub(crate) fn watch(&mut self, watched: bool) {
-        self.observer.watch(watched);
+    pub(crate) fn set_observed(&mut self, observed: bool) {
+        self.events.set_observed(observed);
     }
 
     pub(crate) fn take_events(&mut self) -> Vec<RunEvent> {
-        self.observer.take()
+        self.events.take()
     }
 
     pub(crate) fn iteration(&self) -> u32 {
@@ -221,7 +225,7 @@ impl Run {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
                 iteration: self.iteration(),
-                asked_at: self.asked_at,
+                asked_at: self.opened_at,
                 input: call.input.clone(),
             },
             Phase::Finished(ending) => Status::Finished(*ending),
@@ -238,22 +242,22 @@ impl Run {
         EffectId(self.last_effect)
     }
 
-    /// The number of an effect that will be answered, and what is waited for from now on.
-    fn open(&mut self, phase: Phase, at: Millis) -> EffectId {
+    /// Enters a phase that waits for the answer to a new effect, and returns the number of the effect.
+    fn wait_in(&mut self, phase: Phase, at: Millis) -> EffectId {
         self.phase = phase;
-        self.asked_at = at;
+        self.opened_at = at;
         self.next_id()
     }
 
-    fn took(&self, at: Millis) -> u64 {
-        at.saturating_sub(self.asked_at)
+    fn elapsed_ms(&self, at: Millis) -> u64 {
+        at.saturating_sub(self.opened_at)
     }
 
     fn push(&mut self, role: ChatRole, content: String) {
         self.transcript.push(Arc::new(ChatMessage::new(role, content)));
     }
 
-    fn note(&mut self, event: EnvelopeEvent) {
+    fn add_envelope_event(&mut self, event: EnvelopeEvent) {
         self.envelope.observability.events.push(event);
     }
 
@@ -265,33 +269,33 @@ impl Run {
         self.envelope.model.as_ref().and_then(|model| model.last_response.clone()).unwrap_or_default()
     }
 
-    /// The message of the final action, or the whole action if it has none.
+    /// The message of the final action; the whole action if it has none.
     fn final_payload(&self) -> Value {
         self.last_message.clone().map_or_else(|| self.last_response(), Value::String)
     }
 
-    /// Written out only where a message is built, and only for those who asked for it.
-    fn fill_prompt(&mut self) {
-        if self.agent.spec().debug && self.sent > 0 {
-            let prompt = render_prompt(&self.transcript.segments()[..self.sent]);
+    /// Adds the prompt to the envelope, only if a message is built and only with `debug: true`.
+    fn add_prompt(&mut self) {
+        if self.agent.spec().debug && self.sent_segments > 0 {
+            let prompt = render_prompt(&self.transcript.segments()[..self.sent_segments]);
             self.envelope.model.get_or_insert_default().last_prompt = Some(prompt);
         }
     }
 }
 
-/// Whether a message wants the conversation so far to be forgotten.
+/// Whether a message asks to delete the conversation: `msg.memory` is `"clear"`.
 #[must_use]
 pub fn requests_memory_clear(message: &Message) -> bool {
-    message.get("memory").is_some_and(|wish| wish == "clear")
+    message.get("memory").is_some_and(|value| value == "clear")
 }
 
 impl Phase {
     fn name(&self) -> &'static str {
         match self {
-            Self::Between => "between two facts",
+            Self::Processing => "between two facts",
             Self::Recalling => "recalling memory",
-            Self::Asking => "waiting for the model",
-            Self::Calling(_) => "waiting for a tool",
+            Self::CallingModel => "waiting for the model",
+            Self::CallingTool(_) => "waiting for a tool",
             Self::Parked(_) => "waiting for an outcome",
             Self::Appending => "appending to memory",
             Self::Finished(_) => "over",

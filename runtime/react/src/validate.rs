@@ -1,10 +1,10 @@
-//! Whether a model's answer is one valid action. The order of the checks is part of the contract.
+//! Checks that a model's answer is one valid action. The order of the checks is part of the contract.
 //!
-//! Owns the rules and the texts of their errors. Never mends an answer, and never repeats what it says: a
-//! text names the place and the rule, and at most quotes a key or a tool's name.
+//! Owns the rules and the texts of their errors. Never corrects an answer, and never repeats its values: a
+//! text names the place and the rule, and quotes at most a key or the name of a tool.
 
 use crate::compile::CompiledAgent;
-use crate::wording::{pointer_to, quoted, shown_pointer};
+use crate::text::{display_pointer, pointer_to, quote};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
 use redflow_contract::action::ModelAction;
@@ -18,15 +18,15 @@ use serde_json::{Map, Value};
 /// The keys of an action.
 const KEYS: [&str; 5] = ["action", "tool", "input", "confidence", "message"];
 
-/// Up to this length of an answer every violation of a tool's schema is looked at and the first by pointer and
-/// rule is reported, whatever order the validator finds them in. A longer answer could hold a million
-/// of them: there the validator's own first is taken.
+/// Up to this length of an answer, all violations of a tool's schema are sorted by pointer and rule, and the
+/// first one is reported. So the report does not depend on the validator's order. A longer answer could have
+/// a million violations, so there the validator's own first one is reported.
 const SORTED_BYTES: usize = 32 * 1024;
 
-/// An answer that is one valid action.
+/// A valid answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidAnswer {
-    /// What the model decided.
+    /// The action.
     pub action: ModelAction,
     /// The action as the model wrote it.
     pub raw: Value,
@@ -41,43 +41,47 @@ pub fn validate_answer(
     answer: &ModelAnswer,
     iteration: u32,
 ) -> Result<ValidAnswer, RunError> {
-    check(agent, answer).map_err(|broken| RunError {
-        code: broken.code,
-        message: broken.message,
-        pointer: broken.pointer,
-        rule: broken.rule.map(str::to_owned),
+    check(agent, answer).map_err(|violation| RunError {
+        code: violation.code,
+        message: violation.message,
+        pointer: violation.pointer,
+        rule: violation.rule.map(str::to_owned),
         iteration,
     })
 }
 
-/// A broken rule, before anyone knows the iteration.
-struct Broken {
+/// A rule that an answer breaks.
+struct RuleViolation {
     code: RunErrorCode,
     message: String,
     pointer: Option<String>,
     rule: Option<&'static str>,
 }
 
-impl Broken {
-    /// About the answer as a whole.
-    fn whole(code: RunErrorCode, rule: Option<&'static str>, message: impl Into<String>) -> Self {
+impl RuleViolation {
+    /// A rule about the whole answer.
+    fn of_answer(code: RunErrorCode, rule: Option<&'static str>, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), pointer: None, rule }
     }
 
-    /// About one of its keys.
-    fn key(code: RunErrorCode, key: &str, rule: &'static str, message: impl Into<String>) -> Self {
+    /// A rule about one key.
+    fn of_key(code: RunErrorCode, key: &str, rule: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), pointer: Some(pointer_to("", key)), rule: Some(rule) }
     }
 }
 
-fn check(agent: &CompiledAgent, answer: &ModelAnswer) -> Result<ValidAnswer, Broken> {
+fn check(agent: &CompiledAgent, answer: &ModelAnswer) -> Result<ValidAnswer, RuleViolation> {
     match answer.finish {
         ModelFinish::Refused => {
-            return Err(Broken::whole(RunErrorCode::ModelRefused, None, "The model refused to answer."));
+            return Err(RuleViolation::of_answer(
+                RunErrorCode::ModelRefused,
+                None,
+                "The model refused to answer.",
+            ));
         }
         ModelFinish::Truncated => {
             let message = "The model's answer was cut off by a length limit before it ended.";
-            return Err(Broken::whole(RunErrorCode::ModelTruncated, None, message));
+            return Err(RuleViolation::of_answer(RunErrorCode::ModelTruncated, None, message));
         }
         ModelFinish::Stop | ModelFinish::ToolCalls => {}
     }
@@ -86,35 +90,36 @@ fn check(agent: &CompiledAgent, answer: &ModelAnswer) -> Result<ValidAnswer, Bro
     Ok(ValidAnswer { action, raw: Value::Object(raw) })
 }
 
-/// Exactly one JSON object.
-fn read_object(text: &str, limits: &RunLimits) -> Result<Map<String, Value>, Broken> {
-    let broken = |rule, message: String| Broken::whole(RunErrorCode::InvalidJson, Some(rule), message);
+/// Reads exactly one JSON object.
+fn read_object(text: &str, limits: &RunLimits) -> Result<Map<String, Value>, RuleViolation> {
+    let violation =
+        |rule, message: String| RuleViolation::of_answer(RunErrorCode::InvalidJson, Some(rule), message);
     let limits = JsonLimits {
         max_bytes: usize::try_from(limits.max_answer_bytes).unwrap_or(usize::MAX),
         max_depth: usize::try_from(limits.max_answer_depth).unwrap_or(usize::MAX),
     };
     match parse_strict(text.as_bytes(), limits) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(broken("type", "The answer is JSON, but not an object.".to_owned())),
+        Ok(_) => Err(violation("type", "The answer is JSON, but not an object.".to_owned())),
         Err(JsonProblem::TooLarge { bytes, limit }) => {
-            Err(broken("maxBytes", format!("The answer has {bytes} bytes; {limit} are allowed.")))
+            Err(violation("maxBytes", format!("The answer has {bytes} bytes; {limit} are allowed.")))
         }
         Err(JsonProblem::TooDeep { limit, .. }) => {
-            Err(broken("maxDepth", format!("The answer is nested deeper than {limit} levels.")))
+            Err(violation("maxDepth", format!("The answer is nested deeper than {limit} levels.")))
         }
         Err(JsonProblem::NotJson { .. }) if text.trim().is_empty() => {
-            Err(broken("json", "The answer is empty.".to_owned()))
+            Err(violation("json", "The answer is empty.".to_owned()))
         }
-        Err(JsonProblem::NotJson { line, column, .. }) => Err(broken(
+        Err(JsonProblem::NotJson { line, column, .. }) => Err(violation(
             "json",
             format!(
                 "The answer is not exactly one JSON object; reading stopped at line {line}, column {column}."
             ),
         )),
         Err(JsonProblem::DuplicateKeys { pointers, .. }) => {
-            let pointer = pointers.first().map(|pointer| shown_pointer(pointer)).unwrap_or_default();
+            let pointer = pointers.first().map(|pointer| display_pointer(pointer)).unwrap_or_default();
             let message = format!("An object in the answer names a key twice: {pointer}.");
-            Err(Broken { pointer: Some(pointer), ..broken("duplicateKey", message) })
+            Err(RuleViolation { pointer: Some(pointer), ..violation("duplicateKey", message) })
         }
     }
 }
@@ -123,14 +128,13 @@ fn read_action(
     agent: &CompiledAgent,
     object: &Map<String, Value>,
     answer_bytes: usize,
-) -> Result<ModelAction, Broken> {
-    let invalid =
-        |key: &str, rule, message: String| Broken::key(RunErrorCode::InvalidAction, key, rule, message);
+) -> Result<ModelAction, RuleViolation> {
+    let invalid = |key: &str, rule, message: String| {
+        RuleViolation::of_key(RunErrorCode::InvalidAction, key, rule, message)
+    };
     if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let message = format!(
-            "An action has no key {}, only action, tool, input, confidence and message.",
-            quoted(key)
-        );
+        let message =
+            format!("An action has no key {}, only action, tool, input, confidence and message.", quote(key));
         return Err(invalid(key, "additionalProperties", message));
     }
     let action = match present(object, "action") {
@@ -164,71 +168,82 @@ fn read_action(
         }
     };
     let Some((_, validator)) = agent.tool(tool) else {
-        let message = format!("The tool {} is not one of the allowed tools.", quoted(tool));
-        return Err(Broken::key(RunErrorCode::ToolNotAllowed, "tool", "enum", message));
+        let message = format!("The tool {} is not one of the allowed tools.", quote(tool));
+        return Err(RuleViolation::of_key(RunErrorCode::ToolNotAllowed, "tool", "enum", message));
     };
     if let Some(validator) = validator {
-        check_input(tool, validator, input, answer_bytes <= SORTED_BYTES)?;
+        check_input(tool, validator, input, answer_bytes)?;
     }
     let Some(confidence) = confidence(object)? else {
         let message = "`confidence` is missing from a tool action.";
-        return Err(Broken::key(RunErrorCode::InvalidConfidence, "confidence", "required", message));
+        return Err(RuleViolation::of_key(
+            RunErrorCode::InvalidConfidence,
+            "confidence",
+            "required",
+            message,
+        ));
     };
     Ok(ModelAction::Tool { tool: tool.clone(), input: fields.clone(), confidence, message })
 }
 
-/// The value of a key; null means absent.
+/// The value of a key; none if it is absent or null.
 fn present<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     object.get(key).filter(|value| !value.is_null())
 }
 
-fn confidence(object: &Map<String, Value>) -> Result<Option<f64>, Broken> {
-    let broken = |rule, message| Broken::key(RunErrorCode::InvalidConfidence, "confidence", rule, message);
+fn confidence(object: &Map<String, Value>) -> Result<Option<f64>, RuleViolation> {
+    let violation =
+        |rule, message| RuleViolation::of_key(RunErrorCode::InvalidConfidence, "confidence", rule, message);
     let Some(value) = present(object, "confidence") else { return Ok(None) };
     match value.as_f64() {
-        None => Err(broken("type", "`confidence` must be a number.")),
-        Some(number) if number < 0.0 => Err(broken("minimum", "`confidence` must not be less than 0.")),
-        Some(number) if number > 1.0 => Err(broken("maximum", "`confidence` must not be more than 1.")),
+        None => Err(violation("type", "`confidence` must be a number.")),
+        Some(number) if number < 0.0 => Err(violation("minimum", "`confidence` must not be less than 0.")),
+        Some(number) if number > 1.0 => Err(violation("maximum", "`confidence` must not be more than 1.")),
         Some(number) => Ok(Some(number)),
     }
 }
 
-fn check_input(tool: &str, validator: &Validator, input: &Value, sorted: bool) -> Result<(), Broken> {
+fn check_input(
+    tool: &str,
+    validator: &Validator,
+    input: &Value,
+    answer_bytes: usize,
+) -> Result<(), RuleViolation> {
     if validator.is_valid(input) {
         return Ok(());
     }
-    let first = if sorted {
-        validator.iter_errors(input).map(|error| place(&error)).min()
+    let first = if answer_bytes <= SORTED_BYTES {
+        validator.iter_errors(input).map(|error| locate(&error)).min()
     } else {
-        validator.validate(input).err().map(|error| place(&error))
+        validator.validate(input).err().map(|error| locate(&error))
     };
-    // `is_valid` said no, so there is a first one.
+    // There is a first one, because the input is not valid.
     let (pointer, (rule, complaint)) = first.unwrap_or_else(|| ("/input".to_owned(), OTHER_RULE));
     let message =
-        format!("The input for tool {} breaks the tool's schema: {pointer} {complaint}.", quoted(tool));
+        format!("The input for tool {} breaks the tool's schema: {pointer} {complaint}.", quote(tool));
     let code = RunErrorCode::ToolInputInvalid;
-    Err(Broken { code, message, pointer: Some(pointer), rule: Some(rule) })
+    Err(RuleViolation { code, message, pointer: Some(pointer), rule: Some(rule) })
 }
 
-/// Where in the answer a violation is, and of which rule. A missing or unexpected property is named itself.
-fn place(error: &ValidationError<'_>) -> (String, Rule) {
+/// The pointer and the rule of a violation. The pointer names a missing or unexpected property itself.
+fn locate(error: &ValidationError<'_>) -> (String, Rule) {
     let at = format!("/input{}", error.instance_path().as_str());
     let pointer = match error.kind() {
         ValidationErrorKind::Required { property: Value::String(key) } => pointer_to(&at, key),
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            unexpected.iter().min().map_or_else(|| shown_pointer(&at), |key| pointer_to(&at, key))
+            unexpected.iter().min().map_or_else(|| display_pointer(&at), |key| pointer_to(&at, key))
         }
-        _ => shown_pointer(&at),
+        _ => display_pointer(&at),
     };
     let keyword = error.kind().keyword();
     (pointer, RULES.into_iter().find(|(rule, _)| *rule == keyword).unwrap_or(OTHER_RULE))
 }
 
-/// A rule's name, and what is said of a value that breaks it.
+/// The name of a rule, and the text for a value that breaks it.
 type Rule = (&'static str, &'static str);
 
-/// For a rule the validator may learn later.
+/// For a rule that a later validator may add.
 const OTHER_RULE: Rule = ("schema", "is not allowed by the schema");
 
 const RULES: [Rule; 30] = [

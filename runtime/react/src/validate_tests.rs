@@ -21,7 +21,7 @@ fn validate(text: &str) -> Result<ValidAnswer, RunError> {
     validate_answer(&agent(), &answer, 3)
 }
 
-/// Code, pointer and rule of the error; the sentence must be one.
+/// The code, pointer and rule of the error. Also checks that the message is one sentence.
 fn broken(text: &str) -> (String, String, String) {
     let error = validate(text).expect_err(text);
     assert_eq!(error.iteration, 3);
@@ -45,7 +45,7 @@ fn tool(change: impl FnOnce(&mut Value)) -> String {
 }
 
 #[test]
-fn only_one_object_is_json() {
+fn accepts_only_one_json_object() {
     let deep = format!("{}1{}", "{\"a\":".repeat(11), "}".repeat(11));
     let long = format!("{{\"action\":\"final\",\"message\":\"{}\"}}", "x".repeat(2_000));
     check(&[
@@ -98,7 +98,7 @@ fn an_action_has_five_keys_of_known_types() {
 }
 
 #[test]
-fn tools_and_their_input() {
+fn checks_the_tool_and_its_input() {
     check(&[
         (&tool(|a| a["tool"] = json!("shell")), "TOOL_NOT_ALLOWED", "/tool", "enum"),
         (&tool(|a| a["tool"] = json!("")), "TOOL_NOT_ALLOWED", "/tool", "enum"),
@@ -142,7 +142,7 @@ fn confidence_is_a_number_from_0_to_1() {
     }
 }
 
-/// Each answer breaks the rule it is listed for and every rule listed after it.
+/// Each answer breaks its own rule and every rule after it.
 #[test]
 fn the_first_broken_rule_is_reported() {
     let bad = r#""confidence":9"#;
@@ -184,7 +184,7 @@ fn the_first_broken_rule_is_reported() {
 }
 
 #[test]
-fn refusal_and_truncation_come_before_everything() {
+fn checks_refusal_and_truncation_first() {
     for (finish, code) in
         [(ModelFinish::Refused, "MODEL_REFUSED"), (ModelFinish::Truncated, "MODEL_TRUNCATED")]
     {
@@ -197,7 +197,7 @@ fn refusal_and_truncation_come_before_everything() {
 }
 
 #[test]
-fn valid_answers() {
+fn accepts_valid_answers() {
     let text = tool(|a| a["message"] = json!("adding"));
     let raw: Value = serde_json::from_str(&text).unwrap();
     let input = json!({"expression": "1+1"}).as_object().unwrap().clone();
@@ -226,7 +226,7 @@ fn valid_answers() {
 }
 
 #[test]
-fn texts_never_repeat_the_answer() {
+fn error_texts_never_repeat_the_answer() {
     let secret = "sk-very-secret";
     let texts = [
         format!("{secret} {{}}"),
@@ -249,7 +249,7 @@ fn texts_never_repeat_the_answer() {
 }
 
 #[test]
-fn the_first_violation_is_first_by_pointer_then_rule() {
+fn reports_the_first_violation_by_pointer_and_rule() {
     let schema = json!({
         "properties": {"b": {"type": "string", "enum": ["x"]}, "a": {"minimum": 5, "type": "string"}},
         "required": ["z", "b"],
@@ -270,7 +270,7 @@ fn the_first_violation_is_first_by_pointer_then_rule() {
 }
 
 #[test]
-fn every_rule_has_its_words() {
+fn every_rule_has_a_text() {
     let cases = [
         (json!({"prefixItems": [true], "items": false}), json!([1, 2]), "falseSchema"),
         (json!({"const": 1}), json!(2), "const"),

@@ -1,38 +1,38 @@
-//! The table itself: ours, then those that are Node-RED's and Redflow's.
+//! The rows of the route table: our own routes, then those of Node-RED and Redflow.
 
 use super::{ANY_BODY, Answer, Method, Query, Route, RouteId, get, open, post, redflow};
 use crate::api::Scope;
 
 const LIST_QUERY: &[Query] = &[
-    Query { name: "status", about: "Only runs that are there; several are separated by commas." },
-    Query { name: "agent", about: "Only runs of the agent with this node id, in whichever Node-RED." },
+    Query { name: "status", about: "Only runs with this status. Separate several by commas." },
+    Query { name: "agent", about: "Only runs of the agent with this node id, in any Node-RED." },
     Query {
         name: "instance",
-        about: "Only runs of agents of this instance; `local` is the sidecar's own flow.",
+        about: "Only runs of agents of this Node-RED; `local` is the sidecar's own flow.",
     },
-    Query { name: "limit", about: "How many at most, from 1 to 1000; 50 if left out." },
-    Query { name: "before", about: "Only runs that began before this one: `next` of the page before." },
+    Query { name: "limit", about: "The most runs on a page, from 1 to 1000; 50 if absent." },
+    Query { name: "before", about: "Only runs that started before this one: `next` of the previous page." },
 ];
 
 const EVENTS_QUERY: &[Query] = &[Query {
     name: "after",
-    about: "Only events whose `seq` is larger; as `Last-Event-ID` says it for a stream.",
+    about: "Only events with a larger `seq`. In a stream, `Last-Event-ID` means the same.",
 }];
 
-/// Every route there is.
+/// Every route of the sidecar.
 pub const ROUTES: &[Route] = &[
-    open(get(RouteId::Health, "/health", "Whether the sidecar is well.", Answer::Json("Health"))),
-    open(get(RouteId::HealthLive, "/health/live", "Whether it answers.", Answer::Json("Health"))),
+    open(get(RouteId::Health, "/health", "Whether the sidecar is healthy.", Answer::Json("Health"))),
+    open(get(RouteId::HealthLive, "/health/live", "Whether the sidecar answers.", Answer::Json("Health"))),
     open(get(
         RouteId::HealthReady,
         "/health/ready",
-        "Whether it takes work; 503 if not.",
+        "Whether the sidecar takes work; 503 if not.",
         Answer::Json("Health"),
     )),
     get(
         RouteId::Metrics,
         "/metrics",
-        "What was counted and timed.",
+        "The metrics of the sidecar.",
         Answer::Text("application/openmetrics-text; version=1.0.0; charset=utf-8"),
     ),
     get(RouteId::OpenApi, "/openapi.json", "This document.", Answer::Text("application/json")),
@@ -41,8 +41,8 @@ pub const ROUTES: &[Route] = &[
         ..get(
             RouteId::Events,
             "/events",
-            "The socket of events, protocol redflow.events.v1. Messages are EventsRequest and EventsMessage. Browsers \
-             of admitted pages pass the token as a second subprotocol, redflow.token.TOKEN.",
+            "The event socket, protocol redflow.events.v1. Its messages are EventsRequest and EventsMessage. A browser \
+             on an admitted page passes the token as a second subprotocol, redflow.token.TOKEN.",
             Answer::Socket,
         )
     },
@@ -52,7 +52,7 @@ pub const ROUTES: &[Route] = &[
         ..get(
             RouteId::Bridge,
             "/bridge",
-            "The socket of a Node-RED with our palette module, protocol redflow.bridge.v1. Messages are BridgeRequest and \
+            "The socket of a Node-RED with the palette, protocol redflow.bridge.v1. Its messages are BridgeRequest and \
              BridgeMessage.",
             Answer::Socket,
         )
@@ -60,17 +60,22 @@ pub const ROUTES: &[Route] = &[
     get(
         RouteId::Instances,
         "/api/instances",
-        "The Node-REDs whose agents run here, with those agents.",
+        "The Node-REDs whose agents run here, with their agents.",
         Answer::Json("InstanceList"),
     ),
-    open(get(RouteId::Home, "/", "A page that says what this is.", Answer::Text("text/html; charset=utf-8"))),
+    open(get(
+        RouteId::Home,
+        "/",
+        "A page that describes the sidecar.",
+        Answer::Text("text/html; charset=utf-8"),
+    )),
     Route {
         query: &[Query { name: "code", about: "The one-time code." }],
         answer: (303, Answer::Redirect),
         ..open(get(
             RouteId::SignIn,
             "/sign-in",
-            "Turns a one-time code into a cookie for this browser.",
+            "Exchanges a one-time code for a cookie of this browser.",
             Answer::Redirect,
         ))
     },
@@ -78,7 +83,7 @@ pub const ROUTES: &[Route] = &[
         RouteId::SignInCodes,
         "/api/sign-in-codes",
         Scope::Admin,
-        "Makes a one-time code that lets one browser in.",
+        "Makes a one-time code that signs in one browser.",
         None,
         Answer::Json("SignInCode"),
     ),
@@ -88,7 +93,7 @@ pub const ROUTES: &[Route] = &[
             RouteId::SignOut,
             "/api/sign-out",
             Scope::Read,
-            "Makes the cookie of this browser worthless.",
+            "Signs this browser out: its cookie is no longer valid.",
             None,
             Answer::Redirect,
         )
@@ -96,13 +101,13 @@ pub const ROUTES: &[Route] = &[
     get(
         RouteId::Flows,
         "/api/flows",
-        "The flow in force, by its tabs, with its agents.",
+        "The active flow, by its tabs, with its agents.",
         Answer::Json("FlowList"),
     ),
     get(
         RouteId::Flow,
         "/api/flows/{id}",
-        "The nodes of one tab or subflow, itself first. Never credentials.",
+        "The nodes of one tab or subflow, with the tab or subflow first. Never credentials.",
         Answer::Json("Deployment"),
     ),
     post(
@@ -116,14 +121,14 @@ pub const ROUTES: &[Route] = &[
     get(
         RouteId::Deployment,
         "/api/deployment",
-        "The whole flow in force with its revision. Never credentials.",
+        "The whole active flow with its revision. Never credentials.",
         Answer::Json("Deployment"),
     ),
     post(
         RouteId::Deploy,
         "/api/deployment",
         Scope::Deploy,
-        "Puts a flow in force: 422 with every problem if it has errors, 409 if another one came first.",
+        "Deploys a flow. 422 with every problem if it has errors, 409 if another deploy came first.",
         Some("DeployRequest"),
         Answer::Json("DeployAnswer"),
     ),
@@ -133,7 +138,7 @@ pub const ROUTES: &[Route] = &[
             RouteId::StartRun,
             "/api/runs",
             Scope::Run,
-            "Starts an agent or fires an inject node. With a header `Idempotency-Key` the same key starts an agent \
+            "Starts an agent or fires an inject node. With a header `Idempotency-Key`, the same key starts an agent \
              only once. 200 if the answer waited for the end.",
             Some("StartRequest"),
             Answer::Json("StartAnswer"),
@@ -141,15 +146,20 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         query: LIST_QUERY,
-        ..get(RouteId::Runs, "/api/runs", "Runs, the newest first.", Answer::Json("RunList"))
+        ..get(RouteId::Runs, "/api/runs", "Runs, newest first.", Answer::Json("RunList"))
     },
-    get(RouteId::Run, "/api/runs/{id}", "One run: events, calls, result.", Answer::Json("RunDetail")),
+    get(
+        RouteId::Run,
+        "/api/runs/{id}",
+        "One run with its events, tool calls and result.",
+        Answer::Json("RunDetail"),
+    ),
     Route {
         query: EVENTS_QUERY,
         ..get(
             RouteId::RunEvents,
             "/api/runs/{id}/events",
-            "The events of a run: a stream until it is over for who asks for `text/event-stream`, else those there are.",
+            "The events of a run. For `text/event-stream`, a stream until the run ends; else the events so far.",
             Answer::Events("RunEvent"),
         )
     },
@@ -163,7 +173,7 @@ pub const ROUTES: &[Route] = &[
         RouteId::CancelRun,
         "/api/runs/{id}/cancel",
         Scope::Run,
-        "Ends a run. Answers when that is kept.",
+        "Cancels a run. Answers when the cancellation is stored.",
         Some("CancelRequest"),
         Answer::Json("RunSummary"),
     ),
@@ -171,7 +181,7 @@ pub const ROUTES: &[Route] = &[
         RouteId::ResolveRun,
         "/api/runs/{id}/resolve",
         Scope::Run,
-        "Says what came of the call a run waits for; the run goes on. Answers when that is kept.",
+        "Gives the outcome of the call that a run waits for; the run goes on. Answers when the outcome is stored.",
         Some("ResolveRequest"),
         Answer::Json("RunSummary"),
     ),
@@ -179,7 +189,7 @@ pub const ROUTES: &[Route] = &[
         RouteId::ReplayRun,
         "/api/runs/{id}/replay",
         Scope::Read,
-        "Proves that the journal is what the machine does with those facts.",
+        "Replays the journal: compares it with what the machine does with the same facts.",
         None,
         Answer::Json("ReplayReport"),
     ),
@@ -194,13 +204,13 @@ pub const ROUTES: &[Route] = &[
     get(
         RouteId::Code,
         "/api/codes/{code}",
-        "One code with its page and what to do about it.",
+        "One code with its page and the advice on it.",
         Answer::Json("CodeEntry"),
     ),
     get(
         RouteId::Beside,
         "/api/beside",
-        "The Node-RED that `--node-red` names, and what the checker says of its flow; 404 if none is named.",
+        "The attached Node-RED (`--node-red`) and the check of its flow; 404 if there is none.",
         Answer::Json("AttachedState"),
     ),
     redflow(
@@ -218,8 +228,8 @@ pub const ROUTES: &[Route] = &[
             Method::Post,
             "/flows",
             Scope::Deploy,
-            "Node-RED: deploys the whole flow. 409 `version_mismatch` if `rev` is not that of the flow in force. An agent \
-             with errors is refused, the rest runs.",
+            "Node-RED: deploys the whole flow. 409 `version_mismatch` if `rev` is not that of the active flow. An agent \
+             with errors is refused; the rest runs.",
             (200, Answer::Foreign),
         )
     },
@@ -257,7 +267,7 @@ pub const ROUTES: &[Route] = &[
             Method::Put,
             "/flow/{id}",
             Scope::Deploy,
-            "Node-RED: puts a tab in the place of the one of that id.",
+            "Node-RED: replaces the tab with this id.",
             (200, Answer::Foreign),
         )
     },
@@ -266,7 +276,7 @@ pub const ROUTES: &[Route] = &[
         Method::Delete,
         "/flow/{id}",
         Scope::Deploy,
-        "Node-RED: takes a tab away, with its nodes.",
+        "Node-RED: deletes a tab with its nodes.",
         (204, Answer::Empty),
     ),
     redflow(
@@ -282,7 +292,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/settings",
         Scope::Read,
-        "Node-RED: what an editor wants to know first.",
+        "Node-RED: the settings that an editor reads first.",
         (200, Answer::Foreign),
     ),
     redflow(
@@ -290,7 +300,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/diagnostics",
         Scope::Read,
-        "Node-RED: what this is and how it is.",
+        "Node-RED: the version and state of the sidecar.",
         (200, Answer::Foreign),
     ),
     redflow(
@@ -308,8 +318,9 @@ pub const ROUTES: &[Route] = &[
             Method::Get,
             "/comms",
             Scope::Read,
-            "Node-RED: the socket of its editor: debug, status and notifications. Whoever brings no token sends \
-             `{\"auth\": TOKEN}` first; browsers may pass it as with /events, beside the subprotocol redflow.comms.v1.",
+            "Node-RED: the editor socket, with debug messages, status and notifications. A client without a token in its \
+             request sends `{\"auth\": TOKEN}` first. A browser may pass it as with /events, beside the subprotocol \
+             redflow.comms.v1.",
             (101, Answer::Socket),
         )
     },
@@ -318,7 +329,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/observability",
         Scope::Read,
-        "Redflow: the socket of its UI. Messages are ObservabilityEvent.",
+        "Redflow: the socket of the UI. Its messages are ObservabilityEvent.",
         (101, Answer::Socket),
     ),
     Route {
@@ -328,7 +339,7 @@ pub const ROUTES: &[Route] = &[
             Method::Post,
             "/chat-node/{id}/send",
             Scope::Run,
-            "Redflow: says something to the agent a chat node is wired to. Answers when the run is kept.",
+            "Redflow: sends a message to the agent that the chat node is wired to. Answers when the run is stored.",
             (200, Answer::Json("ChatSent")),
         )
     },
@@ -337,7 +348,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/chat-node/{id}/history",
         Scope::Read,
-        "Redflow: what was said in a chat, oldest first.",
+        "Redflow: the messages of a chat, oldest first.",
         (200, Answer::Json("ChatHistory")),
     ),
     redflow(
@@ -345,7 +356,7 @@ pub const ROUTES: &[Route] = &[
         Method::Post,
         "/chat-node/{id}/clear",
         Scope::Run,
-        "Redflow: forgets what was said in a chat.",
+        "Redflow: deletes the messages of a chat.",
         (200, Answer::Json("ChatSent")),
     ),
     redflow(
@@ -361,7 +372,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/agent-core/node-credentials/{id}",
         Scope::Read,
-        "Redflow: which credentials a node has, each masked.",
+        "Redflow: the names of the credentials of a node, with masked values.",
         (200, Answer::Foreign),
     ),
     redflow(
@@ -369,7 +380,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/credentials/{id}",
         Scope::Read,
-        "Redflow: the same; 404 if the node has none.",
+        "Redflow: the names of the credentials of a node, with masked values; 404 if it has none.",
         (200, Answer::Foreign),
     ),
     redflow(
@@ -377,7 +388,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/redflow/persistent-storage",
         Scope::Read,
-        "Redflow: everything its UI has stored, secrets masked.",
+        "Redflow: all values that the UI has stored, with masked secrets.",
         (200, Answer::Foreign),
     ),
     Route {
@@ -387,7 +398,7 @@ pub const ROUTES: &[Route] = &[
             Method::Post,
             "/redflow/persistent-storage",
             Scope::Deploy,
-            "Redflow: stores values by their keys. `node-credentials:ID` counts as the credentials of that node at once.",
+            "Redflow: stores values by key. `node-credentials:ID` becomes the credentials of that node at once.",
             (200, Answer::Foreign),
         )
     },
@@ -396,7 +407,7 @@ pub const ROUTES: &[Route] = &[
         Method::Get,
         "/redflow/persistent-storage/{key}",
         Scope::Read,
-        "Redflow: one stored value, secrets masked.",
+        "Redflow: one stored value, with masked secrets.",
         (200, Answer::Foreign),
     ),
     redflow(
@@ -404,7 +415,7 @@ pub const ROUTES: &[Route] = &[
         Method::Delete,
         "/redflow/persistent-storage/{key}",
         Scope::Deploy,
-        "Redflow: forgets a stored value.",
+        "Redflow: deletes a stored value.",
         (200, Answer::Foreign),
     ),
     Route {
@@ -414,7 +425,7 @@ pub const ROUTES: &[Route] = &[
             Method::Post,
             "/azure-openai/test-connection",
             Scope::Deploy,
-            "Redflow: makes one small call to an Azure deployment with what it is given.",
+            "Redflow: makes one small call to an Azure deployment with the given settings.",
             (200, Answer::Foreign),
         )
     },

@@ -1,23 +1,23 @@
-//! Takes secrets out of a text that comes in pieces.
+//! Removes secrets from a text that arrives in pieces.
 //!
-//! Owns what is held back: whatever may yet turn out to be the beginning of a secret. Never gives that out,
-//! also not at the end.
+//! Owns the held text: everything that can still become a secret. Never gives it out, even at the end.
 
 use super::Scrubber;
 use crate::secret::REDACTED;
 
-/// A text on its way out. Holds back no more than a secret has characters, each written in its longest form.
+/// Scrubs one text. Holds at most as many characters as the longest secret has, each in its longest JSON
+/// form.
 #[derive(Clone)]
 pub struct ScrubStream<'a> {
     scrubber: &'a Scrubber,
     held: String,
-    /// Bytes at the beginning of `held` that belong to a secret which has been found.
+    /// The number of bytes at the start of `held` that belong to a secret already found.
     covered: usize,
 }
 
 impl Scrubber {
-    /// For a text that comes in pieces. A secret is found wherever it is cut, and also where JSON writes its
-    /// characters otherwise.
+    /// Starts to scrub a text that arrives in pieces. Finds a secret wherever the text is cut, and also if
+    /// JSON escapes its characters.
     #[must_use]
     pub fn stream(&self) -> ScrubStream<'_> {
         ScrubStream { scrubber: self, held: String::new(), covered: 0 }
@@ -25,40 +25,40 @@ impl Scrubber {
 }
 
 impl ScrubStream<'_> {
-    /// Takes a piece and gives what may be shown by now; often nothing.
+    /// Takes a piece and returns the text that is safe by now, which is often empty.
     pub fn push(&mut self, piece: &str) -> String {
         if self.scrubber.secrets.is_empty() {
             return piece.to_owned();
         }
         self.held.push_str(piece);
-        let mut shown = String::new();
+        let mut safe = String::new();
         let mut done = 0;
         for (at, character) in self.held.char_indices() {
             let Some(found) = self.secret_at(at) else { break };
             done = at + character.len_utf8();
             if at < self.covered {
-                // Another one may begin within the first, and end after it.
+                // Another secret can start inside the first one and end after it.
                 self.covered = self.covered.max(at + found);
             } else if found > 0 {
-                shown.push_str(REDACTED);
+                safe.push_str(REDACTED);
                 self.covered = at + found;
             } else {
-                shown.push(character);
+                safe.push(character);
             }
         }
         self.held.drain(..done);
         self.covered = self.covered.saturating_sub(done);
-        shown
+        safe
     }
 
-    /// How many bytes the secret has that begins here; 0 if none does, none if that is not known yet.
+    /// The length in bytes of the secret that starts here; 0 if none does, none if more text is needed.
     fn secret_at(&self, at: usize) -> Option<usize> {
         let mut longest = 0;
         for secret in &self.scrubber.secrets {
             match compare(&self.held[at..], secret) {
-                Compared::Different => {}
-                Compared::Whole(bytes) => longest = longest.max(bytes),
-                Compared::Beginning => return None,
+                Comparison::Different => {}
+                Comparison::Equal(bytes) => longest = longest.max(bytes),
+                Comparison::NeedsMore => return None,
             }
         }
         Some(longest)
@@ -66,30 +66,30 @@ impl ScrubStream<'_> {
 }
 
 #[derive(Clone, Copy)]
-enum Compared {
+enum Comparison {
     Different,
-    /// The text begins with it, so many bytes long.
-    Whole(usize),
-    /// The text ends before that is known.
-    Beginning,
+    /// The text starts with the secret, which takes this many bytes.
+    Equal(usize),
+    /// The text ends before the secret does.
+    NeedsMore,
 }
 
-/// Whether a text begins with a secret, as it is or as a string of JSON may have it.
-fn compare(text: &str, secret: &str) -> Compared {
-    // Nearly every place of nearly every text is none of ours.
+/// Compares the start of a text with a secret, plain or in any form that a JSON string can have.
+fn compare(text: &str, secret: &str) -> Comparison {
+    // A fast answer for nearly every position of nearly every text.
     if !text.starts_with('\\') && text.chars().next() != secret.chars().next() {
-        return Compared::Different;
+        return Comparison::Different;
     }
-    // A backslash may stand for itself or begin an escape, so there may be several ways through.
-    let (mut places, mut may_go_on) = (vec![0], false);
+    // A backslash can stand for itself or start an escape, so several positions can match.
+    let (mut places, mut needs_more) = (vec![0], false);
     for character in secret.chars() {
-        let (mut next, ways) = (Vec::new(), ways(character));
+        let (mut next, forms) = (Vec::new(), json_forms(character));
         for place in places {
-            for way in &ways {
-                match begins_with(&text[place..], way) {
-                    Some(true) => next.push(place + way.len()),
+            for form in &forms {
+                match starts_with_form(&text[place..], form) {
+                    Some(true) => next.push(place + form.len()),
                     Some(false) => {}
-                    None => may_go_on = true,
+                    None => needs_more = true,
                 }
             }
         }
@@ -101,14 +101,14 @@ fn compare(text: &str, secret: &str) -> Compared {
         }
     }
     match places.pop() {
-        _ if may_go_on => Compared::Beginning,
-        Some(bytes) => Compared::Whole(bytes),
-        None => Compared::Different,
+        _ if needs_more => Comparison::NeedsMore,
+        Some(bytes) => Comparison::Equal(bytes),
+        None => Comparison::Different,
     }
 }
 
-/// How JSON may write a character in a string; hexadecimal digits in small letters.
-fn ways(character: char) -> Vec<String> {
+/// The forms that a character can have in a JSON string, with hexadecimal digits in small letters.
+fn json_forms(character: char) -> Vec<String> {
     let short = match character {
         '"' | '\\' | '/' => Some(character),
         '\u{8}' => Some('b'),
@@ -124,14 +124,14 @@ fn ways(character: char) -> Vec<String> {
     [character.to_string(), numbers].into_iter().chain(short).collect()
 }
 
-/// None if the text ends too early to say.
-fn begins_with(text: &str, way: &str) -> Option<bool> {
-    // Only in an escape do capital letters count as small ones.
+/// Whether a text starts with a form; none if the text ends too early to tell.
+fn starts_with_form(text: &str, form: &str) -> Option<bool> {
+    // Hexadecimal digits of an escape may be capital letters.
     let same = |one: u8, other: u8| {
-        if way.starts_with("\\u") { one.eq_ignore_ascii_case(&other) } else { one == other }
+        if form.starts_with("\\u") { one.eq_ignore_ascii_case(&other) } else { one == other }
     };
-    let equal = text.bytes().zip(way.bytes()).all(|(one, other)| same(one, other));
-    if equal && text.len() < way.len() { None } else { Some(equal) }
+    let equal = text.bytes().zip(form.bytes()).all(|(one, other)| same(one, other));
+    if equal && text.len() < form.len() { None } else { Some(equal) }
 }
 
 #[cfg(test)]
@@ -144,23 +144,23 @@ mod tests {
         scrubber
     }
 
-    /// What is shown of a text that comes in pieces of so many characters.
-    fn shown(scrubber: &Scrubber, text: &str, size: usize) -> String {
+    /// Scrubs a text in pieces of `size` characters.
+    fn scrub_in_pieces(scrubber: &Scrubber, text: &str, size: usize) -> String {
         let characters: Vec<char> = text.chars().collect();
         let mut stream = scrubber.stream();
         characters.chunks(size).map(|piece| stream.push(&piece.iter().collect::<String>())).collect()
     }
 
-    /// However a text is cut, this is shown of it.
+    /// The result must not depend on the size of the pieces.
     fn check(secrets: &[&str], text: &str, expected: &str) {
         let scrubber = scrubber(secrets);
         for size in 1..=text.chars().count() {
-            assert_eq!(shown(&scrubber, text, size), expected, "{size} of {text}");
+            assert_eq!(scrub_in_pieces(&scrubber, text, size), expected, "{size} of {text}");
         }
     }
 
     #[test]
-    fn a_secret_is_found_wherever_it_is_cut() {
+    fn finds_a_secret_wherever_the_text_is_cut() {
         check(&[], "nothing is secret", "nothing is secret");
         check(&["sk-verysecret"], "it is sk-verysecret, so", "it is [redacted], so");
         check(&["sk-verysecret"], "sk-verysecresk-verysecret.", "sk-verysecre[redacted].");
@@ -169,45 +169,45 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_one_is_never_shown() {
+    fn never_shows_the_start_of_a_secret() {
         check(&["sk-verysecret"], "it is sk-verysecre", "it is ");
         check(&["sk-verysecret"], "it is s", "it is ");
         check(&["sk-verysecret"], r"it is \u0073", "it is ");
     }
 
     #[test]
-    fn of_two_that_begin_alike_nothing_is_left() {
+    fn removes_secrets_that_overlap_or_start_alike() {
         let secrets = ["sk-verysecret", "sk-verysecret-and-longer"];
         check(&secrets, "a sk-verysecret-and-longer b", "a [redacted] b");
         check(&secrets, "a sk-verysecret-and-short b", "a [redacted]-and-short b");
-        // The second begins within the first.
+        // The second secret starts inside the first.
         check(&["abcdefgh12", "1234567890"], "x abcdefgh1234567890 y", "x [redacted] y");
     }
 
     #[test]
-    fn json_may_write_it_otherwise() {
+    fn removes_secrets_that_json_escapes() {
         let secrets = ["key/with\"quotes\\"];
-        for said in [
+        for text in [
             r#"{"m":"key/with"quotes\ it is"}"#,
             r#"{"m":"key/with\"quotes\\ it is"}"#,
             r#"{"m":"key\/with\"quotes\\ it is"}"#,
             r#"{"m":"\u006bey\/with\u0022quotes\u005C it is"}"#,
             r#"{"m":"\u006Bey/with\u0022quotes\\ it is"}"#,
         ] {
-            check(&secrets, said, r#"{"m":"[redacted] it is"}"#);
+            check(&secrets, text, r#"{"m":"[redacted] it is"}"#);
         }
         check(&["geheim-\u{1f511}-x"], r"geheim-\uD83D\udd11-x!", "[redacted]!");
-        // What holds no secret stays as it was written.
+        // Text without a secret stays unchanged.
         check(&secrets, r#"{"m":"\u0041 \\ \" \/ \n"}"#, r#"{"m":"\u0041 \\ \" \/ \n"}"#);
     }
 
     #[test]
-    fn little_is_held_and_little_is_asked() {
+    fn holds_little_text() {
         let scrubber = scrubber(&["sk-verysecret", &"\\".repeat(20)]);
         let mut stream = scrubber.stream();
         assert_eq!(stream.push("no secret begins here"), "no secret begins here");
         let backslashes = "\\".repeat(1_000);
-        let shown = stream.push(&backslashes);
-        assert!(stream.held.len() < 240 && shown.len() < 1_000, "{}", stream.held.len());
+        let safe = stream.push(&backslashes);
+        assert!(stream.held.len() < 240 && safe.len() < 1_000, "{}", stream.held.len());
     }
 }

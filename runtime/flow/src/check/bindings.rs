@@ -1,18 +1,18 @@
-//! Which services an agent binds, in any of three spellings: a wire from its own port, a wire from the
-//! service, a property.
+//! The services that an agent binds, in any of three ways: by a wire from its own port, by a wire from the
+//! service, or by a property.
 
 use super::config::AgentConfig;
-use super::wires::{Bound, Edges};
-use super::wording::{a, agent_port, agent_port_number};
+use super::texts::{agent_port, agent_port_number, with_article};
+use super::wires::{BoundService, Edges};
 use super::{Checker, label};
-use crate::resolve::{NodeIx, Wire};
+use crate::resolved::{NodeIx, Wire};
 use redflow_contract::blank::text_of;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role, binding_rule, find_rule};
 use std::collections::HashSet;
 
-/// What an agent binds: each service once, in the order of its wires, then of its properties.
+/// The services of an agent: each once, in the order of its wires, then of its properties.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bindings {
     pub(super) models: Vec<NodeIx>,
@@ -23,7 +23,7 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    fn of(&self, role: Role) -> &[NodeIx] {
+    fn by_role(&self, role: Role) -> &[NodeIx] {
         match role {
             Role::Model => &self.models,
             Role::Memory => &self.memories,
@@ -31,7 +31,7 @@ impl Bindings {
         }
     }
 
-    /// A node has one role, so it is bound once however often it is named.
+    /// Adds a service once, however often the agent names it.
     fn add(&mut self, role: Role, node: NodeIx) {
         if self.known.insert(node) {
             match role {
@@ -42,7 +42,7 @@ impl Bindings {
         }
     }
 
-    /// Every bound service.
+    /// All bound services.
     pub(super) fn all(&self) -> impl Iterator<Item = NodeIx> {
         self.models.iter().chain(&self.memories).chain(&self.tools).copied()
     }
@@ -52,7 +52,7 @@ impl Checker<'_> {
     pub(super) fn check_bindings(&mut self, agent: NodeIx, config: &AgentConfig, edges: &Edges) -> Bindings {
         let mut bound =
             Bindings { model_response_wired: edges.model_response.contains(&agent), ..Bindings::default() };
-        for Bound { node, role, .. } in edges.bound.get(&agent).into_iter().flatten() {
+        for BoundService { node, role, .. } in edges.bound.get(&agent).into_iter().flatten() {
             bound.add(*role, *node);
         }
         let mut properties: Vec<(Role, &str, String)> = Vec::new();
@@ -62,20 +62,21 @@ impl Checker<'_> {
         for (place, id) in config.tools.iter().enumerate() {
             let pointer = format!("/tools/{place}");
             if !named.insert(id) {
-                self.doubled_property(agent, id, pointer);
+                self.duplicate_property(agent, id, pointer);
             } else {
                 properties.push((Role::Tool, id, pointer));
             }
         }
         for (role, id, pointer) in properties {
-            if let Some(node) = self.bound_by_property(agent, role, id, pointer) {
+            if let Some(node) = self.find_by_property(agent, role, id, pointer) {
                 bound.add(role, node);
             }
         }
-        // Services wired to the agent's input bind only a role that nothing else binds; else they reply.
+        // A service wired to the agent's input is bound only if no other service of its role is. Else the
+        // wire is a reply.
         let replies = edges.replies.get(&agent).map(Vec::as_slice).unwrap_or_default();
         for role in [Role::Model, Role::Memory, Role::Tool] {
-            let binds = bound.of(role).is_empty();
+            let binds = bound.by_role(role).is_empty();
             for reply in replies.iter().filter(|reply| reply.role == role) {
                 if binds {
                     bound.add(role, reply.node);
@@ -85,13 +86,13 @@ impl Checker<'_> {
             }
         }
         for role in [Role::Model, Role::Memory] {
-            self.check_count(agent, role, bound.of(role));
+            self.check_count(agent, role, bound.by_role(role));
         }
         self.check_session(agent, config, &bound);
         bound
     }
 
-    fn bound_by_property(&mut self, agent: NodeIx, role: Role, id: &str, pointer: String) -> Option<NodeIx> {
+    fn find_by_property(&mut self, agent: NodeIx, role: Role, id: &str, pointer: String) -> Option<NodeIx> {
         let key = pointer.split('/').nth(1).unwrap_or_default().to_owned();
         let port = match role {
             Role::Model => PortKind::Model,
@@ -101,7 +102,7 @@ impl Checker<'_> {
         match self.flow.find_from(self.flow.nodes[agent].scope, id) {
             Wire::Absent => None,
             Wire::Missing(_) => {
-                self.sink.push(DiagnosticCode::EdgeTargetMissing, agent, None, || Diagnostic {
+                self.diagnostics.push(DiagnosticCode::EdgeTargetMissing, agent, None, || Diagnostic {
                     pointer: Some(pointer),
                     found: Some(id.to_owned()),
                     expected: Some(role.as_str().to_owned()),
@@ -119,13 +120,13 @@ impl Checker<'_> {
                     return Some(node);
                 }
                 let label = self.label(node);
-                self.sink.push(DiagnosticCode::EdgeKindMismatch, agent, Some(node), || Diagnostic {
+                self.diagnostics.push(DiagnosticCode::EdgeKindMismatch, agent, Some(node), || Diagnostic {
                     pointer: Some(pointer),
                     expected: Some(role.as_str().to_owned()),
                     found: Some(found.as_str().to_owned()),
                     ..Diagnostic::new(
                         DiagnosticCode::EdgeKindMismatch,
-                        format!("`{key}` names {label}, {} node", a(found)),
+                        format!("`{key}` names {label}, {} node", with_article(found)),
                         format!("Name a {} node there.", role.as_str()),
                     )
                 });
@@ -134,8 +135,8 @@ impl Checker<'_> {
         }
     }
 
-    fn doubled_property(&mut self, agent: NodeIx, id: &str, pointer: String) {
-        self.sink.push(DiagnosticCode::EdgeDuplicate, agent, None, || Diagnostic {
+    fn duplicate_property(&mut self, agent: NodeIx, id: &str, pointer: String) {
+        self.diagnostics.push(DiagnosticCode::EdgeDuplicate, agent, None, || Diagnostic {
             pointer: Some(pointer),
             found: Some(id.to_owned()),
             ..Diagnostic::new(
@@ -146,12 +147,12 @@ impl Checker<'_> {
         });
     }
 
-    fn foreign_reply(&mut self, reply: &Bound, agent: NodeIx) {
+    fn foreign_reply(&mut self, reply: &BoundService, agent: NodeIx) {
         let (service, label) = (self.label(reply.node), self.label(agent));
         let role = reply.role;
         let has_ports = self.flow.raw(agent).type_name == "agent-core";
         let pointer = self.wire_pointer(reply.node, reply.port, reply.wire);
-        self.sink.push(DiagnosticCode::EdgeForeignReply, reply.node, Some(agent), || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::EdgeForeignReply, reply.node, Some(agent), || Diagnostic {
             port: u32::try_from(reply.port).ok(),
             pointer,
             expected: Some("reply".to_owned()),
@@ -174,7 +175,7 @@ impl Checker<'_> {
         let port = (self.flow.raw(agent).type_name == "agent-core").then(|| agent_port_number(role));
         let (name, flow) = (role.as_str(), self.flow);
         if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
-            self.sink.push(code, agent, None, || Diagnostic {
+            self.diagnostics.push(code, agent, None, || Diagnostic {
                 port,
                 expected: Some(format!("exactly 1 {name}")),
                 found: Some("none".to_owned()),
@@ -192,7 +193,7 @@ impl Checker<'_> {
         }
         if let Some(code) = rule.too_many.filter(|_| rule.at_most.is_some_and(|most| count > most)) {
             let names: Vec<String> = bound.iter().take(5).map(|ix| self.label(*ix)).collect();
-            self.sink.push(code, agent, bound.get(1).copied(), || Diagnostic {
+            self.diagnostics.push(code, agent, bound.get(1).copied(), || Diagnostic {
                 port,
                 expected: Some(format!("only 1 {name}")),
                 found: Some(count.to_string()),
@@ -210,7 +211,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A memory without a session of its own mixes everybody's conversations.
+    /// Warns if all users share one conversation, because neither the agent nor the memory names a session.
     fn check_session(&mut self, agent: NodeIx, config: &AgentConfig, bound: &Bindings) {
         let Some(memory) = bound.memories.first().copied() else { return };
         let own = text_of(&self.flow.raw(memory).props, "sessionId").unwrap_or("default");
@@ -218,7 +219,7 @@ impl Checker<'_> {
             return;
         }
         let label = self.label(memory);
-        self.sink.push(DiagnosticCode::SessionShared, agent, Some(memory), || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::SessionShared, agent, Some(memory), || Diagnostic {
             pointer: Some("/sessionId".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::SessionShared,

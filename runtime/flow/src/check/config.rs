@@ -1,10 +1,10 @@
-//! Properties of nodes against the schemas of their types, and Agent Core's own settings.
+//! Checks the properties of nodes against the schemas of their types, and reads the settings of agents.
 
 use super::Checker;
-use super::schema::{Violation, kind_of, shown};
-use crate::env::{EnvResolver, whole_reference};
-use crate::graph::TooMuch;
-use crate::resolve::NodeIx;
+use super::schema::{Violation, display_value, kind_of};
+use crate::env::{EnvResolver, ProcessSecrets, whole_reference};
+use crate::graph::LimitExceeded;
+use crate::resolved::NodeIx;
 use redflow_contract::blank::without_blanks;
 use redflow_contract::catalogue::{STRUCTURE_TYPES, lookup};
 use redflow_contract::code::DiagnosticCode;
@@ -19,28 +19,29 @@ use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// Node-RED's own keys: never part of a configuration.
+/// Node-RED's own keys, which are never part of a configuration.
 pub(super) const NODE_RED_KEYS: [&str; 11] =
     ["id", "type", "z", "x", "y", "wires", "g", "d", "name", "info", "l"];
 
-/// Keys that bind services or belong to the runtime: not part of Agent Core's schema.
+/// Keys that bind services or belong to the runtime. Agent Core's schema does not have them.
 const BINDING_KEYS: [&str; 5] = ["model", "memory", "tools", "sessionId", "timeout"];
 
-/// What becomes of a `${NAME}` that looks like a secret of the process.
+/// What the checker does with a `${NAME}` that names a process secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// It stays as it is, and is resolved when the node is made.
-    Stays,
-    /// It must not be there: the property can reach prompts and journals.
-    IsAnError,
+pub(super) enum SecretReferences {
+    /// Keeps it. It is resolved when the node is built.
+    Keep,
+    /// Reports an error, because the property can reach prompts and journals.
+    Reject,
 }
 
-/// An agent's own settings. Each is read on its own: one that is wrong says nothing about the others.
+/// The settings of an agent. Each is read separately, so that a wrong one does not affect the others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AgentConfig {
-    /// Agent Core's; none if they are invalid, or for another kind of agent.
+    /// The settings of Agent Core; none if they are invalid, or for another type of agent.
     pub(super) core: Option<CoreConfig>,
-    /// The tools the model may ask for, each once, with its place in `allowedTools`; none if there is no list.
+    /// The tools that the model may call, each once, with its index in `allowedTools`; none if there is no
+    /// list.
     pub(super) allowed_tools: Option<Vec<(usize, String)>>,
     pub(super) model: Option<String>,
     pub(super) memory: Option<String>,
@@ -49,7 +50,7 @@ pub(super) struct AgentConfig {
     pub(super) timeout_ms: u64,
 }
 
-/// What Agent Core's schema describes.
+/// The settings in Agent Core's schema.
 #[derive(Debug, Clone)]
 pub(super) struct CoreConfig {
     pub(super) max_iterations: u32,
@@ -58,7 +59,7 @@ pub(super) struct CoreConfig {
 }
 
 impl Checker<'_> {
-    pub(super) fn check_configs(&mut self) -> Result<(), TooMuch> {
+    pub(super) fn check_configs(&mut self) -> Result<(), LimitExceeded> {
         self.check_structure();
         for ix in 0..self.flow.nodes.len() {
             let node = &self.flow.nodes[ix];
@@ -80,13 +81,13 @@ impl Checker<'_> {
                 Role::Tool => drop(self.tool_info(ix)?),
                 Role::Model | Role::Memory | Role::Chat | Role::Data => {
                     if !schemas.is_empty() {
-                        let config = self.resolved(ix, &[], Refused::Stays)?;
+                        let config = self.resolved(ix, &[], SecretReferences::Keep)?;
                         let type_name = &self.flow.raw(ix).type_name;
                         let config =
                             if role.is_service() { without_blanks(type_name, &config) } else { config };
                         let config = Value::Object(config);
                         for schema in schemas {
-                            self.report_violations(ix, schema, &config, Refused::Stays);
+                            self.report_violations(ix, schema, &config, SecretReferences::Keep);
                         }
                     }
                 }
@@ -95,12 +96,12 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Flows are exported, shared and kept in repositories. What stands in `credentials` comes with a deploy and
-    /// is kept apart; a key in another property is in every copy of the file.
+    /// Warns about secrets outside `credentials`. Flows are exported, shared and put into repositories, so a
+    /// key in another property is in every copy of the file.
     fn check_secrets(&mut self, ix: NodeIx) {
-        let places: Vec<String> = secret_places(self.props(ix)).collect();
-        for pointer in places {
-            self.sink.push(DiagnosticCode::SecretInFlow, ix, None, || Diagnostic {
+        let pointers: Vec<String> = secret_pointers(self.props(ix)).collect();
+        for pointer in pointers {
+            self.diagnostics.push(DiagnosticCode::SecretInFlow, ix, None, || Diagnostic {
                 pointer: Some(pointer.clone()),
                 ..Diagnostic::new(
                     DiagnosticCode::SecretInFlow,
@@ -112,16 +113,16 @@ impl Checker<'_> {
         }
     }
 
-    /// Tabs, groups and subflows: no nodes that run, but nodes are read by what they say.
+    /// Checks tabs, groups and subflows. They never run, but their properties affect the nodes that do.
     fn check_structure(&mut self) {
         let raw = self.flow.raw.nodes();
         for (place, node) in raw.iter().enumerate().filter(|(_, node)| is_structure(&node.type_name)) {
-            let config = Value::Object(without(&node.props, &[&["id", "type", "z", "info", "wires"]]));
+            let config = Value::Object(without_lists(&node.props, &[&["id", "type", "z", "info", "wires"]]));
             self.check_structure_config(&node.type_name, Some(&node.summary()), &config, place);
         }
-        // The tab that a wrapping is has no node of its own.
-        if let Some(tab) = self.flow.raw.wrapping_tab() {
-            let config = Value::Object(without(tab, &[&["nodes", "configs", "subflows"]]));
+        // A wrapper tab is not among the nodes.
+        if let Some(tab) = self.flow.raw.wrapper_tab() {
+            let config = Value::Object(without_lists(tab, &[&["nodes", "configs", "subflows"]]));
             self.check_structure_config("tab", None, &config, 0);
         }
     }
@@ -135,15 +136,15 @@ impl Checker<'_> {
     ) {
         for schema in lookup(type_name).schemas {
             let (violations, more) = self.schemas.violations(schema, config);
-            self.sink.omit(DiagnosticCode::ConfigInvalid, more);
+            self.diagnostics.omit(DiagnosticCode::ConfigInvalid, more);
             for violation in violations {
-                let diagnostic = describe(type_name, violation, None, self.options.profile);
-                self.sink.add(Diagnostic { node: node.cloned(), ..diagnostic }, place);
+                let diagnostic = config_problem(type_name, violation, None, self.options.profile);
+                self.diagnostics.add(Diagnostic { node: node.cloned(), ..diagnostic }, place);
             }
         }
     }
 
-    /// `wires` must be a list of lists of ids where we read it.
+    /// Checks that `wires` is a list of lists of ids.
     fn check_wires_shape(&mut self, ix: NodeIx) {
         let Some(wires) = self.props(ix).get("wires") else { return };
         let fits = wires.as_array().is_some_and(|ports| {
@@ -160,47 +161,48 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a configuration against an embedded schema.
+    /// Checks a configuration against an embedded schema. Returns whether it is valid.
     pub(super) fn report_violations(
         &mut self,
         ix: NodeIx,
         schema: &'static str,
         config: &Value,
-        refused: Refused,
+        secrets: SecretReferences,
     ) -> bool {
         let (violations, more) = self.schemas.violations(schema, config);
-        self.sink.omit(DiagnosticCode::ConfigInvalid, more);
-        let mut clean = true;
+        self.diagnostics.omit(DiagnosticCode::ConfigInvalid, more);
+        let mut valid = true;
         for violation in violations {
             let text = config.pointer(&violation.pointer).and_then(Value::as_str);
             let reference = text.and_then(whole_reference);
-            // A secret of the process, in a property that may hold one, is known only when the node is made.
+            // A process secret is resolved only when the node is built, in a property that may hold one.
             let holds_secrets = violation.pointer.rsplit('/').next().is_some_and(is_secret_name);
-            if refused == Refused::Stays && holds_secrets && reference.is_some_and(is_secret_name) {
+            if secrets == SecretReferences::Keep && holds_secrets && reference.is_some_and(is_secret_name) {
                 continue;
             }
-            clean = false;
-            self.config_invalid(ix, violation, reference.map(unset_variable));
+            valid = false;
+            self.config_invalid(ix, violation, reference.map(unset_variable_help));
         }
-        clean
+        valid
     }
 
     pub(super) fn config_invalid(&mut self, ix: NodeIx, violation: Violation, help: Option<String>) {
         let type_name = &self.flow.raw(ix).type_name;
         let profile = self.options.profile;
-        self.sink
-            .push(DiagnosticCode::ConfigInvalid, ix, None, || describe(type_name, violation, help, profile));
+        self.diagnostics.push(DiagnosticCode::ConfigInvalid, ix, None, || {
+            config_problem(type_name, violation, help, profile)
+        });
     }
 
-    /// An agent's properties with every `${NAME}` resolved, checked and typed.
-    fn agent_config(&mut self, ix: NodeIx) -> Result<AgentConfig, TooMuch> {
-        let props = self.resolved(ix, &[], Refused::IsAnError)?;
+    /// Resolves every `${NAME}` in an agent's properties, and checks and reads them.
+    fn agent_config(&mut self, ix: NodeIx) -> Result<AgentConfig, LimitExceeded> {
+        let props = self.resolved(ix, &[], SecretReferences::Reject)?;
         let bindings: Map<String, Value> = BINDING_KEYS
             .iter()
             .filter_map(|key| Some(((*key).to_owned(), props.get(*key)?.clone())))
             .collect();
         let bindings = Value::Object(bindings);
-        self.report_violations(ix, "node.agent-binding", &bindings, Refused::IsAnError);
+        self.report_violations(ix, "node.agent-binding", &bindings, SecretReferences::Reject);
         let text = |key: &str| {
             let text = bindings.get(key).and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
@@ -221,28 +223,30 @@ impl Checker<'_> {
         Ok(config)
     }
 
-    /// A node's properties with `${NAME}` resolved; only those keys, if any are named. What looks like a secret
-    /// of the process is not: where it could reach prompts and journals, that is an error.
+    /// A node's properties with every `${NAME}` resolved; only those in `keys`, unless `keys` is empty.
+    /// References to process secrets are not resolved.
     pub(super) fn resolved(
         &mut self,
         ix: NodeIx,
         keys: &[&str],
-        refused: Refused,
-    ) -> Result<Map<String, Value>, TooMuch> {
-        self.spend(self.size(ix))?;
-        let wanted =
+        secrets: SecretReferences,
+    ) -> Result<Map<String, Value>, LimitExceeded> {
+        self.count_bytes(self.size(ix))?;
+        let is_wanted =
             |key: &str| if keys.is_empty() { !NODE_RED_KEYS.contains(&key) } else { keys.contains(&key) };
-        let props = self.props(ix).iter().filter(|(key, _)| wanted(key));
+        let props = self.props(ix).iter().filter(|(key, _)| is_wanted(key));
         let props = props.map(|(key, value)| (key.clone(), value.clone())).collect();
-        let mut env = EnvResolver::new(self.flow, self.options.env, ix, false);
+        let mut env = EnvResolver::new(self.flow, self.options.env, ix, ProcessSecrets::Hidden);
         env.bytes_left = self.bytes_left;
         let props = env.resolve_props(&props);
         if env.exhausted {
-            return Err(TooMuch::Copying);
+            return Err(LimitExceeded::CopiedBytes);
         }
         self.bytes_left = env.bytes_left;
-        for (property, name) in env.refused.into_iter().filter(|_| refused == Refused::IsAnError) {
-            self.sink.push(DiagnosticCode::ConfigInvalid, ix, None, || {
+        for (property, name) in
+            env.refused_secrets.into_iter().filter(|_| secrets == SecretReferences::Reject)
+        {
+            self.diagnostics.push(DiagnosticCode::ConfigInvalid, ix, None, || {
                 let mut pointer = String::new();
                 push_pointer(&mut pointer, &property);
                 Diagnostic {
@@ -263,12 +267,12 @@ impl Checker<'_> {
     fn core_config(&mut self, ix: NodeIx, props: Map<String, Value>, agent: &mut AgentConfig) {
         let template = props.get("modelPromptTemplate").and_then(Value::as_str).unwrap_or_default();
         if !template.trim().is_empty() {
-            self.sink.push(DiagnosticCode::PromptTemplateIgnored, ix, None, || Diagnostic {
+            self.diagnostics.push(DiagnosticCode::PromptTemplateIgnored, ix, None, || Diagnostic {
                 pointer: Some("/modelPromptTemplate".to_owned()),
                 ..Diagnostic::new(
                     DiagnosticCode::PromptTemplateIgnored,
                     "`modelPromptTemplate` is set, but Agent Core's prompt is fixed".to_owned(),
-                    "Empty it; say what the agent should do in the message you send it.".to_owned(),
+                    "Empty it. Tell the agent what to do in the message that you send to it.".to_owned(),
                 )
             });
         }
@@ -279,15 +283,15 @@ impl Checker<'_> {
         }
         let config = Value::Object(props);
         let (violations, more) = self.schemas.violations("agent-core.react", &config);
-        self.sink.omit(DiagnosticCode::ConfigInvalid, more);
-        let mut clean = true;
+        self.diagnostics.omit(DiagnosticCode::ConfigInvalid, more);
+        let mut valid = true;
         for violation in violations {
             if no_tools && violation.pointer == "/allowedTools" && violation.rule == "minItems" {
                 continue;
             }
-            clean = false;
+            valid = false;
             let text = config.pointer(&violation.pointer).and_then(Value::as_str);
-            let unset = text.and_then(whole_reference).map(unset_variable);
+            let unset = text.and_then(whole_reference).map(unset_variable_help);
             self.config_invalid(ix, violation, unset);
         }
         let stop_conditions = self.stop_conditions(ix, config.get("stopConditions"));
@@ -301,14 +305,15 @@ impl Checker<'_> {
         });
         let max_iterations = config.get("maxIterations").and_then(whole_number);
         let max_iterations = max_iterations.and_then(|number| u32::try_from(number).ok());
-        if let (true, Some(max_iterations), Some(stop_conditions)) = (clean, max_iterations, stop_conditions)
+        if let (true, Some(max_iterations), Some(stop_conditions)) = (valid, max_iterations, stop_conditions)
         {
             let debug = config.get("debug").and_then(Value::as_bool).unwrap_or(false);
             agent.core = Some(CoreConfig { max_iterations, stop_conditions, debug });
         }
     }
 
-    /// Profile `redflow`: what a fresh Redflow node lacks takes its default. Says whether it has no tools.
+    /// Profile `redflow`: sets the defaults that a fresh Redflow node lacks. Returns whether the agent has no
+    /// tools.
     fn assume_defaults(&mut self, ix: NodeIx, props: &mut Map<String, Value>) -> bool {
         for (key, default) in
             [("strategy", json!("react")), ("maxIterations", json!(5)), ("allowedTools", json!([]))]
@@ -322,7 +327,7 @@ impl Checker<'_> {
             } else {
                 format!("`{key}` is missing: {default} is assumed")
             };
-            self.sink.push(DiagnosticCode::DefaultAssumed, ix, None, || Diagnostic {
+            self.diagnostics.push(DiagnosticCode::DefaultAssumed, ix, None, || Diagnostic {
                 pointer: Some(format!("/{key}")),
                 expected: Some(default.to_string()),
                 ..Diagnostic::new(
@@ -336,7 +341,7 @@ impl Checker<'_> {
         props.get("allowedTools") == Some(&json!([]))
     }
 
-    /// The schema leaves `value` open; each type of condition needs its own.
+    /// Reads the stop conditions. Checks each `value` here, because the schema allows any.
     fn stop_conditions(&mut self, ix: NodeIx, list: Option<&Value>) -> Option<Vec<StopCondition>> {
         let mut conditions = Some(Vec::new());
         for (place, item) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
@@ -353,7 +358,7 @@ impl Checker<'_> {
                     let condition = value.filter(|value| *value >= 1);
                     (condition.map(|value| StopCondition::IterationLimit { value }), "a whole number from 1")
                 }
-                // The schema has said so already.
+                // The schema has already reported it.
                 _ => continue,
             };
             match condition {
@@ -373,7 +378,7 @@ impl Checker<'_> {
                         }
                         .to_owned(),
                         expected: expected.to_owned(),
-                        found: value.map_or("nothing".to_owned(), shown),
+                        found: value.map_or("nothing".to_owned(), display_value),
                     };
                     let help = format!("Set `value` to {expected}, as a number and not as text.");
                     self.config_invalid(ix, violation, Some(help));
@@ -384,16 +389,16 @@ impl Checker<'_> {
     }
 }
 
-/// What to do with a reference that could not be resolved.
-fn unset_variable(name: &str) -> String {
+/// The help for a reference to an unset variable.
+fn unset_variable_help(name: &str) -> String {
     let name: String = name.chars().take(80).collect();
     format!(
         "Set the variable `{name}` on the tab, group or subflow, with its type; a process variable is always text."
     )
 }
 
-/// Where properties, or the options among them, hold a secret as it is.
-fn secret_places(props: &Map<String, Value>) -> impl Iterator<Item = String> {
+/// JSON pointers to the properties and options that contain a secret in plain text.
+fn secret_pointers(props: &Map<String, Value>) -> impl Iterator<Item = String> {
     let options = props.get("options").and_then(Value::as_object);
     let outer = props.iter().map(|(name, value)| ("", name, value));
     let inner = options.into_iter().flatten().map(|(name, value)| ("/options", name, value));
@@ -411,8 +416,13 @@ fn is_structure(type_name: &str) -> bool {
     STRUCTURE_TYPES.contains(&type_name)
 }
 
-/// A violation as a diagnostic without its node.
-fn describe(type_name: &str, violation: Violation, help: Option<String>, profile: Profile) -> Diagnostic {
+/// Makes a diagnostic of a violation, without the node.
+fn config_problem(
+    type_name: &str,
+    violation: Violation,
+    help: Option<String>,
+    profile: Profile,
+) -> Diagnostic {
     let Violation { pointer, rule, expected, found } = violation;
     let name = pointer.trim_start_matches('/').replace('/', ".");
     let message = match (pointer.as_str(), rule.as_str()) {
@@ -420,7 +430,7 @@ fn describe(type_name: &str, violation: Violation, help: Option<String>, profile
         ("/allowedTools", "minItems") => "the agent may call no tool: `allowedTools` is empty".to_owned(),
         _ => format!("`{name}` must be {expected}, and is {found} (rule `{rule}`)"),
     };
-    let help = help.unwrap_or_else(|| mend(type_name, &pointer, &rule, &expected, profile));
+    let help = help.unwrap_or_else(|| config_help(type_name, &pointer, &rule, &expected, profile));
     Diagnostic {
         pointer: Some(pointer),
         expected: Some(expected),
@@ -429,7 +439,7 @@ fn describe(type_name: &str, violation: Violation, help: Option<String>, profile
     }
 }
 
-fn mend(type_name: &str, pointer: &str, rule: &str, expected: &str, profile: Profile) -> String {
+fn config_help(type_name: &str, pointer: &str, rule: &str, expected: &str, profile: Profile) -> String {
     if pointer.starts_with("/stopConditions/") && pointer.ends_with("/type") {
         return "Use `final_answer`, `confidence_threshold` or `iteration_limit`.".to_owned();
     }
@@ -451,7 +461,7 @@ fn mend(type_name: &str, pointer: &str, rule: &str, expected: &str, profile: Pro
     help
 }
 
-/// A whole number up to 2^53, also when it is written as 5.0.
+/// Reads a whole number up to 2^53, also if it is written as 5.0.
 pub(super) fn whole_number(value: &Value) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = value.as_f64()?;
@@ -464,8 +474,8 @@ fn without_keys(mut map: Map<String, Value>, keys: &[&str]) -> Map<String, Value
     map
 }
 
-/// A copy without some keys.
-pub(super) fn without(map: &Map<String, Value>, lists: &[&[&str]]) -> Map<String, Value> {
+/// Copies a map without the keys in `lists`.
+fn without_lists(map: &Map<String, Value>, lists: &[&[&str]]) -> Map<String, Value> {
     map.iter()
         .filter(|(key, _)| !lists.iter().any(|list| list.contains(&key.as_str())))
         .map(|(key, value)| (key.clone(), value.clone()))

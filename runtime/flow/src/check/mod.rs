@@ -1,18 +1,21 @@
-//! From a resolved flow to agents with everything they bind, and every problem at once.
+//! Checks a resolved flow: finds the agents with everything they bind, and every problem at once.
 
 mod bindings;
-mod chains;
+mod collector;
 mod config;
+mod flow_tools;
 mod schema;
-mod sink;
 mod spec;
+mod texts;
 mod tools;
 mod wires;
-mod wording;
 
-use crate::graph::{TooMuch, Walker};
-use crate::raw::{RawFlow, Refusal};
-use crate::resolve::{NodeIx, ResolvedFlow, resolve_flow};
+use crate::graph::{LimitExceeded, WireSearch};
+use crate::raw::RawFlow;
+use crate::report::single_problem;
+use crate::resolve::resolve_flow;
+use crate::resolved::{NodeIx, ResolvedFlow};
+use collector::DiagnosticCollector;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
@@ -23,88 +26,87 @@ use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run_error::RunError;
 use schema::SchemaStore;
 use serde_json::{Map, Value};
-use sink::Sink;
 use std::sync::Arc;
 
-/// How to check.
+/// The options of a check.
 pub struct CheckOptions<'a> {
     /// How strictly an agent's configuration is read.
     pub profile: Profile,
-    /// Bounds on the flow.
+    /// Limits on the flow.
     pub limits: FlowLimits,
-    /// Bounds on the runs of its agents.
+    /// Limits on the runs of its agents.
     pub run_limits: RunLimits,
-    /// The Node-RED instance the flow belongs to.
+    /// The Node-RED that owns the flow.
     pub instance: InstanceId,
-    /// Whether this build can run a type.
+    /// Whether this build can run a node type.
     pub runs: &'a dyn Fn(&str) -> bool,
     /// The process environment, as far as flows may see it.
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// A flow that was checked. It may hold refused agents: the rest runs.
+/// A checked flow. It may contain refused agents; the rest can run.
 #[derive(Debug)]
 pub struct CheckedFlow {
-    /// Every problem.
+    /// Every problem of the flow.
     pub report: CheckReport,
-    /// The nodes.
+    /// The resolved nodes and wires.
     pub flow: ResolvedFlow,
     /// The agents, in the order of the file.
     pub agents: Vec<CheckedAgent>,
 }
 
-/// An agent and whether it may run.
+/// An agent, and whether it can run.
 #[derive(Debug)]
 pub struct CheckedAgent {
-    /// Its place in the flow.
+    /// Its index in the flow.
     pub ix: NodeIx,
-    /// The agent as people recognise it.
+    /// The id, type and name of the agent.
     pub node: NodeSummary,
-    /// The inject nodes wired to it.
+    /// The inject nodes that are wired to it.
     pub injects: Vec<NodeIx>,
-    /// Whether it may run.
+    /// Whether it can run, and with what.
     pub verdict: Verdict,
 }
 
-/// Whether an agent may run.
+/// Whether an agent can run.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It may.
+    /// It can run.
     Ready(Box<ReadyAgent>),
-    /// It answers every message with this error.
+    /// It cannot run, and answers every message with an error.
     Refused {
-        /// The error.
+        /// The error for every message.
         error: RunError,
-        /// The tools it would have had.
+        /// The names in its `allowedTools`.
         tools: Vec<String>,
-        /// What the checker found, as far as it was kept.
+        /// The problems that refuse it; the first 20.
         problems: Vec<Diagnostic>,
     },
 }
 
-/// An agent that may run.
+/// An agent that can run.
 #[derive(Debug)]
 pub struct ReadyAgent {
-    /// What the machine works by.
+    /// The agent as the machine uses it.
     pub spec: Arc<AgentSpec>,
-    /// What the journal keeps.
+    /// The agent as the journal records it.
     pub plan: Arc<AgentPlan>,
-    /// The model's place in the flow.
+    /// The index of the model in the flow.
     pub model: NodeIx,
-    /// The memory's place in the flow.
+    /// The index of the memory in the flow; none if it binds none.
     pub memory: Option<NodeIx>,
-    /// The tools the model may ask for.
+    /// The tools that the model may call.
     pub tools: Vec<ReadyTool>,
-    /// The conversation its own `sessionId` names.
+    /// Its own `sessionId`; none if it has none.
     pub session_id: Option<String>,
 }
 
-/// A tool of an agent that may run.
+/// A tool of an agent that can run.
 #[derive(Debug)]
 pub struct ReadyTool {
-    /// Its name.
+    /// The name that the model calls it by.
     pub name: String,
-    /// Its place in the flow.
+    /// The index of its node in the flow.
     pub ix: NodeIx,
 }
 
@@ -125,8 +127,8 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
     let mut checker = Checker {
         flow: &flow,
         options,
-        sink: Sink::new(&flow, options.limits.max_diagnostics),
-        walker: Walker::new(&flow, options.limits.max_walk),
+        diagnostics: DiagnosticCollector::new(&flow, options.limits.max_diagnostics),
+        wire_search: WireSearch::new(&flow, options.limits.max_walk),
         schemas: SchemaStore::default(),
         tools: vec![None; flow.nodes.len()],
         configs: Vec::new(),
@@ -134,35 +136,37 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
         bytes_left: options.limits.max_copied_bytes,
     };
     for problem in problems {
-        checker.sink.add(problem, 0);
+        checker.diagnostics.add(problem, 0);
     }
     match checker.run() {
         Ok(agents) => {
-            let report = checker.sink.finish();
+            let report = checker.diagnostics.finish();
             Ok(CheckedFlow { report, flow, agents })
         }
-        Err(TooMuch::Walking) => Err(Refusal::because(&options.limits, hub_too_large(&options.limits))),
-        Err(TooMuch::Copying) => Err(Refusal::because(&options.limits, copies_too_large(&options.limits))),
+        Err(LimitExceeded::Steps) => Err(single_problem(&options.limits, hub_too_large(&options.limits))),
+        Err(LimitExceeded::CopiedBytes) => {
+            Err(single_problem(&options.limits, copies_too_large(&options.limits)))
+        }
     }
 }
 
 struct Checker<'a> {
     flow: &'a ResolvedFlow,
     options: &'a CheckOptions<'a>,
-    sink: Sink<'a>,
-    walker: Walker<'a>,
+    diagnostics: DiagnosticCollector<'a>,
+    wire_search: WireSearch<'a>,
     schemas: SchemaStore,
-    /// What is known of each tool node, worked out once.
+    /// What each tool node declares, read once.
     tools: Vec<Option<Arc<tools::ToolInfo>>>,
-    /// Each agent's settings, once its own properties are read.
+    /// The settings of each agent whose properties were read.
     configs: Vec<(NodeIx, config::AgentConfig)>,
-    /// What a copy of the properties of each node of the file takes.
+    /// The bytes of a copy of the properties of each node of the file.
     sizes: Vec<usize>,
     bytes_left: usize,
 }
 
 impl Checker<'_> {
-    fn run(&mut self) -> Result<Vec<CheckedAgent>, TooMuch> {
+    fn run(&mut self) -> Result<Vec<CheckedAgent>, LimitExceeded> {
         self.check_configs()?;
         let edges = self.check_wires()?;
         let mut agents = Vec::new();
@@ -171,8 +175,8 @@ impl Checker<'_> {
             self.check_tools(ix, &config, &bound)?;
             agents.push((ix, config, bound));
         }
-        self.check_chains(&edges, &agents)?;
-        self.note_types_for_node_red();
+        self.check_flow_tools(&edges, &agents)?;
+        self.report_types_for_node_red();
         let injects = self.injects_of_agents()?;
         agents
             .into_iter()
@@ -183,24 +187,24 @@ impl Checker<'_> {
             .collect()
     }
 
-    /// Accounts for bytes that are about to be copied.
-    fn spend(&mut self, bytes: usize) -> Result<(), TooMuch> {
-        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(TooMuch::Copying)?;
+    /// Counts bytes that are about to be copied.
+    fn count_bytes(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(LimitExceeded::CopiedBytes)?;
         Ok(())
     }
 
-    /// What a copy of a node's properties takes.
+    /// The bytes of a copy of a node's properties.
     fn size(&self, ix: NodeIx) -> usize {
         self.sizes[self.flow.nodes[ix].raw]
     }
 
-    /// The place of a wire in the node's own `wires`; none if the wire is drawn elsewhere, as a subflow's are.
+    /// JSON pointer to a wire in the node's own `wires`; none if another node has the wire, as in a subflow.
     fn wire_pointer(&self, ix: NodeIx, port: usize, place: usize) -> Option<String> {
         let wires = self.props(ix).get("wires")?;
         wires.get(port)?.get(place)?.is_string().then(|| format!("/wires/{port}/{place}"))
     }
 
-    /// The node's name or id, for a sentence.
+    /// The name or id of a node, for a sentence.
     fn label(&self, ix: NodeIx) -> String {
         label(self.flow, ix)
     }
@@ -209,19 +213,19 @@ impl Checker<'_> {
         &self.flow.raw(ix).props
     }
 
-    /// Says which nodes only Node-RED can run.
-    fn note_types_for_node_red(&mut self) {
+    /// Reports the nodes that only Node-RED can run.
+    fn report_types_for_node_red(&mut self) {
         for (ix, node) in self.flow.nodes.iter().enumerate() {
             let type_name = &self.flow.raw(ix).type_name;
             if node.is_virtual || (self.options.runs)(type_name) {
                 continue;
             }
-            self.sink.push(DiagnosticCode::NeedsNodeRed, ix, None, || {
+            self.diagnostics.push(DiagnosticCode::NeedsNodeRed, ix, None, || {
                 let message = match type_name.strip_prefix("subflow:") {
                     Some(id) => format!("the subflow `{id}` is not in this flow"),
                     None => format!("this build cannot run the type `{type_name}`"),
                 };
-                let help = "Run this flow beside Node-RED; alone, messages stop at this node.";
+                let help = "Run this flow in Node-RED; without Node-RED, messages stop at this node.";
                 Diagnostic::new(DiagnosticCode::NeedsNodeRed, message, help.to_owned())
             });
         }
@@ -246,7 +250,7 @@ fn copies_too_large(limits: &FlowLimits) -> Diagnostic {
 fn hub_too_large(limits: &FlowLimits) -> Diagnostic {
     let mut problem = Diagnostic::new(
         DiagnosticCode::FlowTooLarge,
-        "junctions, links and tool chains of this flow join too many nodes to too many others".to_owned(),
+        "junctions, links and flow tools of this flow join too many nodes to too many others".to_owned(),
         "Wire agents and services directly, or split the flow.".to_owned(),
     );
     problem.expected = Some(format!("at most {} steps", limits.max_walk));

@@ -1,4 +1,4 @@
-//! JSON Schemas: compiled once per check, and violations in words of our own.
+//! JSON Schemas of a check: compiles each once, and describes violations in our own words.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, Validator};
@@ -6,7 +6,7 @@ use redflow_contract::schema_cost::check_cost;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Violations described for one node, at most; the rest are counted.
+/// The most violations that are described for one node; the rest are counted.
 const MAX_VIOLATIONS: usize = 1_000;
 
 /// Validators, by the name of an embedded schema or by the text of a tool's own.
@@ -16,47 +16,47 @@ pub(super) struct SchemaStore {
     tools: HashMap<String, Result<(), String>>,
 }
 
-/// One rule that one value breaks.
+/// A rule of a schema that a value breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Violation {
     pub(super) pointer: String,
     pub(super) rule: String,
-    /// What should be there.
+    /// What the rule expects.
     pub(super) expected: String,
-    /// What is there: the kind of value, and the value itself only where it can be no secret.
+    /// The kind of the value, or the value itself where it cannot be a secret.
     pub(super) found: String,
 }
 
 impl SchemaStore {
-    /// Every rule of an embedded schema that a value breaks, and how many more there are than are described.
+    /// The rules of an embedded schema that a value breaks, and the number of further ones.
     pub(super) fn violations(&mut self, schema: &'static str, value: &Value) -> (Vec<Violation>, usize) {
         let validator = self.embedded.entry(schema).or_insert_with(|| {
             let text = redflow_contract::schemas::find(schema)?;
-            build(&serde_json::from_str(text).ok()?).ok()
+            compile(&serde_json::from_str(text).ok()?).ok()
         });
         let Some(validator) = validator.as_ref().filter(|validator| !validator.is_valid(value)) else {
             return (Vec::new(), 0);
         };
         let mut errors = validator.iter_errors(value);
         let mut found: Vec<Violation> =
-            errors.by_ref().take(MAX_VIOLATIONS).map(|error| describe(&error)).collect();
+            errors.by_ref().take(MAX_VIOLATIONS).map(|error| read_violation(&error)).collect();
         found.sort_by(|a, b| (&a.pointer, &a.rule).cmp(&(&b.pointer, &b.rule)));
         (found, errors.count())
     }
 
-    /// Whether a tool's own schema is one. The same schema is compiled once.
+    /// Checks that a tool's own schema is valid. Compiles the same schema once.
     pub(super) fn check_tool_schema(&mut self, schema: &Value) -> Result<(), String> {
         let known = self.tools.entry(schema.to_string());
         known
             .or_insert_with(|| {
-                check_cost(schema).map_err(str::to_owned).and_then(|()| build(schema).map(drop))
+                check_cost(schema).map_err(str::to_owned).and_then(|()| compile(schema).map(drop))
             })
             .clone()
     }
 }
 
-/// References to files and hosts are refused, and so are patterns that can take for ever.
-fn build(schema: &Value) -> Result<Validator, String> {
+/// Compiles a schema. Refuses references to files and hosts, and patterns that can take for ever.
+fn compile(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
         .offline()
         .with_pattern_options(PatternOptions::regex())
@@ -64,7 +64,7 @@ fn build(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| format!("it is not valid at `{}`", error.schema_path().as_str()))
 }
 
-fn describe(error: &jsonschema::ValidationError<'_>) -> Violation {
+fn read_violation(error: &jsonschema::ValidationError<'_>) -> Violation {
     let mut pointer = error.instance_path().as_str().to_owned();
     let (expected, mut found) = match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -72,21 +72,25 @@ fn describe(error: &jsonschema::ValidationError<'_>) -> Violation {
             redflow_contract::json::push_pointer(&mut pointer, name);
             (format!("a property `{name}`"), "nothing".to_owned())
         }
-        ValidationErrorKind::Type { kind } => (types(kind), String::new()),
+        ValidationErrorKind::Type { kind } => (type_names(kind), String::new()),
         ValidationErrorKind::Constant { expected_value } => {
-            (expected_value.to_string(), shown(error.instance()))
+            (expected_value.to_string(), display_value(error.instance()))
         }
         ValidationErrorKind::Enum { options } => {
             let list = options.as_array().map(Vec::as_slice).unwrap_or_default();
             let words: Vec<String> = list.iter().map(Value::to_string).collect();
-            (format!("one of {}", words.join(", ")), shown(error.instance()))
+            (format!("one of {}", words.join(", ")), display_value(error.instance()))
         }
-        ValidationErrorKind::Minimum { limit } => (format!("at least {limit}"), shown(error.instance())),
-        ValidationErrorKind::Maximum { limit } => (format!("at most {limit}"), shown(error.instance())),
+        ValidationErrorKind::Minimum { limit } => {
+            (format!("at least {limit}"), display_value(error.instance()))
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            (format!("at most {limit}"), display_value(error.instance()))
+        }
         ValidationErrorKind::MinItems { limit } => {
             (format!("a list of at least {limit}"), "a shorter list".to_owned())
         }
-        _ => (known_alternatives(&pointer).to_owned(), shown(error.instance())),
+        _ => (known_alternatives(&pointer).to_owned(), display_value(error.instance())),
     };
     if found.is_empty() {
         found = kind_of(error.instance()).to_owned();
@@ -94,7 +98,7 @@ fn describe(error: &jsonschema::ValidationError<'_>) -> Violation {
     Violation { pointer, rule: error.kind().keyword().to_owned(), expected, found }
 }
 
-fn types(kind: &TypeKind) -> String {
+fn type_names(kind: &TypeKind) -> String {
     let word = |t: jsonschema::JsonType| match t {
         jsonschema::JsonType::Array => "an array",
         jsonschema::JsonType::Boolean => "true or false",
@@ -106,7 +110,7 @@ fn types(kind: &TypeKind) -> String {
     };
     match kind {
         TypeKind::Single(one) => word(*one).to_owned(),
-        // Null is how an editor writes "not set"; it helps nobody to be told so.
+        // Editors write null for "not set", so it is not worth a mention.
         TypeKind::Multiple(many) => {
             let words: Vec<&str> =
                 many.iter().filter(|t| *t != jsonschema::JsonType::Null).map(word).collect();
@@ -115,7 +119,7 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
-/// What the generated `anyOf`s allow, in words.
+/// Describes the alternatives of the generated `anyOf` rules.
 fn known_alternatives(pointer: &str) -> &'static str {
     match pointer {
         "/effect" => "\"read\", \"idempotent\" or \"at_most_once\"",
@@ -126,8 +130,8 @@ fn known_alternatives(pointer: &str) -> &'static str {
     }
 }
 
-/// A value short enough and plain enough to show.
-pub(super) fn shown(value: &Value) -> String {
+/// A short plain value as JSON, or else the kind of the value.
+pub(super) fn display_value(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() <= 40 => value.to_string(),
         Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),

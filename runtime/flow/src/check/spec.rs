@@ -1,10 +1,10 @@
-//! From a checked agent to what runs: the machine's spec and the journal's plan, or a refusal.
+//! Builds the result for each agent: the machine's spec and the journal's plan, or a refusal.
 
 use super::bindings::Bindings;
 use super::config::{AgentConfig, NODE_RED_KEYS};
 use super::{CheckedAgent, Checker, ReadyAgent, ReadyTool, Verdict};
-use crate::graph::TooMuch;
-use crate::resolve::NodeIx;
+use crate::graph::LimitExceeded;
+use crate::resolved::NodeIx;
 use redflow_contract::code::{DiagnosticCode, RunErrorCode};
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
@@ -15,11 +15,14 @@ use redflow_contract::secret::redact_property;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Why an agent may not run, and the problems that say so.
-type Refusal = (RunError, Vec<Diagnostic>);
+/// Why an agent cannot run.
+struct AgentRefusal {
+    error: RunError,
+    problems: Vec<Diagnostic>,
+}
 
-/// Problems a refusal carries, at most.
-const KEPT_PROBLEMS: usize = 20;
+/// The most problems of a refusal.
+const MAX_PROBLEMS: usize = 20;
 
 impl Checker<'_> {
     pub(super) fn build_agent(
@@ -28,9 +31,9 @@ impl Checker<'_> {
         config: AgentConfig,
         bound: &Bindings,
         injects: Vec<NodeIx>,
-    ) -> Result<CheckedAgent, TooMuch> {
+    ) -> Result<CheckedAgent, LimitExceeded> {
         let verdict = match self.refusal(ix, bound)? {
-            Some((error, problems)) => {
+            Some(AgentRefusal { error, problems }) => {
                 let tools = config.allowed_tools.into_iter().flatten().map(|(_, name)| name).collect();
                 Verdict::Refused { error, tools, problems }
             }
@@ -38,7 +41,7 @@ impl Checker<'_> {
                 Some(ready) => Verdict::Ready(Box::new(ready)),
                 None => {
                     let message = "the agent could not be built although no problem was found".to_owned();
-                    let error = refused(RunErrorCode::Internal, message);
+                    let error = refusal_error(RunErrorCode::Internal, message);
                     Verdict::Refused { error, tools: Vec::new(), problems: Vec::new() }
                 }
             },
@@ -46,12 +49,13 @@ impl Checker<'_> {
         Ok(CheckedAgent { ix, node: self.flow.summary(ix), injects, verdict })
     }
 
-    /// Why an agent may not run: errors of its own or of what it binds, or a type this build cannot run.
-    fn refusal(&mut self, ix: NodeIx, bound: &Bindings) -> Result<Option<Refusal>, TooMuch> {
+    /// Finds why an agent cannot run: an error of its own or of a service, or a type that this build cannot
+    /// run.
+    fn refusal(&mut self, ix: NodeIx, bound: &Bindings) -> Result<Option<AgentRefusal>, LimitExceeded> {
         let mut problems: Vec<Diagnostic> = Vec::new();
         for node in std::iter::once(ix).chain(bound.all()) {
-            for problem in self.sink.errors_of(node) {
-                if problems.len() < KEPT_PROBLEMS && !problems.contains(problem) {
+            for problem in self.diagnostics.errors_of(node) {
+                if problems.len() < MAX_PROBLEMS && !problems.contains(problem) {
                     problems.push(problem.clone());
                 }
             }
@@ -61,51 +65,56 @@ impl Checker<'_> {
                 0 => String::new(),
                 count => format!(" (and {count} more)"),
             };
-            let code = if problems.iter().all(|problem| is_config(problem.code)) {
+            let code = if problems.iter().all(|problem| is_config_code(problem.code)) {
                 RunErrorCode::ConfigInvalid
             } else {
                 RunErrorCode::EdgeRejected
             };
             let message = format!("the agent is refused: {}: {}{more}", first.code, first.message);
-            return Ok(Some((refused(code, message), problems)));
+            return Ok(Some(AgentRefusal { error: refusal_error(code, message), problems }));
         }
-        let mut missing = None;
+        let mut unsupported = None;
         for node in std::iter::once(ix).chain(bound.all()) {
-            missing = if self.flow.nodes[node].kind.role == Role::Data {
-                self.not_run_behind(ix, node)?
+            unsupported = if self.flow.nodes[node].kind.role == Role::Data {
+                self.unsupported_node_of_tool(ix, node)?
             } else {
                 Some(node).filter(|node| !(self.options.runs)(&self.flow.raw(*node).type_name))
             };
-            if missing.is_some() {
+            if unsupported.is_some() {
                 break;
             }
         }
-        let Some(missing) = missing else { return Ok(None) };
-        let summary = self.flow.summary(missing);
+        let Some(unsupported) = unsupported else { return Ok(None) };
+        let summary = self.flow.summary(unsupported);
         let message =
             format!("`{}` is of type `{}`, which this build cannot run", summary.id, summary.type_name);
-        let help = "Run this flow beside Node-RED, or use a type this build runs.".to_owned();
+        let help = "Run this flow in Node-RED, or use a type that this build runs.".to_owned();
         let mut problem = Diagnostic::new(DiagnosticCode::NeedsNodeRed, message.clone(), help);
         problem.node = Some(summary);
-        Ok(Some((refused(RunErrorCode::NeedsNodeRed, message), vec![problem])))
+        let error = refusal_error(RunErrorCode::NeedsNodeRed, message);
+        Ok(Some(AgentRefusal { error, problems: vec![problem] }))
     }
 
-    /// A node of the flow that is a tool which this build cannot run.
-    fn not_run_behind(&mut self, agent: NodeIx, tool: NodeIx) -> Result<Option<NodeIx>, TooMuch> {
+    /// Finds a node of a flow tool that this build cannot run.
+    fn unsupported_node_of_tool(
+        &mut self,
+        agent: NodeIx,
+        tool: NodeIx,
+    ) -> Result<Option<NodeIx>, LimitExceeded> {
         let (flow, runs) = (self.flow, self.options.runs);
-        let cannot = |ix: NodeIx| !flow.nodes[ix].is_virtual && !runs(&flow.raw(ix).type_name);
-        if cannot(tool) {
+        let is_unsupported = |ix: NodeIx| !flow.nodes[ix].is_virtual && !runs(&flow.raw(ix).type_name);
+        if is_unsupported(tool) {
             return Ok(Some(tool));
         }
         let found = std::cell::Cell::new(None);
         let is_end = |ix: NodeIx| {
-            let ends = ix != agent && !flow.nodes[ix].kind.role.is_checked() && cannot(ix);
+            let ends = ix != agent && !flow.nodes[ix].kind.role.is_checked() && is_unsupported(ix);
             if ends {
                 found.set(Some(ix));
             }
             ends
         };
-        self.walker.comes_back(tool, &is_end)?;
+        self.wire_search.reaches(tool, &is_end)?;
         Ok(found.get())
     }
 
@@ -114,7 +123,7 @@ impl Checker<'_> {
         ix: NodeIx,
         config: AgentConfig,
         bound: &Bindings,
-    ) -> Result<Option<ReadyAgent>, TooMuch> {
+    ) -> Result<Option<ReadyAgent>, LimitExceeded> {
         let (Some(core), Some(model)) = (config.core, bound.models.first().copied()) else { return Ok(None) };
         let memory = bound.memories.first().copied();
         let mut by_name: HashMap<String, NodeIx> = HashMap::new();
@@ -125,7 +134,7 @@ impl Checker<'_> {
         for (_, name) in config.allowed_tools.unwrap_or_default() {
             let Some(tool) = by_name.get(&name).copied() else { return Ok(None) };
             let info = self.tool_info(tool)?;
-            self.spend(info.size)?;
+            self.count_bytes(info.size)?;
             tools.push(ToolSpec {
                 name: info.name.clone(),
                 description: info.description.clone(),
@@ -171,19 +180,19 @@ impl Checker<'_> {
         }))
     }
 
-    fn plan_node(&mut self, ix: NodeIx) -> Result<PlanNode, TooMuch> {
-        self.spend(self.size(ix))?;
+    fn plan_node(&mut self, ix: NodeIx) -> Result<PlanNode, LimitExceeded> {
+        self.count_bytes(self.size(ix))?;
         let props = self.props(ix).iter().filter(|(key, _)| !NODE_RED_KEYS.contains(&key.as_str()));
         let config = props.map(|(key, value)| (key.clone(), redact_property(key, value))).collect();
         Ok(PlanNode { node: self.flow.summary(ix), config })
     }
 }
 
-fn refused(code: RunErrorCode, message: String) -> RunError {
+fn refusal_error(code: RunErrorCode, message: String) -> RunError {
     RunError { code, message, pointer: None, rule: None, iteration: 0 }
 }
 
-fn is_config(code: DiagnosticCode) -> bool {
+fn is_config_code(code: DiagnosticCode) -> bool {
     matches!(
         code,
         DiagnosticCode::ConfigInvalid | DiagnosticCode::ToolNameInvalid | DiagnosticCode::ToolNameDuplicate

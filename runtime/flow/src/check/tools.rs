@@ -1,13 +1,13 @@
-//! Tools: their names, their schemas, and whether the agent allows them.
+//! Checks tools: their names, their schemas, and whether the agent allows them.
 
 use super::Checker;
 use super::bindings::Bindings;
-use super::config::{AgentConfig, Refused, whole_number};
+use super::config::{AgentConfig, SecretReferences, whole_number};
 use super::schema::Violation;
-use super::wording::agent_port;
-use crate::graph::TooMuch;
-use crate::raw::cut;
-use crate::resolve::NodeIx;
+use super::texts::agent_port;
+use crate::graph::LimitExceeded;
+use crate::report::truncate;
+use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
@@ -18,20 +18,20 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The type that ends a flow used as a tool.
+/// The node type that ends a flow tool.
 pub(super) const FLOW_TOOL_RETURN: &str = "flow-tool-return";
 
-/// What a tool's own properties may say; `name` counts where there is no `toolName`.
+/// The properties of a tool. `name` is used if there is no `toolName`.
 const TOOL_KEYS: [&str; 7] =
     ["toolName", "description", "inputSchema", "effect", "timeout", "onUnknown", "name"];
 
-/// The longest name that is compared with others.
+/// The longest name that is compared with others, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// Connected tools that a message lists, at most.
+/// The most connected tools that a message lists.
 const LISTED_TOOLS: usize = 20;
 
-/// A tool node, with `${NAME}` resolved.
+/// What a tool node declares, with `${NAME}` resolved.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolInfo {
     pub(super) name: String,
@@ -40,23 +40,23 @@ pub(super) struct ToolInfo {
     pub(super) effect: Option<EffectClass>,
     pub(super) timeout_ms: u64,
     pub(super) on_unknown: OnUnknown,
-    /// What a copy of it takes.
+    /// The bytes of a copy.
     pub(super) size: usize,
 }
 
-/// How an editor writes "no schema".
+/// Whether an editor wrote "no schema".
 fn is_unset(schema: &Value) -> bool {
     schema.is_null() || schema.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// A property as its own type; nothing if it is absent or wrong, which the schema has said.
+/// Reads a property as its type; none if it is absent or wrong. The schema has already reported a wrong one.
 fn typed<T: for<'de> serde::Deserialize<'de>>(value: &Value, key: &str) -> Option<T> {
     value.get(key).and_then(|value| serde_json::from_value(value.clone()).ok())
 }
 
 impl Checker<'_> {
-    /// Reads a tool node, or a data node used as one. Its problems are reported the first time.
-    pub(super) fn tool_info(&mut self, ix: NodeIx) -> Result<Arc<ToolInfo>, TooMuch> {
+    /// Reads a tool node, or a data node used as a tool. Reports its problems the first time.
+    pub(super) fn tool_info(&mut self, ix: NodeIx) -> Result<Arc<ToolInfo>, LimitExceeded> {
         if let Some(known) = &self.tools[ix] {
             return Ok(Arc::clone(known));
         }
@@ -65,12 +65,12 @@ impl Checker<'_> {
         Ok(info)
     }
 
-    fn read_tool(&mut self, ix: NodeIx) -> Result<ToolInfo, TooMuch> {
-        let mut own = self.resolved(ix, &TOOL_KEYS, Refused::IsAnError)?;
+    fn read_tool(&mut self, ix: NodeIx) -> Result<ToolInfo, LimitExceeded> {
+        let mut own = self.resolved(ix, &TOOL_KEYS, SecretReferences::Reject)?;
         let node_name = own.remove("name");
         let fixed = self.flow.nodes[ix].kind.tool;
         let value = Value::Object(own);
-        self.report_violations(ix, "node.tool", &value, Refused::IsAnError);
+        self.report_violations(ix, "node.tool", &value, SecretReferences::Reject);
         let text = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let name = text("toolName")
             .or(fixed.map(|tool| tool.name))
@@ -80,7 +80,7 @@ impl Checker<'_> {
         self.check_tool_name(ix, &name);
         let input_schema = match fixed {
             Some(tool) => {
-                // It has no effect on such a tool, but a broken one is a mistake all the same.
+                // Such a tool ignores its own schema, but a broken one is still a mistake.
                 if let Some(own) = value.get("inputSchema").filter(|own| !is_unset(own)) {
                     self.tool_schema(ix, Some(own.clone()));
                 }
@@ -106,7 +106,7 @@ impl Checker<'_> {
         if letters && (1..=64).contains(&name.len()) {
             return;
         }
-        self.sink.push(DiagnosticCode::ToolNameInvalid, ix, None, || {
+        self.diagnostics.push(DiagnosticCode::ToolNameInvalid, ix, None, || {
             let message = if name.is_empty() {
                 "the tool has no name".to_owned()
             } else {
@@ -125,12 +125,12 @@ impl Checker<'_> {
         });
     }
 
-    /// The input schema: an object, or its text; nothing if there is none or it is broken.
+    /// Reads the input schema: an object, or its text; none if it is absent or broken.
     fn tool_schema(&mut self, ix: NodeIx, schema: Option<Value>) -> Option<Value> {
         let schema = match schema {
             None => None,
             Some(schema) if is_unset(&schema) => None,
-            // The schema of tool nodes has said that this is none.
+            // The schema of tool nodes has already reported this.
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return None,
             Some(Value::String(text)) => {
                 let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
@@ -138,14 +138,14 @@ impl Checker<'_> {
                     parse_strict(text.as_bytes(), limits)
                         .ok()
                         .filter(Value::is_object)
-                        .ok_or("it is no JSON object"),
+                        .ok_or("it is not a JSON object"),
                 )
             }
             Some(schema) => Some(Ok(schema)),
         };
         let Some(schema) = schema else {
             let label = self.label(ix);
-            self.sink.push(DiagnosticCode::ToolWithoutSchema, ix, None, || Diagnostic {
+            self.diagnostics.push(DiagnosticCode::ToolWithoutSchema, ix, None, || Diagnostic {
                 pointer: Some("/inputSchema".to_owned()),
                 ..Diagnostic::new(
                     DiagnosticCode::ToolWithoutSchema,
@@ -173,26 +173,28 @@ impl Checker<'_> {
         }
     }
 
-    /// Names unique, allowed ones connected, connected ones allowed, flows that return.
+    /// Checks that names are unique, allowed tools connected, connected tools allowed, and that flow tools
+    /// return.
     pub(super) fn check_tools(
         &mut self,
         agent: NodeIx,
         config: &AgentConfig,
         bound: &Bindings,
-    ) -> Result<(), TooMuch> {
+    ) -> Result<(), LimitExceeded> {
         let is_core = self.flow.raw(agent).type_name == "agent-core";
         let mut names: HashMap<String, NodeIx> = HashMap::new();
         let mut open: HashSet<String> = HashSet::new();
         for tool in bound.tools.iter().copied() {
-            // A data node nothing returns from is hardly meant as a tool: its name and schema do not matter.
+            // A data node that never returns is probably not meant as a tool, so its name and schema do not
+            // matter.
             if self.flow.nodes[tool].kind.role == Role::Data && !self.returns(agent, tool)? {
-                self.chain_open(agent, Some(1), tool);
+                self.never_returns(agent, Some(1), tool);
                 let raw = self.flow.raw(tool);
                 open.extend(raw.text("toolName").or(raw.text("name")).map(str::to_owned));
                 continue;
             }
             let info = self.tool_info(tool)?;
-            // A name this long is invalid and named by nobody; to compare it for every agent would take long.
+            // A name this long is invalid already. To compare it for every agent would take long.
             if info.name.len() > LONGEST_NAME {
                 continue;
             }
@@ -220,34 +222,34 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether the flow that begins at a data node comes back to the agent or to a return.
-    fn returns(&mut self, agent: NodeIx, start: NodeIx) -> Result<bool, TooMuch> {
+    /// Whether the flow that starts at a data node reaches the agent or a return node.
+    fn returns(&mut self, agent: NodeIx, start: NodeIx) -> Result<bool, LimitExceeded> {
         let flow = self.flow;
-        self.walker.comes_back(start, &|ix| ix == agent || flow.raw(ix).type_name == FLOW_TOOL_RETURN)
+        self.wire_search.reaches(start, &|ix| ix == agent || flow.raw(ix).type_name == FLOW_TOOL_RETURN)
     }
 
     fn not_allowed(&mut self, agent: NodeIx, tool: NodeIx, name: &str) {
-        self.sink.push(DiagnosticCode::ToolConnectedNotAllowed, agent, Some(tool), || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::ToolConnectedNotAllowed, agent, Some(tool), || Diagnostic {
             port: Some(1),
             pointer: Some("/allowedTools".to_owned()),
             found: Some(name.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolConnectedNotAllowed,
-                format!("the tool `{name}` is connected, but the model may not ask for it"),
+                format!("the tool `{name}` is connected, but the model may not call it"),
                 format!("Add \"{name}\" to `allowedTools`, or disconnect the tool."),
             )
         });
     }
 
-    pub(super) fn chain_open(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
+    pub(super) fn never_returns(&mut self, node: NodeIx, port: Option<u32>, start: NodeIx) {
         let label = self.label(start);
         let target = (node != start).then_some(start);
-        self.sink.push(DiagnosticCode::ToolChainOpen, node, target, || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::ToolChainOpen, node, target, || Diagnostic {
             port,
             expected: Some("tool_chain".to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolChainOpen,
-                format!("the flow that begins at {label} is used as a tool, but nothing in it returns"),
+                format!("the flow that starts at {label} is used as a tool, but it never returns"),
                 format!(
                     "Wire its last node to a flow-tool-return or back to the agent; for results, use {}.",
                     agent_port(Role::Data)
@@ -258,7 +260,7 @@ impl Checker<'_> {
 
     fn duplicate_name(&mut self, agent: NodeIx, first: NodeIx, second: NodeIx, name: &str, is_core: bool) {
         let (a, b) = (self.flow.summary(first).id, self.flow.summary(second).id);
-        self.sink.push(DiagnosticCode::ToolNameDuplicate, agent, Some(second), || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::ToolNameDuplicate, agent, Some(second), || Diagnostic {
             port: is_core.then_some(1),
             found: Some(name.to_owned()),
             ..Diagnostic::new(
@@ -271,8 +273,8 @@ impl Checker<'_> {
 
     fn not_connected(&mut self, agent: NodeIx, place: usize, name: &str, connected: &[&str]) {
         let mut list = if connected.is_empty() { "none".to_owned() } else { connected.join(", ") };
-        cut(&mut list, 400);
-        self.sink.push(DiagnosticCode::ToolNotConnected, agent, None, || Diagnostic {
+        truncate(&mut list, 400);
+        self.diagnostics.push(DiagnosticCode::ToolNotConnected, agent, None, || Diagnostic {
             port: Some(1),
             pointer: Some(format!("/allowedTools/{place}")),
             expected: Some(format!("one of the connected tools: {list}")),
@@ -281,7 +283,7 @@ impl Checker<'_> {
                 DiagnosticCode::ToolNotConnected,
                 format!("`allowedTools` names `{name}`, but no connected tool has that name"),
                 format!(
-                    "Wire {} to a tool of that name, or take the name out of `allowedTools`.",
+                    "Wire {} to a tool of that name, or remove the name from `allowedTools`.",
                     agent_port(Role::Tool)
                 ),
             )

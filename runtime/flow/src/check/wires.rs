@@ -1,37 +1,37 @@
-//! Wires that touch an agent, a model, a memory or a tool, judged by the edge table.
+//! Checks the wires of agents, models, memories and tools against the edge table.
 
-use super::wording::{a, agent_port, mend, mismatch, port_of};
+use super::texts::{agent_port, describe_port, mismatch, mismatch_help, with_article};
 use super::{Checker, label};
-use crate::graph::{Reached, TooMuch, targets};
-use crate::resolve::{NodeIx, Wire};
+use crate::graph::{LimitExceeded, ReachedNode, targets};
+use crate::resolved::{NodeIx, Wire};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{EdgeKind, PortKind, Role, find_rule, kind_of_port};
 use std::collections::{HashMap, HashSet};
 
-/// What the wires say, by agent.
+/// The wires of agents and services, by agent.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    /// Services and data nodes on an agent-core's ports 0, 1 and 2.
-    pub(super) bound: HashMap<NodeIx, Vec<Bound>>,
+    /// Services and data nodes on ports 0, 1 and 2 of an agent-core.
+    pub(super) bound: HashMap<NodeIx, Vec<BoundService>>,
     /// Services wired to an agent's input.
-    pub(super) replies: HashMap<NodeIx, Vec<Bound>>,
-    /// Agents with something on port 4.
+    pub(super) replies: HashMap<NodeIx, Vec<BoundService>>,
+    /// Agents with a wire on port 4.
     pub(super) model_response: HashSet<NodeIx>,
 }
 
-/// One service an agent is wired to.
+/// A service that is wired to an agent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bound {
+pub(super) struct BoundService {
     pub(super) node: NodeIx,
     pub(super) role: Role,
-    /// The port and the place in it, of whichever end has the wire.
+    /// The port and the index in it, of the node that has the wire.
     pub(super) port: usize,
     pub(super) wire: usize,
 }
 
 impl Checker<'_> {
-    pub(super) fn check_wires(&mut self) -> Result<Edges, TooMuch> {
+    pub(super) fn check_wires(&mut self) -> Result<Edges, LimitExceeded> {
         let mut edges = Edges::default();
         for ix in 0..self.flow.nodes.len() {
             if self.flow.nodes[ix].is_virtual {
@@ -40,21 +40,21 @@ impl Checker<'_> {
             }
             self.check_own_wires(ix);
             if self.flow.nodes[ix].kind.role.is_checked() {
-                self.judge_ports(ix, &mut edges)?;
+                self.check_ports(ix, &mut edges)?;
             }
         }
         self.check_data_into_services();
         Ok(edges)
     }
 
-    /// Dangling, doubled and impossible wires, as drawn.
+    /// Reports wires to missing nodes, duplicate wires, and wires from ports that do not exist.
     fn check_own_wires(&mut self, ix: NodeIx) {
         let node = &self.flow.nodes[ix];
-        let judged = node.kind.role.is_checked();
+        let is_checked = node.kind.role.is_checked();
         let outputs = node.kind.outputs.map_or(usize::MAX, <[_]>::len);
         let mut seen = HashSet::new();
         for (port, wires) in node.wires.iter().enumerate() {
-            if judged && port >= outputs {
+            if is_checked && port >= outputs {
                 if !wires.is_empty() {
                     self.port_out_of_range(ix, port, outputs);
                 }
@@ -64,10 +64,10 @@ impl Checker<'_> {
             for (place, wire) in wires.iter().enumerate() {
                 match wire {
                     Wire::Absent => {}
-                    Wire::Missing(id) if judged => self.target_missing(ix, port, place, id),
+                    Wire::Missing(id) if is_checked => self.target_missing(ix, port, place, id),
                     Wire::Missing(_) => {}
                     Wire::To(to) => {
-                        let touches = judged || self.flow.nodes[*to].kind.role.is_checked();
+                        let touches = is_checked || self.flow.nodes[*to].kind.role.is_checked();
                         if touches && !seen.insert(*to) {
                             self.duplicate(ix, port, place, *to);
                         }
@@ -77,7 +77,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A subflow instance's own wires: drawn on the instance, sent by what is inside it.
+    /// Reports duplicate wires of a subflow instance. The instance has the wires; the nodes inside send by
+    /// them.
     fn check_output_wires(&mut self, ix: NodeIx) {
         let node = &self.flow.nodes[ix];
         let Some((instance, port)) = node.output_of else { return };
@@ -92,13 +93,13 @@ impl Checker<'_> {
 
     fn target_missing(&mut self, ix: NodeIx, port: usize, place: usize, id: &str) {
         let (flow, pointer) = (self.flow, self.wire_pointer(ix, port, place));
-        self.sink.push(DiagnosticCode::EdgeTargetMissing, ix, None, || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::EdgeTargetMissing, ix, None, || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer,
             found: Some(id.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeTargetMissing,
-                format!("{} leads to `{id}`, which is not in the flow", port_of(flow, ix, port)),
+                format!("{} leads to `{id}`, which is not in the flow", describe_port(flow, ix, port)),
                 "Remove the wire, or add the node it should lead to.".to_owned(),
             )
         });
@@ -106,7 +107,7 @@ impl Checker<'_> {
 
     fn port_out_of_range(&mut self, ix: NodeIx, port: usize, outputs: usize) {
         let type_name = &self.flow.raw(ix).type_name;
-        self.sink.push(DiagnosticCode::PortOutOfRange, ix, None, || {
+        self.diagnostics.push(DiagnosticCode::PortOutOfRange, ix, None, || {
             let ports =
                 if outputs == 1 { "only port 0".to_owned() } else { format!("ports 0 to {}", outputs - 1) };
             Diagnostic {
@@ -124,27 +125,27 @@ impl Checker<'_> {
     }
 
     fn duplicate(&mut self, ix: NodeIx, port: usize, place: usize, to: NodeIx) {
-        // There may be a million of these: nothing is made before it is known to be kept.
+        // There can be a million of these, so nothing is built before it is known to be kept.
         let flow = self.flow;
-        self.sink.push(DiagnosticCode::EdgeDuplicate, ix, Some(to), || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::EdgeDuplicate, ix, Some(to), || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer: Some(format!("/wires/{port}/{place}")),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeDuplicate,
-                format!("{} is wired to {} twice", port_of(flow, ix, port), label(flow, to)),
+                format!("{} is wired to {} twice", describe_port(flow, ix, port), label(flow, to)),
                 "Remove one of the two wires: every message would arrive twice.".to_owned(),
             )
         });
     }
 
-    /// Judges every wire that leaves an agent or a service.
-    fn judge_ports(&mut self, ix: NodeIx, edges: &mut Edges) -> Result<(), TooMuch> {
+    /// Checks every wire that leaves an agent or a service.
+    fn check_ports(&mut self, ix: NodeIx, edges: &mut Edges) -> Result<(), LimitExceeded> {
         for (port, kind) in self.flow.nodes[ix].kind.outputs.unwrap_or_default().iter().enumerate() {
-            let reached = self.walker.reached(ix, port)?;
-            for (wire, id) in std::mem::take(&mut self.walker.missing) {
+            let reached = self.wire_search.reached(ix, port)?;
+            for (wire, id) in std::mem::take(&mut self.wire_search.missing) {
                 self.target_missing(ix, port, wire, &id);
             }
-            for Reached { target, wire } in reached {
+            for ReachedNode { target, wire } in reached {
                 let role = self.flow.nodes[target].kind.role;
                 if target == ix {
                     self.self_edge(ix, port, wire);
@@ -157,11 +158,13 @@ impl Checker<'_> {
                 match rule.kind {
                     EdgeKind::Model | EdgeKind::Memory | EdgeKind::Tool => {
                         let role = if role == Role::Data { Role::Tool } else { role };
-                        edges.bound.entry(ix).or_default().push(Bound { node: target, role, port, wire });
+                        let service = BoundService { node: target, role, port, wire };
+                        edges.bound.entry(ix).or_default().push(service);
                     }
                     EdgeKind::Reply => {
                         let role = self.flow.nodes[ix].kind.role;
-                        edges.replies.entry(target).or_default().push(Bound { node: ix, role, port, wire });
+                        let service = BoundService { node: ix, role, port, wire };
+                        edges.replies.entry(target).or_default().push(service);
                     }
                     EdgeKind::Data => {
                         if *kind == PortKind::ModelResponse {
@@ -177,12 +180,12 @@ impl Checker<'_> {
 
     fn self_edge(&mut self, ix: NodeIx, port: usize, wire: usize) {
         let (flow, pointer) = (self.flow, self.wire_pointer(ix, port, wire));
-        self.sink.push(DiagnosticCode::EdgeSelf, ix, Some(ix), || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::EdgeSelf, ix, Some(ix), || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer,
             ..Diagnostic::new(
                 DiagnosticCode::EdgeSelf,
-                format!("{} leads back to the node's own input", port_of(flow, ix, port)),
+                format!("{} leads back to the node's own input", describe_port(flow, ix, port)),
                 "Remove the wire.".to_owned(),
             )
         });
@@ -197,21 +200,21 @@ impl Checker<'_> {
             DiagnosticCode::EdgeKindMismatch
         };
         let (flow, pointer) = (self.flow, self.wire_pointer(ix, port, wire));
-        self.sink.push(code, ix, Some(target), || Diagnostic {
+        self.diagnostics.push(code, ix, Some(target), || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer,
             expected: Some(kind_of_port(kind).as_str().to_owned()),
             found: Some(role.as_str().to_owned()),
             ..Diagnostic::new(
                 code,
-                mismatch(kind, &port_of(flow, ix, port), role, &label(flow, target)),
-                mend(kind, role),
+                mismatch(kind, &describe_port(flow, ix, port), role, &label(flow, target)),
+                mismatch_help(kind, role),
             )
         });
     }
 
-    /// A data or chat node wired into a model, memory or tool. Which services a junction leads to is worked
-    /// out backwards once, so that hubs cost no more than their wires.
+    /// Reports data and chat nodes that are wired into a model, memory or tool. Finds the services behind
+    /// each junction once, backwards, so that hubs cost no more than their wires.
     fn check_data_into_services(&mut self) {
         let flow = self.flow;
         let mut into: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
@@ -220,15 +223,15 @@ impl Checker<'_> {
                 into.entry(target).or_default().push(ix);
             }
         }
-        // A junction is remembered with the first few services it leads to: enough to name and to refuse.
-        const NAMED: usize = 4;
+        // The first few services of a junction are enough for the report.
+        const MAX_SERVICES: usize = 4;
         let mut leads_to: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
         for (service, _) in flow.nodes.iter().enumerate().filter(|(_, node)| node.kind.role.is_service()) {
             let mut stack = vec![service];
             while let Some(ix) = stack.pop() {
                 for hub in into.get(&ix).into_iter().flatten() {
                     let known = leads_to.entry(*hub).or_default();
-                    if known.len() < NAMED && !known.contains(&service) {
+                    if known.len() < MAX_SERVICES && !known.contains(&service) {
                         known.push(service);
                         stack.push(*hub);
                     }
@@ -258,14 +261,14 @@ impl Checker<'_> {
         let role = self.flow.nodes[service].kind.role;
         let label = self.label(service);
         let pointer = self.wire_pointer(ix, port, wire);
-        self.sink.push(DiagnosticCode::EdgeKindMismatch, ix, Some(service), || Diagnostic {
+        self.diagnostics.push(DiagnosticCode::EdgeKindMismatch, ix, Some(service), || Diagnostic {
             port: u32::try_from(port).ok(),
             pointer,
             expected: Some(role.as_str().to_owned()),
             found: Some(kind_of_port(kind).as_str().to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeKindMismatch,
-                format!("messages are wired into {label}, {}: only an agent may use it", a(role)),
+                format!("messages are wired into {label}, {}: only an agent may use it", with_article(role)),
                 format!(
                     "Wire the messages to the agent's input, and the agent's {} to it.",
                     agent_port(role)
@@ -274,14 +277,14 @@ impl Checker<'_> {
         });
     }
 
-    /// The inject nodes wired to each agent.
-    pub(super) fn injects_of_agents(&mut self) -> Result<HashMap<NodeIx, Vec<NodeIx>>, TooMuch> {
+    /// The inject nodes that are wired to each agent.
+    pub(super) fn injects_of_agents(&mut self) -> Result<HashMap<NodeIx, Vec<NodeIx>>, LimitExceeded> {
         let mut found: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
         for ix in 0..self.flow.nodes.len() {
             if self.flow.nodes[ix].is_virtual || self.flow.raw(ix).type_name != "inject" {
                 continue;
             }
-            for Reached { target, .. } in self.walker.reached(ix, 0)? {
+            for ReachedNode { target, .. } in self.wire_search.reached(ix, 0)? {
                 if self.flow.nodes[target].kind.role == Role::Agent {
                     found.entry(target).or_default().push(ix);
                 }

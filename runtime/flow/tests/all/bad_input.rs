@@ -28,7 +28,7 @@ fn codes(text: &[u8], limits: FlowLimits) -> Vec<String> {
 }
 
 #[test]
-fn what_is_no_flow() {
+fn rejects_files_that_are_not_flows() {
     let default = FlowLimits::default();
     let rows: [(&str, &[&str]); 12] = [
         ("", &["FLOW_NOT_JSON"]),
@@ -87,8 +87,8 @@ fn every_limit_is_configurable() {
 }
 
 #[test]
-fn subflows_cannot_multiply_or_nest_without_end() {
-    // Each level holds ten instances of the next: a hundred million nodes if nobody stopped it.
+fn bounds_the_number_and_nesting_of_subflow_instances() {
+    // Each level has ten instances of the next. Without a limit that is a hundred million nodes.
     let mut nodes = Vec::new();
     for level in 0..8 {
         nodes.push(json!({"id": format!("s{level}"), "type": "subflow", "in": [], "out": []}));
@@ -109,7 +109,7 @@ fn subflows_cannot_multiply_or_nest_without_end() {
 }
 
 #[test]
-fn a_subflow_output_cannot_ask_for_endless_ports() {
+fn bounds_the_ports_of_a_subflow_output() {
     let flow = json!([
         {"id": "s", "type": "subflow", "in": [{"wires": [{"id": "f"}]}],
          "out": [{"wires": [{"id": "f", "port": 4_000_000_000_u64}, {"id": "f", "port": -1}, {"id": "gone", "port": 0}, {}]}]},
@@ -122,8 +122,8 @@ fn a_subflow_output_cannot_ask_for_endless_ports() {
 }
 
 #[test]
-fn subflows_cannot_multiply_wires_without_end() {
-    // One node with many wires, many times over.
+fn bounds_the_wires_of_expanded_subflows() {
+    // One node with many wires, in many instances.
     let mut nodes = vec![
         json!({"id": "s", "type": "subflow", "in": [], "out": []}),
         json!({"id": "f", "type": "function", "z": "s", "x": 1, "y": 1, "wires": [vec!["f"; 100]]}),
@@ -133,7 +133,7 @@ fn subflows_cannot_multiply_wires_without_end() {
 }
 
 #[test]
-fn an_agent_may_have_a_great_many_tools() {
+fn checks_an_agent_with_many_tools() {
     // Quadratic work would take minutes here.
     let names: Vec<String> = (0..50_000).map(|ix| format!("t{ix}")).collect();
     let tool = |id: &String| json!({"id": id, "type": "tool.x", "toolName": id, "inputSchema": {}});
@@ -143,7 +143,7 @@ fn an_agent_may_have_a_great_many_tools() {
     assert!(report(&json!(nodes), Profile::Strict).ok);
 }
 
-/// Refused as too large under these limits, and by no other measure than theirs.
+/// The flow is too large for these limits, and fits the default ones.
 #[track_caller]
 fn too_large(nodes: Vec<Value>, limits: FlowLimits) {
     let flow = json!(nodes).to_string();
@@ -152,7 +152,7 @@ fn too_large(nodes: Vec<Value>, limits: FlowLimits) {
 }
 
 #[test]
-fn small_files_cannot_grow_into_gigabytes() {
+fn bounds_the_bytes_that_a_small_file_expands_to() {
     let limits = FlowLimits { max_copied_bytes: 5_000_000, ..FlowLimits::default() };
     let long = "x".repeat(100_000);
     // A large model in the plans of a hundred agents.
@@ -164,10 +164,10 @@ fn small_files_cannot_grow_into_gigabytes() {
     nodes.push(json!({"id": "t", "type": "calculator-tool", "z": "s", "description": long}));
     nodes.extend((0..100).map(|ix| node(&format!("i{ix}"), "subflow:s", json!([]))));
     too_large(nodes, limits);
-    // A large variable, a hundred times over.
+    // A large variable, used a hundred times.
     let tab = json!({"id": "t", "type": "tab", "env": [{"name": "B", "type": "str", "value": long}]});
     too_large(vec![tab, with(agent("a", json!([])), json!({"allowedTools": vec!["${B}"; 100]}))], limits);
-    // A long id before a hundred others.
+    // A long id as the prefix of a hundred others.
     let mut nodes =
         vec![json!({"id": "s", "type": "subflow", "in": [], "out": []}), node(&long, "subflow:s", json!([]))];
     nodes.extend(
@@ -177,13 +177,13 @@ fn small_files_cannot_grow_into_gigabytes() {
 }
 
 #[test]
-fn instances_that_are_left_out_cost_something_too() {
+fn counts_the_work_of_instances_that_are_left_out() {
     let limits = FlowLimits { max_nodes: 1_000, max_wires: 1_000, ..FlowLimits::default() };
     let mut nodes = vec![json!({"id": "s", "type": "subflow", "in": [], "out": []})];
     nodes.extend((0..100).map(|ix| json!({"id": format!("in{ix}"), "type": "subflow:s", "z": "s"})));
     nodes.extend((0..100).map(|ix| node(&format!("out{ix}"), "subflow:s", json!([]))));
     too_large(nodes, limits);
-    // Wires that lead nowhere are looked at in every instance.
+    // Wires to missing nodes are read in every instance.
     let ends = json!({"wires": vec![json!({"id": "gone", "port": 0}); 100]});
     let mut nodes = vec![json!({"id": "s", "type": "subflow", "in": [], "out": [ends]})];
     nodes.extend((0..100).map(|ix| node(&format!("i{ix}"), "subflow:s", json!([]))));
@@ -207,7 +207,7 @@ fn diagnostics_stay_small_and_are_counted() {
 }
 
 #[test]
-fn the_report_is_the_same_every_time() {
+fn reports_are_deterministic() {
     let mut nodes: Vec<Value> = (0..40)
         .map(|ix| with(calculator(&format!("c{ix}"), json!([])), json!({"toolName": format!("t{ix}")})))
         .collect();
@@ -220,7 +220,7 @@ fn the_report_is_the_same_every_time() {
 }
 
 #[test]
-fn an_id_that_meets_an_expanded_one_is_a_duplicate() {
+fn reports_an_id_that_equals_an_expanded_id() {
     let flow = json!([
         {"id": "s", "type": "subflow", "in": [], "out": []},
         {"id": "f", "type": "function", "z": "s", "x": 1, "y": 1, "wires": []},
@@ -231,8 +231,8 @@ fn an_id_that_meets_an_expanded_one_is_a_duplicate() {
 }
 
 #[test]
-fn a_million_wires() {
-    // A thousand injects, each wired to the agent and to itself a thousand times over.
+fn checks_a_million_wires() {
+    // A thousand injects, each wired a thousand times to the agent and to itself.
     let mut wires: Vec<Value> = vec![json!("i0"); 1_000];
     wires[0] = json!("a");
     let mut nodes: Vec<Value> =
@@ -252,7 +252,7 @@ fn a_million_wires() {
 }
 
 #[test]
-fn hubs_are_walked_within_a_budget() {
+fn bounds_the_steps_through_hubs() {
     // Four thousand agents and four thousand models on one junction: sixteen million pairs.
     let names = |prefix: &str| (0..4_000).map(|ix| format!("{prefix}{ix}")).collect::<Vec<_>>();
     let mut nodes: Vec<Value> = names("a").iter().map(|id| agent(id, json!([["hub"]]))).collect();
@@ -264,7 +264,7 @@ fn hubs_are_walked_within_a_budget() {
 }
 
 #[test]
-fn a_long_circle_of_links_is_walked_once() {
+fn visits_a_long_cycle_of_links_once() {
     let mut nodes = Vec::new();
     for ix in 0..5_000 {
         let next = (ix + 1) % 5_000;
@@ -286,7 +286,7 @@ fn a_long_circle_of_links_is_walked_once() {
 }
 
 #[test]
-fn odd_ids_are_ids() {
+fn accepts_unusual_ids() {
     for id in ["a b", "model.azure.openai-1766000000000", "🙂", "a/b~c", "\u{202e}x", "\"quoted\""] {
         let flow = json!([
             agent(id, json!([["m"], ["c"]])),
@@ -301,7 +301,7 @@ fn odd_ids_are_ids() {
     }
 }
 
-/// Nodes of any type wired to anything: nothing may panic, and the answer is always the same.
+/// Nodes of any type with any wires.
 fn any_flow() -> impl Strategy<Value = Value> {
     let types = prop::sample::select(vec![
         "agent-core",
@@ -352,14 +352,14 @@ fn any_flow() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_wiring_gets_an_answer(flow in any_flow()) {
+    fn any_wiring_is_checked_without_panic(flow in any_flow()) {
         let first = report(&flow, Profile::Redflow);
         prop_assert_eq!(&first, &report(&flow, Profile::Redflow));
         prop_assert_eq!(first.ok, first.diagnostics.iter().all(|d| d.severity != redflow_contract::code::Severity::Error));
     }
 
     #[test]
-    fn any_text_gets_an_answer(text in ".{0,200}") {
+    fn any_text_is_checked_without_panic(text in ".{0,200}") {
         codes(text.as_bytes(), FlowLimits::default());
     }
 }

@@ -1,10 +1,10 @@
-//! Three spellings of a binding, replies, and counts.
+//! The three ways to bind a service, replies, and counts.
 
 use crate::kit::{agent, calculator, check, checked, model, node, with};
 use redflow_flow::Verdict;
 use serde_json::{Value, json};
 
-/// Who the only agent binds: model, memory, tools.
+/// The services of the only agent: model, memory, tools.
 fn bound(flow: &Value) -> (String, Option<String>, Vec<String>) {
     let checked = checked(flow);
     let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };
@@ -13,7 +13,7 @@ fn bound(flow: &Value) -> (String, Option<String>, Vec<String>) {
 }
 
 #[test]
-fn any_spelling_is_one_binding() {
+fn binds_a_service_once_in_any_way() {
     let wired = json!([agent("a", json!([["m"], ["c"]])), model("m", json!([])), calculator("c", json!([]))]);
     let from_service =
         json!([agent("a", json!([])), model("m", json!([["a"]])), calculator("c", json!([["a"]]))]);
@@ -34,7 +34,7 @@ fn any_spelling_is_one_binding() {
 }
 
 #[test]
-fn services_need_no_place_on_the_canvas() {
+fn binds_services_without_coordinates() {
     let mut m = model("m", json!([]));
     m.as_object_mut().unwrap().retain(|key, _| key != "x" && key != "y" && key != "z");
     let flow = json!([agent("a", json!([["m"], ["c"]])), m, calculator("c", json!([]))]);
@@ -43,7 +43,7 @@ fn services_need_no_place_on_the_canvas() {
 }
 
 #[test]
-fn a_service_wired_to_an_agent_that_binds_another_is_foreign() {
+fn reports_a_reply_to_an_agent_that_binds_another_service() {
     let flow = json!([
         agent("a", json!([["m"], ["c"]])),
         agent("b", json!([[], ["c"]])),
@@ -57,7 +57,7 @@ fn a_service_wired_to_an_agent_that_binds_another_is_foreign() {
 }
 
 #[test]
-fn properties_name_services_that_exist_and_fit() {
+fn reports_properties_that_name_missing_or_wrong_services() {
     let flow = json!([
         with(
             agent("a", json!([["m"], ["c"]])),

@@ -1,4 +1,4 @@
-//! Agent Core's schema, the other types' schemas, both profiles.
+//! The schemas of Agent Core and of the other types, in both profiles.
 
 use crate::kit::{agent, check, good, lines, model, node, report, with};
 use redflow_contract::flow::Profile;
@@ -11,7 +11,7 @@ fn with_config(extra: Value) -> Value {
 }
 
 #[test]
-fn the_schema_to_the_letter() {
+fn checks_agent_core_against_its_schema() {
     let rows: [(Value, &[&str]); 16] = [
         (json!({"strategy": "plan"}), &["CONFIG_INVALID a /strategy"]),
         (json!({"maxIterations": 0}), &["CONFIG_INVALID a /maxIterations"]),
@@ -39,7 +39,7 @@ fn the_schema_to_the_letter() {
 }
 
 #[test]
-fn stop_conditions_and_their_values() {
+fn checks_the_values_of_stop_conditions() {
     let conditions = json!([
         {"type": "final_answer"},
         {"type": "confidence_threshold", "value": 0.9},
@@ -96,7 +96,7 @@ fn a_fresh_redflow_node_in_both_profiles() {
     let seed = json!({"strategy": "react", "maxIterations": 5, "allowedTools": [], "stopConditions": [], "debug": false, "modelPromptTemplate": ""});
     assert_eq!(lines(&fresh(seed.clone()), Profile::Strict), ["CONFIG_INVALID a /allowedTools"]);
     assert_eq!(lines(&fresh(seed), Profile::Redflow), ["DEFAULT_ASSUMED a /allowedTools"]);
-    // Mercy is for what is missing, not for what is wrong.
+    // Defaults replace missing properties, never wrong ones.
     let wrong = json!({"strategy": null, "maxIterations": "5", "allowedTools": [""]});
     assert_eq!(
         lines(&fresh(wrong), Profile::Redflow),
@@ -109,7 +109,7 @@ fn a_fresh_redflow_node_in_both_profiles() {
 }
 
 #[test]
-fn one_wrong_property_hides_no_other_and_makes_no_other() {
+fn reports_each_wrong_property_exactly_once() {
     let agent = |extra: Value| {
         json!([
             with(agent("a", json!([[], ["c"]])), extra),
@@ -143,7 +143,7 @@ fn one_wrong_property_hides_no_other_and_makes_no_other() {
 }
 
 #[test]
-fn the_help_fits_the_mistake() {
+fn the_help_matches_the_problem() {
     let first = |extra: Value| report(&with_config(extra), Profile::Strict).diagnostics.remove(0);
     let unset = first(json!({"maxIterations": "${UNSET}"}));
     assert!(unset.help.contains("`UNSET`"), "{}", unset.help);
@@ -162,7 +162,7 @@ fn a_prompt_template_is_ignored_with_a_warning() {
 }
 
 #[test]
-fn other_types_are_checked_too() {
+fn checks_other_types() {
     let scripted = |extra: Value| with(node("m2", "scripted-model", json!([])), extra);
     let rows: [(Value, &[&str]); 12] = [
         (scripted(json!({})), &["CONFIG_INVALID m2 /replies"]),
@@ -196,7 +196,7 @@ fn other_types_are_checked_too() {
 }
 
 #[test]
-fn tabs_groups_and_subflows_are_checked_too() {
+fn checks_tabs_groups_and_subflows() {
     let flow = json!([
         {"id": "t", "type": "tab", "label": "Home", "disabled": "no", "env": [{"name": 5}], "x": 0, "wires": []},
         {"id": "g", "type": "group", "env": {}},
@@ -218,7 +218,7 @@ fn tabs_groups_and_subflows_are_checked_too() {
 }
 
 #[test]
-fn no_value_that_could_be_a_secret_is_shown() {
+fn never_shows_a_value_that_could_be_a_secret() {
     let flow = json!([with(
         agent("a", json!([])),
         json!({"debug": "sk-secret", "timeout": "sk-secret", "sessionId": ["sk-secret"]})
@@ -236,7 +236,7 @@ fn with_model(extra: Value) -> Value {
 }
 
 #[test]
-fn models_and_their_options() {
+fn checks_models_and_their_options() {
     let rows: [(Value, &[&str]); 11] = [
         (
             json!({"model": "any-name", "temperature": 2, "maxTokens": 5, "stop": "a,b", "options": {"topP": 1}}),
@@ -259,7 +259,7 @@ fn models_and_their_options() {
 }
 
 #[test]
-fn a_secret_in_the_file_is_told_of_and_not_quoted() {
+fn reports_a_secret_in_the_file_without_quoting_it() {
     let rows: [(Value, &[&str]); 6] = [
         (json!({"apiKey": "sk-verysecret"}), &["SECRET_IN_FLOW m /apiKey"]),
         (json!({"options": {"apiKey": "sk-verysecret"}}), &["SECRET_IN_FLOW m /options/apiKey"]),

@@ -14,13 +14,13 @@ fn a_correct_flow_is_clean() {
 }
 
 #[test]
-fn each_wrong_end_is_refused_with_its_kind() {
+fn refuses_each_wrong_target_of_each_port() {
     let memory = || with(node("mem", "buffer-memory", json!([])), json!({"sessionId": "s"}));
     let chat = || node("chat", "chat-node", json!([[]]));
     let mismatch = |port: u32, place: u32, target: &str| {
         format!("EDGE_KIND_MISMATCH a:{port} -> {target} /wires/{port}/{place}")
     };
-    // Agent Core's ports, one after the other, each wired to what does not belong there as well.
+    // Each port of Agent Core, with a wire to a node that does not belong there.
     let rows = [
         (json!([["m", "d"], ["c"], [], ["d"]]), mismatch(0, 1, "d")),
         (json!([["m", "c"], ["c"], [], ["d"]]), mismatch(0, 1, "c")),
@@ -57,7 +57,7 @@ fn an_output_on_the_memory_port_has_its_own_code() {
 }
 
 #[test]
-fn services_answer_only_agents() {
+fn services_may_reply_only_to_agents() {
     let flow = json!([
         agent("a", json!([["m"], ["c"]])),
         model("m", json!([["d", "c"]])),
@@ -75,7 +75,7 @@ fn services_answer_only_agents() {
 }
 
 #[test]
-fn data_does_not_go_into_services_directly_or_through_hubs() {
+fn refuses_data_into_services_directly_or_through_hubs() {
     let hub = node("j", "junction", json!([["k"]]));
     let hub2 = node("k", "junction", json!([["m", "j"]]));
     let inject = node("i2", "inject", json!([["m", "j", "d"]]));
@@ -98,7 +98,7 @@ fn data_does_not_go_into_services_directly_or_through_hubs() {
 }
 
 #[test]
-fn what_is_wrong_with_a_wire_itself() {
+fn refuses_missing_duplicate_and_impossible_wires() {
     check(
         good(json!([["m"], ["c"], [], ["d", "gone", "a", "d"], [], ["d"], []]), vec![]),
         &[
@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_wire_itself() {
             "EDGE_SELF a:3 -> a /wires/3/2",
         ],
     );
-    // An empty extra port harms nobody; a service has one port; twice the same wire from a data node counts.
+    // An empty extra port is fine; a service has one port; a duplicate wire from a data node counts.
     check(good(json!([["m"], ["c"], [], ["d"], [], [], []]), vec![]), &[]);
     let flow = json!([
         node("i", "inject", json!([["a", "a"]])),
@@ -120,7 +120,7 @@ fn what_is_wrong_with_a_wire_itself() {
 }
 
 #[test]
-fn wires_are_followed_through_junctions_and_instances() {
+fn follows_wires_through_junctions_and_instances() {
     let flow = json!([
         agent("a", json!([["m"], ["c"], [], ["j"]])),
         model("m", json!([])),
@@ -134,7 +134,7 @@ fn wires_are_followed_through_junctions_and_instances() {
 }
 
 #[test]
-fn data_to_data_is_not_our_business() {
+fn ignores_wires_between_data_nodes() {
     let f = node("f", "function", json!([["gone", "f", "d", "d"], ["x"], ["y"]]));
     check(good(json!([["m"], ["c"], [], ["f"]]), vec![f]), &[]);
 }
@@ -164,7 +164,7 @@ fn disabled_nodes_count_as_absent() {
 }
 
 #[test]
-fn junctions_and_links_are_looked_through() {
+fn follows_wires_through_junctions_and_links() {
     let flow = json!([
         node("i", "inject", json!([["out"]])),
         with(node("out", "link out", json!([["junk"]])), json!({"links": ["in"]})),
@@ -175,7 +175,7 @@ fn junctions_and_links_are_looked_through() {
         model("m", json!([["jr"]])),
         node("jr", "junction", json!([["a"]])),
         calculator("c", json!([])),
-        // Named only from the other end, and in a circle.
+        // Only the link in names the link out, and the links form a cycle.
         with(node("j2", "link out", json!([])), json!({"links": ["loop"]})),
         with(node("loop", "link in", json!([["lo2", "d"]])), json!({"links": ["j2", "lo2"]})),
         with(node("lo2", "link out", json!([])), json!({"links": []})),
@@ -201,7 +201,7 @@ fn junctions_and_links_are_looked_through() {
 }
 
 #[test]
-fn errors_come_first_and_all_at_once() {
+fn reports_all_problems_at_once_with_errors_first() {
     let flow = json!([node("f", "function", json!([])), agent("a", json!([[], ["x"], ["f"]]))]);
     let codes: Vec<String> = lines(&flow, Profile::Strict);
     assert_eq!(
@@ -217,10 +217,9 @@ fn errors_come_first_and_all_at_once() {
     assert_eq!(report.diagnostics.last().map(|d| d.severity), Some(Severity::Info));
 }
 
-/// What a refused wire leads into takes no message by it: the agent at its end is refused itself. The agent whose
-/// service is at the other end is not to blame.
+/// A refused wire refuses the agent that it leads to. It does not refuse the agent whose service it leaves.
 #[test]
-fn an_agent_at_the_end_of_a_refused_wire_is_refused_itself() {
+fn refuses_the_agent_that_a_refused_wire_leads_to() {
     let flow = |a: Value, model_a: Value, extra: Vec<Value>| {
         let mut nodes = vec![
             agent("a", a),
@@ -244,11 +243,11 @@ fn an_agent_at_the_end_of_a_refused_wire_is_refused_itself() {
     let mut memories = flow(json!([["m"], ["c"], ["mem"]]), back(), vec![memory, own]);
     memories[1]["wires"] = json!([["n"], ["c"], ["own"]]);
     let rows = [
-        // From the agent's own ports: both agents.
+        // From the ports of an agent: both agents are refused.
         (flow(json!([["m", "b"], ["c"]]), back(), vec![]), "EDGE_KIND_MISMATCH a:0 -> b /wires/0/1", true),
         (flow(json!([["m"], ["c", "b"]]), back(), vec![]), "EDGE_KIND_MISMATCH a:1 -> b /wires/1/1", true),
         (flow(json!([["m"], ["c"], ["b"]]), back(), vec![]), "EDGE_KIND_MISMATCH a:2 -> b /wires/2/0", true),
-        // From what another agent binds: only the agent it leads into.
+        // From a service of another agent: only the agent at the end is refused.
         (
             flow(json!([["m"], ["c"]]), json!([["a", "b"]]), vec![]),
             "EDGE_FOREIGN_REPLY m:0 -> b /wires/0/1",
@@ -265,7 +264,7 @@ fn an_agent_at_the_end_of_a_refused_wire_is_refused_itself() {
             "EDGE_FOREIGN_REPLY t:0 -> b /wires/0/1",
             false,
         ),
-        // Through a junction as well.
+        // Through a junction.
         (
             flow(json!([["m"], ["c", "j"]]), back(), vec![node("j", "junction", json!([["b"]]))]),
             "EDGE_KIND_MISMATCH a:1 -> b /wires/1/1",
@@ -278,7 +277,7 @@ fn an_agent_at_the_end_of_a_refused_wire_is_refused_itself() {
             .filter(|line| !line.starts_with("TOOL_CONNECTED_NOT_ALLOWED"))
             .collect();
         assert_eq!(errors, [expected]);
-        // Some of these types this build cannot run: that is another reason.
+        // This build cannot run some of these types, which is another reason.
         let refused: Vec<bool> = checked(&flow)
             .agents
             .iter()
@@ -291,16 +290,16 @@ fn an_agent_at_the_end_of_a_refused_wire_is_refused_itself() {
     }
 }
 
-/// People see the labels of ports: sentences name a port of an agent by its number and its label, and say `an agent`.
+/// Editors show the labels of ports, so sentences name a port of an agent by its number and its label.
 #[test]
-fn sentences_name_ports_as_people_see_them() {
+fn sentences_name_ports_by_number_and_label() {
     let other = || vec![agent("b", json!([["m"], ["c"]]))];
     let tool = || with(node("t", "function", json!([[]])), json!({"toolName": "t", "inputSchema": {}}));
     let rows = [
         (
             good(json!([["m", "b"], ["c"]]), other()),
             "port 0 (model) binds a model, but `b` is an agent node",
-            "Move the wire to port 3 (result): one agent feeds another with it.",
+            "Move the wire to port 3 (result), which may feed another agent.",
         ),
         (
             good(json!([["m"], ["c", "m"]]), vec![]),
@@ -314,7 +313,7 @@ fn sentences_name_ports_as_people_see_them() {
         ),
         (
             good(json!([["m"], ["c"], [], ["c"]]), vec![]),
-            "port 3 (result) sends results, but `c` is a tool, which takes none",
+            "port 3 (result) sends results, but `c` is a tool, which takes no results",
             "Move the wire to port 1 (tool) of an agent-core.",
         ),
         (
@@ -351,7 +350,7 @@ fn sentences_name_ports_as_people_see_them() {
         (
             good(json!([["m"], ["c"]]), vec![model("n", json!([["d"]]))]),
             "a service answers only the agent that uses it, but `d` is a data node",
-            "Remove the wire; to see what the model or tool said, use the agent's port 3 (result) or port 4 \
+            "Remove the wire. To see the answers of the model or tool, use the agent's port 3 (result) or port 4 \
              (model_response).",
         ),
         (
@@ -362,11 +361,11 @@ fn sentences_name_ports_as_people_see_them() {
         (
             good(json!([["m"], []]), vec![]),
             "`allowedTools` names `calculator`, but no connected tool has that name",
-            "Wire port 1 (tool) to a tool of that name, or take the name out of `allowedTools`.",
+            "Wire port 1 (tool) to a tool of that name, or remove the name from `allowedTools`.",
         ),
         (
             good(json!([["m"], ["c", "t"]]), vec![tool()]),
-            "the flow that begins at `t` is used as a tool, but nothing in it returns",
+            "the flow that starts at `t` is used as a tool, but it never returns",
             "Wire its last node to a flow-tool-return or back to the agent; for results, use port 3 (result).",
         ),
         (
@@ -377,9 +376,9 @@ fn sentences_name_ports_as_people_see_them() {
     ];
     for (flow, message, help) in rows {
         let report = report(&flow, Profile::Strict);
-        let said: Vec<(&str, &str)> =
+        let texts: Vec<(&str, &str)> =
             report.diagnostics.iter().map(|found| (found.message.as_str(), found.help.as_str())).collect();
-        assert!(said.contains(&(message, help)), "{message}: {said:#?}");
+        assert!(texts.contains(&(message, help)), "{message}: {texts:#?}");
     }
 }
 

@@ -25,7 +25,7 @@ fn spec(flow: &Value) -> redflow_contract::plan::AgentSpec {
 }
 
 #[test]
-fn values_come_with_their_type_from_near_to_far() {
+fn resolves_typed_variables_from_the_nearest_scope() {
     let env = json!([
         {"name": "N", "type": "num", "value": "7"},
         {"name": "B", "type": "bool", "value": "TRUE"},
@@ -44,7 +44,7 @@ fn values_come_with_their_type_from_near_to_far() {
 }
 
 #[test]
-fn the_process_and_the_flow_give_names() {
+fn resolves_variables_of_the_process_and_of_the_flow() {
     let plain = |description: &str| {
         spec(&flow(
             json!({"allowedTools": ["${TOOL_NAME}"]}),
@@ -63,7 +63,7 @@ fn the_process_and_the_flow_give_names() {
 }
 
 #[test]
-fn a_resolved_value_is_checked_like_any_other() {
+fn checks_resolved_values() {
     let env = json!([{"name": "N", "type": "str", "value": "7"}]);
     check(flow(json!({"maxIterations": "${N}"}), json!({}), env), &["CONFIG_INVALID a /maxIterations"]);
     let circle =
@@ -72,7 +72,7 @@ fn a_resolved_value_is_checked_like_any_other() {
 }
 
 #[test]
-fn a_secret_comes_only_into_a_property_that_holds_one() {
+fn resolves_a_process_secret_only_in_a_secret_property() {
     let model = with(
         model("m", json!([])),
         json!({"replies": ["${SERVICE_API_KEY}", {"text": "${SERVICE_API_KEY}"}], "apiKey": "${SERVICE_API_KEY}", "headers": {"Authorization": "${SERVICE_API_KEY}"}}),
@@ -89,10 +89,10 @@ fn a_secret_comes_only_into_a_property_that_holds_one() {
 }
 
 #[test]
-fn secrets_of_the_process_never_enter_prompts_or_plans() {
+fn process_secrets_never_enter_prompts_or_plans() {
     let flow = flow(json!({}), json!({"description": "${SERVICE_API_KEY}"}), json!([]));
     assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID c /description"]);
-    // Elsewhere the reference stays symbolic.
+    // In other properties the reference stays unresolved.
     let checked = checked(&self::flow(json!({"apiKey": "sk-plain"}), json!({}), json!([])));
     let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };
     assert_eq!(ready.plan.model.config["replies"], json!(["${SERVICE_API_KEY}"]));

@@ -1,4 +1,4 @@
-//! Flows in a few words, and diagnostics in one line each.
+//! Helpers: short flows, and diagnostics as one line each.
 
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::Profile;
@@ -58,7 +58,7 @@ pub(crate) fn report(flow: &Value, profile: Profile) -> CheckReport {
     }
 }
 
-/// `CODE node:port -> target pointer`, leaving out what is not there.
+/// `CODE node:port -> target pointer`, without the parts that a diagnostic does not have.
 pub(crate) fn line(diagnostic: &Diagnostic) -> String {
     let mut out = diagnostic.code.to_string();
     if let Some(node) = &diagnostic.node {
@@ -93,7 +93,7 @@ pub(crate) fn check(flow: Value, expected: &[&str]) {
     pretty_assertions::assert_eq!(lines(&flow, Profile::Strict), expected, "{flow}");
 }
 
-/// A node with a place on tab `t`.
+/// A node with coordinates on tab `t`.
 pub(crate) fn node(id: &str, type_name: &str, wires: Value) -> Value {
     json!({"id": id, "type": type_name, "z": "t", "name": id, "x": 1, "y": 1, "wires": wires})
 }
@@ -119,7 +119,7 @@ pub(crate) fn calculator(id: &str, wires: Value) -> Value {
     node(id, "calculator-tool", wires)
 }
 
-/// A flow that has nothing wrong: inject → agent with model `m` and calculator `c`, result to debug `d`.
+/// A flow without problems: inject → agent with model `m` and calculator `c`, result to debug `d`.
 /// `agent_wires` replaces the agent's wires.
 pub(crate) fn good(agent_wires: Value, more: Vec<Value>) -> Value {
     let mut nodes = vec![

@@ -1,22 +1,22 @@
-//! The checker, as a user sees it: a flow in, diagnostics out.
+//! Tests of the public interface: flows in, diagnostics and files out.
 
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
-    reason = "a test fails by panicking, and reads best when its helpers take what they are given"
+    reason = "a test fails by panicking, and reads best when its helpers take values"
 )]
 
 mod bad_input;
 mod bindings;
-mod chains;
 mod config;
-mod deployed;
+mod credentials;
 mod edges;
 mod env;
-mod exchange;
+mod flow_tools;
 mod kit;
 mod plan;
-mod redflow;
+mod redflow_flows;
+mod redflow_format;
 mod resolve;
 mod round_trip;

@@ -1,4 +1,4 @@
-//! What becomes of a checked agent.
+//! The result of a check for each agent.
 
 use crate::kit::{agent, calculator, checked, good, model, node, with};
 use redflow_contract::code::RunErrorCode;
@@ -25,7 +25,7 @@ fn a_ready_agent_carries_everything() {
 }
 
 #[test]
-fn an_error_refuses_one_agent_and_not_its_neighbour() {
+fn an_error_refuses_only_its_own_agent() {
     let flow = json!([
         agent("a", json!([["m"], ["c"], ["d"]])),
         agent("b", json!([["m"], ["c"], [], ["d"]])),
@@ -50,7 +50,7 @@ fn an_error_refuses_one_agent_and_not_its_neighbour() {
 }
 
 #[test]
-fn a_broken_service_refuses_whoever_binds_it() {
+fn a_broken_service_refuses_the_agents_that_bind_it() {
     let flow = json!([
         agent("a", json!([["m"], ["c"]])),
         agent("b", json!([["m2"], ["c"]])),
@@ -65,7 +65,7 @@ fn a_broken_service_refuses_whoever_binds_it() {
 }
 
 #[test]
-fn a_flow_as_a_tool_and_an_ai_agent_need_node_red() {
+fn a_flow_tool_and_an_ai_agent_need_node_red() {
     let tool =
         with(node("f", "function", json!([["a"]])), json!({"toolName": "calculator", "inputSchema": {}}));
     let flow = json!([

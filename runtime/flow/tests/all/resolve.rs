@@ -1,4 +1,4 @@
-//! Subflows, tabs, groups, links.
+//! Resolving subflows, tabs, groups and links.
 
 use crate::kit::{agent, calculator, check, checked, lines, model, node, with};
 use redflow_contract::flow::Profile;
@@ -23,7 +23,7 @@ fn template() -> Vec<Value> {
 }
 
 #[test]
-fn instances_become_nodes_of_their_own() {
+fn expands_instances_into_nodes() {
     let mut nodes = template();
     nodes.push(node("i", "inject", json!([["s1", "s2"]])));
     nodes.push(node("s1", "subflow:sf", json!([["d"], ["d"]])));
@@ -62,7 +62,7 @@ fn problems_inside_a_subflow_name_the_expanded_node() {
     let mut nodes = template();
     nodes[1] = inner(agent("a", json!([["m", "c"], ["c"]])));
     nodes.push(node("s1", "subflow:sf", json!([["s1"]])));
-    // The result loops back into the same agent through the instance.
+    // The result leads back to the same agent through the instance.
     check(json!(nodes), &["EDGE_KIND_MISMATCH s1-a:0 -> s1-c /wires/0/1", "EDGE_SELF s1-a:3 -> s1-a"]);
 }
 
@@ -94,7 +94,7 @@ fn subflows_nest_and_cycles_are_cut() {
 }
 
 #[test]
-fn a_port_a_nested_instance_does_not_have_carries_nothing() {
+fn ignores_wires_from_missing_ports_of_a_nested_instance() {
     let flow = json!([
         {"id": "p", "type": "subflow", "in": [{"wires": [{"id": "f"}]}], "out": [{"wires": [{"id": "f", "port": 0}]}]},
         with(node("f", "function", json!([[]])), json!({"z": "p"})),
@@ -110,20 +110,20 @@ fn a_port_a_nested_instance_does_not_have_carries_nothing() {
 }
 
 #[test]
-fn the_tab_a_wrapping_is_is_checked_too() {
+fn checks_the_wrapper_tab() {
     let flow = json!({"id": "T", "label": 5, "disabled": "yes", "nodes": []});
     assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID /disabled", "CONFIG_INVALID /label"]);
 }
 
 #[test]
-fn an_unknown_subflow_is_for_node_red() {
+fn an_unknown_subflow_needs_node_red() {
     let report = crate::kit::report(&json!([node("s", "subflow:gone", json!([]))]), Profile::Strict);
     assert_eq!(report.diagnostics.len(), 1);
     assert!(report.diagnostics[0].message.contains("not in this flow"));
 }
 
 #[test]
-fn config_nodes_have_no_place_and_tabs_may_be_missing() {
+fn accepts_config_nodes_without_coordinates_and_missing_tabs() {
     let flow = json!([
         {"id": "broker", "type": "mqtt-broker", "z": ""},
         {"id": "f", "type": "function", "z": "nowhere", "x": 1, "y": 2, "wires": []},
@@ -136,7 +136,7 @@ fn config_nodes_have_no_place_and_tabs_may_be_missing() {
 }
 
 #[test]
-fn a_link_out_that_returns_leads_nowhere() {
+fn ignores_the_links_of_a_returning_link_out() {
     let flow = json!([
         agent("a", json!([["m"], ["c"], [], ["o"]])),
         model("m", json!([])),

@@ -34,19 +34,19 @@ fn every_shape_keeps_keys_order_ids_and_unknown_properties() {
 }
 
 #[test]
-fn what_is_no_list_of_nodes_is_kept_as_it_is() {
+fn keeps_values_that_are_not_lists_of_nodes() {
     let text = r#"{"nodes":[],"configs":{"odd":true}}"#;
     assert_eq!(export(text).1.to_string(), text);
 }
 
 #[test]
-fn whole_floats_are_written_as_javascript_writes_them() {
+fn writes_whole_floats_as_javascript_does() {
     let (_, value) = export(r#"[{"id":"a","type":"x","n":1e3,"m":1.10,"big":1e300,"neg":-0.0}]"#);
     assert_eq!(value.to_string(), r#"[{"id":"a","type":"x","n":1000,"m":1.1,"big":1e+300,"neg":0}]"#);
 }
 
 #[test]
-fn a_byte_order_mark_is_no_trouble() {
+fn ignores_a_byte_order_mark() {
     assert_eq!(export("\u{feff}[]"), (FlowShape::Array, json!([])));
 }
 

@@ -1,7 +1,7 @@
-//! How a run ends: completed, stopped or failed.
+//! Ends a run: completed, stopped or failed.
 //!
-//! Owns the last event and the one message for port 3. Never ends a run twice: after `finish` the run takes
-//! no more facts.
+//! Owns the last event and the message for port 3. After `finish` the run takes no more facts, so that no run
+//! ends twice.
 
 use super::{OpenCall, Phase, Run};
 use crate::output::{build_message, failure_event, new_event, to_value};
@@ -16,37 +16,41 @@ use serde_json::Value;
 
 impl Run {
     pub(super) fn complete(&mut self, at: Millis) {
-        self.note(new_event(self.iteration(), EnvelopeAction::Completed, at));
+        self.add_envelope_event(new_event(self.iteration(), EnvelopeAction::Completed, at));
         let payload = self.final_payload();
         self.finish(at, Ending::Completed, StopReason::FinalAnswer, payload, None);
     }
 
-    pub(super) fn break_off(&mut self, at: Millis, phase: Phase, code: RunErrorCode, message: String) {
-        if let Phase::Calling(call) | Phase::Parked(call) = phase {
-            self.abandon(at, call, "The run ended before the outcome of this call was known.".to_owned());
+    pub(super) fn interrupt(&mut self, at: Millis, phase: Phase, code: RunErrorCode, message: String) {
+        if let Phase::CallingTool(call) | Phase::Parked(call) = phase {
+            self.record_unknown_outcome(
+                at,
+                call,
+                "The run ended before the outcome of this call was known.".to_owned(),
+            );
         }
         let error = self.error(code, message);
         self.fail(at, EnvelopeAction::Error, &error);
     }
 
-    /// A call that was made and whose outcome will never be known stays in the history as such.
-    pub(super) fn abandon(&mut self, at: Millis, call: OpenCall, why: String) {
+    /// Adds a call to the history whose outcome will never be known.
+    pub(super) fn record_unknown_outcome(&mut self, at: Millis, call: OpenCall, reason: String) {
         let item = ToolHistoryItem {
             iteration: self.iteration(),
             tool: call.tool,
             input: call.input,
             output: Value::Null,
             success: false,
-            error: Some(why),
+            error: Some(reason),
             outcome: Some(CallOutcome::Unknown),
-            duration_ms: self.took(at),
+            duration_ms: self.elapsed_ms(at),
             call_id: call.id,
         };
         self.envelope.tools.history.push(item);
     }
 
     pub(super) fn fail(&mut self, at: Millis, action: EnvelopeAction, error: &RunError) {
-        self.note(failure_event(action, at, error));
+        self.add_envelope_event(failure_event(action, at, error));
         let ending = Ending::Failed { code: error.code };
         self.finish(at, ending, StopReason::Error, to_value(error), Some(error));
     }
@@ -61,8 +65,8 @@ impl Run {
     ) {
         let iterations = self.iteration();
         let completed = ending == Ending::Completed;
-        self.fill_prompt();
-        self.observer.emit(at, || RunEventKind::RunFinished {
+        self.add_prompt();
+        self.events.emit(at, || RunEventKind::RunFinished {
             completed,
             stop_reason,
             iterations,

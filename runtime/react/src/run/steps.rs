@@ -1,12 +1,12 @@
-//! The ReAct loop: recall, ask the model, call a tool, look at the stop conditions, ask again.
+//! The ReAct loop: recall, call the model, call a tool, check the stop conditions, call the model again.
 //!
-//! Owns what follows from each answer and result. Never writes out the past again: a step adds its own
-//! segments and events and nothing more, except where a message leaves on port 4.
+//! Owns the reaction to each answer and result. A step adds only its own segments and events. Only a message
+//! for port 4 copies earlier ones.
 
 use super::{OpenCall, Phase, Run};
 use crate::output::{build_message, new_event, preview_value, to_text, to_value};
+use crate::text::{preview, quote, truncate_reason};
 use crate::validate::{ValidAnswer, validate_answer};
-use crate::wording::{preview, quoted, remark};
 use redflow_contract::action::{ActionKind, ModelAction};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::digest::Digest;
@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Run {
-    pub(super) fn recalled(&mut self, at: Millis, turns: Vec<ChatMessage>) {
+    pub(super) fn on_memory_recalled(&mut self, at: Millis, turns: Vec<ChatMessage>) {
         let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-        self.observer.emit(at, || RunEventKind::MemoryRecalled { messages: count });
+        self.events.emit(at, || RunEventKind::MemoryRecalled { messages: count });
         let mut memory = Message::new();
         memory.insert("sessionId".to_owned(), json!(self.session));
         memory.insert("messages".to_owned(), to_value(&turns));
@@ -35,26 +35,27 @@ impl Run {
         for turn in turns {
             self.transcript.push(Arc::new(turn));
         }
-        self.begin(at);
+        self.start_loop(at);
     }
 
-    /// The transcript is complete up to the input: the loop can begin.
-    pub(super) fn begin(&mut self, at: Millis) {
+    /// Starts the loop once the transcript is complete up to the input.
+    pub(super) fn start_loop(&mut self, at: Millis) {
         self.transcript.push(Arc::clone(&self.input));
-        self.ask(at);
+        self.call_model(at);
     }
 
-    fn ask(&mut self, at: Millis) {
+    fn call_model(&mut self, at: Millis) {
         self.envelope.state.iteration += 1;
         let iteration = self.iteration();
-        self.sent = self.transcript.segments().len();
-        // The input in the first iteration, the observation in every other: the rest of the prompt it knows.
+        self.sent_segments = self.transcript.segments().len();
+        // The input in the first iteration, the tool's result in every other. The model knows the rest of the
+        // prompt.
         let newest = self.transcript.segments().last().filter(|_| self.agent.spec().debug);
-        self.observer.emit(at, || RunEventKind::ModelCalled {
+        self.events.emit(at, || RunEventKind::ModelCalled {
             iteration,
             preview: newest.map(|segment| preview(&segment.content)),
         });
-        let id = self.open(Phase::Asking, at);
+        let id = self.wait_in(Phase::CallingModel, at);
         self.effects.push_back(Effect::CallModel {
             id,
             iteration,
@@ -63,35 +64,35 @@ impl Run {
         });
     }
 
-    pub(super) fn answered(&mut self, at: Millis, answer: ModelAnswer) {
+    pub(super) fn on_model_answered(&mut self, at: Millis, answer: ModelAnswer) {
         let iteration = self.iteration();
-        let duration_ms = self.took(at);
+        let duration_ms = self.elapsed_ms(at);
         let event = EnvelopeEvent {
             duration_ms: Some(duration_ms),
             ..new_event(iteration, EnvelopeAction::ModelResponse, at)
         };
-        let shown = self.agent.spec().debug.then(|| preview(&answer.text));
+        let answer_preview = self.agent.spec().debug.then(|| preview(&answer.text));
         let ValidAnswer { action, raw } = match validate_answer(&self.agent, &answer, iteration) {
             Ok(valid) => valid,
-            // What was wrong with the answer is in the error; the answer itself is shown only with debug.
+            // The error tells what is wrong. The answer itself is shown only with `debug: true`.
             Err(error) => {
-                self.note(EnvelopeEvent { preview: shown, ..event });
+                self.add_envelope_event(EnvelopeEvent { preview: answer_preview, ..event });
                 return self.fail(at, EnvelopeAction::Error, &error);
             }
         };
-        self.observer.emit(at, || RunEventKind::ModelAnswered {
+        self.events.emit(at, || RunEventKind::ModelAnswered {
             iteration,
             action: action.kind(),
             tool: action.tool().map(str::to_owned),
             confidence: action.confidence(),
             duration_ms,
             usage: answer.usage,
-            preview: shown.clone(),
+            preview: answer_preview.clone(),
         });
-        self.note(EnvelopeEvent {
+        self.add_envelope_event(EnvelopeEvent {
             tool: action.tool().map(str::to_owned),
             confidence: action.confidence(),
-            preview: shown,
+            preview: answer_preview,
             ..event
         });
         let state = &mut self.envelope.state;
@@ -110,12 +111,12 @@ impl Run {
                 self.push(ChatRole::Assistant, answer.text);
                 self.call_tool(at, tool, input, confidence);
             }
-            ModelAction::Final { .. } => self.remember(at),
+            ModelAction::Final { .. } => self.append_memory(at),
         }
     }
 
     fn emit_model_response(&mut self, action: &ModelAction) {
-        self.fill_prompt();
+        self.add_prompt();
         let result = ModelResponseResult {
             iteration: self.iteration(),
             trace_id: self.run_id().clone(),
@@ -133,8 +134,8 @@ impl Run {
     fn call_tool(&mut self, at: Millis, tool: String, input: Message, confidence: f64) {
         let agent = Arc::clone(&self.agent);
         let Some((spec, _)) = agent.tool(&tool) else {
-            // Validation let only known tools pass.
-            let error = self.error(RunErrorCode::Internal, format!("The tool {} vanished.", quoted(&tool)));
+            // Cannot happen: validation accepts only known tools.
+            let error = self.error(RunErrorCode::Internal, format!("The tool {} vanished.", quote(&tool)));
             return self.fail(at, EnvelopeAction::Error, &error);
         };
         let iteration = self.iteration();
@@ -151,48 +152,48 @@ impl Run {
             agent: agent.spec().agent.node_id.clone(),
             declared: spec.effect,
         };
-        let shown = agent.spec().debug.then(|| preview_value(&Value::Object(input.clone())));
-        self.note(EnvelopeEvent {
+        let input_preview = agent.spec().debug.then(|| preview_value(&Value::Object(input.clone())));
+        self.add_envelope_event(EnvelopeEvent {
             tool: Some(tool.clone()),
-            preview: shown.clone(),
+            preview: input_preview.clone(),
             ..new_event(iteration, EnvelopeAction::ToolRequest, at)
         });
-        self.observer.emit(at, || RunEventKind::ToolCalled {
+        self.events.emit(at, || RunEventKind::ToolCalled {
             iteration,
             tool: tool.clone(),
             call_id: call_id.clone(),
-            preview: shown,
+            preview: input_preview,
         });
         let on_unknown = spec.on_unknown;
         let open = OpenCall { id: call_id, tool, input, confidence, on_unknown };
-        let id = self.open(Phase::Calling(open), at);
+        let id = self.wait_in(Phase::CallingTool(open), at);
         self.effects.push_back(Effect::CallTool { id, call });
     }
 
-    pub(super) fn returned(&mut self, at: Millis, call: OpenCall, result: ToolResult) {
+    pub(super) fn on_tool_returned(&mut self, at: Millis, call: OpenCall, result: ToolResult) {
         let iteration = self.iteration();
-        let duration_ms = self.took(at);
-        // The observation is the result as JSON, written once.
+        let duration_ms = self.elapsed_ms(at);
+        // The model reads the result as JSON.
         self.push(ChatRole::User, serde_json::to_string(&result).unwrap_or_default());
         let output = result.output.filter(|_| result.success).unwrap_or_default();
-        let shown = self.agent.spec().debug.then(|| match &result.error {
+        let result_preview = self.agent.spec().debug.then(|| match &result.error {
             Some(error) => preview(error),
             None => preview_value(&output),
         });
-        self.note(EnvelopeEvent {
+        self.add_envelope_event(EnvelopeEvent {
             tool: Some(call.tool.clone()),
             duration_ms: Some(duration_ms),
-            preview: shown.clone(),
+            preview: result_preview.clone(),
             ..new_event(iteration, EnvelopeAction::ToolResponse, at)
         });
-        self.observer.emit(at, || RunEventKind::ToolReturned {
+        self.events.emit(at, || RunEventKind::ToolReturned {
             iteration,
             tool: call.tool.clone(),
             call_id: call.id.clone(),
             success: result.success,
             error: result.error.clone(),
             duration_ms,
-            preview: shown,
+            preview: result_preview,
         });
         let reason = self.stop_reason(call.confidence);
         let last_output = reason.map(|_| output.clone());
@@ -209,18 +210,18 @@ impl Run {
         });
         let max = self.agent.spec().max_iterations;
         if let Some(reason) = reason {
-            self.note(new_event(iteration, EnvelopeAction::Stopped, at));
+            self.add_envelope_event(new_event(iteration, EnvelopeAction::Stopped, at));
             self.finish(at, Ending::Stopped, reason, last_output.unwrap_or_default(), None);
         } else if iteration >= max {
             let message = format!("The agent used up its `maxIterations` ({max}) without a final answer.");
             let error = self.error(RunErrorCode::IterationOverflow, message);
             self.fail(at, EnvelopeAction::MaxIterationsReached, &error);
         } else {
-            self.ask(at);
+            self.call_model(at);
         }
     }
 
-    /// The first stop condition that holds after a tool, in the order they are written.
+    /// The first stop condition that holds after a tool call, in the order of the flow.
     fn stop_reason(&self, confidence: f64) -> Option<StopReason> {
         self.agent.spec().stop_conditions.iter().find_map(|condition| match *condition {
             StopCondition::FinalAnswer {} => None,
@@ -233,11 +234,11 @@ impl Run {
         })
     }
 
-    pub(super) fn lost_sight(&mut self, at: Millis, call: OpenCall, reason: String) {
+    pub(super) fn on_outcome_unknown(&mut self, at: Millis, call: OpenCall, reason: String) {
         match call.on_unknown {
             OnUnknown::Wait => {
                 let iteration = self.iteration();
-                self.observer.emit(at, || RunEventKind::WaitingForOutcome {
+                self.events.emit(at, || RunEventKind::WaitingForOutcome {
                     iteration,
                     tool: call.tool.clone(),
                     call_id: call.id.clone(),
@@ -248,36 +249,36 @@ impl Run {
             OnUnknown::Fail => {
                 let message = format!(
                     "Nobody knows whether the call of tool {} happened: {}",
-                    quoted(&call.tool),
-                    remark(&reason)
+                    quote(&call.tool),
+                    truncate_reason(&reason)
                 );
-                self.abandon(at, call, reason);
+                self.record_unknown_outcome(at, call, reason);
                 let error = self.error(RunErrorCode::ToolOutcomeUnknown, message);
                 self.fail(at, EnvelopeAction::Error, &error);
             }
         }
     }
 
-    /// The model has answered for good: write it down first, if there is a memory.
-    fn remember(&mut self, at: Millis) {
+    /// Ends the run after the final answer. With a memory, the answer is stored first.
+    fn append_memory(&mut self, at: Millis) {
         let Some(session) = self.session.clone() else { return self.complete(at) };
         let content = to_text(&self.final_payload());
         let answer = ChatMessage::new(ChatRole::Assistant, content);
         let turn = vec![(*self.input).clone(), answer];
         let run_id = self.run_id().clone();
-        let id = self.open(Phase::Appending, at);
+        let id = self.wait_in(Phase::Appending, at);
         self.effects.push_back(Effect::AppendMemory { id, session, run_id, turn });
     }
 
-    pub(super) fn memory_failed(&mut self, at: Millis, error: Failure) {
-        self.observer.emit(at, || RunEventKind::MemoryFailed { error: error.clone() });
-        let duration_ms = Some(self.took(at));
+    pub(super) fn on_memory_failed(&mut self, at: Millis, error: Failure) {
+        self.events.emit(at, || RunEventKind::MemoryFailed { error: error.clone() });
+        let duration_ms = Some(self.elapsed_ms(at));
         let event = new_event(self.iteration(), EnvelopeAction::MemoryError, at);
-        self.note(EnvelopeEvent { duration_ms, error: Some(error), ..event });
+        self.add_envelope_event(EnvelopeEvent { duration_ms, error: Some(error), ..event });
     }
 }
 
-/// The same for the same run, iteration and call, and for no other.
+/// The idempotency key: equal for the same run, iteration and call, and for no other.
 fn call_key(run_id: &RunId, iteration: u32, call_id: &CallId) -> Digest {
     Digest::ZERO
         .chain(b'r', run_id.as_str().as_bytes())

@@ -1,6 +1,6 @@
-//! Every error code a provider may come back with.
+//! Every error code of a model call.
 
-use crate::script::{Next, play, spec};
+use crate::script::{ScriptStep, run_script, spec};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, Ending};
@@ -9,18 +9,18 @@ use serde_json::json;
 #[test]
 fn every_code_passes_through_to_the_output() {
     for &code in RunErrorCode::ALL {
-        let play = play(spec(), &[Next::ModelFails(code)]);
+        let scripted = run_script(spec(), &[ScriptStep::ModelFailure(code)]);
         let error =
             json!({"code": code.as_str(), "message": format!("The provider said {code}."), "iteration": 1});
-        let out = play.out();
+        let out = scripted.out();
         assert_eq!(out["error"]["code"], code.as_str());
         assert_eq!(out["error"]["source"]["id"], "agent");
         assert_eq!(out["payload"], error);
         assert_eq!(out["agentResult"]["error"], error);
-        assert_eq!(play.envelope_events(), ["1 error"], "{code}");
+        assert_eq!(scripted.envelope_events(), ["1 error"], "{code}");
         let event = &out["envelope"]["observability"]["events"][0]["error"];
         assert_eq!(*event, json!({"code": code.as_str(), "message": format!("The provider said {code}.")}));
-        let Some(Effect::Finish { ending, .. }) = play.effects.last() else { panic!() };
+        let Some(Effect::Finish { ending, .. }) = scripted.effects.last() else { panic!() };
         assert_eq!(*ending, Ending::Failed { code });
     }
 }

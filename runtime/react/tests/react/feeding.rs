@@ -1,6 +1,6 @@
-//! Facts that do not fit are refused, each for its own reason, and change nothing.
+//! Facts that do not fit are refused and change nothing.
 
-use crate::script::{Next, Play, calculate, finally, first_fact, spec, with};
+use crate::script::{ScriptStep, ScriptedRun, calculate, final_answer, first_fact, spec, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
@@ -17,7 +17,7 @@ fn the_first_fact_starts_the_run() {
     let mut machine = machine();
     assert_eq!(machine.status(), Status::New);
     assert_eq!(machine.feed(Fact::DeadlineReached { at: 1 }), Err(FeedError::NotStarted));
-    assert_eq!(machine.feed(finally("x").fact(1, EffectId(1))), Err(FeedError::NotStarted));
+    assert_eq!(machine.feed(final_answer("x").fact(1, EffectId(1))), Err(FeedError::NotStarted));
     assert!(machine.poll().is_none());
     let other = Arc::new(with(|spec| spec.max_iterations = 9));
     assert_eq!(machine.feed(first_fact(&other, json!({}), None)), Err(FeedError::SpecMismatch));
@@ -28,37 +28,37 @@ fn the_first_fact_starts_the_run() {
 }
 
 #[test]
-fn effects_are_polled_before_the_next_fact() {
+fn refuses_a_fact_while_effects_are_not_polled() {
     let mut machine = machine();
     let spec = Arc::clone(machine.agent().spec());
     machine.feed(first_fact(&spec, json!({}), None)).unwrap();
-    assert_eq!(machine.feed(finally("x").fact(1, EffectId(1))), Err(FeedError::Undrained));
+    assert_eq!(machine.feed(final_answer("x").fact(1, EffectId(1))), Err(FeedError::Undrained));
     assert!(machine.poll().is_some() && machine.poll().is_none());
-    assert_eq!(machine.feed(finally("x").fact(1, EffectId(1))), Ok(()));
+    assert_eq!(machine.feed(final_answer("x").fact(1, EffectId(1))), Ok(()));
 }
 
-/// Feeds a fact that must be refused, and checks that nothing moved.
-fn refused(play: &mut Play, fact: Fact) -> FeedError {
-    let before = (format!("{:?}", play.recorder), play.lines.len(), play.effects.len());
-    let Err(StepError::Feed(error)) = play.feed(fact) else { panic!("taken") };
-    assert_eq!((format!("{:?}", play.recorder), play.lines.len(), play.effects.len()), before);
+/// Feeds a fact that must be refused, and checks that nothing changed.
+fn feed_refused(scripted: &mut ScriptedRun, fact: Fact) -> FeedError {
+    let before = (format!("{:?}", scripted.recorder), scripted.lines.len(), scripted.effects.len());
+    let Err(StepError::Feed(error)) = scripted.feed(fact) else { panic!("accepted") };
+    assert_eq!((format!("{:?}", scripted.recorder), scripted.lines.len(), scripted.effects.len()), before);
     error
 }
 
 #[test]
 fn each_state_takes_only_its_own_facts() {
     let answers = [
-        (Next::Recalls(Vec::new()), "memory_recalled"),
-        (Next::MemoryFails, "memory_failed"),
-        (Next::Appended, "memory_appended"),
-        (finally("x"), "model_answered"),
-        (Next::ModelFails(redflow_contract::code::RunErrorCode::ModelError), "model_failed"),
-        (Next::Gives(json!(1)), "tool_returned"),
-        (Next::Unknown, "tool_outcome_unknown"),
-        (Next::Done(json!(1)), "outcome_resolved"),
+        (ScriptStep::Recalled(Vec::new()), "memory_recalled"),
+        (ScriptStep::MemoryFailure, "memory_failed"),
+        (ScriptStep::Appended, "memory_appended"),
+        (final_answer("x"), "model_answered"),
+        (ScriptStep::ModelFailure(redflow_contract::code::RunErrorCode::ModelError), "model_failed"),
+        (ScriptStep::ToolOutput(json!(1)), "tool_returned"),
+        (ScriptStep::OutcomeUnknown, "tool_outcome_unknown"),
+        (ScriptStep::Happened(json!(1)), "outcome_resolved"),
     ];
-    let recall = Next::Recalls(Vec::new());
-    let states: [(&str, Vec<Next>, &[&str]); 5] = [
+    let recall = ScriptStep::Recalled(Vec::new());
+    let states: [(&str, Vec<ScriptStep>, &[&str]); 5] = [
         ("recalling memory", vec![], &["memory_recalled", "memory_failed"]),
         ("waiting for the model", vec![recall.clone()], &["model_answered", "model_failed"]),
         (
@@ -68,27 +68,28 @@ fn each_state_takes_only_its_own_facts() {
         ),
         (
             "waiting for an outcome",
-            vec![recall.clone(), calculate("1", 0.1), Next::Unknown],
+            vec![recall.clone(), calculate("1", 0.1), ScriptStep::OutcomeUnknown],
             &["outcome_resolved"],
         ),
-        ("appending to memory", vec![recall, finally("x")], &["memory_appended", "memory_failed"]),
+        ("appending to memory", vec![recall, final_answer("x")], &["memory_appended", "memory_failed"]),
     ];
     for (state, script, taken) in states {
         for (answer, fact) in &answers {
-            let mut play = Play::start(with(|spec| spec.memory = true), json!({"payload": 1}), Some("s"));
+            let mut scripted =
+                ScriptedRun::start(with(|spec| spec.memory = true), json!({"payload": 1}), Some("s"));
             for next in &script {
-                play.next(next.clone()).unwrap();
+                scripted.next(next.clone()).unwrap();
             }
-            let (open, spec) = (play.open(), Arc::clone(play.recorder.machine().agent().spec()));
+            let (open, spec) = (scripted.open(), Arc::clone(scripted.recorder.machine().agent().spec()));
             let again = first_fact(&spec, json!({}), None);
-            assert_eq!(refused(&mut play, again), FeedError::AlreadyStarted, "{state}");
+            assert_eq!(feed_refused(&mut scripted, again), FeedError::AlreadyStarted, "{state}");
             let foreign = EffectId(open.0 + 1);
-            let error = refused(&mut play, answer.clone().fact(9, foreign));
+            let error = feed_refused(&mut scripted, answer.clone().fact(9, foreign));
             assert_eq!(error, FeedError::WrongEffect { expected: open, found: foreign }, "{state}");
             if taken.contains(fact) {
-                play.next(answer.clone()).unwrap();
+                scripted.next(answer.clone()).unwrap();
             } else {
-                let error = refused(&mut play, answer.clone().fact(9, open));
+                let error = feed_refused(&mut scripted, answer.clone().fact(9, open));
                 assert_eq!(error, FeedError::UnexpectedFact { fact, state });
                 assert!(error.to_string().contains(state));
             }
@@ -97,27 +98,28 @@ fn each_state_takes_only_its_own_facts() {
 }
 
 #[test]
-fn a_finished_run_takes_nothing() {
-    let mut play = Play::start(spec(), json!({"payload": 1}), None);
-    play.next(finally("x")).unwrap();
-    let last = play.open();
-    for next in [finally("y"), Next::Cancel, Next::Deadline, Next::Done(json!(1))] {
-        assert_eq!(refused(&mut play, next.fact(99, last)), FeedError::Finished);
+fn a_finished_run_takes_no_facts() {
+    let mut scripted = ScriptedRun::start(spec(), json!({"payload": 1}), None);
+    scripted.next(final_answer("x")).unwrap();
+    let last = scripted.open();
+    for next in [final_answer("y"), ScriptStep::Cancel, ScriptStep::Deadline, ScriptStep::Happened(json!(1))]
+    {
+        assert_eq!(feed_refused(&mut scripted, next.fact(99, last)), FeedError::Finished);
     }
-    let spec = Arc::clone(play.recorder.machine().agent().spec());
-    assert_eq!(refused(&mut play, first_fact(&spec, json!({}), None)), FeedError::Finished);
+    let spec = Arc::clone(scripted.recorder.machine().agent().spec());
+    assert_eq!(feed_refused(&mut scripted, first_fact(&spec, json!({}), None)), FeedError::Finished);
 }
 
 #[test]
-fn nothing_is_made_for_an_observer_who_is_not_there() {
+fn makes_no_events_without_an_observer() {
     let mut machine = machine();
     let spec = Arc::clone(machine.agent().spec());
     machine.feed(first_fact(&spec, json!({}), None)).unwrap();
     while machine.poll().is_some() {}
     assert!(machine.take_events().is_empty());
-    // Who comes later sees by the number that something went before.
+    // The numbers tell a later observer how many events it missed.
     let mut machine = machine.observed(true);
-    machine.feed(finally("x").fact(1, EffectId(1))).unwrap();
+    machine.feed(final_answer("x").fact(1, EffectId(1))).unwrap();
     let seqs: Vec<u32> = machine.take_events().iter().map(|event| event.seq).collect();
     assert_eq!(seqs, [3, 4]);
     assert!(machine.take_events().is_empty());

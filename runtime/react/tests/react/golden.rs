@@ -1,10 +1,11 @@
-//! Journals of released machine versions. They must replay for ever.
+//! Golden journals: recordings of released machine versions, which must always replay.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` writes those with classes again, which is right only
-//! until they are released. Those of the first release are never written again.
+//! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` rewrites those with classes. That is allowed only
+//! before their release. Those of the first release are never rewritten.
 
 use crate::script::{
-    Next, Play, calculate, finally, play, records, resumed, rewritten, send_mail, spec, turn, with,
+    ScriptStep, ScriptedRun, calculate, final_answer, records, resume_journal, run_script, send_mail, spec,
+    turn, with, write_journal,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
@@ -20,9 +21,9 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The runs of the first release, whose journals knew no class of a call: together they use every fact and
-/// every effect.
-fn first_release() -> Vec<(&'static str, Play)> {
+/// The runs of the first release, whose journals have no classes. Together they use every fact and every
+/// effect.
+fn first_release() -> Vec<(&'static str, ScriptedRun)> {
     let everything = with(|spec| {
         spec.memory = true;
         spec.model_response_wired = true;
@@ -34,32 +35,37 @@ fn first_release() -> Vec<(&'static str, Play)> {
     });
     let turns = vec![turn(ChatRole::User, "Grüße, \"hello\"\n"), turn(ChatRole::Assistant, "good day")];
     let completed = [
-        Next::Recalls(turns),
+        ScriptStep::Recalled(turns),
         calculate("0.1+0.2", 0.1),
-        Next::Gives(
+        ScriptStep::ToolOutput(
             json!({"sum": 0.300_000_000_000_000_04, "big": 12_345_678_901_234_567_890_u64, "tiny": 1e-300}),
         ),
         send_mail(),
-        Next::Unknown,
-        Next::Done(json!(null)),
-        finally("Done."),
-        Next::MemoryFails,
+        ScriptStep::OutcomeUnknown,
+        ScriptStep::Happened(json!(null)),
+        final_answer("Done."),
+        ScriptStep::MemoryFailure,
     ];
     let failing = with(|spec| spec.tools[1].on_unknown = OnUnknown::Fail);
     vec![
-        ("completed", play(everything, &completed)),
+        ("completed", run_script(everything, &completed)),
         (
             "unknown-outcome",
-            play(
+            run_script(
                 failing,
-                &[calculate("1/0", 0.1), Next::Fails("Division by zero."), send_mail(), Next::Unknown],
+                &[
+                    calculate("1/0", 0.1),
+                    ScriptStep::ToolFailure("Division by zero."),
+                    send_mail(),
+                    ScriptStep::OutcomeUnknown,
+                ],
             ),
         ),
         (
             "input-invalid",
-            play(
+            run_script(
                 spec(),
-                &[Next::Says(
+                &[ScriptStep::ModelText(
                     r#"{"action":"tool","tool":"calculator","input":{"expression":4},"confidence":1}"#
                         .to_owned(),
                 )],
@@ -68,22 +74,22 @@ fn first_release() -> Vec<(&'static str, Play)> {
     ]
 }
 
-/// The runs whose journals say what each call may do, declared by its node or not.
-fn with_classes() -> Vec<(&'static str, Play)> {
+/// The runs whose journals have classes, declared by the node or not.
+fn with_classes() -> Vec<(&'static str, ScriptedRun)> {
     let spec = with(|spec| spec.tools[1].effect = None);
     let script = [
         calculate("6*7", 0.5),
-        Next::Gives(json!(42)),
+        ScriptStep::ToolOutput(json!(42)),
         send_mail(),
-        Next::Unknown,
-        Next::NotDone,
-        finally("Nothing was sent."),
+        ScriptStep::OutcomeUnknown,
+        ScriptStep::NeverHappened,
+        final_answer("Nothing was sent."),
     ];
-    vec![("classes", play(spec, &script)), ("live", live())]
+    vec![("classes", run_script(spec, &script)), ("live", live())]
 }
 
-/// A conversation with calls and reasoning in it, and an answer with all a live model says of itself.
-fn live() -> Play {
+/// A conversation with calls and reasoning, and an answer with every field that a real model sets.
+fn live() -> ScriptedRun {
     let call =
         |id: &str| RequestedCall { id: id.to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
     let reasoning = OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "é"})] };
@@ -114,18 +120,18 @@ fn live() -> Play {
         ..ModelAnswer::default()
     };
     let spec = with(|spec| spec.memory = true);
-    play(spec, &[Next::Recalls(turns), Next::Answers(answer), Next::Appended])
+    run_script(spec, &[ScriptStep::Recalled(turns), ScriptStep::ModelAnswer(answer), ScriptStep::Appended])
 }
 
-/// The journal as a release wrote it that knew no classes.
-fn without_classes(play: &Play) -> Vec<u8> {
-    let mut records = records(&play.lines);
+/// The journal as the first release wrote it, without classes.
+fn without_classes(scripted: &ScriptedRun) -> Vec<u8> {
+    let mut records = records(&scripted.lines);
     for record in &mut records {
         if let JournalRecord::Effect { class, .. } = record {
             *class = None;
         }
     }
-    rewritten(&records)
+    write_journal(&records)
 }
 
 fn path_of(name: &str) -> PathBuf {
@@ -139,15 +145,15 @@ fn check_golden(name: &str, written: Vec<u8>) {
 }
 
 #[test]
-fn golden_journals_are_written_again() {
-    for (name, play) in first_release() {
-        check_golden(name, without_classes(&play));
+fn golden_journals_equal_the_current_ones() {
+    for (name, scripted) in first_release() {
+        check_golden(name, without_classes(&scripted));
     }
-    for (name, play) in with_classes() {
+    for (name, scripted) in with_classes() {
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(path_of(name), play.journal()).unwrap();
+            std::fs::write(path_of(name), scripted.journal()).unwrap();
         }
-        check_golden(name, play.journal());
+        check_golden(name, scripted.journal());
     }
 }
 
@@ -168,30 +174,30 @@ fn golden_journals_replay() {
     }
 }
 
-/// A run that an earlier release began goes on with this one, wherever it was.
+/// This release can resume a run of an earlier release after any step.
 #[test]
 fn golden_journals_can_be_resumed_after_every_step() {
     for (name, bytes) in golden() {
         let lines: Vec<&str> = str::from_utf8(&bytes).unwrap().lines().collect();
         let records = records(&lines);
-        let (mut open, mut judged) = (0, Vec::new());
+        let (mut open, mut classes) = (0, Vec::new());
         for end in 3..=lines.len() {
             if records.get(end).is_some_and(|next| next.name() != "fact") {
                 continue;
             }
-            let resumed = resumed(&crate::script::joined(&lines[..end])).unwrap();
+            let resumed = resume_journal(&crate::script::join_lines(&lines[..end])).unwrap();
             if matches!(resumed.effects.last(), Some(Effect::CallTool { .. })) {
                 open += 1;
-                judged.extend(resumed.class);
+                classes.extend(resumed.class);
             } else {
                 assert_eq!(resumed.class, None, "{name}");
             }
         }
         if name.ends_with("classes.jsonl") {
-            assert_eq!(judged, [EffectClass::Read, EffectClass::AtMostOnce]);
+            assert_eq!(classes, [EffectClass::Read, EffectClass::AtMostOnce]);
         } else {
             assert_eq!(
-                (judged.len(), open > 0),
+                (classes.len(), open > 0),
                 (0, ["input-invalid.jsonl", "live.jsonl"].iter().all(|none| !name.ends_with(none))),
                 "{name}"
             );

@@ -1,7 +1,8 @@
-//! Journals that are not what they should be: the first difference is found and named.
+//! Wrong journals: the first difference is found and reported.
 
 use crate::script::{
-    Next, Play, calculate, finally, joined, plan, play, records, resumed, rewritten, send_mail, spec, with,
+    ScriptStep, ScriptedRun, calculate, final_answer, join_lines, plan, records, resume_journal, run_script,
+    send_mail, spec, with, write_journal,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::digest::Digest;
@@ -15,39 +16,38 @@ use redflow_react::{
 };
 use serde_json::{Value, json};
 
-fn finished() -> Play {
-    play(spec(), &[calculate("2+2", 0.25), Next::Gives(json!(4)), finally("4")])
+fn finished() -> ScriptedRun {
+    run_script(spec(), &[calculate("2+2", 0.25), ScriptStep::ToolOutput(json!(4)), final_answer("4")])
 }
 
-/// The journal of a finished run with one record changed and every line chained anew, as a careful forger
-/// would do it.
+/// The journal of a finished run with one changed record and correct digests, as a careful forger would write
+/// it.
 fn forged(index: usize, change: impl FnOnce(&mut JournalRecord)) -> Vec<u8> {
     let mut records = records(&finished().lines);
     change(&mut records[index]);
-    rewritten(&records)
+    write_journal(&records)
 }
 
-/// The first difference. No run goes on from a journal that has one, unless it is only that the run is not
-/// over yet.
+/// The first difference. A journal with a difference cannot be resumed, unless only the end is missing.
 fn difference(bytes: &[u8]) -> Difference {
     let report = replay(bytes);
     assert!(!report.equal);
     let difference = report.difference.unwrap();
     if difference.what != DifferenceKind::Incomplete {
-        assert_eq!(resumed(bytes).unwrap_err(), difference);
+        assert_eq!(resume_journal(bytes).unwrap_err(), difference);
     }
     assert!(difference.message.ends_with('.'), "{}", difference.message);
     difference
 }
 
-/// Line and kind of the first difference.
+/// The line and kind of the first difference.
 fn found(bytes: &[u8]) -> (usize, DifferenceKind) {
     let difference = difference(bytes);
     (difference.line, difference.what)
 }
 
 #[test]
-fn the_lines_of_a_run() {
+fn a_run_writes_these_lines() {
     let kinds: Vec<String> = records(&finished().lines)
         .iter()
         .map(|record| match record {
@@ -74,7 +74,7 @@ fn the_lines_of_a_run() {
 }
 
 #[test]
-fn a_journal_replays_and_says_so() {
+fn a_valid_journal_replays() {
     let report = replay(&finished().journal());
     let expected = json!({
         "equal": true, "complete": true, "runId": "0197-run", "facts": 4, "effects": 4,
@@ -83,7 +83,7 @@ fn a_journal_replays_and_says_so() {
     assert_eq!(serde_json::to_value(&report).unwrap(), expected);
     let without_line_feed = finished().lines.join("\n").into_bytes();
     assert!(replay(&without_line_feed).equal);
-    let failed = replay(&play(spec(), &[Next::Deadline]).journal());
+    let failed = replay(&run_script(spec(), &[ScriptStep::Deadline]).journal());
     assert_eq!(serde_json::to_value(failed.outcome).unwrap(), json!({"type": "failed", "code": "TIMEOUT"}));
 }
 
@@ -95,7 +95,7 @@ fn a_journal_of_a_child_names_its_parent() {
     let origin = ParentRun { parent_run_id: Some("parent".into()), step_id: Some("step".to_owned()) };
     let (_, step) = Recorder::start(agent, false, &encoded, origin, fact, &|_| EffectClass::Read).unwrap();
     assert!(step.events.is_empty());
-    let journal = read_journal(&joined(&step.lines)).unwrap();
+    let journal = read_journal(&join_lines(&step.lines)).unwrap();
     assert_eq!(journal.parent_run_id, Some("parent".into()));
     assert_eq!(journal.step_id.as_deref(), Some("step"));
     assert_eq!(*journal.plan, plan(&spec()));
@@ -105,7 +105,7 @@ fn a_journal_of_a_child_names_its_parent() {
 }
 
 #[test]
-fn a_journal_that_ends_too_early() {
+fn reports_where_a_journal_ends_too_early() {
     let lines = finished().lines;
     let sentences = [
         (2, "The journal ends before the run's first fact."),
@@ -114,15 +114,15 @@ fn a_journal_that_ends_too_early() {
         (10, "The journal ends where an output must follow."),
     ];
     for (count, sentence) in sentences {
-        let report = replay(&joined(&lines[..count]));
+        let report = replay(&join_lines(&lines[..count]));
         assert_eq!((report.equal, report.complete, report.outcome), (false, false, None));
         let difference = report.difference.unwrap();
         assert_eq!((difference.line, difference.what), (count + 1, DifferenceKind::Incomplete));
         assert_eq!(difference.message, sentence);
     }
-    let mut parked = Play::start(spec(), json!({"payload": 1}), None);
+    let mut parked = ScriptedRun::start(spec(), json!({"payload": 1}), None);
     parked.next(send_mail()).unwrap();
-    parked.next(Next::Unknown).unwrap();
+    parked.next(ScriptStep::OutcomeUnknown).unwrap();
     assert_eq!(
         difference(&parked.journal()).message,
         "The journal ends while the run waits for the outcome of call 0197-run:1."
@@ -130,7 +130,7 @@ fn a_journal_that_ends_too_early() {
 }
 
 #[test]
-fn files_that_are_no_journals() {
+fn refuses_files_that_are_not_journals() {
     use DifferenceKind::{Chain, Header, NotCanonical, Plan, TooLarge, Unreadable};
     let lines = finished().lines;
     let crlf = lines.join("\r\n").into_bytes();
@@ -144,17 +144,17 @@ fn files_that_are_no_journals() {
         ("only a line feed", b"\n".to_vec(), (1, Unreadable)),
         ("prose", b"hello".to_vec(), (1, Unreadable)),
         ("no text at all", vec![0xff, 0xfe, 0], (1, Unreadable)),
-        ("a line feed too many", [joined(&lines), b"\n".to_vec()].concat(), (12, Unreadable)),
+        ("a line feed too many", [join_lines(&lines), b"\n".to_vec()].concat(), (12, Unreadable)),
         ("windows line ends", crlf, (1, NotCanonical)),
         ("white space", spaced, (1, NotCanonical)),
         ("a blank line", blank, (2, Unreadable)),
         ("capital digits", upper, (1, Unreadable)),
         ("a first line that follows another", chained, (1, Chain)),
         ("an unknown key", extra_key, (1, Unreadable)),
-        ("no header", joined(&lines[1..]), (1, Chain)),
-        ("no plan", joined(&[&lines[0], &lines[2]]), (2, Chain)),
-        ("a line lost", joined(&[&lines[..5], &lines[6..]].concat()), (6, Chain)),
-        ("a line doubled", joined(&[&lines[..5], &lines[4..]].concat()), (6, Chain)),
+        ("no header", join_lines(&lines[1..]), (1, Chain)),
+        ("no plan", join_lines(&[&lines[0], &lines[2]]), (2, Chain)),
+        ("a line lost", join_lines(&[&lines[..5], &lines[6..]].concat()), (6, Chain)),
+        ("a line doubled", join_lines(&[&lines[..5], &lines[4..]].concat()), (6, Chain)),
         ("too many lines", vec![b'\n'; MAX_LINES + 1], (MAX_LINES + 1, TooLarge)),
         ("a line too long", vec![b'['; MAX_LINE_BYTES + 1], (1, TooLarge)),
         ("nested for ever", vec![b'['; 1_000_000], (1, Unreadable)),
@@ -164,12 +164,12 @@ fn files_that_are_no_journals() {
         assert_eq!(read_journal(&bytes).unwrap_err().what, expected.1, "{name}");
     }
     let records = records(&lines);
-    assert_eq!(found(&rewritten(&records[1..])), (1, Header), "chained anew, but without a header");
-    assert_eq!(found(&rewritten(&[&records[..1], &records[2..]].concat())), (2, Plan));
+    assert_eq!(found(&write_journal(&records[1..])), (1, Header), "chained anew, but without a header");
+    assert_eq!(found(&write_journal(&[&records[..1], &records[2..]].concat())), (2, Plan));
 }
 
 #[test]
-fn another_version_is_named() {
+fn reports_another_version() {
     for (what, line) in [("contract", "\"contract\":1"), ("machine", "\"machine\":1")] {
         for (number, advice) in [(7, "a newer Redflow Runtime"), (0, "no longer knows")] {
             let header = finished().lines[0].replace(line, &format!("\"{what}\":{number}"));
@@ -179,13 +179,13 @@ fn another_version_is_named() {
             assert!(difference.message.contains(advice), "{}", difference.message);
         }
     }
-    // A later header may have keys this build has never heard of.
+    // A later header may have unknown keys.
     let header = finished().lines[0].replace("\"machine\":1", "\"machine\":2,\"colour\":\"blue\"");
     assert_eq!(found(header.as_bytes()), (1, DifferenceKind::Version));
 }
 
 #[test]
-fn a_careful_forger_is_found_by_the_machine() {
+fn the_machine_finds_a_careful_forgery() {
     use DifferenceKind::{Effect, Extra, Fact as FactKind, Header, Output, Plan};
     type Change = Box<dyn FnOnce(&mut JournalRecord)>;
     let cases: Vec<(&str, usize, Change, (usize, DifferenceKind))> = vec![
@@ -279,9 +279,9 @@ fn a_careful_forger_is_found_by_the_machine() {
     }
     let mut records = records(&finished().lines);
     records.push(JournalRecord::Fact { fact: Box::new(Fact::DeadlineReached { at: 1 }) });
-    let report = replay(&rewritten(&records));
+    let report = replay(&write_journal(&records));
     assert_eq!((report.equal, report.complete), (false, true));
-    let difference = difference(&rewritten(&records));
+    let difference = difference(&write_journal(&records));
     assert_eq!((difference.line, difference.what), (12, Extra));
     assert_eq!(difference.message, "The run is over, but the journal goes on with a fact.");
 }
@@ -314,9 +314,9 @@ fn a_spec_that_cannot_be_compiled_is_a_difference() {
     assert!(difference.message.contains("tool `calculator`"), "{}", difference.message);
 }
 
-/// A schema that would take 2^40 steps to validate with.
+/// This schema would take 2^40 steps to validate.
 #[test]
-fn a_schema_without_end_is_a_difference_and_no_hang() {
+fn a_schema_of_unbounded_cost_is_a_difference() {
     let next = |number: u32| json!({"$ref": format!("#/$defs/a{}", number + 1)});
     let mut defs: serde_json::Map<String, Value> = (0..40)
         .map(|number| (format!("a{number}"), json!({"allOf": [next(number), next(number)]})))
@@ -331,8 +331,8 @@ fn a_schema_without_end_is_a_difference_and_no_hang() {
     assert_eq!(found(&forged), (3, DifferenceKind::Fact));
 }
 
-/// The journal of a run with every setting, its plan changed and its header made to fit.
-fn replanned(change: impl FnOnce(&mut AgentPlan)) -> Vec<u8> {
+/// The journal of a run with every setting, with a changed plan and a header that fits it.
+fn with_plan(change: impl FnOnce(&mut AgentPlan)) -> Vec<u8> {
     let spec = with(|spec| {
         spec.stop_conditions = vec![
             StopCondition::FinalAnswer {},
@@ -340,18 +340,18 @@ fn replanned(change: impl FnOnce(&mut AgentPlan)) -> Vec<u8> {
             StopCondition::IterationLimit { value: 9 },
         ];
     });
-    let mut records = records(&play(spec, &[finally("4")]).lines);
+    let mut records = records(&run_script(spec, &[final_answer("4")]).lines);
     let [JournalRecord::Header { plan_digest, .. }, JournalRecord::Plan { plan }, ..] = &mut records[..]
     else {
         panic!()
     };
     change(plan);
     *plan_digest = Digest::of_json(&**plan).unwrap();
-    rewritten(&records)
+    write_journal(&records)
 }
 
 #[test]
-fn a_plan_that_contradicts_the_run_is_found() {
+fn reports_a_plan_that_contradicts_the_spec() {
     type Change = fn(&mut AgentPlan);
     let cases: [(Change, &str); 9] = [
         (|plan| plan.agent.node.id = "other".into(), "id, type or name of the agent"),
@@ -365,7 +365,7 @@ fn a_plan_that_contradicts_the_run_is_found() {
         (|plan| drop(plan.agent.config.insert("timeout".to_owned(), json!("300000"))), "`timeout`"),
     ];
     for (change, what) in cases {
-        let difference = difference(&replanned(change));
+        let difference = difference(&with_plan(change));
         assert_eq!((difference.line, difference.what), (2, DifferenceKind::Plan), "{what}");
         let message = format!("The plan and the run's first fact contradict each other in {what}.");
         assert_eq!(difference.message, message);
@@ -391,18 +391,18 @@ fn a_plan_that_contradicts_the_run_is_found() {
         ("timeout", json!(1), false),
         ("anything", json!(1), true),
     ] {
-        let report = replay(&replanned(|plan| drop(plan.agent.config.insert(key.to_owned(), value.clone()))));
+        let report = replay(&with_plan(|plan| drop(plan.agent.config.insert(key.to_owned(), value.clone()))));
         assert_eq!(report.equal, fits, "{key} {value}: {:?}", report.difference);
     }
 }
 
-/// Whatever a strict reader lets in can be read back from a journal.
+/// Every value that the limits allow can be read back from a journal.
 #[test]
 fn the_deepest_values_survive_a_journal() {
     let nested = |depth: usize| (0..depth).fold(json!("core"), |value, _| json!([value]));
     let limit = redflow_contract::json::MAX_DEPTH;
     let message = json!({"payload": nested(limit - 1)});
-    let script = [calculate("1", 0.1), Next::Gives(nested(limit)), finally("deep")];
-    let play = crate::script::play_message(spec(), message, None, &script);
-    assert!(replay(&play.journal()).equal);
+    let script = [calculate("1", 0.1), ScriptStep::ToolOutput(nested(limit)), final_answer("deep")];
+    let scripted = crate::script::run_script_on(spec(), message, None, &script);
+    assert!(replay(&scripted.journal()).equal);
 }

@@ -1,4 +1,4 @@
-//! Whole runs of the machine, driven by scripts, through the public interface only.
+//! Whole runs of the machine, driven by scripts, through the public interface.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

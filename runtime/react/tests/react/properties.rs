@@ -1,7 +1,10 @@
-//! What must hold for every run, whatever comes in.
+//! Properties that hold for every run.
 
 use crate::resuming::check_cut;
-use crate::script::{Next, Play, calculate, finally, first_fact, joined, resumed, send_mail, turn, with};
+use crate::script::{
+    ScriptStep, ScriptedRun, calculate, final_answer, first_fact, join_lines, resume_journal, send_mail,
+    turn, with,
+};
 use proptest::prelude::*;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
@@ -48,87 +51,91 @@ fn any_payload() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// An answer a model may give, valid or not.
-fn any_answer() -> impl Strategy<Value = Next> {
+/// Any model answer, valid or not.
+fn any_answer() -> impl Strategy<Value = ScriptStep> {
     prop_oneof![
         8 => (any::<String>(), 0.0..=1.0).prop_map(|(text, confidence)| calculate(&text, confidence)),
         4 => Just(send_mail()),
-        1 => any::<String>().prop_map(|text| finally(&text)),
-        1 => Just(Next::Says(r#"{"action":"final"}"#.to_owned())),
-        1 => any::<String>().prop_map(Next::Says),
+        1 => any::<String>().prop_map(|text| final_answer(&text)),
+        1 => Just(ScriptStep::ModelText(r#"{"action":"final"}"#.to_owned())),
+        1 => any::<String>().prop_map(ScriptStep::ModelText),
     ]
 }
 
-/// A fact of any kind.
-fn any_next() -> impl Strategy<Value = Next> {
+/// Any fact.
+fn any_next() -> impl Strategy<Value = ScriptStep> {
     prop_oneof![
         6 => any_answer(),
-        1 => Just(Next::ModelFails(RunErrorCode::RateLimit)),
-        3 => any::<(String, f64)>().prop_map(|(text, number)| Next::Gives(json!({"text": text, "n": number}))),
-        1 => Just(Next::Fails("No.")),
-        1 => Just(Next::Unknown),
-        1 => Just(Next::Done(json!(1))),
-        1 => Just(Next::NotDone),
-        2 => any::<String>().prop_map(|text| Next::Recalls(vec![turn(ChatRole::User, &text)])),
-        1 => Just(Next::Appended),
-        1 => Just(Next::MemoryFails),
-        1 => Just(Next::Cancel),
-        1 => Just(Next::Deadline),
+        1 => Just(ScriptStep::ModelFailure(RunErrorCode::RateLimit)),
+        3 => any::<(String, f64)>().prop_map(|(text, number)| ScriptStep::ToolOutput(json!({"text": text, "n": number}))),
+        1 => Just(ScriptStep::ToolFailure("No.")),
+        1 => Just(ScriptStep::OutcomeUnknown),
+        1 => Just(ScriptStep::Happened(json!(1))),
+        1 => Just(ScriptStep::NeverHappened),
+        2 => any::<String>().prop_map(|text| ScriptStep::Recalled(vec![turn(ChatRole::User, &text)])),
+        1 => Just(ScriptStep::Appended),
+        1 => Just(ScriptStep::MemoryFailure),
+        1 => Just(ScriptStep::Cancel),
+        1 => Just(ScriptStep::Deadline),
     ]
 }
 
-/// A fact that fits what the run waits for, chosen by a number.
-fn fitting(play: &Play, choice: u8, answer: Next) -> Next {
-    if let Status::WaitingOutcome { .. } = play.status() {
-        return if choice.is_multiple_of(2) { Next::Done(json!(choice)) } else { Next::NotDone };
+/// A fact that fits the state of the run, chosen by a number.
+fn fitting(scripted: &ScriptedRun, choice: u8, answer: ScriptStep) -> ScriptStep {
+    if let Status::WaitingOutcome { .. } = scripted.status() {
+        return if choice.is_multiple_of(2) {
+            ScriptStep::Happened(json!(choice))
+        } else {
+            ScriptStep::NeverHappened
+        };
     }
-    match (play.effects.last(), choice) {
-        (_, 0) => Next::Cancel,
-        (_, 1) => Next::Deadline,
-        (Some(Effect::CallModel { .. }), 2) => Next::ModelFails(RunErrorCode::Internal),
+    match (scripted.effects.last(), choice) {
+        (_, 0) => ScriptStep::Cancel,
+        (_, 1) => ScriptStep::Deadline,
+        (Some(Effect::CallModel { .. }), 2) => ScriptStep::ModelFailure(RunErrorCode::Internal),
         (Some(Effect::CallModel { .. }), _) => answer,
-        (Some(Effect::CallTool { .. }), 2..60) => Next::Unknown,
-        (Some(Effect::CallTool { .. }), 60..100) => Next::Fails("No."),
-        (Some(Effect::CallTool { .. }), _) => Next::Gives(json!({"choice": choice})),
+        (Some(Effect::CallTool { .. }), 2..60) => ScriptStep::OutcomeUnknown,
+        (Some(Effect::CallTool { .. }), 60..100) => ScriptStep::ToolFailure("No."),
+        (Some(Effect::CallTool { .. }), _) => ScriptStep::ToolOutput(json!({"choice": choice})),
         (Some(Effect::RecallMemory { .. }), 2..200) => {
-            Next::Recalls(vec![turn(ChatRole::Assistant, "before")])
+            ScriptStep::Recalled(vec![turn(ChatRole::Assistant, "before")])
         }
-        (Some(Effect::AppendMemory { .. }), 2..200) => Next::Appended,
-        _ => Next::MemoryFails,
+        (Some(Effect::AppendMemory { .. }), 2..200) => ScriptStep::Appended,
+        _ => ScriptStep::MemoryFailure,
     }
 }
 
-/// Plays until the run is over; a script that runs out ends in a cancel.
-fn play_to_end(spec: AgentSpec, message: Value, script: Vec<(u8, Next)>) -> Play {
-    let mut play = Play::start(spec, message, Some("session"));
+/// Runs a script until the run ends. A deadline ends a run whose script is too short.
+fn run_to_end(spec: AgentSpec, message: Value, script: Vec<(u8, ScriptStep)>) -> ScriptedRun {
+    let mut scripted = ScriptedRun::start(spec, message, Some("session"));
     for (choice, answer) in script {
-        if matches!(play.status(), Status::Finished(_)) {
+        if matches!(scripted.status(), Status::Finished(_)) {
             break;
         }
-        play.next(fitting(&play, choice, answer)).unwrap();
+        scripted.next(fitting(&scripted, choice, answer)).unwrap();
     }
-    if !matches!(play.status(), Status::Finished(_)) {
-        play.next(Next::Deadline).unwrap();
+    if !matches!(scripted.status(), Status::Finished(_)) {
+        scripted.next(ScriptStep::Deadline).unwrap();
     }
-    play
+    scripted
 }
 
-fn any_run() -> impl Strategy<Value = Play> {
+fn any_run() -> impl Strategy<Value = ScriptedRun> {
     (any_spec(), any_payload(), prop::collection::vec((any::<u8>(), any_answer()), 0..16))
-        .prop_map(|(spec, message, script)| play_to_end(spec, message, script))
+        .prop_map(|(spec, message, script)| run_to_end(spec, message, script))
 }
 
-/// What holds of the effects of any run, finished or not.
-fn check_effects(play: &Play, max_iterations: u32) -> Result<(), TestCaseError> {
-    let ids: Vec<u32> = play.effects.iter().map(|effect| effect.id().0).collect();
+/// Checks the effects of any run, finished or not.
+fn check_effects(scripted: &ScriptedRun, max_iterations: u32) -> Result<(), TestCaseError> {
+    let ids: Vec<u32> = scripted.effects.iter().map(|effect| effect.id().0).collect();
     let count = u32::try_from(ids.len()).unwrap();
     prop_assert_eq!(ids, (1..=count).collect::<Vec<_>>(), "numbered without gaps");
-    let finishes = play.effects.iter().filter(|effect| effect.name() == "finish").count();
-    let over = matches!(play.status(), Status::Finished(_));
+    let finishes = scripted.effects.iter().filter(|effect| effect.name() == "finish").count();
+    let over = matches!(scripted.status(), Status::Finished(_));
     prop_assert_eq!(finishes, usize::from(over));
-    prop_assert!(!over || play.effects.last().is_some_and(|effect| effect.name() == "finish"));
+    prop_assert!(!over || scripted.effects.last().is_some_and(|effect| effect.name() == "finish"));
     let (mut sent, mut iteration) = (Vec::new(), 0);
-    for effect in &play.effects {
+    for effect in &scripted.effects {
         if let Effect::CallModel { iteration: next, transcript, .. } = effect {
             prop_assert_eq!(*next, iteration + 1);
             iteration = *next;
@@ -140,12 +147,12 @@ fn check_effects(play: &Play, max_iterations: u32) -> Result<(), TestCaseError> 
         }
     }
     prop_assert!(iteration <= max_iterations);
-    prop_assert_eq!(play.recorder.machine().iteration(), iteration);
+    prop_assert_eq!(scripted.recorder.machine().iteration(), iteration);
     Ok(())
 }
 
 proptest! {
-    /// Facts in any order: those that do not fit change nothing, a finished run takes none.
+    /// A fact that does not fit changes nothing, and a finished run takes none.
     #[test]
     fn any_facts_in_any_order(
         spec in any_spec(),
@@ -154,44 +161,44 @@ proptest! {
         facts in prop::collection::vec((any_next(), any::<u8>(), any::<u64>()), 0..40),
     ) {
         let max = spec.max_iterations;
-        let mut play = Play::start(spec, message, session.then_some("session"));
+        let mut scripted = ScriptedRun::start(spec, message, session.then_some("session"));
         for (next, choice, at) in facts {
             let fact = match choice {
-                // Mostly for the open effect, sometimes for another one, sometimes a second start.
+                // Mostly answers the open effect, sometimes another one, sometimes starts again.
                 0..16 => next.fact(at, EffectId(u32::from(choice))),
-                16..20 => first_fact(play.recorder.machine().agent().spec(), json!({}), None),
-                _ => next.fact(at, play.open()),
+                16..20 => first_fact(scripted.recorder.machine().agent().spec(), json!({}), None),
+                _ => next.fact(at, scripted.open()),
             };
-            let over = matches!(play.status(), Status::Finished(_));
-            let (before, iteration) = (format!("{:?}", play.recorder), play.recorder.machine().iteration());
-            let lines = play.lines.len();
-            match play.feed(fact) {
-                Ok(()) => prop_assert!(!over && play.lines.len() > lines),
+            let over = matches!(scripted.status(), Status::Finished(_));
+            let (before, iteration) = (format!("{:?}", scripted.recorder), scripted.recorder.machine().iteration());
+            let lines = scripted.lines.len();
+            match scripted.feed(fact) {
+                Ok(()) => prop_assert!(!over && scripted.lines.len() > lines),
                 Err(StepError::Feed(error)) => {
-                    prop_assert_eq!(format!("{:?}", play.recorder), before);
+                    prop_assert_eq!(format!("{:?}", scripted.recorder), before);
                     prop_assert_eq!(error == FeedError::Finished, over);
                 }
                 Err(StepError::Encode(error)) => return Err(TestCaseError::fail(error.to_string())),
             }
-            prop_assert!(play.recorder.machine().iteration() >= iteration);
+            prop_assert!(scripted.recorder.machine().iteration() >= iteration);
         }
-        check_effects(&play, max)?;
-        prop_assert_eq!(replay(&play.journal()).equal, matches!(play.status(), Status::Finished(_)));
+        check_effects(&scripted, max)?;
+        prop_assert_eq!(replay(&scripted.journal()).equal, matches!(scripted.status(), Status::Finished(_)));
     }
 
     #[test]
-    fn every_run_replays(play in any_run()) {
-        let report = replay(&play.journal());
+    fn every_run_replays(scripted in any_run()) {
+        let report = replay(&scripted.journal());
         prop_assert_eq!(report.difference, None);
         prop_assert!(report.equal && report.complete);
-        prop_assert_eq!(report.effects, play.effects.len());
-        check_effects(&play, play.recorder.machine().agent().spec().max_iterations)?;
+        prop_assert_eq!(report.effects, scripted.effects.len());
+        check_effects(&scripted, scripted.recorder.machine().agent().spec().max_iterations)?;
     }
 
-    /// The envelope never lies about the end, and nothing of an error is there without one.
+    /// The parts of the output agree on how the run ended and on its error.
     #[test]
-    fn every_output_agrees_with_itself(play in any_run()) {
-        let out = play.out();
+    fn every_output_is_consistent(scripted in any_run()) {
+        let out = scripted.out();
         let (result, state) = (&out["agentResult"], &out["envelope"]["state"]);
         let completed = result["completed"].as_bool().unwrap();
         prop_assert_eq!(&state["completed"], &result["completed"]);
@@ -205,7 +212,7 @@ proptest! {
             prop_assert_eq!(&out["payload"], &result["error"]);
             prop_assert_eq!(&out["error"]["message"], &result["error"]["message"]);
         }
-        let events = play.envelope_events();
+        let events = scripted.envelope_events();
         let lasts = ["completed", "stopped", "max_iterations_reached", "error"];
         let ends = events.iter().filter(|event| lasts.iter().any(|last| event.ends_with(&format!(" {last}")))).count();
         prop_assert_eq!(ends, 1);
@@ -215,51 +222,50 @@ proptest! {
     }
 
     #[test]
-    fn any_flipped_byte_is_found(play in any_run(), place in any::<prop::sample::Index>(), xor in 1..=255_u8) {
-        let mut journal = play.journal();
+    fn finds_any_flipped_byte(scripted in any_run(), place in any::<prop::sample::Index>(), xor in 1..=255_u8) {
+        let mut journal = scripted.journal();
         let place = place.index(journal.len());
         journal[place] ^= xor;
         let report = replay(&journal);
         prop_assert!(!report.equal && report.difference.is_some());
-        prop_assert_eq!(resumed(&journal).err(), report.difference);
+        prop_assert_eq!(resume_journal(&journal).err(), report.difference);
     }
 
-    /// A run whose process stopped after any line goes on from its journal as if nothing had happened, or
-    /// says that the journal ends in the middle of a step.
+    /// A journal that ends after any line either resumes to the same run, or ends within a step.
     #[test]
-    fn a_resumed_run_goes_on_the_same(play in any_run(), cut in any::<prop::sample::Index>()) {
-        check_cut(&play, 2 + cut.index(play.lines.len() - 1));
+    fn a_resumed_run_continues_unchanged(scripted in any_run(), cut in any::<prop::sample::Index>()) {
+        check_cut(&scripted, 2 + cut.index(scripted.lines.len() - 1));
     }
 
-    /// What a process left of a line when it stopped is never taken for a whole one.
+    /// An incomplete last line is never read as a whole one.
     #[test]
-    fn no_run_goes_on_from_a_torn_line(play in any_run(), cut in any::<prop::sample::Index>()) {
-        let journal = play.journal();
+    fn no_run_resumes_from_an_incomplete_line(scripted in any_run(), cut in any::<prop::sample::Index>()) {
+        let journal = scripted.journal();
         let cut = cut.index(journal.len());
         let line = journal[..cut].iter().filter(|byte| **byte == b'\n').count();
         let torn = journal[cut] != b'\n' && cut > 0 && journal[cut - 1] != b'\n';
         if torn {
-            prop_assert_eq!(resumed(&journal[..cut]).unwrap_err().line, line + 1);
+            prop_assert_eq!(resume_journal(&journal[..cut]).unwrap_err().line, line + 1);
         }
     }
 
-    /// Who looks at a journal sees what those saw who watched the run.
+    /// A journal gives the same events as the live run.
     #[test]
-    fn a_journal_shows_what_a_live_run_shows(play in any_run(), cut in any::<prop::sample::Index>()) {
-        let (events, report) = replay_events(&play.journal(), true);
-        prop_assert_eq!(&events, &play.events);
-        prop_assert_eq!(report, replay(&play.journal()));
-        prop_assert!(replay_events(&play.journal(), false).0.is_empty());
-        let mark = play.steps[cut.index(play.steps.len())];
-        let (events, report) = replay_events(&joined(&play.lines[..mark.lines]), true);
-        prop_assert_eq!(&events[..], &play.events[..mark.events]);
-        prop_assert_eq!(report.complete, mark.lines == play.lines.len());
+    fn a_journal_gives_the_events_of_the_live_run(scripted in any_run(), cut in any::<prop::sample::Index>()) {
+        let (events, report) = replay_events(&scripted.journal(), true);
+        prop_assert_eq!(&events, &scripted.events);
+        prop_assert_eq!(report, replay(&scripted.journal()));
+        prop_assert!(replay_events(&scripted.journal(), false).0.is_empty());
+        let mark = scripted.steps[cut.index(scripted.steps.len())];
+        let (events, report) = replay_events(&join_lines(&scripted.lines[..mark.lines]), true);
+        prop_assert_eq!(&events[..], &scripted.events[..mark.events]);
+        prop_assert_eq!(report.complete, mark.lines == scripted.lines.len());
     }
 
     #[test]
-    fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn reading_any_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(!replay(&bytes).equal);
-        prop_assert!(read_journal(&bytes).is_err() && resumed(&bytes).is_err());
+        prop_assert!(read_journal(&bytes).is_err() && resume_journal(&bytes).is_err());
         prop_assert!(replay_events(&bytes, true).0.is_empty());
     }
 }

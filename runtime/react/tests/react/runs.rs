@@ -1,7 +1,8 @@
-//! What a user sees of whole runs.
+//! Whole runs, as a user sees them.
 
 use crate::script::{
-    Next, Play, RUN, START, calculate, finally, play, play_message, send_mail, spec, turn, with,
+    RUN, START, ScriptStep, ScriptedRun, calculate, final_answer, run_script, run_script_on, send_mail, spec,
+    turn, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
@@ -14,19 +15,19 @@ use serde_json::{Value, json};
 
 #[test]
 fn plain_final() {
-    insta::assert_json_snapshot!(play(spec(), &[finally("4")]).story());
+    insta::assert_json_snapshot!(run_script(spec(), &[final_answer("4")]).details());
 }
 
 #[test]
 fn calculator_loop() {
     let script = [
         calculate("2+2", 0.25),
-        Next::Gives(json!(4)),
+        ScriptStep::ToolOutput(json!(4)),
         calculate("4/0", 0.5),
-        Next::Fails("Division by zero."),
-        finally("It is 4."),
+        ScriptStep::ToolFailure("Division by zero."),
+        final_answer("It is 4."),
     ];
-    insta::assert_json_snapshot!(play(spec(), &script).story());
+    insta::assert_json_snapshot!(run_script(spec(), &script).details());
 }
 
 #[test]
@@ -38,26 +39,32 @@ fn everything_on() {
     });
     let turns = vec![turn(ChatRole::User, "hello"), turn(ChatRole::Assistant, "good day")];
     let script = [
-        Next::Recalls(turns),
+        ScriptStep::Recalled(turns),
         calculate("2+2", 0.25),
-        Next::Gives(json!({"result": 4})),
-        finally("It is 4."),
-        Next::Appended,
+        ScriptStep::ToolOutput(json!({"result": 4})),
+        final_answer("It is 4."),
+        ScriptStep::Appended,
     ];
-    insta::assert_json_snapshot!(play(spec, &script).story());
+    insta::assert_json_snapshot!(run_script(spec, &script).details());
 }
 
 #[test]
 fn overflow() {
     let spec = with(|spec| spec.max_iterations = 1);
-    insta::assert_json_snapshot!(play(spec, &[calculate("2+2", 0.25), Next::Gives(json!(4))]).story());
+    insta::assert_json_snapshot!(
+        run_script(spec, &[calculate("2+2", 0.25), ScriptStep::ToolOutput(json!(4))]).details()
+    );
 }
 
 #[test]
 fn an_invalid_answer_ends_the_run() {
-    let script = [calculate("2+2", 0.25), Next::Gives(json!(4)), Next::Says("Let me think …".to_owned())];
-    let play = play(spec(), &script);
-    let out = play.out();
+    let script = [
+        calculate("2+2", 0.25),
+        ScriptStep::ToolOutput(json!(4)),
+        ScriptStep::ModelText("Let me think …".to_owned()),
+    ];
+    let scripted = run_script(spec(), &script);
+    let out = scripted.out();
     let error = json!({
         "code": "INVALID_JSON",
         "message": "The answer is not exactly one JSON object; reading stopped at line 1, column 1.",
@@ -73,7 +80,7 @@ fn an_invalid_answer_ends_the_run() {
     assert_eq!(out["envelope"]["state"]["lastAction"], "tool", "the last valid one");
     assert_eq!(out["envelope"]["model"]["lastResponse"]["tool"], "calculator");
     assert_eq!(
-        play.envelope_events(),
+        scripted.envelope_events(),
         ["1 model_response", "1 tool_request", "1 tool_response", "2 model_response", "2 error"]
     );
     let last_answer = &out["envelope"]["observability"]["events"][3];
@@ -81,15 +88,15 @@ fn an_invalid_answer_ends_the_run() {
     for absent in ["confidence", "tool", "preview", "error"] {
         assert!(last_answer.get(absent).is_none(), "{absent}");
     }
-    let shown = format!("{out}{:?}", play.events);
+    let shown = format!("{out}{:?}", scripted.events);
     assert!(!shown.contains("Let me think"), "without debug an invalid answer is shown nowhere");
 }
 
 #[test]
-fn debug_shows_the_beginning_of_an_invalid_answer() {
+fn debug_shows_the_start_of_an_invalid_answer() {
     let answer = format!("Let me think {}", "…".repeat(300));
-    let play = play(with(|spec| spec.debug = true), &[Next::Says(answer.clone())]);
-    let out = play.out();
+    let scripted = run_script(with(|spec| spec.debug = true), &[ScriptStep::ModelText(answer.clone())]);
+    let out = scripted.out();
     let events = &out["envelope"]["observability"]["events"];
     assert_eq!(events[0]["action"], "model_response");
     assert_eq!(events[0]["preview"], answer.chars().take(200).collect::<String>());
@@ -99,13 +106,14 @@ fn debug_shows_the_beginning_of_an_invalid_answer() {
 }
 
 #[test]
-fn an_error_that_came_in_is_no_error_of_this_run() {
+fn an_incoming_error_is_not_an_error_of_this_run() {
     let message =
         json!({"payload": "2+2", "error": {"message": "caught", "source": {"id": "other"}}, "_error": 1});
-    let play = play_message(with(|spec| spec.model_response_wired = true), message, None, &[finally("4")]);
-    let out = play.out();
+    let scripted =
+        run_script_on(with(|spec| spec.model_response_wired = true), message, None, &[final_answer("4")]);
+    let out = scripted.out();
     assert_eq!((out.get("error"), &out["_error"]["message"]), (None, &json!("caught")));
-    let Some(Effect::EmitModelResponse { message, .. }) = play.effects.get(1) else { panic!() };
+    let Some(Effect::EmitModelResponse { message, .. }) = scripted.effects.get(1) else { panic!() };
     assert_eq!((message.get("error"), &message["_error"]["message"]), (None, &json!("caught")));
 }
 
@@ -118,9 +126,10 @@ fn on_message(mut error: Value, source: Value) -> Value {
 #[test]
 fn a_tool_that_is_not_allowed_is_not_called() {
     let action = json!({"action": "tool", "tool": "shell", "input": {}, "confidence": 1}).to_string();
-    let play = play(with(|spec| spec.model_response_wired = true), &[Next::Says(action)]);
-    assert_eq!(play.effect_names(), ["call_model", "finish"], "nothing on port 4 either");
-    let out = play.out();
+    let scripted =
+        run_script(with(|spec| spec.model_response_wired = true), &[ScriptStep::ModelText(action)]);
+    assert_eq!(scripted.effect_names(), ["call_model", "finish"], "nothing on port 4 either");
+    let out = scripted.out();
     assert_eq!(out["error"]["code"], "TOOL_NOT_ALLOWED");
     assert_eq!(out["envelope"]["tools"]["history"], json!([]));
     assert_eq!(out["envelope"].get("model"), None);
@@ -128,7 +137,7 @@ fn a_tool_that_is_not_allowed_is_not_called() {
 }
 
 #[test]
-fn stop_conditions_hold_in_their_order() {
+fn checks_stop_conditions_in_their_order() {
     let confident = StopCondition::ConfidenceThreshold { value: 0.5 };
     let limit = |value| StopCondition::IterationLimit { value };
     let cases = [
@@ -143,10 +152,10 @@ fn stop_conditions_hold_in_their_order() {
         let case = format!("{conditions:?}");
         let mut script = Vec::new();
         for _ in 0..iterations {
-            script.extend([calculate("2+2", 0.5), Next::Gives(json!([4]))]);
+            script.extend([calculate("2+2", 0.5), ScriptStep::ToolOutput(json!([4]))]);
         }
-        let play = play(with(|spec| spec.stop_conditions = conditions), &script);
-        let out = play.out();
+        let scripted = run_script(with(|spec| spec.stop_conditions = conditions), &script);
+        let out = scripted.out();
         assert_eq!(out["payload"], json!([4]), "{case}");
         let result = json!({
             "completed": false, "iterations": iterations, "traceId": RUN, "message": null,
@@ -155,20 +164,21 @@ fn stop_conditions_hold_in_their_order() {
         assert_eq!(out["agentResult"], result, "{case}");
         assert_eq!(out.get("error"), None);
         assert_eq!(out["envelope"]["state"]["completed"], false);
-        assert_eq!(play.envelope_events().last(), Some(&format!("{iterations} stopped")), "{case}");
+        assert_eq!(scripted.envelope_events().last(), Some(&format!("{iterations} stopped")), "{case}");
     }
 }
 
 #[test]
-fn a_stop_condition_that_does_not_hold_stops_nothing() {
+fn a_false_stop_condition_does_not_stop_the_run() {
     let conditions = vec![
         StopCondition::ConfidenceThreshold { value: 0.9 },
         StopCondition::IterationLimit { value: 9 },
         StopCondition::FinalAnswer {},
     ];
     let spec = with(|spec| spec.stop_conditions = conditions);
-    let play = play(spec, &[calculate("2+2", 0.8), Next::Gives(json!(4)), finally("4")]);
-    assert_eq!(play.out()["agentResult"]["stopReason"], "final_answer");
+    let scripted =
+        run_script(spec, &[calculate("2+2", 0.8), ScriptStep::ToolOutput(json!(4)), final_answer("4")]);
+    assert_eq!(scripted.out()["agentResult"]["stopReason"], "final_answer");
 }
 
 #[test]
@@ -177,12 +187,12 @@ fn a_run_stopped_after_a_failed_call_has_no_output() {
         spec.stop_conditions = vec![StopCondition::IterationLimit { value: 1 }];
         spec.memory = true;
     });
-    let script = [Next::Recalls(Vec::new()), send_mail(), Next::Fails("No such mailbox.")];
-    let play = play(spec, &script);
-    let out = play.out();
+    let script = [ScriptStep::Recalled(Vec::new()), send_mail(), ScriptStep::ToolFailure("No such mailbox.")];
+    let scripted = run_script(spec, &script);
+    let out = scripted.out();
     assert_eq!(out["payload"], Value::Null);
     assert_eq!(out["agentResult"]["message"], "Sending.", "the last valid action's");
-    assert!(!play.effect_names().contains(&"append_memory"), "only a final answer is remembered");
+    assert!(!scripted.effect_names().contains(&"append_memory"), "only a final answer is remembered");
     let item = json!({
         "iteration": 1, "tool": "mail", "input": {"to": "ada"}, "output": null, "success": false,
         "error": "No such mailbox.", "durationMs": 10, "callId": format!("{RUN}:1"),
@@ -194,19 +204,19 @@ fn a_run_stopped_after_a_failed_call_has_no_output() {
 fn every_tool_call_has_its_own_key() {
     let script = [
         calculate("1", 0.1),
-        Next::Gives(json!(1)),
+        ScriptStep::ToolOutput(json!(1)),
         calculate("1", 0.1),
-        Next::Gives(json!(1)),
-        finally("1"),
+        ScriptStep::ToolOutput(json!(1)),
+        final_answer("1"),
     ];
-    let calls = |play: &Play| -> Vec<_> {
+    let calls = |scripted: &ScriptedRun| -> Vec<_> {
         let call = |effect: &Effect| match effect {
             Effect::CallTool { call, .. } => Some(call.clone()),
             _ => None,
         };
-        play.effects.iter().filter_map(call).collect()
+        scripted.effects.iter().filter_map(call).collect()
     };
-    let (first, again) = (calls(&play(spec(), &script)), calls(&play(spec(), &script)));
+    let (first, again) = (calls(&run_script(spec(), &script)), calls(&run_script(spec(), &script)));
     assert_eq!(first, again);
     let [one, two] = first.as_slice() else { panic!("two calls") };
     assert_eq!((one.call_id.as_str(), one.iteration), ("0197-run:1", 1));
@@ -215,7 +225,7 @@ fn every_tool_call_has_its_own_key() {
 }
 
 #[test]
-fn the_input_as_the_model_reads_it() {
+fn formats_the_input_for_the_model() {
     let cases = [
         (json!({"payload": "as it is"}), "as it is", json!("as it is")),
         (json!({"payload": {"b": 1, "a": "x"}}), r#"{"b":1,"a":"x"}"#, json!({"b": 1, "a": "x"})),
@@ -223,11 +233,11 @@ fn the_input_as_the_model_reads_it() {
         (json!({"topic": "no payload"}), "null", Value::Null),
     ];
     for (message, text, input) in cases {
-        let play = play_message(spec(), message, None, &[finally("ok")]);
-        let Some(Effect::CallModel { transcript, .. }) = play.effects.first() else { panic!("no call") };
+        let scripted = run_script_on(spec(), message, None, &[final_answer("ok")]);
+        let Some(Effect::CallModel { transcript, .. }) = scripted.effects.first() else { panic!("no call") };
         assert_eq!(transcript.segments()[1].content, text);
-        assert_eq!(play.out()["envelope"]["input"], input);
-        assert_eq!(play.out()["payload"], "ok");
+        assert_eq!(scripted.out()["envelope"]["input"], input);
+        assert_eq!(scripted.out()["payload"], "ok");
     }
 }
 
@@ -235,38 +245,39 @@ fn the_input_as_the_model_reads_it() {
 fn a_final_action_without_a_message_is_the_payload() {
     let spec = with(|spec| spec.memory = true);
     let script = [
-        Next::Recalls(Vec::new()),
-        Next::Says(r#"{"action":"final","input":{"sum":4}}"#.to_owned()),
-        Next::Appended,
+        ScriptStep::Recalled(Vec::new()),
+        ScriptStep::ModelText(r#"{"action":"final","input":{"sum":4}}"#.to_owned()),
+        ScriptStep::Appended,
     ];
-    let play = play(spec, &script);
+    let scripted = run_script(spec, &script);
     let action = json!({"action": "final", "input": {"sum": 4}});
-    assert_eq!(play.out()["payload"], action);
-    assert_eq!(play.out()["agentResult"]["message"], Value::Null);
-    let Some(Effect::AppendMemory { turn, session, run_id, .. }) = play.effects.get(2) else { panic!() };
+    assert_eq!(scripted.out()["payload"], action);
+    assert_eq!(scripted.out()["agentResult"]["message"], Value::Null);
+    let Some(Effect::AppendMemory { turn, session, run_id, .. }) = scripted.effects.get(2) else { panic!() };
     assert_eq!((session.as_str(), run_id.as_str()), ("ada", RUN));
     assert_eq!(turn[0].content, "2+2");
     assert_eq!(turn[1].content, action.to_string());
 }
 
 #[test]
-fn memory_is_only_used_where_there_is_a_session() {
+fn uses_the_memory_only_with_a_session() {
     let memory = with(|spec| spec.memory = true);
-    let without = play_message(memory, json!({"payload": "x"}), None, &[finally("y")]);
+    let without = run_script_on(memory, json!({"payload": "x"}), None, &[final_answer("y")]);
     assert_eq!(without.effect_names(), ["call_model", "finish"]);
-    let unbound = play_message(spec(), json!({"payload": "x"}), Some("ada"), &[finally("y")]);
+    let unbound = run_script_on(spec(), json!({"payload": "x"}), Some("ada"), &[final_answer("y")]);
     assert_eq!(unbound.effect_names(), ["call_model", "finish"]);
     assert_eq!(unbound.out()["envelope"].get("memory"), None);
 }
 
 #[test]
-fn a_run_goes_on_without_its_memory() {
+fn a_run_continues_if_its_memory_fails() {
     let spec = with(|spec| spec.memory = true);
-    let play = play(spec, &[Next::MemoryFails, finally("4"), Next::MemoryFails]);
-    let out = play.out();
+    let scripted =
+        run_script(spec, &[ScriptStep::MemoryFailure, final_answer("4"), ScriptStep::MemoryFailure]);
+    let out = scripted.out();
     assert_eq!(out["agentResult"]["completed"], true);
     assert_eq!(
-        play.envelope_events(),
+        scripted.envelope_events(),
         ["0 memory_error", "1 model_response", "1 memory_error", "1 completed"]
     );
     let event = &out["envelope"]["observability"]["events"][0];
@@ -275,40 +286,40 @@ fn a_run_goes_on_without_its_memory() {
     assert_eq!(out["envelope"].get("memory"), None, "nothing was recalled");
     let names =
         ["run_started", "memory_failed", "model_called", "model_answered", "memory_failed", "run_finished"];
-    assert_eq!(play.event_names(), names);
+    assert_eq!(scripted.event_names(), names);
 }
 
 #[test]
-fn parked_until_someone_knows() {
+fn waits_until_a_person_gives_the_outcome() {
     for (resolution, observation, success) in [
-        (Next::Done(json!({"id": 7})), json!({"success": true, "output": {"id": 7}}), true),
-        (Next::Done(Value::Null), json!({"success": true, "output": null}), true),
-        (Next::NotDone, json!({"success": false, "error": "It never happened."}), false),
+        (ScriptStep::Happened(json!({"id": 7})), json!({"success": true, "output": {"id": 7}}), true),
+        (ScriptStep::Happened(Value::Null), json!({"success": true, "output": null}), true),
+        (ScriptStep::NeverHappened, json!({"success": false, "error": "It never happened."}), false),
     ] {
-        let mut play = Play::start(spec(), json!({"payload": "x"}), None);
-        play.next(send_mail()).unwrap();
-        play.next(Next::Unknown).unwrap();
+        let mut scripted = ScriptedRun::start(spec(), json!({"payload": "x"}), None);
+        scripted.next(send_mail()).unwrap();
+        scripted.next(ScriptStep::OutcomeUnknown).unwrap();
         let parked = Status::WaitingOutcome {
-            effect: play.open(),
+            effect: scripted.open(),
             call_id: "0197-run:1".into(),
             tool: "mail".to_owned(),
             iteration: 1,
             asked_at: crate::script::START + 10,
             input: [("to".to_owned(), json!("ada"))].into_iter().collect(),
         };
-        assert_eq!(play.status(), parked);
-        assert_eq!(play.effect_names(), ["call_model", "call_tool"], "no effect for a parked run");
-        assert_eq!(play.event_names().last().unwrap(), "waiting_for_outcome");
-        play.next(resolution).unwrap();
+        assert_eq!(scripted.status(), parked);
+        assert_eq!(scripted.effect_names(), ["call_model", "call_tool"], "no effect for a parked run");
+        assert_eq!(scripted.event_names().last().unwrap(), "waiting_for_outcome");
+        scripted.next(resolution).unwrap();
         assert_eq!(
-            play.effect_names(),
+            scripted.effect_names(),
             ["call_model", "call_tool", "call_model"],
             "the call is not made again"
         );
-        let Some(Effect::CallModel { transcript, .. }) = play.effects.last() else { panic!() };
+        let Some(Effect::CallModel { transcript, .. }) = scripted.effects.last() else { panic!() };
         assert_eq!(transcript.segments().last().unwrap().content, observation.to_string());
-        play.next(finally("done")).unwrap();
-        let item = &play.out()["envelope"]["tools"]["history"][0];
+        scripted.next(final_answer("done")).unwrap();
+        let item = &scripted.out()["envelope"]["tools"]["history"][0];
         assert_eq!((&item["success"], item.get("outcome")), (&json!(success), None));
         assert_eq!(item["durationMs"], 20);
     }
@@ -317,8 +328,8 @@ fn parked_until_someone_knows() {
 #[test]
 fn an_unknown_outcome_may_end_the_run() {
     let spec = with(|spec| spec.tools[1].on_unknown = OnUnknown::Fail);
-    let play = play(spec, &[send_mail(), Next::Unknown]);
-    let out = play.out();
+    let scripted = run_script(spec, &[send_mail(), ScriptStep::OutcomeUnknown]);
+    let out = scripted.out();
     assert_eq!(out["error"]["code"], "TOOL_OUTCOME_UNKNOWN");
     assert_eq!(
         out["error"]["message"],
@@ -329,25 +340,25 @@ fn an_unknown_outcome_may_end_the_run() {
         "error": "The connection was lost.", "outcome": "unknown", "durationMs": 10, "callId": format!("{RUN}:1"),
     });
     assert_eq!(out["envelope"]["tools"]["history"], json!([item]));
-    assert_eq!(play.envelope_events(), ["1 model_response", "1 tool_request", "1 error"]);
+    assert_eq!(scripted.envelope_events(), ["1 model_response", "1 tool_request", "1 error"]);
 }
 
 #[test]
-fn cancel_and_deadline_end_a_run_wherever_it_is() {
+fn cancel_and_deadline_end_a_run_in_every_phase() {
     let memory = || with(|spec| spec.memory = true);
-    let recalled = || Next::Recalls(Vec::new());
-    let places: [(&str, Vec<Next>, u32, bool); 4] = [
+    let recalled = || ScriptStep::Recalled(Vec::new());
+    let places: [(&str, Vec<ScriptStep>, u32, bool); 4] = [
         ("recalling", vec![], 0, false),
         ("asking", vec![recalled()], 1, false),
         ("calling", vec![recalled(), calculate("2+2", 0.1)], 1, true),
-        ("parked", vec![recalled(), send_mail(), Next::Unknown], 1, true),
+        ("parked", vec![recalled(), send_mail(), ScriptStep::OutcomeUnknown], 1, true),
     ];
-    for (end, code) in [(Next::Cancel, "CANCELLED"), (Next::Deadline, "TIMEOUT")] {
+    for (end, code) in [(ScriptStep::Cancel, "CANCELLED"), (ScriptStep::Deadline, "TIMEOUT")] {
         for (place, script, iteration, open_call) in &places {
             let mut script = script.clone();
             script.push(end.clone());
-            let play = play(memory(), &script);
-            let out = play.out();
+            let scripted = run_script(memory(), &script);
+            let out = scripted.out();
             assert_eq!(out["error"]["code"], code, "{place}");
             assert_eq!(out["error"]["iteration"], *iteration, "{place}");
             assert_eq!(out["agentResult"]["completed"], false);
@@ -360,38 +371,38 @@ fn cancel_and_deadline_end_a_run_wherever_it_is() {
                     "{place}"
                 );
             }
-            assert!(!play.effect_names().contains(&"append_memory"));
+            assert!(!scripted.effect_names().contains(&"append_memory"));
         }
     }
-    let cancelled = play(spec(), &[Next::Cancel]).out();
+    let cancelled = run_script(spec(), &[ScriptStep::Cancel]).out();
     assert_eq!(cancelled["error"]["message"], "The run was cancelled: by the user");
-    let late = play(spec(), &[Next::Deadline]).out();
+    let late = run_script(spec(), &[ScriptStep::Deadline]).out();
     assert_eq!(late["error"]["message"], "The run did not end within its 300000 ms.");
 }
 
-/// Once the final answer is there, neither a cancel nor the deadline takes it away: only the memory of it may
-/// be missing.
+/// A cancel or deadline after the final answer does not discard it. Only the memory may miss it.
 #[test]
-fn an_answer_that_is_being_remembered_still_counts() {
-    for end in [Next::Cancel, Next::Deadline] {
-        let script = [Next::Recalls(Vec::new()), finally("4"), end];
-        let play = play(with(|spec| spec.memory = true), &script);
-        assert_eq!(play.out()["agentResult"]["completed"], true);
-        assert_eq!(play.out()["payload"], "4");
-        assert_eq!(play.out().get("error"), None);
-        assert_eq!(play.envelope_events(), ["1 model_response", "1 completed"]);
+fn keeps_the_final_answer_if_the_memory_is_interrupted() {
+    for end in [ScriptStep::Cancel, ScriptStep::Deadline] {
+        let script = [ScriptStep::Recalled(Vec::new()), final_answer("4"), end];
+        let scripted = run_script(with(|spec| spec.memory = true), &script);
+        assert_eq!(scripted.out()["agentResult"]["completed"], true);
+        assert_eq!(scripted.out()["payload"], "4");
+        assert_eq!(scripted.out().get("error"), None);
+        assert_eq!(scripted.envelope_events(), ["1 model_response", "1 completed"]);
     }
 }
 
 #[test]
 fn port_4_carries_every_valid_answer() {
     let spec = with(|spec| spec.model_response_wired = true);
-    let play = play(spec, &[calculate("2+2", 0.5), Next::Gives(json!(4)), finally("4")]);
+    let scripted =
+        run_script(spec, &[calculate("2+2", 0.5), ScriptStep::ToolOutput(json!(4)), final_answer("4")]);
     assert_eq!(
-        play.effect_names(),
+        scripted.effect_names(),
         ["call_model", "emit_model_response", "call_tool", "call_model", "emit_model_response", "finish"]
     );
-    let Effect::EmitModelResponse { message, .. } = &play.effects[1] else { panic!() };
+    let Effect::EmitModelResponse { message, .. } = &scripted.effects[1] else { panic!() };
     assert_eq!(message.keys().collect::<Vec<_>>(), ["_msgid", "payload", "topic", "envelope", "agentResult"]);
     assert_eq!(message["payload"]["action"], "tool");
     let result = json!({
@@ -399,16 +410,16 @@ fn port_4_carries_every_valid_answer() {
     });
     assert_eq!(message["agentResult"], result);
     assert_eq!(message["envelope"]["state"]["completed"], false);
-    let Effect::EmitModelResponse { message, .. } = &play.effects[4] else { panic!() };
+    let Effect::EmitModelResponse { message, .. } = &scripted.effects[4] else { panic!() };
     assert_eq!(message["envelope"]["state"]["completed"], true);
     assert_eq!(message["envelope"]["tools"]["history"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn debug_shows_prompts_and_beginnings_and_nothing_else_does() {
+fn only_debug_shows_prompts_and_previews() {
     let long = "9".repeat(300);
-    let script = [calculate(&long, 0.5), Next::Gives(json!(long)), finally("4")];
-    let shown = play(with(|spec| spec.debug = true), &script);
+    let script = [calculate(&long, 0.5), ScriptStep::ToolOutput(json!(long)), final_answer("4")];
+    let shown = run_script(with(|spec| spec.debug = true), &script);
     let out = shown.out();
     let prompt = out["envelope"]["model"]["lastPrompt"].as_str().unwrap();
     assert!(prompt.starts_with("system: You are an execution agent.\n"));
@@ -426,8 +437,8 @@ fn debug_shows_prompts_and_beginnings_and_nothing_else_does() {
         assert_eq!(event.get("preview").map(|text| text.as_str().unwrap().to_owned()), expected);
         assert!(expected.is_none_or(|text| text.chars().count() <= 200));
     }
-    // What the model is told: the input, then the observation as it stands in the prompt.
-    let told: Vec<&str> = shown
+    // The previews of model calls: the input, then the tool's result as the prompt has it.
+    let previews: Vec<&str> = shown
         .events
         .iter()
         .filter_map(|event| match &event.event {
@@ -437,8 +448,8 @@ fn debug_shows_prompts_and_beginnings_and_nothing_else_does() {
         .collect();
     let observation = format!(r#"{{"success":true,"output":"{long}"}}"#);
     assert!(prompt.ends_with(&observation));
-    assert_eq!(told, ["2+2", &observation[..200]]);
-    let hidden = play(spec(), &script);
+    assert_eq!(previews, ["2+2", &observation[..200]]);
+    let hidden = run_script(spec(), &script);
     assert!(
         !hidden.out().to_string().contains("preview") && !hidden.out().to_string().contains("lastPrompt")
     );
@@ -446,28 +457,28 @@ fn debug_shows_prompts_and_beginnings_and_nothing_else_does() {
 }
 
 #[test]
-fn durations_never_run_backwards() {
-    let mut play = Play::start(spec(), json!({"payload": 1}), None);
-    let effect = play.open();
-    play.feed(finally("x").fact(5, effect)).unwrap();
-    let events = &play.out()["envelope"]["observability"]["events"];
+fn durations_are_never_negative() {
+    let mut scripted = ScriptedRun::start(spec(), json!({"payload": 1}), None);
+    let effect = scripted.open();
+    scripted.feed(final_answer("x").fact(5, effect)).unwrap();
+    let events = &scripted.out()["envelope"]["observability"]["events"];
     assert_eq!(events[0]["durationMs"], 0);
     assert_eq!(events[0]["at"], "1970-01-01T00:00:00.005Z");
 }
 
 #[test]
-fn a_failed_call_has_no_output_even_if_it_brings_one() {
-    let mut play = Play::start(spec(), json!({"payload": 1}), None);
-    play.next(send_mail()).unwrap();
-    let (effect, mut result) = (play.open(), ToolResult::failed("Half done."));
+fn ignores_the_output_of_a_failed_call() {
+    let mut scripted = ScriptedRun::start(spec(), json!({"payload": 1}), None);
+    scripted.next(send_mail()).unwrap();
+    let (effect, mut result) = (scripted.open(), ToolResult::failed("Half done."));
     result.output = Some(json!("half"));
-    play.feed(Fact::ToolReturned { at: START, effect, result }).unwrap();
-    play.next(finally("x")).unwrap();
-    assert_eq!(play.out()["envelope"]["tools"]["history"][0]["output"], Value::Null);
+    scripted.feed(Fact::ToolReturned { at: START, effect, result }).unwrap();
+    scripted.next(final_answer("x")).unwrap();
+    assert_eq!(scripted.out()["envelope"]["tools"]["history"][0]["output"], Value::Null);
 }
 
 #[test]
 fn debug_shows_no_prompt_before_one_was_sent() {
     let spec = with(|spec| (spec.debug, spec.memory) = (true, true));
-    assert_eq!(play(spec, &[Next::Cancel]).out()["envelope"].get("model"), None);
+    assert_eq!(run_script(spec, &[ScriptStep::Cancel]).out()["envelope"].get("model"), None);
 }

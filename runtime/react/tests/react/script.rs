@@ -1,4 +1,4 @@
-//! A driver that plays a script: each line of it is the next fact.
+//! A scripted engine: each step of a script is the next fact of a run.
 
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
@@ -20,69 +20,69 @@ use redflow_react::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// When every scripted run starts.
+/// The start time of every scripted run.
 pub(crate) const START: Millis = 1_766_000_000_000;
 
-/// The run of every script.
+/// The id of every scripted run.
 pub(crate) const RUN: &str = "0197-run";
 
-/// What happens next, told of the effect that is open.
+/// The next fact, which answers the open effect.
 #[derive(Debug, Clone)]
-pub(crate) enum Next {
+pub(crate) enum ScriptStep {
     /// The model answers with this text.
-    Says(String),
-    /// The model answers with all a live one has to say.
-    Answers(ModelAnswer),
+    ModelText(String),
+    /// The model answers with every field that a real one sets.
+    ModelAnswer(ModelAnswer),
     /// The model call fails.
-    ModelFails(RunErrorCode),
-    /// The tool gives this.
-    Gives(Value),
+    ModelFailure(RunErrorCode),
+    /// The tool returns this output.
+    ToolOutput(Value),
     /// The tool fails.
-    Fails(&'static str),
-    /// Nobody knows what the tool did.
-    Unknown,
-    /// Someone says that the call happened.
-    Done(Value),
-    /// Someone says that it did not.
-    NotDone,
-    /// The memory gives these turns.
-    Recalls(Vec<ChatMessage>),
-    /// The memory wrote the turn.
+    ToolFailure(&'static str),
+    /// The outcome of the tool call is unknown.
+    OutcomeUnknown,
+    /// A person says that the call happened, with this output.
+    Happened(Value),
+    /// A person says that the call did not happen.
+    NeverHappened,
+    /// The memory returns these turns.
+    Recalled(Vec<ChatMessage>),
+    /// The memory stored the turn.
     Appended,
     /// The memory fails.
-    MemoryFails,
-    /// Someone cancels.
+    MemoryFailure,
+    /// The run is cancelled.
     Cancel,
-    /// Time is up.
+    /// The deadline of the run passes.
     Deadline,
 }
 
-impl Next {
+impl ScriptStep {
     pub(crate) fn fact(self, at: Millis, effect: EffectId) -> Fact {
         match self {
-            Self::Says(text) => {
+            Self::ModelText(text) => {
                 let usage =
                     Usage { input_tokens: 100, output_tokens: 9, cost: Some(0.25), ..Usage::default() };
                 let answer = ModelAnswer { text, usage: Some(usage), ..ModelAnswer::default() };
                 Fact::ModelAnswered { at, effect, answer }
             }
-            Self::Answers(answer) => Fact::ModelAnswered { at, effect, answer },
-            Self::ModelFails(code) => {
+            Self::ModelAnswer(answer) => Fact::ModelAnswered { at, effect, answer },
+            Self::ModelFailure(code) => {
                 let message = format!("The provider said {code}.");
                 Fact::ModelFailed { at, effect, error: Failure { code, message } }
             }
-            Self::Gives(output) => Fact::ToolReturned { at, effect, result: ToolResult::ok(output) },
-            Self::Fails(error) => Fact::ToolReturned { at, effect, result: ToolResult::failed(error) },
-            Self::Unknown => {
+            Self::ToolOutput(output) => Fact::ToolReturned { at, effect, result: ToolResult::ok(output) },
+            Self::ToolFailure(error) => Fact::ToolReturned { at, effect, result: ToolResult::failed(error) },
+            Self::OutcomeUnknown => {
                 Fact::ToolOutcomeUnknown { at, effect, reason: "The connection was lost.".to_owned() }
             }
-            Self::Done(output) => Fact::OutcomeResolved { at, effect, result: ToolResult::ok(output) },
-            Self::NotDone => {
+            Self::Happened(output) => Fact::OutcomeResolved { at, effect, result: ToolResult::ok(output) },
+            Self::NeverHappened => {
                 Fact::OutcomeResolved { at, effect, result: ToolResult::failed("It never happened.") }
             }
-            Self::Recalls(turns) => Fact::MemoryRecalled { at, effect, turns },
+            Self::Recalled(turns) => Fact::MemoryRecalled { at, effect, turns },
             Self::Appended => Fact::MemoryAppended { at, effect },
-            Self::MemoryFails => {
+            Self::MemoryFailure => {
                 let message = "The memory cannot be reached.".to_owned();
                 let error = Failure { code: RunErrorCode::MemoryError, message };
                 Fact::MemoryFailed { at, effect, error }
@@ -93,21 +93,21 @@ impl Next {
     }
 }
 
-/// The model asks for the calculator.
-pub(crate) fn calculate(expression: &str, confidence: f64) -> Next {
+/// The model calls the calculator.
+pub(crate) fn calculate(expression: &str, confidence: f64) -> ScriptStep {
     let action = json!({"action": "tool", "tool": "calculator", "input": {"expression": expression}, "confidence": confidence});
-    Next::Says(action.to_string())
+    ScriptStep::ModelText(action.to_string())
 }
 
-/// The model asks for the tool whose calls may not be made twice.
-pub(crate) fn send_mail() -> Next {
+/// The model calls the tool whose calls must not be made twice.
+pub(crate) fn send_mail() -> ScriptStep {
     let action = json!({"action": "tool", "tool": "mail", "input": {"to": "ada"}, "confidence": 0.5, "message": "Sending."});
-    Next::Says(action.to_string())
+    ScriptStep::ModelText(action.to_string())
 }
 
-/// The model's final answer.
-pub(crate) fn finally(message: &str) -> Next {
-    Next::Says(json!({"action": "final", "message": message, "confidence": 0.75}).to_string())
+/// The model gives its final answer.
+pub(crate) fn final_answer(message: &str) -> ScriptStep {
+    ScriptStep::ModelText(json!({"action": "final", "message": message, "confidence": 0.75}).to_string())
 }
 
 pub(crate) fn turn(role: ChatRole, content: &str) -> ChatMessage {
@@ -150,7 +150,7 @@ pub(crate) fn with(change: impl FnOnce(&mut AgentSpec)) -> AgentSpec {
     spec
 }
 
-/// The plan of a flow from which such an agent would come.
+/// The plan that fits this spec.
 pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
     let node = |id: &str, kind: &str, name: &str, config: Value| PlanNode {
         node: NodeSummary { id: id.into(), type_name: kind.to_owned(), name: name.to_owned() },
@@ -175,29 +175,28 @@ pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
     }
 }
 
-/// A run that is being played.
+/// A run that a script drives.
 #[derive(Debug)]
-pub(crate) struct Play {
+pub(crate) struct ScriptedRun {
     pub(crate) recorder: Recorder,
     pub(crate) lines: Vec<String>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: Vec<RunEvent>,
-    /// How much of each there was after each step.
-    pub(crate) steps: Vec<Mark>,
+    /// The counts after each step.
+    pub(crate) steps: Vec<StepCounts>,
     pub(crate) at: Millis,
 }
 
-/// How far a run is.
+/// The number of lines, effects and events so far.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct StepCounts {
     pub(crate) lines: usize,
     pub(crate) effects: usize,
     pub(crate) events: usize,
 }
 
-/// What a scripted driver makes of a call: what the node declares, or else something that follows from the
-/// call alone.
-pub(crate) fn judged(spec: &AgentSpec, call: &ToolCall) -> EffectClass {
+/// The effect class of a call: what the node declares, else a class that depends on the call alone.
+pub(crate) fn classify_call(spec: &AgentSpec, call: &ToolCall) -> EffectClass {
     let declared = spec.tools.iter().find(|tool| tool.name == call.tool).and_then(|tool| tool.effect);
     declared.unwrap_or(match call.iteration % 3 {
         0 => EffectClass::Read,
@@ -206,36 +205,36 @@ pub(crate) fn judged(spec: &AgentSpec, call: &ToolCall) -> EffectClass {
     })
 }
 
-/// A step of a recorder as the scripted driver takes it.
+/// Feeds a fact to a recorder, with the classes of the scripted engine.
 pub(crate) fn step(recorder: &mut Recorder, fact: Fact) -> Result<Step, StepError> {
     let spec = Arc::clone(recorder.machine().agent().spec());
-    recorder.step(fact, &|call| judged(&spec, call))
+    recorder.step(fact, &|call| classify_call(&spec, call))
 }
 
-/// Compiles anew, as a process does that knows no agent yet.
+/// Compiles the agent again, as a new process does.
 pub(crate) fn compiled(spec: &Arc<AgentSpec>) -> Result<Arc<CompiledAgent>, CompileError> {
     CompiledAgent::compile(Arc::clone(spec))
 }
 
-/// Brings a run back as a new process does.
-pub(crate) fn resumed(bytes: &[u8]) -> Result<ResumedRun, Difference> {
+/// Resumes a run, as a new process does.
+pub(crate) fn resume_journal(bytes: &[u8]) -> Result<ResumedRun, Difference> {
     resume(bytes, &mut compiled)
 }
 
-/// Lines as a file.
-pub(crate) fn joined<S: AsRef<str>>(lines: &[S]) -> Vec<u8> {
+/// Joins lines to a file.
+pub(crate) fn join_lines<S: AsRef<str>>(lines: &[S]) -> Vec<u8> {
     lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect::<String>().into_bytes()
 }
 
-/// What lines record.
+/// The records of lines.
 pub(crate) fn records<S: AsRef<str>>(lines: &[S]) -> Vec<JournalRecord> {
     lines.iter().map(|line| serde_json::from_str::<JournalLine>(line.as_ref()).unwrap().record).collect()
 }
 
-/// A sound file of these records: every line chained to the one before.
-pub(crate) fn rewritten(records: &[JournalRecord]) -> Vec<u8> {
+/// Writes a valid journal of these records.
+pub(crate) fn write_journal(records: &[JournalRecord]) -> Vec<u8> {
     let mut writer = JournalWriter::default();
-    joined(&records.iter().map(|record| writer.line(record).unwrap()).collect::<Vec<_>>())
+    join_lines(&records.iter().map(|record| writer.line(record).unwrap()).collect::<Vec<_>>())
 }
 
 pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<&str>) -> Fact {
@@ -249,35 +248,35 @@ pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<
     }
 }
 
-impl Play {
+impl ScriptedRun {
     pub(crate) fn start(spec: AgentSpec, message: Value, session: Option<&str>) -> Self {
         let plan = EncodedPlan::new(&plan(&spec)).unwrap();
         let agent = CompiledAgent::compile(Arc::new(spec)).unwrap();
         let fact = first_fact(agent.spec(), message, session);
         let spec = Arc::clone(agent.spec());
-        let classify = |call: &ToolCall| judged(&spec, call);
+        let classify = |call: &ToolCall| classify_call(&spec, call);
         let (recorder, step) =
             Recorder::start(agent, true, &plan, ParentRun::default(), fact, &classify).unwrap();
         let (lines, effects, events, steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut play = Self { recorder, lines, effects, events, steps, at: START };
-        play.keep(step);
-        play
+        let mut scripted = Self { recorder, lines, effects, events, steps, at: START };
+        scripted.add(step);
+        scripted
     }
 
-    fn keep(&mut self, step: Step) {
+    fn add(&mut self, step: Step) {
         self.lines.extend(step.lines);
         self.effects.extend(step.effects);
         self.events.extend(step.events);
         let (lines, effects, events) = (self.lines.len(), self.effects.len(), self.events.len());
-        self.steps.push(Mark { lines, effects, events });
+        self.steps.push(StepCounts { lines, effects, events });
     }
 
-    /// The last effect: the open one while the run goes on.
+    /// The last effect, which is the open one until the run ends.
     pub(crate) fn open(&self) -> EffectId {
         self.effects.last().unwrap().id()
     }
 
-    pub(crate) fn next(&mut self, next: Next) -> Result<(), StepError> {
+    pub(crate) fn next(&mut self, next: ScriptStep) -> Result<(), StepError> {
         let fact = next.fact(self.at + 10, self.open());
         self.feed(fact)
     }
@@ -286,7 +285,7 @@ impl Play {
         let at = fact.at();
         let step = step(&mut self.recorder, fact)?;
         self.at = at;
-        self.keep(step);
+        self.add(step);
         Ok(())
     }
 
@@ -295,7 +294,7 @@ impl Play {
     }
 
     pub(crate) fn journal(&self) -> Vec<u8> {
-        joined(&self.lines)
+        join_lines(&self.lines)
     }
 
     /// The message that left port 3.
@@ -304,7 +303,7 @@ impl Play {
         message
     }
 
-    /// The output as one value, to be looked into.
+    /// The output as one value.
     pub(crate) fn out(&self) -> Value {
         Value::Object(self.output().clone())
     }
@@ -329,8 +328,8 @@ impl Play {
         self.events.iter().map(name).collect()
     }
 
-    /// Everything a run did, as people can read it.
-    pub(crate) fn story(&self) -> Value {
+    /// All effects and events of the run, in a readable form.
+    pub(crate) fn details(&self) -> Value {
         let mut sent = 0;
         let effects: Vec<Value> = self
             .effects
@@ -346,11 +345,11 @@ impl Play {
                     let added: Vec<String> = segments.iter().map(line).collect();
                     json!({"type": "call_model", "id": id, "iteration": iteration, "added": added})
                 }
-                // The message is no part of the effect's own JSON.
+                // The effect's own JSON does not contain the message.
                 Effect::Finish { message, .. } => {
-                    let mut told = serde_json::to_value(effect).unwrap();
-                    told["message"] = Value::Object(message.clone());
-                    told
+                    let mut value = serde_json::to_value(effect).unwrap();
+                    value["message"] = Value::Object(message.clone());
+                    value
                 }
                 effect => serde_json::to_value(effect).unwrap(),
             })
@@ -369,29 +368,34 @@ impl Play {
     }
 }
 
-/// Plays a whole run on the payload "2+2", and checks what holds for every run.
-pub(crate) fn play(spec: AgentSpec, script: &[Next]) -> Play {
+/// Runs a script with the payload "2+2" to its end, and checks what must hold for every run.
+pub(crate) fn run_script(spec: AgentSpec, script: &[ScriptStep]) -> ScriptedRun {
     let message = json!({"_msgid": "m1", "payload": "2+2", "topic": "sums"});
-    play_message(spec, message, Some("ada"), script)
+    run_script_on(spec, message, Some("ada"), script)
 }
 
-pub(crate) fn play_message(spec: AgentSpec, message: Value, session: Option<&str>, script: &[Next]) -> Play {
-    let mut play = Play::start(spec, message, session);
+pub(crate) fn run_script_on(
+    spec: AgentSpec,
+    message: Value,
+    session: Option<&str>,
+    script: &[ScriptStep],
+) -> ScriptedRun {
+    let mut scripted = ScriptedRun::start(spec, message, session);
     for next in script {
-        play.next(next.clone()).unwrap();
+        scripted.next(next.clone()).unwrap();
     }
-    check_end(&play);
-    play
+    check_end(&scripted);
+    scripted
 }
 
-fn check_end(play: &Play) {
-    assert!(matches!(play.status(), Status::Finished(_)), "{:?}", play.status());
-    let report = replay(&play.journal());
+fn check_end(scripted: &ScriptedRun) {
+    assert!(matches!(scripted.status(), Status::Finished(_)), "{:?}", scripted.status());
+    let report = replay(&scripted.journal());
     assert!(report.equal && report.complete, "{:?}", report.difference);
-    assert_eq!(report.effects, play.effects.len());
-    let seqs: Vec<u32> = play.events.iter().map(|event| event.seq).collect();
-    assert_eq!(seqs, (1..=u32::try_from(play.events.len()).unwrap()).collect::<Vec<_>>());
-    // The output is what its type says, with nothing lost.
-    let output: redflow_contract::envelope::AgentOutput = serde_json::from_value(play.out()).unwrap();
-    assert_eq!(serde_json::to_value(&output).unwrap(), play.out());
+    assert_eq!(report.effects, scripted.effects.len());
+    let seqs: Vec<u32> = scripted.events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, (1..=u32::try_from(scripted.events.len()).unwrap()).collect::<Vec<_>>());
+    // The output has exactly the form of its type.
+    let output: redflow_contract::envelope::AgentOutput = serde_json::from_value(scripted.out()).unwrap();
+    assert_eq!(serde_json::to_value(&output).unwrap(), scripted.out());
 }

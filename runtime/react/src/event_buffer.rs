@@ -1,7 +1,6 @@
-//! The events of a run, for those who watch it.
+//! Buffers the events of a run for observers.
 //!
-//! Owns their numbering. Never builds an event nobody asked for, and never decides anything: the machine
-//! does the same with and without an observer.
+//! Owns their numbering. Builds no event unless the run is observed, and never affects the machine.
 
 use crate::compile::CompiledAgent;
 use redflow_contract::Millis;
@@ -9,29 +8,30 @@ use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::id::RunId;
 use std::sync::Arc;
 
-/// Collects a run's events until they are taken.
+/// Holds the events of a run until they are taken.
 #[derive(Debug)]
-pub(crate) struct Observer {
+pub(crate) struct EventBuffer {
     agent: Arc<CompiledAgent>,
     run_id: RunId,
-    watched: bool,
+    observed: bool,
     seq: u32,
     events: Vec<RunEvent>,
 }
 
-impl Observer {
-    pub(crate) fn new(agent: Arc<CompiledAgent>, run_id: RunId, watched: bool) -> Self {
-        Self { agent, run_id, watched, seq: 0, events: Vec::new() }
+impl EventBuffer {
+    pub(crate) fn new(agent: Arc<CompiledAgent>, run_id: RunId, observed: bool) -> Self {
+        Self { agent, run_id, observed, seq: 0, events: Vec::new() }
     }
 
-    pub(crate) fn watch(&mut self, watched: bool) {
-        self.watched = watched;
+    pub(crate) fn set_observed(&mut self, observed: bool) {
+        self.observed = observed;
     }
 
-    /// Counts the event in any case, so that who comes later sees where they came in.
+    /// Adds an event. Counts it even if the run is not observed, so that a later observer sees how many it
+    /// missed.
     pub(crate) fn emit(&mut self, at: Millis, event: impl FnOnce() -> RunEventKind) {
         self.seq += 1;
-        if self.watched {
+        if self.observed {
             self.events.push(RunEvent {
                 run_id: self.run_id.clone(),
                 seq: self.seq,

@@ -5,7 +5,8 @@ use redflow_contract::code::DiagnosticCode;
 use redflow_contract::flow::Profile;
 use serde_json::{Value, json};
 
-/// A chat assistant: five ports wired, the model's reply drawn, an Azure model this build cannot run.
+/// A chat assistant: wires on five ports, a wire for the model's reply, and an Azure model that this build
+/// cannot run.
 fn chat_flow() -> Value {
     json!([
         {"id": "flow-chat", "type": "tab", "label": "Assistant", "x": 0, "y": 0, "wires": [], "projectId": null},
@@ -32,21 +33,21 @@ fn port_two_flow() -> Value {
 }
 
 #[test]
-fn the_chat_flow() {
+fn checks_a_chat_flow() {
     assert_eq!(lines(&chat_flow(), Profile::Redflow), ["DEFAULT_ASSUMED core-1 /allowedTools"]);
     assert_eq!(lines(&chat_flow(), Profile::Strict), ["CONFIG_INVALID core-1 /allowedTools"]);
     assert!(report(&chat_flow(), Profile::Redflow).ok);
-    let away: Vec<String> = report(&chat_flow(), Profile::Redflow)
+    let needs_node_red: Vec<String> = report(&chat_flow(), Profile::Redflow)
         .diagnostics
         .iter()
         .filter(|d| d.code == DiagnosticCode::NeedsNodeRed)
         .map(|d| d.node.as_ref().unwrap().type_name.clone())
         .collect();
-    assert_eq!(away, ["chat-node", "model.azure.openai"]);
+    assert_eq!(needs_node_red, ["chat-node", "model.azure.openai"]);
 }
 
 #[test]
-fn the_sample_with_the_result_on_port_2() {
+fn checks_a_flow_with_the_result_on_port_2() {
     assert_eq!(
         lines(&port_two_flow(), Profile::Redflow),
         ["RESULT_ON_MEMORY_PORT core 2:2 -> show /wires/2/0", "DEFAULT_ASSUMED core 2 /allowedTools"]
@@ -58,7 +59,7 @@ fn the_sample_with_the_result_on_port_2() {
 }
 
 #[test]
-fn all_four_shapes_say_the_same() {
+fn all_four_shapes_have_the_same_diagnostics() {
     let Value::Array(nodes) = chat_flow() else { panic!() };
     let inner: Vec<Value> = nodes[1..].to_vec();
     let shapes = [

@@ -1,4 +1,4 @@
-//! Flows on their way in: any shape to the plain one, credentials apart.
+//! Flows in a deploy: any shape becomes the plain array, and credentials are separated.
 
 use pretty_assertions::assert_eq;
 use redflow_contract::Message;
@@ -33,7 +33,7 @@ fn every_shape_becomes_the_plain_array() {
             json!({"flow": {"id": "t", "label": "Home", "info": "x", "nodes": [node]}, "exportedAt": 1}),
             json!([tab, node]),
         ),
-        // A wrapping without an id is no tab, and one whose tab is among its nodes is not written twice.
+        // A wrapper without an id is not a tab. A wrapper tab that is also a node is not written twice.
         (json!({"label": "Home", "nodes": [node]}), json!([node])),
         (json!({"id": "t", "nodes": [tab, node]}), json!([tab, node])),
     ];
@@ -43,7 +43,7 @@ fn every_shape_becomes_the_plain_array() {
 }
 
 #[test]
-fn credentials_beside_the_nodes_go_to_them_and_odd_ones_are_named() {
+fn moves_separate_credentials_into_their_nodes_and_reports_invalid_ones() {
     let document = json!({
         "flows": [{"id": "a", "type": "x"}, {"id": "b", "type": "x", "credentials": {"k": "own"}},
                   {"id": "c", "type": "x", "name": "C", "credentials": "text"},
@@ -59,7 +59,7 @@ fn credentials_beside_the_nodes_go_to_them_and_odd_ones_are_named() {
 }
 
 #[test]
-fn credentials_of_both_places_are_merged_by_name() {
+fn merges_separate_and_inline_credentials_by_name() {
     let document = json!({
         "flows": [{"id": "a", "type": "x", "credentials": {"k": "inline", "emptied": "", "own": "o"}},
                   {"id": "b", "type": "x", "credentials": null}, {"id": "c", "type": "x", "credentials": {"k": "kept"}},
@@ -68,7 +68,7 @@ fn credentials_of_both_places_are_merged_by_name() {
                         "d": "no object", "e": {"k": "v"}},
     });
     let mut flow = read(document).into_array();
-    // What is no credentials is refused, wherever it stands.
+    // Invalid credentials are refused in either place.
     let odd: Vec<String> = flow.invalid_credentials().into_iter().map(|node| node.id.to_string()).collect();
     assert_eq!(odd, ["d", "e"]);
     let taken = flow.take_credentials(&BTreeMap::new());
@@ -78,7 +78,7 @@ fn credentials_of_both_places_are_merged_by_name() {
 }
 
 #[test]
-fn credentials_are_taken_out_and_merged_as_node_red_does() {
+fn removes_and_merges_credentials_as_node_red_does() {
     let mut flow = read(json!([
         {"id": "kept", "type": "openai-model"},
         {"id": "changed", "type": "openai-model",
@@ -109,10 +109,10 @@ fn credentials_are_taken_out_and_merged_as_node_red_does() {
 }
 
 #[test]
-fn keys_in_the_open_become_credentials() {
+fn moves_plain_keys_into_credentials() {
     let kept = |key: &str| std::collections::BTreeMap::from([("m".into(), object(json!({"apiKey": key})))]);
     let rows = [
-        // What is written, what the node had, what it has then; first in a deploy, then at a start.
+        // Properties, old credentials, and the new ones: first in a deploy, then at a start.
         (json!({"apiKey": "new"}), None, Some("new"), Some("new")),
         (json!({"apiKey": "new"}), Some("old"), Some("new"), Some("old")),
         (json!({"apiKey": "new", "credentials": null}), None, Some("new"), Some("new")),
@@ -149,7 +149,7 @@ fn keys_in_the_open_become_credentials() {
             );
         }
     }
-    // Of other nodes nothing is taken.
+    // Other nodes keep their properties.
     let other = json!([{"id": "d", "type": "debug", "token": "t"}]);
     let mut flow = RawFlow::from_value(other.clone(), &FlowLimits::default()).unwrap();
     assert_eq!((flow.extract_plain_keys(None), Value::from(flow.to_json())), (0, other));

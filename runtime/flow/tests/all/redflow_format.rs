@@ -1,4 +1,4 @@
-//! Between Node-RED's array and Redflow's files, there and back.
+//! Export to Redflow's files, and import from them.
 
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
@@ -13,11 +13,11 @@ fn read(document: Value) -> RawFlow {
     RawFlow::from_value(document, &FlowLimits::default()).unwrap_or_else(|report| panic!("{report:?}"))
 }
 
-fn exported(document: Value) -> Vec<TabFile> {
+fn export(document: Value) -> Vec<TabFile> {
     by_tab(read(document), None, NOW, &FlowLimits::default()).unwrap()
 }
 
-fn imported(documents: impl IntoIterator<Item = Value>) -> Value {
+fn import(documents: impl IntoIterator<Item = Value>) -> Value {
     let flows = documents.into_iter().map(read).collect();
     Value::from(join(flows, &FlowLimits::default()).unwrap_or_else(|report| panic!("{report:?}")).to_json())
 }
@@ -30,27 +30,27 @@ fn by_id(nodes: &Value) -> BTreeMap<String, Value> {
     map
 }
 
-/// There and back, everything is as it was; the order is that of the files.
-fn there_and_back(array: &Value) -> Vec<TabFile> {
-    let files = exported(array.clone());
+/// Exports and imports an array, and checks that no node has changed. The order is that of the files.
+fn check_round_trip(array: &Value) -> Vec<TabFile> {
+    let files = export(array.clone());
     let named: Vec<String> =
         tab_names(&read(array.clone())).into_iter().map(|(id, _)| id.to_string()).collect();
     let ids: Vec<&str> = files.iter().map(|file| file.id.as_str()).collect();
     assert!(ids == named || (named.is_empty() && ids == ["flow"]), "{ids:?} {named:?}");
     for file in &files {
-        // What Redflow asks for.
+        // Redflow needs these keys.
         assert!(file.document["flow"]["label"].as_str().is_some_and(|label| !label.is_empty()), "{file:?}");
         assert!(file.document["flow"]["nodes"].is_array() && file.document["exportedAt"] == NOW);
     }
-    let back = imported(files.iter().map(|file| file.document.clone()));
+    let back = import(files.iter().map(|file| file.document.clone()));
     assert_eq!(by_id(&back), by_id(&Value::from(read(array.clone()).to_json())));
     files
 }
 
 #[test]
-fn a_wrapping_becomes_a_tab() {
+fn imports_a_wrapper_as_a_tab() {
     let node = json!({"id": "n", "type": "debug", "z": "t"});
-    let loose = json!({"id": "n", "type": "debug"});
+    let without_tab = json!({"id": "n", "type": "debug"});
     let config = json!({"id": "c", "type": "some-config"});
     let tab = json!({"id": "t", "type": "tab", "label": "Home"});
     let cases = [
@@ -61,19 +61,19 @@ fn a_wrapping_becomes_a_tab() {
             json!([tab, node, config]),
         ),
         (json!({"flow": {"id": "t", "label": "Home", "nodes": [node]}, "exportedAt": 1}), json!([tab, node])),
-        // As the import box of Redflow takes it: the tab has no id, or nodes do not say it.
+        // Redflow's import box takes these: the tab has no id, or nodes do not name it.
         (json!({"flow": {"label": "Home", "nodes": [node]}}), json!([tab, node])),
         (json!({"label": "Home", "nodes": [node]}), json!([tab, node])),
         (
-            json!({"id": "t", "label": "Home", "nodes": [loose], "configs": [config]}),
+            json!({"id": "t", "label": "Home", "nodes": [without_tab], "configs": [config]}),
             json!([tab, node, config]),
         ),
         (
             json!({"name": "Home", "nodes": [node]}),
             json!([{"id": "t", "type": "tab", "name": "Home", "label": "Home"}, node]),
         ),
-        // Neither a name nor an id: a list.
-        (json!({"nodes": [loose], "more": 1}), json!([loose])),
+        // A wrapper without a name and an id is a list.
+        (json!({"nodes": [without_tab], "more": 1}), json!([without_tab])),
         (json!({"flow": {"id": "t", "label": "Home", "nodes": [node]}, "isTab": false}), json!([node])),
         // Redflow writes the config nodes of a tab twice.
         (
@@ -83,24 +83,24 @@ fn a_wrapping_becomes_a_tab() {
         ),
     ];
     for (document, expected) in cases {
-        assert_eq!(imported([document.clone()]), expected, "{document}");
+        assert_eq!(import([document.clone()]), expected, "{document}");
     }
 }
 
 #[test]
-fn a_tab_without_an_id_gets_one_that_is_nobodys() {
+fn gives_a_tab_without_an_id_an_unused_one() {
     let document = json!({"label": "Home", "nodes": [{"id": "a", "type": "x"}, {"id": "b", "type": "x"}]});
-    let array = imported([document.clone()]);
+    let array = import([document.clone()]);
     let id = array[0]["id"].as_str().unwrap();
     assert_eq!((id.len(), &array[0]["label"]), (16, &json!("Home")));
     assert!(array.as_array().unwrap()[1..].iter().all(|node| node["z"] == id));
-    // The same for the same flow, another for another.
-    assert_eq!(imported([document.clone(), document]), array);
-    let other = imported([json!({"label": "Other", "nodes": []})]);
+    // Equal flows get equal ids, other flows other ids.
+    assert_eq!(import([document.clone(), document]), array);
+    let other = import([json!({"label": "Other", "nodes": []})]);
     assert_ne!(other[0]["id"], array[0]["id"]);
-    // Its nodes do not agree on one.
+    // The nodes name different tabs.
     let split = json!({"label": "Home", "nodes": [{"id": "a", "type": "x", "z": "1"}, {"id": "b", "type": "x", "z": "2"}]});
-    let split = imported([split]);
+    let split = import([split]);
     assert_eq!(
         (split[0]["id"].as_str().unwrap().len(), &split[1]["z"], &split[2]["z"]),
         (16, &json!("1"), &json!("2"))
@@ -108,7 +108,7 @@ fn a_tab_without_an_id_gets_one_that_is_nobodys() {
 }
 
 #[test]
-fn what_a_tab_uses_goes_along_with_it() {
+fn exports_a_tab_with_everything_it_uses() {
     let array = json!([
         {"id": "t1", "type": "tab", "label": "One", "disabled": false, "info": "i", "env": [], "projectId": "p"},
         {"id": "t2", "type": "tab", "label": "Two"},
@@ -125,7 +125,7 @@ fn what_a_tab_uses_goes_along_with_it() {
         {"id": "s3", "type": "subflow", "name": "nobody's"},
         {"id": "in s3", "type": "debug", "z": "s3", "wires": []},
     ]);
-    let files = there_and_back(&array);
+    let files = check_round_trip(&array);
     let ids = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
     };
@@ -149,18 +149,18 @@ fn what_a_tab_uses_goes_along_with_it() {
     let keys: Vec<&str> = flow.keys().map(String::as_str).collect();
     assert_eq!(keys, ["id", "label", "disabled", "info", "env", "projectId", "nodes", "configs", "subflows"]);
     assert_eq!([files[0].label.as_str(), &files[1].label], ["One", "Two"]);
-    // One alone has what it uses and no more.
+    // The file of one tab has only what that tab uses.
     let one = by_tab(read(array), Some(&"t1".into()), NOW, &FlowLimits::default()).unwrap();
     assert_eq!(ids(&one[0].document["flow"]["configs"]), ["broker", "tls"]);
     assert_eq!((one.len(), ids(&one[0].document["flow"]["subflows"])), (1, texts(&["s", "in s", "s2"])));
 }
 
 #[test]
-fn odd_flows_come_back_as_they_were() {
+fn unusual_flows_survive_a_round_trip() {
     let rows = [
         (json!([]), 0),
         (json!([{"id": "t", "type": "tab", "label": "Empty"}]), 1),
-        // A tab that has no name, or has what the wrapping has.
+        // A tab without a name, or with keys of the wrapper.
         (json!([{"id": "t", "type": "tab"}, {"id": "n", "type": "x", "z": "t"}]), 1),
         (json!([{"id": "t", "type": "tab", "label": ""}]), 1),
         (json!([{"id": "t", "type": "tab", "label": 5, "name": "n"}]), 1),
@@ -172,7 +172,7 @@ fn odd_flows_come_back_as_they_were() {
             json!([{"id": "t", "type": "tab", "label": "x", "isTab": false, "flow": [], "flows": [], "rev": 1}]),
             1,
         ),
-        // Nodes without a tab of theirs, or with none at all.
+        // Nodes whose tab is not in the file, or without a tab.
         (json!([{"id": "n", "type": "x", "z": "gone"}, {"id": "m", "type": "x", "z": "elsewhere"}]), 2),
         (json!([{"id": "n", "type": "inject", "wires": [["m"]]}, {"id": "m", "type": "debug"}]), 1),
         (
@@ -181,7 +181,7 @@ fn odd_flows_come_back_as_they_were() {
         ),
         (json!([{"id": "n", "type": "x", "z": "m"}, {"id": "m", "type": "x", "z": "n"}]), 2),
         (json!([{"id": "n", "type": "x", "z": "n"}]), 1),
-        // Subflows that are on something, contain themselves, or are not there.
+        // Subflows with a tab, subflows that contain themselves, and missing subflows.
         (json!([{"id": "s", "type": "subflow", "z": "t"}, {"id": "i", "type": "subflow:s", "z": "s"}]), 1),
         (json!([{"id": "t", "type": "tab", "label": "x"}, {"id": "i", "type": "subflow:gone", "z": "t"}]), 1),
         (
@@ -200,21 +200,21 @@ fn odd_flows_come_back_as_they_were() {
         ),
     ];
     for (array, files) in rows {
-        assert_eq!(there_and_back(&array).len(), files, "{array}");
+        assert_eq!(check_round_trip(&array).len(), files, "{array}");
     }
 }
 
 #[test]
-fn redflows_own_file_comes_back_with_all_its_keys() {
+fn redflows_own_file_survives_a_round_trip() {
     let flow = json!({"id": "t", "label": "Chat", "disabled": false, "info": "", "env": [], "more": {"x": 1},
                       "nodes": [{"id": "n", "type": "chat-node", "z": "t", "wires": []}]});
-    let array = imported([json!({"flow": flow, "exportedAt": "before"})]);
-    let files = exported(array);
+    let array = import([json!({"flow": flow, "exportedAt": "before"})]);
+    let files = export(array);
     assert_eq!(files[0].document, json!({"flow": flow, "exportedAt": NOW}));
 }
 
 #[test]
-fn what_has_no_place_in_an_array_is_named() {
+fn names_the_keys_that_an_array_cannot_hold() {
     let rows = [
         (json!([]), vec![]),
         (json!({"flows": [], "rev": "1", "credentials": {}, "extra": 1}), vec!["extra"]),
@@ -228,20 +228,20 @@ fn what_has_no_place_in_an_array_is_named() {
 }
 
 #[test]
-fn the_same_id_for_two_things_is_refused() {
+fn refuses_two_different_nodes_with_one_id() {
     let one = json!([{"id": "n", "type": "x", "a": 1}]);
-    assert_eq!(imported([one.clone(), one.clone()]), one);
+    assert_eq!(import([one.clone(), one.clone()]), one);
     let other = json!({"label": "x", "nodes": [{"id": "n", "type": "x", "a": 2}]});
     let report = join(vec![read(one), read(other)], &FlowLimits::default()).unwrap_err();
     assert_eq!(report.diagnostics[0].code.as_str(), "DUPLICATE_ID");
-    // Also in one file, if it is not the same both times.
+    // Also within one file, if the two nodes differ.
     let twice =
         json!({"flow": {"nodes": [{"id": "c", "type": "k"}], "configs": [{"id": "c", "type": "k", "a": 1}]}});
     assert!(RawFlow::from_value(twice, &FlowLimits::default()).is_err());
 }
 
 #[test]
-fn what_goes_along_is_bounded() {
+fn bounds_the_bytes_of_shared_nodes() {
     let limits = FlowLimits { max_bytes: 10_000, ..FlowLimits::default() };
     let mut nodes = vec![json!({"id": "c", "type": "k", "text": "x".repeat(2000)})];
     for tab in 0..10 {
@@ -256,7 +256,7 @@ fn what_goes_along_is_bounded() {
     assert_eq!(report.diagnostics[0].code.as_str(), "FLOW_TOO_LARGE");
 }
 
-/// Nodes that may be anything to each other.
+/// Nodes that refer to each other in any way.
 fn any_node() -> impl Strategy<Value = (String, Option<String>, Option<String>, Option<String>)> {
     let name = || prop::sample::select(vec!["0", "1", "2", "3", "4", "5", "gone", ""]);
     let types =
@@ -267,7 +267,7 @@ fn any_node() -> impl Strategy<Value = (String, Option<String>, Option<String>, 
 
 proptest! {
     #[test]
-    fn any_array_comes_back(nodes in prop::collection::vec(any_node(), 0..7)) {
+    fn any_array_survives_a_round_trip(nodes in prop::collection::vec(any_node(), 0..7)) {
         let nodes: Vec<Value> = nodes
             .into_iter()
             .enumerate()
@@ -281,17 +281,17 @@ proptest! {
                 node
             })
             .collect();
-        there_and_back(&Value::Array(nodes));
+        check_round_trip(&Value::Array(nodes));
     }
 
     #[test]
-    fn any_property_of_a_tab_comes_back(key in "nodes|configs|subflows|name|env|isTab|flow|[a-z]{1,5}", text in ".{0,9}") {
+    fn any_property_of_a_tab_survives_a_round_trip(key in "nodes|configs|subflows|name|env|isTab|flow|[a-z]{1,5}", text in ".{0,9}") {
         for value in [json!(text), json!([text]), json!({"a": text}), json!(null), json!(false)] {
             let mut tab = json!({"id": "t", "type": "tab", "label": "x"});
             if !["id", "type", "z"].contains(&key.as_str()) {
                 tab[&key] = value;
             }
-            there_and_back(&json!([tab, {"id": "n", "type": "x", "z": "t"}]));
+            check_round_trip(&json!([tab, {"id": "n", "type": "x", "z": "t"}]));
         }
     }
 }

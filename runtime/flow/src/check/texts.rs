@@ -1,19 +1,18 @@
-//! How the checker's sentences name ports and roles, and what they say of a wire that does not fit.
+//! The texts of diagnostics about ports, roles and wires that do not fit.
 //!
-//! Owns those words: people see the labels of ports and not their numbers, so a port of an agent is always named by
-//! both. Never judges a wire.
+//! Editors show the labels of ports and not their numbers, so a text names a port of an agent by both.
 
-use crate::resolve::{NodeIx, ResolvedFlow};
+use crate::resolved::{NodeIx, ResolvedFlow};
 use redflow_contract::edge::{PortKind, Role};
 
-/// A port of a node: `port 0 (model)` of an agent, `port 0` of any other node.
-pub(super) fn port_of(flow: &ResolvedFlow, ix: NodeIx, port: usize) -> String {
+/// Names a port: `port 0 (model)` for an agent, `port 0` for any other node.
+pub(super) fn describe_port(flow: &ResolvedFlow, ix: NodeIx, port: usize) -> String {
     let node = &flow.nodes[ix].kind;
     let kind = node.outputs.filter(|_| node.role == Role::Agent).and_then(|outputs| outputs.get(port));
-    named(port, kind.copied())
+    port_text(port, kind.copied())
 }
 
-/// Agent Core's port for services of a role; for all else, that of the result.
+/// Names the port of Agent Core for services of a role; for other roles, the result port.
 pub(super) fn agent_port(role: Role) -> String {
     let kind = match role {
         Role::Model => PortKind::Model,
@@ -21,10 +20,10 @@ pub(super) fn agent_port(role: Role) -> String {
         Role::Memory => PortKind::Memory,
         Role::Agent | Role::Chat | Role::Data => PortKind::Result,
     };
-    named(agent_port_number(role), Some(kind))
+    port_text(agent_port_number(role), Some(kind))
 }
 
-/// The number of that port.
+/// The number of the port of Agent Core for services of a role; for other roles, the result port.
 pub(super) fn agent_port_number(role: Role) -> u32 {
     match role {
         Role::Model => 0,
@@ -34,41 +33,41 @@ pub(super) fn agent_port_number(role: Role) -> u32 {
     }
 }
 
-fn named(port: impl std::fmt::Display, kind: Option<PortKind>) -> String {
+fn port_text(port: impl std::fmt::Display, kind: Option<PortKind>) -> String {
     match kind {
         Some(kind) => format!("port {port} ({})", kind.as_str()),
         None => format!("port {port}"),
     }
 }
 
-/// A role with its article.
-pub(super) fn a(role: Role) -> String {
+/// The role with its article.
+pub(super) fn with_article(role: Role) -> String {
     let article = if role == Role::Agent { "an" } else { "a" };
     format!("{article} {}", role.as_str())
 }
 
-/// What is wrong with a wire from a port of this kind to such a node.
+/// The message for a wire from a port of this kind to a node of this role.
 pub(super) fn mismatch(kind: PortKind, port: &str, role: Role, label: &str) -> String {
-    let role = a(role);
+    let role = with_article(role);
     match kind {
         PortKind::Model => format!("{port} binds a model, but {label} is {role} node"),
         PortKind::Tool => format!("{port} binds tools, but {label} is {role} node"),
         PortKind::Memory => format!("{port} binds a memory, but {label} is {role} node"),
         PortKind::Result | PortKind::ModelResponse | PortKind::Stream => {
-            format!("{port} sends results, but {label} is {role}, which takes none")
+            format!("{port} sends results, but {label} is {role}, which takes no results")
         }
         PortKind::Reply => {
             format!("a service answers only the agent that uses it, but {label} is {role} node")
         }
         PortKind::FlowTool => {
-            format!("a flow tool leads into the flow that does the work, but {label} is {role}")
+            format!("a flow tool must lead into the nodes that do the work, but {label} is {role}")
         }
         PortKind::Chat | PortKind::Data => format!("messages are wired into {label}, {role}"),
     }
 }
 
-/// What to do about it.
-pub(super) fn mend(kind: PortKind, role: Role) -> String {
+/// The help for such a wire.
+pub(super) fn mismatch_help(kind: PortKind, role: Role) -> String {
     let from_agent = match kind {
         PortKind::Model | PortKind::Tool | PortKind::Memory => true,
         PortKind::Result | PortKind::ModelResponse | PortKind::Stream => role.is_service(),
@@ -80,13 +79,13 @@ pub(super) fn mend(kind: PortKind, role: Role) -> String {
             format!("Move the wire to {right}, where the answer leaves.")
         }
         (_, Role::Agent) if from_agent => {
-            format!("Move the wire to {right}: one agent feeds another with it.")
+            format!("Move the wire to {right}, which may feed another agent.")
         }
         _ if from_agent => format!("Move the wire to {right} of an agent-core."),
         (PortKind::Reply, _) => {
-            let each = named(4, Some(PortKind::ModelResponse));
+            let each = port_text(4, Some(PortKind::ModelResponse));
             format!(
-                "Remove the wire; to see what the model or tool said, use the agent's {} or {each}.",
+                "Remove the wire. To see the answers of the model or tool, use the agent's {} or {each}.",
                 agent_port(Role::Data)
             )
         }

@@ -1,7 +1,8 @@
-//! Reading a journal back, trusting nothing in it.
+//! Reads a journal, and trusts nothing in it.
 //!
-//! Owns the rules of a sound journal: every line is exactly what a writer would write, and is chained to the
-//! one before; the header comes first, the plan it names second. Never runs anything: that is `replay`.
+//! Owns the rules of a valid journal: every line is exactly what the writer writes, and contains the digest
+//! of the line before. The header comes first, then the plan that it names. `replay` compares the content
+//! with the machine.
 
 use crate::MACHINE_VERSION;
 use redflow_contract::CONTRACT_VERSION;
@@ -19,18 +20,18 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 /// The most lines that are read. A run of 20 iterations writes about a hundred.
 pub const MAX_LINES: usize = 100_000;
 
-/// A journal that is sound in itself; whether the machine agrees with it is for a replay to say.
+/// A journal that follows the rules. Only a replay tells whether the machine agrees with it.
 #[derive(Debug)]
 pub struct Journal {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
-    /// The agent.
+    /// The agent of the run.
     pub agent: NodeRef,
-    /// The run that started this one.
+    /// The run that started this one; none if none did.
     pub parent_run_id: Option<RunId>,
-    /// The step of that run.
+    /// The step of that run; none if none did.
     pub step_id: Option<String>,
-    /// What the run runs.
+    /// The agent and everything it binds.
     pub plan: Box<AgentPlan>,
     /// Everything after the header and the plan, in order.
     pub records: Vec<JournalRecord>,
@@ -41,7 +42,7 @@ pub struct Journal {
 /// Reads a whole journal: JSON lines, the last one with or without a line feed.
 ///
 /// # Errors
-/// The first line that is not as it should be.
+/// The first line that breaks a rule.
 pub fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
     let (mut journal, mut reader) = open_journal(bytes)?;
     while let Some(record) = reader.next_record()? {
@@ -51,7 +52,7 @@ pub fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
     Ok(journal)
 }
 
-/// Reads the header and the plan, and leaves the rest to be read.
+/// Reads the header and the plan. The reader gives the remaining lines.
 pub(crate) fn open_journal(bytes: &[u8]) -> Result<(Journal, JournalReader<'_>), Difference> {
     if bytes.iter().filter(|byte| **byte == b'\n').count() > MAX_LINES {
         let message = format!("The journal has more than {MAX_LINES} lines.");
@@ -96,8 +97,8 @@ fn check_version(what: &str, recorded: u32, ours: u32) -> Result<(), Difference>
     Err(Difference::new(1, DifferenceKind::Version, message).between(recorded.to_string(), ours.to_string()))
 }
 
-/// A header of a later version may not even be readable here: then its version is the news.
-fn check_foreign_header(text: &[u8]) -> Result<(), Difference> {
+/// Reports the version of an unreadable header, because a later version can have another form.
+fn check_unknown_header(text: &[u8]) -> Result<(), Difference> {
     let header: Value = serde_json::from_slice(text).unwrap_or_default();
     for (what, ours) in [("contract", CONTRACT_VERSION), ("machine", MACHINE_VERSION)] {
         let recorded = header.pointer(&format!("/record/{what}")).and_then(Value::as_u64);
@@ -108,7 +109,7 @@ fn check_foreign_header(text: &[u8]) -> Result<(), Difference> {
     Ok(())
 }
 
-/// The digest of something that was just read, and so can be written.
+/// The digest of a value that was just read.
 pub(crate) fn digest<T: Serialize>(line: usize, value: &T) -> Result<Digest, Difference> {
     Digest::of_json(value).map_err(|_| unwritable(line))
 }
@@ -117,7 +118,7 @@ pub(crate) fn unwritable(line: usize) -> Difference {
     Difference::new(line, DifferenceKind::Unreadable, "The line holds something that is no JSON.")
 }
 
-/// Reads one line after the other.
+/// Reads a journal line by line.
 pub(crate) struct JournalReader<'a> {
     rest: &'a [u8],
     line: usize,
@@ -125,17 +126,17 @@ pub(crate) struct JournalReader<'a> {
 }
 
 impl JournalReader<'_> {
-    /// The number of the line that was read last.
+    /// The number of the last line read.
     pub(crate) fn line(&self) -> usize {
         self.line
     }
 
-    /// The digest of the line that was read last.
+    /// The digest of the last line read.
     pub(crate) fn last(&self) -> Digest {
         self.prev
     }
 
-    /// The record of the next line; none at the end.
+    /// Reads the record of the next line; none at the end.
     pub(crate) fn next_record(&mut self) -> Result<Option<JournalRecord>, Difference> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -155,7 +156,7 @@ impl JournalReader<'_> {
         }
         let Ok(line) = serde_json::from_slice::<JournalLine>(text) else {
             if self.line == 1 {
-                check_foreign_header(text)?;
+                check_unknown_header(text)?;
             }
             return wrong(DifferenceKind::Unreadable, "The line is no line of a journal.".to_owned());
         };

@@ -1,4 +1,4 @@
-//! Flows used as tools.
+//! Flow tools.
 
 use crate::kit::{agent, calculator, check, lines, model, node, with};
 use redflow_contract::flow::Profile;
@@ -13,7 +13,7 @@ fn agent_with(id: &str, tools: Value, wires: Value) -> Value {
 }
 
 #[test]
-fn a_data_node_on_port_1_is_a_tool_if_it_comes_back() {
+fn a_data_node_on_port_1_is_a_tool_if_it_returns() {
     let flow = json!([
         agent_with("a", json!(["f"]), json!([["m"], ["f"]])),
         model("m", json!([])),
@@ -33,7 +33,7 @@ fn a_data_node_on_port_1_is_a_tool_if_it_comes_back() {
         node("return", "flow-tool-return", json!([])),
     ]);
     check(open, &["TOOL_CHAIN_OPEN a:1 -> f"]);
-    // A stray debug node gets one sentence, not four.
+    // A stray debug node causes one diagnostic, not four.
     let stray = json!([
         agent("a", json!([["m"], ["c", "d"]])),
         model("m", json!([])),
@@ -70,7 +70,7 @@ fn a_flow_tool_needs_a_return() {
 }
 
 #[test]
-fn a_shared_flow_tool_comes_back_to_everyone() {
+fn a_shared_flow_tool_must_reply_to_every_agent() {
     let flow = |last: Value| {
         json!([
             agent_with("a", json!(["lookup"]), json!([["m"], ["ft"]])),
@@ -85,7 +85,7 @@ fn a_shared_flow_tool_comes_back_to_everyone() {
 }
 
 #[test]
-fn a_chain_through_a_subflow_names_nodes_of_the_file() {
+fn a_flow_tool_in_a_subflow_names_nodes_of_the_file() {
     let flow = json!([
         {"id": "sf", "type": "subflow", "in": [{"wires": [{"id": "f"}]}],
          "out": [{"wires": [{"id": "f", "port": 0}]}, {"wires": [{"id": "f", "port": 1}]}]},
@@ -102,7 +102,7 @@ fn a_chain_through_a_subflow_names_nodes_of_the_file() {
 }
 
 #[test]
-fn one_wire_is_judged_once() {
+fn checks_each_wire_once() {
     let flow = json!([
         agent_with("a", json!(["f"]), json!([["m"], ["f", "j"]])),
         agent("b", json!([["m"], ["c"]])),
@@ -115,7 +115,7 @@ fn one_wire_is_judged_once() {
 }
 
 #[test]
-fn the_end_of_a_chain_answers_its_own_agent() {
+fn a_flow_tool_may_reply_only_to_its_own_agent() {
     let flow = |extra: Value| {
         json!([
             agent_with("a", json!(["f"]), json!([["m"], ["f"]])),
@@ -128,12 +128,12 @@ fn the_end_of_a_chain_answers_its_own_agent() {
         ])
     };
     check(flow(node("x", "debug", json!([]))), &["EDGE_FOREIGN_REPLY g:0 -> b /wires/0/1"]);
-    // Once other messages come that way too, the node is no longer only the tool's.
+    // A node that other messages reach too does not belong to the tool alone.
     check(flow(node("x", "inject", json!([["g"]]))), &[]);
 }
 
 #[test]
-fn names_and_schemas_of_tools() {
+fn checks_names_and_schemas_of_tools() {
     let named = |id: &str, name: Value| {
         with(node(id, "tool.mine", json!([])), json!({"toolName": name, "inputSchema": {}}))
     };
@@ -170,7 +170,7 @@ fn names_and_schemas_of_tools() {
 }
 
 #[test]
-fn a_tool_with_a_schema_of_its_own_takes_no_broken_one() {
+fn reports_a_broken_schema_on_a_tool_with_a_fixed_one() {
     let flow = |schema: Value| {
         json!([
             agent("a", json!([["m"], ["c"]])),
@@ -185,7 +185,7 @@ fn a_tool_with_a_schema_of_its_own_takes_no_broken_one() {
 }
 
 #[test]
-fn a_broken_tool_schema_is_a_configuration_error() {
+fn reports_a_broken_tool_schema() {
     for schema in [
         json!("no json"),
         json!("[1]"),

@@ -1,0 +1,144 @@
+use super::{
+    is_auth_scheme, is_connection_setting, is_credential_detail, is_credential_key, is_credential_wrapper,
+    is_empty_value, is_encrypted_key, is_secret_name, is_secret_parameter, is_secret_phrase,
+    is_secret_storage_name, redact, words,
+};
+use serde_json::json;
+
+#[test]
+fn names_that_hold_secrets() {
+    let secret = "apiKey apikey OPENAI_API_KEY api-key apiKeys API_KEY_1 key.api.key password PASSWORD2 passwords \
+        dbpassword GITHUB_TOKEN token tokens accessToken accesstoken accessTokens credentials credential \
+        clientSecret secrets pwd dbPwd pass smtp_pass passwd passphrase auth basicAuth bearer cookie \
+        cookies Set-Cookie authorization Proxy-Authorization openaiKey SSH_KEY signingKey x-api-key pin \
+        userPIN";
+    for name in secret.split_whitespace() {
+        assert!(is_secret_name(name), "{name}");
+    }
+    let open = "promptTokens maxTokens max_tokens totalTokens maxtokens author oauthor key keys KEY_1 keyPrefix \
+        monkey monkeys publicKey primaryKey primary_keys foreignKey sortKey partitionKey cacheKey \
+        idempotencyKey Idempotency-Key tokenizer name compass bypass passes spin pins_count authority \
+        cookieless secretary 1 _ é";
+    for name in open.split_whitespace().chain([""]) {
+        assert!(!is_secret_name(name), "{name}");
+    }
+}
+
+#[test]
+fn splits_names_into_words() {
+    for (name, expected) in [
+        ("APIKey_v2", "api key v"),
+        ("x-api.key_1_2", "x api key"),
+        ("oauth2Token", "oauth2 token"),
+        ("__a__b", "a b"),
+        ("ÄpfelZahl", "äpfel zahl"),
+    ] {
+        assert_eq!(words(name).join(" "), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_key_in_a_phrase_is_secret_by_the_word_before_it() {
+    for (before, name, secret) in [
+        ("api", "key", true),
+        ("Signing", "KEY", true),
+        ("the", "password", true),
+        ("primary", "key", false),
+        ("", "key", false),
+        ("api", "keys", false),
+        ("api", "name", false),
+    ] {
+        assert_eq!(is_secret_phrase(before, name), secret, "{before} {name}");
+    }
+}
+
+#[test]
+fn names_of_secret_url_parameters() {
+    for (name, secret) in
+        [("key", true), ("code", true), ("sig", true), ("signature", true), ("token", true), ("q", false)]
+    {
+        assert_eq!(is_secret_parameter(name), secret, "{name}");
+    }
+}
+
+#[test]
+fn names_of_secrets_in_the_storage_of_the_ui() {
+    for name in ["key", "KEY", "connectionString", "connection_string", "DSN", "creds", "apiKey", "password"]
+    {
+        assert!(is_secret_storage_name(name), "{name}");
+    }
+    for name in ["keys", "keyPrefix", "connection", "theme", ""] {
+        assert!(!is_secret_storage_name(name), "{name}");
+    }
+}
+
+#[test]
+fn settings_and_details_of_credentials_are_not_secret() {
+    for (name, setting, detail) in [
+        ("host", true, false),
+        ("BaseURL", true, false),
+        ("name", true, true),
+        ("endpoint", true, true),
+        ("apiVersion", false, true),
+        ("apiversion", false, false),
+        ("password", false, false),
+        ("data", false, false),
+    ] {
+        assert_eq!(is_connection_setting(name), setting, "{name}");
+        assert_eq!(is_credential_detail(name), detail, "{name}");
+        assert_eq!(is_credential_wrapper(name), name == "data", "{name}");
+    }
+}
+
+#[test]
+fn storage_keys_of_credentials_and_of_encrypted_values() {
+    for (key, credential, encrypted) in [
+        ("node-credentials:m", true, false),
+        (" Node_Credentials:m", true, false),
+        ("credential:1", true, false),
+        ("credentials:1", true, false),
+        ("encrypted:credential:1", true, true),
+        ("ENCRYPTED: credential:1", true, true),
+        ("encrypted:theme", false, true),
+        ("node-config:m", false, false),
+        ("my-credential:1", false, false),
+        ("", false, false),
+    ] {
+        assert_eq!(is_credential_key(key), credential, "{key}");
+        assert_eq!(is_encrypted_key(key), encrypted, "{key}");
+    }
+}
+
+#[test]
+fn words_around_a_secret_in_free_text() {
+    assert!(is_auth_scheme("Bearer") && is_auth_scheme("basic") && !is_auth_scheme("sk-1"));
+    assert!(is_empty_value("None") && is_empty_value("undefined") && !is_empty_value("0"));
+}
+
+#[test]
+fn redacts_at_any_depth_and_keeps_references() {
+    let value =
+        json!({"apiKey": "sk-1", "a": [{"password": {"p": 1}, "n": 1}], "token": "${T}", "secret": ""});
+    let safe = json!({"apiKey": "[redacted]", "a": [{"password": "[redacted]", "n": 1}], "token": "${T}", "secret": ""});
+    assert_eq!(redact(&value), safe);
+}
+
+#[test]
+fn only_a_whole_reference_stays() {
+    for kept in [json!("${T}"), json!("$(T)"), json!("${$parent.T}"), json!(null), json!(true), json!([])] {
+        assert_eq!(redact(&json!({"apiKey": kept})), json!({"apiKey": kept}));
+    }
+    for hidden in [
+        json!("${PFX}sk-1${SFX}"),
+        json!("${A}}"),
+        json!("${A B}"),
+        json!("${}"),
+        json!("$(A)sk-1$(B)"),
+        json!("${A} "),
+        json!("x${A}"),
+        json!(1234),
+        json!(["${A}"]),
+    ] {
+        assert_eq!(redact(&json!({"pin": hidden})), json!({"pin": "[redacted]"}), "{hidden}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Chat models: one call, and what a caller can ask for.
+
+use crate::future::BoxFuture;
+use redflow_contract::fact::ModelAnswer;
+use redflow_contract::plan::AgentSpec;
+use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::Transcript;
+use serde_json::value::RawValue;
+
+/// A chat model. Dropping the future of a call cancels the call down to the socket.
+pub trait ChatModel: Send + Sync {
+    /// Which model this is, and what it can do.
+    fn info(&self) -> &ModelInfo;
+
+    /// Makes one call. A failure is final: the adapter has already retried.
+    fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>>;
+}
+
+/// One call to a model.
+#[derive(Clone, Copy)]
+pub struct ModelRequest<'a> {
+    /// The iteration of the run, from 1.
+    pub iteration: u32,
+    /// The conversation to send.
+    pub transcript: &'a Transcript,
+    /// The agent that makes the call.
+    pub spec: &'a AgentSpec,
+    /// The form the answer must have.
+    pub answer_kind: AnswerKind<'a>,
+    /// Receives the answer piece by piece; none if no client has asked for deltas.
+    pub deltas: Option<&'a dyn DeltaObserver>,
+}
+
+/// Receives a model answer piece by piece, before it is validated. Gets text only, never reasoning.
+pub trait DeltaObserver: Send + Sync {
+    /// Receives the next piece of text of an attempt. Attempts count from 1.
+    fn text(&self, attempt: u32, text: &str);
+}
+
+/// The form a model's answer must have.
+#[derive(Debug, Clone, Copy)]
+pub enum AnswerKind<'a> {
+    /// One action of Agent Core: a JSON object. The prompt lists the tools; the adapter drops reasoning.
+    Action {
+        /// JSON Schema of the action in the subset every provider takes; none if a tool's schema does not
+        /// fit.
+        schema: Option<&'a RawValue>,
+    },
+    /// Text, or native calls of the agent's tools. The adapter keeps reasoning, to send it back.
+    Reply(ToolChoice),
+}
+
+/// Whether a model may call tools natively.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// The model must call a tool.
+    Required,
+    /// The model must not call a tool.
+    None,
+}
+
+/// A model, and what it can do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelInfo {
+    /// The provider, as OpenTelemetry names it: `openai`, `anthropic`, `azure.ai.openai`, `ollama`.
+    pub provider: &'static str,
+    /// The model that requests name.
+    pub model: String,
+    /// Whether it takes tools natively.
+    pub tools: bool,
+    /// Whether it takes images.
+    pub vision: bool,
+    /// Whether it can stream its answer.
+    pub streaming: bool,
+    /// The most tokens it reads; none if unknown.
+    pub context_window: Option<u32>,
+    /// The most tokens it writes; none if unknown.
+    pub max_output: Option<u32>,
+}

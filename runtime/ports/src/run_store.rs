@@ -1,0 +1,144 @@
+//! The run store: journals, run states, and requests of other processes.
+
+use crate::future::BoxFuture;
+use redflow_contract::Millis;
+use redflow_contract::code::StoreCode;
+use redflow_contract::event::RunEvent;
+use redflow_contract::id::{NodeRef, RunId};
+use redflow_contract::plan::EncodedPlan;
+use redflow_contract::run::{RunRequest, RunState, RunSummary};
+use std::sync::Arc;
+
+/// Stores runs. Only one process at a time works on the runs of a store.
+pub trait RunStore: Send + Sync {
+    /// Whether it stores the events of batches. If not, the caller need not copy them.
+    fn keeps_events(&self) -> bool {
+        false
+    }
+
+    /// Opens the journal of a new run. The store holds nothing of the run before its first batch.
+    fn create(&self, run: NewRun) -> Box<dyn Journal>;
+
+    /// Opens the journal of a loaded run to append to it. An earlier writer of that journal can no longer
+    /// write.
+    fn reopen(&self, run: &StoredRun) -> Box<dyn Journal>;
+
+    /// Reads a run; none if the run is unknown.
+    fn load<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>>;
+
+    /// Lists runs that have not ended, or whose result is not delivered, in the order they started.
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;
+
+    /// Finds the run that was started with this cause.
+    fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>>;
+
+    /// Marks the result of a run as delivered. Returns before the mark is on the disk.
+    fn delivered(&self, run: &RunId);
+
+    /// Waits for requests of other processes. Each request is given once per process.
+    fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>>;
+
+    /// Answers a request: done if `refused` is none, else the code of the refusal.
+    fn answer(&self, request: i64, refused: Option<StoreCode>);
+}
+
+/// The journal of one run.
+pub trait Journal: Send {
+    /// Appends the lines of a batch with the durability that it asks for. A batch is stored whole or not at
+    /// all. After an error the journal takes no more batches, and the run must not continue.
+    fn append(&mut self, batch: Batch) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// Lines of a journal that are stored together.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The lines, without line feeds. The first batch of a run begins with its header and its plan.
+    pub lines: Vec<String>,
+    /// The state of the run after these lines.
+    pub state: RunState,
+    /// How long the run has been active so far, in milliseconds.
+    pub active_ms: u64,
+    /// When `append` may return.
+    pub durability: Durability,
+    /// The events of these lines, for the event log. Empty if the store keeps no events.
+    pub events: Vec<RunEvent>,
+}
+
+/// What must be true before a write returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing: the lines are written soon after.
+    Buffered,
+    /// The lines are on the disk.
+    Synced,
+}
+
+/// A run that starts.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// The id of the new run.
+    pub run_id: RunId,
+    /// The agent that runs.
+    pub agent: NodeRef,
+    /// The agent's name; empty if it has none.
+    pub name: String,
+    /// The time of the start.
+    pub started_at: Millis,
+    /// The unique key of the start. A second start with the same cause starts no run.
+    pub cause: Option<String>,
+    /// The flow file; none if the flow did not come from a file.
+    pub source: Option<Arc<str>>,
+    /// The plan of the run. The store keeps equal plans once.
+    pub plan: EncodedPlan,
+}
+
+/// A run as it is stored.
+#[derive(Debug, Clone)]
+pub struct StoredRun {
+    /// The run as a list shows it.
+    pub summary: RunSummary,
+    /// The journal as a file: complete, JSON lines.
+    pub journal: Vec<u8>,
+    /// How long the run was active, in milliseconds.
+    pub active_ms: u64,
+    /// Where the store continues the journal.
+    pub mark: StoreMark,
+}
+
+/// A position in a stored run. Only the store that made it can read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreMark {
+    /// The number of the run in the store.
+    pub run: i64,
+    /// The number of batches that the run has.
+    pub batches: i64,
+}
+
+/// A request of another process about a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PendingRequest {
+    /// The number to answer it with.
+    pub id: i64,
+    /// The run that the request is about.
+    pub run: RunId,
+    /// What the other process wants.
+    pub request: RunRequest,
+}
+
+/// Why a store operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct StoreError {
+    /// The code; `redflow explain CODE` has a page on it.
+    pub code: StoreCode,
+    /// What happened and what to do about it, in one sentence.
+    pub message: String,
+}
+
+impl StoreError {
+    /// Makes an error.
+    #[must_use]
+    pub fn new(code: StoreCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
