@@ -1,33 +1,39 @@
-//! Drives machines and flow nodes over the ports.
+//! Drives agents and flow nodes over the ports. Each engine is one tokio task.
 //!
-//! Owns the way of a message through the flow's wires, into runs and out again, and the life of a run: its
-//! place, its deadline, its end, and its return after a crash. Decides nothing an agent decides; that is the
-//! machine's. Knows no adapter.
+//! The path of a message, file by file:
+//!
+//! 1. `task::engine` takes a start and hands it to the task; `task::starting` answers callers that wait for it.
+//! 2. `route::start` makes the first message. `route::deliver` queues it and gives it to the next node.
+//! 3. `route::native` runs an ordinary node. `route::agent` begins a run of an agent.
+//! 4. `run::begin` stores the run. `run::drive` feeds the machine and stores each step; `run::effects` calls the
+//!    model, the memory and the tools.
+//! 5. `task::output` receives what leaves the run. `route::send` puts it on the wires: back to step 2.
+//!
+//! `run::resume` brings an interrupted run back to step 4; `task::recovery` does that for all runs of the store.
+//!
+//! Imports point one way: `clock`, `ports`, `report`, `start`, `flow`, `observe`, `cascade`, `origin` ← `run` ←
+//! `state` ← `route` ← `task`. `state` holds the data of the task; `route` and `task` add their methods to it.
+//!
+//! The crate decides nothing that an agent decides (the machine does), and it knows no adapter.
 
-mod build;
-mod catch;
-mod chats;
+mod cascade;
 mod clock;
-mod drive;
-mod effects;
-mod engine;
-mod forget;
-mod host;
-mod measure;
-mod onlook;
-mod open;
-mod plan_build;
+mod flow;
+mod observe;
+mod origin;
+mod ports;
 mod report;
-mod schedule;
-mod session;
-mod slots;
+mod route;
+mod run;
 mod start;
-mod tool_chain;
-mod trail;
-mod walk;
+mod state;
+mod task;
 
-pub use build::{BuiltAgent, BuiltFlow, build_flow};
 pub use clock::SystemClock;
-pub use engine::Engine;
-pub use report::{EngineLimits, Ports, RunEnd, RunReport, Start};
-pub use start::{StartError, StartOrder, StartOutcome};
+pub use flow::BuiltFlow;
+pub use flow::agent::BuiltAgent;
+pub use flow::build::build_flow;
+pub use ports::{EngineLimits, Ports};
+pub use report::{RunEnd, RunReport};
+pub use start::{Start, StartError, StartOrder, StartOutcome};
+pub use task::engine::Engine;
