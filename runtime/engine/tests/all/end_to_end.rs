@@ -1,8 +1,8 @@
-//! Whole flows with the real model, tool and nodes.
+//! Whole flows with the real adapters.
 
 use crate::kit::{
-    Setup, World, actions, agent, asks, calculator, check, debug, ends, inject, model, node, only_message,
-    prose, says, with,
+    EngineTest, Setup, actions, agent, calculator, check, debug, ends, final_answer, inject, model, node,
+    not_json, only_message, tool_call, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::event::FlowEvent;
@@ -10,10 +10,10 @@ use redflow_contract::id::NodeSummary;
 use serde_json::{Value, json};
 
 fn sum() -> Value {
-    asks("calculator", json!({"expression": "2+2"}))
+    tool_call("calculator", json!({"expression": "2+2"}))
 }
 
-/// inject → agent → debug; `more` is what else the agent has.
+/// inject → agent → debug; `more` are properties of the agent.
 fn flow(replies: Value, more: Value) -> Value {
     json!([
         inject(&["a"]),
@@ -27,8 +27,8 @@ fn flow(replies: Value, more: Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn inject_to_agent_to_debug() {
-    let world = World::new(&flow(json!([sum(), says("It is 4.")]), json!({})));
-    let reports = world.fire().await;
+    let test = EngineTest::new(&flow(json!([sum(), final_answer("It is 4.")]), json!({})));
+    let reports = test.fire().await;
     assert_eq!(ends(&reports), ["run-1 a completed"]);
     let event = |iteration: u32, action: &str, at: &str| json!({"iteration": iteration, "action": action, "at": format!("2025-12-17T19:33:20.{at}Z")});
     let events = [
@@ -57,7 +57,7 @@ async fn inject_to_agent_to_debug() {
         "envelope": {
             "input": "go",
             "state": {"iteration": 2, "lastAction": "final", "lastTool": "calculator", "completed": true},
-            "model": {"lastResponse": says("It is 4.")},
+            "model": {"lastResponse": final_answer("It is 4.")},
             "tools": {"available": ["calculator"], "history": [history]},
             "observability": {"traceId": "run-1", "startedAt": "2025-12-17T19:33:20.000Z", "events": events},
         },
@@ -73,21 +73,21 @@ async fn inject_to_agent_to_debug() {
     assert_eq!(only_message(&reports), expected);
     let node = NodeSummary { id: "d".into(), type_name: "debug".to_owned(), name: "d".to_owned() };
     let shown = FlowEvent::Debug { node, property: "msg.payload".to_owned(), value: json!("It is 4.") };
-    assert_eq!(world.watch.flow_events(), [shown]);
+    assert_eq!(test.recorder.flow_events(), [shown]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn port_4_speaks_before_port_3_and_only_when_wired() {
+async fn port_4_sends_before_port_3_and_only_when_wired() {
     let wired = json!({"wires": [["m"], ["calc"], [], ["d"], ["e"]]});
-    let talk = json!([sum(), sum(), says("4")]);
+    let talk = json!([sum(), sum(), final_answer("4")]);
     let shown = ["e: \"tool\"", "e: \"tool\"", "e: \"final\"", "d: \"4\""];
     check(flow(talk.clone(), wired.clone()), &["run-1 a completed"], &shown).await;
     check(flow(talk, json!({})), &["run-1 a completed"], &["d: \"4\""]).await;
-    // An answer that is not valid is shown nowhere.
-    let world = World::new(&flow(json!([sum(), prose()]), wired));
-    world.fire().await;
+    // An invalid answer does not leave port 4.
+    let test = EngineTest::new(&flow(json!([sum(), not_json()]), wired));
+    test.fire().await;
     assert_eq!(
-        world.watch.shown(),
+        test.recorder.flow_lines(),
         [
             "e: \"tool\"",
             "a uncaught INVALID_JSON #1",
@@ -97,17 +97,17 @@ async fn port_4_speaks_before_port_3_and_only_when_wired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_of_port_4_keep_what_came_in() {
+async fn messages_of_port_4_keep_the_input_properties() {
     let wires = json!({"wires": [["m"], ["calc"], [], [], ["d"]]});
-    let mut flow = flow(json!([says("4")]), wires);
+    let mut flow = flow(json!([final_answer("4")]), wires);
     flow[4]["complete"] = json!("true");
-    let world = World::new(&flow);
-    let result = only_message(&world.fire().await);
-    let [FlowEvent::Debug { value, .. }] = &world.watch.flow_events()[..] else { panic!("one message") };
+    let test = EngineTest::new(&flow);
+    let result = only_message(&test.fire().await);
+    let [FlowEvent::Debug { value, .. }] = &test.recorder.flow_events()[..] else { panic!("one message") };
     for key in ["_msgid", "topic"] {
         assert_eq!(value[key], result[key]);
     }
-    assert_eq!(value["payload"], says("4"));
+    assert_eq!(value["payload"], final_answer("4"));
     assert_eq!(actions(value), ["model_response"]);
     assert_eq!(
         value["agentResult"],
@@ -117,39 +117,39 @@ async fn messages_of_port_4_keep_what_came_in() {
 
 #[tokio::test(start_paused = true)]
 async fn another_payload_replaces_only_the_payload() {
-    let flow = flow(json!([says("hi")]), json!({}));
-    let sent = only_message(&World::new(&flow).fire_with(json!({"n": 1})).await);
+    let flow = flow(json!([final_answer("hi")]), json!({}));
+    let sent = only_message(&EngineTest::new(&flow).fire_with(json!({"n": 1})).await);
     assert_eq!((&sent["topic"], &sent["envelope"]["input"]), (&json!("sums"), &json!({"n": 1})));
-    let asked = only_message(&World::new(&flow).ask(json!([7])).await);
+    let asked = only_message(&EngineTest::new(&flow).send(json!([7])).await);
     assert_eq!((&asked["topic"], &asked["envelope"]["input"]), (&Value::Null, &json!([7])));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payload_that_is_replaced_need_not_be_made() {
-    let mut flow = flow(json!([says("hi")]), json!({}));
+async fn does_not_evaluate_a_replaced_payload() {
+    let mut flow = flow(json!([final_answer("hi")]), json!({}));
     for (props, kind) in
         [(flow[0]["props"].clone(), "jsonata"), (json!([{"p": "topic", "v": "sums"}]), "str")]
     {
         flow[0]["props"] = props;
         flow[0]["payloadType"] = json!(kind);
-        let sent = only_message(&World::new(&flow).fire_with(json!("x")).await);
+        let sent = only_message(&EngineTest::new(&flow).fire_with(json!("x")).await);
         assert_eq!((&sent["topic"], &sent["envelope"]["input"]), (&json!("sums"), &json!("x")), "{kind}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_inject_that_cannot_make_its_message_says_so() {
-    let mut flow = flow(json!([says("hi")]), json!({}));
+async fn reports_an_inject_that_cannot_make_its_message() {
+    let mut flow = flow(json!([final_answer("hi")]), json!({}));
     flow[0]["props"] = json!([{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]);
     let shown = ["i uncaught NEEDS_NODE_RED #1"];
     let none: [&str; 0] = [];
-    let world = check(flow, &none, &shown).await;
-    assert_eq!(ends(&world.fire_with(json!("x")).await), none);
-    assert_eq!(world.watch.shown(), [shown, shown].concat());
+    let test = check(flow, &none, &shown).await;
+    assert_eq!(ends(&test.fire_with(json!("x")).await), none);
+    assert_eq!(test.recorder.flow_lines(), [shown, shown].concat());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_see_the_environment_around_them() {
+async fn nodes_read_the_environment_of_their_tab() {
     let flow = json!([
         {"id": "t", "type": "tab", "label": "Tab", "env": [{"name": "ROUND", "type": "num", "value": "3"}]},
         with(inject(&["d", "e"]), json!({"props": [
@@ -174,7 +174,7 @@ async fn links_junctions_and_subflows_carry_messages() {
         {"id": "sf", "type": "subflow", "name": "sf",
             "in": [{"wires": [{"id": "a"}]}], "out": [{"wires": [{"id": "a", "port": 3}]}]},
         inner(agent("a", "m", &[])),
-        inner(model("m", json!([says("from inside")]))),
+        inner(model("m", json!([final_answer("from inside")]))),
         inner(calculator()),
         debug("d", "payload"),
     ]);
@@ -182,16 +182,16 @@ async fn links_junctions_and_subflows_carry_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_events_are_counted_and_change_nothing() {
-    let flow = flow(json!([sum(), says("4")]), json!({}));
-    let watched = World::new(&flow);
+async fn run_events_are_numbered_and_change_nothing() {
+    let flow = flow(json!([sum(), final_answer("4")]), json!({}));
+    let watched = EngineTest::new(&flow);
     let seen = watched.fire().await;
-    let alone = Setup { watches_runs: false, ..Setup::default() }.world(&flow);
+    let alone = Setup { watches_runs: false, ..Setup::default() }.start_engine(&flow);
     let unseen = alone.fire().await;
     assert_eq!(only_message(&seen), only_message(&unseen));
-    assert_eq!(watched.shelf.journal(&seen[0].run_id), alone.shelf.journal(&unseen[0].run_id));
-    assert_eq!(alone.watch.run_events(), []);
-    let events = serde_json::to_value(watched.watch.run_events()).unwrap();
+    assert_eq!(watched.store.journal(&seen[0].run_id), alone.store.journal(&unseen[0].run_id));
+    assert_eq!(alone.recorder.run_events(), []);
+    let events = serde_json::to_value(watched.recorder.run_events()).unwrap();
     let events: Vec<(u64, &str)> = events
         .as_array()
         .unwrap()

@@ -1,18 +1,19 @@
-//! An agent that may not run answers all the same; its neighbours run.
+//! A refused agent answers every message with an error, and other agents run.
 
 use crate::kit::{
-    World, agent, calculator, catch, check, debug, ends, inject, model, node, only_message, says, with,
+    EngineTest, agent, calculator, catch, check, debug, ends, final_answer, inject, model, node,
+    only_message, with,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-/// A broken agent `a` beside a good one `b`.
-fn flow(broken: Value) -> Value {
+/// A refused agent `a` and a good agent `b`.
+fn flow(refused_agent: Value) -> Value {
     json!([
         inject(&["a", "b"]),
-        broken,
+        refused_agent,
         agent("b", "m", &["e"]),
-        model("m", json!([says("well")])),
+        model("m", json!([final_answer("well")])),
         node("far", "model.other", json!([])),
         calculator(),
         debug("d", "payload.code"),
@@ -33,20 +34,24 @@ async fn each_reason_has_its_code() {
         // The result of an ai-agent leaves port 0.
         (with(node("a", "ai-agent", json!([["d"]])), json!({"model": "m"})), "NEEDS_NODE_RED"),
     ];
-    for (broken, code) in rows {
-        let shown = [format!("d: \"{code}\""), "f: \"a\"".to_owned(), "e: \"well\"".to_owned()];
+    for (refused_agent, code) in rows {
+        let lines = [format!("d: \"{code}\""), "f: \"a\"".to_owned(), "e: \"well\"".to_owned()];
         let refused = [format!("run-1 a refused {code}"), "run-2 b completed".to_owned()];
-        check(flow(broken), &refused.each_ref().map(String::as_str), &shown.each_ref().map(String::as_str))
-            .await;
+        check(
+            flow(refused_agent),
+            &refused.each_ref().map(String::as_str),
+            &lines.each_ref().map(String::as_str),
+        )
+        .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_is_whole() {
+async fn a_refusal_sends_a_complete_message() {
     let mut flow = flow(with(agent("a", "m", &["d"]), json!({"maxIterations": 50})));
     flow[0]["wires"] = json!([["a"]]);
-    let world = World::new(&flow);
-    let reports = world.fire().await;
+    let test = EngineTest::new(&flow);
+    let reports = test.fire().await;
     assert_eq!(ends(&reports), ["run-1 a refused CONFIG_INVALID"]);
     let message = only_message(&reports);
     let text = message["payload"]["message"].as_str().unwrap();
@@ -78,5 +83,5 @@ async fn the_answer_is_whole() {
         "error": with(error, json!({"source": source})),
     });
     assert_eq!(message, expected);
-    assert_eq!(world.watch.run_events(), [], "no run began");
+    assert_eq!(test.recorder.run_events(), [], "no run began");
 }

@@ -1,4 +1,4 @@
-//! What the engine does to the outside world, written down: a clock and an event sink.
+//! A clock and an event sink that record what the engine does.
 
 use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent};
@@ -9,75 +9,77 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::time::Instant;
 
-/// When every test begins: 2025-12-17T19:33:20Z.
+/// The time at which every test starts: 2025-12-17T19:33:20Z.
 pub(crate) const START: Millis = 1_766_000_000_000;
 
-/// Everything that was seen, in order.
-pub(crate) struct Watch {
-    begun: Instant,
-    ids: AtomicU32,
-    messages: AtomicU32,
+/// Everything the engine reported and its services did, in order.
+pub(crate) struct EventRecorder {
+    started: Instant,
+    run_ids: AtomicU32,
+    message_ids: AtomicU32,
     watches_runs: bool,
     watches_deltas: AtomicBool,
     watches_flow_steps: AtomicBool,
-    /// Nothing hangs in a process that came after a crash.
-    pub(crate) is_second: bool,
-    shown: Mutex<Vec<FlowEvent>>,
-    events: Mutex<Vec<RunEvent>>,
+    /// Whether an earlier process had runs. Doubles do not hang in a second process.
+    pub(crate) is_restart: bool,
+    flow_events: Mutex<Vec<FlowEvent>>,
+    run_events: Mutex<Vec<RunEvent>>,
     deltas: Mutex<Vec<ModelDelta>>,
-    done: Mutex<Vec<String>>,
-    moves: Mutex<Vec<(StartId, String)>>,
+    calls: Mutex<Vec<String>>,
+    flow_steps: Mutex<Vec<(StartId, String)>>,
 }
 
-impl Watch {
-    pub(crate) fn new(watches_runs: bool, earlier_runs: u32) -> Self {
+impl EventRecorder {
+    pub(crate) fn new(earlier_runs: u32) -> Self {
         Self {
-            begun: Instant::now(),
-            ids: AtomicU32::new(earlier_runs),
-            messages: AtomicU32::new(0),
-            watches_runs,
+            started: Instant::now(),
+            run_ids: AtomicU32::new(earlier_runs),
+            message_ids: AtomicU32::new(0),
+            watches_runs: true,
             watches_deltas: AtomicBool::new(false),
             watches_flow_steps: AtomicBool::new(false),
-            is_second: earlier_runs > 0,
-            shown: Mutex::default(),
-            events: Mutex::default(),
+            is_restart: earlier_runs > 0,
+            flow_events: Mutex::default(),
+            run_events: Mutex::default(),
             deltas: Mutex::default(),
-            done: Mutex::default(),
-            moves: Mutex::default(),
+            calls: Mutex::default(),
+            flow_steps: Mutex::default(),
         }
     }
 
-    /// Something was done to the world.
-    pub(crate) fn note(&self, what: impl Into<String>) {
-        self.done.lock().unwrap().push(what.into());
+    pub(crate) fn without_run_events(self) -> Self {
+        Self { watches_runs: false, ..self }
     }
 
-    /// What services did and were asked, without the journals.
-    pub(crate) fn done(&self) -> Vec<String> {
-        self.done_and_kept().into_iter().filter(|line| line != "journal").collect()
+    pub(crate) fn record(&self, call: impl Into<String>) {
+        self.calls.lock().unwrap().push(call.into());
     }
 
-    /// What services did and were asked; `journal` stands for each append.
-    pub(crate) fn done_and_kept(&self) -> Vec<String> {
-        self.done.lock().unwrap().clone()
+    /// The calls of services.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.calls_and_appends().into_iter().filter(|line| line != "journal").collect()
     }
 
-    /// The events of the flow.
+    /// The calls of services; `journal` stands for each append to a journal.
+    pub(crate) fn calls_and_appends(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
+
     pub(crate) fn flow_events(&self) -> Vec<FlowEvent> {
-        self.shown.lock().unwrap().clone()
+        self.flow_events.lock().unwrap().clone()
     }
 
-    /// The events of the flow, in a few words each.
-    pub(crate) fn shown(&self) -> Vec<String> {
-        self.shown.lock().unwrap().iter().map(line).collect()
+    /// The events of the flow, one line each.
+    pub(crate) fn flow_lines(&self) -> Vec<String> {
+        self.flow_events.lock().unwrap().iter().map(event_line).collect()
     }
 
-    /// From now on answers are watched as they come in.
+    /// Asks for deltas from now on.
     pub(crate) fn watch_deltas(&self) {
         self.watches_deltas.store(true, Ordering::Relaxed);
     }
 
-    /// The pieces of answers, in a few words each.
+    /// The deltas, one line each.
     pub(crate) fn deltas(&self) -> Vec<String> {
         let deltas = self.deltas.lock().unwrap();
         let line = |delta: &ModelDelta| {
@@ -86,36 +88,36 @@ impl Watch {
         deltas.iter().map(line).collect()
     }
 
-    /// From now on messages are watched as they move.
-    pub(crate) fn watch_moves(&self) {
+    /// Asks for flow steps from now on.
+    pub(crate) fn watch_flow_steps(&self) {
         self.watches_flow_steps.store(true, Ordering::Relaxed);
     }
 
-    /// What moved, in a few words each; starts are numbered as they came.
-    pub(crate) fn moves(&self) -> Vec<String> {
-        let moves = self.moves.lock().unwrap();
+    /// The flow steps, one line each; starts are numbered in order.
+    pub(crate) fn flow_steps(&self) -> Vec<String> {
+        let steps = self.flow_steps.lock().unwrap();
         let mut starts: Vec<StartId> = Vec::new();
         let mut number = |start: &StartId| match starts.iter().position(|known| known == start) {
-            Some(place) => place + 1,
+            Some(index) => index + 1,
             None => {
                 starts.push(*start);
                 starts.len()
             }
         };
-        moves.iter().map(|(start, line)| format!("{} {line}", number(start))).collect()
+        steps.iter().map(|(start, line)| format!("{} {line}", number(start))).collect()
     }
 
     pub(crate) fn run_events(&self) -> Vec<RunEvent> {
-        self.events.lock().unwrap().clone()
+        self.run_events.lock().unwrap().clone()
     }
 }
 
-fn line(event: &FlowEvent) -> String {
+fn event_line(event: &FlowEvent) -> String {
     match event {
         FlowEvent::Debug { node, value, .. } => format!("{}: {value}", node.id),
         FlowEvent::Deployed { revision, .. } => format!("deployed {revision}"),
         FlowEvent::Checked { revision, .. } => format!("checked {revision}"),
-        FlowEvent::MemoryCleared { node } => format!("{} forgot", node.id),
+        FlowEvent::MemoryCleared { node } => format!("{} memory cleared", node.id),
         FlowEvent::NeedsNodeRed { node } => format!("{} needs Node-RED", node.id),
         FlowEvent::Uncaught { node, error } => {
             format!("{} uncaught {} #{}", node.id, error.code, error.source.count)
@@ -128,7 +130,7 @@ fn line(event: &FlowEvent) -> String {
     }
 }
 
-fn move_line(moved: FlowStep<'_>) -> String {
+fn step_line(step: FlowStep<'_>) -> String {
     let payload = |message: &redflow_contract::Message| {
         message
             .get("payload")
@@ -138,8 +140,8 @@ fn move_line(moved: FlowStep<'_>) -> String {
             .take(40)
             .collect::<String>()
     };
-    match moved {
-        FlowStep::Started { trigger } => format!("began {}", trigger.id),
+    match step {
+        FlowStep::Started { trigger } => format!("started {}", trigger.id),
         FlowStep::Received { node, message } => format!("{} <- {}", node.id, payload(message)),
         FlowStep::Sent { node, port, message, error } => {
             let failed = error.map(|error| format!(" {}", error.code)).unwrap_or_default();
@@ -153,7 +155,7 @@ fn move_line(moved: FlowStep<'_>) -> String {
         FlowStep::ModelCalled { service_call, transcript } => {
             let segments = transcript.segments().len();
             format!(
-                "{} asks {} #{} ({segments})",
+                "{} calls {} #{} ({segments})",
                 service_call.agent.id, service_call.service.id, service_call.iteration
             )
         }
@@ -168,31 +170,31 @@ fn move_line(moved: FlowStep<'_>) -> String {
             Ok(result) => format!("{} returns {}", service_call.service.id, result.success),
             Err(reason) => format!("{} unknown: {reason}", service_call.service.id),
         },
-        FlowStep::Ended => "over".to_owned(),
+        FlowStep::Ended => "ended".to_owned(),
     }
 }
 
-impl Clock for Watch {
+impl Clock for EventRecorder {
     fn now(&self) -> Millis {
-        START + u64::try_from(self.begun.elapsed().as_millis()).unwrap()
+        START + u64::try_from(self.started.elapsed().as_millis()).unwrap()
     }
     fn run_id(&self) -> RunId {
-        RunId::from(format!("run-{}", self.ids.fetch_add(1, Ordering::Relaxed) + 1))
+        RunId::from(format!("run-{}", self.run_ids.fetch_add(1, Ordering::Relaxed) + 1))
     }
     fn message_id(&self) -> String {
-        format!("msg-{}", self.messages.fetch_add(1, Ordering::Relaxed) + 1)
+        format!("msg-{}", self.message_ids.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }
 
-impl EventSink for Watch {
+impl EventSink for EventRecorder {
     fn watches_runs(&self) -> bool {
         self.watches_runs
     }
     fn run_event(&self, event: &RunEvent) {
-        self.events.lock().unwrap().push(event.clone());
+        self.run_events.lock().unwrap().push(event.clone());
     }
     fn flow_event(&self, event: &FlowEvent) {
-        self.shown.lock().unwrap().push(event.clone());
+        self.flow_events.lock().unwrap().push(event.clone());
     }
     fn watches_deltas(&self) -> bool {
         self.watches_deltas.load(Ordering::Relaxed)
@@ -204,6 +206,6 @@ impl EventSink for Watch {
         self.watches_flow_steps.load(Ordering::Relaxed)
     }
     fn flow_step(&self, start: StartId, step: FlowStep<'_>) {
-        self.moves.lock().unwrap().push((start, move_line(step)));
+        self.flow_steps.lock().unwrap().push((start, step_line(step)));
     }
 }

@@ -1,7 +1,8 @@
-//! What is counted and timed: every run and every call, also those that were given up.
+//! Measurements: of every run and every call, also of calls that were given up.
 
 use crate::kit::{
-    World, agent_with_tool, asks, built, debug, inject, model_double, node, says, tool_double, with,
+    EngineTest, agent_with_tool, build, debug, final_answer, inject, model_double, node, tool_call,
+    tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Ending;
@@ -11,11 +12,11 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
-struct Counted(Mutex<Vec<String>>);
+struct MeterRecorder(Mutex<Vec<String>>);
 
-impl Meter for Counted {
-    fn record(&self, measure: Measurement<'_>) {
-        let text = match measure {
+impl Meter for MeterRecorder {
+    fn record(&self, measurement: Measurement<'_>) {
+        let text = match measurement {
             Measurement::RunBegan => "began".to_owned(),
             Measurement::RunLeft => "left".to_owned(),
             Measurement::RunEnded { agent, ending, iterations, .. } => match ending {
@@ -25,12 +26,12 @@ impl Meter for Counted {
             Measurement::ModelCall { provider, failed, .. } => {
                 format!("{provider} {}", failed.map_or("answered", |code| code.as_str()))
             }
-            Measurement::ModelRetry { provider, .. } => format!("{provider} again"),
+            Measurement::ModelRetry { provider, .. } => format!("{provider} retried"),
             Measurement::ToolCall { tool, success, .. } => format!("{tool} {success}"),
             Measurement::MemoryCall { action, success, size, .. } => {
                 format!("{} {success} {size:?}", action.as_str())
             }
-            // Nothing the engine does.
+            // The engine records no other measurement.
             _ => return,
         };
         self.0.lock().unwrap().push(text);
@@ -48,24 +49,24 @@ fn flow(replies: Value, model: Value, tool: Value, memory: Value) -> Value {
     ])
 }
 
-/// What is counted when the flow is started once.
-async fn counted(flow: &Value) -> Vec<String> {
-    let counted = Arc::new(Counted::default());
-    let world = World::new(flow);
-    let meter: Arc<dyn Meter> = Arc::<Counted>::clone(&counted);
-    let ports = Ports { meter, ..world.ports() };
-    let engine = Engine::new(Some(built(flow)), ports, EngineLimits::default());
-    engine.run(Start::Inject { node: 0, payload: None }, &world.cancel).await;
-    std::mem::take(&mut *counted.0.lock().unwrap())
+/// The measurements of one start.
+async fn measurements(flow: &Value) -> Vec<String> {
+    let recorder = Arc::new(MeterRecorder::default());
+    let test = EngineTest::new(flow);
+    let meter: Arc<dyn Meter> = Arc::<MeterRecorder>::clone(&recorder);
+    let ports = Ports { meter, ..test.ports() };
+    let engine = Engine::new(Some(build(flow)), ports, EngineLimits::default());
+    engine.run(Start::Inject { node: 0, payload: None }, &test.cancel).await;
+    std::mem::take(&mut *recorder.0.lock().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_run_and_every_call() {
-    let call = json!([asks("t", json!({"x": 1})), says("done")]);
+async fn measures_every_run_and_every_call() {
+    let call = json!([tool_call("t", json!({"x": 1})), final_answer("done")]);
     let read = json!({"ownEffect": "read", "result": 1});
     let turns = json!({"turns": [{"role": "user", "content": "hello"}]});
     assert_eq!(
-        counted(&flow(call.clone(), json!({}), read.clone(), turns)).await,
+        measurements(&flow(call.clone(), json!({}), read.clone(), turns)).await,
         [
             "began",
             "recall true Some((1, 5))",
@@ -79,7 +80,7 @@ async fn every_run_and_every_call() {
     );
     let failure = json!({"code": "RATE_LIMIT", "message": "slow"});
     assert_eq!(
-        counted(&flow(
+        measurements(&flow(
             call.clone(),
             json!({"fails": failure}),
             read.clone(),
@@ -89,15 +90,15 @@ async fn every_run_and_every_call() {
         ["began", "recall false None", "scripted RATE_LIMIT", "a failed RATE_LIMIT after 1", "left"]
     );
     assert_eq!(
-        counted(&flow(call.clone(), json!({"hangs": "model"}), read, json!({}))).await,
+        measurements(&flow(call.clone(), json!({"hangs": "model"}), read, json!({}))).await,
         ["began", "recall true Some((0, 0))", "scripted CANCELLED", "a failed TIMEOUT after 1", "left"]
     );
     let away = json!({"appendFails": {"code": "MEMORY_ERROR", "message": "x"}});
     assert_eq!(
-        counted(&flow(json!([says("done")]), json!({}), json!({}), away)).await[3..],
+        measurements(&flow(json!([final_answer("done")]), json!({}), json!({}), away)).await[3..],
         ["append false None", "a Completed after 1", "left"]
     );
     let mut refused = flow(call, json!({}), json!({}), json!({}));
     refused[1]["maxIterations"] = json!(0);
-    assert_eq!(counted(&refused).await, ["a failed CONFIG_INVALID after 0"]);
+    assert_eq!(measurements(&refused).await, ["a failed CONFIG_INVALID after 0"]);
 }
