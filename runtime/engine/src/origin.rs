@@ -80,7 +80,7 @@ pub(crate) struct Emission {
 }
 
 pub(crate) enum EmissionKind {
-    /// The result. The store has it sent again after a crash until it is delivered. The set holds its run meanwhile.
+    /// The result. A recovery sends it again until it is delivered. The set holds its run as long as it is in flight.
     Result(ResultsInFlight),
     /// A model response. The run waits until this sender is dropped: then the message has arrived.
     Response(#[allow(dead_code, reason = "only its drop matters")] oneshot::Sender<()>),

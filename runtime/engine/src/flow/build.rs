@@ -42,7 +42,7 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
     for agent in agents {
         with_injects.push((agent.ix, agent.injects));
         let node = match agent.verdict {
-            Verdict::Ready(ready) => match builder.agent(agent.ix, &agent.node, &ready) {
+            Verdict::Ready(ready) => match builder.build_agent(agent.ix, &agent.node, &ready) {
                 Ok(built) => {
                     ready_agents.push((agent.ix, built));
                     continue;
@@ -64,19 +64,18 @@ pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>
     let nodes: Vec<BuiltNode> = (0..flow.nodes.len())
         .map(|ix| match built.remove(&ix) {
             Some(agent) => agent,
-            None => {
-                builder.ordinary(ix).unwrap_or_else(|error| BuiltNode::Misconfigured(config_error(&error)))
-            }
+            None => builder
+                .build_ordinary(ix)
+                .unwrap_or_else(|error| BuiltNode::Misconfigured(config_error(&error))),
         })
         .collect();
     let catches = CatchIndex::new(&flow);
-    let schedules = schedules(&flow, &nodes, env);
+    let schedules = read_schedules(&flow, &nodes, env);
     let reply_only = reply_only_nodes(&flow, &nodes);
     BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents: with_injects, schedules }
 }
 
-/// The schedules of the inject nodes of a flow.
-fn schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>) -> Vec<(NodeId, Schedule)> {
+fn read_schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>) -> Vec<(NodeId, Schedule)> {
     let is_inject = |ix: &NodeIx| flow.raw(*ix).type_name == "inject";
     let can_fire = |ix: &NodeIx| matches!(nodes[*ix], BuiltNode::Native(_)) && is_inject(ix);
     let read = |ix: NodeIx| {
@@ -109,7 +108,7 @@ struct FlowBuilder<'a> {
 }
 
 impl FlowBuilder<'_> {
-    fn agent(
+    fn build_agent(
         &mut self,
         ix: NodeIx,
         node: &NodeSummary,
@@ -159,7 +158,7 @@ impl FlowBuilder<'_> {
         })
     }
 
-    fn ordinary(&self, ix: NodeIx) -> Result<BuiltNode, BuildError> {
+    fn build_ordinary(&self, ix: NodeIx) -> Result<BuiltNode, BuildError> {
         let node = &self.flow.nodes[ix];
         if node.is_virtual {
             return Ok(BuiltNode::Pass);

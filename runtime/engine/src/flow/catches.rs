@@ -44,9 +44,9 @@ impl CatchIndex {
         index
     }
 
-    /// The Catch nodes for an error of a node, at most `most`. First those that name the node or its group, then
-    /// those for the whole tab. Those for uncaught errors only if there are no others. If a subflow catches nothing,
-    /// the search goes on around its instance.
+    /// The Catch nodes for an error of a node, at most `most`: those that name the node or its group, then those for the
+    /// whole tab. Only if there are none, those for uncaught errors. A subflow without any of them passes the error on to
+    /// the tab around its instance.
     pub(crate) fn find(&self, flow: &ResolvedFlow, source: NodeIx, most: usize) -> Vec<NodeIx> {
         let reporters = flow.reporters(source);
         for (depth, reporter) in reporters.iter().copied().enumerate() {

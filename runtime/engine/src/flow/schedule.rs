@@ -31,8 +31,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// The delay of the first firing, if the node names none.
 const DEFAULT_ONCE_DELAY: Duration = Duration::from_millis(100);
 
-/// How often a node that waits for a time of day reads the clock, which may be changed meanwhile. A firing that is
-/// later than this was missed.
+/// How often a node that waits for a time of day reads the clock, because a user may change it. A firing that is later
+/// than this was missed.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// The schedule of one inject node.
@@ -58,7 +58,7 @@ impl Schedule {
             serde_json::from_value(Value::Object(props)).ok()?;
         let mut schedule = Self::default();
         schedule.then = match schedule.seconds("repeat", repeat.as_ref()) {
-            Some(period) => Some(Repeat::Interval(period.max(MIN_INTERVAL))),
+            Some(interval) => Some(Repeat::Interval(interval.max(MIN_INTERVAL))),
             None => schedule.crontab(crontab.as_ref()),
         };
         if once.is_some_and(|once| once == Value::Bool(true) || once == "true") {
@@ -103,7 +103,7 @@ impl Schedule {
         if text.is_empty() {
             return None;
         }
-        // A crontab matches again and again or never, so any time to search from will do.
+        // A crontab matches again and again or never, so the search may begin at any time.
         let problem = match next_cron_time(text, 0, &TimeZone::UTC) {
             Ok(Some(_)) => return Some(Repeat::Crontab(text.to_owned())),
             Ok(None) => "`crontab` names a time that never comes",
@@ -133,7 +133,7 @@ struct Timer {
 enum Wait {
     Once,
     Interval(Duration),
-    /// For a time of day. `read_at` is what the clock said when it was last read.
+    /// For a time of day. `read_at` is the time at which the clock was last read.
     TimeOfDay {
         at: Millis,
         read_at: Millis,

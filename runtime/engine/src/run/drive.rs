@@ -146,7 +146,7 @@ impl RunDriver {
         }
     }
 
-    /// Performs effects until the run is over or stops. It holds its slot meanwhile.
+    /// Performs effects until the run is over or stops, and holds its slot until then.
     pub(super) async fn work(&mut self, effects: Vec<Effect>, _slot: Slot) -> RunExit {
         self.active.since = Some(Instant::now());
         let _active = ActiveRun::new(&self.ports.meter);
@@ -223,7 +223,7 @@ impl RunDriver {
         let _ = self.journal.append(batch).await;
     }
 
-    /// Cancels a run that would stay open, if a cancel was requested meanwhile.
+    /// Cancels a run that would stay open, if a cancel was requested during its last effect.
     pub(super) async fn cancel_if_requested(&mut self, exit: RunExit) -> RunExit {
         if !matches!(exit, RunExit::Waiting(_) | RunExit::Suspended(_)) {
             return exit;

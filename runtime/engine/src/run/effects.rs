@@ -2,7 +2,7 @@
 
 use super::measure::EffectMeter;
 use super::outgoing::{Outgoing, call_flow_tool};
-use super::size::{cut_answer, recalled, result_problem};
+use super::size::{cut_answer, recall_fact, result_problem};
 use crate::flow::agent::{BuiltAgent, BuiltTool};
 use crate::observe::FlowObserver;
 use crate::ports::Ports;
@@ -149,7 +149,7 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
         Effect::CallTool { call, .. } => call_tool(id, call, context).await,
         Effect::RecallMemory { session, .. } => match &agent.memory {
             Some(memory) => match memory.recall(session).await {
-                Ok(turns) => recalled(id, turns, &agent.compiled.spec().limits, now()),
+                Ok(turns) => recall_fact(id, turns, &agent.compiled.spec().limits, now()),
                 Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
             },
             None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },

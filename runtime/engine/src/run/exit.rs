@@ -47,7 +47,7 @@ pub(crate) async fn find_earlier_run(
 
 /// The error of a machine that cannot continue. That is a fault of the engine, and the journal stays as it is.
 pub(super) fn cannot_continue(why: &dyn std::fmt::Display) -> StoreError {
-    StoreError::new(StoreCode::RunBlocked, format!("the run cannot go on: {why}"))
+    StoreError::new(StoreCode::RunBlocked, format!("the run cannot continue: {why}"))
 }
 
 pub(super) fn already_over() -> StoreError {

@@ -1,6 +1,6 @@
 //! One run of an agent: how it begins, works, stops, and continues after a crash.
 //!
-//! A run is a future. It reports to the task only by its exit and by the messages it sends meanwhile.
+//! A run is a future. The task sees only its exit and the messages it sends.
 
 pub(crate) mod begin;
 pub(crate) mod control;

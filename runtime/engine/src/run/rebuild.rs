@@ -132,7 +132,7 @@ fn cache<T>(cached: &mut Vec<T>, new: T) {
 }
 
 fn cannot_rebuild(why: &dyn std::fmt::Display) -> StoreError {
-    let message = format!("the run cannot go on as it was planned: {why}");
+    let message = format!("the run cannot continue with its plan: {why}");
     StoreError::new(StoreCode::RunBlocked, message)
 }
 

@@ -38,7 +38,7 @@ struct Agent {
 pub(crate) struct Slot {
     slots: Slots,
     agent: NodeId,
-    /// Whether it counts as active; not if its receiver was gone.
+    /// Whether it counts as active. A slot whose receiver had given up does not.
     is_counted: bool,
 }
 
@@ -154,7 +154,7 @@ impl Drop for Slot {
 }
 
 impl Ticket {
-    /// Waits for the slot; none when the engine is gone.
+    /// Waits for the slot; none if the engine was dropped.
     pub(crate) async fn wait(&mut self) -> Option<Slot> {
         let slot = (&mut self.granted).await.ok();
         self.open = false;

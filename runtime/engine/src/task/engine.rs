@@ -107,7 +107,7 @@ impl Engine {
         self.request(run, RunRequest::Resolve { call_id, result }).await
     }
 
-    /// Replaces the flow. Runs continue with the plan they began with; those whose agent is gone are cancelled.
+    /// Replaces the flow. Runs continue with the plan they began with; runs of removed agents are cancelled.
     pub async fn deploy(&self, flow: BuiltFlow) {
         let flow = Box::new(flow);
         self.send(|reply| Command::Deploy { flow, reply }).await;

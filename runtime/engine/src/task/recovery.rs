@@ -120,6 +120,6 @@ impl EngineState {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     AllRuns,
-    /// Only those whose agent is gone, to cancel them.
+    /// Only runs of removed agents, to cancel them.
     RemovedAgents,
 }

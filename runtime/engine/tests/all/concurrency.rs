@@ -70,7 +70,7 @@ async fn two_hundred_runs_take_as_long_as_one() {
     let expected: Vec<String> =
         names.iter().enumerate().map(|(place, name)| format!("run-{} {name} completed", place + 1)).collect();
     assert_eq!(ends(&reports), expected);
-    let count = |line: &str| test.recorder.flow_lines().iter().filter(|shown| *shown == line).count();
+    let count = |line: &str| test.recorder.flow_lines().iter().filter(|lines| *lines == line).count();
     assert_eq!((count("d: \"hi\""), count("e: \"final\"")), (200, 200));
 }
 
@@ -84,8 +84,8 @@ async fn reports_a_node_that_needs_node_red_once() {
         node("chat", "chat-node", json!([["d"]])),
         debug("d", "payload"),
     ]);
-    let shown = ["f needs Node-RED", "g needs Node-RED", "chat User (100): go", "d: \"go\"", "d: \"go\""];
-    check(flow, &[], &shown).await;
+    let lines = ["f needs Node-RED", "g needs Node-RED", "chat User (100): go", "d: \"go\"", "d: \"go\""];
+    check(flow, &[], &lines).await;
 }
 
 #[tokio::test(start_paused = true)]

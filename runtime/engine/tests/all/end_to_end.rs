@@ -72,16 +72,16 @@ async fn inject_to_agent_to_debug() {
     });
     assert_eq!(only_message(&reports), expected);
     let node = NodeSummary { id: "d".into(), type_name: "debug".to_owned(), name: "d".to_owned() };
-    let shown = FlowEvent::Debug { node, property: "msg.payload".to_owned(), value: json!("It is 4.") };
-    assert_eq!(test.recorder.flow_events(), [shown]);
+    let lines = FlowEvent::Debug { node, property: "msg.payload".to_owned(), value: json!("It is 4.") };
+    assert_eq!(test.recorder.flow_events(), [lines]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn port_4_sends_before_port_3_and_only_when_wired() {
     let wired = json!({"wires": [["m"], ["calc"], [], ["d"], ["e"]]});
     let talk = json!([sum(), sum(), final_answer("4")]);
-    let shown = ["e: \"tool\"", "e: \"tool\"", "e: \"final\"", "d: \"4\""];
-    check(flow(talk.clone(), wired.clone()), &["run-1 a completed"], &shown).await;
+    let lines = ["e: \"tool\"", "e: \"tool\"", "e: \"final\"", "d: \"4\""];
+    check(flow(talk.clone(), wired.clone()), &["run-1 a completed"], &lines).await;
     check(flow(talk, json!({})), &["run-1 a completed"], &["d: \"4\""]).await;
     // An invalid answer does not leave port 4.
     let test = EngineTest::new(&flow(json!([sum(), not_json()]), wired));
@@ -141,11 +141,11 @@ async fn does_not_evaluate_a_replaced_payload() {
 async fn reports_an_inject_that_cannot_make_its_message() {
     let mut flow = flow(json!([final_answer("hi")]), json!({}));
     flow[0]["props"] = json!([{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]);
-    let shown = ["i uncaught NEEDS_NODE_RED #1"];
+    let lines = ["i uncaught NEEDS_NODE_RED #1"];
     let none: [&str; 0] = [];
-    let test = check(flow, &none, &shown).await;
+    let test = check(flow, &none, &lines).await;
     assert_eq!(ends(&test.fire_with(json!("x")).await), none);
-    assert_eq!(test.recorder.flow_lines(), [shown, shown].concat());
+    assert_eq!(test.recorder.flow_lines(), [lines, lines].concat());
 }
 
 #[tokio::test(start_paused = true)]

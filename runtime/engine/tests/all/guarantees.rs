@@ -331,7 +331,7 @@ async fn resends_the_last_model_response_before_the_result() {
     assert!(run.status.is_over() && !run.delivered, "{run:?}");
     let test = EngineTest::restart(&flow, &store);
     test.recover().await;
-    let shown = test.recorder.flow_lines();
-    assert_eq!(shown.iter().filter(|line| *line == "e: 2").count(), 1, "{shown:?}");
-    assert_eq!(shown.iter().filter(|line| *line == "d: \"done\"").count(), 1, "{shown:?}");
+    let lines = test.recorder.flow_lines();
+    assert_eq!(lines.iter().filter(|line| *line == "e: 2").count(), 1, "{lines:?}");
+    assert_eq!(lines.iter().filter(|line| *line == "d: \"done\"").count(), 1, "{lines:?}");
 }

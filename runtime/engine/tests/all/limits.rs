@@ -113,8 +113,8 @@ async fn a_recalled_turn_that_is_too_large_fails_the_recall() {
     ]);
     let test = small_limits().start_engine(&flow);
     assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
-    let shown = &test.recorder.flow_lines()[0];
-    assert!(shown.contains("the memory gave 81 bytes in one turn; the limit is 80"), "{shown}");
+    let line = &test.recorder.flow_lines()[0];
+    assert!(line.contains("the memory gave 81 bytes in one turn; the limit is 80"), "{line}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,6 +133,6 @@ async fn recalls_the_last_turns_of_a_long_conversation() {
     ]);
     let test = small_limits().start_engine(&flow);
     assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
-    let shown = &test.recorder.flow_lines()[0];
-    assert!(shown.contains("yyyy") && shown.contains("last") && !shown.contains("xxxx"), "{shown}");
+    let line = &test.recorder.flow_lines()[0];
+    assert!(line.contains("yyyy") && line.contains("last") && !line.contains("xxxx"), "{line}");
 }

@@ -67,8 +67,8 @@ async fn refuses_runs_when_the_queue_is_full() {
         let reports = test.fire().await;
         let full = ends(&reports).into_iter().filter(|end| end.ends_with("refused QUEUE_FULL")).count();
         assert_eq!((reports.len(), full), (6, refused));
-        let shown = test.recorder.flow_lines();
-        assert_eq!(shown.iter().filter(|line| *line == "a uncaught QUEUE_FULL #1").count(), 2);
+        let lines = test.recorder.flow_lines();
+        assert_eq!(lines.iter().filter(|line| *line == "a uncaught QUEUE_FULL #1").count(), 2);
         // The store gets nothing of a refused message.
         assert_eq!(test.store.runs().len(), 6 - refused);
     }

@@ -262,7 +262,7 @@ async fn takes_secrets_from_the_current_flow() {
     assert!(!store.runs()[0].1.contains("sk-1"));
     // This flow does not have the secret, so the run stays suspended.
     let test = EngineTest::restart(&flow(json!({})), &store);
-    let blocked = "run-1 a suspended RUN_BLOCKED: the run cannot go on as it was planned: `m` cannot be built: \
+    let blocked = "run-1 a suspended RUN_BLOCKED: the run cannot continue with its plan: `m` cannot be built: \
                    the secret in `apiKey` is not recorded, and the flow does not have it";
     assert_eq!(ends(&test.recover().await), [blocked]);
     // A cancel needs no secrets.

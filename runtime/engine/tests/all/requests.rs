@@ -52,10 +52,10 @@ async fn resolves_a_waiting_call() {
         test.engine.resolve("run-1".into(), "run-1:1".into(), result).await.unwrap();
         wait_until_over(&test).await;
         assert_eq!(test.recorder.calls(), ["built t", "tool t {}"], "it is not made again");
-        let shown = test.recorder.flow_lines().pop().unwrap();
-        let history: Value = serde_json::from_str(shown.strip_prefix("d: ").unwrap()).unwrap();
+        let lines = test.recorder.flow_lines().pop().unwrap();
+        let history: Value = serde_json::from_str(lines.strip_prefix("d: ").unwrap()).unwrap();
         for (key, value) in expected.as_object().unwrap() {
-            assert_eq!(history[0][key], *value, "{shown}");
+            assert_eq!(history[0][key], *value, "{lines}");
         }
         assert_eq!(test.store.runs()[0].0.status, RunStatus::Completed);
         // A second answer comes too late.
@@ -97,9 +97,9 @@ async fn cancels_a_waiting_run() {
     let test = waiting_run().await;
     test.engine.cancel("run-1".into(), "enough".to_owned()).await.unwrap();
     wait_until_over(&test).await;
-    let shown = test.recorder.flow_lines();
-    assert!(shown.iter().any(|line| line == "a uncaught CANCELLED #1"), "{shown:?}");
-    assert!(shown.iter().any(|line| line.contains("\"outcome\":\"unknown\"")), "{shown:?}");
+    let lines = test.recorder.flow_lines();
+    assert!(lines.iter().any(|line| line == "a uncaught CANCELLED #1"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("\"outcome\":\"unknown\"")), "{lines:?}");
     assert_eq!(code(test.engine.cancel("run-1".into(), String::new()).await), StoreCode::RunOver);
     assert_eq!(code(test.engine.cancel("run-7".into(), String::new()).await), StoreCode::RunUnknown);
 }

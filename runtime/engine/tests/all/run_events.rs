@@ -74,9 +74,9 @@ async fn stores_each_event_once_after_a_lost_step() {
     let store = test.crash_after(1, Buffered::Lost).await;
     let test = EngineTest::restart(&flow(tool), &store);
     assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
-    let kept = store.events(&run());
-    assert_eq!(kept, journal_events(&test));
-    assert!(recorder.run_events().len() + test.recorder.run_events().len() > kept.len());
+    let stored = store.events(&run());
+    assert_eq!(stored, journal_events(&test));
+    assert!(recorder.run_events().len() + test.recorder.run_events().len() > stored.len());
 }
 
 #[tokio::test(start_paused = true)]

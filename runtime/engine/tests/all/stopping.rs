@@ -124,9 +124,9 @@ async fn passes_model_failures_through() {
     for code in ["INVALID_CREDENTIALS", "RATE_LIMIT", "PROVIDER_UNAVAILABLE", "MODEL_ERROR"] {
         let flow = with_model(json!({"fails": {"code": code, "message": "The provider says no."}}));
         let failed = [format!("run-1 a failed {code}")];
-        let shown = [format!("a uncaught {code} #1"), "d: \"The provider says no.\"".to_owned()];
+        let lines = [format!("a uncaught {code} #1"), "d: \"The provider says no.\"".to_owned()];
         let test =
-            check(flow, &failed.each_ref().map(String::as_str), &shown.each_ref().map(String::as_str)).await;
+            check(flow, &failed.each_ref().map(String::as_str), &lines.each_ref().map(String::as_str)).await;
         assert_eq!(test.recorder.calls(), ["built m", "model m 1"], "the model is not called again");
     }
 }
