@@ -1,18 +1,19 @@
 //! Drives agents and flow nodes over the ports. Each engine is one tokio task.
 //!
-//! The path of a message, file by file:
+//! A message: `task::engine` → `route::start` → `route::deliver` → `route::agent` → `run::begin` →
+//! `run::drive` ⇄ `run::effects` → `task::output` → `route::send` → `route::deliver` → …
 //!
-//! 1. `task::engine` takes a start and hands it to the task; `task::starting` answers callers that wait for it.
-//! 2. `route::start` makes the first message. `route::deliver` queues it and gives it to the next node.
-//! 3. `route::native` runs an ordinary node. `route::agent` begins a run of an agent.
-//! 4. `run::begin` stores the run. `run::drive` feeds the machine and stores each step; `run::effects` calls the
-//!    model, the memory and the tools.
-//! 5. `task::output` receives what leaves the run. `route::send` puts it on the wires: back to step 2.
+//! - `task::engine` sends commands to the task, whose loop is `task::run_loop`. `task::starting` answers
+//!   callers that wait for a start; `task::schedules` starts inject nodes by their timers.
+//! - `route::start` makes the first message. `route::deliver` queues it and gives it to the next node:
+//!   `route::native` runs an ordinary node, `route::agent` begins a run.
+//! - `run::begin` stores a run. `run::drive` feeds its machine and stores each step. `run::effects` calls the
+//!   model, the memory and the tools.
+//! - `task::output` receives what leaves a run. `route::send` puts it on the wires.
+//! - `run::resume` continues an interrupted run; `task::recovery` does so for all runs of the store.
 //!
-//! `run::resume` brings an interrupted run back to step 4; `task::recovery` does that for all runs of the store.
-//!
-//! Imports point one way: `clock`, `ports`, `report`, `start`, `flow`, `observe`, `cascade`, `origin` ← `run` ←
-//! `state` ← `route` ← `task`. `state` holds the data of the task; `route` and `task` add their methods to it.
+//! Imports point one way: `run` ← `state` ← `route` ← `task`. The other files and `flow` are below all of
+//! them. `state` holds the data of the task; `route` and `task` add their methods to it.
 //!
 //! The crate decides nothing that an agent decides (the machine does), and it knows no adapter.
 

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// The origin of a message that is on its way. Dropping it without `acknowledge` means that the message was lost;
-/// then its emission does not count as delivered.
+/// The origin of a message that is on its way. Dropping it without `acknowledge` means that the message was
+/// lost; then its emission does not count as delivered.
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) cascade: Arc<Cascade>,
@@ -21,8 +21,8 @@ pub(crate) struct Origin {
     start_ack: Option<Arc<StartAck>>,
 }
 
-/// Answers a start when its first runs are stored or refused. All messages on the way to such a run hold it; the
-/// last one to drop it sends the answer.
+/// Answers a start when its first runs are stored or refused. All messages on the way to such a run hold it;
+/// the last one to drop it sends the answer.
 pub(crate) struct StartAck {
     cascade: Arc<Cascade>,
     state: Mutex<StartAckState>,
@@ -80,7 +80,8 @@ pub(crate) struct Emission {
 }
 
 pub(crate) enum EmissionKind {
-    /// The result. A recovery sends it again until it is delivered. The set holds its run as long as it is in flight.
+    /// The result. A recovery sends it again until it is delivered. The set holds its run as long as it is in
+    /// flight.
     Result(ResultsInFlight),
     /// A model response. The run waits until this sender is dropped: then the message has arrived.
     Response(#[allow(dead_code, reason = "only its drop matters")] oneshot::Sender<()>),
@@ -151,8 +152,8 @@ impl Origin {
         self.emission.as_ref().is_some_and(|in_flight| in_flight.emission.resent)
     }
 
-    /// Counts an arrival at an agent and returns the cause of the run that begins there. Refused arrivals count too,
-    /// so that the same wires give the same causes again.
+    /// Counts an arrival at an agent and returns the cause of the run that begins there. Refused arrivals
+    /// count too, so that the same wires give the same causes again.
     pub(crate) fn count_arrival(&self, agent: &NodeId) -> Option<Cause> {
         if let Some(key) = self.start_ack.as_ref().and_then(|ack| ack.lock().cause.take()) {
             return Some(Cause { key, resent: false });

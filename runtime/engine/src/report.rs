@@ -30,7 +30,8 @@ pub enum RunEnd {
         /// The message, shared with the nodes that received it.
         message: Arc<Message>,
     },
-    /// The run did not begin: the agent is refused, or a limit was reached. A message left port 3 all the same.
+    /// The run did not begin: the agent is refused, or a limit was reached. A message left port 3 all the
+    /// same.
     Refused {
         /// The reason.
         error: RunError,
@@ -39,7 +40,8 @@ pub enum RunEnd {
     },
     /// The run waits until a person says what happened to this call.
     Waiting(WaitingCall),
-    /// The run is not over and continues when it is resumed. The engine stopped, or could not store or drive it.
+    /// The run is not over and continues when it is resumed. The engine stopped, or could not store or drive
+    /// it.
     Suspended {
         /// The reason; none if a shutdown suspended the run.
         why: Option<StoreError>,

@@ -53,21 +53,21 @@ pub struct StartOrder {
     pub message: Option<Message>,
     /// A text for the window of a chat node; only for chat nodes.
     pub said: Option<ChatItem>,
-    /// Starts with the same key begin one run, also after a restart, as long as the store has that run. Only for an
-    /// agent with a payload, or a chat. The caller bounds its length.
+    /// Starts with the same key begin one run, also after a restart, as long as the store has that run. Only
+    /// for an agent with a payload, or a chat. The caller bounds its length.
     pub key: Option<String>,
 }
 
 /// The outcome of a start whose runs are stored.
 #[derive(Debug)]
 pub struct StartOutcome {
-    /// The stored runs that began before any of them had a result, in order. With a key that was used before: the
-    /// run of that time.
+    /// The stored runs that began before any of them had a result, in order. With a key that was used before:
+    /// the run of that time.
     pub runs: Vec<(RunId, NodeSummary)>,
     /// The runs that did not begin: the agent is refused, a limit was reached, or the store failed.
     pub refused: Vec<RunReport>,
-    /// The reports of the whole cascade, when nothing of it moves any more. Includes `refused`, but not a run of an
-    /// earlier start.
+    /// The reports of the whole cascade, when nothing of it moves any more. Includes `refused`, but not a run
+    /// of an earlier start.
     pub rest: oneshot::Receiver<Vec<RunReport>>,
 }
 

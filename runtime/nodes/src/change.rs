@@ -1,7 +1,7 @@
 //! `change`: sets, replaces, moves and deletes properties of a message.
 //!
-//! It supports the kinds of values that need only the message, the clock and the environment. A rule with another kind
-//! answers every message with `NEEDS_NODE_RED`.
+//! It supports the kinds of values that need only the message, the clock and the environment. A rule with
+//! another kind answers every message with `NEEDS_NODE_RED`.
 
 use crate::inject::evaluate;
 use crate::property::Path;
@@ -170,8 +170,8 @@ impl Rule {
     }
 }
 
-/// Replaces what was searched in a value; none if it was not found. A text that equals the search becomes the new value,
-/// whatever its kind.
+/// Replaces what was searched in a value; none if it was not found. A text that equals the search becomes the
+/// new value, whatever its kind.
 fn replace(
     current: &Value,
     from: &Value,

@@ -1,7 +1,7 @@
 //! `chat-node`: a window in which a person writes to an agent.
 //!
-//! The node sends a person's text to the agent and shows the agent's answers. It never sends an answer on: that would be
-//! a new question to the agent.
+//! The node sends a person's text to the agent and shows the agent's answers. It never sends an answer on:
+//! that would be a new question to the agent.
 
 use redflow_contract::Message;
 use redflow_contract::chat::{CHAT_SENT, ChatItem, ChatSpeaker, DEFAULT_CHAT_HISTORY, MAX_CHAT_HISTORY};

@@ -1,4 +1,4 @@
-//! `junction`, `link in` and `link out` hand messages on; `comment` does nothing. The flow decides where a message goes.
+//! `junction`, `link in` and `link out` hand messages on; `comment` does nothing.
 
 use redflow_contract::Message;
 use redflow_ports::{Adapters, BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};

@@ -64,8 +64,8 @@ impl Path {
         self.0.len()
     }
 
-    /// Sets the value at the path. Creates missing parents and replaces parents of another kind. Returns how many values
-    /// it created.
+    /// Sets the value at the path. Creates missing parents and replaces parents of another kind. Returns how
+    /// many values it created.
     pub(crate) fn set(&self, message: &mut Message, value: Value) -> usize {
         let Some((Step::Key(first), rest)) = self.0.split_first() else { return 0 };
         let mut made = self.0.len();

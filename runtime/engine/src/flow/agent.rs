@@ -55,8 +55,8 @@ impl BuiltAgent {
         self.compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect()
     }
 
-    /// The effect class of a call: what its node declares, else what the tool says. A call of an unknown tool is
-    /// never made, so the strictest class is right for it.
+    /// The effect class of a call: what its node declares, else what the tool says. A call of an unknown tool
+    /// is never made, so the strictest class is right for it.
     pub(crate) fn effect_class(&self, call: &ToolCall) -> EffectClass {
         self.tool(call).map_or(EffectClass::AtMostOnce, |(declared, tool)| {
             let own = || match tool {

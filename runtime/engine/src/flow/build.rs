@@ -21,8 +21,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Builds every node that this build can run. A node that cannot be built does not stop the others: an agent that
-/// needs it is refused, and an ordinary node answers every message with the error.
+/// Builds every node that this build can run. A node that cannot be built does not stop the others: an agent
+/// that needs it is refused, and an ordinary node answers every message with the error.
 #[must_use]
 pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>) -> BuiltFlow {
     let CheckedFlow { flow, agents, .. } = checked;

@@ -4,8 +4,8 @@ use redflow_flow::{NodeIx, RawNode, ResolvedFlow};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// The Catch nodes of a flow, indexed so that a lookup costs only what it finds. Each Catch node of the file is
-/// indexed once, however many instances its subflow has.
+/// The Catch nodes of a flow, indexed so that a lookup costs only what it finds. Each Catch node of the file
+/// is indexed once, however many instances its subflow has.
 #[derive(Default)]
 pub(crate) struct CatchIndex {
     /// By the id of the tab or subflow template.
@@ -44,9 +44,9 @@ impl CatchIndex {
         index
     }
 
-    /// The Catch nodes for an error of a node, at most `most`: those that name the node or its group, then those for the
-    /// whole tab. Only if there are none, those for uncaught errors. A subflow without any of them passes the error on to
-    /// the tab around its instance.
+    /// The Catch nodes for an error of a node, at most `most`: those that name the node or its group, then
+    /// those for the whole tab. Only if there are none, those for uncaught errors. A subflow without any of
+    /// them passes the error on to the tab around its instance.
     pub(crate) fn find(&self, flow: &ResolvedFlow, source: NodeIx, most: usize) -> Vec<NodeIx> {
         let reporters = flow.reporters(source);
         for (depth, reporter) in reporters.iter().copied().enumerate() {

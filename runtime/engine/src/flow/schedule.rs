@@ -1,7 +1,8 @@
 //! Schedules of inject nodes: once after the start, at an interval, or by a crontab.
 //!
-//! Reads these properties as Node-RED does and keeps a timer for each node. Fires no node itself: it says which
-//! node is due. Times that were missed, because the computer slept or its clock was changed, are skipped.
+//! Reads these properties as Node-RED does and keeps a timer for each node. Fires no node itself: it says
+//! which node is due. Times that were missed, because the computer slept or its clock was changed, are
+//! skipped.
 
 use croner::Cron;
 use croner::parser::{CronParser, Year};
@@ -31,8 +32,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// The delay of the first firing, if the node names none.
 const DEFAULT_ONCE_DELAY: Duration = Duration::from_millis(100);
 
-/// How often a node that waits for a time of day reads the clock, because a user may change it. A firing that is later
-/// than this was missed.
+/// How often a node that waits for a time of day reads the clock, because a user may change it. A firing that
+/// is later than this was missed.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// The schedule of one inject node.
@@ -152,8 +153,8 @@ impl Timers {
         self.has_begun = true;
     }
 
-    /// Replaces the schedules by those of another flow. A node with the same schedule keeps its timer. Returns the
-    /// new problems.
+    /// Replaces the schedules by those of another flow. A node with the same schedule keeps its timer.
+    /// Returns the new problems.
     pub(crate) fn replace(&mut self, schedules: &[(NodeId, Schedule)], now: Now) -> Vec<(NodeId, String)> {
         if !self.has_begun {
             return Vec::new();

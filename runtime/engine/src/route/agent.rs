@@ -36,8 +36,8 @@ impl EngineState {
         let id = &spec.agent.node_id;
         let cause = origin.count_arrival(id);
         if origin.cascade.cancel.is_cancelled() {
-            // A cancelled start begins no more runs. But a resent message belongs to an earlier start and stays
-            // undelivered.
+            // A cancelled start begins no more runs. But a resent message belongs to an earlier start and
+            // stays undelivered.
             return if origin.is_resent() { drop(origin) } else { origin.acknowledge(&*self.ports.store) };
         }
         if !self.has_run_budget(flow, ix, &origin.cascade) {

@@ -22,8 +22,8 @@ impl EngineState {
         }
     }
 
-    /// Shows a result in the chat that started the run. A chat that gets the message by a wire shows it anyway; but
-    /// the wire back may be missing.
+    /// Shows a result in the chat that started the run. A chat that gets the message by a wire shows it
+    /// anyway; but the wire back may be missing.
     pub(super) fn answer_chat(
         &self,
         flow: &BuiltFlow,
@@ -41,8 +41,8 @@ impl EngineState {
         }
     }
 
-    /// Shows the end of a run without an answer in the chats behind port 4, where a person waits for it. It does so
-    /// at once, so that an observer of the run's end finds the text in the chat.
+    /// Shows the end of a run without an answer in the chats behind port 4, where a person waits for it. It
+    /// does so at once, so that an observer of the run's end finds the text in the chat.
     pub(super) fn show_end_in_chats(
         &self,
         flow: &BuiltFlow,

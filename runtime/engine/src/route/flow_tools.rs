@@ -1,4 +1,4 @@
-//! Calls of flow tools: a call leaves by the agent's tool port as a message, and a message that comes back is its reply.
+//! Calls of flow tools: a call leaves the agent as a message, and a message that comes back is its reply.
 //!
 //! A reply without an open call is dropped and reported. It never begins a run.
 

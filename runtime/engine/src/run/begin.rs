@@ -26,8 +26,8 @@ pub(crate) struct RunInput {
 /// A stored run with its first effects and its turn; or the exit of a run that did not begin.
 pub(crate) type BeginResult = Result<(Box<RunDriver>, Vec<Effect>, Ticket), RunExit>;
 
-/// Begins a run. The caller drives it after this has returned, so that a waiting run does not hold what only its
-/// begin needs.
+/// Begins a run. The caller drives it after this has returned, so that a waiting run does not hold what only
+/// its begin needs.
 pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     let RunInput { agent, session, message, cause, origin, ticket } = input;
     let ports = &context.ports;

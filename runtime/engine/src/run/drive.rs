@@ -1,7 +1,7 @@
 //! Drives one run: feeds its machine, stores its journal, performs its effects.
 //!
-//! Owns the order that makes a run crash-proof. The intent is stored before an effect happens, and its outcome
-//! before anything follows from it. The machine makes all decisions of the agent.
+//! Owns the order that makes a run crash-proof. The intent is stored before an effect happens, and its
+//! outcome before anything follows from it. The machine makes all decisions of the agent.
 
 use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_slot, wait_for_stop};
 use super::effects::{EffectContext, perform};
@@ -99,8 +99,8 @@ impl RunDriver {
         &self.agent
     }
 
-    /// Feeds a fact and stores the step. `answered` is the class of the tool call that the fact answers. The caller
-    /// performs the effects.
+    /// Feeds a fact and stores the step. `answered` is the class of the tool call that the fact answers. The
+    /// caller performs the effects.
     pub(super) async fn feed(
         &mut self,
         fact: Fact,
@@ -199,7 +199,8 @@ impl RunDriver {
                     fact
                 }
             };
-            // The effect shares the transcript, which would be copied on the next append if it were still held.
+            // The effect shares the transcript, which would be copied on the next append if it were still
+            // held.
             drop(effect);
             effects = match self.feed(fact, class).await {
                 Ok(effects) => effects,
@@ -213,8 +214,8 @@ impl RunDriver {
         matches!(control, Control::Suspend | Control::SuspendNow).then_some(control)
     }
 
-    /// Stores how long the run has worked. Otherwise a run that stops often would get its whole time limit again
-    /// after each stop.
+    /// Stores how long the run has worked. Otherwise a run that stops often would get its whole time limit
+    /// again after each stop.
     async fn store_active_time(&mut self) {
         let (state, active_ms) = (self.state(), self.active.total_ms());
         let (lines, events) = (Vec::new(), Vec::new());
@@ -272,8 +273,8 @@ impl RunDriver {
                         ModelResponse { run: self.run.clone(), agent, effect: id, message, arrived };
                     // Sending fails only when the engine was dropped.
                     if self.outgoing.send(Outgoing::Response(response)).await.is_ok() {
-                        // The run waits until what the message sets off is stored, or a crash could lose it. With a
-                        // host that may take long, so the wait has a limit.
+                        // The run waits until what the message sets off is stored, or a crash could lose it.
+                        // With a host that may take long, so the wait has a limit.
                         tokio::select! {
                             biased;
                             _ = arrival => {}

@@ -65,8 +65,8 @@ fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
     }
 }
 
-/// Passes the pieces of an answer on to observers, without secrets. It holds back text that may become a secret, also
-/// at the end: observers get the whole answer afterwards.
+/// Passes the pieces of an answer on to observers, without secrets. It holds back text that may become a
+/// secret, also at the end: observers get the whole answer afterwards.
 struct ScrubbedDeltas<'a> {
     run: &'a RunId,
     iteration: u32,

@@ -21,7 +21,8 @@ pub(crate) enum RunExit {
     Waiting(WaitingCall),
     /// The run can be resumed later; with the reason, unless a shutdown suspended it.
     Suspended(Option<StoreError>),
-    /// The store did not take the run. The message comes back, so that the agent can answer it with the error.
+    /// The store did not take the run. The message comes back, so that the agent can answer it with the
+    /// error.
     NotStored(StoreError, Arc<Message>),
     /// The cause of the run began another one before: this one, where it is known.
     Duplicate(Option<EarlierRun>),
@@ -45,7 +46,8 @@ pub(crate) async fn find_earlier_run(
     Ok(stored.map(|stored| EarlierRun { run, agent: stored.summary.agent.node_id }))
 }
 
-/// The error of a machine that cannot continue. That is a fault of the engine, and the journal stays as it is.
+/// The error of a machine that cannot continue. That is a fault of the engine, and the journal stays as it
+/// is.
 pub(super) fn cannot_continue(why: &dyn std::fmt::Display) -> StoreError {
     StoreError::new(StoreCode::RunBlocked, format!("the run cannot continue: {why}"))
 }

@@ -1,6 +1,7 @@
 //! Rebuilds the agent of a resumed run from the plan of the run, not from the current flow.
 //!
-//! A plan holds no secrets. They come from the current flow and environment; without them the run stays suspended.
+//! A plan holds no secrets. They come from the current flow and environment; without them the run stays
+//! suspended.
 
 use crate::flow::BuiltFlow;
 use crate::flow::agent::{BuiltAgent, BuiltTool};

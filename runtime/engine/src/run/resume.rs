@@ -1,7 +1,7 @@
 //! Resumes a run from its journal.
 //!
-//! Owns the rules of recovery. A run continues where its journal ends. A call that may be repeated is made again with
-//! the same key. A call that may not be repeated leaves the run waiting for a person's answer.
+//! Owns the rules of recovery. A run continues where its journal ends. A call that may be repeated is made
+//! again with the same key. A call that may not be repeated leaves the run waiting for a person's answer.
 
 use super::control::{Activity, StopReason, wait_for_slot, wait_for_stop};
 use super::drive::{RunContext, RunDriver};
@@ -139,8 +139,8 @@ pub(crate) async fn resume_run(
     (Some(agent), driver.cancel_if_requested(exit).await)
 }
 
-/// The answer and the exit for a run that is over. A caller that wanted anything but to continue gets an error, and
-/// then a result that was sent before is not sent again.
+/// The answer and the exit for a run that is over. A caller that wanted anything but to continue gets an
+/// error, and then a result that was sent before is not sent again.
 fn answer_for_finished(exit: RunExit, intent: &ResumeIntent) -> (Result<(), StoreError>, RunExit) {
     if matches!(intent, ResumeIntent::Continue) {
         return (Ok(()), exit);

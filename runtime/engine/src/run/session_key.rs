@@ -7,7 +7,8 @@ use serde_json::Value;
 /// Bytes of a session name; a longer one is replaced by its digest.
 const MAX_NAME_BYTES: usize = 256;
 
-/// The `sessionId` of the agent, else of the message, else of the memory, else `default`; prefixed by the flow.
+/// The `sessionId` of the agent, else of the message, else of the memory, else `default`; prefixed by the
+/// flow.
 pub(crate) fn session_key(
     flow: &str,
     agent: Option<&str>,
@@ -26,8 +27,8 @@ pub(crate) fn session_key(
     format!("{flow}:{session}")
 }
 
-/// Replaces `{{msg.x}}` by a property of the message and `{{json.x}}` by one of its payload; a missing one is empty. One
-/// pass, so that text of the message is never expanded again.
+/// Replaces `{{msg.x}}` by a property of the message and `{{json.x}}` by one of its payload; a missing one is
+/// empty. One pass, so that text of the message is never expanded again.
 fn render(template: &str, message: &Message) -> String {
     let mut out = String::new();
     let mut rest = template;

@@ -18,8 +18,8 @@ pub(super) fn cut_answer(mut answer: ModelAnswer, limits: &RunLimits) -> ModelAn
     answer
 }
 
-/// The fact of a recalled conversation. One longer than a message may be loses its first turns. If the last turn
-/// alone is too long, the recall has failed.
+/// The fact of a recalled conversation. One longer than a message may be loses its first turns. If the last
+/// turn alone is too long, the recall has failed.
 pub(super) fn recall_fact(
     effect: EffectId,
     mut turns: Vec<ChatMessage>,

@@ -1,7 +1,7 @@
 //! Slots for runs: a limit in all, a limit for each agent, and fair turns for agents that wait.
 //!
-//! Decides which run works now and which one comes next. An agent with a thousand waiting runs gets no more turns
-//! than one with a single run.
+//! Decides which run works now and which one comes next. An agent with a thousand waiting runs gets no more
+//! turns than one with a single run.
 
 use crate::ports::EngineLimits;
 use redflow_contract::id::NodeId;

@@ -1,6 +1,7 @@
 //! The data of the engine task: its flow, its queue, its runs and the work it waits for.
 //!
-//! `route` and `task` add their methods to `EngineState`. It stands below both, so that imports point one way.
+//! `route` and `task` add their methods to `EngineState`. It stands below both, so that imports point one
+//! way.
 
 pub(crate) mod completion;
 pub(crate) mod open_calls;

@@ -61,8 +61,8 @@ impl OpenCall {
         self.reply
     }
 
-    /// Ends a call whose messages have all arrived without a reply. After an error at the tool's own node the call
-    /// has failed. Otherwise the engine cannot know what the nodes behind it have done.
+    /// Ends a call whose messages have all arrived without a reply. After an error at the tool's own node the
+    /// call has failed. Otherwise the engine cannot know what the nodes behind it have done.
     fn end_without_reply(self) {
         let outcome = match self.error {
             Some(CallError { at_tool_node: true, text }) => ToolOutcome::Returned(ToolResult::failed(text)),

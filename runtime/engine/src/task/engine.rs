@@ -24,16 +24,16 @@ const MAX_WAITING_OUTGOING: usize = 32;
 /// Commands that may wait for the task; then the caller waits.
 const MAX_WAITING_COMMANDS: usize = 256;
 
-/// Drives the runs of one flow. Dropping it drops its runs where they are. Their journals stay, so that they continue
-/// when they are resumed.
+/// Drives the runs of one flow. Dropping it drops its runs where they are. Their journals stay, so that they
+/// continue when they are resumed.
 pub struct Engine {
     commands: mpsc::Sender<Command>,
     task: JoinHandle<()>,
 }
 
 impl Engine {
-    /// Starts an engine as a task of the current runtime. Without a flow it only resumes runs, and their results go
-    /// only into the reports.
+    /// Starts an engine as a task of the current runtime. Without a flow it only resumes runs, and their
+    /// results go only into the reports.
     #[must_use]
     pub fn new(flow: Option<BuiltFlow>, ports: Ports, limits: EngineLimits) -> Self {
         let (commands, received_commands) = mpsc::channel(MAX_WAITING_COMMANDS);
@@ -42,15 +42,15 @@ impl Engine {
         Self { commands, task: tokio::spawn(state.run_loop(received_commands, received_outgoing)) }
     }
 
-    /// Starts a node and waits until nothing of the cascade moves any more. The reports come in the order in which
-    /// the runs began. After a cancel the runs end and no other begins.
+    /// Starts a node and waits until nothing of the cascade moves any more. The reports come in the order in
+    /// which the runs began. After a cancel the runs end and no other begins.
     pub async fn run(&self, start: Start, cancel: &CancellationToken) -> Vec<RunReport> {
         let cancel = cancel.clone();
         self.send(|reply| Command::Start { start, cancel, reply }).await.unwrap_or_default()
     }
 
-    /// Starts a node of the flow. Returns when every run that it sets off before any of them has a result is stored,
-    /// so that the caller can rely on the runs. A node that reaches no agent begins none.
+    /// Starts a node of the flow. Returns when every run that it sets off before any of them has a result is
+    /// stored, so that the caller can rely on the runs. A node that reaches no agent begins none.
     ///
     /// # Errors
     /// When nothing was started; the error says why.
@@ -68,8 +68,8 @@ impl Engine {
         Ok(StartOutcome { runs, refused, rest })
     }
 
-    /// Turns the schedules of inject nodes on, also those of flows that are deployed later. Firings that were missed
-    /// before are skipped.
+    /// Turns the schedules of inject nodes on, also those of flows that are deployed later. Firings that were
+    /// missed before are skipped.
     pub async fn begin_schedules(&self) {
         self.send(|reply| Command::BeginSchedules { reply }).await;
     }
@@ -81,8 +81,8 @@ impl Engine {
         reports.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Resumes every unfinished run of this flow, and sends every result that was not delivered. Cancels runs whose
-    /// agent the flow no longer has. Ignores runs of other flow files.
+    /// Resumes every unfinished run of this flow, and sends every result that was not delivered. Cancels runs
+    /// whose agent the flow no longer has. Ignores runs of other flow files.
     ///
     /// # Errors
     /// When the store cannot list the runs.
@@ -113,8 +113,8 @@ impl Engine {
         self.send(|reply| Command::Deploy { flow, reply }).await;
     }
 
-    /// Stops the engine. Runs finish their current effect, for at most the time of `drain`. Returns when the last run
-    /// has stopped; the engine takes no commands afterwards.
+    /// Stops the engine. Runs finish their current effect, for at most the time of `drain`. Returns when the
+    /// last run has stopped; the engine takes no commands afterwards.
     pub async fn shutdown(&self, drain: Duration) {
         self.send(|reply| Command::Shutdown { drain, reply }).await;
     }

@@ -1,4 +1,4 @@
-//! The engine task: takes commands, delivers messages, drives runs, and handles what they send and how they end.
+//! The engine task: takes commands, delivers messages, and handles what runs send and how they end.
 
 mod command;
 pub(crate) mod engine;

@@ -17,8 +17,8 @@ impl EngineState {
         self.set_timers();
     }
 
-    /// Sets the timers of the current flow and reports schedules that cannot be used. Such a node can still be fired
-    /// by hand.
+    /// Sets the timers of the current flow and reports schedules that cannot be used. Such a node can still
+    /// be fired by hand.
     pub(super) fn set_timers(&mut self) {
         let Some(flow) = self.flow.clone() else { return };
         for (id, problem) in self.timers.replace(&flow.schedules, self.now()) {

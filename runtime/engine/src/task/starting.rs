@@ -1,7 +1,7 @@
 //! Starts whose caller waits until their runs are stored.
 //!
-//! Owns the order of steps. The key is looked up first, then the node is found in the current flow, then the runs
-//! begin. The caller gets its answer when the last of them is stored.
+//! Owns the order of steps. The key is looked up first, then the node is found in the current flow, then the
+//! runs begin. The caller gets its answer when the last of them is stored.
 
 use crate::origin::{Origin, StartedRuns};
 use crate::run::exit::{EarlierRun, find_earlier_run};

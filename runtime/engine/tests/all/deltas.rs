@@ -4,8 +4,8 @@ use crate::kit::{EngineTest, agent, calculator, final_answer, inject, model, too
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-/// The scripted model sends its answer in one piece; `model.streaming` sends each string of `pieces`, one list for each
-/// attempt.
+/// The scripted model sends its answer in one piece; `model.streaming` sends each string of `pieces`, one
+/// list for each attempt.
 fn streaming_flow(pieces: Value, key: &str) -> Value {
     let model = with(
         model("m", json!([final_answer("hi")])),

@@ -96,8 +96,8 @@ pub(crate) fn register(adapters: &mut Adapters) {
     adapters.memories.insert("buffer-memory", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
 }
 
-/// `node.double`: an ordinary node that sends its input some `times`, with another `payload` and without what it `drops`;
-/// or `fails`.
+/// `node.double`: an ordinary node that sends its input some `times`, with another `payload` and without what
+/// it `drops`; or `fails`.
 struct NodeDouble {
     recorder: Arc<EventRecorder>,
     props: Message,
@@ -214,7 +214,8 @@ impl ChatModel for ModelDouble {
     }
 }
 
-/// `model.streaming`: the scripted model, which streams its answer in `pieces`: a list of them for each attempt.
+/// `model.streaming`: the scripted model, which streams its answer in `pieces`: a list of them for each
+/// attempt.
 struct StreamingModel {
     attempts: Vec<Vec<String>>,
     scripted: Arc<dyn ChatModel>,

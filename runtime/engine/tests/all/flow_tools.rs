@@ -190,8 +190,8 @@ async fn does_not_make_a_call_beyond_the_limit() {
     assert_eq!(test.recorder.calls(), [] as [&str; 0]);
 }
 
-/// A wire from a tool of `a` to agent `b` is refused, and so is `b`: the tool's message is no input of `b`. Other messages to
-/// `b` get the refusal.
+/// A wire from a tool of `a` to agent `b` is refused, and so is `b`: the tool's message is no input of `b`.
+/// Other messages to `b` get the refusal.
 #[tokio::test(start_paused = true)]
 async fn a_message_on_a_refused_wire_begins_no_run() {
     let flow = |targets: &[&str]| {

@@ -1,4 +1,4 @@
-//! What callers can rely on: a cancel is never lost, every result is delivered, and no needless question is asked.
+//! Guarantees: no cancel is lost, every result is delivered, and no needless question is asked.
 
 use crate::kit::{
     Buffered, EngineTest, Setup, agent, agent_with_tool, calculator, debug, ends, final_answer, inject,

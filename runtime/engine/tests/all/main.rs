@@ -1,4 +1,4 @@
-//! Tests of the engine as its users see it: a flow goes in, messages start, runs end, debug nodes show values.
+//! Tests of the engine: a flow goes in, messages start, runs end, debug nodes show values.
 
 #![allow(
     clippy::panic,

@@ -85,7 +85,8 @@ async fn appends_only_final_answers() {
     }
 }
 
-/// The `sessionId` of the agent wins, then of the message, then of the memory, then `default`; the tab is always part of it.
+/// The `sessionId` of the agent wins, then of the message, then of the memory, then `default`; the tab is
+/// always part of it.
 #[tokio::test(start_paused = true)]
 async fn chooses_the_session_by_agent_message_and_memory() {
     let rows = [

@@ -1,4 +1,4 @@
-//! After a crash at any point the next process continues a run, waits for a person, or ends the run with a code.
+//! After a crash the next process continues a run, waits for a person, or ends the run with a code.
 
 use crate::kit::{
     Buffered, EngineTest, agent, agent_with_tool, calculator, debug, ends, final_answer, inject, model,

@@ -1,4 +1,4 @@
-//! The events of a run across crashes: numbered from 1, complete, each once, and equal to those of its journal.
+//! The events of a run across crashes: numbered from 1, each once, and equal to those of its journal.
 
 use crate::kit::{
     Buffered, EngineTest, Setup, agent_with_tool, debug, ends, final_answer, inject, model, tool_call,

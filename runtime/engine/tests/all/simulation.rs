@@ -1,6 +1,6 @@
-//! Simulated histories of a runtime, made from a seed: calls of every class, crashes at any moment, cancels, shutdowns,
-//! answers of people. Always: no stored step is lost, no at-most-once call is made twice, every run ends, every journal
-//! replays.
+//! Simulated histories of a runtime, made from a seed: calls of every class, crashes at any moment, cancels,
+//! shutdowns, answers of people. Always: no stored step is lost, no at-most-once call is made twice, every
+//! run ends, every journal replays.
 //!
 //! `REDFLOW_SEEDS=N` tries that many seeds, `REDFLOW_SEED=N` only that one.
 
@@ -40,8 +40,8 @@ impl Rng {
 
 const CLASSES: [&str; 3] = ["read", "idempotent", "at_most_once"];
 
-/// One agent for each class. It makes three calls and then answers. The result of the first one goes to another agent
-/// too. Calls take time, and some never return.
+/// One agent for each class. It makes three calls and then answers. The result of the first one goes to
+/// another agent too. Calls take time, and some never return.
 fn flow(rng: &mut Rng) -> Value {
     let mut nodes = vec![inject(&CLASSES), calculator(), debug("d", "agentResult.traceId")];
     for (place, class) in CLASSES.into_iter().enumerate() {

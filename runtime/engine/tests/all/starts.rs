@@ -91,7 +91,8 @@ async fn lists_all_runs_of_a_start_in_order() {
     ]);
     let test = EngineTest::new(&flow);
     let started = test.start(order(Some("i"), None, None)).await.unwrap();
-    // The error of the refused agent reaches `c` at once. The result of `a` comes a second later and is not listed.
+    // The error of the refused agent reaches `c` at once. The result of `a` comes a second later and is not
+    // listed.
     let direct = ["run-2 b agent-core", "run-3 a agent-core", "run-4 c agent-core"];
     assert_eq!(runs(&started), direct);
     assert_eq!(refused(&started), ["run-1 refused refused CONFIG_INVALID"]);
@@ -294,7 +295,8 @@ async fn two_starts_with_one_key_at_once_begin_one_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_belongs_to_the_first_agent_only() {
-    // The run of `a` is refused because the queue is full, and the error goes to `b`. The key does not belong to that run.
+    // The run of `a` is refused because the queue is full, and the error goes to `b`. The key does not belong
+    // to that run.
     let limits = EngineLimits { max_active_per_agent: 1, max_queued_per_agent: 0, ..EngineLimits::default() };
     let test = Setup { limits, ..Setup::default() }.start_engine(&slow_cascade());
     test.start(order(Some("a"), Some(json!(1)), None)).await.unwrap();

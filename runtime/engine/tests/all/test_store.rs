@@ -133,8 +133,8 @@ impl TestStore {
         self.answers.lock().unwrap().clone()
     }
 
-    /// Loses what a crash may lose: buffered batches, and the delivery of results. Each survives if `luck` (0 to 1) is at
-    /// least a half.
+    /// Loses what a crash may lose: buffered batches, and the delivery of results. Each survives if `luck` (0
+    /// to 1) is at least a half.
     pub(crate) fn crash(&self, mut luck: impl FnMut() -> f64) {
         let mut runs = self.runs.lock().unwrap();
         runs.retain_mut(|run| {

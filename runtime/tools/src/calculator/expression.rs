@@ -1,7 +1,7 @@
 //! Parses and evaluates an arithmetic expression.
 //!
-//! Owns the grammar, the limits and the errors of expressions; `number` calculates. It runs no code, does no I/O, and
-//! recurses only into parentheses, whose depth is limited.
+//! Owns the grammar, the limits and the errors of expressions; `number` calculates. It runs no code, does no
+//! I/O, and recurses only into parentheses, whose depth is limited.
 //!
 //! ```text
 //! expression = term , { ( "+" | "-" ) , term } ;
@@ -13,12 +13,12 @@
 //! digit      = "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" ;
 //! ```
 //!
-//! ASCII white space may stand between tokens, but not inside a number. So `-2^2` is -4, `2^3^2` is 512, `2^-1` is 0.5
-//! and `--2` is 2. A unary plus changes nothing. Multiplication needs a `*`.
+//! ASCII white space may stand between tokens, but not inside a number. So `-2^2` is -4, `2^3^2` is 512,
+//! `2^-1` is 0.5 and `--2` is 2. A unary plus changes nothing. Multiplication needs a `*`.
 //!
-//! Fractions are exact while numerator and denominator fit 127 bits. Beyond that, and for an exponent that is not whole,
-//! the calculation continues in `f64`, and its result is rounded to 15 significant digits. A syntax error is reported
-//! before an error of calculation, wherever it is.
+//! Fractions are exact while numerator and denominator fit 127 bits. Beyond that, and for an exponent that is
+//! not whole, the calculation continues in `f64`, and its result is rounded to 15 significant digits. A
+//! syntax error is reported before an error of calculation, wherever it is.
 
 use serde_json::Number;
 

@@ -178,8 +178,8 @@ fn never_shows_a_negative_zero() {
 
 #[test]
 fn fractions_become_the_nearest_float() {
-    // From 2^52 to 2^53 floats are 1 apart. A half is a tie, which goes to the even neighbour. A number just beside the
-    // half is no tie.
+    // From 2^52 to 2^53 floats are 1 apart. A half is a tie, which goes to the even neighbour. A number just
+    // beside the half is no tie.
     assert_value("(2^53+1)/2", json!(4503599627370496_i64));
     assert_value("(2^53+1+10^-15)/2", json!(4503599627370497_i64));
     assert_value("(2^53+3)/2", json!(4503599627370498_i64));
@@ -322,7 +322,8 @@ fn limits_length_and_depth() {
     }
 }
 
-/// A fully parenthesised expression with its value. It has at most sixteen factors, so that the value cannot overflow.
+/// A fully parenthesised expression with its value. It has at most sixteen factors, so that the value cannot
+/// overflow.
 fn tree() -> impl Strategy<Value = (String, i128)> {
     let leaf = (-99_i128..100).prop_map(|n| (n.to_string(), n));
     leaf.prop_recursive(4, 16, 2, |inner| {

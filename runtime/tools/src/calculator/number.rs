@@ -1,12 +1,13 @@
 //! The calculator's arithmetic.
 //!
-//! Values are exact fractions as long as they fit, and floating point numbers afterwards. A value is never infinite and
-//! never NaN: such a result is a [`Fault`]. This file knows neither the syntax of expressions nor positions in them.
+//! Values are exact fractions as long as they fit, and floating point numbers afterwards. A value is never
+//! infinite and never NaN: such a result is a [`Fault`]. This file knows neither the syntax of expressions
+//! nor positions in them.
 
 use serde_json::Number;
 
-/// The significant digits of a floating-point result: as many as every `f64` can hold exactly, so that rounding noise is
-/// not shown.
+/// The significant digits of a floating-point result: as many as every `f64` can hold exactly, so that
+/// rounding noise is not shown.
 const APPROXIMATE_DIGITS: usize = 15;
 
 /// From this size on, [`APPROXIMATE_DIGITS`] digits cannot tell odd numbers from even ones.
@@ -163,8 +164,8 @@ impl Value {
 
     /// The power of the base without its sign.
     fn size_of_power(self, exponent: f64) -> f64 {
-        // Rounding a base near 1, such as an interest rate, loses digits that a large exponent would magnify. So the
-        // difference from 1 is computed exactly.
+        // Rounding a base near 1, such as an interest rate, loses digits that a large exponent would magnify.
+        // So the difference from 1 is computed exactly.
         if let Self::Exact(base) = self
             && let Some(excess) = base.absolute().add(Fraction::ONE.negate())
             && excess.to_f64().abs() <= 0.1
@@ -259,8 +260,8 @@ impl Fraction {
         Self::new(base.numerator.checked_pow(exponent)?, base.denominator.checked_pow(exponent)?)
     }
 
-    /// The nearest `f64`, ties to even. A binary long division runs until the quotient has more bits than an `f64`. The
-    /// remainder sets the lowest bit, so that a number just above a tie is not taken for a tie.
+    /// The nearest `f64`, ties to even. A binary long division runs until the quotient has more bits than an
+    /// `f64`. The remainder sets the lowest bit, so that a number just above a tie is not taken for a tie.
     fn to_f64(self) -> f64 {
         const ENOUGH: u128 = 1 << 64;
         let divisor = self.denominator.unsigned_abs();
