@@ -1,11 +1,11 @@
-//! The real clock and real ids.
+//! The system clock, and ids made from UUIDs.
 
 use redflow_contract::Millis;
 use redflow_contract::id::RunId;
 use redflow_ports::Clock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The machine's own clock.
+/// Reads the system time and makes random ids; tests use a clock of their own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn ids_are_new_each_time_and_well_formed() {
         let (first, second) = (SystemClock.run_id(), SystemClock.run_id());
-        assert!(first < second, "a v7 uuid tells the order: {first} {second}");
+        assert!(first < second, "v7 uuids sort by time: {first} {second}");
         assert_eq!(uuid::Uuid::parse_str(first.as_str()).unwrap().get_version_num(), 7);
         let (first, second) = (SystemClock.message_id(), SystemClock.message_id());
         assert_ne!(first, second);

@@ -1,33 +1,40 @@
-//! Drives machines and flow nodes over the ports.
+//! Drives agents and flow nodes over the ports. Each engine is one tokio task.
 //!
-//! Owns the way of a message through the flow's wires, into runs and out again, and the life of a run: its
-//! place, its deadline, its end, and its return after a crash. Decides nothing an agent decides; that is the
-//! machine's. Knows no adapter.
+//! A message: `task::engine` → `route::start` → `route::deliver` → `route::agent` → `run::begin` →
+//! `run::drive` ⇄ `run::effects` → `task::output` → `route::send` → `route::deliver` → …
+//!
+//! - `task::engine` sends commands to the task, whose loop is `task::run_loop`. `task::starting` answers
+//!   callers that wait for a start; `task::schedules` starts inject nodes by their timers.
+//! - `route::start` makes the first message. `route::deliver` queues it and gives it to the next node:
+//!   `route::native` runs an ordinary node, `route::agent` begins a run.
+//! - `run::begin` stores a run. `run::drive` feeds its machine and stores each step. `run::effects` calls the
+//!   model, the memory and the tools.
+//! - `task::output` receives what leaves a run. `route::send` puts it on the wires.
+//! - `run::resume` continues an interrupted run; `task::recovery` does so for all runs of the store.
+//!
+//! Imports point one way: `run` ← `state` ← `route` ← `task`. The other files and `flow` are below all of
+//! them. `state` holds the data of the task; `route` and `task` add their methods to it.
+//!
+//! The crate decides nothing that an agent decides (the machine does), and it knows no adapter.
 
-mod build;
-mod catch;
-mod chats;
+mod cascade;
 mod clock;
-mod drive;
-mod effects;
-mod engine;
-mod forget;
-mod host;
-mod measure;
-mod onlook;
-mod open;
-mod plan_build;
+mod flow;
+mod observe;
+mod origin;
+mod ports;
 mod report;
-mod schedule;
-mod session;
-mod slots;
+mod route;
+mod run;
 mod start;
-mod tool_chain;
-mod trail;
-mod walk;
+mod state;
+mod task;
 
-pub use build::{BuiltAgent, BuiltFlow, build_flow};
 pub use clock::SystemClock;
-pub use engine::Engine;
-pub use report::{EngineLimits, Ports, RunEnd, RunReport, Start};
-pub use start::{StartError, StartOrder, StartOutcome};
+pub use flow::BuiltFlow;
+pub use flow::agent::BuiltAgent;
+pub use flow::build::build_flow;
+pub use ports::{EngineLimits, Ports};
+pub use report::{RunEnd, RunReport};
+pub use start::{Start, StartError, StartOrder, StartOutcome};
+pub use task::engine::Engine;

@@ -1,4 +1,4 @@
-//! `catch`: hands errors on. Which errors reach it, the engine decides by its `scope`.
+//! `catch`: hands errors on. The engine decides by its `scope` which errors reach it.
 
 use redflow_contract::Message;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};

@@ -1,6 +1,6 @@
 //! `change`: sets, replaces, moves and deletes properties of a message.
 //!
-//! Of Node-RED's kinds of values those that need nothing but the message, the clock and the environment. A rule with
+//! It supports the kinds of values that need only the message, the clock and the environment. A rule with
 //! another kind answers every message with `NEEDS_NODE_RED`.
 
 use crate::inject::evaluate;
@@ -14,17 +14,17 @@ use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Rules of one node.
+/// Rules that one node may have.
 const MAX_RULES: usize = 1000;
 
-/// What the rules may make of one message together, in bytes, roughly: they can copy it into itself.
-const MAX_MADE: usize = 8 * 1024 * 1024;
+/// Approximate bytes that all rules together may make of one message, because they can copy it into itself.
+const MAX_MADE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Levels of nesting of a property.
+/// Levels that a property may nest.
 const MAX_LEVELS: usize = 100;
 
-/// Roughly the bytes of a value that holds nothing.
-const EMPTY: usize = 32;
+/// Approximate bytes of an empty value.
+const EMPTY_VALUE_BYTES: usize = 32;
 
 struct Change(Vec<Rule>);
 
@@ -45,8 +45,8 @@ enum Rule {
         path: Path,
         to: Path,
     },
-    /// Only Node-RED can do it; why.
-    Foreign(String),
+    /// Only Node-RED can apply the rule, for this reason.
+    NeedsNodeRed(String),
 }
 
 enum Operand {
@@ -61,46 +61,46 @@ impl Operand {
         &self,
         message: &Message,
         context: &NodeContext<'_>,
-        room: &mut Room,
-    ) -> Result<Option<Value>, Trouble> {
+        budget: &mut Budget,
+    ) -> Result<Option<Value>, RuleError> {
         match self {
             Self::Property(path) => {
                 let Some(value) = path.get(message) else { return Ok(None) };
-                // Before it is copied.
-                room.take(size_of(value))?;
+                // Counted before the copy is made.
+                budget.take(size_of(value))?;
                 Ok(Some(value.clone()))
             }
             Self::Value(value, kind) => {
-                room.take(size_of(value))?;
-                evaluate(value, kind, context).map(Some).map_err(Trouble::Foreign)
+                budget.take(size_of(value))?;
+                evaluate(value, kind, context).map(Some).map_err(RuleError::NeedsNodeRed)
             }
         }
     }
 }
 
-/// Why a rule is not done.
-enum Trouble {
-    /// Only Node-RED can.
-    Foreign(String),
-    TooMuch,
+/// Why a rule was not applied.
+enum RuleError {
+    /// Only Node-RED can apply the rule, for this reason.
+    NeedsNodeRed(String),
+    TooLarge,
 }
 
-/// What may still be made of a message.
-struct Room(usize);
+/// The bytes that may still be made of a message.
+struct Budget(usize);
 
-impl Room {
-    fn take(&mut self, bytes: usize) -> Result<(), Trouble> {
-        self.0 = self.0.checked_sub(bytes).ok_or(Trouble::TooMuch)?;
+impl Budget {
+    fn take(&mut self, bytes: usize) -> Result<(), RuleError> {
+        self.0 = self.0.checked_sub(bytes).ok_or(RuleError::TooLarge)?;
         Ok(())
     }
 
-    /// Puts a value into a message, if there is room for it.
-    fn set(&mut self, path: &Path, message: &mut Message, value: Value) -> Result<(), Trouble> {
+    /// Puts a value into a message, if the budget allows it.
+    fn set(&mut self, path: &Path, message: &mut Message, value: Value) -> Result<(), RuleError> {
         if !nests_within(&value, MAX_LEVELS.saturating_sub(path.steps())) {
-            return Err(Trouble::TooMuch);
+            return Err(RuleError::TooLarge);
         }
         self.take(size_of(&value))?;
-        self.take(path.set(message, value).saturating_mul(EMPTY))
+        self.take(path.set(message, value).saturating_mul(EMPTY_VALUE_BYTES))
     }
 }
 
@@ -110,22 +110,22 @@ impl FlowNode for Change {
             return NodeOutput::send(message);
         }
         let mut message = Arc::unwrap_or_clone(message);
-        let mut room = Room(MAX_MADE);
+        let mut budget = Budget(MAX_MADE_BYTES);
         for rule in &self.0 {
-            let (code, message) = match rule.apply(&mut message, context, &mut room) {
+            let (code, message) = match rule.apply(&mut message, context, &mut budget) {
                 Ok(()) => continue,
-                Err(Trouble::Foreign(why)) => (RunErrorCode::NeedsNodeRed, why),
-                Err(Trouble::TooMuch) => (
+                Err(RuleError::NeedsNodeRed(why)) => (RunErrorCode::NeedsNodeRed, why),
+                Err(RuleError::TooLarge) => (
                     RunErrorCode::ConfigInvalid,
                     format!(
-                        "it would make more than {MAX_MADE} bytes or {MAX_LEVELS} levels of this message"
+                        "it would make more than {MAX_MADE_BYTES} bytes or {MAX_LEVELS} levels of this message"
                     ),
                 ),
             };
-            let work = MAX_MADE.saturating_sub(room.0);
+            let work = MAX_MADE_BYTES.saturating_sub(budget.0);
             return NodeOutput { work, ..NodeOutput::failed(Failure { code, message }) };
         }
-        NodeOutput { work: MAX_MADE.saturating_sub(room.0), ..NodeOutput::send(Arc::new(message)) }
+        NodeOutput { work: MAX_MADE_BYTES.saturating_sub(budget.0), ..NodeOutput::send(Arc::new(message)) }
     }
 }
 
@@ -134,50 +134,55 @@ impl Rule {
         &self,
         message: &mut Message,
         context: &NodeContext<'_>,
-        room: &mut Room,
-    ) -> Result<(), Trouble> {
+        budget: &mut Budget,
+    ) -> Result<(), RuleError> {
         match self {
-            Self::Set { path, to } => match to.value(message, context, room)? {
-                Some(value) => room.set(path, message, value)?,
-                // As in Node-RED: a property set to nothing is gone.
+            Self::Set { path, to } => match to.value(message, context, budget)? {
+                Some(value) => budget.set(path, message, value)?,
+                // As in Node-RED, a property that is set to nothing is deleted.
                 None => path.delete(message),
             },
             Self::Replace { path, from, to } => {
-                let from = from.value(message, context, room)?;
-                let to = to.value(message, context, room)?;
+                let from = from.value(message, context, budget)?;
+                let to = to.value(message, context, budget)?;
                 let (Some(current), Some(from), Some(to)) = (path.get(message), from, to) else {
                     return Ok(());
                 };
-                // Searching takes its time too.
-                room.take(size_of(current))?;
-                if let Some(value) = replaced(current, &from, to, room)? {
-                    room.set(path, message, value)?;
+                // The search costs time, so it counts too.
+                budget.take(size_of(current))?;
+                if let Some(value) = replace(current, &from, to, budget)? {
+                    budget.set(path, message, value)?;
                 }
             }
             Self::Delete { path } => path.delete(message),
             Self::Move { path, to } => {
                 if let Some(value) = path.get(message) {
-                    // Before it is copied.
-                    room.take(size_of(value))?;
+                    // Counted before the copy is made.
+                    budget.take(size_of(value))?;
                     let value = value.clone();
                     path.delete(message);
-                    room.set(to, message, value)?;
+                    budget.set(to, message, value)?;
                 }
             }
-            Self::Foreign(why) => return Err(Trouble::Foreign(why.clone())),
+            Self::NeedsNodeRed(why) => return Err(RuleError::NeedsNodeRed(why.clone())),
         }
         Ok(())
     }
 }
 
-/// A value with what was searched replaced; none if it was not found. A text that is exactly it becomes a value of
-/// the other kind.
-fn replaced(current: &Value, from: &Value, to: Value, room: &mut Room) -> Result<Option<Value>, Trouble> {
+/// Replaces what was searched in a value; none if it was not found. A text that equals the search becomes the
+/// new value, whatever its kind.
+fn replace(
+    current: &Value,
+    from: &Value,
+    to: Value,
+    budget: &mut Budget,
+) -> Result<Option<Value>, RuleError> {
     Ok(match (current, from) {
         (Value::String(text), Value::String(from)) if text != from => {
             let to = to.as_str().map_or_else(|| to.to_string(), str::to_owned);
             let found = if from.is_empty() { 0 } else { text.matches(from.as_str()).count() };
-            room.take(found.saturating_mul(to.len()))?;
+            budget.take(found.saturating_mul(to.len()))?;
             (found > 0).then(|| Value::from(text.replace(from.as_str(), &to)))
         }
         (current, from) if current == from => Some(to),
@@ -188,26 +193,26 @@ fn replaced(current: &Value, from: &Value, to: Value, room: &mut Room) -> Result
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
     let ChangeConfig { rules } = config.typed()?;
     let Some(rules) = rules else {
-        let old =
-            "this change node is of an old editor: open it in Node-RED, press Done, and deploy".to_owned();
-        return Ok(Box::new(Change(vec![Rule::Foreign(old)])));
+        let why =
+            "an old editor wrote this change node: open it in Node-RED, press Done, and deploy".to_owned();
+        return Ok(Box::new(Change(vec![Rule::NeedsNodeRed(why)])));
     };
     if rules.len() > MAX_RULES {
         return Err(config.error(format!("it has more than {MAX_RULES} rules")));
     }
-    let rules = rules.into_iter().map(|rule| read(&config, rule)).collect::<Result<_, _>>()?;
+    let rules = rules.into_iter().map(|rule| parse_rule(&config, rule)).collect::<Result<_, _>>()?;
     Ok(Box::new(Change(rules)))
 }
 
-fn read(config: &NodeConfig<'_>, rule: ChangeRule) -> Result<Rule, BuildError> {
+fn parse_rule(config: &NodeConfig<'_>, rule: ChangeRule) -> Result<Rule, BuildError> {
     let ChangeRule { t, p, pt, to, tot, from, fromt } = rule;
     let in_message = |kind: &Option<String>| kind.as_deref().is_none_or(|kind| kind == "msg");
     if !in_message(&pt) {
-        return Ok(Rule::Foreign(foreign("a property", &pt)));
+        return Ok(Rule::NeedsNodeRed(needs_node_red("a property", &pt)));
     }
     let path = |text: &str| {
-        let shown: String = text.chars().take(80).collect();
-        Path::parse(text).ok_or_else(|| config.error(format!("`{shown}` is no property of a message")))
+        let quoted: String = text.chars().take(80).collect();
+        Path::parse(text).ok_or_else(|| config.error(format!("`{quoted}` is not a property of a message")))
     };
     let operand =
         |value: Option<Value>, kind: Option<String>| -> Result<Result<Operand, String>, BuildError> {
@@ -217,32 +222,32 @@ fn read(config: &NodeConfig<'_>, rule: ChangeRule) -> Result<Rule, BuildError> {
                 "str" | "num" | "bool" | "json" | "date" | "env" => {
                     Ok(Operand::Value(value, kind.unwrap_or_else(|| "str".to_owned())))
                 }
-                _ => Err(foreign("a value", &kind)),
+                _ => Err(needs_node_red("a value", &kind)),
             })
         };
     let own = path(&p)?;
     Ok(match t.as_str() {
         "set" => match operand(to, tot)? {
             Ok(to) => Rule::Set { path: own, to },
-            Err(why) => Rule::Foreign(why),
+            Err(why) => Rule::NeedsNodeRed(why),
         },
         "change" => match (operand(from, fromt)?, operand(to, tot)?) {
             (Ok(from), Ok(to)) => Rule::Replace { path: own, from, to },
-            (Err(why), _) | (_, Err(why)) => Rule::Foreign(why),
+            (Err(why), _) | (_, Err(why)) => Rule::NeedsNodeRed(why),
         },
         "delete" => Rule::Delete { path: own },
         "move" if in_message(&tot) => {
             Rule::Move { path: own, to: path(to.as_ref().and_then(Value::as_str).unwrap_or_default())? }
         }
-        "move" => Rule::Foreign(foreign("a property", &tot)),
-        other => Rule::Foreign(format!(
+        "move" => Rule::NeedsNodeRed(needs_node_red("a property", &tot)),
+        other => Rule::NeedsNodeRed(format!(
             "this change node has a rule `{}`, which needs Node-RED",
             other.chars().take(80).collect::<String>()
         )),
     })
 }
 
-fn foreign(what: &str, kind: &Option<String>) -> String {
+fn needs_node_red(what: &str, kind: &Option<String>) -> String {
     let kind: String = kind.as_deref().unwrap_or_default().chars().take(80).collect();
     format!("this change node uses {what} of the type `{kind}`, which needs Node-RED")
 }
@@ -267,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rules_make_of_a_message() {
+    fn rules_change_a_message() {
         let rows = [
             (json!([]), json!({"payload": {"n": 1, "text": "a-b-a"}, "topic": "t"})),
             (
@@ -326,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_node_red_says_so_and_what_is_wrong_is_not_built() {
+    fn unsupported_rules_need_node_red_and_wrong_paths_are_not_built() {
         for rule in [
             json!({"t": "set", "p": "x", "pt": "flow", "to": "1"}),
             json!({"t": "set", "p": "x", "to": "$sum(a)", "tot": "jsonata"}),
@@ -344,12 +349,12 @@ mod tests {
             json!({"t": "move", "p": "x", "to": "a..b"}),
             json!({"t": "set", "p": "a[0", "to": 1}),
         ] {
-            assert!(change(&json!([rule])).unwrap_err().contains("is no property of a message"), "{rule}");
+            assert!(change(&json!([rule])).unwrap_err().contains("is not a property of a message"), "{rule}");
         }
     }
 
     #[test]
-    fn a_message_does_not_grow_without_end() {
+    fn limits_the_growth_of_a_message() {
         let doubles = json!({"t": "set", "p": "payload.again", "to": "payload", "tot": "msg"});
         let wraps = json!({"t": "move", "p": "payload", "to": "payload.inner"});
         for rule in [doubles, wraps] {
@@ -359,7 +364,7 @@ mod tests {
         }
         let many: Vec<_> = std::iter::repeat_n(json!({"t": "delete", "p": "x"}), 1001).collect();
         assert!(change(&Value::from(many)).unwrap_err().contains("more than 1000 rules"));
-        // A node of an old editor is not taken for one that does nothing.
+        // A node of an old editor has no rules, but must not pass messages on unchanged.
         let node = NodeSummary { id: "c".into(), type_name: "change".to_owned(), name: String::new() };
         let props = json!({"action": "replace", "property": "payload", "to": "x"});
         let props = props.as_object().unwrap();
@@ -369,13 +374,13 @@ mod tests {
     }
 
     #[test]
-    fn what_it_makes_and_throws_away_is_counted_too() {
+    fn counts_values_that_a_later_rule_deletes() {
         let big = json!(vec!["x"; 10_000]).to_string();
         let rules = json!([{"t": "set", "p": "big", "to": big, "tot": "json"}, {"t": "delete", "p": "big"}]);
         let output = change(&rules).unwrap();
         assert!(output.error.is_none() && output.work > 300_000, "{}", output.work);
         assert_eq!(change(&json!([])).unwrap().work, 0);
-        // Comparing large properties time after time is work as well.
+        // To compare large properties again and again is work too.
         let mut rules = vec![json!({"t": "set", "p": "payload", "to": big, "tot": "json"})];
         let same = json!({"t": "change", "p": "topic", "from": "payload", "fromt": "msg", "to": "payload", "tot": "msg"});
         rules.extend(std::iter::repeat_n(same, 500));
@@ -383,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_and_places_of_lists_do_not_make_a_message_without_end() {
+    fn limits_replacements_and_list_items() {
         let long = "a".repeat(5000);
         let replaces = json!([{"t": "set", "p": "payload", "to": long}, {"t": "change", "p": "payload", "from": "a", "to": long}]);
         let deep = "[999]".repeat(19);

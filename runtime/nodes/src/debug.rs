@@ -9,19 +9,19 @@ use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use serde_json::Value;
 use std::sync::Arc;
 
-enum Shows {
-    Nothing,
-    Everything,
+enum DebugNode {
+    Inactive,
+    WholeMessage,
     Property(String),
     /// JSONata runs in Node-RED only.
     Expression,
 }
 
-impl FlowNode for Shows {
+impl FlowNode for DebugNode {
     fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
-        let shows = match self {
-            Self::Nothing => return NodeOutput::default(),
-            Self::Everything => ("msg".to_owned(), Value::Object((*message).clone())),
+        let value = match self {
+            Self::Inactive => return NodeOutput::default(),
+            Self::WholeMessage => ("msg".to_owned(), Value::Object((*message).clone())),
             Self::Property(path) => (format!("msg.{path}"), property(&message, path)),
             Self::Expression => {
                 return NodeOutput::failed(Failure {
@@ -30,7 +30,7 @@ impl FlowNode for Shows {
                 });
             }
         };
-        NodeOutput { shows: Some(shows), ..NodeOutput::default() }
+        NodeOutput { shows: Some(value), ..NodeOutput::default() }
     }
 }
 
@@ -41,15 +41,15 @@ fn property(message: &Message, path: &str) -> Value {
 
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
     let DebugConfig { active, complete, target_type } = config.typed()?;
-    let shows = match (active.unwrap_or(true), target_type.as_deref(), complete) {
-        (false, ..) => Shows::Nothing,
-        (_, Some("jsonata"), _) => Shows::Expression,
-        (_, Some("full"), _) | (_, _, Some(Value::Bool(true))) => Shows::Everything,
-        (_, _, Some(Value::String(text))) if text == "true" => Shows::Everything,
-        (_, _, Some(Value::String(text))) if !text.is_empty() && text != "false" => Shows::Property(text),
-        _ => Shows::Property("payload".to_owned()),
+    let debug = match (active.unwrap_or(true), target_type.as_deref(), complete) {
+        (false, ..) => DebugNode::Inactive,
+        (_, Some("jsonata"), _) => DebugNode::Expression,
+        (_, Some("full"), _) | (_, _, Some(Value::Bool(true))) => DebugNode::WholeMessage,
+        (_, _, Some(Value::String(text))) if text == "true" => DebugNode::WholeMessage,
+        (_, _, Some(Value::String(text))) if !text.is_empty() && text != "false" => DebugNode::Property(text),
+        _ => DebugNode::Property("payload".to_owned()),
     };
-    Ok(Box::new(shows))
+    Ok(Box::new(debug))
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    fn shows(props: &Value) -> Option<(String, Value)> {
+    fn debug_value(props: &Value) -> Option<(String, Value)> {
         let node = NodeSummary { id: "d".into(), type_name: "debug".to_owned(), name: String::new() };
         let node = super::build(NodeConfig {
             node: &node,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown() {
+    fn shows_the_configured_property() {
         let payload = json!({"list": [1, {"deep": true}]});
         let rows = [
             (json!({}), Some(("msg.payload", payload.clone()))),
@@ -91,7 +91,7 @@ mod tests {
         ];
         for (props, expected) in rows {
             let expected = expected.map(|(name, value)| (name.to_owned(), value));
-            assert_eq!(shows(&props), expected, "{props}");
+            assert_eq!(debug_value(&props), expected, "{props}");
         }
     }
 }

@@ -21,29 +21,29 @@ struct Property {
     kind: String,
 }
 
-/// Keys and places of lists that all properties together may make.
-const MAX_PLACES: usize = 200_000;
+/// Values that all properties together may create, including list items that a path skips.
+const MAX_MADE_VALUES: usize = 200_000;
 
 impl FlowNode for Inject {
     fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
-        // Only `_msgid` of what came in counts: an inject makes its own message.
+        // An inject node makes its own message and takes only `_msgid` from the incoming one.
         let mut made: Message =
             message.get("_msgid").map(|id| ("_msgid".to_owned(), id.clone())).into_iter().collect();
-        let mut places = 0;
+        let mut made_values = 0;
         for Property { path, is_payload, value, kind } in &self.properties {
             let value = match context.payload {
-                // Only keeps its place: the other payload comes last.
+                // Only keeps the position of the property: the other payload is set at the end.
                 Some(_) if *is_payload => Ok(Value::Null),
                 _ => evaluate(value, kind, context),
             };
             match value {
-                Ok(value) => places += path.set(&mut made, value),
+                Ok(value) => made_values += path.set(&mut made, value),
                 Err(message) => {
                     return NodeOutput::failed(Failure { code: RunErrorCode::NeedsNodeRed, message });
                 }
             }
-            if places > MAX_PLACES {
-                let message = format!("its properties name more than {MAX_PLACES} places");
+            if made_values > MAX_MADE_VALUES {
+                let message = format!("its properties create more than {MAX_MADE_VALUES} values");
                 return NodeOutput::failed(Failure { code: RunErrorCode::ConfigInvalid, message });
             }
         }
@@ -54,25 +54,25 @@ impl FlowNode for Inject {
     }
 }
 
-/// A value of one of Node-RED's kinds, as far as it needs nothing of Node-RED.
+/// Evaluates a value of one of Node-RED's kinds; an error if that needs Node-RED.
 pub(crate) fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> Result<Value, String> {
     let text = value.as_str();
-    let wrong = |what: &str| format!("the value is no {what}; correct it in the flow");
+    let invalid = |kind: &str| format!("the value is not valid as {kind}; correct it in the flow");
     Ok(match kind {
         "str" => Value::String(text.map_or_else(|| value.to_string(), str::to_owned)),
         "num" => match text.map(str::trim) {
             None if value.is_number() => value.clone(),
             Some("") => Value::from(0),
             Some(text) => {
-                serde_json::from_str(text).ok().filter(Value::is_number).ok_or_else(|| wrong("number"))?
+                serde_json::from_str(text).ok().filter(Value::is_number).ok_or_else(|| invalid("a number"))?
             }
-            None => return Err(wrong("number")),
+            None => return Err(invalid("a number")),
         },
         "bool" => {
             Value::Bool(text.map_or(value == &Value::Bool(true), |text| text.eq_ignore_ascii_case("true")))
         }
         "json" => match text {
-            Some(text) => serde_json::from_str(text).map_err(|_| wrong("JSON"))?,
+            Some(text) => serde_json::from_str(text).map_err(|_| invalid("JSON"))?,
             None => value.clone(),
         },
         "date" if text.unwrap_or_default().is_empty() => Value::from(context.now),
@@ -83,18 +83,20 @@ pub(crate) fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> 
 }
 
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
-    // When it fires is the engine's business.
+    // The engine reads the schedule.
     let InjectConfig { props, payload, payload_type, topic, .. } = config.typed()?;
-    // Old editors wrote no `props`: payload and topic were all there was.
+    // Old editors wrote no `props`; such a node has only a payload and a topic.
     let named = |p: &str| InjectProperty { p: p.to_owned(), v: None, vt: None };
     let props = props.unwrap_or_else(|| vec![named("payload"), named("topic")]);
     let mut properties = Vec::new();
     let mut seen = HashSet::new();
-    // From the end: of a property that is set again and again only the last value counts.
+    // From the end, because only the last value of a property counts.
     for InjectProperty { p, v, vt } in props.into_iter().rev() {
         let Some(path) = Path::parse(&p) else {
-            return Err(config
-                .error(format!("`{}` is no property of a message", p.chars().take(80).collect::<String>())));
+            return Err(config.error(format!(
+                "`{}` is not a property of a message",
+                p.chars().take(80).collect::<String>()
+            )));
         };
         if !seen.insert(p.clone()) {
             continue;
@@ -132,10 +134,10 @@ mod tests {
             takes: &|_| (),
         })
         .map_err(|e| e.reason)?;
-        let came_in = json!({"_msgid": "m1", "payload": "old"});
+        let incoming = json!({"_msgid": "m1", "payload": "old"});
         let env = |name: &str| (name == "HOME_TOWN").then(|| json!("Graz"));
         let context = NodeContext { now: 1_766_000_000_123, env: &env, payload };
-        Ok(node.receive(Arc::new(came_in.as_object().unwrap().clone()), &context))
+        Ok(node.receive(Arc::new(incoming.as_object().unwrap().clone()), &context))
     }
 
     fn sent(props: &Value) -> Value {
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_by_type() {
+    fn evaluates_values_by_kind() {
         let typed = |value: Value, kind: &str| {
             sent(&json!({"props": [{"p": "payload"}], "payload": value, "payloadType": kind}))["payload"]
                 .clone()
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_old_and_new() {
+    fn reads_properties_of_old_and_new_editors() {
         assert_eq!(
             sent(&json!({"payload": "x", "payloadType": "str", "topic": "t"})),
             json!({"_msgid": "m1", "payload": "x", "topic": "t"})
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_property_set_twice_the_last_value_counts() {
+    fn the_last_value_of_a_property_counts() {
         let twice = json!([
             {"p": "a", "v": "$now()", "vt": "jsonata"},
             {"p": "a.b", "v": "1", "vt": "num"},
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn another_payload_is_taken_instead_of_the_own_one() {
+    fn another_payload_replaces_the_own_one() {
         let topic = json!({"p": "topic", "v": "t", "vt": "str"});
         let own = json!({"p": "payload", "v": "$now()", "vt": "jsonata"});
         let inner = json!({"p": "payload.deep", "v": "1", "vt": "num"});
@@ -200,14 +202,14 @@ mod tests {
             let expected = json!({"_msgid": "m1", "topic": "t", "payload": {"n": 1}});
             assert_eq!(Value::Object((*output.sends[0].1).clone()), expected, "{props}");
         }
-        // What is not replaced must still be made.
+        // Other properties are still evaluated.
         let broken = json!({"props": [{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]});
         let output = fire_with(&broken, Some(&json!("x"))).unwrap();
         assert!(output.sends.is_empty() && output.error.is_some(), "{output:?}");
     }
 
     #[test]
-    fn what_it_cannot_do_is_said() {
+    fn reports_values_it_cannot_evaluate() {
         for (value, kind) in [("1+", "jsonata"), ("x", "flow"), ("[1]", "bin"), ("abc", "num"), ("{", "json")]
         {
             let output =
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_lists_are_bounded() {
+    fn limits_list_items() {
         let deep = "[999]".repeat(19);
         let props: Vec<Value> =
             (0..100).map(|n| json!({"p": format!("a{n}{deep}"), "v": "x", "vt": "str"})).collect();

@@ -1,4 +1,4 @@
-//! Ordinary Node-RED nodes, run natively: a file each.
+//! Ordinary Node-RED nodes that the runtime runs itself, one file each.
 
 mod catch;
 mod change;
@@ -11,7 +11,7 @@ mod property;
 use redflow_ports::Adapters;
 use std::sync::Arc;
 
-/// Adds the nodes of this crate.
+/// Registers the builders of all nodes of this crate by their Node-RED type.
 pub fn register(adapters: &mut Adapters) {
     adapters.nodes.insert("inject", Arc::new(inject::build));
     adapters.nodes.insert("debug", Arc::new(debug::build));

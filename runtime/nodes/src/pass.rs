@@ -1,5 +1,4 @@
-//! `junction`, `link in`, `link out` hand messages on; `comment` does nothing. Where a message goes is the
-//! flow's business, so these need no code of their own.
+//! `junction`, `link in` and `link out` hand messages on; `comment` does nothing.
 
 use redflow_contract::Message;
 use redflow_ports::{Adapters, BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
@@ -9,7 +8,7 @@ pub(crate) fn register(adapters: &mut Adapters) {
     for type_name in ["junction", "link in", "link out"] {
         adapters.nodes.insert(type_name, Arc::new(build_pass));
     }
-    adapters.nodes.insert("comment", Arc::new(build_silent));
+    adapters.nodes.insert("comment", Arc::new(build_comment));
 }
 
 struct Pass;
@@ -20,9 +19,9 @@ impl FlowNode for Pass {
     }
 }
 
-struct Silent;
+struct Comment;
 
-impl FlowNode for Silent {
+impl FlowNode for Comment {
     fn receive(&self, _: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
         NodeOutput::default()
     }
@@ -32,6 +31,6 @@ fn build_pass(_: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
     Ok(Box::new(Pass))
 }
 
-fn build_silent(_: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
-    Ok(Box::new(Silent))
+fn build_comment(_: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
+    Ok(Box::new(Comment))
 }

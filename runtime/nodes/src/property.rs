@@ -1,26 +1,26 @@
-//! Properties of messages by their path: `payload`, `payload.rooms[0].name`, `headers["content-type"]`.
+//! Paths to properties of messages: `payload`, `payload.rooms[0].name`, `headers["content-type"]`.
 
 use redflow_contract::Message;
 use serde_json::{Map, Value};
 
-/// Steps in a path, at most: each one is a level of nesting.
+/// Steps of a path; each one is a level of nesting.
 const MAX_STEPS: usize = 20;
 
-/// The largest place in a list that can be named: what is missing before it is made.
-const MAX_PLACE: usize = 999;
+/// The largest list index in a path. Setting it fills the list up to there.
+const MAX_INDEX: usize = 999;
 
-/// The way to a property. Never empty.
+/// The path to a property; it has at least one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path(Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Key(String),
-    Place(usize),
+    Index(usize),
 }
 
 impl Path {
-    /// Reads a path; none if it is none.
+    /// Parses a path; none if it is malformed or too long.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (first, mut rest) = text.split_at(text.find(['.', '[']).unwrap_or(text.len()));
         let mut steps = vec![key(first)?];
@@ -30,14 +30,14 @@ impl Path {
                 rest = after;
                 // `list.0` is the same as `list[0]`.
                 match name.parse::<usize>() {
-                    Ok(place) => Step::Place(place),
+                    Ok(index) => Step::Index(index),
                     Err(_) => key(name)?,
                 }
             } else {
                 let (inside, after) = rest.strip_prefix('[')?.split_once(']')?;
                 rest = after;
                 match inside.parse::<usize>() {
-                    Ok(place) => Step::Place(place),
+                    Ok(index) => Step::Index(index),
                     Err(_) => {
                         let quote = inside.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
                         key(inside.strip_prefix(quote)?.strip_suffix(quote)?)?
@@ -46,27 +46,26 @@ impl Path {
             };
             steps.push(step);
         }
-        let bounded = steps.iter().all(|step| !matches!(step, Step::Place(place) if *place > MAX_PLACE));
+        let bounded = steps.iter().all(|step| !matches!(step, Step::Index(index) if *index > MAX_INDEX));
         (steps.len() <= MAX_STEPS && bounded).then_some(Self(steps))
     }
 
-    /// The value there.
+    /// The value at the path.
     pub(crate) fn get<'a>(&self, message: &'a Message) -> Option<&'a Value> {
         let (first, rest) = self.0.split_first()?;
         let Step::Key(first) = first else { return None };
         rest.iter().try_fold(message.get(first)?, |value, step| match step {
             Step::Key(key) => value.get(key),
-            Step::Place(place) => value.get(place).or_else(|| value.get(place.to_string())),
+            Step::Index(index) => value.get(index).or_else(|| value.get(index.to_string())),
         })
     }
 
-    /// How many steps it has.
     pub(crate) fn steps(&self) -> usize {
         self.0.len()
     }
 
-    /// Puts a value there; makes what is missing on the way, and takes the place of what is in it. Gives how many
-    /// values it had to make.
+    /// Sets the value at the path. Creates missing parents and replaces parents of another kind. Returns how
+    /// many values it created.
     pub(crate) fn set(&self, message: &mut Message, value: Value) -> usize {
         let Some((Step::Key(first), rest)) = self.0.split_first() else { return 0 };
         let mut made = self.0.len();
@@ -80,19 +79,19 @@ impl Path {
                     let Value::Object(map) = slot else { return made };
                     map.entry(key.clone()).or_insert(Value::Null)
                 }
-                Step::Place(place) => {
+                Step::Index(index) => {
                     if let Value::Object(map) = slot {
-                        map.entry(place.to_string()).or_insert(Value::Null)
+                        map.entry(index.to_string()).or_insert(Value::Null)
                     } else {
                         if !slot.is_array() {
                             *slot = Value::Array(Vec::new());
                         }
                         let Value::Array(list) = slot else { return made };
-                        if list.len() <= *place {
-                            made += *place + 1 - list.len();
-                            list.resize(*place + 1, Value::Null);
+                        if list.len() <= *index {
+                            made += *index + 1 - list.len();
+                            list.resize(*index + 1, Value::Null);
                         }
-                        let Some(item) = list.get_mut(*place) else { return made };
+                        let Some(item) = list.get_mut(*index) else { return made };
                         item
                     }
                 }
@@ -102,7 +101,7 @@ impl Path {
         made
     }
 
-    /// Takes the value away.
+    /// Deletes the value at the path, if it exists.
     pub(crate) fn delete(&self, message: &mut Message) {
         let Some((last, parents)) = self.0.split_last() else { return };
         let (Some((Step::Key(first), between)), last) = (parents.split_first(), last) else {
@@ -115,14 +114,14 @@ impl Path {
             let value = value?;
             Some(match step {
                 Step::Key(key) => value.get_mut(key),
-                Step::Place(place) => value.get_mut(place),
+                Step::Index(index) => value.get_mut(index),
             })
         });
         match (found.flatten(), last) {
             (Some(Value::Object(map)), Step::Key(key)) => drop(map.shift_remove(key)),
-            (Some(Value::Object(map)), Step::Place(place)) => drop(map.shift_remove(&place.to_string())),
-            (Some(Value::Array(list)), Step::Place(place)) if *place < list.len() => {
-                drop(list.remove(*place))
+            (Some(Value::Object(map)), Step::Index(index)) => drop(map.shift_remove(&index.to_string())),
+            (Some(Value::Array(list)), Step::Index(index)) if *index < list.len() => {
+                drop(list.remove(*index))
             }
             _ => {}
         }
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_some_and_what_is_there() {
+    fn reads_the_value_at_a_path() {
         for (path, expected) in [
             ("topic", Some(json!("t"))),
             ("payload.list[1].deep", Some(json!(true))),
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_none() {
+    fn rejects_malformed_paths() {
         let long = vec!["a"; 21].join(".");
         for path in
             ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[b]", "a[\"b]", "a]b", "[0]", "a[1000]", &long]
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_there_and_what_is_deleted_is_not() {
+    fn sets_and_deletes_values() {
         for (path, expected) in [
             ("new", json!({"new": 7})),
             ("a.b", json!({"a": {"b": 7}})),
@@ -186,7 +185,7 @@ mod tests {
             path.delete(&mut made);
             assert_eq!(path.get(&made), None, "{path:?}");
         }
-        // What is no object or list makes room.
+        // A value that is neither an object nor a list is replaced.
         let mut message = message().as_object().unwrap().clone();
         Path::parse("topic.x").unwrap().set(&mut message, json!(7));
         assert_eq!(message["topic"], json!({"x": 7}));

@@ -1,9 +1,12 @@
-//! Many runs at once on the real store: every one comes to its end, with cancels among them, and replays.
+//! Many runs at once on the real store, some of them cancelled: each one ends, and its journal replays.
 //!
-//! `REDFLOW_CROWD=N` has so many.
+//! `REDFLOW_CROWD=N` sets the number of runs.
 
 use crate::doubles;
-use crate::kit::{adapters, agent, asks, calculator, checked, model, model_double, process_env, says, with};
+use crate::kit::{
+    adapters, agent, calculator, check_flow, final_answer, model, model_double, process_env, tool_call, with,
+};
+use crate::recorder::EventRecorder;
 use pretty_assertions::assert_eq;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::RunLimits;
@@ -22,22 +25,22 @@ async fn a_crowd_on_the_real_store() {
         agent("a", "m", &[]),
         agent("b", "dead", &[]),
         with(
-            model("m", json!([asks("calculator", json!({"expression": "1+1"})), says("hi")])),
-            // So long that all have begun before the first has its answer.
+            model("m", json!([tool_call("calculator", json!({"expression": "1+1"})), final_answer("hi")])),
+            // Long enough that all runs have begun before the first answer.
             json!({"delayMs": crowd})
         ),
-        model_double("dead", json!([says("never")]), json!({"hangs": "model"})),
+        model_double("dead", json!([final_answer("never")]), json!({"hangs": "model"})),
         calculator(),
     ]);
-    let watch = doubles::watch_with(false, 0);
+    let recorder = doubles::set_recorder(EventRecorder::new(0).without_run_events());
     let (adapters, folder) = (Arc::new(adapters()), tempfile::tempdir().unwrap());
-    let checked = checked(&flow, RunLimits::default(), &adapters);
+    let checked = check_flow(&flow, RunLimits::default(), &adapters);
     let node = |id: &str| checked.flow.find(id).unwrap();
     let (alive, dead) = (node("a"), node("b"));
     let store = Arc::new(Store::open(folder.path()).unwrap());
     let ports = Ports {
         clock: Arc::new(SystemClock),
-        events: watch,
+        events: recorder,
         store: Arc::clone(&store) as _,
         adapters: Arc::clone(&adapters),
         meter: Arc::new(redflow_ports::NoMeter),
@@ -51,7 +54,7 @@ async fn a_crowd_on_the_real_store() {
     let built = build_flow(checked, &adapters, &process_env);
     let engine = Engine::new(Some(built), ports, limits);
     let cancel = CancellationToken::new();
-    // Every tenth asks a model that never answers.
+    // Every tenth run calls a model that never answers.
     let starts = (0..crowd).map(|number| {
         let (engine, cancel) = (&engine, &cancel);
         let node = if number % 10 == 0 { dead } else { alive };
@@ -65,7 +68,7 @@ async fn a_crowd_on_the_real_store() {
         }
         let mut cancelled = 0;
         for (place, run) in all().into_iter().enumerate() {
-            // Those that never end, and some that may be over already.
+            // The runs that never end, and some that may be over already.
             if run.name == "b" || place % 7 == 0 {
                 cancelled += usize::from(engine.cancel(run.run_id, "enough".to_owned()).await.is_ok());
             }
@@ -78,7 +81,7 @@ async fn a_crowd_on_the_real_store() {
     assert_eq!(ends.len(), crowd);
     assert!(ends.iter().all(|end| matches!(end, RunEnd::Finished { .. })));
     let ended_so = ends.iter().filter(|end| failed(end)).count();
-    // A cancel may come a moment too late for a run that is just ending.
+    // A cancel may come too late for a run that is ending.
     assert!(ended_so >= crowd / 10 && ended_so <= cancelled, "{ended_so} of {cancelled}");
     drop(engine);
     let flushes = store.stats().flushes;

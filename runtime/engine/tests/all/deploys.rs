@@ -1,8 +1,8 @@
-//! A new flow at any time: while runs are brought back, while they are at work, when there was no flow before.
+//! Deploys while runs are resumed, while they work, and before the first flow.
 
 use crate::kit::{
-    World, agent, agent_with_tool, asks, built, calculator, debug, ends, inject, model, says, tool_double,
-    with,
+    Buffered, EngineTest, agent, agent_with_tool, build, calculator, debug, ends, final_answer, inject,
+    model, tool_call, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::ToolResult;
@@ -13,112 +13,114 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A run that waits for a call, and after that takes a minute to answer.
-fn waiting(says_what: &str) -> Value {
+/// The run waits for the outcome of a call, and its next answer takes a minute.
+fn waiting_flow(answer: &str) -> Value {
     json!([
         inject(&["a"]),
         agent_with_tool("a", "m", &["d"]),
-        with(model("m", json!([asks("t", json!({})), says(says_what)])), json!({"delayMs": 60_000})),
+        with(
+            model("m", json!([tool_call("t", json!({})), final_answer(answer)])),
+            json!({"delayMs": 60_000})
+        ),
         tool_double(json!({"ownEffect": "at_most_once", "unknown": "lost"})),
         debug("d", "payload"),
     ])
 }
 
-/// A flow without `a`.
-fn other() -> Value {
-    json!([agent("b", "m", &[]), model("m", json!([says("hi")])), calculator()])
+fn flow_without_a() -> Value {
+    json!([agent("b", "m", &[]), model("m", json!([final_answer("hi")])), calculator()])
 }
 
-async fn resolved(world: &World) {
-    world.fire().await;
-    world.engine.resolve("run-1".into(), "run-1:1".into(), ToolResult::ok(json!(1))).await.unwrap();
+async fn fire_and_resolve(test: &EngineTest) {
+    test.fire().await;
+    test.engine.resolve("run-1".into(), "run-1:1".into(), ToolResult::ok(json!(1))).await.unwrap();
 }
 
-fn status(world: &World) -> RunStatus {
-    world.shelf.all()[0].0.status
+fn status(test: &EngineTest) -> RunStatus {
+    test.store.runs()[0].0.status
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_was_answered_goes_on_through_a_deploy() {
-    let world = World::new(&waiting("as planned"));
-    resolved(&world).await;
-    world.engine.deploy(built(&waiting("changed"))).await;
+async fn a_resolved_run_continues_after_a_deploy() {
+    let test = EngineTest::new(&waiting_flow("as planned"));
+    fire_and_resolve(&test).await;
+    test.engine.deploy(build(&waiting_flow("changed"))).await;
     sleep(Duration::from_secs(120)).await;
-    assert_eq!(status(&world), RunStatus::Completed);
-    assert_eq!(world.watch.shown(), ["d: \"as planned\""]);
+    assert_eq!(status(&test), RunStatus::Completed);
+    assert_eq!(test.recorder.flow_lines(), ["d: \"as planned\""]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn and_ends_when_its_agent_is_gone() {
-    let world = World::new(&waiting("never"));
-    resolved(&world).await;
-    world.engine.deploy(built(&other())).await;
+async fn a_resolved_run_is_cancelled_when_its_agent_is_removed() {
+    let test = EngineTest::new(&waiting_flow("never"));
+    fire_and_resolve(&test).await;
+    test.engine.deploy(build(&flow_without_a())).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(status(&world), RunStatus::Failed);
-    assert!(world.shelf.all()[0].0.delivered && world.shelf.all()[0].1.contains("its agent was removed"));
+    assert_eq!(status(&test), RunStatus::Failed);
+    assert!(test.store.runs()[0].0.delivered && test.store.runs()[0].1.contains("its agent was removed"));
 }
 
-/// `a`, whose model takes a minute, left by a process that died.
-fn slow() -> Value {
+/// An agent whose model takes a minute.
+fn slow_flow() -> Value {
     json!([
         inject(&["a"]),
         agent("a", "m", &["d"]),
-        with(model("m", json!([says("hi")])), json!({"delayMs": 60_000})),
+        with(model("m", json!([final_answer("hi")])), json!({"delayMs": 60_000})),
         calculator(),
         debug("d", "payload"),
     ])
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flow_that_comes_after_the_runs_takes_their_results() {
-    let shelf = World::new(&slow()).killed_after(1, true).await;
-    let world = World::over(&slow(), &shelf);
-    let engine = Engine::new(None, world.ports(), EngineLimits::default());
+async fn a_flow_deployed_during_recovery_gets_the_results() {
+    let store = EngineTest::new(&slow_flow()).crash_after(1, Buffered::Survives).await;
+    let test = EngineTest::restart(&slow_flow(), &store);
+    let engine = Engine::new(None, test.ports(), EngineLimits::default());
     let deploy = async {
         sleep(Duration::from_secs(1)).await;
-        engine.deploy(built(&slow())).await;
+        engine.deploy(build(&slow_flow())).await;
     };
-    let (back, ()) = tokio::join!(engine.recover(&world.cancel), deploy);
+    let (back, ()) = tokio::join!(engine.recover(&test.cancel), deploy);
     assert_eq!(ends(&back.unwrap()), ["run-1 a completed"]);
-    assert_eq!(world.watch.shown(), ["d: \"hi\""]);
-    assert!(shelf.all()[0].0.delivered);
+    assert_eq!(test.recorder.flow_lines(), ["d: \"hi\""]);
+    assert!(store.runs()[0].0.delivered);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deploy_while_runs_are_brought_back_harms_none() {
-    let shelf = World::new(&slow()).killed_after(1, true).await;
-    let world = World::over(&slow(), &shelf);
+async fn deploys_during_recovery_do_not_disturb_runs() {
+    let store = EngineTest::new(&slow_flow()).crash_after(1, Buffered::Survives).await;
+    let test = EngineTest::restart(&slow_flow(), &store);
     let deploys = async {
         for _ in 0..10 {
-            world.engine.deploy(built(&slow())).await;
+            test.engine.deploy(build(&slow_flow())).await;
             sleep(Duration::from_secs(3)).await;
         }
     };
-    let (back, ()) = tokio::join!(world.recover(), deploys);
+    let (back, ()) = tokio::join!(test.recover(), deploys);
     assert_eq!(ends(&back), ["run-1 a completed"]);
-    assert_eq!(world.watch.shown(), ["d: \"hi\""]);
+    assert_eq!(test.recorder.flow_lines(), ["d: \"hi\""]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_another_instance_or_file_are_none_of_its_business() {
+async fn ignores_runs_of_another_instance_or_file() {
     let elsewhere: [fn(&mut Ports); 3] = [
-        |ports| ports.instance = InstanceId::from("other".to_owned()),
-        |ports| ports.source = Some("other.json".into()),
+        |ports| ports.instance = InstanceId::from("flow_without_a".to_owned()),
+        |ports| ports.source = Some("flow_without_a.json".into()),
         |ports| ports.source = None,
     ];
     for change in elsewhere {
-        let shelf = World::new(&slow()).killed_after(1, true).await;
-        let world = World::over(&slow(), &shelf);
-        let mut ports = world.ports();
+        let store = EngineTest::new(&slow_flow()).crash_after(1, Buffered::Survives).await;
+        let test = EngineTest::restart(&slow_flow(), &store);
+        let mut ports = test.ports();
         change(&mut ports);
         let engine = Engine::new(None, ports, EngineLimits::default());
         let deploy = async {
             sleep(Duration::from_secs(1)).await;
-            engine.deploy(built(&other())).await;
+            engine.deploy(build(&flow_without_a())).await;
         };
-        let (back, ()) = tokio::join!(engine.recover(&world.cancel), deploy);
+        let (back, ()) = tokio::join!(engine.recover(&test.cancel), deploy);
         assert_eq!(ends(&back.unwrap()), [""; 0]);
-        // Neither ended nor gone on with: it is there for whoever has its flow.
-        assert_eq!(ends(&world.recover().await), ["run-1 a completed"]);
+        // The run is untouched, and the engine with its flow resumes it.
+        assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
     }
 }

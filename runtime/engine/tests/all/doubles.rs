@@ -1,8 +1,7 @@
-//! Services that have no adapter yet, and ones that misbehave. Their properties say how. Each writes what it
-//! is asked into the watch of its test.
+//! Test doubles: services and nodes that misbehave as their properties say. Each one records its calls.
 
 use crate::kit::nested;
-use crate::watch::Watch;
+use crate::recorder::EventRecorder;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::ToolCall;
@@ -24,44 +23,44 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 thread_local! {
-    /// Builders are plain functions: this is how they find the watch of the test that builds.
-    static WATCH: RefCell<Option<Arc<Watch>>> = const { RefCell::new(None) };
+    /// Builders are plain functions, so they find the recorder of their test here.
+    static RECORDER: RefCell<Option<Arc<EventRecorder>>> = const { RefCell::new(None) };
 }
 
-/// The watch every double built from now on in this thread writes to.
-pub(crate) fn watch_with(watches_runs: bool, earlier_runs: u32) -> Arc<Watch> {
-    let watch = Arc::new(Watch::new(watches_runs, earlier_runs));
-    WATCH.set(Some(Arc::clone(&watch)));
-    watch
+/// Sets the recorder of every double that this thread builds from now on.
+pub(crate) fn set_recorder(recorder: EventRecorder) -> Arc<EventRecorder> {
+    let recorder = Arc::new(recorder);
+    RECORDER.set(Some(Arc::clone(&recorder)));
+    recorder
 }
 
-/// What was done to the world, by class and key, however many processes there are.
-type Made = Arc<Mutex<HashMap<String, u32>>>;
+/// How often each call was made, by class and key, in all processes of a test.
+type CallCounts = Arc<Mutex<HashMap<String, u32>>>;
 
 thread_local! {
-    static WORLD: RefCell<Made> = RefCell::default();
+    static CALL_COUNTS: RefCell<CallCounts> = RefCell::default();
 }
 
-/// A world to which nothing has been done; every `tool.world` built from now on in this thread acts on it.
-pub(crate) fn new_world() -> Made {
-    let made = Made::default();
-    WORLD.set(Arc::clone(&made));
-    made
+/// New counts for every `tool.counting` that this thread builds from now on.
+pub(crate) fn new_call_counts() -> CallCounts {
+    let counts = CallCounts::default();
+    CALL_COUNTS.set(Arc::clone(&counts));
+    counts
 }
 
-/// `tool.world`: acts on the world half-way through its `delay`; every `losesEvery`-th call never returns.
-struct WorldTool {
-    made: Made,
+/// `tool.counting`: counts a call half-way through its `delay`; every `losesEvery`-th call never returns.
+struct CountingTool {
+    counts: CallCounts,
     props: Message,
 }
 
-impl WorldTool {
+impl CountingTool {
     fn build(config: NodeConfig<'_>) -> Self {
-        Self { made: WORLD.with_borrow(Arc::clone), props: config.props.clone() }
+        Self { counts: CALL_COUNTS.with_borrow(Arc::clone), props: config.props.clone() }
     }
 }
 
-impl Tool for WorldTool {
+impl Tool for CountingTool {
     fn effect(&self, _: &Message) -> EffectClass {
         EffectClass::AtMostOnce
     }
@@ -72,46 +71,48 @@ impl Tool for WorldTool {
             let half = Duration::from_millis(number("delay") / 2);
             sleep(half).await;
             let class = self.props["effect"].as_str().unwrap();
-            let made = {
-                let mut made = self.made.lock().unwrap();
-                *made.entry(format!("{class} {}", call.idempotency_key)).or_default() += 1;
-                made.values().map(|count| u64::from(*count)).sum::<u64>()
+            let total = {
+                let mut counts = self.counts.lock().unwrap();
+                *counts.entry(format!("{class} {}", call.idempotency_key)).or_default() += 1;
+                counts.values().map(|count| u64::from(*count)).sum::<u64>()
             };
-            if made % number("losesEvery") == 0 {
+            if total % number("losesEvery") == 0 {
                 std::future::pending::<()>().await;
             }
             sleep(half).await;
-            ToolOutcome::Returned(ToolResult::ok(json!(made)))
+            ToolOutcome::Returned(ToolResult::ok(json!(total)))
         })
     }
 }
 
 pub(crate) fn register(adapters: &mut Adapters) {
     adapters.models.insert("model.double", Arc::new(|config| Ok(Arc::new(ModelDouble::build(config)?))));
-    adapters.models.insert("model.pieces", Arc::new(|config| Ok(Arc::new(ModelInPieces::build(config)?))));
+    adapters
+        .models
+        .insert("model.streaming", Arc::new(|config| Ok(Arc::new(StreamingModel::build(config)?))));
     adapters.tools.insert("tool.double", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
-    adapters.tools.insert("tool.world", Arc::new(|config| Ok(Arc::new(WorldTool::build(config)))));
+    adapters.tools.insert("tool.counting", Arc::new(|config| Ok(Arc::new(CountingTool::build(config)))));
     adapters.nodes.insert("node.double", Arc::new(|config| Ok(Box::new(NodeDouble::build(config)))));
     adapters.memories.insert("buffer-memory", Arc::new(|config| Ok(Arc::new(Double::build(config)))));
 }
 
-/// `node.double`: an ordinary node that sends what came with another `payload`, without what it `drops`, so many
-/// `times`; or `fails`.
+/// `node.double`: an ordinary node that sends its input some `times`, with another `payload` and without what
+/// it `drops`; or `fails`.
 struct NodeDouble {
-    watch: Arc<Watch>,
+    recorder: Arc<EventRecorder>,
     props: Message,
 }
 
 impl NodeDouble {
     fn build(config: NodeConfig<'_>) -> Self {
-        let watch = WATCH.with_borrow(|watch| Arc::clone(watch.as_ref().unwrap()));
-        Self { watch, props: config.props.clone() }
+        let recorder = RECORDER.with_borrow(|recorder| Arc::clone(recorder.as_ref().unwrap()));
+        Self { recorder, props: config.props.clone() }
     }
 }
 
 impl FlowNode for NodeDouble {
     fn receive(&self, message: Arc<Message>, _: &NodeContext<'_>) -> NodeOutput {
-        self.watch.note(format!("node {}", Value::Object((*message).clone())));
+        self.recorder.record(format!("node {}", Value::Object((*message).clone())));
         if let Some(text) = self.props.get("fails").and_then(Value::as_str) {
             let (code, message) = (RunErrorCode::ToolError, text.to_owned());
             return NodeOutput::failed(Failure { code, message });
@@ -130,63 +131,64 @@ impl FlowNode for NodeDouble {
     }
 }
 
-/// Notes that a call was dropped before it ended.
-struct Guard {
-    watch: Arc<Watch>,
-    what: String,
-    armed: bool,
+/// Records that a call was dropped before it ended.
+struct DropRecorder {
+    recorder: Arc<EventRecorder>,
+    call: String,
+    is_armed: bool,
 }
 
-impl Drop for Guard {
+impl Drop for DropRecorder {
     fn drop(&mut self) {
-        if self.armed {
-            self.watch.note(format!("dropped {}", self.what));
+        if self.is_armed {
+            self.recorder.record(format!("dropped {}", self.call));
         }
     }
 }
 
-/// A service that does what its properties say.
+/// A service that behaves as its properties say.
 struct Double {
-    watch: Arc<Watch>,
+    recorder: Arc<EventRecorder>,
     id: String,
     props: Message,
 }
 
 impl Double {
     fn build(config: NodeConfig<'_>) -> Self {
-        let watch = WATCH.with_borrow(|watch| Arc::clone(watch.as_ref().unwrap()));
+        let recorder = RECORDER.with_borrow(|recorder| Arc::clone(recorder.as_ref().unwrap()));
         let id = config.node.id.to_string();
         let secret = config.props.get("apiKey").map(|key| format!(" with {key}")).unwrap_or_default();
-        watch.note(format!("built {id}{secret}"));
-        Self { watch, id, props: config.props.clone() }
+        recorder.record(format!("built {id}{secret}"));
+        Self { recorder, id, props: config.props.clone() }
     }
 
-    /// Notes a call; never comes back if the property `hangs` names it.
-    async fn called(&self, name: &str, details: String) {
-        let what = format!("{name} {}", self.id);
-        self.watch.note(format!("{what}{details}"));
-        assert_ne!(self.props.get("panics").and_then(Value::as_str), Some(name), "as it was told to");
-        if self.props.get("hangs").and_then(Value::as_str) == Some(name) && !self.watch.is_second {
-            let mut guard = Guard { watch: Arc::clone(&self.watch), what, armed: true };
+    /// Records a call; never returns if the property `hangs` names it.
+    async fn record_call(&self, name: &str, details: String) {
+        let call = format!("{name} {}", self.id);
+        self.recorder.record(format!("{call}{details}"));
+        assert_ne!(self.props.get("panics").and_then(Value::as_str), Some(name), "as the property says");
+        if self.props.get("hangs").and_then(Value::as_str) == Some(name) && !self.recorder.is_restart {
+            let mut drop_recorder =
+                DropRecorder { recorder: Arc::clone(&self.recorder), call, is_armed: true };
             std::future::pending::<()>().await;
-            guard.armed = false;
+            drop_recorder.is_armed = false;
         }
     }
 
-    /// The property `result`, or as many arrays in each other as `nests` says.
+    /// The property `result`, or nested arrays, as deep as `nests` says.
     fn result(&self) -> Value {
         let levels = self.props.get("nests").and_then(Value::as_u64);
         levels.map_or_else(|| self.props["result"].clone(), |levels| nested(usize::try_from(levels).unwrap()))
     }
 
-    /// The failure a property holds.
+    /// The failure in a property.
     fn failure(&self, property: &str) -> Result<(), Failure> {
         let failure = self.props.get(property).map(|value| serde_json::from_value(value.clone()).unwrap());
         failure.map_or(Ok(()), Err)
     }
 }
 
-/// `model.double`: the scripted model, but it may hang or fail.
+/// `model.double`: the scripted model, which may hang or fail.
 struct ModelDouble {
     double: Double,
     scripted: Arc<dyn ChatModel>,
@@ -205,33 +207,34 @@ impl ChatModel for ModelDouble {
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
-            self.double.called("model", format!(" {}", request.iteration)).await;
+            self.double.record_call("model", format!(" {}", request.iteration)).await;
             self.double.failure("fails")?;
             self.scripted.call(request).await
         })
     }
 }
 
-/// `model.pieces`: the scripted model, but its answer comes in `pieces`: a list of them for each try.
-struct ModelInPieces {
-    tries: Vec<Vec<String>>,
+/// `model.streaming`: the scripted model, which streams its answer in `pieces`: a list of them for each
+/// attempt.
+struct StreamingModel {
+    attempts: Vec<Vec<String>>,
     scripted: Arc<dyn ChatModel>,
 }
 
-impl ModelInPieces {
+impl StreamingModel {
     fn build(config: NodeConfig<'_>) -> Result<Self, BuildError> {
-        let tries = serde_json::from_value(config.props["pieces"].clone()).unwrap();
-        Ok(Self { tries, scripted: ScriptedModel::build(config)? })
+        let attempts = serde_json::from_value(config.props["pieces"].clone()).unwrap();
+        Ok(Self { attempts, scripted: ScriptedModel::build(config)? })
     }
 }
 
-impl ChatModel for ModelInPieces {
+impl ChatModel for StreamingModel {
     fn info(&self) -> &ModelInfo {
         self.scripted.info()
     }
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
-        for (attempt, pieces) in (1..).zip(&self.tries) {
+        for (attempt, pieces) in (1..).zip(&self.attempts) {
             pieces.iter().for_each(|piece| request.deltas.unwrap().text(attempt, piece));
         }
         self.scripted.call(ModelRequest { deltas: None, ..request })
@@ -251,7 +254,7 @@ impl Tool for Double {
             } else {
                 String::new()
             };
-            self.called("tool", format!(" {}{key}", Value::Object(call.input.clone()))).await;
+            self.record_call("tool", format!(" {}{key}", Value::Object(call.input.clone()))).await;
             let text = |property: &str| self.props.get(property).and_then(Value::as_str).map(str::to_owned);
             match (text("unknown"), text("error")) {
                 (Some(reason), _) => ToolOutcome::Unknown { reason },
@@ -262,12 +265,12 @@ impl Tool for Double {
     }
 }
 
-/// `buffer-memory`: recalls its `turns`, unless it has `recallFails`; keeps what it is given in the watch,
-/// unless it has `appendFails`.
+/// `buffer-memory`: recalls its `turns`, unless it has `recallFails`; records what is appended, unless it has
+/// `appendFails`.
 impl Memory for Double {
     fn recall<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, Failure>> {
         Box::pin(async move {
-            self.called("recall", format!(" {session}")).await;
+            self.record_call("recall", format!(" {session}")).await;
             self.failure("recallFails")?;
             let turns = self.props.get("turns").cloned();
             Ok(turns.map(|turns| serde_json::from_value(turns).unwrap()).unwrap_or_default())
@@ -281,16 +284,18 @@ impl Memory for Double {
         turn: &'a [ChatMessage],
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let said: Vec<String> =
-                turn.iter().map(|said| format!("{}: {}", said.role.as_str(), said.content)).collect();
-            self.called("append", format!(" {session} {run} {}", said.join(" | "))).await;
+            let turn: Vec<String> = turn
+                .iter()
+                .map(|message| format!("{}: {}", message.role.as_str(), message.content))
+                .collect();
+            self.record_call("append", format!(" {session} {run} {}", turn.join(" | "))).await;
             self.failure("appendFails")
         })
     }
 
     fn clear<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            self.called("clear", format!(" {session}")).await;
+            self.record_call("clear", format!(" {session}")).await;
             self.failure("clearFails")
         })
     }

@@ -1,8 +1,8 @@
-//! Flows in a few words, and a world to run them in.
+//! Short builders for flows, and an engine to run them in.
 
 use crate::doubles;
-use crate::shelf::{Fault, Shelf, Shelves};
-use crate::watch::Watch;
+use crate::recorder::EventRecorder;
+use crate::test_store::{Fault, StorePort, TestStore};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// What a world is like.
+/// The limits and faults of a test.
 pub(crate) struct Setup {
     pub(crate) limits: EngineLimits,
     pub(crate) run_limits: RunLimits,
@@ -42,22 +42,29 @@ impl Default for Setup {
     }
 }
 
-/// A flow that runs, and everything that is seen of it.
-pub(crate) struct World {
+/// What a crash does to batches that were not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Buffered {
+    Survives,
+    Lost,
+}
+
+/// An engine with a flow, its store, and a record of everything it does.
+pub(crate) struct EngineTest {
     pub(crate) engine: Engine,
     nodes: HashMap<String, NodeIx>,
-    pub(crate) watch: Arc<Watch>,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) recorder: Arc<EventRecorder>,
+    pub(crate) store: Arc<TestStore>,
     pub(crate) cancel: CancellationToken,
     adapters: Arc<Adapters>,
 }
 
-/// The process environment of these tests.
+/// The process environment of all tests.
 pub(crate) fn process_env(name: &str) -> Option<String> {
     (name == "HOME_TOWN").then(|| "Graz".to_owned())
 }
 
-/// The real model, tool and nodes of this release, and the doubles.
+/// The real adapters of this release, and the test doubles.
 pub(crate) fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
@@ -67,7 +74,7 @@ pub(crate) fn adapters() -> Adapters {
     adapters
 }
 
-pub(crate) fn checked(flow: &Value, run_limits: RunLimits, adapters: &Adapters) -> CheckedFlow {
+pub(crate) fn check_flow(flow: &Value, run_limits: RunLimits, adapters: &Adapters) -> CheckedFlow {
     let options = CheckOptions {
         profile: Profile::Strict,
         limits: FlowLimits::default(),
@@ -79,11 +86,11 @@ pub(crate) fn checked(flow: &Value, run_limits: RunLimits, adapters: &Adapters) 
     check_bytes(flow.to_string().as_bytes(), &options).unwrap_or_else(|report| panic!("refused: {report:#?}"))
 }
 
-fn ports(watch: &Arc<Watch>, shelf: &Arc<Shelf>, adapters: &Arc<Adapters>) -> Ports {
+fn ports(recorder: &Arc<EventRecorder>, store: &Arc<TestStore>, adapters: &Arc<Adapters>) -> Ports {
     Ports {
-        clock: Arc::clone(watch) as _,
-        events: Arc::clone(watch) as _,
-        store: Arc::new(Shelves(Arc::clone(shelf))),
+        clock: Arc::clone(recorder) as _,
+        events: Arc::clone(recorder) as _,
+        store: Arc::new(StorePort(Arc::clone(store))),
         adapters: Arc::clone(adapters),
         meter: Arc::new(redflow_ports::NoMeter),
         instance: InstanceId::local(),
@@ -95,95 +102,103 @@ fn ports(watch: &Arc<Watch>, shelf: &Arc<Shelf>, adapters: &Arc<Adapters>) -> Po
 }
 
 impl Setup {
-    pub(crate) fn world(&self, flow: &Value) -> World {
-        self.world_over(flow, &Shelf::new(self.fault))
+    pub(crate) fn start_engine(&self, flow: &Value) -> EngineTest {
+        self.restart(flow, &TestStore::new(self.fault))
     }
 
-    /// A world that finds runs of an earlier one.
-    pub(crate) fn world_over(&self, flow: &Value, shelf: &Arc<Shelf>) -> World {
-        let watch = doubles::watch_with(self.watches_runs, shelf.begun());
-        shelf.tell(&watch);
+    /// Starts an engine on the store of an earlier one.
+    pub(crate) fn restart(&self, flow: &Value, store: &Arc<TestStore>) -> EngineTest {
+        let recorder = EventRecorder::new(store.last_run_number());
+        let recorder = if self.watches_runs { recorder } else { recorder.without_run_events() };
+        let recorder = doubles::set_recorder(recorder);
+        store.set_recorder(&recorder);
         let adapters = Arc::new(adapters());
-        let checked = checked(flow, self.run_limits, &adapters);
+        let checked = check_flow(flow, self.run_limits, &adapters);
         let nodes =
             checked.flow.nodes.iter().enumerate().map(|(ix, node)| (node.id.to_string(), ix)).collect();
-        let ports = ports(&watch, shelf, &adapters);
+        let ports = ports(&recorder, store, &adapters);
         let engine = Engine::new(Some(build_flow(checked, &adapters, &process_env)), ports, self.limits);
-        World { engine, nodes, watch, shelf: Arc::clone(shelf), cancel: CancellationToken::new(), adapters }
+        EngineTest {
+            engine,
+            nodes,
+            recorder,
+            store: Arc::clone(store),
+            cancel: CancellationToken::new(),
+            adapters,
+        }
     }
 }
 
-/// A flow as it is deployed into a running engine.
-pub(crate) fn built(flow: &Value) -> BuiltFlow {
+/// Builds a flow for a deploy.
+pub(crate) fn build(flow: &Value) -> BuiltFlow {
     let adapters = adapters();
-    build_flow(checked(flow, RunLimits::default(), &adapters), &adapters, &process_env)
+    build_flow(check_flow(flow, RunLimits::default(), &adapters), &adapters, &process_env)
 }
 
-impl World {
+impl EngineTest {
     pub(crate) fn new(flow: &Value) -> Self {
-        Setup::default().world(flow)
+        Setup::default().start_engine(flow)
     }
 
-    /// A process that finds the runs of an earlier one.
-    pub(crate) fn over(flow: &Value, shelf: &Arc<Shelf>) -> Self {
-        Setup::default().world_over(flow, shelf)
+    /// Starts an engine on the store of an earlier one.
+    pub(crate) fn restart(flow: &Value, store: &Arc<TestStore>) -> Self {
+        Setup::default().restart(flow, store)
     }
 
-    /// What another engine needs to live in this world.
+    /// The ports for another engine with the same store and recorder.
     pub(crate) fn ports(&self) -> Ports {
-        ports(&self.watch, &self.shelf, &self.adapters)
+        ports(&self.recorder, &self.store, &self.adapters)
     }
 
     /// Fires the inject node `i`.
     pub(crate) async fn fire(&self) -> Vec<RunReport> {
-        self.start(Start::Inject { node: self.nodes["i"], payload: None }).await
+        self.run(Start::Inject { node: self.nodes["i"], payload: None }).await
     }
 
     /// Fires the inject node `i` with another payload.
     pub(crate) async fn fire_with(&self, payload: Value) -> Vec<RunReport> {
-        self.start(Start::Inject { node: self.nodes["i"], payload: Some(payload) }).await
+        self.run(Start::Inject { node: self.nodes["i"], payload: Some(payload) }).await
     }
 
     /// Sends the agent `a` a payload.
-    pub(crate) async fn ask(&self, payload: Value) -> Vec<RunReport> {
-        self.start(Start::Agent { node: self.nodes["a"], payload }).await
+    pub(crate) async fn send(&self, payload: Value) -> Vec<RunReport> {
+        self.run(Start::Agent { node: self.nodes["a"], payload }).await
     }
 
-    /// Fires `i` and cares for nothing.
-    pub(crate) async fn engine_fire(&self) -> Vec<RunReport> {
+    /// Fires `i` without a time limit and without a check of the journals.
+    pub(crate) async fn fire_unchecked(&self) -> Vec<RunReport> {
         self.engine.run(Start::Inject { node: self.nodes["i"], payload: None }, &self.cancel).await
     }
 
     /// Sends an agent a payload.
-    pub(crate) async fn ask_of(&self, agent: &str, payload: Value) -> Vec<RunReport> {
-        self.start(Start::Agent { node: self.nodes[agent], payload }).await
+    pub(crate) async fn send_to(&self, agent: &str, payload: Value) -> Vec<RunReport> {
+        self.run(Start::Agent { node: self.nodes[agent], payload }).await
     }
 
-    /// Starts something, and waits until its runs are kept.
-    pub(crate) async fn order(&self, order: StartOrder) -> Result<StartOutcome, StartError> {
+    /// Starts a node and waits until its runs are stored.
+    pub(crate) async fn start(&self, order: StartOrder) -> Result<StartOutcome, StartError> {
         let start = timeout(Duration::from_secs(86_400), self.engine.start(order, &self.cancel));
-        start.await.unwrap_or_else(|_| panic!("hangs: {:#?}", self.watch.done_and_kept()))
+        start.await.unwrap_or_else(|_| panic!("hangs: {:#?}", self.recorder.calls_and_appends()))
     }
 
-    /// Does something for so many seconds, then the process is gone. Gives what a crash leaves of its runs,
-    /// with everything that was to be kept only soon, or with nothing of it.
-    pub(crate) async fn killed_after(self, seconds: u64, lucky: bool) -> Arc<Shelf> {
+    /// Fires `i`, and crashes the process after some seconds. Returns what the crash leaves in the store.
+    pub(crate) async fn crash_after(self, seconds: u64, buffered: Buffered) -> Arc<TestStore> {
         let _ = timeout(Duration::from_secs(seconds), self.fire()).await;
-        let shelf = Arc::clone(&self.shelf);
-        self.gone().await;
-        shelf.crash(|| if lucky { 1.0 } else { 0.0 });
-        shelf
+        let store = Arc::clone(&self.store);
+        self.kill().await;
+        store.crash(|| if buffered == Buffered::Survives { 1.0 } else { 0.0 });
+        store
     }
 
-    /// The process stops, with all its tasks.
-    pub(crate) async fn gone(self) {
+    /// Ends the process with all its tasks.
+    pub(crate) async fn kill(self) {
         drop(self);
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Brings back what an earlier process left.
+    /// Resumes the runs that an earlier process left.
     pub(crate) async fn recover(&self) -> Vec<RunReport> {
         let recovered = timeout(Duration::from_secs(86_400), self.engine.recover(&self.cancel));
         let reports = recovered.await.unwrap_or_else(|_| panic!("hangs")).unwrap();
@@ -193,19 +208,19 @@ impl World {
         reports
     }
 
-    async fn start(&self, start: Start) -> Vec<RunReport> {
-        // A day of the paused clock: what would hang for ever fails instead.
+    async fn run(&self, start: Start) -> Vec<RunReport> {
+        // A day of the paused clock, so that a start that hangs fails the test.
         let run = timeout(Duration::from_secs(86_400), self.engine.run(start, &self.cancel));
-        let reports = run.await.unwrap_or_else(|_| panic!("hangs: {:#?}", self.watch.done_and_kept()));
+        let reports = run.await.unwrap_or_else(|_| panic!("hangs: {:#?}", self.recorder.calls_and_appends()));
         for report in &reports {
             self.check_journal(report);
         }
         reports
     }
 
-    /// Whatever becomes of a run, its journal says the same.
+    /// Checks that the journal of a run agrees with its report.
     fn check_journal(&self, report: &RunReport) {
-        let journal = self.shelf.journal(&report.run_id);
+        let journal = self.store.journal(&report.run_id);
         let replayed = replay(journal.as_bytes());
         match &report.end {
             RunEnd::Finished { ending, .. } => {
@@ -216,7 +231,7 @@ impl World {
             RunEnd::Suspended { why: Some(error) } if error.code == StoreCode::DataCorrupt => {}
             RunEnd::Waiting(_) | RunEnd::Suspended { .. } => {
                 let kind = replayed.difference.map(|difference| difference.what);
-                // Somebody may have ended it since.
+                // The test may have ended the run since.
                 let sound = matches!(kind, None | Some(DifferenceKind::Incomplete));
                 assert!(journal.is_empty() || sound, "{journal}");
             }
@@ -224,12 +239,12 @@ impl World {
     }
 }
 
-/// An order to start a node.
+/// A start order.
 pub(crate) fn order(node: Option<&str>, payload: Option<Value>, key: Option<&str>) -> StartOrder {
     StartOrder { node: node.map(Into::into), payload, key: key.map(str::to_owned), ..StartOrder::default() }
 }
 
-/// How runs ended, a line each.
+/// How runs ended, one line each.
 pub(crate) fn ends(reports: &[RunReport]) -> Vec<String> {
     let end = |report: &RunReport| match &report.end {
         RunEnd::Finished { ending: Ending::Completed, .. } => "completed".to_owned(),
@@ -243,7 +258,7 @@ pub(crate) fn ends(reports: &[RunReport]) -> Vec<String> {
     reports.iter().map(|report| format!("{} {} {}", report.run_id, report.agent.id, end(report))).collect()
 }
 
-/// The message that left port 3 of the only run.
+/// The message of port 3 of the only run.
 pub(crate) fn only_message(reports: &[RunReport]) -> Value {
     match reports {
         [RunReport { end: RunEnd::Finished { message, .. } | RunEnd::Refused { message, .. }, .. }] => {
@@ -259,20 +274,21 @@ pub(crate) fn actions(message: &Value) -> Vec<String> {
     events.iter().map(|event| event["action"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Fires `i` of a flow and compares how its runs ended and what was shown, in a few words each.
-pub(crate) async fn check(flow: Value, expected_ends: &[&str], expected_shown: &[&str]) -> World {
-    let world = World::new(&flow);
-    let reports = world.fire().await;
+/// Fires `i` of a flow and compares the ends of its runs and the flow events, one line each.
+pub(crate) async fn check(flow: Value, expected_ends: &[&str], expected_lines: &[&str]) -> EngineTest {
+    let test = EngineTest::new(&flow);
+    let reports = test.fire().await;
     assert_eq!(ends(&reports), expected_ends, "{flow}");
-    assert_eq!(world.watch.shown(), expected_shown, "{flow}");
-    world
+    assert_eq!(test.recorder.flow_lines(), expected_lines, "{flow}");
+    test
 }
 
-/// A node with a place on tab `t`.
+/// A node on tab `t`.
 pub(crate) fn node(id: &str, type_name: &str, wires: Value) -> Value {
     json!({"id": id, "type": type_name, "z": "t", "name": id, "x": 1, "y": 1, "wires": wires})
 }
 
+/// Adds properties to a node.
 pub(crate) fn with(mut node: Value, extra: Value) -> Value {
     for (key, value) in extra.as_object().unwrap() {
         node[key] = value.clone();
@@ -289,13 +305,13 @@ pub(crate) fn inject(targets: &[&str]) -> Value {
     )
 }
 
-/// An agent that binds a model and the calculator `calc`; results go to `results`.
+/// An agent with a model and the calculator `calc`; its results go to `results`.
 pub(crate) fn agent(id: &str, model: &str, results: &[&str]) -> Value {
     let config = json!({"strategy": "react", "maxIterations": 5, "allowedTools": ["calculator"]});
     with(node(id, "agent-core", json!([[model], ["calc"], [], results])), config)
 }
 
-/// An agent that binds the tool `t` and no other.
+/// An agent whose only tool is `t`.
 pub(crate) fn agent_with_tool(id: &str, model: &str, results: &[&str]) -> Value {
     let wires = json!([[model], ["t"], [], results]);
     with(agent(id, model, results), json!({"wires": wires, "allowedTools": ["t"]}))
@@ -310,42 +326,42 @@ pub(crate) fn model(id: &str, replies: Value) -> Value {
     with(node(id, "scripted-model", json!([])), json!({"replies": replies}))
 }
 
-/// A model that misbehaves as `props` say.
+/// A model that misbehaves as its properties say.
 pub(crate) fn model_double(id: &str, replies: Value, props: Value) -> Value {
     with(with(node(id, "model.double", json!([])), json!({"replies": replies})), props)
 }
 
-/// The tool `t`, which behaves as `props` say.
+/// The tool `t`, which behaves as its properties say.
 pub(crate) fn tool_double(props: Value) -> Value {
     let known = json!({"inputSchema": {"type": "object"}, "ownEffect": "read", "result": null});
     with(with(node("t", "tool.double", json!([])), known), props)
 }
 
-/// Shows one property of a message, `true` for all of it.
-pub(crate) fn debug(id: &str, shows: &str) -> Value {
-    with(node(id, "debug", json!([])), json!({"complete": shows}))
+/// A debug node for one property of a message; `true` for all of it.
+pub(crate) fn debug(id: &str, property: &str) -> Value {
+    with(node(id, "debug", json!([])), json!({"complete": property}))
 }
 
 pub(crate) fn catch(id: &str, scope: Value, targets: &[&str]) -> Value {
     with(node(id, "catch", json!([targets])), json!({"scope": scope}))
 }
 
-/// The model answers for good.
-pub(crate) fn says(message: &str) -> Value {
+/// A model answer that ends the run.
+pub(crate) fn final_answer(message: &str) -> Value {
     json!({"action": "final", "message": message})
 }
 
-/// The model asks for a tool.
-pub(crate) fn asks(tool: &str, input: Value) -> Value {
+/// A model answer that calls a tool.
+pub(crate) fn tool_call(tool: &str, input: Value) -> Value {
     json!({"action": "tool", "tool": tool, "input": input, "confidence": 0.5})
 }
 
-/// What no strict machine takes: the run fails with `INVALID_JSON`.
-pub(crate) fn prose() -> Value {
+/// A model answer that fails the run with `INVALID_JSON`.
+pub(crate) fn not_json() -> Value {
     json!("Let me think …")
 }
 
-/// An array in an array in an array …
+/// Arrays nested in each other.
 pub(crate) fn nested(levels: usize) -> Value {
     (1..levels).fold(json!([]), |inner, _| json!([inner]))
 }

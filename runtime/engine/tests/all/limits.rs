@@ -1,8 +1,8 @@
-//! What is too large or too deep for a journal gets no further than the agent.
+//! Values that are too large or too deep for a journal are refused.
 
 use crate::kit::{
-    Setup, agent_with_tool, asks, catch, debug, ends, inject, model, nested, node, only_message, says,
-    tool_double, with,
+    Setup, agent_with_tool, catch, debug, ends, final_answer, inject, model, nested, node, only_message,
+    tool_call, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::limits::RunLimits;
@@ -12,7 +12,7 @@ fn flow(result: Value) -> Value {
     json!([
         inject(&["a"]),
         agent_with_tool("a", "m", &["d"]),
-        model("m", json!([asks("t", json!({})), says("done")])),
+        model("m", json!([tool_call("t", json!({})), final_answer("done")])),
         tool_double(json!({"result": result})),
         debug("d", "agentResult.stopReason"),
         catch("c", Value::Null, &["e"]),
@@ -20,14 +20,14 @@ fn flow(result: Value) -> Value {
     ])
 }
 
-fn small() -> Setup {
+fn small_limits() -> Setup {
     let run_limits =
         RunLimits { max_result_bytes: 60, max_message_bytes: 80, max_value_depth: 4, ..RunLimits::default() };
     Setup { run_limits, ..Setup::default() }
 }
 
 #[tokio::test(start_paused = true)]
-async fn results() {
+async fn limits_tool_results() {
     let rows = [
         (json!("x".repeat(32)), None),
         (json!("x".repeat(33)), Some("the tool's result has 61 bytes; the limit is 60")),
@@ -37,8 +37,8 @@ async fn results() {
         (json!({"a": [{"b": [[]]}]}), Some("the tool's result nests deeper than 4 levels")),
     ];
     for (result, error) in rows {
-        let world = small().world(&flow(result.clone()));
-        let message = only_message(&world.fire().await);
+        let test = small_limits().start_engine(&flow(result.clone()));
+        let message = only_message(&test.fire().await);
         let call = &message["envelope"]["tools"]["history"][0];
         assert_eq!(call["error"].as_str(), error, "{result}");
         assert_eq!(call["output"], if error.is_none() { result } else { Value::Null });
@@ -47,7 +47,7 @@ async fn results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages() {
+async fn limits_incoming_messages() {
     // {"_msgid":"msg-1","payload":"…"} has 31 bytes around the text.
     let rows = [
         (json!("x".repeat(49)), None),
@@ -56,8 +56,8 @@ async fn messages() {
         (nested(5), Some(("maxValueDepth", "the message nests deeper than 4 levels"))),
     ];
     for (payload, refused) in rows {
-        let world = small().world(&flow(json!(1)));
-        let reports = world.ask(payload.clone()).await;
+        let test = small_limits().start_engine(&flow(json!(1)));
+        let reports = test.send(payload.clone()).await;
         let Some((rule, text)) = refused else {
             assert_eq!(ends(&reports), ["run-1 a completed"], "{payload}");
             continue;
@@ -68,57 +68,57 @@ async fn messages() {
         assert_eq!((&message["payload"], &message["agentResult"]["error"]), (&error, &error));
         assert_eq!(message["envelope"]["input"], payload);
         assert_eq!(message["envelope"]["tools"]["available"], json!(["t"]));
-        assert_eq!(world.watch.shown(), ["d: \"error\"", "e: \"CONTEXT_LENGTH\""]);
-        assert_eq!(world.watch.done(), ["built t"], "neither model nor tool is asked");
+        assert_eq!(test.recorder.flow_lines(), ["d: \"error\"", "e: \"CONTEXT_LENGTH\""]);
+        assert_eq!(test.recorder.calls(), ["built t"], "neither model nor tool is called");
     }
 }
 
-/// The kit replays every journal: this one holds the deepest values that get in.
+/// The test kit replays every journal; this one holds the deepest values that are accepted.
 #[tokio::test(start_paused = true)]
 async fn the_default_depth_can_be_journalled_and_read_back() {
     let deepest = nested(100);
-    // No flow file nests as deep, so the tool makes its result itself.
+    // A flow file may not nest as deep, so the tool makes its result itself.
     let mut flow = flow(Value::Null);
     flow[3]["nests"] = json!(100);
-    let world = Setup::default().world(&flow);
-    let reports = world.ask(deepest.clone()).await;
+    let test = Setup::default().start_engine(&flow);
+    let reports = test.send(deepest.clone()).await;
     assert_eq!(ends(&reports), ["run-1 a completed"]);
     assert_eq!(only_message(&reports)["envelope"]["tools"]["history"][0]["output"], deepest);
-    assert_eq!(ends(&world.ask(nested(101)).await), ["run-2 a refused CONTEXT_LENGTH"]);
+    assert_eq!(ends(&test.send(nested(101)).await), ["run-2 a refused CONTEXT_LENGTH"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_too_large_is_not_kept_whole() {
+async fn cuts_an_answer_that_is_too_large() {
     let run_limits = RunLimits { max_answer_bytes: 100, ..RunLimits::default() };
     let mut flow = flow(json!(1));
     flow[2] = model("m", json!(["ä".repeat(1000)]));
-    let world = Setup { run_limits, ..Setup::default() }.world(&flow);
-    assert_eq!(ends(&world.fire().await), ["run-1 a failed INVALID_JSON"]);
-    // The plan has the script; the fact has only what was needed to refuse it.
-    let journal = world.shelf.journal(&"run-1".into());
+    let test = Setup { run_limits, ..Setup::default() }.start_engine(&flow);
+    assert_eq!(ends(&test.fire().await), ["run-1 a failed INVALID_JSON"]);
+    // The plan has the whole script; the fact has only enough of it to be refused.
+    let journal = test.store.journal(&"run-1".into());
     let fact = journal.lines().find(|line| line.contains("model_answered")).unwrap();
     assert_eq!(fact.matches('ä').count(), 51);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_is_too_large_is_none() {
+async fn a_recalled_turn_that_is_too_large_fails_the_recall() {
     let turns = json!([{"role": "user", "content": "x".repeat(81)}]);
     let flow = json!([
         inject(&["a"]),
         with(agent_with_tool("a", "m", &["d"]), json!({"memory": "mem"})),
-        model("m", json!([says("done")])),
+        model("m", json!([final_answer("done")])),
         tool_double(json!({})),
         with(node("mem", "buffer-memory", json!([])), json!({"turns": turns})),
         debug("d", "envelope.observability.events"),
     ]);
-    let world = small().world(&flow);
-    assert_eq!(ends(&world.fire().await), ["run-1 a completed"]);
-    let shown = &world.watch.shown()[0];
-    assert!(shown.contains("the memory gave 81 bytes in one turn; the limit is 80"), "{shown}");
+    let test = small_limits().start_engine(&flow);
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    let line = &test.recorder.flow_lines()[0];
+    assert!(line.contains("the memory gave 81 bytes in one turn; the limit is 80"), "{line}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_long_conversation_the_last_turns_are_recalled() {
+async fn recalls_the_last_turns_of_a_long_conversation() {
     let turn = |text: &str| {
         [json!({"role": "user", "content": text}), json!({"role": "assistant", "content": "ok"})]
     };
@@ -126,13 +126,13 @@ async fn of_a_long_conversation_the_last_turns_are_recalled() {
     let flow = json!([
         inject(&["a"]),
         with(agent_with_tool("a", "m", &["d"]), json!({"memory": "mem"})),
-        model("m", json!([says("done")])),
+        model("m", json!([final_answer("done")])),
         tool_double(json!({})),
         with(node("mem", "buffer-memory", json!([])), json!({"turns": turns})),
         debug("d", "envelope.memory.messages"),
     ]);
-    let world = small().world(&flow);
-    assert_eq!(ends(&world.fire().await), ["run-1 a completed"]);
-    let shown = &world.watch.shown()[0];
-    assert!(shown.contains("yyyy") && shown.contains("last") && !shown.contains("xxxx"), "{shown}");
+    let test = small_limits().start_engine(&flow);
+    assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
+    let line = &test.recorder.flow_lines()[0];
+    assert!(line.contains("yyyy") && line.contains("last") && !line.contains("xxxx"), "{line}");
 }

@@ -1,39 +1,39 @@
-//! The engine, as a user sees it: a flow in, a message started, runs ended and debug nodes filled.
+//! Tests of the engine: a flow goes in, messages start, runs end, debug nodes show values.
 
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
-    reason = "a test fails by panicking, and reads best when its helpers take what they are given"
+    reason = "a test fails by panicking, and helpers that take owned values read best"
 )]
 
 mod building;
+mod cascades;
 mod catching;
-mod chains;
+mod concurrency;
 mod crowd;
 mod deltas;
 mod deploys;
 mod doubles;
-mod eventlog;
+mod end_to_end;
+mod flow_steps;
 mod flow_tools;
+mod guarantees;
 mod journals;
 mod kit;
 mod limits;
+mod measurements;
 mod memory;
-mod metered;
-mod moves;
-mod promises;
 mod queues;
+mod recorder;
 mod recovery;
-mod refused;
+mod refusals;
 mod requests;
+mod run_events;
 mod schedules;
 mod secrets;
-mod several;
-mod shelf;
 mod simulation;
 mod starts;
 mod stopping;
+mod test_store;
 mod tools;
-mod watch;
-mod whole;

@@ -1,13 +1,13 @@
-//! Memory: recalled before the first call, written after the last, and never worth a run.
+//! Memory: recalled before the first call, appended after the last. Its failure does not fail a run.
 
 use crate::kit::{
-    World, actions, agent, asks, calculator, check, debug, ends, inject, model, model_double, node,
-    only_message, prose, says, with,
+    Buffered, EngineTest, actions, agent, calculator, check, debug, ends, final_answer, inject, model,
+    model_double, node, not_json, only_message, tool_call, with,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-/// An agent that binds the memory `mem`; `settings` are the agent's own, `props` the memory's.
+/// An agent with the memory `mem`; `settings` are properties of the agent, `props` of the memory.
 fn flow(replies: Value, settings: Value, props: Value) -> Value {
     json!([
         inject(&["a"]),
@@ -19,14 +19,18 @@ fn flow(replies: Value, settings: Value, props: Value) -> Value {
     ])
 }
 
-const SAID: &str = "append mem t:default run-1 user: go | assistant: hi";
+const APPENDED: &str = "append mem t:default run-1 user: go | assistant: hi";
 
 #[tokio::test(start_paused = true)]
-async fn recalled_before_and_appended_after() {
+async fn recalls_before_the_first_call_and_appends_after_the_last() {
     let turns = json!([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]);
-    let world = World::new(&flow(json!([says("hi")]), json!({"debug": true}), json!({"turns": turns})));
-    let message = only_message(&world.fire().await);
-    assert_eq!(world.watch.done(), ["built m", "built mem", "recall mem t:default", "model m 1", SAID]);
+    let test =
+        EngineTest::new(&flow(json!([final_answer("hi")]), json!({"debug": true}), json!({"turns": turns})));
+    let message = only_message(&test.fire().await);
+    assert_eq!(
+        test.recorder.calls(),
+        ["built m", "built mem", "recall mem t:default", "model m 1", APPENDED]
+    );
     assert_eq!(message["envelope"]["memory"], json!({"sessionId": "t:default", "messages": turns}));
     let prompt = message["envelope"]["model"]["lastPrompt"].as_str().unwrap();
     assert!(prompt.ends_with("\n\nuser: hello\n\nassistant: good day\n\nuser: go"), "{prompt}");
@@ -34,16 +38,16 @@ async fn recalled_before_and_appended_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_memory_costs_no_answer() {
+async fn a_failing_memory_does_not_fail_the_run() {
     let failure = json!({"code": "MEMORY_ERROR", "message": "The store is away."});
     let rows = [
-        (json!({"recallFails": failure}), ["memory_error", "model_response", "completed"], SAID),
-        (json!({"appendFails": failure}), ["model_response", "memory_error", "completed"], SAID),
+        (json!({"recallFails": failure}), ["memory_error", "model_response", "completed"], APPENDED),
+        (json!({"appendFails": failure}), ["model_response", "memory_error", "completed"], APPENDED),
         (json!({"hangs": "append"}), ["model_response", "completed", ""], "dropped append mem"),
     ];
     for (props, expected, last) in rows {
-        let world = World::new(&flow(json!([says("hi")]), json!({}), props.clone()));
-        let reports = world.fire().await;
+        let test = EngineTest::new(&flow(json!([final_answer("hi")]), json!({}), props.clone()));
+        let reports = test.fire().await;
         assert_eq!(ends(&reports), ["run-1 a completed"], "{props}");
         let message = only_message(&reports);
         assert_eq!(message["payload"], "hi");
@@ -52,38 +56,39 @@ async fn a_failing_memory_costs_no_answer() {
         let events = message["envelope"]["observability"]["events"].as_array().unwrap();
         let errors: Vec<&Value> = events.iter().filter_map(|event| event.get("error")).collect();
         assert!(errors.iter().all(|error| **error == failure), "{errors:?}");
-        assert_eq!(world.watch.done().last().unwrap(), last, "{props}");
+        assert_eq!(test.recorder.calls().last().unwrap(), last, "{props}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_memory_that_hangs_at_first_is_the_deadlines_business() {
-    let world = World::new(&flow(json!([says("hi")]), json!({}), json!({"hangs": "recall"})));
-    assert_eq!(ends(&world.fire().await), ["run-1 a failed TIMEOUT"]);
+async fn a_hanging_recall_ends_at_the_deadline() {
+    let test = EngineTest::new(&flow(json!([final_answer("hi")]), json!({}), json!({"hangs": "recall"})));
+    assert_eq!(ends(&test.fire().await), ["run-1 a failed TIMEOUT"]);
     let done = ["built m", "built mem", "recall mem t:default", "dropped recall mem"];
-    assert_eq!(world.watch.done(), done);
+    assert_eq!(test.recorder.calls(), done);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_final_answer_is_remembered() {
-    let sum = asks("calculator", json!({"expression": "1"}));
+async fn appends_only_final_answers() {
+    let sum = tool_call("calculator", json!({"expression": "1"}));
     let stop = json!({"stopConditions": [{"type": "iteration_limit", "value": 1}]});
     let rows = [
         (json!([sum]), stop, "run-1 a stopped"),
-        (json!([prose()]), json!({}), "run-1 a failed INVALID_JSON"),
+        (json!([not_json()]), json!({}), "run-1 a failed INVALID_JSON"),
         (json!([sum]), json!({"maxIterations": 1}), "run-1 a failed ITERATION_OVERFLOW"),
     ];
     for (replies, settings, end) in rows {
-        let world = World::new(&flow(replies, settings, json!({})));
-        assert_eq!(ends(&world.fire().await), [end]);
+        let test = EngineTest::new(&flow(replies, settings, json!({})));
+        assert_eq!(ends(&test.fire().await), [end]);
         let done = ["built m", "built mem", "recall mem t:default", "model m 1"];
-        assert_eq!(world.watch.done(), done, "{end}");
+        assert_eq!(test.recorder.calls(), done, "{end}");
     }
 }
 
-/// The agent's `sessionId`, then the message's, then the memory's, then `default`: always by tab.
+/// The `sessionId` of the agent wins, then of the message, then of the memory, then `default`; the tab is
+/// always part of it.
 #[tokio::test(start_paused = true)]
-async fn whose_conversation_it_is() {
+async fn chooses_the_session_by_agent_message_and_memory() {
     let rows = [
         (json!({"sessionId": "desk"}), "msg", json!({"sessionId": "own"}), "t:desk"),
         (json!({"sessionId": "{{msg.topic}}-{{json.user}}"}), "msg", json!({}), "t:sums-Ada"),
@@ -92,40 +97,40 @@ async fn whose_conversation_it_is() {
         (json!({}), "", json!({}), "t:default"),
     ];
     for (settings, sent, props, key) in rows {
-        let mut flow = flow(json!([says("hi")]), settings.clone(), props.clone());
+        let mut flow = flow(json!([final_answer("hi")]), settings.clone(), props.clone());
         flow[0]["props"].as_array_mut().unwrap().push(json!({"p": "sessionId", "v": sent, "vt": "str"}));
-        let world = World::new(&flow);
-        let message = only_message(&world.fire_with(json!({"user": "Ada"})).await);
+        let test = EngineTest::new(&flow);
+        let message = only_message(&test.fire_with(json!({"user": "Ada"})).await);
         assert_eq!(message["envelope"]["memory"]["sessionId"], key, "{settings} {sent} {props}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_memory_keeps_two_tabs_apart() {
+async fn a_memory_separates_tabs() {
     let elsewhere = |node: Value| with(node, json!({"z": "u"}));
     let inner = |node: Value| with(node, json!({"z": "sf"}));
-    let remembers = json!({"memory": "mem"});
+    let with_memory = json!({"memory": "mem"});
     let flow = json!([
         inject(&["a", "b", "box"]),
-        with(agent("a", "m", &[]), remembers.clone()),
-        with(elsewhere(agent("b", "m", &[])), remembers.clone()),
+        with(agent("a", "m", &[]), with_memory.clone()),
+        with(elsewhere(agent("b", "m", &[])), with_memory.clone()),
         {"id": "sf", "type": "subflow", "name": "sf", "in": [{"wires": [{"id": "c"}]}], "out": []},
-        with(inner(agent("c", "m", &[])), remembers),
+        with(inner(agent("c", "m", &[])), with_memory),
         elsewhere(node("box", "subflow:sf", json!([]))),
         with(node("mem", "buffer-memory", json!([])), json!({"sessionId": "s"})),
-        model("m", json!([says("hi")])),
+        model("m", json!([final_answer("hi")])),
         calculator(),
     ]);
     let completed = ["run-1 a completed", "run-2 b completed", "run-3 box-c completed"];
-    let world = check(flow, &completed, &[]).await;
-    let mut asked: Vec<String> =
-        world.watch.done().into_iter().filter(|line| line.starts_with("recall")).collect();
-    asked.sort_unstable();
-    assert_eq!(asked, ["recall mem t:s", "recall mem u:s", "recall mem u:s"]);
+    let test = check(flow, &completed, &[]).await;
+    let mut recalls: Vec<String> =
+        test.recorder.calls().into_iter().filter(|line| line.starts_with("recall")).collect();
+    recalls.sort_unstable();
+    assert_eq!(recalls, ["recall mem t:s", "recall mem u:s", "recall mem u:s"]);
 }
 
-/// An inject that asks for the conversation to be forgotten, with this payload.
-fn clears(payload: Value) -> Value {
+/// An inject node that clear_inject the memory, with this payload.
+fn clear_inject(payload: Value) -> Value {
     let props = json!([{"p": "memory", "v": "clear", "vt": "str"}, {"p": "payload"}]);
     with(
         node("i", "inject", json!([["a"]])),
@@ -134,79 +139,83 @@ fn clears(payload: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_can_begin_anew() {
+async fn a_message_can_clear_the_memory_and_start_a_run() {
     let turns = json!([{"role": "user", "content": "hello"}]);
-    let mut flow = flow(json!([says("hi")]), json!({}), json!({"turns": turns}));
-    flow[0] = clears(json!("go"));
-    let world = World::new(&flow);
-    let reports = world.fire().await;
+    let mut flow = flow(json!([final_answer("hi")]), json!({}), json!({"turns": turns}));
+    flow[0] = clear_inject(json!("go"));
+    let test = EngineTest::new(&flow);
+    let reports = test.fire().await;
     assert_eq!(ends(&reports), ["run-1 a completed"]);
-    assert_eq!(world.watch.done(), ["built m", "built mem", "clear mem t:default", "model m 1", SAID]);
+    assert_eq!(test.recorder.calls(), ["built m", "built mem", "clear mem t:default", "model m 1", APPENDED]);
     let message = only_message(&reports);
     assert_eq!(message["envelope"]["memory"], json!({"sessionId": "t:default", "messages": []}));
-    assert_eq!(message.get("memory"), None, "the next agent must not forget as well");
+    assert_eq!(message.get("memory"), None, "the next agent must not clear its memory too");
     let kinds: Vec<Value> =
-        world.watch.run_events().iter().map(|event| json!(event.event)["type"].clone()).collect();
+        test.recorder.run_events().iter().map(|event| json!(event.event)["type"].clone()).collect();
     assert_eq!(kinds[1], "memory_cleared");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_without_a_payload_only_clears() {
-    let mut flow = flow(json!([says("hi")]), json!({}), json!({}));
-    flow[0] = clears(json!(""));
-    let world = World::new(&flow);
-    assert!(world.fire().await.is_empty());
-    assert_eq!(world.watch.done(), ["built m", "built mem", "clear mem t:default"]);
-    assert_eq!(world.watch.shown(), ["a forgot"]);
+async fn a_message_without_a_payload_only_clears_the_memory() {
+    let mut flow = flow(json!([final_answer("hi")]), json!({}), json!({}));
+    flow[0] = clear_inject(json!(""));
+    let test = EngineTest::new(&flow);
+    assert!(test.fire().await.is_empty());
+    assert_eq!(test.recorder.calls(), ["built m", "built mem", "clear mem t:default"]);
+    assert_eq!(test.recorder.flow_lines(), ["a memory cleared"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_memory_that_cannot_forget_tells_the_catch_nodes() {
+async fn a_failed_clear_goes_to_the_catch_nodes() {
     let failure = json!({"code": "MEMORY_ERROR", "message": "The store is away."});
     for props in [json!({"clearFails": failure}), json!({"hangs": "clear"}), json!({"panics": "clear"})] {
-        let mut flow = flow(json!([says("hi")]), json!({}), props.clone());
-        flow[0] = clears(json!(""));
-        let world = World::new(&flow);
-        assert!(world.fire().await.is_empty());
-        assert_eq!(world.watch.shown(), ["a uncaught MEMORY_ERROR #1"], "{props}");
+        let mut flow = flow(json!([final_answer("hi")]), json!({}), props.clone());
+        flow[0] = clear_inject(json!(""));
+        let test = EngineTest::new(&flow);
+        assert!(test.fire().await.is_empty());
+        assert_eq!(test.recorder.flow_lines(), ["a uncaught MEMORY_ERROR #1"], "{props}");
     }
-    // A run goes on without its history, and says so.
-    let mut flow = flow(json!([says("hi")]), json!({}), json!({"clearFails": failure}));
-    flow[0] = clears(json!("go"));
-    let message = only_message(&World::new(&flow).fire().await);
+    // A run continues without its history and reports the error.
+    let mut flow = flow(json!([final_answer("hi")]), json!({}), json!({"clearFails": failure}));
+    flow[0] = clear_inject(json!("go"));
+    let message = only_message(&EngineTest::new(&flow).fire().await);
     assert_eq!(actions(&message), ["memory_error", "model_response", "completed"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clear_that_a_crash_interrupted_is_made_again() {
-    let mut flow = flow(json!([says("hi")]), json!({}), json!({"hangs": "clear"}));
-    flow[0] = clears(json!("go"));
-    let shelf = World::new(&flow).killed_after(1, true).await;
-    let world = World::over(&flow, &shelf);
-    assert_eq!(ends(&world.recover().await), ["run-1 a completed"]);
-    assert!(world.watch.done().contains(&"clear mem t:default".to_owned()));
+async fn repeats_a_clear_after_a_crash() {
+    let mut flow = flow(json!([final_answer("hi")]), json!({}), json!({"hangs": "clear"}));
+    flow[0] = clear_inject(json!("go"));
+    let store = EngineTest::new(&flow).crash_after(1, Buffered::Survives).await;
+    let test = EngineTest::restart(&flow, &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
+    assert!(test.recorder.calls().contains(&"clear mem t:default".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clear_that_hangs_can_be_cancelled() {
-    let mut flow = flow(json!([says("hi")]), json!({}), json!({"hangs": "clear"}));
-    flow[0] = clears(json!(""));
-    let world = World::new(&flow);
+async fn cancels_a_hanging_clear() {
+    let mut flow = flow(json!([final_answer("hi")]), json!({}), json!({"hangs": "clear"}));
+    flow[0] = clear_inject(json!(""));
+    let test = EngineTest::new(&flow);
     let cancel = async {
-        // Long enough for the memory to be asked, and too short for it to be given up.
+        // Long enough for the call of the memory, and shorter than its time limit.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        assert_eq!(world.watch.done().last().unwrap(), "clear mem t:default");
-        world.cancel.cancel();
+        assert_eq!(test.recorder.calls().last().unwrap(), "clear mem t:default");
+        test.cancel.cancel();
     };
-    let (reports, ()) = tokio::join!(world.fire(), cancel);
+    let (reports, ()) = tokio::join!(test.fire(), cancel);
     assert!(reports.is_empty());
-    assert_eq!(world.watch.done().last().unwrap(), "dropped clear mem");
-    assert_eq!(world.watch.shown(), ["a uncaught CANCELLED #1"]);
+    assert_eq!(test.recorder.calls().last().unwrap(), "dropped clear mem");
+    assert_eq!(test.recorder.flow_lines(), ["a uncaught CANCELLED #1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_memorys_session_may_stand_in_its_options() {
-    let world = World::new(&flow(json!([says("hi")]), json!({}), json!({"options": {"sessionId": "opt"}})));
-    let message = only_message(&world.fire().await);
+async fn reads_the_session_from_the_options_of_the_memory() {
+    let test = EngineTest::new(&flow(
+        json!([final_answer("hi")]),
+        json!({}),
+        json!({"options": {"sessionId": "opt"}}),
+    ));
+    let message = only_message(&test.fire().await);
     assert_eq!(message["envelope"]["memory"]["sessionId"], "t:opt");
 }

@@ -1,9 +1,8 @@
-//! What is asked of runs while they are at work, while they wait, and by other processes; and what a new flow
-//! does to them.
+//! Requests about runs: cancel and resolve, also by other processes, and cancels by a deploy.
 
 use crate::kit::{
-    World, agent, agent_with_tool, asks, built, calculator, debug, ends, inject, model, model_double, says,
-    tool_double, with,
+    Buffered, EngineTest, agent, agent_with_tool, build, calculator, debug, ends, final_answer, inject,
+    model, model_double, tool_call, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
@@ -15,26 +14,26 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// A run that waits for the outcome of a call.
-fn parking() -> Value {
+fn waiting_flow() -> Value {
     json!([
         inject(&["a"]),
         agent_with_tool("a", "m", &["d"]),
-        model("m", json!([asks("t", json!({})), says("done")])),
+        model("m", json!([tool_call("t", json!({})), final_answer("done")])),
         tool_double(json!({"ownEffect": "at_most_once", "unknown": "the line went dead"})),
         debug("d", "envelope.tools.history"),
     ])
 }
 
-async fn parked() -> World {
-    let world = World::new(&parking());
-    assert_eq!(ends(&world.fire().await), ["run-1 a waiting run-1:1 t 1"]);
-    world
+async fn waiting_run() -> EngineTest {
+    let test = EngineTest::new(&waiting_flow());
+    assert_eq!(ends(&test.fire().await), ["run-1 a waiting run-1:1 t 1"]);
+    test
 }
 
-/// Until nothing moves any more.
-async fn settled(world: &World) {
+/// Waits a minute and checks that all runs are over.
+async fn wait_until_over(test: &EngineTest) {
     sleep(Duration::from_secs(60)).await;
-    assert!(world.shelf.all().iter().all(|(run, ..)| run.status.is_over()), "{:?}", world.shelf.all());
+    assert!(test.store.runs().iter().all(|(run, ..)| run.status.is_over()), "{:?}", test.store.runs());
 }
 
 fn code(answer: Result<(), StoreError>) -> StoreCode {
@@ -42,32 +41,32 @@ fn code(answer: Result<(), StoreError>) -> StoreCode {
 }
 
 #[tokio::test(start_paused = true)]
-async fn someone_says_what_happened() {
+async fn resolves_a_waiting_call() {
     let rows = [
         (ToolResult::ok(json!({"paid": true})), json!({"success": true, "output": {"paid": true}})),
         (ToolResult::ok(Value::Null), json!({"success": true, "output": null})),
         (ToolResult::failed("no"), json!({"success": false, "output": null, "error": "no"})),
     ];
     for (result, expected) in rows {
-        let world = parked().await;
-        world.engine.resolve("run-1".into(), "run-1:1".into(), result).await.unwrap();
-        settled(&world).await;
-        assert_eq!(world.watch.done(), ["built t", "tool t {}"], "it is not made again");
-        let shown = world.watch.shown().pop().unwrap();
-        let history: Value = serde_json::from_str(shown.strip_prefix("d: ").unwrap()).unwrap();
+        let test = waiting_run().await;
+        test.engine.resolve("run-1".into(), "run-1:1".into(), result).await.unwrap();
+        wait_until_over(&test).await;
+        assert_eq!(test.recorder.calls(), ["built t", "tool t {}"], "it is not made again");
+        let lines = test.recorder.flow_lines().pop().unwrap();
+        let history: Value = serde_json::from_str(lines.strip_prefix("d: ").unwrap()).unwrap();
         for (key, value) in expected.as_object().unwrap() {
-            assert_eq!(history[0][key], *value, "{shown}");
+            assert_eq!(history[0][key], *value, "{lines}");
         }
-        assert_eq!(world.shelf.all()[0].0.status, RunStatus::Completed);
-        // The same thing a second time comes too late.
-        let again = world.engine.resolve("run-1".into(), "run-1:1".into(), ToolResult::ok(json!(1))).await;
+        assert_eq!(test.store.runs()[0].0.status, RunStatus::Completed);
+        // A second answer comes too late.
+        let again = test.engine.resolve("run-1".into(), "run-1:1".into(), ToolResult::ok(json!(1))).await;
         assert_eq!(code(again), StoreCode::RunOver);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_said() {
-    let world = parked().await;
+async fn refuses_invalid_answers() {
+    let test = waiting_run().await;
     let ok = || ToolResult::ok(json!(1));
     let rows = [
         ("run-9", "run-9:1", ok(), StoreCode::RunUnknown),
@@ -76,14 +75,14 @@ async fn what_cannot_be_said() {
         ("run-1", "run-1:1", ToolResult::ok(crate::kit::nested(101)), StoreCode::ResultInvalid),
     ];
     for (run, call, result, expected) in rows {
-        assert_eq!(code(world.engine.resolve(run.into(), call.into(), result).await), expected);
+        assert_eq!(code(test.engine.resolve(run.into(), call.into(), result).await), expected);
     }
-    assert_eq!(world.shelf.all()[0].0.status, RunStatus::Waiting, "nothing has changed");
-    // A run at work waits for nothing.
-    let busy = World::new(&json!([
+    assert_eq!(test.store.runs()[0].0.status, RunStatus::Waiting, "nothing has changed");
+    // A run that works waits for no answer.
+    let busy = EngineTest::new(&json!([
         inject(&["a"]),
         agent("a", "m", &[]),
-        with(model("m", json!([says("hi")])), json!({"delayMs": 1000})),
+        with(model("m", json!([final_answer("hi")])), json!({"delayMs": 1000})),
         calculator(),
     ]));
     let ask = async {
@@ -94,29 +93,29 @@ async fn what_cannot_be_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_can_be_cancelled() {
-    let world = parked().await;
-    world.engine.cancel("run-1".into(), "enough".to_owned()).await.unwrap();
-    settled(&world).await;
-    let shown = world.watch.shown();
-    assert!(shown.iter().any(|line| line == "a uncaught CANCELLED #1"), "{shown:?}");
-    assert!(shown.iter().any(|line| line.contains("\"outcome\":\"unknown\"")), "{shown:?}");
-    assert_eq!(code(world.engine.cancel("run-1".into(), String::new()).await), StoreCode::RunOver);
-    assert_eq!(code(world.engine.cancel("run-7".into(), String::new()).await), StoreCode::RunUnknown);
+async fn cancels_a_waiting_run() {
+    let test = waiting_run().await;
+    test.engine.cancel("run-1".into(), "enough".to_owned()).await.unwrap();
+    wait_until_over(&test).await;
+    let lines = test.recorder.flow_lines();
+    assert!(lines.iter().any(|line| line == "a uncaught CANCELLED #1"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("\"outcome\":\"unknown\"")), "{lines:?}");
+    assert_eq!(code(test.engine.cancel("run-1".into(), String::new()).await), StoreCode::RunOver);
+    assert_eq!(code(test.engine.cancel("run-7".into(), String::new()).await), StoreCode::RunUnknown);
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_processes_may_ask() {
-    let world = parked().await;
+async fn takes_requests_of_other_processes() {
+    let test = waiting_run().await;
     let resolve = |call: &str| RunRequest::Resolve { call_id: call.into(), result: ToolResult::ok(json!(1)) };
-    world.shelf.ask(1, "run-1", resolve("run-1:5"));
-    world.shelf.ask(2, "run-5", RunRequest::Cancel { reason: String::new() });
+    test.store.add_request(1, "run-1", resolve("run-1:5"));
+    test.store.add_request(2, "run-5", RunRequest::Cancel { reason: String::new() });
     sleep(Duration::from_secs(1)).await;
-    world.shelf.ask(3, "run-1", resolve("run-1:1"));
-    settled(&world).await;
-    world.shelf.ask(4, "run-1", RunRequest::Cancel { reason: String::new() });
+    test.store.add_request(3, "run-1", resolve("run-1:1"));
+    wait_until_over(&test).await;
+    test.store.add_request(4, "run-1", RunRequest::Cancel { reason: String::new() });
     sleep(Duration::from_secs(1)).await;
-    let mut answers = world.shelf.answers();
+    let mut answers = test.store.answers();
     answers.sort_unstable();
     let expected = [
         (1, Some(StoreCode::RunNotWaiting)),
@@ -125,82 +124,84 @@ async fn other_processes_may_ask() {
         (4, Some(StoreCode::RunOver)),
     ];
     assert_eq!(answers, expected);
-    assert_eq!(world.shelf.all()[0].0.status, RunStatus::Completed);
+    assert_eq!(test.store.runs()[0].0.status, RunStatus::Completed);
 }
 
 /// Agents `a` and `b`, whose runs hang, and `p`, whose run waits.
-fn three(with_b: bool) -> Value {
-    let mut nodes = vec![
+fn three_agents() -> Value {
+    json!([
         inject(&["a", "b", "p"]),
         agent("a", "m", &[]),
         agent_with_tool("p", "asking", &[]),
-        model("asking", json!([asks("t", json!({})), says("done")])),
+        model("asking", json!([tool_call("t", json!({})), final_answer("done")])),
         tool_double(json!({"ownEffect": "at_most_once", "unknown": "the line went dead"})),
-        model_double("m", json!([says("hi")]), json!({"hangs": "model"})),
+        model_double("m", json!([final_answer("hi")]), json!({"hangs": "model"})),
         calculator(),
-    ];
-    if with_b {
-        nodes.push(agent("b", "m", &[]));
-    } else {
-        nodes.retain(|node| node["id"] != "p");
-        nodes[0]["wires"] = json!([["a"]]);
-    }
-    Value::Array(nodes)
+        agent("b", "m", &[]),
+    ])
+}
+
+/// The same flow without `b` and `p`.
+fn only_agent_a() -> Value {
+    let mut flow = three_agents();
+    flow[0]["wires"] = json!([["a"]]);
+    flow.as_array_mut().unwrap().retain(|node| node["id"] != "b" && node["id"] != "p");
+    flow
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_flow_cancels_only_what_it_no_longer_has() {
-    let world = World::new(&three(true));
+async fn a_deploy_cancels_only_runs_of_removed_agents() {
+    let test = EngineTest::new(&three_agents());
     let deploys = async {
         sleep(Duration::from_secs(1)).await;
-        // The same agents again: nothing happens to their runs.
-        world.engine.deploy(built(&three(true))).await;
+        // The new flow has the same agents, so their runs continue.
+        test.engine.deploy(build(&three_agents())).await;
         sleep(Duration::from_secs(1)).await;
-        let statuses: Vec<RunStatus> = world.shelf.all().iter().map(|(run, ..)| run.status).collect();
+        let statuses: Vec<RunStatus> = test.store.runs().iter().map(|(run, ..)| run.status).collect();
         assert_eq!(statuses, [RunStatus::Interrupted, RunStatus::Interrupted, RunStatus::Waiting]);
-        // Without `b`, which is at work, and without `p`, which waits.
-        world.engine.deploy(built(&three(false))).await;
+        // The new flow has neither `b`, which works, nor `p`, which waits.
+        test.engine.deploy(build(&only_agent_a())).await;
         sleep(Duration::from_secs(1)).await;
-        world.engine.cancel("run-1".into(), String::new()).await.unwrap();
+        test.engine.cancel("run-1".into(), String::new()).await.unwrap();
     };
-    let (reports, ()) = tokio::join!(world.fire(), deploys);
+    let (reports, ()) = tokio::join!(test.fire(), deploys);
     let expected = ["run-1 a failed CANCELLED", "run-2 b failed CANCELLED", "run-3 p waiting run-3:1 t 1"];
     assert_eq!(ends(&reports), expected);
     sleep(Duration::from_secs(1)).await;
-    let journal = world.shelf.journal(&"run-3".into());
+    let journal = test.store.journal(&"run-3".into());
     assert!(journal.contains("its agent was removed from the flow"), "{journal}");
-    assert!(world.shelf.all().iter().all(|(run, ..)| run.status.is_over() && run.delivered));
+    assert!(test.store.runs().iter().all(|(run, ..)| run.status.is_over() && run.delivered));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recovery_cancels_what_the_flow_no_longer_has() {
-    let shelf = World::new(&three(true)).killed_after(1, true).await;
-    let world = World::over(&three(false), &shelf);
-    let mut ends = ends(&world.recover().await);
+async fn a_recovery_cancels_runs_of_removed_agents() {
+    let store = EngineTest::new(&three_agents()).crash_after(1, Buffered::Survives).await;
+    let test = EngineTest::restart(&only_agent_a(), &store);
+    let mut ends = ends(&test.recover().await);
     ends.sort_unstable();
     assert_eq!(ends, ["run-1 a completed", "run-2 b failed CANCELLED", "run-3 p failed CANCELLED"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_of_an_agent_that_is_gone_waits_for_nobody() {
-    // Over, and not delivered: without a flow there is nowhere to send to.
-    let shelf = World::new(&three(true)).killed_after(1, true).await;
-    let alone = World::over(&three(true), &shelf);
+async fn a_result_of_a_removed_agent_counts_as_delivered() {
+    // The run ends without a flow, so its result is not delivered.
+    let store = EngineTest::new(&three_agents()).crash_after(1, Buffered::Survives).await;
+    let alone = EngineTest::restart(&three_agents(), &store);
     let engine = redflow_engine::Engine::new(None, alone.ports(), redflow_engine::EngineLimits::default());
     engine.resume(vec!["run-2".into()], &alone.cancel).await;
-    let of_b = |shelf: &crate::shelf::Shelf| shelf.all()[1].0.clone();
-    assert!(of_b(&shelf).status.is_over() && !of_b(&shelf).delivered);
-    // To another instance it may mean something yet.
+    let run_of_b = |store: &crate::test_store::TestStore| store.runs()[1].0.clone();
+    assert!(run_of_b(&store).status.is_over() && !run_of_b(&store).delivered);
+    // An engine of another instance leaves the result alone.
     let mut ports = alone.ports();
     ports.instance = redflow_contract::id::InstanceId::from("other".to_owned());
     let other = redflow_engine::Engine::new(
-        Some(built(&three(false))),
+        Some(build(&only_agent_a())),
         ports,
         redflow_engine::EngineLimits::default(),
     );
     other.recover(&alone.cancel).await.unwrap();
-    assert!(!of_b(&shelf).delivered && shelf.all()[2].0.status == RunStatus::Waiting);
-    let world = World::over(&three(false), &shelf);
-    world.recover().await;
-    assert!(of_b(&shelf).delivered && shelf.all()[2].0.status == RunStatus::Failed);
+    assert!(!run_of_b(&store).delivered && store.runs()[2].0.status == RunStatus::Waiting);
+    let test = EngineTest::restart(&only_agent_a(), &store);
+    test.recover().await;
+    assert!(run_of_b(&store).delivered && store.runs()[2].0.status == RunStatus::Failed);
 }

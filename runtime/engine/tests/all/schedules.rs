@@ -1,6 +1,6 @@
-//! Inject nodes that fire by themselves, on a clock that is moved by hand.
+//! Schedules of inject nodes, on a paused clock.
 
-use crate::kit::{World, agent, built, calculator, debug, inject, model, node, says, with};
+use crate::kit::{EngineTest, agent, build, calculator, debug, final_answer, inject, model, node, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// An inject node with a debug node, and one that nobody fires.
-fn ticking(schedule: Value) -> Value {
+/// An inject node with a schedule, one without, and a debug node.
+fn scheduled_flow(schedule: Value) -> Value {
     json!([
         with(inject(&["d"]), schedule),
         debug("d", "payload"),
@@ -18,106 +18,106 @@ fn ticking(schedule: Value) -> Value {
     ])
 }
 
-/// How many messages were shown.
-fn shown(world: &World) -> usize {
-    world.watch.shown().len()
+/// The number of messages that the debug node got.
+fn message_count(test: &EngineTest) -> usize {
+    test.recorder.flow_lines().len()
 }
 
-/// Lets seconds pass, and gives how often something was shown meanwhile.
-async fn pass(world: &World, seconds: u64) -> usize {
-    let before = shown(world);
+/// Lets time pass; returns how many messages the debug node got meanwhile.
+async fn messages_during(test: &EngineTest, seconds: u64) -> usize {
+    let before = message_count(test);
     sleep(Duration::from_secs(seconds)).await;
-    shown(world) - before
+    message_count(test) - before
 }
 
-async fn ticks(schedule: Value, seconds: u64) -> usize {
-    let world = World::new(&ticking(schedule));
-    world.engine.begin_schedules().await;
-    pass(&world, seconds).await
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_fires_by_itself_unless_it_is_asked_for() {
-    let world = World::new(&ticking(json!({"once": true, "repeat": 1, "crontab": "* * * * *"})));
-    assert_eq!(pass(&world, 300).await, 0);
-    world.engine.deploy(built(&ticking(json!({"once": true, "repeat": 1})))).await;
-    assert_eq!(pass(&world, 300).await, 0);
-    world.engine.begin_schedules().await;
-    // Once and 299 times; the first after a tenth of a second, and what was before is not made up.
-    assert_eq!(pass(&world, 300).await, 300);
+async fn firings(schedule: Value, seconds: u64) -> usize {
+    let test = EngineTest::new(&scheduled_flow(schedule));
+    test.engine.begin_schedules().await;
+    messages_during(&test, seconds).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_every_so_often_and_by_the_clock() {
-    assert_eq!(ticks(json!({"once": true}), 1_000).await, 1);
-    assert_eq!(ticks(json!({"once": true, "onceDelay": 30}), 29).await, 0);
-    assert_eq!(ticks(json!({"once": true, "onceDelay": 30}), 31).await, 1);
-    assert_eq!(ticks(json!({"repeat": "0.6"}), 100).await, 166);
-    // It is 20 seconds past the minute.
-    assert_eq!(ticks(json!({"crontab": "* * * * *"}), 39).await, 0);
-    assert_eq!(ticks(json!({"crontab": "* * * * *"}), 161).await, 3);
-    assert_eq!(ticks(json!({"crontab": "*/10 * * * * *"}), 101).await, 10);
-    assert_eq!(ticks(json!({"crontab": "0 * * * *"}), 3 * 3_600).await, 3);
-    assert_eq!(ticks(json!({"crontab": "0 0 * * *"}), 3 * 86_400).await, 3);
+async fn schedules_fire_only_after_begin() {
+    let test = EngineTest::new(&scheduled_flow(json!({"once": true, "repeat": 1, "crontab": "* * * * *"})));
+    assert_eq!(messages_during(&test, 300).await, 0);
+    test.engine.deploy(build(&scheduled_flow(json!({"once": true, "repeat": 1})))).await;
+    assert_eq!(messages_during(&test, 300).await, 0);
+    test.engine.begin_schedules().await;
+    // Once after a tenth of a second, then 299 times. Firings before `begin` are skipped.
+    assert_eq!(messages_during(&test, 300).await, 300);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tick_begins_runs_like_any_other_message() {
+async fn fires_once_at_intervals_and_by_crontab() {
+    assert_eq!(firings(json!({"once": true}), 1_000).await, 1);
+    assert_eq!(firings(json!({"once": true, "onceDelay": 30}), 29).await, 0);
+    assert_eq!(firings(json!({"once": true, "onceDelay": 30}), 31).await, 1);
+    assert_eq!(firings(json!({"repeat": "0.6"}), 100).await, 166);
+    // The test starts 20 seconds past the minute.
+    assert_eq!(firings(json!({"crontab": "* * * * *"}), 39).await, 0);
+    assert_eq!(firings(json!({"crontab": "* * * * *"}), 161).await, 3);
+    assert_eq!(firings(json!({"crontab": "*/10 * * * * *"}), 101).await, 10);
+    assert_eq!(firings(json!({"crontab": "0 * * * *"}), 3 * 3_600).await, 3);
+    assert_eq!(firings(json!({"crontab": "0 0 * * *"}), 3 * 86_400).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scheduled_message_begins_a_run() {
     let flow = json!([
         with(inject(&["a"]), json!({"repeat": 60})),
         agent("a", "m", &["d"]),
-        model("m", json!([says("hi")])),
+        model("m", json!([final_answer("hi")])),
         calculator(),
         debug("d", "payload"),
     ]);
-    let world = World::new(&flow);
-    world.engine.begin_schedules().await;
+    let test = EngineTest::new(&flow);
+    test.engine.begin_schedules().await;
     sleep(Duration::from_secs(185)).await;
-    assert_eq!(world.watch.shown(), ["d: \"hi\""; 3]);
-    assert!(world.shelf.summaries().iter().all(|run| run.status.is_over() && run.delivered));
-    // It can still be fired by hand.
-    assert_eq!(world.fire().await.len(), 1);
+    assert_eq!(test.recorder.flow_lines(), ["d: \"hi\""; 3]);
+    assert!(test.store.summaries().iter().all(|run| run.status.is_over() && run.delivered));
+    // The node can still be fired by hand.
+    assert_eq!(test.fire().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_flow_keeps_the_timers_that_are_the_same() {
+async fn a_deploy_keeps_unchanged_timers() {
     let flow = |schedule: Value, text: &str| {
-        let mut flow = ticking(with(schedule, json!({"payload": text})));
+        let mut flow = scheduled_flow(with(schedule, json!({"payload": text})));
         flow[0]["payload"] = json!(text);
         flow
     };
     let every_minute = || json!({"once": true, "repeat": 60});
-    let world = World::new(&flow(every_minute(), "one"));
-    world.engine.begin_schedules().await;
-    assert_eq!(pass(&world, 50).await, 1);
-    // What it says has changed, and not when: no second `once`, and the minute goes on.
-    world.engine.deploy(built(&flow(every_minute(), "two"))).await;
-    assert_eq!(pass(&world, 9).await, 0);
-    assert_eq!(pass(&world, 2).await, 1);
-    assert_eq!(world.watch.shown(), ["d: \"one\"", "d: \"two\""]);
-    // Now it is another schedule.
-    world.engine.deploy(built(&flow(json!({"once": true, "repeat": 30}), "three"))).await;
-    assert_eq!(pass(&world, 29).await, 1);
-    assert_eq!(pass(&world, 2).await, 1);
-    // And none at all, and then the first again.
-    world.engine.deploy(built(&flow(json!({}), "four"))).await;
-    assert_eq!(pass(&world, 1_000).await, 0);
-    world.engine.deploy(built(&json!([]))).await;
-    world.engine.deploy(built(&flow(every_minute(), "five"))).await;
-    assert_eq!(pass(&world, 1).await, 1);
+    let test = EngineTest::new(&flow(every_minute(), "one"));
+    test.engine.begin_schedules().await;
+    assert_eq!(messages_during(&test, 50).await, 1);
+    // The payload has changed, but not the schedule: the timer continues and `once` is not repeated.
+    test.engine.deploy(build(&flow(every_minute(), "two"))).await;
+    assert_eq!(messages_during(&test, 9).await, 0);
+    assert_eq!(messages_during(&test, 2).await, 1);
+    assert_eq!(test.recorder.flow_lines(), ["d: \"one\"", "d: \"two\""]);
+    // Now the schedule is another one.
+    test.engine.deploy(build(&flow(json!({"once": true, "repeat": 30}), "three"))).await;
+    assert_eq!(messages_during(&test, 29).await, 1);
+    assert_eq!(messages_during(&test, 2).await, 1);
+    // Then there is none, and then the first one again.
+    test.engine.deploy(build(&flow(json!({}), "four"))).await;
+    assert_eq!(messages_during(&test, 1_000).await, 0);
+    test.engine.deploy(build(&json!([]))).await;
+    test.engine.deploy(build(&flow(every_minute(), "five"))).await;
+    assert_eq!(messages_during(&test, 1).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_without_a_flow_waits_for_one() {
-    let world = World::new(&ticking(json!({})));
-    let engine = Engine::new(None, world.ports(), EngineLimits::default());
+async fn schedules_can_begin_before_the_first_deploy() {
+    let test = EngineTest::new(&scheduled_flow(json!({})));
+    let engine = Engine::new(None, test.ports(), EngineLimits::default());
     engine.begin_schedules().await;
-    engine.deploy(built(&ticking(json!({"once": true})))).await;
-    assert_eq!(pass(&world, 1).await, 1);
+    engine.deploy(build(&scheduled_flow(json!({"once": true})))).await;
+    assert_eq!(messages_during(&test, 1).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn subflow_instances_have_timers_of_their_own() {
+async fn each_subflow_instance_has_its_own_timer() {
     let wire = |id: &str| json!({"wires": [{"id": id, "port": 0}]});
     let flow = json!([
         {"id": "s", "type": "subflow", "name": "s", "in": [], "out": [wire("i")], "env": [{"name": "EVERY", "type": "num", "value": "10"}]},
@@ -126,58 +126,58 @@ async fn subflow_instances_have_timers_of_their_own() {
         with(node("two", "subflow:s", json!([["d"]])), json!({"env": [{"name": "EVERY", "type": "num", "value": "20"}]})),
         debug("d", "payload"),
     ]);
-    let world = World::new(&flow);
-    world.engine.begin_schedules().await;
-    assert_eq!(pass(&world, 101).await, 10 + 5);
+    let test = EngineTest::new(&flow);
+    test.engine.begin_schedules().await;
+    assert_eq!(messages_during(&test, 101).await, 10 + 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_that_cannot_be_used_is_told_of_and_the_node_still_fires_by_hand() {
-    for (schedule, what) in [
-        (json!({"crontab": "every day"}), "`crontab` is no cron expression"),
+async fn reports_an_unusable_schedule_and_still_fires_by_hand() {
+    for (schedule, problem) in [
+        (json!({"crontab": "every day"}), "`crontab` is not a cron expression"),
         (json!({"crontab": "0 0 30 2 *"}), "`crontab` names a time that never comes"),
-        (json!({"repeat": "often"}), "`repeat` is no positive number"),
-        (json!({"repeat": -1}), "`repeat` is no positive number"),
+        (json!({"repeat": "often"}), "`repeat` is not a positive number"),
+        (json!({"repeat": -1}), "`repeat` is not a positive number"),
         (json!({"repeat": 2_147_484}), "`repeat` is longer than 2147483 seconds"),
     ] {
-        let world = World::new(&ticking(schedule.clone()));
-        world.engine.begin_schedules().await;
-        world.engine.deploy(built(&ticking(schedule.clone()))).await;
-        let events = world.watch.flow_events();
+        let test = EngineTest::new(&scheduled_flow(schedule.clone()));
+        test.engine.begin_schedules().await;
+        test.engine.deploy(build(&scheduled_flow(schedule.clone()))).await;
+        let events = test.recorder.flow_events();
         let [FlowEvent::Uncaught { node, error }] = events.as_slice() else {
             panic!("{schedule}: {events:?}")
         };
         assert_eq!((node.id.as_str(), error.code), ("i", RunErrorCode::ConfigInvalid));
-        assert!(error.message.contains(what), "{}", error.message);
-        assert_eq!(pass(&world, 86_400).await, 0);
-        world.fire().await;
-        assert_eq!(shown(&world), 2);
+        assert!(error.message.contains(problem), "{}", error.message);
+        assert_eq!(messages_during(&test, 86_400).await, 0);
+        test.fire().await;
+        assert_eq!(message_count(&test), 2);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_an_end_to_timers() {
+async fn limits_the_number_of_timers() {
     let mut nodes: Vec<Value> = (0..1_001)
         .map(|number| with(inject(&["d"]), json!({"id": format!("i{number}"), "once": true})))
         .collect();
     nodes.push(debug("d", "payload"));
-    let world = World::new(&Value::Array(nodes));
-    world.engine.begin_schedules().await;
-    assert_eq!(world.watch.shown(), ["i1000 uncaught CONFIG_INVALID #1"]);
-    assert_eq!(pass(&world, 1).await, 1_000);
+    let test = EngineTest::new(&Value::Array(nodes));
+    test.engine.begin_schedules().await;
+    assert_eq!(test.recorder.flow_lines(), ["i1000 uncaught CONFIG_INVALID #1"]);
+    assert_eq!(messages_during(&test, 1).await, 1_000);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_stops_fires_nothing() {
+async fn a_stopping_engine_fires_nothing() {
     let flow = json!([
         with(inject(&["a"]), json!({"repeat": 1})),
         agent("a", "m", &[]),
-        with(model("m", json!([says("hi")])), json!({"delayMs": 60_000})),
+        with(model("m", json!([final_answer("hi")])), json!({"delayMs": 60_000})),
         calculator(),
     ]);
-    let world = World::new(&flow);
-    world.engine.begin_schedules().await;
+    let test = EngineTest::new(&flow);
+    test.engine.begin_schedules().await;
     sleep(Duration::from_millis(1_500)).await;
-    world.engine.shutdown(Duration::from_secs(30)).await;
-    assert_eq!(world.shelf.all().len(), 1);
+    test.engine.shutdown(Duration::from_secs(30)).await;
+    assert_eq!(test.store.runs().len(), 1);
 }

@@ -1,15 +1,15 @@
-//! Secrets the runtime knows do not come back as facts, whoever echoes them.
+//! Secrets of the flow never become facts, whichever service returns them.
 
 use crate::kit::{
-    World, agent_with_tool, asks, debug, ends, inject, model_double, node, only_message, says, tool_double,
-    with,
+    Buffered, EngineTest, agent_with_tool, debug, ends, final_answer, inject, model_double, node,
+    only_message, tool_call, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 const KEY: &str = "sk-very-secret-key";
 
-/// A model with a key, a tool with another, a memory with a third; `tool` says what the tool does.
+/// A model and a memory with secrets; the other arguments are properties of the services.
 fn flow(replies: Value, model: Value, tool: Value, memory: Value) -> Value {
     json!([
         inject(&["a"]),
@@ -24,20 +24,20 @@ fn flow(replies: Value, model: Value, tool: Value, memory: Value) -> Value {
     ])
 }
 
-/// Everything that is kept and seen of it.
-async fn traces(flow: &Value) -> (String, Vec<String>, Value) {
-    let world = World::new(flow);
-    let reports = world.fire().await;
-    let journals: String = reports.iter().map(|report| world.shelf.journal(&report.run_id)).collect();
-    // The plan has what these doubles are told to say, as the flow has it.
+/// The journals and events of a start, the ends of its runs, and its message.
+async fn all_output(flow: &Value) -> (String, Vec<String>, Value) {
+    let test = EngineTest::new(flow);
+    let reports = test.fire().await;
+    let journals: String = reports.iter().map(|report| test.store.journal(&report.run_id)).collect();
+    // The plan holds the properties of the doubles, which name the secrets they return.
     let journals: String = journals.lines().filter(|line| !line.contains("\"kind\":\"plan\"")).collect();
-    let events = format!("{:?} {:?}", world.watch.run_events(), world.watch.flow_events());
+    let events = format!("{:?} {:?}", test.recorder.run_events(), test.recorder.flow_events());
     (journals + &events, ends(&reports), json!(only_message(&reports)))
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_echoes_a_secret_it_does_not_become_a_fact() {
-    let call = json!([asks("t", json!({"x": 1})), says("done")]);
+async fn removes_echoed_secrets_before_they_become_facts() {
+    let call = json!([tool_call("t", json!({"x": 1})), final_answer("done")]);
     let failure = |text: String| json!({"code": "MODEL_ERROR", "message": text});
     let rows = [
         flow(
@@ -48,7 +48,7 @@ async fn whoever_echoes_a_secret_it_does_not_become_a_fact() {
         ),
         flow(call.clone(), json!({}), json!({"error": format!("401 for {KEY}")}), json!({})),
         flow(call.clone(), json!({}), json!({"unknown": format!("lost {KEY}")}), json!({})),
-        flow(json!([says(&format!("the key is {KEY}"))]), json!({}), json!({"result": 1}), json!({})),
+        flow(json!([final_answer(&format!("the key is {KEY}"))]), json!({}), json!({"result": 1}), json!({})),
         flow(
             call.clone(),
             json!({"fails": failure(format!("wrong key {KEY}"))}),
@@ -64,19 +64,19 @@ async fn whoever_echoes_a_secret_it_does_not_become_a_fact() {
         flow(call, json!({}), json!({"result": 1}), json!({"recallFails": failure(format!("AUTH {KEY}"))})),
     ];
     for row in rows {
-        let (traces, _, message) = traces(&row).await;
+        let (all_output, _, message) = all_output(&row).await;
         for secret in [KEY, "tool-password"] {
-            assert!(!traces.contains(secret) && !message.to_string().contains(secret), "{row}");
+            assert!(!all_output.contains(secret) && !message.to_string().contains(secret), "{row}");
         }
-        assert!(traces.contains("[redacted]"), "{row}");
+        assert!(all_output.contains("[redacted]"), "{row}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_secret_comes_back_as_it_is() {
-    let call = json!([asks("t", json!({"x": 1})), says("done")]);
+async fn keeps_results_without_secrets_unchanged() {
+    let call = json!([tool_call("t", json!({"x": 1})), final_answer("done")]);
     let row = flow(call, json!({}), json!({"result": {"promptTokens": 5, "text": "sk-very"}}), json!({}));
-    let (_, ends, message) = traces(&row).await;
+    let (_, ends, message) = all_output(&row).await;
     assert_eq!(ends, ["run-1 a completed"]);
     assert_eq!(
         message["envelope"]["tools"]["history"][0]["output"],
@@ -84,24 +84,28 @@ async fn what_is_no_secret_comes_back_as_it_is() {
     );
 }
 
-/// Another agent's key, in the hands of a tool of this one, after a restart and a deploy.
+/// A tool of one agent returns the key of another agent, after a restart and a deploy.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_goes_on_knows_the_secrets_of_the_whole_flow() {
-    let call = json!([asks("t", json!({"x": 1})), says("done")]);
+async fn a_resumed_run_removes_all_secrets_of_the_flow() {
+    let call = json!([tool_call("t", json!({"x": 1})), final_answer("done")]);
     let mut first = flow(call, json!({"hangs": "model"}), json!({"result": "other-agents-key"}), json!({}));
     let other = [
         with(
             node("b", "agent-core", json!([["m2"], ["t"], [], []])),
             json!({"strategy": "react", "maxIterations": 5, "allowedTools": ["t"]}),
         ),
-        model_double("m2", json!([says("hi")]), json!({"credentials": {"apiKey": "other-agents-key"}})),
+        model_double(
+            "m2",
+            json!([final_answer("hi")]),
+            json!({"credentials": {"apiKey": "other-agents-key"}}),
+        ),
     ];
     first.as_array_mut().unwrap().extend(other);
-    let shelf = World::new(&first).killed_after(1, true).await;
+    let store = EngineTest::new(&first).crash_after(1, Buffered::Survives).await;
     let mut second = first.clone();
     second[1]["maxIterations"] = json!(7);
-    let world = World::over(&second, &shelf);
-    let reports = world.recover().await;
+    let test = EngineTest::restart(&second, &store);
+    let reports = test.recover().await;
     assert_eq!(ends(&reports), ["run-1 a completed"]);
     let output = &only_message(&reports)["envelope"]["tools"]["history"][0]["output"];
     assert_eq!(*output, json!("[redacted]"));

@@ -1,11 +1,13 @@
-//! Whole lives of a runtime, made up from a seed: runs of every class, crashes at any moment, cancels, stops,
-//! people who answer. Whatever happens: nothing that was kept is lost, no dangerous call is made twice, every
-//! run comes to rest, every journal replays.
+//! Simulated histories of a runtime, made from a seed: calls of every class, crashes at any moment, cancels,
+//! shutdowns, answers of people. Always: no stored step is lost, no at-most-once call is made twice, every
+//! run ends, every journal replays.
 //!
-//! `REDFLOW_SEEDS=N` tries so many seeds, `REDFLOW_SEED=N` only that one.
+//! `REDFLOW_SEEDS=N` tries that many seeds, `REDFLOW_SEED=N` only that one.
 
-use crate::kit::{Setup, World, agent, asks, calculator, debug, inject, model, node, says, with};
-use crate::shelf::{Fault, Shelf};
+use crate::kit::{
+    EngineTest, Setup, agent, calculator, debug, final_answer, inject, model, node, tool_call, with,
+};
+use crate::test_store::{Fault, TestStore};
 use redflow_contract::fact::ToolResult;
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_engine::EngineLimits;
@@ -15,10 +17,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A small generator: what a seed gives is the same for ever.
-pub(crate) struct Dice(u64);
+/// A small random number generator that never changes what a seed gives.
+pub(crate) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -38,65 +40,73 @@ impl Dice {
 
 const CLASSES: [&str; 3] = ["read", "idempotent", "at_most_once"];
 
-/// One agent of each class, which makes three calls and then answers; the first one's result goes to another
-/// agent as well. Calls take their time, some are lost, some fail.
-fn flow(dice: &mut Dice) -> Value {
+/// One agent for each class. It makes three calls and then answers. The result of the first one goes to
+/// another agent too. Calls take time, and some never return.
+fn flow(rng: &mut Rng) -> Value {
     let mut nodes = vec![inject(&CLASSES), calculator(), debug("d", "agentResult.traceId")];
     for (place, class) in CLASSES.into_iter().enumerate() {
         let (m, t) = (format!("m{place}"), format!("t{place}"));
-        let calls = (0..3).map(|call| asks(&t, json!({"call": call}))).chain([says("done")]);
+        let calls = (0..3).map(|call| tool_call(&t, json!({"call": call}))).chain([final_answer("done")]);
         let results = if place == 0 { json!(["d", "next"]) } else { json!(["d"]) };
-        let answers = if dice.below(2) == 0 { json!(["next4"]) } else { json!([]) };
+        let answers = if rng.below(2) == 0 { json!(["next4"]) } else { json!([]) };
         let wires = json!([[m], [t], [], results, answers]);
         nodes.push(with(agent(class, &m, &[]), json!({"wires": wires, "allowedTools": [t]})));
-        let delays = json!({"delayMs": 1 + dice.below(400)});
+        let delays = json!({"delayMs": 1 + rng.below(400)});
         nodes.push(with(model(&m, calls.collect()), delays));
         nodes.push(with(
-            node(&t, "tool.world", json!([])),
+            node(&t, "tool.counting", json!([])),
             json!({"inputSchema": {"type": "object"}, "effect": class, "timeout": 600,
-                   "delay": 1 + dice.below(500), "losesEvery": 2 + dice.below(8),
-                   "onUnknown": if dice.below(5) == 0 { "fail" } else { "wait" }}),
+                   "delay": 1 + rng.below(500), "losesEvery": 2 + rng.below(8),
+                   "onUnknown": if rng.below(5) == 0 { "fail" } else { "wait" }}),
         ));
     }
     for next in ["next", "next4"] {
         nodes.push(agent(next, "mn", &["d"]));
     }
-    nodes.push(with(model("mn", json!([says("heard")])), json!({"delayMs": 50})));
+    nodes.push(with(model("mn", json!([final_answer("heard")])), json!({"delayMs": 50})));
     Value::Array(nodes)
 }
 
-/// One process: it recovers, starts something, is asked things, and ends in one way or another.
-async fn process(world: &World, dice: &mut Dice, last: bool) {
+/// How a process of the simulation ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ProcessEnd {
+    Crash,
+    AllRunsOver,
+}
+
+/// One process: it recovers, starts runs, and takes requests until it ends.
+async fn process(test: &EngineTest, rng: &mut Rng, end: ProcessEnd) {
     let recover = async {
-        let _ = world.engine.recover(&world.cancel).await;
+        let _ = test.engine.recover(&test.cancel).await;
     };
     let starts = async {
-        if !last {
-            let _ = world.engine_fire().await;
+        if end == ProcessEnd::Crash {
+            let _ = test.fire_unchecked().await;
         }
     };
     let people = async {
         loop {
-            sleep(Duration::from_millis(20 + dice.below(500))).await;
-            let runs = world.shelf.summaries();
-            if last && runs.iter().all(|run| run.status.is_over() && run.delivered) {
+            sleep(Duration::from_millis(20 + rng.below(500))).await;
+            let runs = test.store.summaries();
+            if end == ProcessEnd::AllRunsOver && runs.iter().all(|run| run.status.is_over() && run.delivered)
+            {
                 return;
             }
             let open: Vec<&RunSummary> = runs.iter().filter(|run| !run.status.is_over()).collect();
             if open.is_empty() {
                 continue;
             }
-            let run = open[usize::try_from(dice.below(open.len() as u64)).unwrap()];
-            match (&run.waiting, dice.below(20)) {
+            let run = open[usize::try_from(rng.below(open.len() as u64)).unwrap()];
+            match (&run.waiting, rng.below(20)) {
                 (Some(call), 0..15) => {
-                    let result = match dice.below(3) {
+                    let result = match rng.below(3) {
                         0 => ToolResult::failed("it did not happen"),
                         number => ToolResult::ok(json!(number)),
                     };
-                    let _ = world.engine.resolve(run.run_id.clone(), call.call_id.clone(), result).await;
+                    let _ = test.engine.resolve(run.run_id.clone(), call.call_id.clone(), result).await;
                 }
                 (_, 15) => {
-                    let _ = world.engine.cancel(run.run_id.clone(), "not needed".to_owned()).await;
+                    let _ = test.engine.cancel(run.run_id.clone(), "not needed".to_owned()).await;
                 }
                 _ => {}
             }
@@ -108,62 +118,69 @@ async fn process(world: &World, dice: &mut Dice, last: bool) {
     }
 }
 
-/// What must hold after any crash, and at the end of all days.
-fn check(seed: u64, shelf: &Shelf, made: &HashMap<String, u32>, kept: &mut BTreeMap<String, String>) {
-    for (key, count) in made {
+/// Checks what must hold after each crash and at the end.
+fn check(
+    seed: u64,
+    store: &TestStore,
+    counts: &HashMap<String, u32>,
+    earlier: &mut BTreeMap<String, String>,
+) {
+    for (key, count) in counts {
         if key.starts_with("at_most_once") {
             assert_eq!(*count, 1, "seed {seed}: {key} was made {count} times");
         }
     }
     let now: BTreeMap<String, String> =
-        shelf.all().into_iter().map(|(run, journal, _)| (run.run_id.to_string(), journal)).collect();
-    for (run, journal) in kept.iter() {
+        store.runs().into_iter().map(|(run, journal, _)| (run.run_id.to_string(), journal)).collect();
+    for (run, journal) in earlier.iter() {
         let later = now.get(run).unwrap_or_else(|| panic!("seed {seed}: {run} is lost"));
         assert!(later.starts_with(journal), "seed {seed}: {run} lost lines\n{journal}\n---\n{later}");
     }
-    *kept = now;
+    *earlier = now;
 }
 
-async fn life(seed: u64) -> (usize, usize) {
-    let mut dice = Dice(seed);
-    let flow = flow(&mut dice);
-    let shelf = Shelf::new(Fault::None);
+async fn simulate(seed: u64) -> (usize, usize) {
+    let mut rng = Rng(seed);
+    let flow = flow(&mut rng);
+    let store = TestStore::new(Fault::None);
     let limits =
-        EngineLimits { max_active: 1 + usize::try_from(dice.below(8)).unwrap(), ..EngineLimits::default() };
-    let setup = Setup { limits, watches_runs: dice.below(2) == 0, ..Setup::default() };
-    let mut kept = BTreeMap::new();
-    let made = crate::doubles::new_world();
-    let crashes = 1 + dice.below(6);
+        EngineLimits { max_active: 1 + usize::try_from(rng.below(8)).unwrap(), ..EngineLimits::default() };
+    let setup = Setup { limits, watches_runs: rng.below(2) == 0, ..Setup::default() };
+    let mut earlier = BTreeMap::new();
+    let counts = crate::doubles::new_call_counts();
+    let crashes = 1 + rng.below(6);
     for _ in 0..crashes {
-        let world = setup.world_over(&flow, &shelf);
-        let moment = Duration::from_millis(dice.below(3000));
-        let lived = tokio::time::timeout(moment, process(&world, &mut dice, false)).await;
-        assert!(lived.is_err());
-        if dice.below(4) == 0 {
-            // A proper stop.
-            world.engine.shutdown(Duration::from_millis(dice.below(300))).await;
+        let test = setup.restart(&flow, &store);
+        let moment = Duration::from_millis(rng.below(3000));
+        let outcome = tokio::time::timeout(moment, process(&test, &mut rng, ProcessEnd::Crash)).await;
+        assert!(outcome.is_err());
+        if rng.below(4) == 0 {
+            // An orderly shutdown before the crash.
+            test.engine.shutdown(Duration::from_millis(rng.below(300))).await;
         }
-        world.gone().await;
-        shelf.crash(|| dice.luck());
-        check(seed, &shelf, &made.lock().unwrap(), &mut kept);
+        test.kill().await;
+        store.crash(|| rng.luck());
+        check(seed, &store, &counts.lock().unwrap(), &mut earlier);
     }
-    let world = setup.world_over(&flow, &shelf);
-    let end = tokio::time::timeout(Duration::from_secs(86_400), process(&world, &mut dice, true)).await;
+    let test = setup.restart(&flow, &store);
+    let end =
+        tokio::time::timeout(Duration::from_secs(86_400), process(&test, &mut rng, ProcessEnd::AllRunsOver))
+            .await;
     assert!(
         end.is_ok(),
         "seed {seed} hangs: {:?}",
-        shelf.all().iter().map(|run| (&run.0.run_id, &run.0.status, run.0.delivered)).collect::<Vec<_>>()
+        store.runs().iter().map(|run| (&run.0.run_id, &run.0.status, run.0.delivered)).collect::<Vec<_>>()
     );
-    world.gone().await;
-    check(seed, &shelf, &made.lock().unwrap(), &mut kept);
+    test.kill().await;
+    check(seed, &store, &counts.lock().unwrap(), &mut earlier);
     let mut causes = std::collections::HashSet::new();
-    for (run, journal, cause) in shelf.all() {
+    for (run, journal, cause) in store.runs() {
         let replayed = replay(journal.as_bytes());
         assert!(replayed.equal, "seed {seed}: {:?} of {run:?}", replayed.difference);
         assert!(run.delivered && run.status != RunStatus::Waiting, "seed {seed}: {run:?}");
         assert!(cause.is_none_or(|cause| causes.insert(cause)), "seed {seed}: {run:?} began twice");
     }
-    (shelf.all().len(), made.lock().unwrap().values().map(|count| *count as usize).sum())
+    (store.runs().len(), counts.lock().unwrap().values().map(|count| *count as usize).sum())
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +192,7 @@ async fn whatever_happens_nothing_is_lost_and_nothing_dangerous_done_twice() {
     };
     let (mut runs, mut calls, count) = (0, 0, seeds.end - seeds.start);
     for seed in seeds {
-        let (more_runs, more_calls) = life(seed).await;
+        let (more_runs, more_calls) = simulate(seed).await;
         runs += more_runs;
         calls += more_calls;
     }

@@ -1,8 +1,8 @@
-//! Tools that fail, are late, or leave nobody the wiser.
+//! Tools that fail, are late, or have an unknown outcome.
 
 use crate::kit::{
-    World, actions, agent, agent_with_tool, asks, calculator, debug, ends, inject, model, model_double, node,
-    only_message, says, tool_double, with,
+    EngineTest, actions, agent, agent_with_tool, calculator, debug, ends, final_answer, inject, model,
+    model_double, node, only_message, tool_call, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -12,16 +12,16 @@ fn flow(tool: Value) -> Value {
     json!([
         inject(&["a"]),
         agent_with_tool("a", "m", &["d"]),
-        model("m", json!([asks("t", json!({"x": 1})), says("done")])),
+        model("m", json!([tool_call("t", json!({"x": 1})), final_answer("done")])),
         tool_double(tool),
         debug("d", "payload"),
     ])
 }
 
-/// Runs to the end and gives the one call as history tells it.
-async fn history(tool: Value) -> Value {
-    let world = World::new(&flow(tool));
-    let message = only_message(&world.fire().await);
+/// Fires `i` and returns the first call of the first_call.
+async fn first_call(tool: Value) -> Value {
+    let test = EngineTest::new(&flow(tool));
+    let message = only_message(&test.fire().await);
     message["envelope"]["tools"]["history"][0].clone()
 }
 
@@ -30,11 +30,17 @@ async fn a_failed_tool_is_an_observation() {
     let flow = json!([
         inject(&["a"]),
         with(agent("a", "m", &[]), json!({"debug": true})),
-        model("m", json!([asks("calculator", json!({"expression": "1/0"})), says("It cannot be done.")])),
+        model(
+            "m",
+            json!([
+                tool_call("calculator", json!({"expression": "1/0"})),
+                final_answer("It cannot be done.")
+            ])
+        ),
         calculator(),
     ]);
-    let world = World::new(&flow);
-    let message = only_message(&world.fire().await);
+    let test = EngineTest::new(&flow);
+    let message = only_message(&test.fire().await);
     let call = &message["envelope"]["tools"]["history"][0];
     assert_eq!((&call["success"], &call["output"]), (&json!(false), &Value::Null));
     let observed = json!({"success": false, "error": call["error"]}).to_string();
@@ -44,8 +50,8 @@ async fn a_failed_tool_is_an_observation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_tool_that_may_be_called_again_has_failed() {
-    // What the node declares wins over what the tool says of itself.
+async fn a_timeout_of_a_repeatable_call_is_a_failure() {
+    // The class that the node declares wins over the tool's own.
     let rows = [
         json!({"ownEffect": "read"}),
         json!({"ownEffect": "idempotent"}),
@@ -53,8 +59,8 @@ async fn a_late_tool_that_may_be_called_again_has_failed() {
         json!({"ownEffect": "at_most_once", "effect": "idempotent"}),
     ];
     for row in rows {
-        let world = World::new(&flow(with(row.clone(), json!({"hangs": "tool", "timeout": 1500}))));
-        let message = only_message(&world.fire().await);
+        let test = EngineTest::new(&flow(with(row.clone(), json!({"hangs": "tool", "timeout": 1500}))));
+        let message = only_message(&test.fire().await);
         let call = json!({
             "iteration": 1,
             "tool": "t",
@@ -67,41 +73,41 @@ async fn a_late_tool_that_may_be_called_again_has_failed() {
         });
         assert_eq!(message["envelope"]["tools"]["history"], json!([call]), "{row}");
         assert_eq!(message["payload"], "done", "{row}");
-        assert_eq!(world.watch.done(), ["built t", "tool t {\"x\":1}", "dropped tool t"], "{row}");
+        assert_eq!(test.recorder.calls(), ["built t", "tool t {\"x\":1}", "dropped tool t"], "{row}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_call_that_may_be_made_again_has_failed() {
+async fn an_unknown_outcome_of_a_repeatable_call_is_a_failure() {
     for row in [json!({"ownEffect": "idempotent"}), json!({"ownEffect": "at_most_once", "effect": "read"})] {
-        let call = history(with(row, json!({"unknown": "the connection broke"}))).await;
+        let call = first_call(with(row, json!({"unknown": "the connection broke"}))).await;
         assert_eq!((&call["success"], &call["error"]), (&json!(false), &json!("the connection broke")));
         assert_eq!(call["outcome"], Value::Null);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_may_not_be_made_twice_waits_for_a_person() {
+async fn an_unknown_at_most_once_call_waits_for_a_person() {
     let rows = [
         json!({"ownEffect": "at_most_once", "hangs": "tool", "timeout": 1500}),
         json!({"ownEffect": "read", "effect": "at_most_once", "hangs": "tool", "timeout": 1500}),
         json!({"ownEffect": "at_most_once", "unknown": "the connection broke"}),
     ];
     for row in rows {
-        let world = World::new(&flow(row.clone()));
-        assert_eq!(ends(&world.fire().await), ["run-1 a waiting run-1:1 t 1"], "{row}");
-        assert_eq!(world.watch.shown(), [] as [&str; 0], "nothing leaves port 3: {row}");
-        let last = world.watch.run_events().pop().unwrap();
+        let test = EngineTest::new(&flow(row.clone()));
+        assert_eq!(ends(&test.fire().await), ["run-1 a waiting run-1:1 t 1"], "{row}");
+        assert_eq!(test.recorder.flow_lines(), [] as [&str; 0], "nothing leaves port 3: {row}");
+        let last = test.recorder.run_events().pop().unwrap();
         assert_eq!(serde_json::to_value(&last.event).unwrap()["type"], "waiting_for_outcome");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_may_ask_to_fail_instead_of_waiting() {
-    let world = World::new(&flow(json!({
+async fn a_tool_can_fail_instead_of_waiting() {
+    let test = EngineTest::new(&flow(json!({
         "ownEffect": "at_most_once", "hangs": "tool", "timeout": 1500, "onUnknown": "fail",
     })));
-    let reports = world.fire().await;
+    let reports = test.fire().await;
     assert_eq!(ends(&reports), ["run-1 a failed TOOL_OUTCOME_UNKNOWN"]);
     let message = only_message(&reports);
     let call = &message["envelope"]["tools"]["history"][0];
@@ -118,10 +124,10 @@ async fn a_node_may_ask_to_fail_instead_of_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_answers_in_time_is_never_in_doubt() {
-    let call = history(json!({"ownEffect": "at_most_once", "result": {"sent": true}})).await;
+async fn a_timely_answer_is_never_unknown() {
+    let call = first_call(json!({"ownEffect": "at_most_once", "result": {"sent": true}})).await;
     assert_eq!((&call["success"], &call["output"]), (&json!(true), &json!({"sent": true})));
-    let call = history(json!({"ownEffect": "at_most_once", "error": "no such address"})).await;
+    let call = first_call(json!({"ownEffect": "at_most_once", "error": "no such address"})).await;
     assert_eq!((&call["success"], &call["error"]), (&json!(false), &json!("no such address")));
 }
 
@@ -133,15 +139,15 @@ async fn an_adapter_that_panics_fails_its_own_call_and_nothing_else() {
         ("at_most_once", "run-1 a waiting run-1:1 t 1"),
     ];
     for (class, end) in rows {
-        let world = World::new(&flow(json!({"effect": class, "panics": "tool"})));
-        assert_eq!(ends(&world.fire().await), [end]);
-        assert_eq!(ends(&world.fire().await), [end.replace("run-1", "run-2")], "the engine goes on");
+        let test = EngineTest::new(&flow(json!({"effect": class, "panics": "tool"})));
+        assert_eq!(ends(&test.fire().await), [end]);
+        assert_eq!(ends(&test.fire().await), [end.replace("run-1", "run-2")], "the engine continues");
     }
     let flow = |model: Value, memory: Value| {
         json!([
             inject(&["a"]),
             with(agent("a", "m", &["d"]), json!({"memory": "mem"})),
-            model_double("m", json!([says("hi")]), model),
+            model_double("m", json!([final_answer("hi")]), model),
             calculator(),
             with(node("mem", "buffer-memory", json!([])), memory),
             debug("d", "payload"),
@@ -154,6 +160,6 @@ async fn an_adapter_that_panics_fails_its_own_call_and_nothing_else() {
         (nothing(), json!({"panics": "append"}), "run-1 a completed"),
     ];
     for (model, memory, end) in rows {
-        assert_eq!(ends(&World::new(&flow(model, memory)).fire().await), [end]);
+        assert_eq!(ends(&EngineTest::new(&flow(model, memory)).fire().await), [end]);
     }
 }

@@ -1,8 +1,7 @@
-//! Reads an arithmetic expression and works it out.
+//! Parses and evaluates an arithmetic expression.
 //!
-//! Owns the grammar, the limits on an expression and the errors that explain what is wrong with one. Never
-//! calculates (that is `number`), never runs code, never does I/O, and recurses only into parentheses, whose
-//! depth is limited.
+//! Owns the grammar, the limits and the errors of expressions; `number` calculates. It runs no code, does no
+//! I/O, and recurses only into parentheses, whose depth is limited.
 //!
 //! ```text
 //! expression = term , { ( "+" | "-" ) , term } ;
@@ -14,36 +13,36 @@
 //! digit      = "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" ;
 //! ```
 //!
-//! ASCII white space may stand between any two of these, but not inside a number. Hence `-2^2` is -4, `2^3^2`
-//! is 512, `2^-1` is 0.5 and `--2` is 2; a unary plus changes nothing. Multiplication is always written out.
+//! ASCII white space may stand between tokens, but not inside a number. So `-2^2` is -4, `2^3^2` is 512,
+//! `2^-1` is 0.5 and `--2` is 2. A unary plus changes nothing. Multiplication needs a `*`.
 //!
-//! Fractions are exact while numerator and denominator fit 127 bits; beyond that, and for an exponent that is
-//! not whole, the calculation goes on in `f64` and its result is rounded to 15 significant digits. A wrong
-//! expression is reported as such even where an earlier part of it could not be calculated either.
+//! Fractions are exact while numerator and denominator fit 127 bits. Beyond that, and for an exponent that is
+//! not whole, the calculation continues in `f64`, and its result is rounded to 15 significant digits. A
+//! syntax error is reported before an error of calculation, wherever it is.
 
 use serde_json::Number;
 
 use super::number::{Fault, Value};
 
-/// The longest expression that is read, in characters.
+/// Characters of an expression.
 pub const MAX_EXPRESSION_CHARS: usize = 1_000;
 
-/// How many parentheses and unary signs, counted together, may be open around a number.
+/// Parentheses and unary signs that may be open around a number, counted together.
 pub const MAX_DEPTH: usize = 64;
 
-/// The most of a piece of the expression that an error repeats, in characters.
+/// Characters of the expression that an error quotes.
 const MAX_QUOTED_CHARS: usize = 20;
 
 /// Why an expression has no result. Every `position` counts characters from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// There is nothing but white space.
+    /// It has only white space.
     #[error("The expression is empty at character 1: write one such as 2 * (3 + 4)")]
     Empty,
     /// It is longer than [`MAX_EXPRESSION_CHARS`].
     #[error("The expression has {length} characters: remove all after character {MAX_EXPRESSION_CHARS}")]
     TooLong {
-        /// How many characters it has.
+        /// Its number of characters.
         length: usize,
     },
     /// A character that no expression may contain.
@@ -57,18 +56,18 @@ pub enum ExpressionError {
         /// Where it stands.
         position: usize,
     },
-    /// Digits and points that make no number.
+    /// Digits and points that do not form a number.
     #[error("'{text}' at character {position} is no number: use digits and at most one decimal point")]
     MalformedNumber {
-        /// What was written, shortened if it is long.
+        /// The text, shortened if it is long.
         text: String,
         /// Where it begins.
         position: usize,
     },
-    /// Something else stands where a number has to follow.
+    /// Another symbol stands where a number must follow.
     #[error("Unexpected '{found}' at character {position}: put a number before it or remove it")]
     ExpectedOperand {
-        /// What was written.
+        /// The symbol.
         found: char,
         /// Where it stands.
         position: usize,
@@ -76,15 +75,15 @@ pub enum ExpressionError {
     /// A number or an opening parenthesis directly follows a finished part.
     #[error("Unexpected '{found}' at character {position}: put an operator such as * before it")]
     ExpectedOperator {
-        /// What was written, shortened if it is long.
+        /// The text, shortened if it is long.
         found: String,
         /// Where it begins.
         position: usize,
     },
-    /// It stops where a number has to follow.
+    /// It ends where a number must follow.
     #[error("Unexpected end after character {position}: add the number that is missing there")]
     UnexpectedEnd {
-        /// Where the last piece that is not white space ends.
+        /// The last character that is not white space.
         position: usize,
     },
     /// An opening parenthesis without a closing one.
@@ -104,7 +103,7 @@ pub enum ExpressionError {
         "Nested too deeply at character {position}: open at most {MAX_DEPTH} parentheses and signs at once"
     )]
     TooDeep {
-        /// Where the first one too many stands.
+        /// The first one beyond the limit.
         position: usize,
     },
     /// A division by zero, or zero to a negative power.
@@ -125,7 +124,7 @@ pub enum ExpressionError {
         /// Where the `^` stands.
         position: usize,
     },
-    /// A negative base to a power no longer known to be odd or even.
+    /// A negative base with an exponent too large to be known as odd or even.
     #[error("Exponent too large at character {position}: for a negative base, use one below 10^15")]
     ExponentTooLarge {
         /// Where the `^` stands.
@@ -133,11 +132,11 @@ pub enum ExpressionError {
     },
 }
 
-/// Works out `expression`: an integer where the result is whole and fits 64 bits, else the nearest `f64`.
+/// Evaluates `expression`: an integer if the result is whole and fits 64 bits, else the nearest `f64`.
 ///
 /// # Errors
 ///
-/// An [`ExpressionError`] that says what is wrong, where, and how to mend it.
+/// An [`ExpressionError`] that says what is wrong, where, and how to correct it.
 pub fn evaluate(expression: &str) -> Result<Number, ExpressionError> {
     let mut parser = Parser { tokens: tokenise(expression)?, next: 0, parentheses: 0, signs: 0 };
     let outcome = parser.expression()?;
@@ -147,11 +146,11 @@ pub fn evaluate(expression: &str) -> Result<Number, ExpressionError> {
             _ => token.expected_operator(),
         });
     }
-    // Whatever is out of range was reported where it arose, so no better position is needed here.
-    outcome?.to_number().map_err(|fault| located(fault, 1))
+    // An overflow was reported where it arose, so the position does not matter here.
+    outcome?.to_number().map_err(|fault| error_at(fault, 1))
 }
 
-/// What a part comes to. Kept apart from errors in the expression itself, which are reported first.
+/// The value of a part. Separate from syntax errors, which are reported first.
 type Outcome = Result<Value, ExpressionError>;
 
 /// A number or a single symbol.
@@ -182,7 +181,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Checks all that can be said without grammar.
+/// Splits an expression into tokens, and checks its length and characters.
 fn tokenise(expression: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     let length = expression.chars().count();
     if length > MAX_EXPRESSION_CHARS {
@@ -192,7 +191,7 @@ fn tokenise(expression: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     if let Some((index, character)) = expression.chars().enumerate().find(|&(_, c)| !allowed(c)) {
         return Err(ExpressionError::InvalidCharacter { character, position: index + 1 });
     }
-    // All is ASCII from here on, so that bytes and characters are the same.
+    // The expression is ASCII from here on, so bytes and characters are the same.
     let mut tokens = Vec::new();
     let mut start = 0;
     while let Some(character) = expression[start..].chars().next() {
@@ -214,16 +213,17 @@ fn tokenise(expression: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     if tokens.is_empty() { Err(ExpressionError::Empty) } else { Ok(tokens) }
 }
 
-/// One method for each rule of the grammar, save that `signed` reads `power` too.
+/// Has one method for each rule of the grammar, except that `signed` reads `power` too.
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     next: usize,
-    /// How many parentheses are open at this point, and how many unary signs wait for their operand.
+    /// Parentheses that are open now.
     parentheses: usize,
+    /// Unary signs that wait for their operand.
     signs: usize,
 }
 
-/// What is applied, last come first, once the innermost operand of a `signed` is known.
+/// An operation that waits for the innermost operand of a `signed`. The last one is applied first.
 enum Pending {
     Minus,
     Power { base: Outcome, position: usize },
@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// A loop, not a recursion, so that a long chain of signs or powers needs no stack.
+    /// A loop instead of a recursion, so that many signs or powers need no stack.
     fn signed(&mut self) -> Result<Outcome, ExpressionError> {
         let signs_outside = self.signs;
         let mut pending = Vec::new();
@@ -318,7 +318,7 @@ impl<'a> Parser<'a> {
         match token.symbol() {
             None => {
                 self.next += 1;
-                Ok(Value::parse(token.text).map_err(|fault| located(fault, position)))
+                Ok(Value::parse(token.text).map_err(|fault| error_at(fault, position)))
             }
             Some(')') if self.parentheses == 0 => Err(ExpressionError::StrayClosingParenthesis { position }),
             Some(found) => Err(ExpressionError::ExpectedOperand { found, position }),
@@ -332,10 +332,10 @@ fn apply(
     right: Outcome,
     position: usize,
 ) -> Outcome {
-    operation(left?, right?).map_err(|fault| located(fault, position))
+    operation(left?, right?).map_err(|fault| error_at(fault, position))
 }
 
-fn located(fault: Fault, position: usize) -> ExpressionError {
+fn error_at(fault: Fault, position: usize) -> ExpressionError {
     match fault {
         Fault::DivisionByZero => ExpressionError::DivisionByZero { position },
         Fault::Overflow => ExpressionError::Overflow { position },

@@ -5,34 +5,34 @@ use serde_json::{Value as Json, json};
 use super::{ExpressionError, MAX_DEPTH, MAX_EXPRESSION_CHARS, evaluate};
 
 #[track_caller]
-fn gives(expression: &str, expected: Json) {
+fn assert_value(expression: &str, expected: Json) {
     assert_eq!(evaluate(expression).map(Json::Number), Ok(expected), "{expression}");
 }
 
 #[track_caller]
-fn fails(expression: &str, expected: &ExpressionError) {
+fn assert_error(expression: &str, expected: &ExpressionError) {
     assert_eq!(evaluate(expression).as_ref(), Err(expected), "{expression}");
 }
 
-/// `inner` between as many of `open` and `close` as `times` says.
+/// `inner` between `times` repetitions of `open` and `close`.
 fn nested(times: usize, open: &str, inner: &str, close: &str) -> String {
     format!("{}{inner}{}", open.repeat(times), close.repeat(times))
 }
 
 #[test]
 fn reads_numbers() {
-    gives("1", json!(1));
-    gives("1.5", json!(1.5));
-    gives(".5", json!(0.5));
-    gives("5.", json!(5));
-    gives("007", json!(7));
-    gives("0.0", json!(0));
-    gives(".0", json!(0));
-    gives(" \t\r\n\x0c12 ", json!(12));
-    gives(&format!("2.5{}", "0".repeat(100)), json!(2.5));
-    gives(&format!(".{}5", "0".repeat(49)), json!(5e-50));
-    gives(&format!(".{}5", "0".repeat(900)), json!(0));
-    gives(&format!("1{}", "0".repeat(50)), json!(1e50));
+    assert_value("1", json!(1));
+    assert_value("1.5", json!(1.5));
+    assert_value(".5", json!(0.5));
+    assert_value("5.", json!(5));
+    assert_value("007", json!(7));
+    assert_value("0.0", json!(0));
+    assert_value(".0", json!(0));
+    assert_value(" \t\r\n\x0c12 ", json!(12));
+    assert_value(&format!("2.5{}", "0".repeat(100)), json!(2.5));
+    assert_value(&format!(".{}5", "0".repeat(49)), json!(5e-50));
+    assert_value(&format!(".{}5", "0".repeat(900)), json!(0));
+    assert_value(&format!("1{}", "0".repeat(50)), json!(1e50));
 }
 
 #[test]
@@ -60,12 +60,12 @@ fn follows_the_grammar() {
         ("-(3+4)^2", json!(-49)),
         ("((((7))))", json!(7)),
     ] {
-        gives(expression, expected);
+        assert_value(expression, expected);
     }
 }
 
 #[test]
-fn gives_the_decimals_people_expect() {
+fn returns_the_decimals_people_expect() {
     for (expression, expected) in [
         ("0.1+0.2", json!(0.3)),
         ("0.1+0.2-0.3", json!(0)),
@@ -80,7 +80,7 @@ fn gives_the_decimals_people_expect() {
         ("6/4", json!(1.5)),
         ("0.5+0.5", json!(1)),
     ] {
-        gives(expression, expected);
+        assert_value(expression, expected);
     }
     assert_eq!(evaluate("0.1+0.2").unwrap().to_string(), "0.3");
     assert_eq!(evaluate("6/3").unwrap().to_string(), "2");
@@ -99,12 +99,12 @@ fn keeps_integers_exact_while_they_fit_64_bits() {
         ("10^38/10^38", json!(1)),
         ("10^30/10^29*10^38/10^38", json!(10)),
     ] {
-        gives(expression, expected);
+        assert_value(expression, expected);
     }
 }
 
 #[test]
-fn goes_on_approximately_where_fractions_do_not_fit() {
+fn continues_in_floating_point_when_fractions_do_not_fit() {
     for (expression, expected) in [
         ("3^0.5", json!(1.73205080756888)),
         ("2^0.5*2^0.5", json!(2)),
@@ -125,13 +125,13 @@ fn goes_on_approximately_where_fractions_do_not_fit() {
         ("(-2)^-(9^0.5)", json!(-0.125)),
         ("2^1023*(2-2^-52)", json!(f64::MAX)),
     ] {
-        gives(expression, expected);
+        assert_value(expression, expected);
     }
 }
 
-/// True values, rounded from 80-digit arithmetic; a base rounded to an `f64` first would miss them.
+/// The expected values come from 80-digit arithmetic; a base rounded to an `f64` first would miss them.
 #[test]
-fn powers_of_bases_near_one_are_good_to_the_last_digit_shown() {
+fn powers_of_bases_near_one_are_exact_to_the_last_digit() {
     for (expression, expected) in [
         ("1.05^30", json!(4.32194237515066)),
         ("(1+0.06/365)^3650", json!(1.82202895453845)),
@@ -140,12 +140,12 @@ fn powers_of_bases_near_one_are_good_to_the_last_digit_shown() {
         ("0.99^500", json!(0.00657048304241463)),
         ("(-1.01)^501", json!(-146.220500156899)),
     ] {
-        gives(expression, expected);
+        assert_value(expression, expected);
     }
 }
 
 #[test]
-fn powers_of_zero_and_one_hold_for_any_exponent() {
+fn powers_of_zero_and_one_work_with_any_exponent() {
     let huge = "9".repeat(60);
     for (expression, expected) in [
         ("0^0", json!(1)),
@@ -162,11 +162,11 @@ fn powers_of_zero_and_one_hold_for_any_exponent() {
         ("0.5^99999999999999999999", json!(0)),
         ("(-0.5)^99999999999999999999", json!(0)),
     ] {
-        gives(expression, expected);
+        assert_value(expression, expected);
     }
-    gives(&format!("1^{huge}"), json!(1));
-    gives(&format!("0^{huge}"), json!(0));
-    gives(&format!("(-0.5)^{huge}"), json!(0));
+    assert_value(&format!("1^{huge}"), json!(1));
+    assert_value(&format!("0^{huge}"), json!(0));
+    assert_value(&format!("(-0.5)^{huge}"), json!(0));
 }
 
 #[test]
@@ -178,15 +178,15 @@ fn never_shows_a_negative_zero() {
 
 #[test]
 fn fractions_become_the_nearest_float() {
-    // From 2^52 to 2^53 floats are 1 apart: a half is a tie, which goes to the even neighbour, and the least
-    // bit beside it is none.
-    gives("(2^53+1)/2", json!(4503599627370496_i64));
-    gives("(2^53+1+10^-15)/2", json!(4503599627370497_i64));
-    gives("(2^53+3)/2", json!(4503599627370498_i64));
-    gives("(2^53+3-10^-15)/2", json!(4503599627370497_i64));
+    // From 2^52 to 2^53 floats are 1 apart. A half is a tie, which goes to the even neighbour. A number just
+    // beside the half is no tie.
+    assert_value("(2^53+1)/2", json!(4503599627370496_i64));
+    assert_value("(2^53+1+10^-15)/2", json!(4503599627370497_i64));
+    assert_value("(2^53+3)/2", json!(4503599627370498_i64));
+    assert_value("(2^53+3-10^-15)/2", json!(4503599627370497_i64));
     // Above 2^53 they are 2 apart, and a whole float stays a float.
-    gives("2^53+0.5", json!(9007199254740992.0));
-    gives("2^53+1.5", json!(9007199254740994.0));
+    assert_value("2^53+0.5", json!(9007199254740992.0));
+    assert_value("2^53+1.5", json!(9007199254740994.0));
     for denominator in 1..400 {
         for numerator in [1, 7, 355, 99_991] {
             let number = evaluate(&format!("-{numerator}/{denominator}")).unwrap();
@@ -197,7 +197,7 @@ fn fractions_become_the_nearest_float() {
 }
 
 #[test]
-fn every_error_says_what_is_wrong_where_and_how_to_mend_it() {
+fn errors_say_what_is_wrong_where_and_how_to_correct_it() {
     for (expression, text) in [
         ("", "The expression is empty at character 1: write one such as 2 * (3 + 4)"),
         (&" ".repeat(1_001), "The expression has 1001 characters: remove all after character 1000"),
@@ -223,7 +223,7 @@ fn every_error_says_what_is_wrong_where_and_how_to_mend_it() {
 }
 
 #[test]
-fn refuses_what_no_expression_contains() {
+fn rejects_characters_that_are_not_allowed() {
     for (expression, character, position) in [
         ("1e5", 'e', 2),
         ("5%2", '%', 2),
@@ -234,24 +234,24 @@ fn refuses_what_no_expression_contains() {
         ("1.2.3 ) é", 'é', 9),
         ("'", '\'', 1),
     ] {
-        fails(expression, &ExpressionError::InvalidCharacter { character, position });
+        assert_error(expression, &ExpressionError::InvalidCharacter { character, position });
     }
     for (expression, text, position) in [
         ("1 + .", ".", 5),
         ("2*1..5", "1..5", 3),
         ("1.23456789012345678901234.5", "1.234567890123456789...", 1),
     ] {
-        fails(expression, &ExpressionError::MalformedNumber { text: text.into(), position });
+        assert_error(expression, &ExpressionError::MalformedNumber { text: text.into(), position });
     }
-    fails(" \t\n", &ExpressionError::Empty);
+    assert_error(" \t\n", &ExpressionError::Empty);
 }
 
 #[test]
-fn refuses_what_the_grammar_does_not_allow() {
+fn rejects_syntax_errors() {
     for (expression, found, position) in
         [("*2", '*', 1), ("1 + / 2", '/', 5), ("()", ')', 2), ("(1+)", ')', 4), ("2^^3", '^', 3)]
     {
-        fails(expression, &ExpressionError::ExpectedOperand { found, position });
+        assert_error(expression, &ExpressionError::ExpectedOperand { found, position });
     }
     for (expression, found, position) in [
         ("1 2", "2", 3),
@@ -261,26 +261,26 @@ fn refuses_what_the_grammar_does_not_allow() {
         ("1. 5", "5", 4),
         ("1 123456789012345678901", "12345678901234567890...", 3),
     ] {
-        fails(expression, &ExpressionError::ExpectedOperator { found: found.into(), position });
+        assert_error(expression, &ExpressionError::ExpectedOperator { found: found.into(), position });
     }
     for (expression, position) in [("1 * -  ", 5), ("(", 1), ("(12^", 4), ("-", 1)] {
-        fails(expression, &ExpressionError::UnexpectedEnd { position });
+        assert_error(expression, &ExpressionError::UnexpectedEnd { position });
     }
     for (expression, position) in [("((1)", 1), ("((1", 2), ("2*((1)+(3", 8)] {
-        fails(expression, &ExpressionError::UnclosedParenthesis { position });
+        assert_error(expression, &ExpressionError::UnclosedParenthesis { position });
     }
-    // The last one: what is wrong with the expression goes before what cannot be calculated.
+    // In the last row the syntax error wins over the division by zero.
     for (expression, position) in [(")", 1), ("(1))*2", 4), ("-)", 2), ("1/0)", 4)] {
-        fails(expression, &ExpressionError::StrayClosingParenthesis { position });
+        assert_error(expression, &ExpressionError::StrayClosingParenthesis { position });
     }
 }
 
 #[test]
-fn refuses_what_has_no_result() {
+fn rejects_expressions_without_a_result() {
     for (expression, position) in
         [("0/0", 2), ("5/(0.3-0.1-0.2)", 2), ("0^-1", 2), ("0^-0.5", 2), ("1+2/0+9^9^9", 4)]
     {
-        fails(expression, &ExpressionError::DivisionByZero { position });
+        assert_error(expression, &ExpressionError::DivisionByZero { position });
     }
     for (expression, position) in [
         ("9^9^9", 2),
@@ -291,25 +291,25 @@ fn refuses_what_has_no_result() {
         ("(-10)^(10^40)", 6),
         (&"9".repeat(400), 1),
     ] {
-        fails(expression, &ExpressionError::Overflow { position });
+        assert_error(expression, &ExpressionError::Overflow { position });
     }
     for (expression, position) in [("(-8)^(1/3)", 5), ("(-9)^99999.5", 5), ("(-2)^2^0.5", 5)] {
-        fails(expression, &ExpressionError::NoRealResult { position });
+        assert_error(expression, &ExpressionError::NoRealResult { position });
     }
-    fails("(-1)^(10^40+1)", &ExpressionError::ExponentTooLarge { position: 5 });
+    assert_error("(-1)^(10^40+1)", &ExpressionError::ExponentTooLarge { position: 5 });
 }
 
 #[test]
 fn limits_length_and_depth() {
-    gives(&format!("1{}", " ".repeat(MAX_EXPRESSION_CHARS - 1)), json!(1));
-    fails(&"é".repeat(MAX_EXPRESSION_CHARS + 1), &ExpressionError::TooLong { length: 1_001 });
+    assert_value(&format!("1{}", " ".repeat(MAX_EXPRESSION_CHARS - 1)), json!(1));
+    assert_error(&"é".repeat(MAX_EXPRESSION_CHARS + 1), &ExpressionError::TooLong { length: 1_001 });
 
-    gives(&nested(MAX_DEPTH, "(", "1", ")"), json!(1));
-    gives(&nested(MAX_DEPTH, "-", "1", ""), json!(1));
-    gives(&nested(MAX_DEPTH / 2, "-(", "1", ")"), json!(1));
-    // Side by side is not inside one another, and neither is a chain of powers.
-    gives(&["-(--1)"; 140].join("+"), json!(-140));
-    gives(&["1"; 500].join("^"), json!(1));
+    assert_value(&nested(MAX_DEPTH, "(", "1", ")"), json!(1));
+    assert_value(&nested(MAX_DEPTH, "-", "1", ""), json!(1));
+    assert_value(&nested(MAX_DEPTH / 2, "-(", "1", ")"), json!(1));
+    // Neither parentheses side by side nor powers in a row are nested.
+    assert_value(&["-(--1)"; 140].join("+"), json!(-140));
+    assert_value(&["1"; 500].join("^"), json!(1));
     for (expression, position) in [
         (nested(MAX_DEPTH + 1, "(", "1", ")"), 65),
         (nested(MAX_DEPTH + 1, "-", "1", ""), 65),
@@ -318,12 +318,12 @@ fn limits_length_and_depth() {
         ("(".repeat(MAX_EXPRESSION_CHARS), 65),
         ("-".repeat(MAX_EXPRESSION_CHARS), 65),
     ] {
-        fails(&expression, &ExpressionError::TooDeep { position });
+        assert_error(&expression, &ExpressionError::TooDeep { position });
     }
 }
 
-/// A fully parenthesised expression and, worked out beside it, what it comes to. Sixteen factors at the most,
-/// so that the model cannot overflow.
+/// A fully parenthesised expression with its value. It has at most sixteen factors, so that the value cannot
+/// overflow.
 fn tree() -> impl Strategy<Value = (String, i128)> {
     let leaf = (-99_i128..100).prop_map(|n| (n.to_string(), n));
     leaf.prop_recursive(4, 16, 2, |inner| {
@@ -335,7 +335,7 @@ fn tree() -> impl Strategy<Value = (String, i128)> {
     })
 }
 
-/// Numbers of all sizes under all operators.
+/// Expressions with numbers of all sizes and all operators.
 fn well_formed() -> impl Strategy<Value = String> {
     let leaf = r"[0-9]{1,3}|[0-9]{0,5}\.[0-9]{1,40}|[0-9]{10,40}\.?";
     leaf.prop_recursive(5, 24, 2, |inner| {
@@ -347,13 +347,13 @@ fn well_formed() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_answered_alike_each_time(text in prop::collection::vec(any::<char>(), 0..=2_000)) {
+    fn any_text_gives_the_same_result_each_time(text in prop::collection::vec(any::<char>(), 0..=2_000)) {
         let text: String = text.into_iter().collect();
         prop_assert_eq!(evaluate(&text), evaluate(&text));
     }
 
     #[test]
-    fn any_text_of_the_alphabet_is_answered_alike_each_time(
+    fn any_text_of_allowed_characters_gives_the_same_result_each_time(
         text in r"[-0-9+*/^(). ]{0,12}|[-0-9+*/^(). \t\n]{0,2000}"
     ) {
         prop_assert_eq!(evaluate(&text), evaluate(&text));

@@ -1,4 +1,4 @@
-//! `calculator-tool`: arithmetic for models, which are bad at it.
+//! `calculator-tool`: exact arithmetic for models.
 
 pub mod expression;
 mod number;
@@ -13,15 +13,15 @@ use redflow_ports::{BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Evaluates `input.expression`. Changes nothing.
+/// Evaluates `input.expression`. It has no effect on anything else, so its calls may be repeated.
 #[derive(Debug)]
 pub struct Calculator;
 
 impl Calculator {
-    /// From the node's properties, of which it needs none.
+    /// Builds the tool; the node has no properties.
     ///
     /// # Errors
-    /// Never.
+    /// Never: the type of builders has a result.
     pub fn build(_: NodeConfig<'_>) -> Result<Arc<dyn Tool>, BuildError> {
         Ok(Arc::new(Self))
     }
@@ -69,13 +69,13 @@ mod tests {
         let Poll::Ready(ToolOutcome::Returned(result)) =
             future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         else {
-            panic!("the calculator answers at once")
+            panic!("the calculator must answer at once")
         };
         serde_json::to_value(result).unwrap()
     }
 
     #[test]
-    fn a_sum_and_a_mistake_are_both_observations() {
+    fn returns_results_and_errors_to_the_model() {
         assert_eq!(
             call(&json!({"expression": "0.1 + 0.2"})),
             json!({"success": true, "output": {"result": 0.3, "expression": "0.1 + 0.2"}})

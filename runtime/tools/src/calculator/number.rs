@@ -1,22 +1,22 @@
 //! The calculator's arithmetic.
 //!
-//! Owns the values an expression is worked out with: exact fractions for as long as they fit, binary
-//! floating point once they do not. Never reads an expression's syntax, never knows a position in it, and
-//! never holds a value that is infinite or not a number: such a result is a [`Fault`].
+//! Values are exact fractions as long as they fit, and floating point numbers afterwards. A value is never
+//! infinite and never NaN: such a result is a [`Fault`]. This file knows neither the syntax of expressions
+//! nor positions in them.
 
 use serde_json::Number;
 
-/// The significant digits a floating-point result keeps: as many as any `f64` carries faithfully, so that the
-/// noise behind them does not show.
+/// The significant digits of a floating-point result: as many as every `f64` can hold exactly, so that
+/// rounding noise is not shown.
 const APPROXIMATE_DIGITS: usize = 15;
 
-/// From here on the floating-point numbers are too far apart to tell odd from even in [`APPROXIMATE_DIGITS`].
+/// From this size on, [`APPROXIMATE_DIGITS`] digits cannot tell odd numbers from even ones.
 const PARITY_LIMIT: f64 = 1e15;
 
-/// 2^53: every whole number below it is an `f64` of its own.
+/// 2^53: every whole number below it has its own `f64`.
 const WHOLE_LIMIT: f64 = 9_007_199_254_740_992.0;
 
-/// Why an operation has no result. The caller knows where it stands.
+/// Why an operation has no result. The caller adds the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     DivisionByZero,
@@ -27,7 +27,7 @@ pub(super) enum Fault {
     UnknownSign,
 }
 
-/// A number on the way to the result.
+/// An operand or an intermediate result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value {
     Exact(Fraction),
@@ -51,7 +51,7 @@ enum Parity {
 }
 
 impl Value {
-    /// Reads `1`, `1.5`, `.5` or `5.`; the caller has checked that it is one of these.
+    /// Parses `1`, `1.5`, `.5` or `5.`; the caller has checked the form.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
         match Fraction::parse(text) {
             Some(fraction) => Ok(Self::Exact(fraction)),
@@ -107,7 +107,7 @@ impl Value {
             Parity::Even => Self::approximate(size),
             Parity::Odd => Self::approximate(-size),
             Parity::NotWhole => Err(Fault::NoRealResult),
-            // No sign is needed for zero, and none helps when it is too large.
+            // Zero needs no sign, and an overflow is an error with any sign.
             Parity::Unknown if size == 0.0 || size.is_infinite() => Self::approximate(size),
             Parity::Unknown => Err(Fault::UnknownSign),
         }
@@ -164,8 +164,8 @@ impl Value {
 
     /// The power of the base without its sign.
     fn size_of_power(self, exponent: f64) -> f64 {
-        // A base near 1 loses to rounding the very digits a large exponent magnifies (interest rates are like
-        // that), so what it has above 1 is taken exactly.
+        // Rounding a base near 1, such as an interest rate, loses digits that a large exponent would magnify.
+        // So the difference from 1 is computed exactly.
         if let Self::Exact(base) = self
             && let Some(excess) = base.absolute().add(Fraction::ONE.negate())
             && excess.to_f64().abs() <= 0.1
@@ -181,7 +181,7 @@ impl Value {
             Self::Exact(Fraction { denominator: 1, .. }) => Parity::Odd,
             Self::Exact(_) => Parity::NotWhole,
             Self::Approximate(float) if float.abs() >= PARITY_LIMIT => Parity::Unknown,
-            // Judged as it would be shown, so that `2^0.5 * 2^0.5` counts as the 2 it stands for.
+            // Rounded as in the result, so that `2^0.5 * 2^0.5` counts as 2.
             Self::Approximate(float) => match round(float) % 2.0 {
                 0.0 => Parity::Even,
                 1.0 | -1.0 => Parity::Odd,
@@ -191,7 +191,7 @@ impl Value {
     }
 }
 
-/// Each operation answers `None` when its result does not fit.
+/// Each operation returns `None` if its result does not fit.
 impl Fraction {
     const ZERO: Self = Self { numerator: 0, denominator: 1 };
     const ONE: Self = Self { numerator: 1, denominator: 1 };
@@ -208,7 +208,7 @@ impl Fraction {
     fn parse(text: &str) -> Option<Self> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         let decimals = decimals.trim_end_matches('0');
-        // The leading zero stands in for a missing whole part.
+        // The leading zero replaces a missing whole part.
         let numerator = format!("0{whole}{decimals}").parse().ok()?;
         let denominator = 10_i128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
         Self::new(numerator, denominator)
@@ -222,7 +222,7 @@ impl Fraction {
         Self { numerator: self.numerator.abs(), ..self }
     }
 
-    /// Of a fraction that is not zero.
+    /// The fraction must not be zero.
     fn reciprocal(self) -> Self {
         Self { numerator: self.denominator * self.numerator.signum(), denominator: self.numerator.abs() }
     }
@@ -236,7 +236,7 @@ impl Fraction {
     }
 
     fn multiply(self, other: Self) -> Option<Self> {
-        // Reducing crosswise first keeps the products as small as they can be.
+        // Reducing crosswise first keeps the products small.
         let left = Self::new(self.numerator, other.denominator)?;
         let right = Self::new(other.numerator, self.denominator)?;
         Self::new(
@@ -245,14 +245,14 @@ impl Fraction {
         )
     }
 
-    /// Of a fraction that is not zero; `None` also for an exponent that is not whole.
+    /// The fraction must not be zero. Returns `None` also for an exponent that is not whole.
     fn power(self, exponent: Self) -> Option<Self> {
         if exponent.denominator != 1 {
             return None;
         }
         let exponent = exponent.numerator;
         let base = if exponent < 0 { self.reciprocal() } else { self };
-        // The only bases that stay small whatever the exponent.
+        // Only these bases stay small with any exponent.
         if base.absolute() == Self::ONE {
             return Some(if exponent % 2 == 0 { Self::ONE } else { base });
         }
@@ -260,8 +260,8 @@ impl Fraction {
         Self::new(base.numerator.checked_pow(exponent)?, base.denominator.checked_pow(exponent)?)
     }
 
-    /// The nearest `f64`, ties to even: a binary long division until the quotient has more bits than an `f64`
-    /// holds, with what remains folded into its lowest bit so that a tie is seen for what it is.
+    /// The nearest `f64`, ties to even. A binary long division runs until the quotient has more bits than an
+    /// `f64`. The remainder sets the lowest bit, so that a number just above a tie is not taken for a tie.
     fn to_f64(self) -> f64 {
         const ENOUGH: u128 = 1 << 64;
         let divisor = self.denominator.unsigned_abs();
@@ -275,7 +275,7 @@ impl Fraction {
             shift += 1;
         }
         let rounded = (quotient | u128::from(remainder != 0)) as f64;
-        // 2^-shift, put together from its bits; `shift` stays below 200, far from the exponent's end.
+        // 2^-shift, built from its bits; `shift` stays below 200, far from the limit of the exponent.
         let size = rounded * f64::from_bits((1023 - shift) << 52);
         if self.numerator < 0 { -size } else { size }
     }
@@ -293,6 +293,6 @@ fn common_divisor(a: i128, b: i128) -> i128 {
 /// Rounds to [`APPROXIMATE_DIGITS`] significant digits.
 fn round(float: f64) -> f64 {
     let text = format!("{float:.*e}", APPROXIMATE_DIGITS - 1);
-    // Next to the largest `f64`, rounding up would leave its range.
+    // Near the largest `f64`, rounding up would overflow.
     text.parse().ok().filter(|rounded: &f64| rounded.is_finite()).unwrap_or(float)
 }

@@ -1,0 +1,76 @@
+//! An agent with the services it binds.
+
+use redflow_contract::effect::ToolCall;
+use redflow_contract::id::NodeSummary;
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::plan::EncodedPlan;
+use redflow_contract::scrub::Scrubber;
+use redflow_ports::{ChatModel, Memory, Tool};
+use redflow_react::CompiledAgent;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A compiled agent with its model, memory and tools.
+pub struct BuiltAgent {
+    pub(crate) compiled: Arc<CompiledAgent>,
+    pub(crate) plan: EncodedPlan,
+    pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) model_node: NodeSummary,
+    pub(crate) memory: Option<Arc<dyn Memory>>,
+    /// In the order of the spec's tools.
+    pub(crate) tools: Vec<BuiltTool>,
+    /// In the order of the spec's tools.
+    pub(crate) tool_nodes: Vec<NodeSummary>,
+    /// Removes the secrets of the flow from what services return.
+    pub(crate) scrubber: Arc<Scrubber>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) memory_session_id: Option<Arc<str>>,
+    pub(crate) tab: String,
+}
+
+/// The receiver of a tool's calls.
+pub(crate) enum BuiltTool {
+    Service(Arc<dyn Tool>),
+    /// The nodes behind the agent's tool port; the call is a message.
+    Flow,
+}
+
+impl BuiltTool {
+    pub(crate) fn is_flow(&self) -> bool {
+        matches!(self, Self::Flow)
+    }
+}
+
+impl BuiltAgent {
+    pub(crate) fn summary(&self) -> NodeSummary {
+        let spec = self.compiled.spec();
+        NodeSummary {
+            id: spec.agent.node_id.clone(),
+            type_name: spec.type_name.clone(),
+            name: spec.name.clone(),
+        }
+    }
+
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        self.compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect()
+    }
+
+    /// The effect class of a call: what its node declares, else what the tool says. A call of an unknown tool
+    /// is never made, so the strictest class is right for it.
+    pub(crate) fn effect_class(&self, call: &ToolCall) -> EffectClass {
+        self.tool(call).map_or(EffectClass::AtMostOnce, |(declared, tool)| {
+            let own = || match tool {
+                BuiltTool::Service(tool) => catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input))).ok(),
+                BuiltTool::Flow => None,
+            };
+            declared.or_else(own).unwrap_or(EffectClass::AtMostOnce)
+        })
+    }
+
+    /// The tool of a call, with the effect class that its node declares.
+    pub(crate) fn tool(&self, call: &ToolCall) -> Option<(Option<EffectClass>, &BuiltTool)> {
+        let spec = self.compiled.spec();
+        let index = spec.tools.iter().position(|tool| tool.name == call.tool)?;
+        Some((spec.tools.get(index)?.effect, self.tools.get(index)?))
+    }
+}

@@ -1,0 +1,218 @@
+//! Builds the nodes of a checked flow.
+
+use super::agent::{BuiltAgent, BuiltTool};
+use super::catches::CatchIndex;
+use super::reach::reply_only_nodes;
+use super::schedule::{MAX_SCHEDULES, Schedule};
+use super::{BuiltFlow, BuiltNode};
+use crate::report::error_outside_run;
+use redflow_contract::Message;
+use redflow_contract::blank::text_of;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::edge::Role;
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
+use redflow_contract::plan::EncodedPlan;
+use redflow_contract::run_error::RunError;
+use redflow_contract::scrub::Scrubber;
+use redflow_flow::{CheckedFlow, NodeIx, ReadyAgent, ResolvedFlow, Verdict};
+use redflow_ports::{Adapters, BuildError, Builder, ChatModel, Memory, NodeConfig, Tool};
+use redflow_react::CompiledAgent;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Builds every node that this build can run. A node that cannot be built does not stop the others: an agent
+/// that needs it is refused, and an ordinary node answers every message with the error.
+#[must_use]
+pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>) -> BuiltFlow {
+    let CheckedFlow { flow, agents, .. } = checked;
+    let mut builder = FlowBuilder {
+        flow: &flow,
+        adapters,
+        env,
+        models: HashMap::new(),
+        memories: HashMap::new(),
+        memory_sessions: HashMap::new(),
+        tools: HashMap::new(),
+        secrets: RefCell::default(),
+    };
+    let mut built: HashMap<NodeIx, BuiltNode> = HashMap::new();
+    let mut ready_agents = Vec::new();
+    let mut with_injects = Vec::new();
+    for agent in agents {
+        with_injects.push((agent.ix, agent.injects));
+        let node = match agent.verdict {
+            Verdict::Ready(ready) => match builder.build_agent(agent.ix, &agent.node, &ready) {
+                Ok(built) => {
+                    ready_agents.push((agent.ix, built));
+                    continue;
+                }
+                Err(error) => {
+                    let tools = ready.tools.iter().map(|tool| tool.name.clone()).collect();
+                    BuiltNode::Refused { error: config_error(&error), tools }
+                }
+            },
+            Verdict::Refused { error, tools, .. } => BuiltNode::Refused { error, tools },
+        };
+        built.insert(agent.ix, node);
+    }
+    // Any tool may return any secret of the flow, so each agent scrubs all of them.
+    let scrubber = Arc::new(builder.secrets.take());
+    for (ix, agent) in ready_agents {
+        built.insert(ix, BuiltNode::Agent(Arc::new(BuiltAgent { scrubber: Arc::clone(&scrubber), ..agent })));
+    }
+    let nodes: Vec<BuiltNode> = (0..flow.nodes.len())
+        .map(|ix| match built.remove(&ix) {
+            Some(agent) => agent,
+            None => builder
+                .build_ordinary(ix)
+                .unwrap_or_else(|error| BuiltNode::Misconfigured(config_error(&error))),
+        })
+        .collect();
+    let catches = CatchIndex::new(&flow);
+    let schedules = read_schedules(&flow, &nodes, env);
+    let reply_only = reply_only_nodes(&flow, &nodes);
+    BuiltFlow { flow, nodes, catches, reply_only, scrubber, agents: with_injects, schedules }
+}
+
+fn read_schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>) -> Vec<(NodeId, Schedule)> {
+    let is_inject = |ix: &NodeIx| flow.raw(*ix).type_name == "inject";
+    let can_fire = |ix: &NodeIx| matches!(nodes[*ix], BuiltNode::Native(_)) && is_inject(ix);
+    let read = |ix: NodeIx| {
+        let schedule = Schedule::read(flow.resolved_props(ix, env, false))?;
+        Some((flow.nodes[ix].id.clone(), schedule))
+    };
+    let mut schedules: Vec<(NodeId, Schedule)> = (0..nodes.len()).filter(can_fire).filter_map(read).collect();
+    let too_many = schedules.iter_mut().skip(MAX_SCHEDULES);
+    too_many.for_each(|(_, schedule)| *schedule = Schedule::over_limit());
+    schedules
+}
+
+/// Reads a variable of the process environment.
+type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+fn config_error(error: &BuildError) -> RunError {
+    error_outside_run(RunErrorCode::ConfigInvalid, error.to_string())
+}
+
+struct FlowBuilder<'a> {
+    flow: &'a ResolvedFlow,
+    adapters: &'a Adapters,
+    env: ProcessEnv<'a>,
+    models: BuiltServices<dyn ChatModel>,
+    memories: BuiltServices<dyn Memory>,
+    /// The `sessionId` of each memory.
+    memory_sessions: HashMap<NodeIx, Option<Arc<str>>>,
+    tools: BuiltServices<dyn Tool>,
+    secrets: RefCell<Scrubber>,
+}
+
+impl FlowBuilder<'_> {
+    fn build_agent(
+        &mut self,
+        ix: NodeIx,
+        node: &NodeSummary,
+        ready: &ReadyAgent,
+    ) -> Result<BuiltAgent, BuildError> {
+        let error = |reason: String| BuildError { node: node.id.to_string(), reason };
+        let spec = Arc::clone(&ready.spec);
+        let compiled = CompiledAgent::compile(spec).map_err(|why| error(why.to_string()))?;
+        let plan = EncodedPlan::new(&ready.plan).map_err(|why| error(why.to_string()))?;
+        let (flow, env, adapters) = (self.flow, self.env, self.adapters);
+        let secrets = &self.secrets;
+        let model = build_once(flow, env, secrets, &mut self.models, ready.model, &adapters.models)?;
+        let memory = match ready.memory {
+            Some(memory) => {
+                Some(build_once(flow, env, secrets, &mut self.memories, memory, &adapters.memories)?)
+            }
+            None => None,
+        };
+        let tools = ready
+            .tools
+            .iter()
+            .map(|tool| match flow.nodes[tool.ix].kind.role {
+                Role::Data => flow_tool(adapters, &flow.summary(tool.ix), env),
+                _ => build_once(flow, env, secrets, &mut self.tools, tool.ix, &adapters.tools)
+                    .map(BuiltTool::Service),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let memory_session_id = ready.memory.and_then(|memory| {
+            let read = || {
+                let props = flow.resolved_props(memory, env, false);
+                text_of(&props, "sessionId").map(Arc::from)
+            };
+            self.memory_sessions.entry(memory).or_insert_with(read).clone()
+        });
+        Ok(BuiltAgent {
+            compiled,
+            plan,
+            model,
+            model_node: flow.summary(ready.model),
+            memory,
+            tools,
+            tool_nodes: ready.tools.iter().map(|tool| flow.summary(tool.ix)).collect(),
+            scrubber: Arc::default(),
+            session_id: ready.session_id.clone(),
+            memory_session_id,
+            tab: session_scope(&ready.spec.agent.instance, flow.tab_of(ix)),
+        })
+    }
+
+    fn build_ordinary(&self, ix: NodeIx) -> Result<BuiltNode, BuildError> {
+        let node = &self.flow.nodes[ix];
+        if node.is_virtual {
+            return Ok(BuiltNode::Pass);
+        }
+        if !matches!(node.kind.role, Role::Data | Role::Chat) {
+            return Ok(if node.kind.role.is_service() { BuiltNode::Service } else { BuiltNode::NodeRedOnly });
+        }
+        let Some(build) = self.adapters.nodes.get(self.flow.raw(ix).type_name.as_str()) else {
+            return Ok(BuiltNode::NodeRedOnly);
+        };
+        // The properties of an ordinary node can enter a message, so no secret is resolved for it.
+        let props = self.flow.resolved_props(ix, self.env, false);
+        let config =
+            NodeConfig { node: &self.flow.summary(ix), props: &props, env: self.env, takes: &|_| () };
+        build(config).map(BuiltNode::Native)
+    }
+}
+
+/// A data node that is a tool. Its messages move in this engine, or in the host that owns the flow.
+pub(crate) fn flow_tool(
+    adapters: &Adapters,
+    node: &NodeSummary,
+    env: ProcessEnv<'_>,
+) -> Result<BuiltTool, BuildError> {
+    let Some(build) = &adapters.flow_tools else { return Ok(BuiltTool::Flow) };
+    build(NodeConfig { node, props: &Message::new(), env, takes: &|_| () }).map(BuiltTool::Service)
+}
+
+/// The prefix of session keys. It names the instance, because two Node-REDs may have the same flow.
+fn session_scope(instance: &InstanceId, tab: &str) -> String {
+    if *instance == InstanceId::local() { tab.to_owned() } else { format!("{instance}/{tab}") }
+}
+
+/// The services that were built or failed to build.
+type BuiltServices<T> = HashMap<NodeIx, Result<Arc<T>, BuildError>>;
+
+/// Builds a service once, however many agents bind it. A failure is not tried again.
+fn build_once<T: ?Sized>(
+    flow: &ResolvedFlow,
+    env: ProcessEnv<'_>,
+    secrets: &RefCell<Scrubber>,
+    services: &mut BuiltServices<T>,
+    ix: NodeIx,
+    builders: &BTreeMap<&'static str, Builder<Arc<T>>>,
+) -> Result<Arc<T>, BuildError> {
+    let build = || {
+        let (node, props) = (flow.summary(ix), flow.resolved_props(ix, env, true));
+        secrets.borrow_mut().add_properties(&props);
+        let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
+        let config = NodeConfig { node: &node, props: &props, env, takes: &add_secret };
+        match builders.get(node.type_name.as_str()) {
+            Some(builder) => builder(config),
+            None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
+        }
+    };
+    services.entry(ix).or_insert_with(build).clone()
+}

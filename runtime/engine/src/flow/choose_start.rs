@@ -1,0 +1,128 @@
+//! Finds the node that a start order means. Starts nothing itself.
+
+use super::{BuiltFlow, BuiltNode};
+use crate::start::{Start, StartError, StartOrder};
+use redflow_contract::chat::ChatItem;
+use redflow_contract::edge::Role;
+use redflow_contract::id::NodeSummary;
+use redflow_flow::NodeIx;
+
+/// Nodes that an error text lists.
+const MAX_LISTED_NODES: usize = 50;
+
+/// Characters of an id, a type or a name in an error text.
+const MAX_PRINTED_CHARS: usize = 80;
+
+impl BuiltFlow {
+    /// Finds the node of an order in this flow, and what starts it.
+    ///
+    /// # Errors
+    /// When the flow has no such node, or the node cannot be started with this input.
+    pub fn choose_start(&self, order: &StartOrder) -> Result<Start, StartError> {
+        let start = self.choose(order)?;
+        if order.key.is_some() && matches!(start, Start::Inject { .. }) {
+            let text = "only the start of an agent with a payload can have a key: leave the key out, or give a payload";
+            return Err(StartError::NotStartable(text.to_owned()));
+        }
+        Ok(start)
+    }
+
+    fn choose(&self, order: &StartOrder) -> Result<Start, StartError> {
+        let flow = &self.flow;
+        let node = match &order.node {
+            Some(id) => flow.find(id.as_str()).ok_or_else(|| {
+                let text =
+                    format!("there is no node `{}` in the flow{}", printable(id.as_str()), self.agent_list());
+                StartError::NodeUnknown(text)
+            })?,
+            None => self.default_agent()?,
+        };
+        if let Some(item) = &order.said {
+            return self.chat_start(node, item);
+        }
+        let payload = order.payload.clone();
+        let type_name = flow.raw(node).type_name.as_str();
+        if type_name == "inject" && !flow.nodes[node].is_virtual {
+            return Ok(Start::Inject { node, payload });
+        }
+        if flow.nodes[node].kind.role != Role::Agent {
+            return Err(StartError::NotStartable(format!(
+                "`{}` is a {} node: only an agent or an inject node can be started{}",
+                printable(flow.nodes[node].id.as_str()),
+                printable(type_name),
+                self.agent_list()
+            )));
+        }
+        if let Some(message) = &order.message {
+            return Ok(Start::Message { node, message: message.clone() });
+        }
+        if let Some(payload) = payload {
+            return Ok(Start::Agent { node, payload });
+        }
+        let injects =
+            self.agents.iter().find(|(agent, _)| *agent == node).map(|(_, injects)| injects.as_slice());
+        match injects.unwrap_or_default() {
+            [only] => Ok(Start::Inject { node: *only, payload: None }),
+            [] => {
+                let text = "no inject node is wired to the agent: give it a payload";
+                Err(StartError::NotStartable(text.to_owned()))
+            }
+            several => Err(StartError::NotStartable(format!(
+                "several inject nodes are wired to the agent: start one of them, or give the agent a payload{}",
+                self.list("the inject nodes", several.iter().copied())
+            ))),
+        }
+    }
+
+    fn chat_start(&self, node: NodeIx, item: &ChatItem) -> Result<Start, StartError> {
+        let id = printable(self.flow.nodes[node].id.as_str());
+        let runs = matches!(self.nodes[node], BuiltNode::Native(_));
+        if self.flow.nodes[node].kind.role != Role::Chat || !runs {
+            return Err(StartError::NotStartable(format!("`{id}` is no chat node")));
+        }
+        if !self.reaches_any_agent(node) {
+            let text = "The chat is not wired to an agent: draw a wire from it to one, and deploy.";
+            return Err(StartError::NotConnected(text.to_owned()));
+        }
+        Ok(Start::Chat { node, item: item.clone() })
+    }
+
+    /// The agent of an order that names no node.
+    fn default_agent(&self) -> Result<NodeIx, StartError> {
+        if let [(only, _)] = self.agents.as_slice() {
+            return Ok(*only);
+        }
+        // Of agents that feed each other, only the first one has wires from inject nodes.
+        let mut injected = self.agents.iter().filter(|(_, injects)| !injects.is_empty());
+        match (injected.next(), injected.next()) {
+            _ if self.agents.is_empty() => {
+                Err(StartError::NotStartable("there is no agent in the flow".to_owned()))
+            }
+            (Some((only, _)), None) => Ok(*only),
+            _ => {
+                let text = format!("the flow has several agents: name one of them{}", self.agent_list());
+                Err(StartError::NotStartable(text))
+            }
+        }
+    }
+
+    fn agent_list(&self) -> String {
+        self.list("the agents of the flow", self.agents.iter().map(|(agent, _)| *agent))
+    }
+
+    /// One line for each node, up to the limit.
+    fn list(&self, what: &str, nodes: impl Iterator<Item = NodeIx>) -> String {
+        let line = |ix| {
+            let NodeSummary { id, type_name, name } = self.flow.summary(ix);
+            format!("\n  {}  {} {}", printable(id.as_str()), printable(&type_name), printable(&name))
+        };
+        let list: String = nodes.take(MAX_LISTED_NODES).map(line).collect();
+        if list.is_empty() { list } else { format!("\n{what}, by id:{list}") }
+    }
+}
+
+/// Text of a flow, shortened and without control characters, which a terminal would obey.
+fn printable(text: &str) -> String {
+    let replace_control = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(MAX_PRINTED_CHARS).map(replace_control).collect()
+}

@@ -1,0 +1,102 @@
+//! The flow as the engine drives it: its nodes are built, and its Catch nodes and schedules are indexed.
+
+pub(crate) mod agent;
+pub(crate) mod build;
+pub(crate) mod catches;
+mod choose_start;
+mod reach;
+pub(crate) mod schedule;
+
+use agent::BuiltAgent;
+use catches::CatchIndex;
+use redflow_contract::edge::{PortKind, Role};
+use redflow_contract::id::NodeId;
+use redflow_contract::run_error::RunError;
+use redflow_contract::scrub::Scrubber;
+use redflow_flow::{NodeIx, ResolvedFlow};
+use redflow_ports::FlowNode;
+use schedule::Schedule;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A flow whose nodes are built; `Engine::deploy` takes one.
+pub struct BuiltFlow {
+    pub(crate) flow: ResolvedFlow,
+    /// By the index of the node in `flow`.
+    pub(crate) nodes: Vec<BuiltNode>,
+    pub(crate) catches: CatchIndex,
+    /// The nodes that only calls of flow tools reach. What they send to an agent is a reply or is dropped.
+    pub(crate) reply_only: HashSet<NodeIx>,
+    pub(crate) scrubber: Arc<Scrubber>,
+    /// The agents in the order of the file, each with the inject nodes that are wired to it.
+    pub(crate) agents: Vec<(NodeIx, Vec<NodeIx>)>,
+    /// The inject nodes with a schedule.
+    pub(crate) schedules: Vec<(NodeId, Schedule)>,
+}
+
+pub(crate) enum BuiltNode {
+    /// Hands messages on: an end of a subflow instance.
+    Pass,
+    Native(Box<dyn FlowNode>),
+    /// An ordinary node with wrong properties.
+    Misconfigured(RunError),
+    Agent(Arc<BuiltAgent>),
+    Refused {
+        error: RunError,
+        tools: Vec<String>,
+    },
+    /// A model, memory or tool: agents use it, messages never reach it.
+    Service,
+    /// Only Node-RED can run it.
+    NodeRedOnly,
+}
+
+impl BuiltFlow {
+    /// The agent with this id, unless it is refused.
+    pub(crate) fn agent(&self, id: &NodeId) -> Option<&Arc<BuiltAgent>> {
+        match self.nodes.get(self.flow.find(id.as_str())?) {
+            Some(BuiltNode::Agent(agent)) => Some(agent),
+            _ => None,
+        }
+    }
+
+    /// Knows every secret that the services of the flow hold.
+    #[must_use]
+    pub fn scrubber(&self) -> &Arc<Scrubber> {
+        &self.scrubber
+    }
+
+    /// The reason why an agent may not run; none if it may run, or if the flow does not have it.
+    #[must_use]
+    pub fn refusal(&self, id: &NodeId) -> Option<&RunError> {
+        match self.nodes.get(self.flow.find(id.as_str())?) {
+            Some(BuiltNode::Refused { error, .. }) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The chat nodes that this build runs, in the order of the flow.
+    pub fn chat_nodes(&self) -> impl Iterator<Item = &NodeId> {
+        let is_chat = |ix: &NodeIx| {
+            self.flow.nodes[*ix].kind.role == Role::Chat && matches!(self.nodes[*ix], BuiltNode::Native(_))
+        };
+        (0..self.nodes.len()).filter(is_chat).map(|ix| &self.flow.nodes[ix].id)
+    }
+
+    /// Whether the flow has this agent, refused or not.
+    pub(crate) fn has_agent(&self, id: &NodeId) -> bool {
+        self.flow.find(id.as_str()).is_some_and(|ix| self.nodes[ix].is_agent())
+    }
+
+    /// The output of an agent that carries messages of this kind.
+    pub(crate) fn output_port(&self, agent: NodeIx, kind: PortKind) -> Option<usize> {
+        let ports = self.flow.nodes[agent].kind.outputs.unwrap_or_default();
+        ports.iter().position(|port| *port == kind)
+    }
+}
+
+impl BuiltNode {
+    pub(crate) fn is_agent(&self) -> bool {
+        matches!(self, Self::Agent(_) | Self::Refused { .. })
+    }
+}

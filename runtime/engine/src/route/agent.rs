@@ -1,0 +1,147 @@
+//! Begins a run when a message reaches an agent, or answers with the reason why it cannot.
+
+use super::clear_memory::only_clears_memory;
+use crate::cascade::Cascade;
+use crate::flow::BuiltFlow;
+use crate::flow::agent::BuiltAgent;
+use crate::origin::Origin;
+use crate::ports::EngineLimits;
+use crate::report::{RunEnd, error_outside_run};
+use crate::run::begin::RunInput;
+use crate::run::measure::record_refusal;
+use crate::run::session_key::session_key;
+use crate::run::size::to_usize;
+use crate::state::EngineState;
+use redflow_contract::Message;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::json::nests_within;
+use redflow_contract::limits::RunLimits;
+use redflow_contract::run_error::RunError;
+use redflow_flow::NodeIx;
+use redflow_ports::StoreError;
+use redflow_react::refused_output;
+use std::sync::Arc;
+
+impl EngineState {
+    pub(super) fn begin_run(
+        &mut self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        agent: &Arc<BuiltAgent>,
+        message: Arc<Message>,
+        origin: Origin,
+    ) {
+        let spec = agent.compiled.spec();
+        let id = &spec.agent.node_id;
+        let cause = origin.count_arrival(id);
+        if origin.cascade.cancel.is_cancelled() {
+            // A cancelled start begins no more runs. But a resent message belongs to an earlier start and
+            // stays undelivered.
+            return if origin.is_resent() { drop(origin) } else { origin.acknowledge(&*self.ports.store) };
+        }
+        if !self.has_run_budget(flow, ix, &origin.cascade) {
+            return origin.acknowledge(&*self.ports.store);
+        }
+        let session = agent.memory.as_ref().map(|_| {
+            let (own, memory) = (agent.session_id.as_deref(), agent.memory_session_id.as_deref());
+            session_key(&agent.tab, own, &message, memory)
+        });
+        if let Some(session) = session.as_ref().filter(|_| only_clears_memory(agent, &message)) {
+            return self.clear_memory(agent, session.clone(), message, origin);
+        }
+        let ticket = match message_problem(&message, &spec.limits) {
+            Some(error) => Err(error),
+            // A resent message was accepted before.
+            None if origin.is_resent() => Ok(self.slots.unlimited_ticket(id)),
+            None => self.slots.ticket(id).ok_or_else(|| queue_full(&self.limits)),
+        };
+        let ticket = match ticket {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                self.refuse(flow, ix, error, agent.tool_names(), &message, &origin);
+                return origin.acknowledge(&*self.ports.store);
+            }
+        };
+        let run = self.ports.clock.run_id();
+        let report = origin.cascade.add_run(run.clone());
+        let agent = Arc::clone(agent);
+        self.spawn_run(run, report, RunInput { agent, session, message, cause, origin, ticket });
+    }
+
+    /// Answers a message whose run the store did not take.
+    pub(crate) fn refuse_unstored_run(
+        &mut self,
+        run: RunId,
+        report: usize,
+        agent: NodeSummary,
+        failure: (&StoreError, &Message),
+        cascade: &Arc<Cascade>,
+    ) {
+        let Some(flow) = self.flow.clone() else { return };
+        let (why, incoming) = failure;
+        let text = format!("The run did not begin: {}", why.message);
+        let error = error_outside_run(RunErrorCode::JournalFailed, text);
+        record_refusal(&*self.ports.meter, &agent, error.code);
+        let tools = flow.agent(&agent.id).map(|agent| agent.tool_names()).unwrap_or_default();
+        let message = Arc::new(refused_output(&agent, run, self.ports.clock.now(), incoming, tools, &error));
+        if let Some(ix) = flow.flow.find(agent.id.as_str()) {
+            self.send_failed_result(&flow, ix, &message, &Origin::external(Arc::clone(cascade)));
+        }
+        cascade.set_run_end(report, agent, RunEnd::Refused { error, message });
+    }
+
+    /// Answers a message to an agent that may not run.
+    pub(super) fn refuse(
+        &mut self,
+        flow: &BuiltFlow,
+        ix: NodeIx,
+        error: RunError,
+        tools: Vec<String>,
+        message: &Message,
+        origin: &Origin,
+    ) {
+        if !self.has_run_budget(flow, ix, &origin.cascade) {
+            return;
+        }
+        let run_id = self.ports.clock.run_id();
+        let agent = flow.flow.summary(ix);
+        let now = self.ports.clock.now();
+        let message = Arc::new(refused_output(&agent, run_id.clone(), now, message, tools, &error));
+        record_refusal(&*self.ports.meter, &agent, error.code);
+        let report = origin.cascade.add_run(run_id);
+        self.send_failed_result(flow, ix, &message, origin);
+        origin.cascade.set_run_end(report, agent, RunEnd::Refused { error, message });
+    }
+
+    /// Whether the cascade may begin another run. If not, reports that once for each agent.
+    fn has_run_budget(&self, flow: &BuiltFlow, agent: NodeIx, cascade: &Cascade) -> bool {
+        let may_begin = cascade.may_begin_run();
+        if !may_begin && cascade.is_first_report_of(&flow.flow.nodes[agent].id) {
+            self.report_cut(flow, agent, self.limits.max_runs);
+        }
+        may_begin
+    }
+}
+
+fn queue_full(limits: &EngineLimits) -> RunError {
+    let (own, all) = (limits.max_queued_per_agent, limits.max_queued);
+    let text = format!("Too many runs are waiting already: at most {own} of one agent and {all} in all.");
+    error_outside_run(RunErrorCode::QueueFull, text)
+}
+
+/// Why no run may begin with this message: its journal could not be read back.
+fn message_problem(message: &Message, limits: &RunLimits) -> Option<RunError> {
+    let (most, levels) = (to_usize(limits.max_message_bytes), to_usize(limits.max_value_depth));
+    let (rule, text) = if !message.values().all(|value| nests_within(value, levels)) {
+        ("maxValueDepth", format!("the message nests deeper than {levels} levels"))
+    } else {
+        let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
+        if bytes <= most {
+            return None;
+        }
+        ("maxMessageBytes", format!("the message has {bytes} bytes; the limit is {most}"))
+    };
+    let error = error_outside_run(RunErrorCode::ContextLength, text);
+    Some(RunError { rule: Some(rule.to_owned()), ..error })
+}

@@ -1,0 +1,85 @@
+//! Shows messages in the windows of chat nodes.
+
+use crate::flow::{BuiltFlow, BuiltNode};
+use crate::origin::Origin;
+use crate::state::EngineState;
+use redflow_contract::Message;
+use redflow_contract::chat::{CHAT_SENT, ChatItem};
+use redflow_contract::edge::PortKind;
+use redflow_contract::event::FlowEvent;
+use redflow_contract::run_error::Failure;
+use redflow_flow::NodeIx;
+use redflow_ports::StepOutcome;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl EngineState {
+    /// Shows an item in a chat; the number is how many items the chat keeps.
+    pub(super) fn show_in_chat(&self, flow: &BuiltFlow, ix: NodeIx, item: Option<(ChatItem, u32)>) {
+        if let Some((item, keeps)) = item {
+            let node = flow.flow.summary(ix);
+            self.ports.events.flow_event(&FlowEvent::Chat { node, item, keeps });
+        }
+    }
+
+    /// Shows a result in the chat that started the run. A chat that gets the message by a wire shows it
+    /// anyway; but the wire back may be missing.
+    pub(super) fn answer_chat(
+        &self,
+        flow: &BuiltFlow,
+        agent: NodeIx,
+        message: &Arc<Message>,
+        origin: &Origin,
+    ) {
+        let Some(chat) = origin.cascade.chat().and_then(|chat| flow.flow.find(chat.as_str())) else { return };
+        let port = flow.output_port(agent, PortKind::ModelResponse);
+        // When the cascade is cut, no wire brings the message there.
+        let is_wired = !origin.cascade.is_cut()
+            && port.is_some_and(|port| flow.chats_behind(agent, port).contains(&chat));
+        if !is_wired && flow.reaches_agent(chat, agent) {
+            self.show_message(flow, chat, message);
+        }
+    }
+
+    /// Shows the end of a run without an answer in the chats behind port 4, where a person waits for it. It
+    /// does so at once, so that an observer of the run's end finds the text in the chat.
+    pub(super) fn show_end_in_chats(
+        &self,
+        flow: &BuiltFlow,
+        agent: NodeIx,
+        message: &Arc<Message>,
+        error: Option<&Failure>,
+        origin: &Origin,
+    ) {
+        self.answer_chat(flow, agent, message, origin);
+        let Some(port) = flow.output_port(agent, PortKind::ModelResponse) else { return };
+        let chats = flow.chats_behind(agent, port);
+        for chat in &chats {
+            self.show_message(flow, *chat, message);
+        }
+        let observer = &origin.cascade.observer;
+        if !chats.is_empty() {
+            observer.node_sent(flow, agent, port, message, error);
+        }
+        for chat in chats {
+            observer.node_received(flow, chat, message);
+            observer.node_done(flow, chat, StepOutcome::Completed);
+        }
+    }
+
+    /// Shows what a chat node makes of a message, without sending it on.
+    fn show_message(&self, flow: &BuiltFlow, chat: NodeIx, message: &Arc<Message>) {
+        if let BuiltNode::Native(node) = &flow.nodes[chat] {
+            self.show_in_chat(flow, chat, self.call_native(flow, chat, &**node, message, None).says);
+        }
+    }
+}
+
+/// The properties of a message that a person sends in a chat.
+pub(super) fn chat_message(item: &ChatItem) -> Message {
+    let mut message = Message::new();
+    message.insert("payload".to_owned(), Value::from(item.content.clone()));
+    message.insert("chatEvent".to_owned(), Value::from(CHAT_SENT));
+    message.insert("chatMessage".to_owned(), serde_json::to_value(item).unwrap_or_default());
+    message
+}

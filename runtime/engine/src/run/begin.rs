@@ -1,0 +1,85 @@
+//! Begins a run: stores its first step.
+
+use super::drive::{RunContext, RunDriver};
+use super::exit::{RunExit, cannot_continue, find_earlier_run};
+use super::slots::Ticket;
+use super::stage::Stage;
+use crate::flow::agent::BuiltAgent;
+use crate::origin::{Cause, Origin};
+use redflow_contract::Message;
+use redflow_contract::effect::Effect;
+use redflow_contract::fact::Fact;
+use redflow_ports::NewRun;
+use redflow_react::{ParentRun, Recorder};
+use std::sync::Arc;
+
+/// A message that begins a run, with the agent and the turn it got.
+pub(crate) struct RunInput {
+    pub(crate) agent: Arc<BuiltAgent>,
+    pub(crate) session: Option<String>,
+    pub(crate) message: Arc<Message>,
+    pub(crate) cause: Option<Cause>,
+    pub(crate) origin: Origin,
+    pub(crate) ticket: Ticket,
+}
+
+/// A stored run with its first effects and its turn; or the exit of a run that did not begin.
+pub(crate) type BeginResult = Result<(Box<RunDriver>, Vec<Effect>, Ticket), RunExit>;
+
+/// Begins a run. The caller drives it after this has returned, so that a waiting run does not hold what only
+/// its begin needs.
+pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
+    let RunInput { agent, session, message, cause, origin, ticket } = input;
+    let ports = &context.ports;
+    if let Some(cause) = cause.as_ref().filter(|cause| cause.resent) {
+        match ports.store.started_by(&cause.key).await {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                origin.acknowledge(&*ports.store);
+                return Err(RunExit::Duplicate(None));
+            }
+            Err(error) => return Err(RunExit::NotStored(error, message)),
+        }
+    }
+    let cause = cause.map(|cause| cause.key);
+    let run = context.run.clone();
+    let spec = Arc::clone(agent.compiled.spec());
+    let at = ports.clock.now();
+    let journal = ports.store.create(NewRun {
+        run_id: run.clone(),
+        agent: spec.agent.clone(),
+        name: spec.name.clone(),
+        started_at: at,
+        cause: cause.clone(),
+        source: ports.source.clone(),
+        plan: agent.plan.clone(),
+    });
+    // The fact gets a copy: a run that cannot be stored gives the message back.
+    let incoming = (*message).clone();
+    let fact = Fact::RunStarted { at, run_id: run, session, message: incoming, spec };
+    let (compiled, observed) = (Arc::clone(&agent.compiled), ports.observes_runs());
+    let classify = |call: &_| agent.effect_class(call);
+    let started = Recorder::start(compiled, observed, &agent.plan, ParentRun::default(), fact, &classify);
+    let (recorder, step) = match started {
+        Ok(started) => started,
+        Err(error) => return Err(RunExit::NotStored(cannot_continue(&error), message)),
+    };
+    let mut driver = RunDriver::new(context, agent, recorder, journal, 0);
+    match driver.store_step(step, Stage::Start).await {
+        Ok(effects) => {
+            drop(message);
+            origin.acknowledge(&*driver.ports.store);
+            Ok((Box::new(driver), effects, ticket))
+        }
+        Err(error) => {
+            // Two runs of the same cause may begin at once: the store takes one of them.
+            match find_earlier_run(&*driver.ports.store, cause.as_deref()).await {
+                Ok(Some(earlier)) if earlier.run != driver.run => {
+                    origin.acknowledge(&*driver.ports.store);
+                    Err(RunExit::Duplicate(Some(earlier)))
+                }
+                _ => Err(RunExit::NotStored(error, message)),
+            }
+        }
+    }
+}

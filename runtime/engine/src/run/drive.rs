@@ -1,0 +1,314 @@
+//! Drives one run: feeds its machine, stores its journal, performs its effects.
+//!
+//! Owns the order that makes a run crash-proof. The intent is stored before an effect happens, and its
+//! outcome before anything follows from it. The machine makes all decisions of the agent.
+
+use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_slot, wait_for_stop};
+use super::effects::{EffectContext, perform};
+use super::exit::{RunExit, cannot_continue};
+use super::measure::{ActiveRun, end_span, record_run_end, run_span};
+use super::outgoing::{ModelResponse, Outgoing};
+use super::slots::{Slot, Ticket};
+use super::stage::Stage;
+use crate::flow::agent::BuiltAgent;
+use crate::observe::FlowObserver;
+use crate::ports::Ports;
+use redflow_contract::Millis;
+use redflow_contract::effect::Effect;
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::RunId;
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::run::{RunState, WaitingCall};
+use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};
+use redflow_react::{Recorder, Status, Step};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
+
+/// How long a run waits for a model response to arrive at the nodes behind port 4.
+const MAX_RESPONSE_WAIT: Duration = Duration::from_secs(5);
+
+/// What a run gets from the task that drives it.
+pub(crate) struct RunContext {
+    pub(crate) run: RunId,
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) control: watch::Receiver<Control>,
+    /// Cancels the whole cascade of the run.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) outgoing: mpsc::Sender<Outgoing>,
+    pub(crate) observer: FlowObserver,
+}
+
+/// A run that is driven.
+pub(crate) struct RunDriver {
+    pub(super) run: RunId,
+    pub(super) agent: Arc<BuiltAgent>,
+    pub(super) ports: Arc<Ports>,
+    pub(super) recorder: Recorder,
+    journal: Box<dyn Journal>,
+    active: ActiveTime,
+    pub(super) control: watch::Receiver<Control>,
+    pub(super) cancel: CancellationToken,
+    outgoing: mpsc::Sender<Outgoing>,
+    observer: FlowObserver,
+}
+
+/// How long a run has worked. Waits for a person, a slot or a process do not count.
+struct ActiveTime {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl ActiveTime {
+    fn total(&self) -> Duration {
+        self.before.saturating_add(self.since.map(|since| since.elapsed()).unwrap_or_default())
+    }
+
+    fn total_ms(&self) -> u64 {
+        u64::try_from(self.total().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The effect whose answer the machine waits for, with the class of a tool call.
+type OpenEffect = (Effect, Option<EffectClass>);
+
+/// What follows the effects that need no answer.
+pub(super) enum Next {
+    Exit(RunExit),
+    Perform(Option<OpenEffect>),
+}
+
+impl RunDriver {
+    /// `active_ms` is the time the run has worked before.
+    pub(super) fn new(
+        context: RunContext,
+        agent: Arc<BuiltAgent>,
+        recorder: Recorder,
+        journal: Box<dyn Journal>,
+        active_ms: u64,
+    ) -> Self {
+        let RunContext { run, ports, control, cancel, outgoing, observer } = context;
+        let active = ActiveTime { before: Duration::from_millis(active_ms), since: None };
+        Self { run, agent, ports, recorder, journal, active, control, cancel, outgoing, observer }
+    }
+
+    pub(crate) fn agent(&self) -> &BuiltAgent {
+        &self.agent
+    }
+
+    /// Feeds a fact and stores the step. `answered` is the class of the tool call that the fact answers. The
+    /// caller performs the effects.
+    pub(super) async fn feed(
+        &mut self,
+        fact: Fact,
+        answered: Option<EffectClass>,
+    ) -> Result<Vec<Effect>, StoreError> {
+        let stage = Stage::from_fact(&fact, answered);
+        let agent = &self.agent;
+        let step = self.recorder.step(fact, &|call| agent.effect_class(call));
+        self.store_step(step.map_err(|error| cannot_continue(&error))?, stage).await
+    }
+
+    /// Stores a step as safely as its effects need, then reports its events.
+    pub(super) async fn store_step(&mut self, step: Step, stage: Stage) -> Result<Vec<Effect>, StoreError> {
+        let stage = stage.with_effects(&step.effects, &self.agent);
+        let (state, active_ms) = (self.state(), self.active.total_ms());
+        let events = if self.ports.store.keeps_events() { step.events.clone() } else { Vec::new() };
+        let batch = Batch { lines: step.lines, state, active_ms, durability: stage.durability(), events };
+        failpoint(stage.failpoint_before());
+        self.journal.append(batch).await?;
+        failpoint(stage.failpoint_after());
+        if self.ports.events.watches_runs() {
+            step.events.iter().for_each(|event| self.ports.events.run_event(event));
+        }
+        Ok(step.effects)
+    }
+
+    fn state(&self) -> RunState {
+        match self.recorder.machine().status() {
+            Status::WaitingOutcome { call_id, tool, iteration, asked_at, input, .. } => {
+                RunState::Waiting(WaitingCall { call_id, tool, iteration, asked_at, input })
+            }
+            Status::Finished(ending) => RunState::Finished { at: self.ports.clock.now(), ending },
+            Status::New | Status::Running => RunState::Running,
+        }
+    }
+
+    /// Waits for a slot, then works.
+    pub(crate) async fn wait_and_work(&mut self, effects: Vec<Effect>, ticket: Ticket) -> RunExit {
+        match wait_for_slot(ticket, &mut self.control, &self.cancel).await {
+            Ok(slot) => self.work(effects, slot).await,
+            Err(StopReason::Cancel(reason)) => self.cancel_run(reason).await,
+            Err(StopReason::Suspend) => RunExit::Suspended(None),
+        }
+    }
+
+    /// Performs effects until the run is over or stops, and holds its slot until then.
+    pub(super) async fn work(&mut self, effects: Vec<Effect>, _slot: Slot) -> RunExit {
+        self.active.since = Some(Instant::now());
+        let _active = ActiveRun::new(&self.ports.meter);
+        let span = run_span(&self.run, self.agent.compiled.spec());
+        let exit = self.perform_until_exit(effects).instrument(span).await;
+        if let RunExit::Suspended(None) = exit {
+            self.store_active_time().await;
+        }
+        self.cancel_if_requested(exit).await
+    }
+
+    async fn perform_until_exit(&mut self, mut effects: Vec<Effect>) -> RunExit {
+        let limit = Duration::from_millis(self.agent.compiled.spec().timeout_ms);
+        let deadline = tokio::time::sleep(limit.saturating_sub(self.active.total()));
+        tokio::pin!(deadline);
+        loop {
+            let open = match self.emit(effects).await {
+                Next::Exit(exit) => return exit,
+                Next::Perform(open) => open,
+            };
+            let Some((effect, class)) = open else { return self.exit_without_effect() };
+            let is_at_most_once = class == Some(EffectClass::AtMostOnce);
+            let fact = match self.requested_suspend() {
+                // The call was certainly not made. Without this fact a person would have to answer that.
+                Some(Control::SuspendNow) if is_at_most_once => {
+                    call_not_made(&effect, self.ports.clock.now())
+                }
+                // The intent of an at-most-once call is stored, so it is made while there is time: see above.
+                Some(_) if !is_at_most_once => return RunExit::Suspended(None),
+                _ => {
+                    if class.is_some() {
+                        failpoint("act.before");
+                    }
+                    let Self { run, agent, ports, observer, outgoing, control, cancel, .. } = &mut *self;
+                    let context = EffectContext { run, agent, ports, observer, outgoing };
+                    let fact = tokio::select! {
+                        biased;
+                        stop = wait_for_stop(control, cancel, Activity::Performing) => match stop {
+                            StopReason::Cancel(reason) => {
+                                Fact::CancelRequested { at: ports.clock.now(), reason }
+                            }
+                            StopReason::Suspend => return RunExit::Suspended(None),
+                        },
+                        () = &mut deadline => Fact::DeadlineReached { at: ports.clock.now() },
+                        fact = perform(&effect, context) => fact,
+                    };
+                    if class.is_some() {
+                        failpoint("act.after");
+                    }
+                    fact
+                }
+            };
+            // The effect shares the transcript, which would be copied on the next append if it were still
+            // held.
+            drop(effect);
+            effects = match self.feed(fact, class).await {
+                Ok(effects) => effects,
+                Err(error) => return RunExit::Suspended(Some(error)),
+            };
+        }
+    }
+
+    fn requested_suspend(&self) -> Option<Control> {
+        let control = self.control.borrow().clone();
+        matches!(control, Control::Suspend | Control::SuspendNow).then_some(control)
+    }
+
+    /// Stores how long the run has worked. Otherwise a run that stops often would get its whole time limit
+    /// again after each stop.
+    async fn store_active_time(&mut self) {
+        let (state, active_ms) = (self.state(), self.active.total_ms());
+        let (lines, events) = (Vec::new(), Vec::new());
+        let batch = Batch { lines, state, active_ms, durability: Durability::Buffered, events };
+        // If this fails, the run has stopped anyway.
+        let _ = self.journal.append(batch).await;
+    }
+
+    /// Cancels a run that would stay open, if a cancel was requested during its last effect.
+    pub(super) async fn cancel_if_requested(&mut self, exit: RunExit) -> RunExit {
+        if !matches!(exit, RunExit::Waiting(_) | RunExit::Suspended(_)) {
+            return exit;
+        }
+        let reason = match &*self.control.borrow() {
+            Control::Cancel(reason) => Some(reason.to_string()),
+            _ if self.cancel.is_cancelled() => Some(CASCADE_CANCELLED.to_owned()),
+            _ => None,
+        };
+        match reason {
+            Some(reason) => self.cancel_run(reason).await,
+            None => exit,
+        }
+    }
+
+    /// Ends a run that performs no effect.
+    pub(super) async fn cancel_run(&mut self, reason: String) -> RunExit {
+        let fact = Fact::CancelRequested { at: self.ports.clock.now(), reason };
+        match self.feed(fact, None).await {
+            Ok(effects) => match self.emit(effects).await {
+                Next::Exit(exit) => exit,
+                // The answer exists, but the memory is not written yet: the run ends when it is resumed.
+                Next::Perform(_) => RunExit::Suspended(None),
+            },
+            Err(error) => RunExit::Suspended(Some(error)),
+        }
+    }
+
+    /// The exit of a run whose machine has no effect to perform.
+    pub(super) fn exit_without_effect(&self) -> RunExit {
+        match self.state() {
+            RunState::Waiting(call) => RunExit::Waiting(call),
+            _ => RunExit::Suspended(Some(cannot_continue(&"the machine has nothing to do and is not over"))),
+        }
+    }
+
+    /// Sends what needs no answer, and returns the effect that does.
+    pub(super) async fn emit(&mut self, effects: Vec<Effect>) -> Next {
+        let mut open = None;
+        for effect in effects {
+            match effect {
+                Effect::EmitModelResponse { id, message } => {
+                    let agent = self.agent.compiled.spec().agent.node_id.clone();
+                    let (arrived, arrival) = oneshot::channel();
+                    let response =
+                        ModelResponse { run: self.run.clone(), agent, effect: id, message, arrived };
+                    // Sending fails only when the engine was dropped.
+                    if self.outgoing.send(Outgoing::Response(response)).await.is_ok() {
+                        // The run waits until what the message sets off is stored, or a crash could lose it.
+                        // With a host that may take long, so the wait has a limit.
+                        tokio::select! {
+                            biased;
+                            _ = arrival => {}
+                            _ = wait_for_stop(&mut self.control, &self.cancel, Activity::Waiting) => {}
+                            () = tokio::time::sleep(MAX_RESPONSE_WAIT) => {}
+                        }
+                    }
+                }
+                Effect::Finish { id, ending, message } => {
+                    let (spec, took) = (self.agent.compiled.spec(), self.active.total());
+                    end_span(&Span::current(), ending);
+                    let iterations = self.recorder.machine().iteration();
+                    record_run_end(&*self.ports.meter, spec, ending, iterations, took);
+                    let message = Arc::new(message);
+                    return Next::Exit(RunExit::Finished { effect: id, ending, message, resent: false });
+                }
+                Effect::CallTool { ref call, .. } => {
+                    let class = self.agent.effect_class(call);
+                    open = Some((effect, Some(class)));
+                }
+                Effect::RecallMemory { .. }
+                | Effect::ClearMemory { .. }
+                | Effect::CallModel { .. }
+                | Effect::AppendMemory { .. } => {
+                    open = Some((effect, None));
+                }
+            }
+        }
+        Next::Perform(open)
+    }
+}
+
+/// The fact that a call was not made because the engine stopped. Its text is stored in journals.
+fn call_not_made(effect: &Effect, at: Millis) -> Fact {
+    let result = ToolResult::failed("the runtime was stopped before the call was made");
+    Fact::ToolReturned { at, effect: effect.id(), result }
+}

@@ -1,0 +1,244 @@
+//! Performs one effect and returns its fact.
+
+use super::measure::EffectMeter;
+use super::outgoing::{Outgoing, call_flow_tool};
+use super::size::{cut_answer, recall_fact, result_problem};
+use crate::flow::agent::{BuiltAgent, BuiltTool};
+use crate::observe::FlowObserver;
+use crate::ports::Ports;
+use futures::FutureExt as _;
+use redflow_contract::Millis;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::{Effect, ToolCall};
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::{EffectId, RunId};
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::run_error::Failure;
+use redflow_contract::scrub::{ScrubStream, Scrubber};
+use redflow_contract::stream::ModelDelta;
+use redflow_ports::{AnswerKind, DeltaObserver, EventSink, ModelRequest, ToolOutcome};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tracing::Instrument as _;
+
+/// What an effect of a run needs.
+#[derive(Clone, Copy)]
+pub(super) struct EffectContext<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) agent: &'a BuiltAgent,
+    pub(super) ports: &'a Ports,
+    pub(super) observer: &'a FlowObserver,
+    pub(super) outgoing: &'a mpsc::Sender<Outgoing>,
+}
+
+/// Performs one effect. An adapter that panics fails its own call and nothing else.
+pub(super) async fn perform(effect: &Effect, context: EffectContext<'_>) -> Fact {
+    let EffectContext { run, agent, ports, observer, .. } = context;
+    let id = effect.id();
+    let service = match effect {
+        Effect::CallTool { call, .. } => ServiceKind::Tool(agent.effect_class(call)),
+        Effect::CallModel { .. } => ServiceKind::Model,
+        _ => ServiceKind::Memory,
+    };
+    observer.service_called(effect, run, agent);
+    let meter = EffectMeter::new(effect, agent, &*ports.meter);
+    let call = call_service(effect, context).instrument(meter.span().clone());
+    let result = AssertUnwindSafe(call).catch_unwind().await;
+    let mut fact = result.unwrap_or_else(|_| crash_fact(id, service, ports.clock.now()));
+    scrub(&mut fact, &agent.scrubber);
+    meter.end(&fact);
+    observer.service_answered(effect, run, agent, &fact);
+    fact
+}
+
+/// Removes the secrets of the flow from what a service returned. No fact may hold one.
+fn scrub(fact: &mut Fact, scrubber: &Scrubber) {
+    match fact {
+        Fact::ModelAnswered { answer, .. } => scrubber.answer(answer),
+        Fact::ToolReturned { result, .. } => scrubber.result(result),
+        Fact::MemoryRecalled { turns, .. } => scrubber.turns(turns),
+        Fact::ModelFailed { error, .. } | Fact::MemoryFailed { error, .. } => scrubber.failure(error),
+        Fact::ToolOutcomeUnknown { reason, .. } => scrubber.text(reason),
+        _ => {}
+    }
+}
+
+/// Passes the pieces of an answer on to observers, without secrets. It holds back text that may become a
+/// secret, also at the end: observers get the whole answer afterwards.
+struct ScrubbedDeltas<'a> {
+    run: &'a RunId,
+    iteration: u32,
+    events: &'a dyn EventSink,
+    scrubber: &'a Scrubber,
+    /// The current attempt and its text.
+    stream: Mutex<(u32, ScrubStream<'a>)>,
+}
+
+impl<'a> ScrubbedDeltas<'a> {
+    fn new(run: &'a RunId, iteration: u32, agent: &'a BuiltAgent, ports: &'a Ports) -> Self {
+        let scrubber = &*agent.scrubber;
+        let stream = Mutex::new((0, scrubber.stream()));
+        Self { run, iteration, events: &*ports.events, scrubber, stream }
+    }
+}
+
+impl DeltaObserver for ScrubbedDeltas<'_> {
+    fn text(&self, attempt: u32, text: &str) {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if stream.0 != attempt {
+            *stream = (attempt, self.scrubber.stream());
+        }
+        let text = stream.1.push(text);
+        drop(stream);
+        if !text.is_empty() {
+            let (run_id, iteration) = (self.run.clone(), self.iteration);
+            self.events.delta(ModelDelta { run_id, iteration, attempt, text });
+        }
+    }
+}
+
+/// The service that an effect calls.
+#[derive(Clone, Copy)]
+enum ServiceKind {
+    Tool(EffectClass),
+    Model,
+    Memory,
+}
+
+/// The fact of a call that panicked. Its text is stored in journals.
+fn crash_fact(effect: EffectId, service: ServiceKind, at: Millis) -> Fact {
+    let text = |name: &str| format!("the {name} crashed while it was asked");
+    let failure = |code, name| Failure { code, message: text(name) };
+    match service {
+        // It may have acted before it crashed.
+        ServiceKind::Tool(EffectClass::AtMostOnce) => {
+            Fact::ToolOutcomeUnknown { at, effect, reason: text("tool") }
+        }
+        ServiceKind::Tool(_) => Fact::ToolReturned { at, effect, result: ToolResult::failed(text("tool")) },
+        ServiceKind::Model => {
+            Fact::ModelFailed { at, effect, error: failure(RunErrorCode::Internal, "model") }
+        }
+        ServiceKind::Memory => {
+            Fact::MemoryFailed { at, effect, error: failure(RunErrorCode::MemoryError, "memory") }
+        }
+    }
+}
+
+/// Borrows the effect, so that a waiting run holds it once and not once in each of these futures.
+async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
+    let EffectContext { run, agent, ports, .. } = context;
+    let now = || ports.clock.now();
+    let id = effect.id();
+    match effect {
+        Effect::CallModel { iteration, transcript, spec, .. } => {
+            let answer_kind = AnswerKind::Action { schema: agent.compiled.action_schema() };
+            // Boxed, because nearly every run waits for its answer without an observer of deltas.
+            let observer = || Box::new(ScrubbedDeltas::new(run, *iteration, agent, ports));
+            let observer = ports.events.watches_deltas().then(observer);
+            let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
+            let request = ModelRequest { iteration: *iteration, transcript, spec, answer_kind, deltas };
+            match agent.model.call(request).await {
+                Ok(answer) => {
+                    Fact::ModelAnswered { at: now(), effect: id, answer: cut_answer(answer, &spec.limits) }
+                }
+                Err(error) => Fact::ModelFailed { at: now(), effect: id, error },
+            }
+        }
+        Effect::CallTool { call, .. } => call_tool(id, call, context).await,
+        Effect::RecallMemory { session, .. } => match &agent.memory {
+            Some(memory) => match memory.recall(session).await {
+                Ok(turns) => recall_fact(id, turns, &agent.compiled.spec().limits, now()),
+                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
+            },
+            None => Fact::MemoryRecalled { at: now(), effect: id, turns: Vec::new() },
+        },
+        Effect::ClearMemory { session, .. } => match &agent.memory {
+            Some(memory) => match memory.clear(session).await {
+                Ok(()) => Fact::MemoryCleared { at: now(), effect: id },
+                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
+            },
+            None => Fact::MemoryCleared { at: now(), effect: id },
+        },
+        Effect::AppendMemory { session, run_id, turn, .. } => match &agent.memory {
+            Some(memory) => match memory.append(session, run_id, turn).await {
+                Ok(()) => Fact::MemoryAppended { at: now(), effect: id },
+                Err(error) => Fact::MemoryFailed { at: now(), effect: id, error },
+            },
+            None => Fact::MemoryAppended { at: now(), effect: id },
+        },
+        // The driver has emitted these; they need no answer.
+        Effect::EmitModelResponse { .. } | Effect::Finish { .. } => {
+            Fact::MemoryAppended { at: now(), effect: id }
+        }
+    }
+}
+
+/// Asks the tool for the outcome of a call that the process did not see end.
+pub(super) async fn recover_outcome(
+    id: EffectId,
+    call: &ToolCall,
+    agent: &BuiltAgent,
+    ports: &Ports,
+) -> Fact {
+    let outcome = match agent.tool(call) {
+        Some((_, BuiltTool::Service(tool))) => {
+            let limit = Duration::from_millis(call.timeout_ms);
+            let recovery = AssertUnwindSafe(tool.recover_outcome(call)).catch_unwind();
+            match tokio::time::timeout(limit, recovery).await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(_)) | Err(_) => ToolOutcome::interrupted(),
+            }
+        }
+        _ => ToolOutcome::interrupted(),
+    };
+    let mut fact = outcome_fact(id, outcome, agent, ports);
+    scrub(&mut fact, &agent.scrubber);
+    fact
+}
+
+fn outcome_fact(id: EffectId, outcome: ToolOutcome, agent: &BuiltAgent, ports: &Ports) -> Fact {
+    let at = ports.clock.now();
+    match outcome {
+        ToolOutcome::Returned(result) => {
+            // The model sees a failed call and can ask for less.
+            let result = match result_problem(&result, &agent.compiled.spec().limits) {
+                Some(problem) => ToolResult::failed(format!("the tool's result {problem}")),
+                None => result,
+            };
+            Fact::ToolReturned { at, effect: id, result }
+        }
+        ToolOutcome::Unknown { reason } => Fact::ToolOutcomeUnknown { at, effect: id, reason },
+    }
+}
+
+async fn call_tool(id: EffectId, call: &ToolCall, context: EffectContext<'_>) -> Fact {
+    let EffectContext { agent, ports, outgoing, .. } = context;
+    let outcome = match agent.tool(call) {
+        None => ToolOutcome::Returned(ToolResult::failed("the tool is gone")),
+        Some((_, tool)) => {
+            let limit = Duration::from_millis(call.timeout_ms);
+            let result = async {
+                match tool {
+                    BuiltTool::Service(tool) => tool.call(call).await,
+                    BuiltTool::Flow => {
+                        call_flow_tool(&agent.compiled.spec().agent.node_id, call, outgoing).await
+                    }
+                }
+            };
+            let outcome =
+                tokio::time::timeout(limit, result).await.unwrap_or_else(|_| ToolOutcome::Unknown {
+                    reason: format!("the tool did not answer within {} ms", call.timeout_ms),
+                });
+            match (outcome, agent.effect_class(call)) {
+                // These calls may be repeated, so an unknown outcome is an ordinary failure.
+                (ToolOutcome::Unknown { reason }, EffectClass::Read | EffectClass::Idempotent) => {
+                    ToolOutcome::Returned(ToolResult::failed(reason))
+                }
+                (outcome, _) => outcome,
+            }
+        }
+    };
+    outcome_fact(id, outcome, agent, ports)
+}

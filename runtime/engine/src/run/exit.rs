@@ -1,0 +1,57 @@
+//! How the driving of a run ends.
+
+use redflow_contract::Message;
+use redflow_contract::code::StoreCode;
+use redflow_contract::effect::Ending;
+use redflow_contract::id::{EffectId, NodeId, RunId};
+use redflow_contract::run::WaitingCall;
+use redflow_ports::{RunStore, StoreError};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) enum RunExit {
+    Finished {
+        effect: EffectId,
+        ending: Ending,
+        message: Arc<Message>,
+        /// Whether the message may have been sent before.
+        resent: bool,
+    },
+    /// The run waits for a person's answer about this call.
+    Waiting(WaitingCall),
+    /// The run can be resumed later; with the reason, unless a shutdown suspended it.
+    Suspended(Option<StoreError>),
+    /// The store did not take the run. The message comes back, so that the agent can answer it with the
+    /// error.
+    NotStored(StoreError, Arc<Message>),
+    /// The cause of the run began another one before: this one, where it is known.
+    Duplicate(Option<EarlierRun>),
+}
+
+/// A run that an earlier start with the same cause has stored.
+#[derive(Debug)]
+pub(crate) struct EarlierRun {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+}
+
+/// Looks up the run of a cause.
+pub(crate) async fn find_earlier_run(
+    store: &dyn RunStore,
+    cause: Option<&str>,
+) -> Result<Option<EarlierRun>, StoreError> {
+    let Some(cause) = cause else { return Ok(None) };
+    let Some(run) = store.started_by(cause).await? else { return Ok(None) };
+    let stored = store.load(&run).await?;
+    Ok(stored.map(|stored| EarlierRun { run, agent: stored.summary.agent.node_id }))
+}
+
+/// The error of a machine that cannot continue. That is a fault of the engine, and the journal stays as it
+/// is.
+pub(super) fn cannot_continue(why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::new(StoreCode::RunBlocked, format!("the run cannot continue: {why}"))
+}
+
+pub(super) fn already_over() -> StoreError {
+    StoreError::new(StoreCode::RunOver, "the run is over already")
+}

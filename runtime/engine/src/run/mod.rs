@@ -1,0 +1,17 @@
+//! One run of an agent: how it begins, works, stops, and continues after a crash.
+//!
+//! A run is a future. The task sees only its exit and the messages it sends.
+
+pub(crate) mod begin;
+pub(crate) mod control;
+pub(crate) mod drive;
+mod effects;
+pub(crate) mod exit;
+pub(crate) mod measure;
+pub(crate) mod outgoing;
+pub(crate) mod rebuild;
+pub(crate) mod resume;
+pub(crate) mod session_key;
+pub(crate) mod size;
+pub(crate) mod slots;
+mod stage;

@@ -1,0 +1,46 @@
+//! Messages that leave a run before it is over: model responses, and calls of flow tools.
+
+use redflow_contract::Message;
+use redflow_contract::effect::ToolCall;
+use redflow_contract::id::{EffectId, NodeId, RunId};
+use redflow_ports::ToolOutcome;
+use tokio::sync::{mpsc, oneshot};
+
+pub(crate) enum Outgoing {
+    Response(ModelResponse),
+    Call(Box<FlowToolCall>),
+}
+
+/// A message for port 4.
+pub(crate) struct ModelResponse {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+    pub(crate) effect: EffectId,
+    pub(crate) message: Message,
+    /// Dropped when the message, and everything it led to, has arrived.
+    pub(crate) arrived: oneshot::Sender<()>,
+}
+
+/// A call for port 1, whose tool is a flow.
+pub(crate) struct FlowToolCall {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+    pub(crate) call: ToolCall,
+    pub(crate) reply: oneshot::Sender<ToolOutcome>,
+}
+
+/// Sends a call to a flow tool and waits for the reply. Dropping this future makes a later reply stale.
+pub(super) async fn call_flow_tool(
+    agent: &NodeId,
+    call: &ToolCall,
+    outgoing: &mpsc::Sender<Outgoing>,
+) -> ToolOutcome {
+    let (reply, replied) = oneshot::channel();
+    let (run, agent, call) = (call.run_id.clone(), agent.clone(), call.clone());
+    let sent = outgoing.send(Outgoing::Call(Box::new(FlowToolCall { run, agent, call, reply }))).await;
+    let unknown = || ToolOutcome::Unknown { reason: "the flow that is the tool gave no answer".to_owned() };
+    match sent {
+        Ok(()) => replied.await.unwrap_or_else(|_| unknown()),
+        Err(_) => unknown(),
+    }
+}

@@ -1,0 +1,246 @@
+//! Rebuilds the agent of a resumed run from the plan of the run, not from the current flow.
+//!
+//! A plan holds no secrets. They come from the current flow and environment; without them the run stays
+//! suspended.
+
+use crate::flow::BuiltFlow;
+use crate::flow::agent::{BuiltAgent, BuiltTool};
+use crate::flow::build::flow_tool;
+use crate::ports::Ports;
+use redflow_contract::Message;
+use redflow_contract::catalogue::lookup;
+use redflow_contract::code::{RunErrorCode, StoreCode};
+use redflow_contract::edge::Role;
+use redflow_contract::fact::ModelAnswer;
+use redflow_contract::id::NodeId;
+use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode};
+use redflow_contract::run_error::Failure;
+use redflow_contract::scrub::Scrubber;
+use redflow_contract::secret::REDACTED;
+use redflow_flow::resolve_process_env;
+use redflow_ports::{
+    BoxFuture, BuildError, Builder, ChatModel, ModelInfo, ModelRequest, NodeConfig, StoreError,
+};
+use redflow_react::{CompileError, CompiledAgent};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A cache of the agents of resumed runs, so that a thousand runs of one plan build it once.
+#[derive(Default)]
+pub(crate) struct RebuiltAgents {
+    compiled: Mutex<Vec<Arc<CompiledAgent>>>,
+    /// Each with the flow that its secrets come from.
+    built: Mutex<Vec<(Weak<BuiltFlow>, Arc<BuiltAgent>)>>,
+}
+
+/// Entries of each list of the cache.
+const MAX_CACHED: usize = 64;
+
+impl RebuiltAgents {
+    /// Compiles a recorded spec.
+    pub(super) fn compile(
+        &self,
+        flow: Option<&BuiltFlow>,
+        spec: &Arc<AgentSpec>,
+    ) -> Result<Arc<CompiledAgent>, CompileError> {
+        let of_flow = flow.and_then(|flow| flow.agent(&spec.agent.node_id)).map(|agent| &agent.compiled);
+        if let Some(same) = of_flow.filter(|agent| **agent.spec() == **spec) {
+            return Ok(Arc::clone(same));
+        }
+        let mut cached = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = cached.iter().find(|agent| **agent.spec() == **spec) {
+            return Ok(Arc::clone(same));
+        }
+        let compiled = CompiledAgent::compile(Arc::clone(spec))?;
+        cache(&mut cached, Arc::clone(&compiled));
+        Ok(compiled)
+    }
+
+    /// Builds the services of a recorded plan. An agent of the flow with the same plan is reused.
+    pub(super) fn build(
+        &self,
+        flow: Option<&Arc<BuiltFlow>>,
+        plan: &AgentPlan,
+        compiled: &Arc<CompiledAgent>,
+        ports: &Ports,
+    ) -> Result<Arc<BuiltAgent>, StoreError> {
+        let encoded = EncodedPlan::new(plan).map_err(|error| cannot_rebuild(&error))?;
+        let same = |agent: &Arc<BuiltAgent>| {
+            agent.plan.digest() == encoded.digest() && Arc::ptr_eq(&agent.compiled, compiled)
+        };
+        if let Some(agent) = flow.and_then(|flow| flow.agent(&plan.agent.node.id)).filter(|agent| same(agent))
+        {
+            return Ok(Arc::clone(agent));
+        }
+        let mut cached = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_flow = flow.map(Arc::downgrade).unwrap_or_default();
+        if let Some((_, agent)) = cached.iter().find(|(of, agent)| of.ptr_eq(&of_flow) && same(agent)) {
+            return Ok(Arc::clone(agent));
+        }
+        let build = || build_agent(flow.map(|flow| &**flow), plan, encoded, compiled, ports);
+        let built =
+            catch_unwind(AssertUnwindSafe(build)).map_err(|_| cannot_rebuild(&"a service crashed"))?;
+        let agent = Arc::new(built.map_err(|error| cannot_rebuild(&error))?);
+        cache(&mut cached, (of_flow, Arc::clone(&agent)));
+        Ok(agent)
+    }
+
+    /// The agent without its services: enough to cancel a run, or to resolve its call.
+    pub(super) fn without_services(
+        plan: &AgentPlan,
+        compiled: &Arc<CompiledAgent>,
+    ) -> Result<Arc<BuiltAgent>, StoreError> {
+        Ok(Arc::new(BuiltAgent {
+            compiled: Arc::clone(compiled),
+            plan: EncodedPlan::new(plan).map_err(|error| cannot_rebuild(&error))?,
+            model: Arc::new(NoModel),
+            model_node: plan.model.node.clone(),
+            memory: None,
+            tools: Vec::new(),
+            tool_nodes: Vec::new(),
+            scrubber: Arc::default(),
+            session_id: None,
+            memory_session_id: None,
+            tab: String::new(),
+        }))
+    }
+}
+
+/// The model of an agent without services; no run calls it.
+struct NoModel;
+
+static NO_INFO: std::sync::LazyLock<ModelInfo> = std::sync::LazyLock::new(ModelInfo::default);
+
+impl ChatModel for NoModel {
+    fn info(&self) -> &ModelInfo {
+        &NO_INFO
+    }
+
+    fn call<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
+        let message = "the run was driven without its services".to_owned();
+        Box::pin(std::future::ready(Err(Failure { code: RunErrorCode::Internal, message })))
+    }
+}
+
+fn cache<T>(cached: &mut Vec<T>, new: T) {
+    if cached.len() >= MAX_CACHED {
+        cached.remove(0);
+    }
+    cached.push(new);
+}
+
+fn cannot_rebuild(why: &dyn std::fmt::Display) -> StoreError {
+    let message = format!("the run cannot continue with its plan: {why}");
+    StoreError::new(StoreCode::RunBlocked, message)
+}
+
+fn build_agent(
+    flow: Option<&BuiltFlow>,
+    plan: &AgentPlan,
+    encoded: EncodedPlan,
+    compiled: &Arc<CompiledAgent>,
+    ports: &Ports,
+) -> Result<BuiltAgent, BuildError> {
+    let adapters = &ports.adapters;
+    // Any tool may return any secret of the flow.
+    let secrets = RefCell::new(flow.map(|flow| Scrubber::clone(&flow.scrubber)).unwrap_or_default());
+    let model = service(flow, &plan.model, &adapters.models, ports, &secrets)?;
+    let memory = plan.memory.as_ref();
+    let memory = memory.map(|node| service(flow, node, &adapters.memories, ports, &secrets)).transpose()?;
+    let planned = |id: &NodeId| {
+        let node = plan.tools.iter().find(|tool| tool.node.id == *id);
+        let missing = || BuildError { node: id.to_string(), reason: "the plan does not have it".to_owned() };
+        node.ok_or_else(missing)
+    };
+    let planned = compiled.spec().tools.iter().map(|spec| planned(&spec.node));
+    let planned = planned.collect::<Result<Vec<_>, _>>()?;
+    let tool = |planned: &&PlanNode| match lookup(&planned.node.type_name).role {
+        Role::Data => flow_tool(adapters, &planned.node, &ports.env),
+        _ => service(flow, planned, &adapters.tools, ports, &secrets).map(BuiltTool::Service),
+    };
+    let tools = planned.iter().map(tool).collect::<Result<_, _>>()?;
+    let tool_nodes = planned.iter().map(|planned| planned.node.clone()).collect();
+    Ok(BuiltAgent {
+        compiled: Arc::clone(compiled),
+        plan: encoded,
+        model,
+        model_node: plan.model.node.clone(),
+        memory,
+        tools,
+        tool_nodes,
+        scrubber: Arc::new(secrets.into_inner()),
+        // The session of the run is in its journal.
+        session_id: None,
+        memory_session_id: None,
+        tab: String::new(),
+    })
+}
+
+type Builders<T> = BTreeMap<&'static str, Builder<Arc<T>>>;
+
+fn service<T: ?Sized>(
+    flow: Option<&BuiltFlow>,
+    planned: &PlanNode,
+    builders: &Builders<T>,
+    ports: &Ports,
+    secrets: &RefCell<Scrubber>,
+) -> Result<Arc<T>, BuildError> {
+    let node = &planned.node;
+    let mut props = planned.config.clone();
+    let position = flow.and_then(|flow| Some((&flow.flow, flow.flow.find(node.id.as_str())?)));
+    // A node of another type has other secrets.
+    let current = position.filter(|(flow, ix)| flow.raw(*ix).type_name == node.type_name);
+    let current = current.map(|(flow, ix)| &flow.raw(ix).props);
+    if let Some(name) = restore_secrets(&mut props, current) {
+        let reason = format!("the secret in `{name}` is not recorded, and the flow does not have it");
+        return Err(BuildError { node: node.id.to_string(), reason });
+    }
+    let props = match position {
+        Some((flow, ix)) => flow.resolve_at(ix, &props, &ports.env),
+        None => resolve_process_env(&props, &ports.env),
+    };
+    secrets.borrow_mut().add_properties(&props);
+    let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
+    let config = NodeConfig { node, props: &props, env: &ports.env, takes: &add_secret };
+    match builders.get(node.type_name.as_str()) {
+        Some(build) => build(config),
+        None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),
+    }
+}
+
+/// Puts secrets back into the properties of a plan. Returns the name of the first one that is missing.
+fn restore_secrets(props: &mut Message, current: Option<&Message>) -> Option<String> {
+    // A deploy moves secret properties into the credentials of the node.
+    let credentials = current.and_then(|current| current.get("credentials"));
+    for (name, value) in props {
+        let now = current.and_then(|current| current.get(name)).or_else(|| credentials?.get(name));
+        if let Some(missing) = restore_value(value, now) {
+            return Some(if missing.is_empty() { name.clone() } else { format!("{name}.{missing}") });
+        }
+    }
+    None
+}
+
+fn restore_value(value: &mut Value, now: Option<&Value>) -> Option<String> {
+    let length = value.as_array().map_or(0, Vec::len);
+    match value {
+        Value::String(text) if text == REDACTED => match now {
+            Some(now) => {
+                *value = now.clone();
+                None
+            }
+            None => Some(String::new()),
+        },
+        Value::Object(map) => restore_secrets(map, now.and_then(Value::as_object)),
+        // In a list of another length, items cannot be matched.
+        Value::Array(items) => items.iter_mut().enumerate().find_map(|(index, item)| {
+            let now = now.filter(|now| now.as_array().is_some_and(|now| now.len() == length));
+            let missing = restore_value(item, now.and_then(|now| now.get(index)))?;
+            Some(if missing.is_empty() { index.to_string() } else { format!("{index}.{missing}") })
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,313 @@
+//! Resumes a run from its journal.
+//!
+//! Owns the rules of recovery. A run continues where its journal ends. A call that may be repeated is made
+//! again with the same key. A call that may not be repeated leaves the run waiting for a person's answer.
+
+use super::control::{Activity, StopReason, wait_for_slot, wait_for_stop};
+use super::drive::{RunContext, RunDriver};
+use super::effects::recover_outcome;
+use super::exit::{RunExit, already_over, cannot_continue};
+use super::measure::record_run_end;
+use super::rebuild::RebuiltAgents;
+use super::size::result_problem;
+use super::slots::Slots;
+use crate::flow::BuiltFlow;
+use redflow_contract::code::StoreCode;
+use redflow_contract::effect::{Effect, ToolCall};
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary};
+use redflow_contract::node_config::EffectClass;
+use redflow_contract::plan::AgentPlan;
+use redflow_ports::{Batch, BoxFuture, Journal, StoreError, StoredRun, ToolOutcome};
+use redflow_react::{DifferenceKind, ResumedRun, Status, resume};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// The reason of a cancel because a deploy removed the agent. Stored in journals.
+pub(crate) const AGENT_REMOVED: &str = "its agent was removed from the flow";
+
+/// What a resumed run shall do.
+pub(crate) enum ResumeIntent {
+    Continue,
+    Cancel(String),
+    /// End, because the flow no longer has its agent.
+    Remove,
+    /// Take this as the outcome of the call it waits for, and continue.
+    Resolve(CallId, ToolResult),
+}
+
+pub(crate) struct ResumeRequest {
+    pub(crate) intent: ResumeIntent,
+    /// The agent of the run, or an empty id if the caller does not know it.
+    pub(crate) agent: NodeId,
+    pub(crate) flow: Option<Arc<BuiltFlow>>,
+    pub(crate) rebuilt: Arc<RebuiltAgents>,
+    pub(crate) slots: Slots,
+    /// Gets the answer when the intent is stored, or cannot be.
+    pub(crate) reply: Option<oneshot::Sender<Result<(), StoreError>>>,
+}
+
+/// Resumes a run and drives it. Returns its agent too, as soon as the journal is read.
+pub(crate) async fn resume_run(
+    mut context: RunContext,
+    request: ResumeRequest,
+) -> (Option<NodeSummary>, RunExit) {
+    let ResumeRequest { intent, agent, flow, rebuilt, slots, reply } = request;
+    // A run that only continues is not loaded before it has a slot: ten thousand can wait like this.
+    let (slot, intent) = match intent {
+        ResumeIntent::Continue => {
+            let ticket = slots.unlimited_ticket(&agent);
+            match wait_for_slot(ticket, &mut context.control, &context.cancel).await {
+                Ok(slot) => (Some(slot), ResumeIntent::Continue),
+                Err(StopReason::Cancel(reason)) => (None, ResumeIntent::Cancel(reason)),
+                Err(StopReason::Suspend) => return (None, RunExit::Suspended(None)),
+            }
+        }
+        ResumeIntent::Remove => (None, ResumeIntent::Cancel(AGENT_REMOVED.to_owned())),
+        intent => (None, intent),
+    };
+    let answer = |result| {
+        if let Some(reply) = reply {
+            // The caller may have stopped waiting.
+            let _ = reply.send(result);
+        }
+    };
+    let (agent, opened) = match open(context, flow.as_ref(), &rebuilt).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            answer(Err(error.clone()));
+            return (None, RunExit::Suspended(Some(error)));
+        }
+    };
+    let (mut driver, mut effects, plan, interrupted) = match opened {
+        OpenedRun::Finished(exit) => {
+            let (result, exit) = answer_for_finished(exit, &intent);
+            answer(result);
+            return (Some(agent), exit);
+        }
+        OpenedRun::Unfinished { driver, effects, plan, interrupted } => (*driver, effects, plan, interrupted),
+    };
+    if let Some(call) = interrupted {
+        let build = || rebuilt.build(flow.as_ref(), &plan, driver.recorder.machine().agent(), &driver.ports);
+        let built = if matches!(intent, ResumeIntent::Continue) { build().ok() } else { None };
+        let source = if built.is_some() { OutcomeSource::Tool } else { OutcomeSource::None };
+        driver.agent = built.unwrap_or(driver.agent);
+        effects = match driver.recover_call(call, source).await {
+            Ok(effects) => effects,
+            Err(exit @ RunExit::Finished { .. }) => {
+                let (result, exit) = answer_for_finished(exit, &intent);
+                answer(result);
+                return (Some(agent), exit);
+            }
+            Err(exit) => {
+                answer(store_result(&exit));
+                return (Some(agent), driver.cancel_if_requested(exit).await);
+            }
+        };
+    }
+    let stored = match intent {
+        ResumeIntent::Continue | ResumeIntent::Remove => Ok(effects),
+        ResumeIntent::Resolve(call, result) => driver.resolve_call(&call, result).await,
+        ResumeIntent::Cancel(reason) => {
+            let exit = driver.cancel_run(reason).await;
+            answer(store_result(&exit));
+            return (Some(agent), exit);
+        }
+    };
+    // The intent is stored, whether or not the run can continue here.
+    answer(stored.as_ref().map(drop).map_err(StoreError::clone));
+    let exit = match stored {
+        Err(error) => RunExit::Suspended(Some(error)),
+        Ok(effects) => match driver.exit_without_effect() {
+            RunExit::Waiting(call) => RunExit::Waiting(call),
+            _ => {
+                match rebuilt.build(flow.as_ref(), &plan, driver.recorder.machine().agent(), &driver.ports) {
+                    Ok(built) => {
+                        driver.agent = built;
+                        let exit = match slot {
+                            Some(slot) => driver.work(effects, slot).await,
+                            None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.id)).await,
+                        };
+                        return (Some(agent), exit);
+                    }
+                    Err(error) => RunExit::Suspended(Some(error)),
+                }
+            }
+        },
+    };
+    (Some(agent), driver.cancel_if_requested(exit).await)
+}
+
+/// The answer and the exit for a run that is over. A caller that wanted anything but to continue gets an
+/// error, and then a result that was sent before is not sent again.
+fn answer_for_finished(exit: RunExit, intent: &ResumeIntent) -> (Result<(), StoreError>, RunExit) {
+    if matches!(intent, ResumeIntent::Continue) {
+        return (Ok(()), exit);
+    }
+    let was_sent = matches!(exit, RunExit::Finished { resent: true, .. });
+    (Err(already_over()), if was_sent { RunExit::Suspended(Some(already_over())) } else { exit })
+}
+
+/// Whether the last fact before this exit was stored.
+fn store_result(exit: &RunExit) -> Result<(), StoreError> {
+    match exit {
+        RunExit::Suspended(Some(error)) => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// A run that was read from its journal.
+enum OpenedRun {
+    /// Its result may have to be sent again.
+    Finished(RunExit),
+    /// Its agent has no services yet: to cancel a run, or to resolve its call, needs none.
+    Unfinished {
+        driver: Box<RunDriver>,
+        effects: Vec<Effect>,
+        plan: Box<AgentPlan>,
+        interrupted: Option<InterruptedCall>,
+    },
+}
+
+async fn open(
+    context: RunContext,
+    flow: Option<&Arc<BuiltFlow>>,
+    rebuilt: &RebuiltAgents,
+) -> Result<(NodeSummary, OpenedRun), StoreError> {
+    let Some(stored) = context.ports.store.load(&context.run).await? else {
+        return Err(StoreError::new(StoreCode::RunUnknown, "there is no such run"));
+    };
+    let ResumedRun { recorder, plan, mut effects, class } = replay_journal(&stored, flow, rebuilt)?;
+    let agent = plan.agent.node.clone();
+    let is_over = matches!(recorder.machine().status(), Status::Finished(_));
+    if is_over && stored.summary.delivered {
+        return Err(already_over());
+    }
+    let bare = RebuiltAgents::without_services(&plan, recorder.machine().agent())?;
+    let journal = if is_over { Box::new(FinishedJournal) } else { context.ports.store.reopen(&stored) };
+    let recorder = recorder.observed(context.ports.observes_runs());
+    let mut driver = RunDriver::new(context, bare, recorder, journal, stored.active_ms);
+    // A response may not have arrived before the crash. It is sent again before anything else.
+    let responses = effects.extract_if(.., |effect| matches!(effect, Effect::EmitModelResponse { .. }));
+    let responses: Vec<Effect> = responses.collect();
+    driver.emit(responses).await;
+    if is_over {
+        let Some(Effect::Finish { id, ending, message }) = effects.pop() else {
+            return Err(cannot_continue(&"the run is over and has no result"));
+        };
+        let exit = RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: true };
+        return Ok((agent, OpenedRun::Finished(exit)));
+    }
+    let interrupted = driver.interrupted_call(&effects, class);
+    if !matches!(driver.recorder.machine().status(), Status::Running) {
+        effects.clear();
+    }
+    let driver = Box::new(driver);
+    Ok((agent, OpenedRun::Unfinished { driver, effects, plan, interrupted }))
+}
+
+/// A call that was open when the process stopped and may have happened, so it is not made again.
+struct InterruptedCall {
+    effect: EffectId,
+    call: ToolCall,
+    class: Option<EffectClass>,
+}
+
+/// Where the outcome of an interrupted call can be found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OutcomeSource {
+    Tool,
+    None,
+}
+
+impl RunDriver {
+    fn interrupted_call(&self, effects: &[Effect], class: Option<EffectClass>) -> Option<InterruptedCall> {
+        let Some(Effect::CallTool { id, call }) = effects.last() else { return None };
+        let may_repeat = matches!(class, Some(EffectClass::Read | EffectClass::Idempotent));
+        let is_open = self.recorder.machine().status() == Status::Running;
+        (is_open && !may_repeat).then(|| InterruptedCall { effect: *id, call: call.clone(), class })
+    }
+
+    /// Feeds the outcome of an interrupted call, or that it is unknown.
+    async fn recover_call(
+        &mut self,
+        interrupted: InterruptedCall,
+        source: OutcomeSource,
+    ) -> Result<Vec<Effect>, RunExit> {
+        let InterruptedCall { effect, call, class } = interrupted;
+        let unknown =
+            |at| Fact::ToolOutcomeUnknown { at, effect, reason: ToolOutcome::INTERRUPTED.to_owned() };
+        let fact = if source == OutcomeSource::Tool {
+            let Self { agent, ports, control, cancel, .. } = &mut *self;
+            tokio::select! {
+                biased;
+                stop = wait_for_stop(control, cancel, Activity::Waiting) => match stop {
+                    StopReason::Suspend => return Err(RunExit::Suspended(None)),
+                    StopReason::Cancel(_) => unknown(ports.clock.now()),
+                },
+                fact = recover_outcome(effect, &call, agent, ports) => fact,
+            }
+        } else {
+            unknown(self.ports.clock.now())
+        };
+        let mut effects = self.feed(fact, class).await.map_err(|error| RunExit::Suspended(Some(error)))?;
+        // With `onUnknown: fail` the run ends here.
+        if let Some(Effect::Finish { .. }) = effects.last()
+            && let Some(Effect::Finish { id, ending, message }) = effects.pop()
+        {
+            let machine = self.recorder.machine();
+            let (spec, iterations) = (machine.agent().spec(), machine.iteration());
+            record_run_end(&*self.ports.meter, spec, ending, iterations, Duration::ZERO);
+            return Err(RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: false });
+        }
+        if !matches!(self.recorder.machine().status(), Status::Running) {
+            effects.clear();
+        }
+        Ok(effects)
+    }
+
+    /// Feeds a person's answer about the call that the run waits for.
+    async fn resolve_call(&mut self, call: &CallId, result: ToolResult) -> Result<Vec<Effect>, StoreError> {
+        let Status::WaitingOutcome { effect, call_id, .. } = self.recorder.machine().status() else {
+            return Err(StoreError::new(StoreCode::RunNotWaiting, "the run waits for nothing"));
+        };
+        if call_id != *call {
+            let message = format!("the run waits for the outcome of call {call_id}, not of {call}");
+            return Err(StoreError::new(StoreCode::RunNotWaiting, message));
+        }
+        if let Some(problem) = result_problem(&result, &self.agent.compiled.spec().limits) {
+            return Err(StoreError::new(StoreCode::ResultInvalid, format!("the result {problem}")));
+        }
+        let at = self.ports.clock.now();
+        self.feed(Fact::OutcomeResolved { at, effect, result }, None).await
+    }
+}
+
+/// The journal of a run that is over takes no more lines.
+struct FinishedJournal;
+
+impl Journal for FinishedJournal {
+    fn append(&mut self, _: Batch) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Err(already_over())))
+    }
+}
+
+/// Feeds the journal to a new machine.
+fn replay_journal(
+    stored: &StoredRun,
+    flow: Option<&Arc<BuiltFlow>>,
+    rebuilt: &RebuiltAgents,
+) -> Result<ResumedRun, StoreError> {
+    let flow = flow.map(|flow| &**flow);
+    resume(&stored.journal, &mut |spec| rebuilt.compile(flow, spec)).map_err(|difference| {
+        if difference.what == DifferenceKind::Version {
+            let version = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<u32>().ok());
+            let is_newer = version(&difference.recorded) > version(&difference.replayed);
+            let code = if is_newer { StoreCode::DataNewer } else { StoreCode::RunBlocked };
+            return StoreError::new(code, difference.message);
+        }
+        let message = format!("the journal of the run is not what was written: {difference}");
+        StoreError::new(StoreCode::DataCorrupt, message)
+    })
+}

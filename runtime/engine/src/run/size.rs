@@ -1,0 +1,59 @@
+//! Limits on what services return, so that a journal can be read back.
+
+use redflow_contract::Millis;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::fact::{Fact, ModelAnswer, ToolResult};
+use redflow_contract::id::EffectId;
+use redflow_contract::json::nests_within;
+use redflow_contract::limits::RunLimits;
+use redflow_contract::run_error::Failure;
+use redflow_contract::transcript::{ChatMessage, ChatRole};
+
+/// Cuts an answer that is too large. It stays one byte too long, so that the machine refuses it.
+pub(super) fn cut_answer(mut answer: ModelAnswer, limits: &RunLimits) -> ModelAnswer {
+    let most = to_usize(limits.max_answer_bytes).saturating_add(1);
+    if answer.text.len() > most {
+        answer.text.truncate(answer.text.ceil_char_boundary(most));
+    }
+    answer
+}
+
+/// The fact of a recalled conversation. One longer than a message may be loses its first turns. If the last
+/// turn alone is too long, the recall has failed.
+pub(super) fn recall_fact(
+    effect: EffectId,
+    mut turns: Vec<ChatMessage>,
+    limits: &RunLimits,
+    at: Millis,
+) -> Fact {
+    let most = to_usize(limits.max_message_bytes);
+    let mut bytes: usize = turns.iter().map(ChatMessage::bytes).sum();
+    let mut first = 0;
+    while bytes > most {
+        let next = turns.iter().skip(first + 1).position(|message| message.role == ChatRole::User);
+        let Some(next) = next.map(|next| first + 1 + next) else {
+            let message = format!("the memory gave {bytes} bytes in one turn; the limit is {most}");
+            let error = Failure { code: RunErrorCode::MemoryError, message };
+            return Fact::MemoryFailed { at, effect, error };
+        };
+        bytes -= turns[first..next].iter().map(ChatMessage::bytes).sum::<usize>();
+        first = next;
+    }
+    turns.drain(..first);
+    Fact::MemoryRecalled { at, effect, turns }
+}
+
+/// What makes a tool result too large, as the end of a sentence.
+pub(super) fn result_problem(result: &ToolResult, limits: &RunLimits) -> Option<String> {
+    let levels = to_usize(limits.max_value_depth);
+    if !result.output.as_ref().is_none_or(|output| nests_within(output, levels)) {
+        return Some(format!("nests deeper than {levels} levels"));
+    }
+    let bytes = serde_json::to_string(result).map_or(usize::MAX, |text| text.len());
+    let most = to_usize(limits.max_result_bytes);
+    (bytes > most).then(|| format!("has {bytes} bytes; the limit is {most}"))
+}
+
+pub(crate) fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

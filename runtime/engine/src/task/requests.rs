@@ -1,0 +1,72 @@
+//! Requests about runs and about the flow: cancel, resolve, suspend, deploy.
+
+use crate::flow::BuiltFlow;
+use crate::run::control::Control;
+use crate::run::resume::ResumeIntent;
+use crate::state::EngineState;
+use crate::state::completion::{RecoveryPurpose, Reply};
+use redflow_contract::code::StoreCode;
+use redflow_contract::id::{NodeId, RunId};
+use redflow_contract::run::RunRequest;
+use redflow_ports::StoreError;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+impl EngineState {
+    pub(super) fn handle_request(
+        &mut self,
+        run: RunId,
+        request: RunRequest,
+        reply: Reply<Result<(), StoreError>>,
+    ) {
+        let intent = match (self.live_runs.get_mut(&run), request) {
+            (Some(live), RunRequest::Cancel { reason }) => {
+                live.cancel(&reason);
+                live.cancel_replies.push(reply);
+                return;
+            }
+            (Some(_), RunRequest::Resolve { .. }) => {
+                let error =
+                    StoreError::new(StoreCode::RunNotWaiting, "the run is at work and waits for nothing");
+                let _ = reply.send(Err(error));
+                return;
+            }
+            (None, RunRequest::Cancel { reason }) => ResumeIntent::Cancel(reason),
+            (None, RunRequest::Resolve { call_id, result }) => ResumeIntent::Resolve(call_id, result),
+        };
+        let cascade = self.new_cascade(CancellationToken::new(), None);
+        self.spawn_resume(run, NodeId::from(""), intent, &cascade, Some(reply));
+    }
+
+    pub(super) fn suspend_live_runs(&self, control: &Control) {
+        for live in self.live_runs.values() {
+            // A cancel wins: such a run does not continue later.
+            live.control.send_if_modified(|current| {
+                let is_cancelled = matches!(current, Control::Cancel(_));
+                if !is_cancelled {
+                    current.clone_from(control);
+                }
+                !is_cancelled
+            });
+        }
+    }
+
+    pub(super) fn deploy(&mut self, flow: BuiltFlow) {
+        // Queued messages hold node indexes of the old flow.
+        while let Some(delivery) = self.queue.pop_front() {
+            self.deliver(delivery);
+        }
+        // The agent of a resumed run is known for certain only from the store: see below.
+        let is_removed = |agent: &NodeId| !flow.has_agent(agent);
+        for live in self.live_runs.values_mut().filter(|live| !live.resumed && is_removed(&live.agent)) {
+            live.cancel_orphan();
+        }
+        self.flow = Some(Arc::new(flow));
+        self.set_timers();
+        self.load_unfinished_runs(RecoveryPurpose::CancelRemoved);
+    }
+}
+
+pub(super) fn engine_stopped() -> StoreError {
+    StoreError::new(StoreCode::RunBlocked, "the engine has stopped")
+}

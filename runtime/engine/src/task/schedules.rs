@@ -1,0 +1,47 @@
+//! Fires inject nodes by their schedules.
+
+use crate::flow::schedule::Now;
+use crate::origin::Origin;
+use crate::report::error_outside_run;
+use crate::start::Start;
+use crate::state::EngineState;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::event::FlowEvent;
+use redflow_contract::id::NodeId;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+impl EngineState {
+    pub(super) fn begin_schedules(&mut self) {
+        self.timers.begin();
+        self.set_timers();
+    }
+
+    /// Sets the timers of the current flow and reports schedules that cannot be used. Such a node can still
+    /// be fired by hand.
+    pub(super) fn set_timers(&mut self) {
+        let Some(flow) = self.flow.clone() else { return };
+        for (id, problem) in self.timers.replace(&flow.schedules, self.now()) {
+            tracing::warn!(node = id.as_str(), problem, "the schedule of an inject node cannot be used");
+            let message = format!("the schedule of the node cannot be used: {problem}");
+            let node = self.agent_summary(&id);
+            let error = error_outside_run(RunErrorCode::ConfigInvalid, message).on_message(&node, 1);
+            self.ports.events.flow_event(&FlowEvent::Uncaught { node, error });
+        }
+    }
+
+    pub(super) fn handle_timer(&mut self, node: &NodeId) {
+        if !self.timers.elapsed(node, self.now()) {
+            return;
+        }
+        let found = self.flow.as_ref().and_then(|flow| flow.flow.find(node.as_str()));
+        if let Some(node) = found {
+            let cascade = self.new_cascade(CancellationToken::new(), None);
+            self.start(Start::Inject { node, payload: None }, &Origin::external(cascade));
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now { instant: Instant::now(), wall: self.ports.clock.now() }
+    }
+}

@@ -1,0 +1,61 @@
+//! Starts whose caller waits until their runs are stored.
+//!
+//! Owns the order of steps. The key is looked up first, then the node is found in the current flow, then the
+//! runs begin. The caller gets its answer when the last of them is stored.
+
+use crate::origin::{Origin, StartedRuns};
+use crate::run::exit::{EarlierRun, find_earlier_run};
+use crate::start::{StartError, StartOrder};
+use crate::state::EngineState;
+use crate::state::completion::{Completion, PendingStart};
+use redflow_ports::StoreError;
+use std::sync::Arc;
+
+impl EngineState {
+    pub(super) fn accept_start(&mut self, start: Box<PendingStart>) {
+        let Some(cause) = key_cause(&start.order) else { return self.begin_start(*start) };
+        self.pending += 1;
+        let ports = Arc::clone(&self.ports);
+        self.work.push(Box::pin(async move {
+            let earlier = find_earlier_run(&*ports.store, Some(&cause)).await;
+            Completion::EarlierRunFound(start, earlier)
+        }));
+    }
+
+    pub(super) fn handle_earlier_run(
+        &mut self,
+        start: PendingStart,
+        earlier: Result<Option<EarlierRun>, StoreError>,
+    ) {
+        let answer = match earlier {
+            Ok(None) if !self.is_stopping() => return self.begin_start(start),
+            Ok(None) => Err(StartError::Stopping),
+            Ok(Some(EarlierRun { run, agent })) => {
+                let _ = start.reports.send(Vec::new());
+                Ok(StartedRuns { runs: vec![(run, self.agent_summary(&agent))], refused: Vec::new() })
+            }
+            Err(error) => Err(StartError::Store(error)),
+        };
+        // The caller may have stopped waiting.
+        let _ = start.reply.send(answer);
+    }
+
+    fn begin_start(&mut self, start: PendingStart) {
+        let PendingStart { order, cancel, reports, reply } = start;
+        let chosen = self.flow.as_ref().ok_or(StartError::NoFlow).and_then(|flow| flow.choose_start(&order));
+        match chosen {
+            Ok(start) => {
+                let cascade = self.new_cascade(cancel, Some(reports));
+                self.start(start, &Origin::acknowledged(cascade, key_cause(&order), reply));
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+}
+
+/// The cause of a start with a key. No run has an id like this, so a cause of a run is never the same.
+fn key_cause(order: &StartOrder) -> Option<String> {
+    order.key.as_ref().map(|key| format!("api:{key}"))
+}
