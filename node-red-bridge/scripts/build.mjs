@@ -49,7 +49,7 @@ async function editor() {
 
 rmSync(dist, { recursive: true, force: true });
 // The types of the protocol come from there, as they are in this tree now.
-compile(join(module, "..", "bindings", "tsconfig.build.json"));
+compile(join(module, "..", "bindings", "tsconfig.json"));
 compile(join(module, "tsconfig.json"));
 for (const name of readdirSync(join(module, "src", "nodes")).filter((name) => name.endsWith(".html"))) {
   cpSync(join(module, "src", "nodes", name), join(dist, "nodes", name));

@@ -1,4 +1,4 @@
-// Compiled with the types of a browser, and against the client: what a page has fits what the client takes.
+// Type test with the types of a browser: the client accepts what a page has. Passes when it compiles.
 
 import { RedflowClient } from "@redflow/bindings";
 import type { AbortSignalLike, EventsOptions, FetchLike, WebSocketConstructor } from "@redflow/bindings";

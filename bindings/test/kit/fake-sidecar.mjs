@@ -1,13 +1,13 @@
-// A server that says what a test wants it to say: for everything a real sidecar never says.
+// A fake sidecar that sends whatever a test wants, such as responses that a real one never sends.
 
 import { createServer } from "node:http";
 import { WebSocketServer } from "ws";
 
 /**
- * Starts one. `answer(request, response)` answers requests; `talk(socket, request, number)` has each socket, which
- * `refuse(request)` may turn away with a status.
+ * Starts a fake sidecar. `answer(request, response)` handles requests; `onSocket(socket, request, number)` handles
+ * sockets; `refuse(request)` may return the status that refuses a socket.
  */
-export async function standIn(t, { answer, talk, refuse = () => undefined }) {
+export async function fakeSidecar(t, { answer, onSocket, refuse = () => undefined }) {
   const server = createServer((request, response) => (answer ? answer(request, response) : response.end()));
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => [...offered][0] });
   let number = 0;
@@ -16,33 +16,37 @@ export async function standIn(t, { answer, talk, refuse = () => undefined }) {
     if (status) {
       socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
     } else {
-      sockets.handleUpgrade(request, socket, head, (open) => talk(open, request, ++number));
+      sockets.handleUpgrade(request, socket, head, (open) => onSocket(open, request, ++number));
     }
   });
-  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  await new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
   t.after(() => {
-    sockets.clients.forEach((client) => client.terminate());
+    for (const client of sockets.clients) {
+      client.terminate();
+    }
     server.closeAllConnections();
     server.close();
   });
   return `http://127.0.0.1:${server.address().port}`;
 }
 
-/** Says hello and hears subscriptions: `subscribed(request, say)`. Answers pings. */
-export function sidecarSocket(socket, subscribed, cursor = "log.0") {
-  const say = (message) => socket.send(JSON.stringify(message));
+/** Sends hello, answers pings and passes subscriptions to `onSubscribe(request, send)`. */
+export function serveEvents(socket, onSubscribe, cursor = "log.0") {
+  const send = (message) => socket.send(JSON.stringify(message));
   socket.on("message", (text) => {
     const request = JSON.parse(String(text));
     if (request.type === "ping") {
-      say({ type: "pong", id: request.id });
+      send({ type: "pong", id: request.id });
     } else {
-      subscribed(request, say);
+      onSubscribe(request, send);
     }
   });
-  say({ type: "hello", version: "0.0.0", cursor });
+  send({ type: "hello", version: "0.0.0", cursor });
 }
 
-/** A durable event. */
+/** An event that the sidecar stores. */
 export const event = (number) => ({
   type: "event",
   cursor: `log.${number}`,
