@@ -1,7 +1,7 @@
 // The flow in the editor as the checker is asked about it, and where in it things are. Pure: it reads what Node-RED
 // exports, and judges nothing.
 
-import { isService, toldOf } from "../told.js";
+import { runsInSidecar, publicDefinition } from "../node-definition.js";
 
 /** A node as Node-RED exports it. */
 export type Exported = Record<string, unknown>;
@@ -17,11 +17,11 @@ export interface AskedFlow {
 
 /** What to ask about; nothing if no node of ours is there. */
 export function askedFlow(exported: Exported[]): AskedFlow | undefined {
-  if (!exported.some((node) => isService(textOf(node.type)))) {
+  if (!exported.some((node) => runsInSidecar(textOf(node.type)))) {
     return undefined;
   }
   const nodes = exported.map((node) => {
-    const told = toldOf({ ...node, type: textOf(node.type) });
+    const told = publicDefinition({ ...node, type: textOf(node.type) });
     // Whether a node stands on a canvas is asked for, where is not: so moving it is no change.
     for (const key of ["x", "y"]) {
       if (typeof told[key] === "number") {

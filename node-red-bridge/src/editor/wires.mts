@@ -1,7 +1,7 @@
 // Ports and wires by what they are for: colours, short labels at the ports of an agent, and the sentence at a wire that is
 // refused. Owns how they look; draws nothing of Node-RED's anew, and judges no wire.
 
-import { isService } from "../told.js";
+import { runsInSidecar } from "../node-definition.js";
 import { onChecked, refusalOf, state } from "./checks.mjs";
 import { wireKey } from "./checks-verdicts.mjs";
 
@@ -74,7 +74,7 @@ export function kindOfOutput(type: string, port: number): Kind | undefined {
 /** What a node is to an agent. */
 export function kindOfNode(type: string): Kind | undefined {
   const named = (kind: Kind): boolean => type.startsWith(`${kind}.`) || type.endsWith(`-${kind}`);
-  return isService(type) ? (["model", "memory", "tool"] as const).find(named) : undefined;
+  return runsInSidecar(type) ? (["model", "memory", "tool"] as const).find(named) : undefined;
 }
 
 function markWires(): void {

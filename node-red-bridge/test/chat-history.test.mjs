@@ -1,31 +1,31 @@
-// Chats: the same rules as the sidecar's own chat nodes have.
+// The items and the history of a chat, with the rules of the sidecar's own chat nodes.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
-const { answer, Book, isAnswer, keeps, MAX_CHAT_BYTES, MAX_ID, MAX_TEXT_BYTES, question } =
-  createRequire(import.meta.url)("../dist/chat.js");
+const { ChatHistory, MAX_CHAT_BYTES, MAX_ID, MAX_TEXT_BYTES, answerItem, historyLimit, isAnswer, questionItem } =
+  createRequire(import.meta.url)("../dist/chat-history.js");
 
-test("what a person says", () => {
+test("the item of a person's message", () => {
   const item = { id: "m1", type: "user", content: "hello", timestamp: 3 };
   const sent = { _msgid: "1", payload: "hello", chatEvent: "message_sent", chatMessage: item };
   assert.equal(isAnswer(sent), false);
-  assert.deepEqual(question(sent, 7), item);
-  // From another node it is said in its own words.
+  assert.deepEqual(questionItem(sent, 7), item);
+  // The item of a message from another node has its payload.
   const own = { id: "1", type: "user", content: '{\n  "a": 1\n}', timestamp: 7 };
-  assert.deepEqual(question({ _msgid: "1", payload: { a: 1 } }, 7), own);
-  // A shape that is no item of a chat is not taken for one.
+  assert.deepEqual(questionItem({ _msgid: "1", payload: { a: 1 } }, 7), own);
+  // An invalid chatMessage is ignored.
   for (const odd of [1, null, [], { id: 1 }, { ...item, type: "system" }]) {
-    assert.equal(question({ ...sent, chatMessage: odd }, 7).id, "1");
+    assert.equal(questionItem({ ...sent, chatMessage: odd }, 7).id, "1");
   }
-  assert.equal(question({ _msgid: "1" }, 7), undefined);
-  const circle = {};
-  circle.self = circle;
-  assert.equal(question({ _msgid: "1", payload: circle }, 7).content, "(something that cannot be shown)");
+  assert.equal(questionItem({ _msgid: "1" }, 7), undefined);
+  const cyclic = {};
+  cyclic.self = cyclic;
+  assert.equal(questionItem({ _msgid: "1", payload: cyclic }, 7).content, "(a value that cannot be shown)");
 });
 
-test("what an agent says", () => {
+test("the item of an agent's message", () => {
   const on4 = (action, message) => ({ traceId: "r", iteration: 2, action, message });
   const on3 = (completed, more) => ({ traceId: "r", iterations: 2, completed, message: null, ...more });
   const failed = { stopReason: "error", error: { code: "INVALID_JSON", message: "no object" } };
@@ -43,33 +43,33 @@ test("what an agent says", () => {
   for (const [agentResult, payload, expected] of rows) {
     const message = { _msgid: "1", payload, agentResult };
     assert.equal(isAnswer(message), true);
-    const item = answer(message, 7);
+    const item = answerItem(message, 7);
     assert.deepEqual(item && [item.id, item.content, item.iteration], expected, JSON.stringify(agentResult));
     assert.ok(!item || (item.type === "agent" && item.traceId === "r" && item.timestamp === 7));
   }
 });
 
-test("how much is kept is bounded", () => {
+test("the history has limits", () => {
   const odd = [undefined, 0, -1, "many", ""].map((given) => [given, 100]);
-  for (const [given, kept] of [[7, 7], ["7", 7], [1e6, 1000], ...odd]) {
-    assert.equal(keeps(given), kept, String(given));
+  for (const [given, limit] of [[7, 7], ["7", 7], [1e6, 1000], ...odd]) {
+    assert.equal(historyLimit(given), limit, String(given));
   }
-  const book = new Book();
+  const history = new ChatHistory();
   const item = (id, content = "x") => ({ id, type: "user", content, timestamp: 0 });
   for (const id of ["a", "b", "c"]) {
-    assert.equal(book.say(item(id), 2), true);
+    assert.equal(history.add(item(id), 2), true);
   }
-  assert.equal(book.say(item("c", "again"), 2), false);
-  assert.deepEqual(book.said().map(({ id, content }) => [id, content]), [["b", "x"], ["c", "x"]]);
-  book.clear();
+  assert.equal(history.add(item("c", "again"), 2), false);
+  assert.deepEqual(history.items().map(({ id, content }) => [id, content]), [["b", "x"], ["c", "x"]]);
+  history.clear();
   const large = "x".repeat(MAX_TEXT_BYTES);
   for (let n = 0; n < 20; n += 1) {
-    book.say(item(`large ${n}`, large), 1000);
+    history.add(item(`large ${n}`, large), 1000);
   }
-  const bytes = book.said().reduce((sum, { content }) => sum + content.length, 0);
-  assert.ok(bytes <= MAX_CHAT_BYTES && book.said().length > 1);
-  // A text is cut between two characters.
-  const said = question({ _msgid: "i".repeat(1000), payload: "ä".repeat(MAX_TEXT_BYTES) }, 0);
-  assert.ok(Buffer.byteLength(said.content) <= MAX_TEXT_BYTES && /^ä+…$/.test(said.content));
-  assert.equal(said.id.length, MAX_ID);
+  const bytes = history.items().reduce((sum, { content }) => sum + content.length, 0);
+  assert.ok(bytes <= MAX_CHAT_BYTES && history.items().length > 1);
+  // A long text is cut between two characters.
+  const long = questionItem({ _msgid: "i".repeat(1000), payload: "ä".repeat(MAX_TEXT_BYTES) }, 0);
+  assert.ok(Buffer.byteLength(long.content) <= MAX_TEXT_BYTES && /^ä+…$/.test(long.content));
+  assert.equal(long.id.length, MAX_ID);
 });
