@@ -1,20 +1,20 @@
-// What to do about a code, as the sidecar's page on it says: the little Markdown those pages use, made into elements. What is
-// no Markdown of that kind stays text. Owns the reading and the drawing; never makes HTML.
+// Renders the help section of the sidecar's pages about codes. Parses the few Markdown forms that these pages use into
+// elements; everything else stays text. Never creates HTML.
 
 import { element } from "./dom.mjs";
 
-/** Blocks drawn at most. */
+/** The most rendered blocks. */
 const MAX_BLOCKS = 50;
 
 export type Block =
-  | { is: "words"; text: string }
+  | { is: "text"; text: string }
   | { is: "code"; text: string }
   | { is: "list"; ordered: boolean; items: string[] };
 
 const ITEM = /^ {0,3}(?:[-*]|(\d+)\.) +(.*)$/;
 
-/** The blocks of a text. */
-export function blocksOf(markdown: string): Block[] {
+/** Parses a text into blocks. */
+export function parseBlocks(markdown: string): Block[] {
   const blocks: Block[] = [];
   let fence: string[] | undefined;
   let isOpen = false;
@@ -41,10 +41,10 @@ export function blocksOf(markdown: string): Block[] {
       isOpen = true;
     } else if (isOpen && last?.is === "list") {
       last.items.push(`${last.items.pop() ?? ""} ${line.trim()}`);
-    } else if (isOpen && last?.is === "words") {
+    } else if (isOpen && last?.is === "text") {
       last.text += ` ${line.trim()}`;
     } else {
-      blocks.push({ is: "words", text: line.trim() });
+      blocks.push({ is: "text", text: line.trim() });
       isOpen = true;
     }
   }
@@ -54,24 +54,24 @@ export function blocksOf(markdown: string): Block[] {
   return blocks;
 }
 
-/** The same as elements. */
-export function drawMend(markdown: string): HTMLElement {
+/** Renders a text as elements. */
+export function renderHelp(markdown: string): HTMLElement {
   const root = element("div", { class: "redflow-mend" });
-  for (const block of blocksOf(markdown).slice(0, MAX_BLOCKS)) {
+  for (const block of parseBlocks(markdown).slice(0, MAX_BLOCKS)) {
     if (block.is === "list") {
-      const items = block.items.map((item) => withCode(element("li"), item));
+      const items = block.items.map((item) => appendText(element("li"), item));
       root.append(element(block.ordered ? "ol" : "ul", {}, ...items));
     } else {
-      root.append(block.is === "code" ? element("pre", { text: block.text }) : withCode(element("p"), block.text));
+      root.append(block.is === "code" ? element("pre", { text: block.text }) : appendText(element("p"), block.text));
     }
   }
   return root;
 }
 
-/** Words, with what stands between backticks as code. */
-function withCode(host: HTMLElement, words: string): HTMLElement {
-  words.split("`").forEach((part, place) => {
-    host.append(place % 2 === 1 ? element("code", { text: part }) : part);
+/** Appends a text, with the parts between backticks as code. */
+function appendText(host: HTMLElement, text: string): HTMLElement {
+  text.split("`").forEach((part, index) => {
+    host.append(index % 2 === 1 ? element("code", { text: part }) : part);
   });
   return host;
 }

@@ -1,4 +1,4 @@
-// The words of the editor as the tests see them: the catalogues as they are built, and Node-RED's way to fill them in.
+// The built catalogues of the editor, and a fake of Node-RED's translation.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -10,23 +10,27 @@ export const LANGUAGES = readdirSync(locales).sort();
 /** The namespace of the plugin: its module and its name. */
 export const NAMESPACE = "@redflow/node-red-bridge/redflow-editor";
 
-/** By key, such as `fields.missing`. */
+/** The texts of a language by key, such as `fields.missing`. */
 export function catalogue(language) {
   const flat = new Map();
   const walk = (tree, path) => {
     for (const [name, value] of Object.entries(tree)) {
-      typeof value === "string" ? flat.set([...path, name].join("."), value) : walk(value, [...path, name]);
+      if (typeof value === "string") {
+        flat.set([...path, name].join("."), value);
+      } else {
+        walk(value, [...path, name]);
+      }
     }
   };
   walk(JSON.parse(readFileSync(`${locales}/${language}/redflow-editor.json`, "utf8")), []);
   return flat;
 }
 
-/** What Node-RED's `RED._` does with a key of ours. A key that is nowhere comes back as it is. */
+/** Translates like `RED._`. Returns an unknown key as it is. */
 export function translator(language) {
-  const words = catalogue(language);
+  const texts = catalogue(language);
   return (key, values = {}) => {
-    const found = words.get(key.slice(NAMESPACE.length + 1));
+    const found = texts.get(key.slice(NAMESPACE.length + 1));
     return found === undefined ? key : found.replace(/__(\w+?)__/g, (place, name) => values[name] ?? place);
   };
 }

@@ -1,8 +1,8 @@
-// When agents are looked at again because a runtime came, went or changed; and what the canvas calls a node.
+// Validates agents when a runtime changes; the label of a node on the canvas.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { translator } from "./kit/words.mjs";
+import { translator } from "./kit/texts.mjs";
 
 const listeners = new Map();
 const validated = [];
@@ -17,10 +17,10 @@ globalThis.RED = {
 };
 
 const { startRuntimes } = await import("../editor-build/editor/runtimes.mjs");
-const { LABEL_CHARS, canvasLabel } = await import("../editor-build/editor/label.mjs");
+const { LABEL_CHARS, canvasLabel } = await import("../editor-build/editor/node-label.mjs");
 startRuntimes();
 
-test("all agents are looked at again, once, however many runtimes come at once", async () => {
+test("validates all agents once when many runtimes change", async () => {
   for (const event of ["nodes:add", "nodes:remove", "nodes:change"]) {
     listeners.get(event)({ id: "d", type: "debug" });
     await Promise.resolve();
@@ -28,18 +28,18 @@ test("all agents are looked at again, once, however many runtimes come at once",
     for (let count = 0; count < 100; count += 1) {
       listeners.get(event)({ id: `r${count}`, type: "redflow-runtime" });
     }
-    assert.deepEqual(validated, [], `${event}: it may be there still`);
+    assert.deepEqual(validated, [], `${event}: not before the microtask`);
     await Promise.resolve();
     assert.deepEqual(validated.splice(0), ["a1", "a2"], event);
   }
   assert.equal(redrawn, 3);
 });
 
-test("the canvas's name of a node is its own, else its type's, and short", () => {
+test("the label is the node's name, else its type's label, and short", () => {
   const throws = () => {
     throw new Error("odd");
   };
-  const label = (name, of) => canvasLabel({ id: "n", type: "some type", name, _def: { label: of } });
+  const label = (name, typeLabel) => canvasLabel({ id: "n", type: "some type", name, _def: { label: typeLabel } });
   assert.equal(label("Mine", "theirs"), "Mine");
   assert.equal(label(" ", "theirs"), "theirs");
   assert.equal(label("", function () { return this.id; }), "n");

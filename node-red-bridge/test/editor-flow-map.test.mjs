@@ -1,18 +1,18 @@
-// What the checker is asked about, and where in the flow its answers belong.
+// The flow that is sent to the checker, and the map of its nodes and wires.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { askedFlow, mapOf } from "../editor-build/editor/flow.mjs";
+import { flowToCheck, createFlowMap } from "../editor-build/editor/flow.mjs";
 
 const agent = (id, wires = [], rest = {}) => ({ id, type: "agent-core", z: "t", x: 10, y: 20, wires, ...rest });
 
-test("without a node of ours nothing is asked", () => {
-  assert.equal(askedFlow([{ id: "t", type: "tab" }, { id: "f", type: "function", func: "secret" }]), undefined);
-  assert.equal(askedFlow([{ id: "r", type: "redflow-runtime" }]), undefined);
+test("sends no flow without one of our nodes", () => {
+  assert.equal(flowToCheck([{ id: "t", type: "tab" }, { id: "f", type: "function", func: "secret" }]), undefined);
+  assert.equal(flowToCheck([{ id: "r", type: "redflow-runtime" }]), undefined);
 });
 
-test("what is asked has no code, no settings and no credentials of others, and no places", () => {
-  const flow = askedFlow([
+test("the flow contains no code, settings, credentials or positions of other nodes", () => {
+  const flow = flowToCheck([
     { id: "t", type: "tab", label: "Flow", info: "notes" },
     agent("a", [["m"]], { credentials: { k: "secret" }, runtime: "r2", redflowWires: undefined }),
     { id: "f", type: "function", func: "secret", x: 1, y: 2, wires: [["a"]] },
@@ -25,28 +25,28 @@ test("what is asked has no code, no settings and no credentials of others, and n
   assert.deepEqual(flow.runtimes, ["r2"]);
 });
 
-test("moving a node is no change, wiring it is one", () => {
-  const text = (node) => askedFlow([node]).text;
+test("moving a node changes nothing, a new wire does", () => {
+  const text = (node) => flowToCheck([node]).text;
   assert.equal(text(agent("a")), text({ ...agent("a"), x: 500, y: 1 }));
   assert.notEqual(text(agent("a")), text(agent("a", [["m"]])));
-  // Whether it is on a canvas at all is told.
+  // The flow contains whether a node has a position.
   const { x: _x, ...config } = agent("a");
   assert.notEqual(text(agent("a")), text(config));
 });
 
-test("a node inside a subflow is found by its way, also if ids have dashes", () => {
-  const map = mapOf([agent("a"), agent("i-1-a"), { id: "x-y", type: "flow-tool" }]);
-  const named = (id, type = "agent-core") => map.idOf({ id, type });
-  assert.equal(named("a"), "a");
-  assert.equal(named("i-1-a"), "i-1-a");
-  assert.equal(named("i-2-a"), "a");
-  assert.equal(named("i1-i2-x-y", "flow-tool"), "x-y");
-  assert.equal(named("x-y", "agent-core"), undefined);
-  assert.equal(named("gone"), undefined);
+test("finds a node inside a subflow, also if ids contain dashes", () => {
+  const map = createFlowMap([agent("a"), agent("i-1-a"), { id: "x-y", type: "flow-tool" }]);
+  const idOf = (id, type = "agent-core") => map.idOf({ id, type });
+  assert.equal(idOf("a"), "a");
+  assert.equal(idOf("i-1-a"), "i-1-a");
+  assert.equal(idOf("i-2-a"), "a");
+  assert.equal(idOf("i1-i2-x-y", "flow-tool"), "x-y");
+  assert.equal(idOf("x-y", "agent-core"), undefined);
+  assert.equal(idOf("gone"), undefined);
 });
 
-test("what an agent binds is found through junctions and links, whatever loops there are", () => {
-  const map = mapOf([
+test("finds the services of an agent through junctions, links and loops", () => {
+  const map = createFlowMap([
     agent("a", [["j1"], ["out"], [], ["debug"], []]),
     { id: "j1", type: "junction", wires: [["j2", "m"]] },
     { id: "j2", type: "junction", wires: [["j1"]] },
@@ -60,7 +60,7 @@ test("what an agent binds is found through junctions and links, whatever loops t
   assert.deepEqual([...map.boundTo("a")].sort(), ["in", "j1", "j2", "m", "out", "tool"]);
 });
 
-test("agents in a subflow that nobody uses are known", () => {
+test("finds agents in a subflow without an instance", () => {
   const nodes = [
     { id: "used", type: "subflow" },
     { id: "nested", type: "subflow" },
@@ -72,14 +72,14 @@ test("agents in a subflow that nobody uses are known", () => {
     { id: "i4", type: "subflow:idle", z: "inIdle" },
     ...["t", "used", "nested", "idle", "inIdle"].map((z) => agent(`in-${z}`, [], { z })),
   ];
-  assert.deepEqual([...mapOf(nodes).unused].sort(), ["in-idle", "in-inIdle"]);
+  assert.deepEqual([...createFlowMap(nodes).unused].sort(), ["in-idle", "in-inIdle"]);
 });
 
-test("shapes nobody expects are no reason to fail", () => {
+test("accepts nodes of unexpected shape", () => {
   const odd = [{}, { id: 1, type: null, wires: "no" }, agent("a", [[1, null, "m"], "x"]), { id: "j", type: "junction", wires: [null] }];
-  const flow = askedFlow(odd);
+  const flow = flowToCheck(odd);
   assert.equal(flow.nodes.length, odd.length);
-  const map = mapOf(odd);
+  const map = createFlowMap(odd);
   assert.equal(map.targetOf("a", 0, 2), "m");
   assert.equal(map.targetOf("a", 9, 9), undefined);
   assert.deepEqual([...map.boundTo("a")], []);

@@ -1,12 +1,12 @@
-// What of the checker's word is said at a node, and why a flow is not checked: from the answer to the sentence.
+// The sentences of a node after a check, and the reason why a flow is not checked.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { translator } from "./kit/words.mjs";
+import { translator } from "./kit/texts.mjs";
 
 const listeners = new Map();
-/** What the module answers next: a body, or a status with one. */
-const answers = { runtimes: undefined, check: undefined };
+/** The next responses: a body, or a status with one. */
+const responses = { runtimes: undefined, check: undefined };
 
 const needsWhole = (value) => (Number.isInteger(value) ? true : "It must be a whole number.");
 const _def = { defaults: { maxIterations: { validate: needsWhole }, timeout: { validate: () => true }, redflowWires: {} } };
@@ -22,7 +22,7 @@ globalThis.RED = {
 };
 globalThis.$ = {
   ajax({ url }) {
-    const { status, ...body } = url.endsWith("/check") ? answers.check : answers.runtimes;
+    const { status, ...body } = url.endsWith("/check") ? responses.check : responses.runtimes;
     const request = {
       done: (then) => (status === undefined && queueMicrotask(() => then(body)), request),
       fail: (then) => (status !== undefined && queueMicrotask(() => then({ status, responseJSON: body })), request),
@@ -34,8 +34,8 @@ globalThis.$ = {
 const { onChecked, startChecks, state, verdict } = await import("../editor-build/editor/checks.mjs");
 startChecks();
 
-/** Until the next answer has come to something. */
-function checked() {
+/** Triggers a check and waits for its end. */
+function check() {
   listeners.get("deploy")();
   return new Promise((resolve) => {
     const end = onChecked(() => state().is !== "checking" && (end(), resolve()));
@@ -43,34 +43,34 @@ function checked() {
 }
 
 const problem = (code, pointer) => ({
-  ...{ code, pointer, severity: "error", message: `${code} at ${pointer}`, help: "Mend it." },
+  ...{ code, pointer, severity: "error", message: `${code} at ${pointer}`, help: "Fix it." },
   ...{ node: { id: "agent", type: "agent-core", name: "" }, target: null, port: null },
 });
 
-test("a property that the dialog refuses itself is not said again by the checker", async () => {
-  answers.runtimes = { module: "1", runtimes: [{ id: "r", name: "", state: { is: "connected", version: "1" } }] };
+test("does not repeat the checker's problem of a property that the dialog rejects", async () => {
+  responses.runtimes = { module: "1", runtimes: [{ id: "r", name: "", state: { is: "connected", version: "1" } }] };
   const diagnostics = [problem("CONFIG_INVALID", "/maxIterations"), problem("CONFIG_INVALID", "/timeout"), problem("MODEL_MISSING", null)];
-  answers.check = { ok: false, diagnostics };
-  await checked();
-  const said = () => verdict(agent).map((sentence) => sentence.split("\n")[0]);
+  responses.check = { ok: false, diagnostics };
+  await check();
+  const sentences = () => verdict(agent).map((sentence) => sentence.split("\n")[0]);
   const others = ["CONFIG_INVALID at /timeout", "MODEL_MISSING at null"];
-  assert.deepEqual(said(), ["CONFIG_INVALID at /maxIterations", ...others]);
+  assert.deepEqual(sentences(), ["CONFIG_INVALID at /maxIterations", ...others]);
   agent.maxIterations = "many";
-  assert.deepEqual(said(), others);
-  // A variable is for the checker alone: Node-RED takes it without asking.
+  assert.deepEqual(sentences(), others);
+  // Only the checker validates a variable: Node-RED accepts it.
   agent.maxIterations = "$(ROUNDS)";
-  assert.equal(said().length, 3);
+  assert.equal(sentences().length, 3);
 });
 
-test("who refuses says why: Node-RED without a word, the sidecar with its own", async () => {
+test("explains a refusal of Node-RED and of the sidecar", async () => {
   const refusals = [
     [{ status: 403 }, /redflow\.read/],
     [{ status: 403, code: "FORBIDDEN", message: "The token may not check." }, /^The token may not check\. \(FORBIDDEN\)$/],
   ];
-  for (const [answer, words] of refusals) {
-    answers.check = answer;
+  for (const [response, pattern] of refusals) {
+    responses.check = response;
     agent.maxIterations += 1;
-    await checked();
-    assert.match(state().reason, words);
+    await check();
+    assert.match(state().reason, pattern);
   }
 });

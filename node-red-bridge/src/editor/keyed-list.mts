@@ -1,28 +1,30 @@
-// Keeps the elements of a list in step with what they show, each by its key: what stays is not made anew, so that focus,
-// scroll and what a person has opened stay too. Knows nothing of what is shown.
+// Lists and elements that are updated in place. An unchanged element is not created again, so that it keeps its focus, its
+// scroll position and its opened details.
 
-export interface Part<T> {
+/** The view of one item. */
+export interface ListPart<T> {
   readonly root: HTMLElement;
   show(item: T): void;
 }
 
+/** A list of views, one for each key. */
 export class KeyedList<T> {
-  private readonly parts = new Map<string, Part<T>>();
+  private readonly parts = new Map<string, ListPart<T>>();
 
   constructor(
     readonly root: HTMLElement,
     private readonly keyOf: (item: T) => string,
-    private readonly make: (item: T) => Part<T>,
+    private readonly createPart: (item: T) => ListPart<T>,
   ) {}
 
-  part(key: string): Part<T> | undefined {
+  part(key: string): ListPart<T> | undefined {
     return this.parts.get(key);
   }
 
   show(items: readonly T[]): void {
-    const kept = new Set(items.map(this.keyOf));
+    const keys = new Set(items.map((item) => this.keyOf(item)));
     for (const [key, part] of this.parts) {
-      if (!kept.has(key)) {
+      if (!keys.has(key)) {
         part.root.remove();
         this.parts.delete(key);
       }
@@ -32,7 +34,7 @@ export class KeyedList<T> {
       const key = this.keyOf(item);
       let part = this.parts.get(key);
       if (part === undefined) {
-        part = this.make(item);
+        part = this.createPart(item);
         this.parts.set(key, part);
       }
       if (part.root === next) {
@@ -45,17 +47,17 @@ export class KeyedList<T> {
   }
 }
 
-/** An element whose children are made anew only when `key` is another. It is hidden while it has none. */
-export class Kept {
+/** An element that creates its children again only when `key` changes. Hidden while it has none. */
+export class CachedElement {
   private key: string | undefined;
 
   constructor(readonly root: HTMLElement) {}
 
-  set(key: unknown, ...made: (() => Node | undefined)[]): void {
-    const fresh = JSON.stringify(key) ?? "";
-    if (fresh !== this.key) {
-      this.key = fresh;
-      const nodes = made.map((make) => make()).filter((node) => node !== undefined);
+  set(key: unknown, ...create: (() => Node | undefined)[]): void {
+    const newKey = JSON.stringify(key) ?? "";
+    if (newKey !== this.key) {
+      this.key = newKey;
+      const nodes = create.map((createChild) => createChild()).filter((node) => node !== undefined);
       this.root.replaceChildren(...nodes);
       this.root.hidden = nodes.length === 0;
     }

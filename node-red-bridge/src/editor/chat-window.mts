@@ -1,16 +1,16 @@
-// The window of a chat node, in which a person talks with an agent. Owns the windows that are open, one per node. What was
-// said comes from Node-RED; how the agents behind the chat are, from their status. All of it is shown as text.
+// The window of a chat node, in which a person chats with an agent. Owns the open windows, one for each node. Node-RED has the
+// history; the status of the agents comes over /comms. Shows everything as text.
 
-import { cut, element, foreign, SHOWN_IN_ROW } from "./dom.mjs";
+import { cut, element, untrusted, MAX_ROW_CHARS } from "./dom.mjs";
 import { text } from "./text.mjs";
 
-/** Something that was said, as Node-RED keeps it. */
-interface Said {
+/** An item of the history. */
+interface ChatItem {
   type: "user" | "agent";
   content: string;
 }
 
-/** What an agent's status says: only texts are shown. */
+/** The status of an agent. Only a text is shown. */
 interface Status {
   fill?: unknown;
   text?: unknown;
@@ -18,13 +18,13 @@ interface Status {
 
 const MAX_TYPED_CHARS = 100_000;
 
-/** Characters of one thing that was said. A longer one is in the flow's messages. */
-const SHOWN_SAID_CHARS = 20_000;
+/** The most characters of one item. The message in the flow has the whole text. */
+const MAX_ITEM_CHARS = 20_000;
 
-/** By node: each opens its window once. */
+/** The open windows by node id. */
 const windows = new Map<string, { dialog: any; focus(): void }>();
 
-/** Opens the chat's window, or goes to the one that is open. */
+/** Opens the window of a chat node, or focuses the open one. */
 export function openChat(node: EditorNode): void {
   const open = windows.get(node.id);
   if (open) {
@@ -42,22 +42,22 @@ export function openChat(node: EditorNode): void {
   const clear = element("button", { class: "red-ui-button", text: text("nodes.chat.clear"), attributes: { type: "button" } });
   const send = element("button", { class: "red-ui-button", text: text("nodes.chat.send"), attributes: { type: "submit" } });
   const form = element("form", { class: "redflow-chat-form" }, input, send, clear);
-  // A message that is sent again because its answer was lost has the same id.
+  // A repeated message, whose response was lost, keeps its id.
   let unsent: { message: string; id: string } | undefined;
 
-  const failed = (request: { status: number; responseJSON?: { code?: string; message?: string } }): void => {
+  const showFailure = (request: { status: number; responseJSON?: { code?: string; message?: string } }): void => {
     const { code, message } = request.responseJSON ?? {};
     const key = request.status === 401 || request.status === 403 ? "nodes.chat.forbidden" : "nodes.chat.away";
-    problem.textContent = message ? cut(`${code}: ${message}`, SHOWN_IN_ROW) : text(key);
+    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(key);
   };
   const refresh = (): void => {
     $.getJSON(path)
-      .done((answer: { history: Said[] }) => {
+      .done((response: { history: ChatItem[] }) => {
         problem.textContent = "";
-        history.replaceChildren(...answer.history.map(said));
+        history.replaceChildren(...response.history.map(drawItem));
         history.scrollTop = history.scrollHeight;
       })
-      .fail(failed);
+      .fail(showFailure);
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -74,13 +74,13 @@ export function openChat(node: EditorNode): void {
         input.value = "";
         refresh();
       })
-      .fail(failed);
+      .fail(showFailure);
   });
   clear.addEventListener("click", () => {
-    $.ajax({ url: path, method: "DELETE" }).done(refresh).fail(failed);
+    $.ajax({ url: path, method: "DELETE" }).done(refresh).fail(showFailure);
   });
   RED.comms.subscribe(topic, refresh);
-  const leave = followAgents(node, agents);
+  const stopFollowing = followAgents(node, agents);
   const dialog = $("<div>").append(history, agents, problem, form);
   dialog.dialog({
     width: 420,
@@ -90,49 +90,49 @@ export function openChat(node: EditorNode): void {
     close: () => {
       windows.delete(node.id);
       RED.comms.unsubscribe(topic, refresh);
-      leave();
+      stopFollowing();
       RED.view.focus();
-      // Not at once: the key that closed it is still on its way through the page.
+      // Later, because the key event that closed it is still being dispatched.
       setTimeout(() => dialog.dialog("destroy").remove(), 0);
     },
   });
   const frame = dialog.closest(".ui-dialog").addClass("redflow-chat");
-  // The title is given as text: the widget would take it as HTML in older versions.
-  frame.find(".ui-dialog-title").text(cut(node.name || text("nodes.chat.title"), SHOWN_IN_ROW));
+  // As text, because older versions of the widget parse the title as HTML.
+  frame.find(".ui-dialog-title").text(cut(node.name || text("nodes.chat.title"), MAX_ROW_CHARS));
   const focus = (): void => input.focus();
   windows.set(node.id, { dialog, focus });
   refresh();
   focus();
 }
 
-function said(item: Said): HTMLElement {
+function drawItem(item: ChatItem): HTMLElement {
   const isPerson = item.type === "user";
   const side = isPerson ? "redflow-chat-user" : "redflow-chat-agent";
-  const who = element("span", { class: "redflow-chat-who", text: text(isPerson ? "nodes.chat.person" : "nodes.chat.agent") });
-  const what = foreign("div", item.content, { most: SHOWN_SAID_CHARS });
-  return element("div", { class: `redflow-chat-item ${side}` }, who, what);
+  const speaker = element("span", { class: "redflow-chat-who", text: text(isPerson ? "nodes.chat.person" : "nodes.chat.agent") });
+  const content = untrusted("div", item.content, { maxChars: MAX_ITEM_CHARS });
+  return element("div", { class: `redflow-chat-item ${side}` }, speaker, content);
 }
 
-/** Shows how the agents are that the chat's output is wired to. Without it a sidecar that is away would just be silence. */
-function followAgents(node: EditorNode, place: HTMLElement): () => void {
+/** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */
+function followAgents(node: EditorNode, host: HTMLElement): () => void {
   const wired = RED.nodes.getNodeLinks(node, 0).map((link) => link.target);
   const agents = [...new Set(wired)].filter((target) => target.type === "agent-core");
-  const follow = agents.map((agent) => {
-    const line = foreign("div", "", { most: SHOWN_IN_ROW });
-    place.append(line);
+  const unsubscribe = agents.map((agent) => {
+    const line = untrusted("div", "", { maxChars: MAX_ROW_CHARS });
+    host.append(line);
     const show = (_: string, message: unknown): void => {
-      const { fill, text: words } = (message ?? {}) as Status;
-      line.textContent = typeof words === "string" ? cut(words, SHOWN_IN_ROW) : "";
+      const { fill, text: status } = (message ?? {}) as Status;
+      line.textContent = typeof status === "string" ? cut(status, MAX_ROW_CHARS) : "";
       line.classList.toggle("redflow-problem", fill === "red");
     };
     show("", agent["status"]);
     RED.comms.subscribe(`status/${agent.id}`, show);
     return () => RED.comms.unsubscribe(`status/${agent.id}`, show);
   });
-  return () => follow.forEach((leave) => leave());
+  return () => unsubscribe.forEach((stop) => stop());
 }
 
-/** While something is edited, the windows are out of its way. */
+/** Hides the windows while a dialog is open. */
 export function startChats(): void {
   const each = (visit: (frame: any) => void): void => windows.forEach(({ dialog }) => visit(dialog.closest(".ui-dialog")));
   RED.events.on("editor:open", () => each((frame) => frame.hide()));

@@ -1,11 +1,11 @@
-// The stop conditions in the dialog of an agent. Owns their rows and how they are read; other fields are the template's.
+// The stop conditions in the dialog of an agent: their rows and their validation.
 
-import { foreign } from "./dom.mjs";
+import { untrusted } from "./dom.mjs";
 import { asNumber } from "./fields.mjs";
 import { type Verdict, isObject, number } from "./rules.mjs";
 import { text } from "./text.mjs";
 
-/** Why an agent stops beside a final answer, as it is saved. */
+/** A stop condition as it is saved. */
 export interface StopCondition {
   type: string;
   value?: unknown;
@@ -13,26 +13,26 @@ export interface StopCondition {
 
 const TYPES = ["confidence_threshold", "iteration_limit", "final_answer"];
 
-/** The highest iteration a condition may name: a whole number of 32 bits. */
+/** The highest iteration of a condition: the largest 32-bit number. */
 const MAX_ITERATION = 4_294_967_295;
 
-/** Types with a value beside them. */
+/** The types with a value. */
 const WITH_VALUE = ["confidence_threshold", "iteration_limit"];
 
-/** Chosen in a row whose condition is of no type that is known. */
-const AS_IT_WAS = "";
+/** The choice of a row whose condition has an unknown type. */
+const UNCHANGED = "";
 
-/** Characters of a condition that is not known. */
-const SHOWN_UNKNOWN = 60;
+/** The most characters of an unknown condition. */
+const MAX_UNKNOWN_CHARS = 60;
 
 export interface StopsField {
-  /** The conditions, if a person has changed one. */
+  /** The conditions, if the user has changed one. */
   edited(): unknown[] | undefined;
 }
 
-/** A row that a person has edited, as it is saved. What else the flow says of it stays. */
+/** An edited row as it is saved. Keeps the other properties of the condition. */
 export function editedStop(before: unknown, type: string, typed: string): unknown {
-  if (type === AS_IT_WAS) {
+  if (type === UNCHANGED) {
     return before;
   }
   const { value: _, ...rest } = isObject(before) ? before : {};
@@ -40,17 +40,17 @@ export function editedStop(before: unknown, type: string, typed: string): unknow
 }
 
 function typeOf(stop: unknown): string {
-  return isObject(stop) && TYPES.includes(String(stop["type"])) ? String(stop["type"]) : AS_IT_WAS;
+  return isObject(stop) && TYPES.includes(String(stop["type"])) ? String(stop["type"]) : UNCHANGED;
 }
 
-/** What is wrong with a list of stop conditions: true, or a sentence. No text of a flow is in it. */
+/** Validates a list of stop conditions. The sentence contains no text of the flow. */
 export function stopsVerdict(value: unknown): Verdict {
   const stops: unknown[] = Array.isArray(value) ? value : value === undefined || value === null ? [] : [undefined];
   for (const stop of stops as (Partial<StopCondition> | null | undefined)[]) {
     if (stop === null || typeof stop !== "object" || !TYPES.includes(String(stop.type))) {
       return text("agent.stops.unknown");
     }
-    const found = rule(String(stop.type), stop.value);
+    const found = valueVerdict(String(stop.type), stop.value);
     if (found !== true) {
       return found;
     }
@@ -58,7 +58,7 @@ export function stopsVerdict(value: unknown): Verdict {
   return true;
 }
 
-function rule(type: string, value: unknown): Verdict {
+function valueVerdict(type: string, value: unknown): Verdict {
   switch (type) {
     case "confidence_threshold":
       return number(value, { name: text("agent.stops.confidence"), min: 0, max: 1 });
@@ -69,65 +69,65 @@ function rule(type: string, value: unknown): Verdict {
   }
 }
 
-/** Makes the list in the element `list`, with what is wrong in `problem`. */
+/** Creates the rows in `list`, and shows their problem in `problem`. */
 export function stopsField(list: any, problem: HTMLElement, value: unknown): StopsField {
   const first: unknown = { type: TYPES[0] };
   let isEdited = false;
   const rows = (): any[] => list.editableList("items").toArray().map((row: unknown) => $(row));
-  // A row that was removed fades away before it is gone.
-  const stays = (row: any): boolean => !row.closest("li").hasClass("red-ui-editableList-item-deleting");
-  const read = (): unknown[] => rows().filter(stays).map((row) => row.data("redflow-stop")());
-  const look = (): void => {
+  // A removed row stays in the list until its animation ends.
+  const isPresent = (row: any): boolean => !row.closest("li").hasClass("red-ui-editableList-item-deleting");
+  const read = (): unknown[] => rows().filter(isPresent).map((row) => row.data("redflow-stop")());
+  const validate = (): void => {
     const found = stopsVerdict(isEdited ? read() : value);
     problem.textContent = found === true ? "" : found;
   };
   const edit = (): void => {
     isEdited = true;
-    look();
+    validate();
   };
   list.css("min-height", "80px").editableList({
     removable: true,
-    // No height of its own: the list is as high as its rows.
+    // No fixed height: the list is as high as its rows.
     height: 0,
     addItem: (row: any, _: number, { stop }: { stop?: unknown }) => {
-      // A row that a person adds comes without a condition.
+      // A new row of the user has no condition.
       const before: unknown = stop === undefined ? first : stop;
-      let now: unknown = before;
-      row.data("redflow-stop", () => now);
+      let current: unknown = before;
+      row.data("redflow-stop", () => current);
       const type = $("<select>", { "aria-label": text("agent.stops.when") }).css("width", "68%").appendTo(row);
-      if (typeOf(before) === AS_IT_WAS) {
-        type.append(foreign("option", unknownWords(before), { most: SHOWN_UNKNOWN, attributes: { value: AS_IT_WAS } }));
+      if (typeOf(before) === UNCHANGED) {
+        type.append(untrusted("option", describeUnknown(before), { maxChars: MAX_UNKNOWN_CHARS, attributes: { value: UNCHANGED } }));
       }
       for (const name of TYPES) {
         $("<option>").val(name).text(text(`agent.stops.type.${name}`)).appendTo(type);
       }
       const limit = $("<input>", { type: "text", inputmode: "decimal", "aria-label": text("agent.stops.value") });
-      const shown = isObject(before) ? (before["value"] ?? "") : "";
-      limit.css({ width: "22%", marginLeft: "8px" }).val(String(shown)).appendTo(row);
-      const shape = (): void => limit.toggle(WITH_VALUE.includes(type.val()));
+      const value = isObject(before) ? (before["value"] ?? "") : "";
+      limit.css({ width: "22%", marginLeft: "8px" }).val(String(value)).appendTo(row);
+      const updateLimit = (): void => limit.toggle(WITH_VALUE.includes(type.val()));
       const editRow = (): void => {
-        now = editedStop(before, type.val(), limit.val());
-        shape();
+        current = editedStop(before, type.val(), limit.val());
+        updateLimit();
         edit();
       };
       type.val(typeOf(before)).on("change", editRow);
       limit.on("input", editRow);
-      shape();
+      updateLimit();
       if (stop === undefined) {
-        // The row is in the list when this is over.
+        // Later, when the row is in the list.
         setTimeout(edit, 0);
       }
     },
-    // The row is there until the animation is over.
+    // Later, when the row is marked as removed.
     removeItem: () => setTimeout(edit, 0),
   });
   for (const stop of Array.isArray(value) ? value : []) {
     list.editableList("addItem", { stop: stop ?? null });
   }
-  look();
+  validate();
   return { edited: () => (isEdited || read().length < rows().length ? read() : undefined) };
 }
 
-function unknownWords(stop: unknown): string {
+function describeUnknown(stop: unknown): string {
   return isObject(stop) && typeof stop["type"] === "string" ? stop["type"] : (JSON.stringify(stop) ?? "");
 }
