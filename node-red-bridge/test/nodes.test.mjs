@@ -368,11 +368,11 @@ test("the rules return a sentence for an invalid value", () => {
     [shared.address("127.0.0.1", address), "It must be an address such as http://x."],
     [shared.address(["http://127.0.0.1"], address), "It must be an address such as http://x."],
     [shared.address("file:///etc/passwd", address), "It must begin with http:// or https://."],
-    [shared.address("https://a:b@c", address), "It must not hold a user or a password: whoever reads the flow reads it."],
+    [shared.address("https://a:b@c", address), "It must not contain a user or a password: everyone who can read the flow can read them."],
     [shared.address("https://c/v1?api-version=1", address), true],
-    [shared.address("https://c/v1?api_key=1", address), "It must not hold a key: put it into the field for the key."],
+    [shared.address("https://c/v1?api_key=1", address), "It must not contain a key: enter it in the field for the key."],
     [shared.redisAddress("redis://127.0.0.1:6379/0", { name }), true],
-    [shared.redisAddress("redis://:x@127.0.0.1", { name }), /^It: a password in the address is stored in the open/],
+    [shared.redisAddress("redis://:x@127.0.0.1", { name }), /^It: a password in the address is stored unencrypted/],
     [shared.redisAddress("http://127.0.0.1", { name }), /^It must be an address such as redis:/],
     [shared.toolName("read_temperature", { name }), true],
     [shared.toolName("two words", { name }), "It must have 1 to 64 letters, digits, _ or -."],
@@ -380,10 +380,10 @@ test("the rules return a sentence for an invalid value", () => {
     [shared.day("2026-10-21", { name }), true],
     [shared.day("today", { name }), "It must be a date such as 2026-10-21."],
     [shared.stops("END, \\n", stops), true],
-    [shared.stops("a,b,,c", stops), "It may name 2 texts at most."],
+    [shared.stops("a,b,,c", stops), "It may have at most 2 texts."],
     [shared.stops(["a", 1], stops), "It must be texts, separated by commas."],
     [shared.secret("__PWRD__", { name }), true],
-    [shared.secret("two words", { name }), "It holds characters that no key has, such as blanks."],
+    [shared.secret("two words", { name }), "It contains characters that a key cannot have, such as blanks."],
     [shared.secretBytes(bytes, { name }), true],
     [shared.secretBytes("__PWRD__", { name }), true],
     [shared.secretBytes(bytes.slice(4), { name }), "It must be 32 bytes in base64."],
@@ -482,10 +482,10 @@ test("an agent needs the runtime that it names, or exactly one", () => {
   assert.equal(validate.length, 2, "Node-RED would not show sentences");
   assert.equal(required, undefined, "Node-RED would not ask about an empty one");
   const runtime = (id, rest = {}) => ({ id, type: "redflow-runtime", ...rest });
-  const ADD = /^Add a runtime: the \+ beside Runtime/;
+  const ADD = /^Add a runtime: press \+ next to Runtime/;
   const SEVERAL = /there are several\.$/;
-  const GONE = /is not there, or disabled\.$/;
-  const WRONG = /^Something is wrong with the runtime/;
+  const GONE = /does not exist or is disabled\.$/;
+  const WRONG = /^The runtime is not valid/;
   const rows = [
     [[], ["", ADD], ["_ADD_", ADD], ["a", ADD], [undefined, ADD], ["${ONE}", true]],
     [[{ id: "a", type: "mqtt-broker" }, runtime("b", { d: true }), runtime("c", { z: "off" })], ["", ADD], ["b", ADD], ["c", ADD]],

@@ -1,4 +1,4 @@
-// A sidecar beside Node-RED, as somebody runs it by hand: `redflow serve`, which can be killed and come back where it was.
+// A sidecar (`redflow serve`) for Node-RED that can be killed and started again with the same address and data.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,46 +7,45 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { binary } from "./sidecar.mjs";
-import { PATIENCE_MS } from "./wait.mjs";
+import { TIMEOUT_MS } from "./wait.mjs";
 
-/** The token of these sidecars. */
 export const TOKEN = "token-of-the-editor-tests";
 
-/** Starts one. */
-export async function killable() {
-  const data = mkdtempSync(join(tmpdir(), "redflow-beside-"));
+/** Starts a sidecar. */
+export async function restartableSidecar() {
+  const data = mkdtempSync(join(tmpdir(), "redflow-editor-sidecar-"));
   let [child, listen, log] = [null, "127.0.0.1:0", ""];
-  const come = async () => {
+  const start = async () => {
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REDFLOW_|_API_KEY$/.test(name)));
     const args = ["serve", "--listen", listen, "--data", data];
     const options = { cwd: data, env: { ...env, REDFLOW_TOKEN: TOKEN, NO_COLOR: "1" } };
     child = spawn(binary(), args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
-    const begun = log.length;
+    const logStart = log.length;
     await new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error(`redflow serve does not listen:\n${log}`)), PATIENCE_MS);
+      const timeout = setTimeout(() => reject(new Error(`redflow serve does not listen:\n${log}`)), TIMEOUT_MS);
       child.on("error", reject);
-      child.on("exit", (code) => reject(new Error(`redflow serve left with ${code}:\n${log}`)));
+      child.on("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
       child.stderr.setEncoding("utf8").on("data", (text) => {
         log += text;
-        const found = /listening on http:\/\/(127\.0\.0\.1:\d+)/.exec(log.slice(begun));
+        const found = /listening on http:\/\/(127\.0\.0\.1:\d+)/.exec(log.slice(logStart));
         if (found) {
           listen = found[1];
-          clearTimeout(late);
+          clearTimeout(timeout);
           resolve();
         }
       });
     });
   };
   const kill = async () => {
-    const gone = once(child, "exit");
+    const exited = once(child, "exit");
     child.kill("SIGKILL");
-    await gone;
+    await exited;
     child = null;
   };
-  await come();
+  await start();
   return {
     url: () => `http://${listen}`,
-    come,
+    start,
     kill,
     stop: async () => {
       if (child) {
@@ -54,10 +53,10 @@ export async function killable() {
       }
       rmSync(data, { recursive: true, force: true });
     },
-    /** What somebody with the token is told. None of it goes through the browser. */
-    ask: async (path) => {
-      const answer = await fetch(`http://${listen}${path}`, { headers: { authorization: `Bearer ${TOKEN}` } });
-      return answer.json();
+    /** Sends a GET request with the token, not through the browser. */
+    get: async (path) => {
+      const response = await fetch(`http://${listen}${path}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+      return response.json();
     },
     log: () => log,
   };

@@ -1,16 +1,16 @@
-// A run with more events than any run has: the page stays a page.
+// A run with ten thousand events.
 
 import assert from "node:assert/strict";
 
 import { eventually } from "../kit/wait.mjs";
-import { desk, says } from "./flows.mjs";
+import { desk, finalAnswer } from "./flows.mjs";
 
 const EVENTS = 10_000;
-/** Elements that one timeline may be made of. */
-const ELEMENTS_MOST = 8_000;
+/** The most elements of a timeline. */
+const MAX_ELEMENTS = 8_000;
 
-/** What a real run said, with an iteration over and over in the middle. */
-function many(real) {
+/** The events of a real run, with many further iterations in the middle. */
+function multiply(real) {
   const [first, ...rest] = real;
   const end = rest.at(-1);
   const all = [first];
@@ -23,43 +23,43 @@ function many(real) {
       { ...first, event: { type: "tool_returned", iteration, ...tool, success: true, durationMs: 1, preview: "2" } },
     );
   }
-  return [...all, end].map((event, place) => ({ ...event, seq: place + 1 }));
+  return [...all, end].map((event, index) => ({ ...event, seq: index + 1 }));
 }
 
-export async function tenThousand(stage, t) {
-  const editor = await stage.with(t, desk(stage));
-  stage.model.says(says("Done."));
+export async function tenThousandEvents(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, desk(fixture));
+  fixture.model.setAnswers(finalAnswer("Done."));
   let sent = 0;
   await editor.page.route("**/redflow/runtimes/*/runs/*/events*", async (route) => {
-    const answer = await route.fetch();
-    const events = await answer.json();
+    const response = await route.fetch();
+    const events = await response.json();
     if (!Array.isArray(events) || events.length === 0 || sent > 0) {
-      await route.fulfill({ response: answer, json: events });
+      await route.fulfill({ response, json: events });
       return;
     }
-    const all = many(events);
+    const all = multiply(events);
     sent = all.length;
-    await route.fulfill({ response: answer, json: all });
+    await route.fulfill({ response, json: all });
   });
-  const newest = async () => (await stage.sidecar.ask("/api/runs?limit=1")).runs[0];
+  const newest = async () => (await fixture.sidecar.get("/api/runs?limit=1")).runs[0];
   const before = await newest();
   await editor.press("ask");
-  await eventually("a run is over", async () => {
+  await eventually("a run has ended", async () => {
     const run = await newest();
     return run && run.runId !== before?.runId && run.status === "completed";
   });
   const tray = await editor.open("agent");
   await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
   const panel = tray.getByRole("tabpanel");
-  await editor.reads(panel, /Answered/);
-  await editor.reads(panel, /not shown/i);
+  await editor.waitForText(panel, /Answered/);
+  await editor.waitForText(panel, /not shown/i);
   assert.ok(sent >= EVENTS - 4, `${sent} events`);
   const elements = await panel.evaluate((one) => one.querySelectorAll("*").length);
-  const began = Date.now();
+  const startedAt = Date.now();
   await tray.getByRole("tab", { name: "General" }).click();
   await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
-  t.diagnostic(`${sent} events: ${elements} elements; two tabs later after ${Date.now() - began} ms`);
-  assert.ok(elements < ELEMENTS_MOST, `${elements} elements`);
-  await editor.picture("many-events");
+  t.diagnostic(`${sent} events: ${elements} elements; two tabs later after ${Date.now() - startedAt} ms`);
+  assert.ok(elements < MAX_ELEMENTS, `${elements} elements`);
+  await editor.screenshot("many-events");
   await editor.cancel();
 }

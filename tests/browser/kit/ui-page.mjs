@@ -1,14 +1,14 @@
-// A page that was opened, and how a test looks at it.
+// The opened test page (`page/ui.js`), and how a test drives it.
 
 import assert from "node:assert/strict";
 
-import { brief } from "./frames.mjs";
+import { summarize } from "./frames.mjs";
 
-/** Longer than anything here takes; reached only by what never comes. */
-const PATIENCE_MS = 15_000;
+/** Longer than any step takes, so that only a failure reaches it. */
+const TIMEOUT_MS = 15_000;
 
-/** Opens the page of an origin, for the sidecar at `api`. */
-export async function visit(t, browser, origin, api) {
+/** Opens the test page of an origin, for the sidecar at `api`. */
+export async function openPage(t, browser, origin, api) {
   const context = await browser.newContext({ viewport: { width: 1500, height: 900 } });
   t.after(() => context.close());
   const page = await context.newPage();
@@ -16,37 +16,37 @@ export async function visit(t, browser, origin, api) {
   page.on("pageerror", (error) => errors.push(String(error)));
   await page.goto(`${origin}/?api=${encodeURIComponent(api)}`);
   await page.waitForFunction(() => window.ui);
-  return new Visit(page, errors);
+  return new UiPage(page, errors);
 }
 
-class Visit {
+class UiPage {
   constructor(page, errors) {
     this.page = page;
     this.errors = errors;
   }
 
-  /** Lets the page do one of the things it can. */
-  does(what, ...args) {
-    const run = ([what, args]) => what.split(".").reduce((from, name) => from[name], window.ui)(...args);
-    return this.page.evaluate(run, [what, args]);
+  /** Calls a function of `window.ui` in the page. */
+  call(path, ...args) {
+    const run = ([path, args]) => path.split(".").reduce((from, name) => from[name], window.ui)(...args);
+    return this.page.evaluate(run, [path, args]);
   }
 
-  /** What the page remembers under this name. */
-  has(name) {
+  /** A value of `window.ui`. */
+  read(name) {
     return this.page.evaluate((name) => window.ui[name], name);
   }
 
-  /** What the socket told, from this message on. */
+  /** The messages of the socket from this index on. */
   async events(from = 0) {
-    return (await this.has("events")).slice(from);
+    return (await this.read("events")).slice(from);
   }
 
-  /** Waits until `check(events, arg)` is so in the page, of the messages from `from` on; answers with them. */
+  /** Waits until `check(events, arg)` is true in the page for the messages from `from` on. Returns them. */
   async until(what, from, check, arg) {
     const run = `([from, arg]) => (${check})(window.ui.events.slice(from), arg)`;
     try {
       await this.page.waitForFunction(`(${run})(${JSON.stringify([from, arg])})`, undefined, {
-        timeout: PATIENCE_MS,
+        timeout: TIMEOUT_MS,
         polling: 10,
       });
     } catch (error) {
@@ -55,29 +55,29 @@ class Visit {
     return this.events(from);
   }
 
-  /** Does the work; if that fails, says what the page has seen. */
-  async told(work) {
+  /** Runs `work`, and adds the trace of the page to an error. */
+  async withTrace(work) {
     try {
       await work();
-      assert.deepEqual(this.errors, [], "the page threw");
+      assert.deepEqual(this.errors, [], "errors of the page");
     } catch (error) {
-      error.stack += `\n${await this.story()}`;
+      error.stack += `\n${await this.trace()}`;
       throw error;
     }
   }
 
-  /** All it has seen, a line each. */
-  async story() {
+  /** All calls and events of the page, one per line. */
+  async trace() {
     const short = (value = "") => JSON.stringify(value).slice(0, 200);
-    const calls = (await this.has("calls")).map(({ method, path, status, failed, body }) => {
+    const calls = (await this.read("calls")).map(({ method, path, status, failed, body }) => {
       return `${method} ${path} ${failed ?? status} ${short(body)}`;
     });
     const events = (await this.events()).map((event) => {
       const { outputs, input, error } = event.data ?? {};
       const payload = (outputs?.[0] ?? input)?.payload.preview;
-      return `${brief(event)} ${short(error ?? payload)}`;
+      return `${summarize(event)} ${short(error ?? payload)}`;
     });
-    const lines = ["it called", ...calls, "it heard", ...events, ...this.errors];
+    const lines = ["calls", ...calls, "events", ...events, ...this.errors];
     return lines.map((line) => `  | ${line}`).join("\n");
   }
 }
