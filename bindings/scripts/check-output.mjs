@@ -24,8 +24,7 @@ function findProblem(text) {
   const folder = mkdtempSync(join(parent, "output-"));
   try {
     const literal = JSON.stringify(value, null, 2);
-    const source =
-      'import type { AgentOutput } from "../../src/index.js";\n' + `export const output: AgentOutput = ${literal};\n`;
+    const source = `import type { AgentOutput } from "../../src/index.js";\nexport const output: AgentOutput = ${literal};\n`;
     const settings = {
       extends: "../../tsconfig.json",
       compilerOptions: { noEmit: true, rootDir: "../.." },

@@ -57,7 +57,7 @@ export class EventSocket {
   constructor(options: SocketOptions) {
     this.#options = options;
     this.#socket = new options.WebSocket(options.url, options.protocols);
-    this.#setTimer(options.timing.openMs, () => this.#terminate("The sidecar did not say hello in time."));
+    this.#setTimer(options.timing.openMs, () => this.#terminate("The sidecar did not send hello in time."));
     this.#socket.addEventListener("message", ({ data }: { data: unknown }) => this.#receive(data));
     this.#socket.addEventListener("close", () => this.#onClose());
     // The text of an error event differs between platforms and may quote the request, so it is not used.

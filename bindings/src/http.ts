@@ -120,9 +120,12 @@ export class Transport {
         throw notASidecar(response);
       }
       reader = response.body?.getReader();
+      if (reader === undefined) {
+        return;
+      }
       const decoder = new platform.TextDecoder();
       const parser = new SseParser();
-      while (reader) {
+      for (;;) {
         deadline.start(idleMs);
         const { done, value } = await reader.read();
         deadline.stop();
@@ -288,23 +291,23 @@ async function discard(response: FetchResponse): Promise<void> {
 async function readText(response: FetchResponse): Promise<string> {
   const reader = response.body?.getReader();
   const decoder = new platform.TextDecoder();
-  const pieces: string[] = [];
+  const parts: string[] = [];
   let size = 0;
-  while (reader) {
-    const { done, value } = await reader.read();
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
     if (done) {
       break;
     }
     size += value?.byteLength ?? 0;
     if (size > MAX_RESPONSE_BYTES) {
-      await reader.cancel();
+      await reader?.cancel();
       const message = `The response has more than ${MAX_RESPONSE_BYTES} bytes.`;
       throw new RedflowError({ code: "BODY_TOO_LARGE", message }, { status: response.status });
     }
-    pieces.push(decoder.decode(value, { stream: true }));
+    parts.push(decoder.decode(value, { stream: true }));
   }
-  pieces.push(decoder.decode());
-  return pieces.join("");
+  parts.push(decoder.decode());
+  return parts.join("");
 }
 
 function parseJson(response: FetchResponse, text: string): unknown {
@@ -345,7 +348,7 @@ export function isApiError(value: unknown): value is ApiError {
 /** The text of an error of the platform. Prefers the cause: the message is often only "fetch failed". */
 function describeFailure(error: unknown): { text: string; timedOut: boolean } {
   const { message, cause } = error as { message?: unknown; cause?: { message?: unknown; code?: unknown } };
-  const code = String(cause?.code ?? "");
+  const code = typeof cause?.code === "string" ? cause.code : "";
   const text = String(cause?.message || cause?.code || message || error);
   return { text, timedOut: /^UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT$/.test(code) };
 }

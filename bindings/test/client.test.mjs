@@ -261,7 +261,9 @@ test("the README examples work", LIMIT, async (t) => {
 });
 
 for (const { name, WebSocket } of SOCKETS) {
-  const check = (what, run) => test(`${what} (${name})`, LIMIT, run);
+  const check = (what, run) => {
+    test(`${what} (${name})`, LIMIT, run);
+  };
 
   check("reads events from the start, from a cursor, new ones only, and of one run", async (t) => {
     const { client } = await serve(t, { flow: sums(1) });

@@ -50,7 +50,9 @@ async function serveSockets(t, { WebSocket }, script, { answer, refuse } = {}) {
 }
 
 for (const kind of SOCKETS) {
-  const check = (name, run) => test(`${name} (${kind.name})`, { timeout: 60_000 }, run);
+  const check = (name, run) => {
+    test(`${name} (${kind.name})`, { timeout: 60_000 }, run);
+  };
 
   check("sends the token as a subprotocol and subscribes after the hello", async (t) => {
     const { read, offered, subscriptions, states } = await serveSockets(t, kind, [(send) => send(event(1))]);
@@ -162,7 +164,7 @@ for (const kind of SOCKETS) {
     const random = t.mock.method(Math, "random", () => 1);
     const lose = { raw: (socket) => socket.terminate() };
     const { read, states } = await serveSockets(t, kind, [
-      ...Array(5).fill(lose),
+      ...Array.from({ length: 5 }, () => lose),
       (send, socket) => (send(event(1)), socket.close()),
       lose,
       (send) => send(event(2)),
@@ -285,7 +287,9 @@ for (const kind of SOCKETS) {
     await until("closed after a break", () => open === 0);
 
     const controller = new AbortController();
-    const enough = () => void controller.abort(new Error("enough"));
+    const enough = () => {
+      controller.abort(new Error("enough"));
+    };
     const reason = await rejection(collect(read({ signal: controller.signal }), enough));
     assert.equal(reason.message, "enough");
     await until("closed after an abort", () => open === 0);

@@ -1,24 +1,18 @@
 // Type-level tests: this file passes when it compiles. `bindings.test.mjs` also runs its exports.
 
-import {
-  CATALOGUE,
-  CONTRACT_VERSION,
-  CURSOR_START,
-  EDGE_TABLE,
-  EVENTS_PROTOCOL,
-  RedflowError,
-} from "@redflow/bindings";
+import { CATALOGUE, CURSOR_START, EDGE_TABLE, RedflowError } from "@redflow/bindings";
 import type {
   AgentEnvelope,
   AgentOutput,
   AgentResult,
   ApiCode,
-  ObservabilityEvent,
   ApiError,
+  CONTRACT_VERSION,
   CheckReport,
   CodeSet,
   DeployRequest,
   DiagnosticCode,
+  EVENTS_PROTOCOL,
   EdgeKind,
   EffectClass,
   EventsItem,
@@ -29,6 +23,7 @@ import type {
   JournalLine,
   JsonValue,
   ModelAction,
+  ObservabilityEvent,
   ProblemCode,
   RedflowClient,
   RunDetail,

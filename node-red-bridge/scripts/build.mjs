@@ -25,7 +25,7 @@ function compile(project) {
 async function buildEditor() {
   const [source, output] = [join(module, "src", "editor"), join(module, "editor-build")];
   rmSync(output, { recursive: true, force: true });
-  compile(join(module, "tsconfig.editor.json"));
+  compile(join(source, "tsconfig.json"));
   const entry = join(output, "editor", "main.mjs");
   const script = await build({ entryPoints: [entry], bundle: true, write: false, format: "iife", target: "es2022" });
   const parts = {

@@ -170,7 +170,7 @@ class Decoder {
     }
     try {
       const bytes = Buffer.from(data, "base64");
-      return create(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer);
+      return create(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
     } catch {
       return this;
     }

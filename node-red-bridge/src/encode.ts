@@ -232,8 +232,8 @@ class Encoder {
         return this.tag("date", depth, Number.isNaN(ms) ? "null" : String(ms));
       }
       if (types.isRegExp(value)) {
-        const source = String(Reflect.get(RegExp.prototype, "source", value));
-        const flags = String(Reflect.get(RegExp.prototype, "flags", value));
+        const source = Reflect.get(RegExp.prototype, "source", value);
+        const flags = Reflect.get(RegExp.prototype, "flags", value);
         return this.rest("regexp", depth, `,"source":${quote(wellFormed(source))},"flags":${quote(flags)}`);
       }
       if (types.isTypedArray(value)) {

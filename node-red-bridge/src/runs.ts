@@ -361,7 +361,7 @@ function failureOf(error: unknown): Failure {
 }
 
 function byPort(port: number, message: Msg): (Msg | null)[] {
-  const outputs: (Msg | null)[] = new Array<null>(port).fill(null);
+  const outputs: (Msg | null)[] = Array.from({ length: port }, () => null);
   outputs.push(message);
   return outputs;
 }

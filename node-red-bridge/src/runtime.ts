@@ -346,10 +346,11 @@ export class Runtime {
     for (const { code, severity, message, help, node } of diagnostics) {
       const text = `${code}: ${message}. ${help}`;
       const own = node === null ? null : this.RED.nodes.getNode(node.id);
-      if (severity === "error") {
-        own === null ? this.RED.log.error(`[redflow-runtime] ${text}`) : own.error(text);
+      const level = severity === "error" ? "error" : "warn";
+      if (own === null) {
+        this.RED.log[level](`[redflow-runtime] ${text}`);
       } else {
-        own === null ? this.RED.log.warn(`[redflow-runtime] ${text}`) : own.warn(text);
+        own[level](text);
       }
     }
   }

@@ -133,7 +133,8 @@ export class SidecarConnection {
     socket.on("message", (data, binary) => {
       if (this.socket === socket) {
         this.alive = true;
-        this.session.receive(binary ? "" : String(data));
+        // ws delivers a text as one Buffer unless `binaryType` is changed.
+        this.session.receive(binary ? "" : (data as Buffer).toString("utf8"));
       }
     });
     socket.on("pong", ifCurrent(() => (this.alive = true)));

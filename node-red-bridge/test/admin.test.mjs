@@ -50,7 +50,7 @@ test("lists the runtimes with their state and without secrets of their address",
   assert.deepEqual([status, headers["cache-control"], typeof version], [200, "no-store", "string"]);
   const expected = { id: "rt", name: "Home", mode: "remote", address: url, state: { is: "connected", version: "9" } };
   assert.deepEqual(own, [{ ...expected, waiting: 0 }]);
-  for (const bad of [`${secret}`, `${url}/?key=s3cret#s3cret`, "user:s3cret@nowhere", "nowhere?key=a@s3cret"]) {
+  for (const bad of [secret, `${url}/?key=s3cret#s3cret`, "user:s3cret@nowhere", "nowhere?key=a@s3cret"]) {
     RED.deploy(runtime(bad));
     const [{ address }] = (await RED.request("GET", "/redflow/runtimes")).body.runtimes;
     assert.doesNotMatch(address, /s3cret|ss.word|user/, bad);

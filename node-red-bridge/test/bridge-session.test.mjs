@@ -202,7 +202,7 @@ test("reports how long a message waited, also over a broken socket", () => {
   const session = new BridgeSession(IDENTITY, handler, () => undefined, () => now);
   const receive = (message) => session.receive(JSON.stringify(message));
   const open = (id) => {
-    session.open({ send: () => undefined, drop: assert.fail });
+    session.open({ send: () => undefined, drop: (reason) => assert.fail(reason) });
     receive({ type: "welcome", version: "1", session: id, received: 0, limits: DEFAULT_LIMITS });
   };
   open("s");
@@ -230,13 +230,12 @@ test("reports how long a message waited, also over a broken socket", () => {
 
 test("sends nothing to a sidecar that cannot receive the flow", () => {
   const sent = [];
-  let session;
-  const { fail } = assert;
+  const fail = () => assert.fail("unexpected");
   const firstMessage = () => session.disconnect();
   const handler = { onWelcome: fail, onMessage: fail, onClosing: fail, onAck: fail, firstMessage };
-  session = new BridgeSession(IDENTITY, handler, () => undefined);
+  const session = new BridgeSession(IDENTITY, handler, () => undefined);
   const entry = session.post("start", '"start":"a"}', LIMIT);
-  session.open({ send: (text) => sent.push(text), drop: assert.fail });
+  session.open({ send: (text) => sent.push(text), drop: fail });
   session.receive(JSON.stringify({ type: "welcome", version: "1", session: "s", received: 0, limits: DEFAULT_LIMITS }));
   assert.equal(sent.length, 1, "the hello");
   assert.equal(entry.seq, 0);

@@ -150,7 +150,7 @@ test("encodes hostile values without running their code", () => {
     shadowed,
     proto: JSON.parse('{"__proto__": {"polluted": 1}}'),
     bare: Object.assign(Object.create(null), { a: 1 }),
-    sparse: [, 1],
+    sparse: Object.assign([], { 1: 1 }),
     toJSON: 1,
     thrower: Object.defineProperty(new Error("x"), "message", {
       get() {
@@ -188,7 +188,7 @@ test("reports the size of a message that is too long, up to a limit", () => {
   };
   assert.equal(problem({ a: "x".repeat(5_000) }), "the message has 5008 bytes; the limit is 1000");
   assert.equal(problem({ a: "é".repeat(600) }), "the message has 1208 bytes; the limit is 1000");
-  assert.match(problem({ a: new Array(100_000).fill(1) }), /has 200\d\d\d bytes/);
+  assert.match(problem({ a: Array.from({ length: 100_000 }, () => 1) }), /has 200\d\d\d bytes/);
   assert.match(problem({ a: Buffer.alloc(3_000_000) }), /has 40000\d\d bytes/);
   assert.match(problem({ a: "x".repeat(100_000_000) }), /has more than 33554432 bytes/);
   let twice = "x";
@@ -210,7 +210,7 @@ test("limits the digits of all long bigints", () => {
   refused(long(4_001));
   refused([long(2_000), -long(2_001)]);
   refused(Array.from({ length: 3_000 }, (_, at) => (1n << 70_000n) + BigInt(at)));
-  const ids = new Array(10_000).fill(2n ** 64n - 1n);
+  const ids = Array.from({ length: 10_000 }, () => 2n ** 64n - 1n);
   assert.deepEqual(decodeMessage(JSON.parse(encodeMessage({ ids, top: long(4_000) }, limits))), { ids, top: long(4_000) });
 });
 

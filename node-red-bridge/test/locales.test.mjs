@@ -84,7 +84,7 @@ test("the help uses the labels of the dialog", () => {
     const labels = [...texts].filter(([key]) => /^(nodes|agent)\.field\./.test(key)).map(([, label]) => label);
     for (const type of types) {
       const html = read(language === "en-US" ? `dist/nodes/${type}.html` : `dist/nodes/locales/${language}/${type}.html`);
-      const [, list] = /<h3>(?:Properties|Propiedades|Eigenschaften)<\/h3>\s*<dl[^>]*>([\s\S]*?)<\/dl>/.exec(html) ?? [, ""];
+      const [, list] = /<h3>(?:Properties|Propiedades|Eigenschaften)<\/h3>\s*<dl[^>]*>([\s\S]*?)<\/dl>/.exec(html) ?? ["", ""];
       for (const [, name] of list.matchAll(/<dt>([^<]+)<\/dt>/g)) {
         assert.ok(labels.some((label) => label.startsWith(name)), `${language}: ${type} has no field "${name}"`);
       }

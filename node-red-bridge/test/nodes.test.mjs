@@ -257,7 +257,7 @@ const ODD = [
   ...[[{ type: "iteration_limit", value: "3" }], "chat", "react"],
 ];
 
-test("opening a dialog and pressing Done changes nothing", (t) => {
+test("opening a dialog and pressing Done changes nothing", () => {
   let count = 0;
   for (const [type, definition] of definitions) {
     const { defaults, category } = definition;

@@ -128,7 +128,8 @@ test("after a deploy the result leaves by the new node", () => {
   output(id, { payload: 2 });
   assert.deepEqual(ends, [[null, null, null, { payload: 2 }], undefined]);
   assert.deepEqual([sent, done], [[], []]);
-  assert.ok(!finishIfEnding(next.received[0], assert.fail, assert.fail), "only once");
+  const fail = () => assert.fail("ended twice");
+  assert.ok(!finishIfEnding(next.received[0], fail, fail), "only once");
 });
 
 test("after a restart of Node-RED the result has the stored properties", () => {
@@ -191,7 +192,7 @@ test("messages that end during a deploy output by the new nodes", () => {
   const next = replacement();
   agents.attach(next);
   assert.deepEqual([done, next.ends], [[], []]);
-  runs.start(next, { payload: "third" }, assert.fail, (error) => next.ends.push(error));
+  runs.start(next, { payload: "third" }, () => assert.fail("sent"), (error) => next.ends.push(error));
   assert.deepEqual(next.ends.splice(0).map(({ code }) => code), ["QUEUE_FULL"], "deferred messages count");
   assert.deepEqual(runs.resume(), []);
   const away = "the sidecar at http://sidecar has been away for 5 s";

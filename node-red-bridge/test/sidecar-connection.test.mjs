@@ -15,7 +15,6 @@ const WELCOME = JSON.stringify({ type: "welcome", version: "9", session: "s", re
 function createConnection(t) {
   const states = [];
   const waiting = new Set();
-  let connection;
   const session = new BridgeSession({ instance: "i", boot: "b", nodeRed: "4", bridge: "1" }, {
     onWelcome: ({ version }) => connection.onWelcome(version),
     onMessage: () => undefined,
@@ -23,7 +22,7 @@ function createConnection(t) {
     onAck: () => undefined,
     firstMessage: () => undefined,
   });
-  connection = new SidecarConnection(
+  const connection = new SidecarConnection(
     session,
     (state) => {
       states.push(state);

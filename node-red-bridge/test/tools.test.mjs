@@ -78,7 +78,7 @@ test("does not repeat a call", () => {
   call({ known: true });
   call();
   assert.equal(tool.sent.length, 1);
-  assert.deepEqual(replies(), new Array(3).fill({ type: "returned", output: { q: 1 } }));
+  assert.deepEqual(replies(), Array.from({ length: 3 }, () => ({ type: "returned", output: { q: 1 } })));
 });
 
 test("does not make an unknown call when only its outcome is requested", () => {
@@ -111,7 +111,7 @@ test("does not make a call whose timeout passed while the flows were stopped", (
   call({}, 1_001);
   call();
   const error = "the call was not made: its timeout had passed when the flows ran again";
-  assert.deepEqual(replies(), new Array(2).fill({ type: "failed", error }));
+  assert.deepEqual(replies(), Array.from({ length: 2 }, () => ({ type: "failed", error })));
   assert.deepEqual(tool.sent, []);
   call({ call: "r:2" }, 1_000);
   assert.equal(tool.sent.length, 1);

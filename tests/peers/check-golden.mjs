@@ -71,7 +71,9 @@ const WRONG = {
 /** The TypeScript file of a body. Errors name the file and so the body. */
 function source(name, json) {
   const type = TYPES.find(([prefix]) => name.startsWith(prefix));
-  if (!type) throw new Error(`${name}: there is no type for a golden body with this name`);
+  if (!type) {
+    throw new Error(`${name}: there is no type for a golden body with this name`);
+  }
   const list = json.startsWith('[') ? '[]' : '';
   return `${IMPORTS}\nexport const body: (${type[1]})${list} = ${json};\n`;
 }
@@ -82,37 +84,51 @@ function compile(folder, bodies) {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true });
   const names = Object.keys(bodies);
-  for (const name of names) writeFileSync(join(path, `${name}.ts`), source(name, bodies[name]));
+  for (const name of names) {
+    writeFileSync(join(path, `${name}.ts`), source(name, bodies[name]));
+  }
   const options = { strict: true, noEmit: true, skipLibCheck: true, target: 'es2022', lib: ['es2023', 'dom'] };
   const compilerOptions = { ...options, module: 'nodenext', moduleResolution: 'nodenext', types: [] };
   writeFileSync(join(path, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: names.map((name) => `${name}.ts`) }));
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
   const run = spawnSync(process.execPath, [tsc, '--pretty', 'false', '-p', path], { cwd: path, encoding: 'utf8' });
-  if (run.error) throw run.error;
+  if (run.error) {
+    throw run.error;
+  }
   const found = new Map(names.map((name) => [name, []]));
   const rest = [];
   let last = rest;
   for (const line of `${run.stdout}${run.stderr}`.split('\n').filter(Boolean)) {
     const named = /^([^ (]+)\.ts\(/.exec(line);
-    if (named) last = found.get(named[1]) ?? rest;
+    if (named) {
+      last = found.get(named[1]) ?? rest;
+    }
     last.push(line);
   }
-  if (rest.length > 0) throw new Error(`the compiler itself failed:\n${rest.join('\n')}`);
+  if (rest.length > 0) {
+    throw new Error(`the compiler itself failed:\n${rest.join('\n')}`);
+  }
   return found;
 }
 
 const texts = (entries) => Object.fromEntries(entries.map(([name, body]) => [name, JSON.stringify(body)]));
 const passed = [...compile('wrong', texts(Object.entries(WRONG)))].filter(([, errors]) => errors.length === 0);
-for (const [name] of passed) console.error(`the check is broken: it accepts the invalid body ${name}`);
+for (const [name] of passed) {
+  console.error(`the check is broken: it accepts the invalid body ${name}`);
+}
 
 const jsons = (folder) => readdirSync(folder).filter((file) => file.endsWith('.json')).sort();
 const read = (folder) => Object.fromEntries(jsons(folder).map((file) => [file.slice(0, -5), readFileSync(join(folder, file), 'utf8').trim()]));
 const missing = [golden, conversations].flatMap((folder) => ['openai-chat', 'openai-responses', 'anthropic-', 'ollama']
   .filter((prefix) => !jsons(folder).some((file) => file.startsWith(prefix))));
-for (const prefix of missing) console.error(`there is no golden body ${prefix}*.json`);
+for (const prefix of missing) {
+  console.error(`there is no golden body ${prefix}*.json`);
+}
 const checked = [...compile('golden', read(golden)), ...compile('conversations', read(conversations))];
 const rejected = checked.filter(([, errors]) => errors.length > 0);
-for (const [name, errors] of rejected) console.error(`${name}.json:\n  ${errors.join('\n  ')}`);
+for (const [name, errors] of rejected) {
+  console.error(`${name}.json:\n  ${errors.join('\n  ')}`);
+}
 
 console.log(`${checked.length} golden files, ${rejected.length} rejected; ${Object.keys(WRONG).length} invalid bodies, ${passed.length} accepted`);
 process.exitCode = passed.length + missing.length + rejected.length > 0 ? 1 : 0;

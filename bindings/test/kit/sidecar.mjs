@@ -68,7 +68,7 @@ export async function serve(t, { path = folder(t), flow, hosts = [], settings = 
     /** The log so far. */
     log: () => log,
     /** Sends the signal and waits for the process to exit. */
-    async end(signal) {
+    end: async (signal) => {
       child.kill(signal);
       await exited;
     },
@@ -120,4 +120,4 @@ const sum = { action: "tool", tool: "calculator", input: { expression: "6 * 7" }
 
 /** A flow whose agent calls the calculator `count` times, then answers 42. */
 export const sums = (count, delayMs) =>
-  flow([...Array(count).fill(sum), { action: "final", message: "42", confidence: 1 }], delayMs);
+  flow([...Array.from({ length: count }, () => sum), { action: "final", message: "42", confidence: 1 }], delayMs);

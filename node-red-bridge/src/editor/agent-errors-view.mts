@@ -20,9 +20,9 @@ export interface ErrorsView {
 /** The actions of a row. */
 export interface ErrorActions {
   /** Shows a run in the tab Runtime / Debug. */
-  showRun(run: string): void;
+  showRun: (run: string) => void;
   /** Opens the form that answers a waiting run. */
-  answerRun(run: string): void;
+  answerRun: (run: string) => void;
 }
 
 /** Creates the tab in `host`. */

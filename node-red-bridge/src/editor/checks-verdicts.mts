@@ -126,7 +126,7 @@ export function explain({ message, help }: Diagnostic): [string, string] {
  */
 export function plain(text: string): string {
   return text
-    .replace(/[\s\u0000-\u001F\u007F-\u009F]+/g, " ")
+    .replace(/[\s\p{Cc}]+/gu, " ")
     .replace(/[\u061C\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g, "\uFFFD")
     .replaceAll("\\n ", "\\n\u00A0");
 }

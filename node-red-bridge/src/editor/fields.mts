@@ -53,12 +53,15 @@ export function saveChoices(node: EditorNode, names: string[]): void {
 
 /** Adds the flow's value to a select that does not offer it, such as `${NAME}`. */
 function addOption(field: Field, value: unknown): void {
-  const isNew = "options" in field && ![...field.options].some((option) => option.value === String(value));
-  if (isNew && !isBlank(value) && typeof value !== "object") {
-    const option = untrusted("option", String(value), { maxChars: MAX_VALUE_CHARS });
-    option.value = String(value);
+  if (!("options" in field) || isBlank(value) || typeof value === "object") {
+    return;
+  }
+  const content = typeof value === "string" ? value : JSON.stringify(value);
+  if (![...field.options].some((option) => option.value === content)) {
+    const option = untrusted("option", content, { maxChars: MAX_VALUE_CHARS });
+    option.value = content;
     field.append(option);
-    field.value = String(value);
+    field.value = content;
   }
 }
 
@@ -137,7 +140,7 @@ function prepareProblems(node: EditorNode, prefix: string): void {
   const typed: EditorNode = Object.create(node);
   const checks: (() => void)[] = [];
   $(`#${prefix}-name`).closest("form").addClass("redflow-form");
-  for (const [name, { validate }] of Object.entries({ ...defaults, ...credentials })) {
+  for (const [name, definition] of Object.entries({ ...defaults, ...credentials })) {
     const [nodeRedField, ownField] = [$(`#${prefix}-${name}`), $(`#${prefix}-redflow-${name}`)];
     const field = ownField.length > 0 ? ownField : nodeRedField;
     if (field.length === 0) {
@@ -150,8 +153,8 @@ function prepareProblems(node: EditorNode, prefix: string): void {
       // Nodes of the editor are proxies: an assignment would change the node itself.
       Object.defineProperty(typed, name, { value: value(), configurable: true, enumerable: true, writable: true });
     };
-    if (validate) {
-      checks.push(addProblemLine(field, () => validate.call(typed, typed[name], {})));
+    if (definition.validate) {
+      checks.push(addProblemLine(field, () => definition.validate?.call(typed, typed[name], {})));
     }
     read();
     field.on("input change", () => {

@@ -55,9 +55,9 @@ export function formatAge(ms: number): string {
   if (seconds < 5) {
     return text("runs.age.now");
   }
-  const [unit, size] =
+  const [unit, size]: [string, number] =
     seconds < 60 ? ["seconds", 1] : seconds < 3_600 ? ["minutes", 60] : seconds < 86_400 ? ["hours", 3_600] : ["days", 86_400];
-  return text(`runs.age.${unit}`, { n: Math.floor(seconds / Number(size)) });
+  return text(`runs.age.${unit}`, { n: Math.floor(seconds / size) });
 }
 
 /** A date with its time, in the format of the browser; empty for an invalid time. */

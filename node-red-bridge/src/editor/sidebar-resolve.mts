@@ -37,7 +37,7 @@ export interface ResolveOptions {
   call: WaitingCall;
   /** Whether the user may answer. */
   isAllowed: boolean;
-  onDone(run: RunSummary): void;
+  onDone: (run: RunSummary) => void;
 }
 
 export class ResolveForm {

@@ -103,7 +103,8 @@ export function stopsField(list: any, problem: HTMLElement, value: unknown): Sto
       }
       const limit = $("<input>", { type: "text", inputmode: "decimal", "aria-label": text("agent.stops.value") });
       const value = isObject(before) ? (before["value"] ?? "") : "";
-      limit.css({ width: "22%", marginLeft: "8px" }).val(String(value)).appendTo(row);
+      limit.css({ width: "22%", marginLeft: "8px" }).appendTo(row);
+      limit.val(typeof value === "string" ? value : JSON.stringify(value));
       const updateLimit = (): void => limit.toggle(WITH_VALUE.includes(type.val()));
       const editRow = (): void => {
         current = editedStop(before, type.val(), limit.val());

@@ -19,7 +19,7 @@ class Field {
   /** A select accepts only its own options. */
   set value(text) {
     const isValid = this.options === undefined || this.options.some(({ value }) => value === text);
-    this.#value = isValid ? String(text) : "";
+    this.#value = isValid ? text : "";
   }
 
   append({ value }) {
@@ -64,6 +64,7 @@ export function apply(form, node, prefix) {
   for (const name of Object.keys(node._def.defaults)) {
     const field = form.byId(`${prefix}-${name}`);
     const value = field?.type === "checkbox" ? field.checked : field?.value;
+    // oxlint-disable-next-line eqeqeq -- Node-RED compares loosely here
     if (field !== null && node[name] != value && JSON.stringify(node[name]) !== JSON.stringify(value)) {
       node[name] = value;
     }

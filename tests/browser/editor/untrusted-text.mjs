@@ -78,12 +78,12 @@ export async function asText(fixture, t) {
   await editor.waitForCheck("checked");
   const status = editor.node("agent").locator(".red-ui-flow-node-status-label");
   const answers = [
-    ["INVALID_JSON", [HUGE]],
-    ["TOOL_NOT_ALLOWED", [toolCall(EVIL, { a: EVIL })]],
-    ["ITERATION_OVERFLOW", [toolCall("send_mail", { to: EVIL, text: EVIL })]],
-    [/done/, [toolCall("calculator", { expression: EVIL }), finalAnswer(HUGE)]],
+    { outcome: "INVALID_JSON", replies: [HUGE] },
+    { outcome: "TOOL_NOT_ALLOWED", replies: [toolCall(EVIL, { a: EVIL })] },
+    { outcome: "ITERATION_OVERFLOW", replies: [toolCall("send_mail", { to: EVIL, text: EVIL })] },
+    { outcome: /done/, replies: [toolCall("calculator", { expression: EVIL }), finalAnswer(HUGE)] },
   ];
-  for (const [outcome, replies] of answers) {
+  for (const { outcome, replies } of answers) {
     fixture.model.setAnswers(...replies);
     await editor.press("ask");
     await editor.waitForText(status, outcome);

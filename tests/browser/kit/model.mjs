@@ -9,7 +9,7 @@ export async function fakeModel() {
   let used = 0;
   let held = null;
   const requests = [];
-  const server = createServer(async (request, response) => {
+  const handle = async (request, response) => {
     const parts = [];
     for await (const part of request) {
       parts.push(part);
@@ -31,7 +31,8 @@ export async function fakeModel() {
         usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
       }),
     );
-  });
+  };
+  const server = createServer((request, response) => void handle(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const releaseSome = (count = Infinity) => {

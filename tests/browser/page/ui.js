@@ -116,7 +116,7 @@ function connect() {
     updateStates(event);
     const behavior = event.data?.semantics?.behavior ?? "";
     draw("events", `${event.event} ${event.nodeId ?? ""} ${behavior}`, behavior === "terminated" ? "bad" : "");
-    onAgentOutput(event);
+    void onAgentOutput(event);
   };
   return new Promise((resolve, reject) => {
     socket.onopen = () => resolve("open");
@@ -181,7 +181,8 @@ async function onAgentOutput({ event, nodeId, data }) {
 const simpleRequests = {
   /** A request with a hidden response. With `no-referrer` the browser does not send the origin. */
   fetch: async (method, path, { body, referrerPolicy } = {}) => {
-    const response = await fetch(api + path, { method, mode: "no-cors", body, referrerPolicy });
+    const init = { method, mode: "no-cors", body, referrerPolicy };
+    const response = await fetch(api + path, init);
     return response.type;
   },
   /** An image element. */
