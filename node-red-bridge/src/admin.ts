@@ -2,24 +2,24 @@
 // requests to the sidecar, for runs of this Node-RED only. Never returns a credential or the code of another node.
 
 import type { LogLines, Problem, RuntimeList } from "./admin-api";
+import { bodyOf, isJsonRequest, sendJson } from "./admin-http";
+import type { AdminRequest, AdminResponse } from "./admin-http";
 import { agentErrors } from "./agent-errors";
 import { CodePages } from "./code-pages";
 import { reduceFlow } from "./flows";
 import { logOnce } from "./guard";
 import { InstanceRuns } from "./instance-runs";
+import { isRecord } from "./record";
 import type { AdminHandler, Red } from "./red";
 import type { Runtime } from "./runtime";
 import { runtimeById, runtimeList } from "./runtime-registry";
 import { ApiFailure } from "./sidecar-api";
 import type { ApiResponse } from "./sidecar-api";
 
-type Request = Parameters<AdminHandler>[0];
-type Response = Parameters<AdminHandler>[1];
-
 /** The result of an endpoint: a value, or the text of a sidecar's response. */
 type Result = { json: unknown } | Pick<ApiResponse, "text">;
 
-type Endpoint = (request: Request) => Result | Promise<Result>;
+type Endpoint = (request: AdminRequest) => Result | Promise<Result>;
 
 /** The form of run ids, codes and statuses. None can change the path of a request. */
 const RUN_ID = /^[A-Za-z0-9_-]{1,128}$/;
@@ -51,10 +51,10 @@ export function serveEditor(RED: Red): void {
     const after = numberOf(queryOf(request), "after", 0, MAX_SEQ);
     return InstanceRuns.forRuntime(runtimeOf(request)).events(runOf(request), after ?? 0);
   });
-  post("runtimes/:id/check", read, (request) => check(runtimeOf(request), bodyOf(request)));
+  post("runtimes/:id/check", read, (request) => check(runtimeOf(request), requireBody(request)));
   for (const verb of ["cancel", "resolve"] as const) {
     post(`runtimes/:id/runs/:run/${verb}`, write, (request) => {
-      return InstanceRuns.forRuntime(runtimeOf(request)).act(runOf(request), verb, bodyOf(request));
+      return InstanceRuns.forRuntime(runtimeOf(request)).act(runOf(request), verb, requireBody(request));
     });
   }
 }
@@ -85,7 +85,7 @@ function withoutNeedsNodeRed(report: unknown): unknown {
   return { ...rest, diagnostics, ...(counts.length > 0 ? { omitted: Object.fromEntries(counts) } : {}) };
 }
 
-function codeOf(request: Request): string {
+function codeOf(request: AdminRequest): string {
   const code = request.params["code"] ?? "";
   if (!CODE.test(code)) {
     throw new ApiFailure(404, "NOT_FOUND", "There is no such code: codes have capital letters.");
@@ -93,7 +93,7 @@ function codeOf(request: Request): string {
   return code;
 }
 
-function runtimeOf(request: Request): Runtime {
+function runtimeOf(request: AdminRequest): Runtime {
   const runtime = runtimeById(request.params["id"] ?? "");
   if (runtime === undefined) {
     throw new ApiFailure(404, "NOT_FOUND", "The running flow has no such redflow-runtime; deploy it.");
@@ -101,7 +101,7 @@ function runtimeOf(request: Request): Runtime {
   return runtime;
 }
 
-function runOf(request: Request): string {
+function runOf(request: AdminRequest): string {
   const run = request.params["run"] ?? "";
   if (!RUN_ID.test(run)) {
     throw new ApiFailure(404, "RUN_UNKNOWN", "There is no such run: this is not the id of a run.");
@@ -109,12 +109,12 @@ function runOf(request: Request): string {
   return run;
 }
 
-function queryOf(request: Request): URLSearchParams {
+function queryOf(request: AdminRequest): URLSearchParams {
   return new URLSearchParams((request.url ?? "").split("?").slice(1).join("?"));
 }
 
 /** The valid filters of a request. Ignores unknown parameters, because jQuery may add its own. */
-function listQuery(request: Request): Record<string, string> {
+function listQuery(request: AdminRequest): Record<string, string> {
   const query = queryOf(request);
   const filters: Record<string, string> = {};
   const read = (name: string, isValid: (value: string) => boolean, form: string): void => {
@@ -145,21 +145,15 @@ function numberOf(query: URLSearchParams, name: string, min: number, max: number
   return value;
 }
 
-/** The parsed body. Node-RED itself refuses one that is larger than its `apiMaxLength`. */
-function bodyOf(request: Request): Record<string, unknown> {
-  // Protects against forms of other web pages: they can send text, but JSON needs the consent of this server (CORS).
-  if (!/^application\/json\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
+function requireBody(request: AdminRequest): Record<string, unknown> {
+  if (!isJsonRequest(request)) {
     throw new ApiFailure(415, "CONTENT_TYPE_REFUSED", "Send JSON, announced as application/json.");
   }
-  const { body } = request as Request & { body?: unknown };
-  if (!isRecord(body)) {
+  const body = bodyOf(request);
+  if (body === undefined) {
     throw new ApiFailure(400, "BODY_INVALID", "The body must be a JSON object.");
   }
   return body;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Always sends a response, and never throws into Node-RED. */
@@ -171,25 +165,17 @@ function handler(RED: Red, endpoint: Endpoint): AdminHandler {
   };
 }
 
-async function respond(RED: Red, endpoint: Endpoint, request: Request, response: Response): Promise<void> {
+async function respond(RED: Red, endpoint: Endpoint, request: AdminRequest, response: AdminResponse): Promise<void> {
   try {
     const result = await endpoint(request);
-    send(response, 200, "json" in result ? JSON.stringify(result.json) : result.text);
+    sendJson(response, 200, "json" in result ? JSON.stringify(result.json) : result.text);
   } catch (error) {
     if (!(error instanceof ApiFailure)) {
       logOnce(RED, "a request of the editor failed", error);
     }
     const { status, code, message } = error instanceof ApiFailure ? error : FAILED;
-    send(response, status, JSON.stringify({ code, message } satisfies Problem));
+    sendJson(response, status, JSON.stringify({ code, message } satisfies Problem));
   }
 }
 
 const FAILED = new ApiFailure(500, "INTERNAL", "The request failed; see the log of Node-RED.");
-
-function send(response: Response, status: number, text: string): void {
-  response.statusCode = status;
-  response.setHeader("content-type", "application/json");
-  response.setHeader("cache-control", "no-store");
-  response.setHeader("x-content-type-options", "nosniff");
-  response.end(text);
-}

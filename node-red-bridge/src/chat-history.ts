@@ -2,6 +2,7 @@
 // knows neither Node-RED nor a clock.
 
 import type { ChatItem } from "@redflow/bindings";
+import { isRecord } from "./record";
 
 /** How many items a chat node keeps by default, and at most. */
 export const DEFAULT_HISTORY = 100;
@@ -121,10 +122,6 @@ function cutText(text: string, maxBytes: number): string {
 
 function count(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** How many items a node keeps, by its property. An editor may write a number as text; other values mean the default. */

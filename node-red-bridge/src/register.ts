@@ -2,6 +2,7 @@
 // module, and never breaks the loading of the palette.
 
 import { guard } from "./guard";
+import { isRecord } from "./record";
 import type { NodeConstructor, Red, TypeOptions } from "./red";
 
 /** The npm name of this module. */
@@ -120,8 +121,4 @@ function nodeSets(module: unknown): { types: string[]; enabled: boolean }[] {
     types: Array.isArray(set["types"]) ? set["types"].filter((type) => typeof type === "string") : [],
     enabled: set["enabled"] !== false,
   }));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

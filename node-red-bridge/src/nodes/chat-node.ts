@@ -2,6 +2,8 @@
 // the routes of the window. Never passes on a message of an agent.
 
 import type { ChatItem } from "@redflow/bindings";
+import { bodyOf, isJsonRequest, sendJson } from "../admin-http";
+import type { AdminRequest, AdminResponse } from "../admin-http";
 import {
   ChatHistory,
   MAX_ID,
@@ -80,7 +82,7 @@ export = function (RED: Red): void {
     withChat((chat, _request, response) => {
       chat.history.clear();
       notifyWindows(RED, chat);
-      sendJson(response, 200, { success: true });
+      sendJson(response, 200, JSON.stringify({ success: true }));
     }),
   );
 };
@@ -93,10 +95,7 @@ function dropStopped(): void {
   }
 }
 
-type Request = Parameters<AdminHandler>[0];
-type Response = Parameters<AdminHandler>[1];
-
-function withChat(handle: (chat: Chat, request: Request, response: Response) => void): AdminHandler {
+function withChat(handle: (chat: Chat, request: AdminRequest, response: AdminResponse) => void): AdminHandler {
   return (request, response) => {
     const chat = chats.get(request.params["id"] ?? "");
     if (chat && !chat.stopped) {
@@ -107,21 +106,18 @@ function withChat(handle: (chat: Chat, request: Request, response: Response) => 
   };
 }
 
-function sendHistory(chat: Chat, _request: Request, response: Response): void {
+function sendHistory(chat: Chat, _request: AdminRequest, response: AdminResponse): void {
   const history = chat.history.items();
-  sendJson(response, 200, { nodeId: chat.node.id, history, count: history.length });
+  sendJson(response, 200, JSON.stringify({ nodeId: chat.node.id, history, count: history.length }));
 }
 
 /** Sends a person's message to the agent. */
-function sendMessage(RED: Red, chat: Chat, request: Request, response: Response): void {
-  // Protects against forms of other web pages: they can send text, but JSON needs the consent of this server (CORS).
-  if (!/^application\/json\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
+function sendMessage(RED: Red, chat: Chat, request: AdminRequest, response: AdminResponse): void {
+  if (!isJsonRequest(request)) {
     sendProblem(response, 415, "CONTENT_TYPE_REFUSED", "Send JSON, announced as application/json.");
     return;
   }
-  // Node-RED has parsed the body, and refuses one that is larger than its `apiMaxLength`.
-  const body = (request as Request & { body?: unknown }).body;
-  const { message, id: given } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const { message, id: given } = bodyOf(request) ?? {};
   if (typeof message !== "string" || message.trim() === "" || Buffer.byteLength(message) > MAX_TEXT_BYTES) {
     sendProblem(response, 400, "BODY_INVALID", `\`message\` must be a text of 1 to ${MAX_TEXT_BYTES} bytes.`);
     return;
@@ -136,7 +132,7 @@ function sendMessage(RED: Red, chat: Chat, request: Request, response: Response)
   if (addItem(RED, chat, item)) {
     chat.node.send({ _msgid: RED.util.generateId(), payload: message, chatEvent: SENT, chatMessage: item });
   }
-  sendJson(response, 200, { success: true, id });
+  sendJson(response, 200, JSON.stringify({ success: true, id }));
 }
 
 /** Adds an item to the history. False if it is there already. */
@@ -165,13 +161,6 @@ function notifyWindows(RED: Red, chat: Chat): void {
   }, NOTICE_DELAY_MS).unref();
 }
 
-function sendProblem(response: Response, status: number, code: string, message: string): void {
-  sendJson(response, status, { code, message });
-}
-
-function sendJson(response: Response, status: number, body: unknown): void {
-  response.statusCode = status;
-  response.setHeader("content-type", "application/json");
-  response.setHeader("cache-control", "no-store");
-  response.end(JSON.stringify(body));
+function sendProblem(response: AdminResponse, status: number, code: string, message: string): void {
+  sendJson(response, status, JSON.stringify({ code, message }));
 }

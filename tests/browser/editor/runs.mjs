@@ -135,7 +135,7 @@ export async function resolve(fixture, t) {
   assertReadable(await measureContrasts(sidebar), "a waiting run");
   const answer = sidebar.getByRole("button", { name: "Answer and continue the run" });
   assert.equal(await answer.isEnabled(), false, "no answer is preselected");
-  await sidebar.getByLabel("It happened").check();
+  await sidebar.getByLabel("It happened", { exact: true }).check();
   await sidebar.getByLabel(/Its result/).fill("{ no JSON");
   await answer.click();
   await editor.waitForText(sidebar.getByRole("alert"), "This is not JSON");
