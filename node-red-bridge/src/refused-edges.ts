@@ -41,7 +41,7 @@ export function isRefusal({ error }: Msg): boolean {
 
 /** Warns that a refused agent drops a message that was refused before. A Catch node would send it round in a loop. */
 export function dropRefusedAgain(agent: RedNode): void {
-  const message = "dropped a message that an agent had refused before, because this agent is refused too";
+  const message = "dropped a message that an agent had refused already, because this agent is refused too";
   agentErrors.add(agent.id, { code: "EDGE_REJECTED", message });
   agent.warn(`EDGE_REJECTED: ${message}`);
 }
