@@ -322,16 +322,16 @@ for (const { name, WebSocket } of SOCKETS) {
     let budget = 500;
     net.cutAfter(() => (budget += 300));
     const client = new RedflowClient({ url: net.url, token: TOKEN });
-    const wanted = 30;
+    const runCount = 30;
     let ends = 0;
     const timing = { ...QUICK, openMs: 2_000, idleMs: 200, pongMs: 200 };
     const reader = collect(client.events({ WebSocket, after: CURSOR_START, timing, signal: t.signal }), (item) => {
       ends += isEnd(item) ? 1 : 0;
-      return ends === wanted;
+      return ends === runCount;
     });
     const trouble = setInterval(() => [net.cut, net.freeze, net.cut][net.count() % 3](), 40);
     t.after(() => clearInterval(trouble));
-    await startAll(direct, wanted, "run");
+    await startAll(direct, runCount, "run");
     // Every run has ended. The reader now gets longer connections, but they still end.
     net.cutAfter(() => 50_000);
     clearInterval(trouble);
@@ -395,18 +395,18 @@ for (const { name, WebSocket } of SOCKETS) {
     let sidecar = await serve(t, { ...options, flow: sums(4, 5) });
     net.forwardTo(sidecar.port);
     const client = new RedflowClient({ url: net.url, token: TOKEN });
-    const wanted = 40;
+    const runCount = 40;
     const ends = new Set();
     const timing = { ...QUICK, openMs: 2_000 };
     const reader = collect(client.events({ WebSocket, after: CURSOR_START, timing, signal: t.signal }), (item) => {
       if (isEnd(item)) {
         ends.add(item.event.event.runId);
       }
-      return ends.size === wanted;
+      return ends.size === runCount;
     });
     const starter = (async () => {
       const ids = [];
-      for (const number of range(1, wanted)) {
+      for (const number of range(1, runCount)) {
         const start = () => client.start({ payload: number }, { idempotencyKey: `run-${number}` });
         const { runs } = await retry(async () => {
           await new Promise((done) => setImmediate(done));
@@ -423,7 +423,7 @@ for (const { name, WebSocket } of SOCKETS) {
       net.forwardTo(sidecar.port);
     }
     const ids = await starter;
-    assert.equal(new Set(ids).size, wanted);
+    assert.equal(new Set(ids).size, runCount);
     const got = cursors(await reader);
     assert.deepEqual([...ends].sort(), [...ids].sort());
     const all = cursors(await readStored(sidecar.client, { WebSocket }));

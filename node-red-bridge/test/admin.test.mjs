@@ -7,6 +7,7 @@ import test from "node:test";
 import { agentErrors } from "../dist/agent-errors.js";
 import { nodeRed } from "./kit/node-red.mjs";
 import { fakeSidecar } from "./kit/sidecar.mjs";
+import { until } from "./kit/until.mjs";
 
 const RED = nodeRed();
 const load = createRequire(import.meta.url);
@@ -25,10 +26,7 @@ const code = ({ status, body }) => [status, body.code];
 async function connected(t, http) {
   const { url, requests } = await fakeSidecar(t, undefined, (request) => http(request) ?? [404, { code: "NONE", message: "none" }]);
   RED.deploy(runtime(url));
-  for (let left = 2_000; (await state()).is !== "connected"; left -= 1) {
-    assert.ok(left > 0, "never connected");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("never connected", async () => (await state()).is === "connected");
   return { url, requests, requested: () => requests.map(({ method, url }) => `${method} ${url}`) };
 }
 
@@ -109,10 +107,7 @@ test("forwards actions on our runs and requests the owner once", async (t) => {
   assert.deepEqual([requests[1].body, requests[2].body], [{ reason: "by hand" }, resolve]);
   // Another instance id is another Node-RED: its runs are not known.
   RED.deploy(runtime(requests[0].headers.host.replace(/^/, "http://"), { instance: "renamed" }));
-  for (let left = 2_000; (await state()).is !== "connected"; left -= 1) {
-    assert.ok(left > 0, "never connected");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("never connected", async () => (await state()).is === "connected");
   assert.deepEqual(code(await RED.request("POST", `${at}/cancel`, { body: {} })), [404, "RUN_UNKNOWN"]);
 });
 
@@ -192,10 +187,7 @@ test("cuts long texts of another server at the address", async (t) => {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => server.close());
   RED.deploy(runtime(`http://127.0.0.1:${server.address().port}`));
-  for (let left = 2_000; (await state()).is !== "refused"; left -= 1) {
-    assert.ok(left > 0, "never refused");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("never refused", async () => (await state()).is === "refused");
   assert.equal((await state()).message.length, 2_000);
 });
 
@@ -219,10 +211,7 @@ test("notifies editors of changes together and without their content", async (t)
   RED.published.splice(0);
   RED.deploy(runtime("http://127.0.0.1:9"));
   RED.deploy();
-  for (let left = 2_000; RED.published.splice(0).length === 0; left -= 1) {
-    assert.ok(left > 0, "no notice");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("no notice", () => RED.published.splice(0).length > 0);
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const agent = { id: "ag", type: "agent-core", wires: [[], [], [], [], []] };
   RED.deploy(runtime("http://127.0.0.1:9"), agent);

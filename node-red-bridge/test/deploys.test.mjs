@@ -7,6 +7,7 @@ import test, { mock } from "node:test";
 import { nodeRed } from "./kit/node-red.mjs";
 import { FakeNode } from "./kit/red.mjs";
 import { fakeSidecar } from "./kit/sidecar.mjs";
+import { until } from "./kit/until.mjs";
 
 const load = createRequire(import.meta.url);
 
@@ -25,54 +26,51 @@ test("a run of a sidecar that is no longer chosen fails at the agent of the new 
   const [one, two] = [await fakeSidecar(t), await fakeSidecar(t)];
   RED.deploy(runtime("rt", one.url), agent());
   const held = RED.send("ag", { payload: 1 });
-  await one.until(start);
+  await one.untilMessage(start);
   RED.deploy(runtime("rt", two.url), agent());
   assert.deepEqual(held.done, []);
   assert.deepEqual(codes(RED.byId.get("ag")), ["RUNTIME_UNREACHABLE"]);
 });
 
 test("a run fails at its agent when the agent changes its runtime or the runtime is removed", async (t) => {
-  const { url, until } = await fakeSidecar(t);
+  const { url, untilMessage } = await fakeSidecar(t);
   RED.deploy(runtime("a", url), runtime("b", url, { instance: "other" }), agent({ runtime: "a" }));
   RED.send("ag", { payload: 1 });
-  await until(start);
+  await untilMessage(start);
   RED.deploy(runtime("a", url), runtime("b", url, { instance: "other" }), agent({ runtime: "b" }));
   assert.deepEqual(codes(RED.byId.get("ag")), ["CANCELLED"]);
-  await until(({ type }) => type === "cancel");
+  await untilMessage(({ type }) => type === "cancel");
   RED.send("ag", { payload: 2 });
-  await until(({ type, message }) => type === "start" && message.payload === 2);
+  await untilMessage(({ type, message }) => type === "start" && message.payload === 2);
   RED.deploy(agent({ runtime: "b" }));
   assert.deepEqual(codes(RED.byId.get("ag")), ["RUNTIME_UNREACHABLE"]);
 });
 
 test("keeps the boot over a deploy and changes it for a new runtime", async (t) => {
-  const { url, messages, until } = await fakeSidecar(t);
+  const { url, messages, untilMessage } = await fakeSidecar(t);
   const boots = () => [...new Set(messages.filter(hello).map(({ boot }) => boot))];
   RED.deploy(runtime("rt", url), agent());
-  await until(hello);
+  await untilMessage(hello);
   // Another address needs another connection of the same runtime.
   RED.deploy(runtime("rt", `${url}/`), agent());
-  await until((_, at) => messages.slice(0, at + 1).filter(hello).length === 2);
+  await untilMessage((_, at) => messages.slice(0, at + 1).filter(hello).length === 2);
   assert.equal(boots().length, 1);
   RED.deploy(agent());
   RED.deploy(runtime("rt", url), agent());
-  await until((_, at) => messages.slice(0, at + 1).filter(hello).length === 3);
+  await untilMessage((_, at) => messages.slice(0, at + 1).filter(hello).length === 3);
   assert.equal(boots().length, 2);
 });
 
 test("refuses a flow that nests too deep until a deploy fixes it", async (t) => {
-  const { url, messages, until } = await fakeSidecar(t);
+  const { url, messages, untilMessage } = await fakeSidecar(t);
   const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`);
   RED.deploy(runtime("rt", url), agent({ custom: deep }));
-  await until(hello);
+  await untilMessage(hello);
   const red = ({ fill, text }) => fill === "red" && /^FLOW_TOO_DEEP: .*"Home"/.test(text);
-  for (let left = 2_000; !RED.byId.get("ag").statuses.some(red); left -= 1) {
-    assert.ok(left > 0, "not shown");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("not shown", () => RED.byId.get("ag").statuses.some(red));
   assert.ok(!messages.some(({ type }) => type === "flows"));
   RED.deploy(runtime("rt", url), agent({ custom: deep[0][0].slice(1) }));
-  await until(({ type }) => type === "flows");
+  await untilMessage(({ type }) => type === "flows");
 });
 
 test("logs an error that Node-RED throws when a message fails", () => {
@@ -107,10 +105,7 @@ test("shows under every agent that the sidecar refuses the flow, until a deploy 
       : { type: "flows_refused", seq: 1, revision, error };
   });
   const untilStatus = async (matches) => {
-    for (let left = 2_000; !matches(RED.byId.get("ag").statuses.at(-1) ?? {}); left -= 1) {
-      assert.ok(left > 0, "not shown");
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    await until("not shown", () => matches(RED.byId.get("ag").statuses.at(-1) ?? {}));
   };
   RED.deploy(runtime("rt", url), agent());
   await untilStatus(({ fill, text }) => fill === "red" && text === "FLOW_REFUSED: no flow");
@@ -127,10 +122,7 @@ test("warns at the agent of a waiting run, and where to answer it", async (t) =>
   const warningsOf = async (name) => {
     RED.deploy(runtime("rt", url), agent({ name }));
     const { warnings } = RED.byId.get("ag");
-    for (let left = 2_000; warnings.length === 0; left -= 1) {
-      assert.ok(left > 0, "no warning");
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    await until("no warning", () => warnings.length > 0);
     return warnings;
   };
   assert.deepEqual(await warningsOf("One"), ["Answer it in the sidebar Redflow (Ctrl-G R). TOOL_OUTCOME_UNKNOWN: run R waits"]);

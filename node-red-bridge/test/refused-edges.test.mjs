@@ -7,6 +7,7 @@ import { agentErrors } from "../dist/agent-errors.js";
 import { refusedEdges } from "../dist/refused-edges.js";
 import { nodeRed } from "./kit/node-red.mjs";
 import { fakeSidecar } from "./kit/sidecar.mjs";
+import { until } from "./kit/until.mjs";
 
 const RED = nodeRed();
 const load = createRequire(import.meta.url);
@@ -23,13 +24,6 @@ const refusal = (from, port, to, more = {}) => ({
   ...{ node: node(from), port, target: node(to), ...more },
 });
 const sent = (from, port, to, msg) => ({ msg, source: { id: from, port }, destination: { id: to } });
-const until = async (condition) => {
-  for (let left = 2_000; !condition(); left -= 1) {
-    assert.ok(left > 0, "timeout");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
-
 let seq = 0;
 /** A fake sidecar that refuses these wires of every flow with a node `bad`, and answers a start with `call`. */
 const refusingSidecar = (t, diagnostics, call) =>
@@ -62,7 +56,7 @@ test("drops a message on a refused wire, and its agent reports that", async (t) 
   RED.deploy(runtime, agent("ag"), agent("good"));
   assert.equal(RED.addedHooks.has(HOOK), false);
   RED.deploy(runtime, agent("ag"), agent("good"), { id: "bad", type: "function", wires: [[], ["ag"]] });
-  await until(() => RED.addedHooks.has(HOOK));
+  await until("timeout", () => RED.addedHooks.has(HOOK));
   const hook = RED.addedHooks.get(HOOK);
   const message = { _msgid: "1", payload: 1 };
   assert.equal(hook(sent("bad", 1, "ag", message)), false);
@@ -90,9 +84,9 @@ test("removes the hook with the last runtime that needs it, and keeps the other 
   const runtime = (id) => ({ id, type: "redflow-runtime", mode: "remote", url, instance: id });
   const bad = { id: "bad", type: "function", wires: [["ag"]] };
   RED.deploy(runtime("a"), runtime("b"), agent("ag", { runtime: "a" }), bad);
-  await until(() => RED.addedHooks.has(HOOK));
+  await until("timeout", () => RED.addedHooks.has(HOOK));
   RED.deploy(runtime("b"), agent("ag", { runtime: "b" }), bad);
-  await until(() => RED.addedHooks.has(HOOK));
+  await until("timeout", () => RED.addedHooks.has(HOOK));
   assert.deepEqual([...RED.addedHooks.keys()].sort(), ["onComplete.redflow-bridge", HOOK]);
   RED.deploy();
   assert.deepEqual([...RED.addedHooks.keys()], []);
@@ -104,7 +98,7 @@ test("a message of another agent's call starts a run, unless it is the reply of 
     ...{ iteration: 1, idempotencyKey: "k", timeoutMs: 60_000 },
   };
   const calls = [call];
-  const { url, messages, until: untilMessage } = await fakeSidecar(t, ({ type }) => {
+  const { url, messages, untilMessage } = await fakeSidecar(t, ({ type }) => {
     const next = type === "start" ? calls.shift() : undefined;
     return next && { ...next, seq: (seq += 1) };
   });
@@ -119,12 +113,12 @@ test("a message of another agent's call starts a run, unless it is the reply of 
   }
   const starts = () => messages.filter(({ type }) => type === "start").map(({ node }) => node);
   RED.send("ag", { payload: 1 });
-  await until(() => toolMessages.length === 1);
+  await until("timeout", () => toolMessages.length === 1);
   for (const id of ["uses", "names"]) {
     assert.deepEqual(RED.send(id, toolMessages[0]).done, [undefined]);
   }
   assert.deepEqual(RED.send("other", toolMessages[0]).done, []);
-  await until(() => starts().length === 2);
+  await until("timeout", () => starts().length === 2);
   // The call is still open. The message at its own agent answers it.
   RED.send("ag", { ...toolMessages[0], payload: 21 });
   const [{ reply }] = await untilMessage(({ type }) => type === "tool_result");
@@ -135,7 +129,7 @@ test("a message of another agent's call starts a run, unless it is the reply of 
     ["uses", "names"].forEach((id) => assert.deepEqual(RED.send(id, message).done, [undefined]));
     RED.send("other", message);
   }
-  await until(() => starts().length === 4);
+  await until("timeout", () => starts().length === 4);
   assert.deepEqual(starts(), ["ag", "other", "other", "other"]);
   // An unknown call may be of any agent, so its message is dropped.
   const stale = { ...toolMessages[0]._agentCore, callId: "of yesterday" };
@@ -154,7 +148,7 @@ test("a refused agent drops a message that was refused before", async (t) => {
   });
   const runtime = { id: "rt", type: "redflow-runtime", mode: "remote", url };
   RED.deploy(runtime, agent("ag"), agent("well"), { id: "bad", type: "x" });
-  await until(() => RED.byId.get("ag").statuses.some(({ fill }) => fill === "red"));
+  await until("timeout", () => RED.byId.get("ag").statuses.some(({ fill }) => fill === "red"));
   const source = { id: "ag", type: "agent-core", name: "", count: 1 };
   const refusals = ["EDGE_REJECTED", "CONFIG_INVALID"].map((code) => ({ code, message: "no", source }));
   for (const error of [...refusals, { ...refusals[0], source: { id: "well" } }, { code: "EDGE_REJECTED" }]) {
@@ -169,11 +163,11 @@ test("a refused agent drops a message that was refused before", async (t) => {
   const others = [{ ...refusals[0], code: "TIMEOUT" }, "EDGE_REJECTED", null];
   others.forEach((error) => RED.send("ag", { payload: 2, error }));
   RED.send("well", { payload: 2, error: refusals[0] });
-  await until(() => starts() === others.length + 1);
+  await until("timeout", () => starts() === others.length + 1);
   // After a deploy the agent accepts messages, also before the checker has answered.
   RED.deploy(runtime, agent("ag"), agent("well"));
   RED.send("ag", { payload: 3, error: refusals[0] });
-  await until(() => starts() === others.length + 2);
+  await until("timeout", () => starts() === others.length + 2);
   // An agent without a runtime is refused too.
   RED.deploy(agent("ag"));
   const { done } = RED.send("ag", { payload: 1 });

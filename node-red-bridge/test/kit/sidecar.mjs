@@ -46,7 +46,7 @@ export async function fakeSidecar(t, answer = () => undefined, http = () => [404
     server.close();
   });
   /** Resolves with the messages for which `matches` is true, when there is one. */
-  const until = (matches) =>
+  const untilMessage = (matches) =>
     new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`no such message, only ${JSON.stringify(messages)}`)), 10_000);
       const check = () => {
@@ -60,5 +60,5 @@ export async function fakeSidecar(t, answer = () => undefined, http = () => [404
       waiting.add(check);
       check();
     });
-  return { url: `http://127.0.0.1:${server.address().port}`, messages, requests, until };
+  return { url: `http://127.0.0.1:${server.address().port}`, messages, requests, untilMessage };
 }
