@@ -1,7 +1,7 @@
-// The tool: what an expression of numbers, + - * / and parentheses comes to.
+// The tool: evaluates an expression of numbers, + - * / and parentheses.
 const { expression } = msg.payload;
 if (typeof expression !== "string" || expression.length > 200) {
-    throw new Error("that is no expression");
+    throw new Error("not an expression");
 }
 const parts = expression.match(/[0-9.]+|[-+*/()]|[^ ]/g) ?? [];
 let at = 0;
@@ -11,15 +11,15 @@ const value = () => {
         return -value();
     }
     if (part === "(") {
-        const inside = sum();
+        const inner = sum();
         if (parts[at++] !== ")") {
             throw new Error("a parenthesis is not closed");
         }
-        return inside;
+        return inner;
     }
     const number = Number(part);
     if (Number.isNaN(number)) {
-        throw new Error(`${part} is no number`);
+        throw new Error(`${part} is not a number`);
     }
     return number;
 };
@@ -39,7 +39,7 @@ const sum = () => {
 };
 const result = sum();
 if (at < parts.length) {
-    throw new Error(`${parts[at]} is one too many`);
+    throw new Error(`unexpected ${parts[at]}`);
 }
 msg.payload = { result, expression };
 return msg;

@@ -1,8 +1,8 @@
 // npm run check-output -- FILE.json
 //
-// Whether the JSON that `redflow run --json` printed is an AgentOutput: it is written into a TypeScript file
-// as a literal and compiled under this package's strict settings, so unknown keys are errors too. `-` reads
-// stdin. Exit code 1: it is none; 2: called wrongly.
+// Checks whether the JSON of `redflow run --json` is an AgentOutput. Writes it as a literal into a TypeScript file and
+// compiles that with this package's strict settings, so unknown keys are errors too. `-` reads stdin. Exit code 1: it
+// is not an AgentOutput; 2: wrong arguments.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,8 +11,8 @@ import { fileURLToPath } from "node:url";
 
 const bindings = fileURLToPath(new URL("..", import.meta.url));
 
-/** The complaint, or null if all is well. */
-function check(text) {
+/** The problem as text, or null. */
+function findProblem(text) {
   let value;
   try {
     value = JSON.parse(text);
@@ -24,8 +24,7 @@ function check(text) {
   const folder = mkdtempSync(join(parent, "output-"));
   try {
     const literal = JSON.stringify(value, null, 2);
-    const source =
-      'import type { AgentOutput } from "../../src/index.js";\n' + `export const output: AgentOutput = ${literal};\n`;
+    const source = `import type { AgentOutput } from "../../src/index.js";\nexport const output: AgentOutput = ${literal};\n`;
     const settings = {
       extends: "../../tsconfig.json",
       compilerOptions: { noEmit: true, rootDir: "../.." },
@@ -35,11 +34,11 @@ function check(text) {
     writeFileSync(join(folder, "output.ts"), source);
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(settings));
     const compiler = join(bindings, "node_modules", "typescript", "bin", "tsc");
-    const done = spawnSync(process.execPath, [compiler, "--pretty", "false", "-p", "."], { cwd: folder, encoding: "utf8" });
-    if (done.error) {
-      return `the compiler did not start: ${done.error.message}`;
+    const result = spawnSync(process.execPath, [compiler, "--pretty", "false", "-p", "."], { cwd: folder, encoding: "utf8" });
+    if (result.error) {
+      return `the compiler did not start: ${result.error.message}`;
     }
-    return done.status === 0 ? null : `not an AgentOutput:\n${done.stdout}${done.stderr}`.trimEnd();
+    return result.status === 0 ? null : `not an AgentOutput:\n${result.stdout}${result.stderr}`.trimEnd();
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -52,11 +51,11 @@ if (file === undefined || rest.length > 0) {
 } else {
   const name = file === "-" ? "stdin" : file;
   try {
-    const complaint = check(readFileSync(file === "-" ? 0 : file, "utf8"));
-    if (complaint === null) {
+    const problem = findProblem(readFileSync(file === "-" ? 0 : file, "utf8"));
+    if (problem === null) {
       console.log(`${name}: an AgentOutput`);
     } else {
-      console.error(`${name}: ${complaint}`);
+      console.error(`${name}: ${problem}`);
       process.exitCode = 1;
     }
   } catch (error) {

@@ -1,4 +1,4 @@
-// Runs the tests that run, with the platform's own WebSocket where it has to be switched on.
+// Runs the tests. Node.js 20 and 21 have a WebSocket of their own only behind a flag, which this sets.
 
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";

@@ -1,30 +1,30 @@
-// Waiting before the next try. Decides nothing about whether there is one.
+// Delays between retries. Does not decide whether to retry.
 
 import { platform } from "./platform.js";
 import type { AbortSignalLike } from "./platform.js";
 
 /** How long to wait before trying again. */
 export interface BackoffTiming {
-  /** The most the first wait may take, in milliseconds; doubles with every failure in a row. */
+  /** The longest first wait, in milliseconds; doubles with every failure in a row. */
   backoffMs: number;
-  /** The most any wait may take. */
+  /** The longest wait of all. */
   backoffMaxMs: number;
 }
 
-/** Exponential with full jitter: clients that lost the same sidecar do not come back all at once. */
+/** Exponential with full jitter, so that clients that lost the same sidecar do not all reconnect at once. */
 export function backoff(failures: number, timing: BackoffTiming): number {
-  const most = Math.min(timing.backoffMaxMs, timing.backoffMs * 2 ** Math.max(0, failures - 1));
-  return Math.random() * most;
+  const longest = Math.min(timing.backoffMaxMs, timing.backoffMs * 2 ** Math.max(0, failures - 1));
+  return Math.random() * longest;
 }
 
-/** Throws the reason of a signal that was given. */
+/** Throws the reason of the signal if it was aborted. */
 export function throwIfAborted(signal: AbortSignalLike | undefined): void {
   if (signal?.aborted) {
     throw signal.reason;
   }
 }
 
-/** Waits, or throws the reason of the signal. */
+/** Waits, or throws the reason of the signal when it is aborted. */
 export function pause(ms: number, signal: AbortSignalLike | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {

@@ -1,10 +1,10 @@
-// The routes of the sidecar as methods. How they are asked is in `http.ts`.
+// The routes of the sidecar as methods. `http.ts` sends the requests.
 
 import { readEvents } from "./events.js";
 import type { EventsItem, EventsOptions } from "./events.js";
-import { follow } from "./follow.js";
-import type { FollowOptions } from "./follow.js";
-import { Transport, misuse, part } from "./http.js";
+import { followRun } from "./follow-run.js";
+import type { FollowOptions } from "./follow-run.js";
+import { Transport, clientError, pathSegment } from "./http.js";
 import type { CallOptions } from "./http.js";
 import type { AbortSignalLike, FetchLike } from "./platform.js";
 import type {
@@ -38,43 +38,43 @@ import type {
   StartRequest,
 } from "./types.js";
 
-/** Where the sidecar is and how to talk to it. */
+/** The address of the sidecar and how to send requests to it. */
 export interface ClientOptions {
-  /** Its address, such as `http://127.0.0.1:1881`; on a page, anything relative to it. */
+  /** Its address, such as `http://127.0.0.1:1881`; in a page it may be relative to the page. */
   url: string;
-  /** What lets the client in. A page that the sidecar itself serves has a cookie and needs none. */
+  /** The access token. A page that the sidecar itself serves has a cookie and needs none. */
   token?: string | undefined;
-  /** Takes the place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: FetchLike | undefined;
-  /** How long a request may take, in milliseconds, 30 seconds if left out; 0 for as long as it likes. */
+  /** How long a request may take, in milliseconds; 30 seconds if left out, 0 for no limit. */
   timeoutMs?: number | undefined;
 }
 
 /** How to start an agent. */
 export interface StartOptions extends CallOptions {
-  /** The same key starts an agent only once, however often it is asked. */
+  /** Requests with the same key start an agent only once. */
   idempotencyKey?: string | undefined;
 }
 
-/** Which runs. */
+/** Selects runs. */
 export interface RunsFilter {
-  /** Only runs that are there. */
+  /** Only runs with one of these statuses. */
   status?: RunStatus | readonly RunStatus[] | undefined;
-  /** Only runs of the agent with this node id, in whichever Node-RED. */
+  /** Only runs of the agent with this node id, in any Node-RED. */
   agent?: NodeId | undefined;
   /** Only runs of agents of this instance; `local` is the sidecar's own flow. */
   instance?: InstanceId | undefined;
-  /** How many at most, from 1 to 1000; 50 if left out. Of all runs: how many at a time. */
+  /** The most runs of one page, from 1 to 1000; 50 if left out. */
   limit?: number | undefined;
-  /** Only runs that began before this one: `next` of the page before. */
+  /** Only runs that began before this one: `next` of the previous page. */
   before?: RunId | undefined;
 }
 
 /**
- * A sidecar, as `redflow serve` runs it.
+ * A client of a sidecar (`redflow serve`).
  *
- * Every method throws a `RedflowError`, or the reason of the signal it was given. Nothing is asked twice on its own
- * but what `followRun` and `events` follow.
+ * Every method throws a `RedflowError`, or the reason of the signal that you passed. Only `followRun` and `events`
+ * retry.
  */
 export class RedflowClient {
   readonly #transport: Transport;
@@ -83,7 +83,7 @@ export class RedflowClient {
     this.#transport = new Transport(options);
   }
 
-  /** Whether the sidecar is well. */
+  /** Whether the sidecar is live and ready. */
   health(options?: CallOptions): Promise<Health> {
     return this.#get("/health", options);
   }
@@ -93,68 +93,68 @@ export class RedflowClient {
     return this.#get("/openapi.json", options);
   }
 
-  /** Makes a one-time code that lets one browser in. */
+  /** Creates a one-time code that signs one browser in. */
   signInCode(options?: CallOptions): Promise<SignInCode> {
     return this.#post("/api/sign-in-codes", undefined, options);
   }
 
-  /** Makes the cookie of this browser worthless. */
+  /** Ends the session of this browser: its cookie is no longer valid. */
   signOut(options?: CallOptions): Promise<void> {
-    return this.#transport.done({ ...options, method: "POST", path: "/api/sign-out", redirects: true });
+    return this.#transport.execute({ ...options, method: "POST", path: "/api/sign-out", expectsRedirect: true });
   }
 
-  /** The flow in force, by its tabs, with its agents. */
+  /** The tabs of the active flow with their agents. */
   flows(options?: CallOptions): Promise<FlowList> {
     return this.#get("/api/flows", options);
   }
 
-  /** The nodes of one tab or subflow, itself first. */
+  /** The nodes of one tab or subflow; the tab or subflow itself is first. */
   async flow(id: NodeId, options?: CallOptions): Promise<Deployment> {
-    return this.#get(`/api/flows/${part(id)}`, options);
+    return this.#get(`/api/flows/${pathSegment(id)}`, options);
   }
 
-  /** Checks a flow and changes nothing. */
+  /** Checks a flow without deploying it. */
   check(flows: JsonValue, profile?: Profile, options?: CallOptions): Promise<CheckReport> {
     const request: CheckRequest = profile === undefined ? { flows } : { flows, profile };
     return this.#post("/api/flows/check", request, options);
   }
 
-  /** The whole flow in force with its revision. */
+  /** The whole active flow with its revision. */
   deployment(options?: CallOptions): Promise<Deployment> {
     return this.#get("/api/deployment", options);
   }
 
   /**
-   * Puts a flow in force. `FLOW_REFUSED` comes with every problem as `report`, `REVISION_CONFLICT` with the
-   * `revision` that is in force.
+   * Deploys a flow. `FLOW_REFUSED` carries every problem in `report`, `REVISION_CONFLICT` the `revision` of the active
+   * flow.
    */
   deploy(request: DeployRequest, options?: CallOptions): Promise<DeployAnswer> {
     return this.#post("/api/deployment", request, options);
   }
 
   /**
-   * Starts an agent or fires an inject node. With `wait` the answer comes when everything has come to rest, and is
-   * waited for as long as that takes unless `timeoutMs` is given here: `followRun` is better for runs that take long.
+   * Starts an agent or fires an inject node. With `wait` the response comes after the whole cascade has ended, without
+   * a timeout unless you pass `timeoutMs` here. Use `followRun` for long runs.
    */
   async start(request: StartRequest, options: StartOptions = {}): Promise<StartAnswer> {
     const { idempotencyKey, ...call } = options;
-    // Longer ones the sidecar refuses; others no header takes.
+    // A header cannot carry other characters. The sidecar itself refuses keys that are too long.
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]+$/.test(idempotencyKey)) {
-      throw misuse("An idempotency key has letters, digits and signs, and no blanks.");
+      throw clientError("An idempotency key must consist of visible ASCII characters without blanks.");
     }
     const headers: Record<string, string> = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
     const timeoutMs = call.timeoutMs ?? (request.wait ? 0 : undefined);
     return this.#transport.json({ ...call, timeoutMs, method: "POST", path: "/api/runs", headers, body: request });
   }
 
-  /** A page of runs, the newest first. */
+  /** One page of runs, newest first. */
   runs({ status, agent, instance, limit, before }: RunsFilter = {}, options?: CallOptions): Promise<RunList> {
     const statuses = typeof status === "string" ? status : status?.join(",");
     const query = { status: statuses, agent, instance, limit, before };
     return this.#transport.json({ ...options, path: "/api/runs", query });
   }
 
-  /** All runs, the newest first, page by page as they are taken. */
+  /** All runs, newest first. Requests the next page when you have read the previous one. */
   async *allRuns(filter: RunsFilter = {}, options?: CallOptions): AsyncGenerator<RunSummary, void, undefined> {
     let before = filter.before;
     for (;;) {
@@ -167,43 +167,43 @@ export class RedflowClient {
     }
   }
 
-  /** One run: events, calls, result. */
+  /** One run with its events, calls and result. */
   async run(id: RunId, options?: CallOptions): Promise<RunDetail> {
-    return this.#get(`/api/runs/${part(id)}`, options);
+    return this.#get(`/api/runs/${pathSegment(id)}`, options);
   }
 
-  /** The events of a run that are there by now. */
+  /** The events of a run so far. */
   async runEvents(id: RunId, request: CallOptions & { after?: number | undefined } = {}): Promise<RunEvent[]> {
     const { after, ...options } = request;
-    return this.#transport.json({ ...options, path: `/api/runs/${part(id)}/events`, query: { after } });
+    return this.#transport.json({ ...options, path: `/api/runs/${pathSegment(id)}/events`, query: { after } });
   }
 
   /**
-   * The events of a run as they happen, until it is over: each once and in order. A connection that is lost is made
-   * again, after the last event.
+   * The events of a run as they happen, until it ends: each once and in order. Reconnects after a lost connection and
+   * resumes after the last event.
    */
   followRun(id: RunId, options: FollowOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
-    return follow(this.#transport, id, options);
+    return followRun(this.#transport, id, options);
   }
 
   /** The journal of a run, byte for byte, for `redflow replay`. */
   async journal(id: RunId, options?: CallOptions): Promise<string> {
-    return this.#transport.text({ ...options, path: `/api/runs/${part(id)}/journal`, accept: "application/jsonl" });
+    return this.#transport.text({ ...options, path: `/api/runs/${pathSegment(id)}/journal`, accept: "application/jsonl" });
   }
 
-  /** Ends a run. Answers when that is kept. */
+  /** Cancels a run. Resolves when the store has recorded it. */
   async cancel(id: RunId, request: CancelRequest = {}, options?: CallOptions): Promise<RunSummary> {
-    return this.#post(`/api/runs/${part(id)}/cancel`, request, options);
+    return this.#post(`/api/runs/${pathSegment(id)}/cancel`, request, options);
   }
 
-  /** Says what came of the call a run waits for; the run goes on. Answers when that is kept. */
+  /** Reports the outcome of the call that a run waits for. Resolves when the store has recorded it; the run resumes. */
   async resolve(id: RunId, request: ResolveRequest, options?: CallOptions): Promise<RunSummary> {
-    return this.#post(`/api/runs/${part(id)}/resolve`, request, options);
+    return this.#post(`/api/runs/${pathSegment(id)}/resolve`, request, options);
   }
 
-  /** Proves that the journal of a run is what the machine does with those facts. */
+  /** Replays the facts of a run through the machine and compares the result with its journal. */
   async replay(id: RunId, options?: CallOptions): Promise<ReplayReport> {
-    return this.#post(`/api/runs/${part(id)}/replay`, undefined, options);
+    return this.#post(`/api/runs/${pathSegment(id)}/replay`, undefined, options);
   }
 
   /** The node types, their roles and ports. */
@@ -211,42 +211,40 @@ export class RedflowClient {
     return this.#get("/api/catalogue", options);
   }
 
-  /** The Node-REDs whose agents run here, with those agents. */
+  /** The Node-REDs whose agents this sidecar runs, with those agents. */
   instances(options?: CallOptions): Promise<InstanceList> {
     return this.#get("/api/instances", options);
   }
 
-  /** The Node-RED the sidecar stands beside, and what the checker says of its flow; `NOT_FOUND` if there is none. */
-  beside(options?: CallOptions): Promise<BesideState> {
+  /** The attached Node-RED and the checker's report of its flow; `NOT_FOUND` if there is none. */
+  attached(options?: CallOptions): Promise<BesideState> {
     return this.#get("/api/beside", options);
   }
 
-  /** Which port may be wired to which role. */
+  /** Which port may have a wire to which role. */
   edges(options?: CallOptions): Promise<EdgeRule[]> {
     return this.#get("/api/edges", options);
   }
 
-  /** Every code and what it means. */
+  /** Every code with its meaning. */
   codes(options?: CallOptions): Promise<CodeEntry[]> {
     return this.#get("/api/codes", options);
   }
 
   /** One code with its page. */
   async code(code: string, options?: CallOptions): Promise<CodeEntry> {
-    return this.#get(`/api/codes/${part(code)}`, options);
+    return this.#get(`/api/codes/${pathSegment(code)}`, options);
   }
 
   /**
-   * What happens in the sidecar, as it happens: runs, the flow around them and, with `deltas`, answers of models
-   * piece by piece. Events come in order, none is missing and none comes twice, whatever happens to the connection;
-   * if that cannot be kept, it throws.
+   * The events of the sidecar as they happen: of runs, of the flow and, with `deltas`, the deltas of model answers.
+   * Delivers every event once and in order, even if the connection is lost; throws if that is impossible.
    */
   events(options: EventsOptions = {}): AsyncGenerator<EventsItem, void, undefined> {
-    const transport = this.#transport;
     const probe = async (signal: AbortSignalLike | undefined): Promise<void> => {
       await this.runs({ limit: 1 }, { signal });
     };
-    return readEvents(transport, probe, options);
+    return readEvents(this.#transport, probe, options);
   }
 
   #get<T>(path: string, options: CallOptions | undefined): Promise<T> {

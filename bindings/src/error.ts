@@ -1,9 +1,9 @@
-// The one error of the client. Knows no transport.
+// The one error class of the client. Independent of the transport.
 
 import type { ApiError, CheckReport, ProblemCode } from "./types.js";
 
-/** Codes that say: the same again, later, may work. */
-const PASSING: ReadonlySet<string> = new Set<ProblemCode>([
+/** Codes of failures that a later retry may not meet again. */
+const TRANSIENT_CODES: ReadonlySet<string> = new Set<ProblemCode>([
   "SIDECAR_UNREACHABLE",
   "REQUEST_TIMEOUT",
   "RATE_LIMITED",
@@ -12,48 +12,44 @@ const PASSING: ReadonlySet<string> = new Set<ProblemCode>([
   "READER_TOO_SLOW",
 ]);
 
-/** Whether the same again, later, may work. */
-export function isPassing(code: ProblemCode): boolean {
-  return PASSING.has(code);
-}
-
-/** What else is known of a failure. */
+/** Details of a failure that the sidecar's JSON does not carry. */
 export interface FailureDetails {
-  /** The HTTP status; 0 if nothing was answered. */
+  /** The HTTP status; 0 if there was no response. */
   status?: number;
-  /** Whether the same again may work, if the code alone does not say. */
+  /** Whether a retry may succeed, if the code alone does not decide that. */
   retryable?: boolean;
   /** How long the sidecar asks to wait. */
   retryAfterMs?: number;
 }
 
-/** Why something asked of a sidecar was not done. Never carries a token. */
+/** A failed request to a sidecar. Never carries a token. */
 export class RedflowError extends Error {
   override readonly name = "RedflowError";
   /**
-   * The code; `redflow explain CODE` has a page on it. `SIDECAR_UNREACHABLE`: nothing, or something else, answered.
-   * `REQUEST_TIMEOUT`: no answer in time. A newer sidecar may send codes that this type does not have.
+   * The code; `redflow explain CODE` prints a page about it. `SIDECAR_UNREACHABLE`: there was no response, or it came
+   * from another server. `REQUEST_TIMEOUT`: no response in time. A newer sidecar may send codes that this type does
+   * not have.
    */
   readonly code: ProblemCode;
-  /** The HTTP status; 0 if nothing was answered. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
   /**
-   * Whether the same request may work later. A start that was not answered may have been done all the same: give it
-   * an idempotency key before you repeat it.
+   * Whether the same request may succeed later. The sidecar may have executed a start although its response was lost:
+   * use an idempotency key before you repeat it.
    */
   readonly retryable: boolean;
   /** How long the sidecar asks to wait before the next request. */
   declare readonly retryAfterMs?: number;
   /** Every problem of the flow, with `FLOW_REFUSED`. */
   declare readonly report?: CheckReport;
-  /** The revision that is in force, with `REVISION_CONFLICT`. */
+  /** The revision of the active flow, with `REVISION_CONFLICT`. */
   declare readonly revision?: string;
 
   constructor(error: ApiError, details: FailureDetails = {}) {
     super(error.message);
     this.code = error.code;
     this.status = details.status ?? 0;
-    this.retryable = details.retryable ?? isPassing(error.code);
+    this.retryable = details.retryable ?? TRANSIENT_CODES.has(error.code);
     if (details.retryAfterMs !== undefined) {
       this.retryAfterMs = details.retryAfterMs;
     }

@@ -1,23 +1,23 @@
-// The events of a sidecar, socket after socket: where to go on, when to try again, when to give up.
+// The subscription to a sidecar's events: opens one socket after the other, resumes, retries, gives up.
 
 import { backoff, pause, throwIfAborted } from "./backoff.js";
 import type { BackoffTiming } from "./backoff.js";
 import { RedflowError } from "./error.js";
-import { misuse } from "./http.js";
+import { EventSocket } from "./event-socket.js";
+import type { EventsItem, SocketEnd, SocketOptions, SocketTiming } from "./event-socket.js";
+import { clientError } from "./http.js";
 import type { Transport } from "./http.js";
-import { Line } from "./line.js";
-import type { Ending, EventsItem, LineTiming } from "./line.js";
 import { platform } from "./platform.js";
 import type { AbortSignalLike, WebSocketConstructor } from "./platform.js";
 import { EVENTS_PROTOCOL, TOKEN_PROTOCOL_PREFIX } from "./types.js";
 import type { RunId } from "./types.js";
 
-export type { EventsItem } from "./line.js";
+export type { EventsItem } from "./event-socket.js";
 
 /** The times of a subscription, in milliseconds. */
-export interface EventsTiming extends LineTiming, BackoffTiming {}
+export interface EventsTiming extends SocketTiming, BackoffTiming {}
 
-/** The times of a subscription if nobody says. */
+/** The default times of a subscription. */
 export const EVENTS_TIMING: EventsTiming = {
   openMs: 10_000,
   idleMs: 30_000,
@@ -26,60 +26,63 @@ export const EVENTS_TIMING: EventsTiming = {
   backoffMaxMs: 30_000,
 };
 
-/** How many messages wait for a reader if nobody says. */
+/** How many messages wait for a reader by default. */
 export const EVENTS_BUFFER = 1_000;
 
-/** How many cursors are remembered, to know an event that comes again. */
+/** How many cursors are remembered, to recognise an event that the sidecar sends again. */
 const REMEMBERED_CURSORS = 1_024;
 
-/** How a subscription stands. */
+/** The state of a subscription. */
 export type EventsState =
-  /** A socket is being opened; how many in a row came to nothing. */
+  /** A socket is being opened, after this many failures in a row. */
   | { state: "connecting"; failures: number }
   /** It is open. */
   | { state: "open"; version: string }
-  /** It ended, and the next one is opened after a while. */
+  /** It ended, and the next one is opened after `delayMs`. */
   | { state: "waiting"; failures: number; delayMs: number; error: RedflowError };
 
 /** How to subscribe. */
 export interface EventsOptions {
-  /** Everything after this cursor; `CURSOR_START` for everything that is kept; what happens from now on if left out. */
+  /** Everything after this cursor; `CURSOR_START` for everything that is stored; only new events if left out. */
   after?: string | undefined;
   /** Only events of these runs. */
   runs?: readonly RunId[] | undefined;
-  /** Also pieces of answers as they come in; a reader who takes his time misses some. */
+  /** Also the deltas of model answers; a slow reader misses some. */
   deltas?: boolean | undefined;
-  /** Ends it; what it throws then is the signal's reason. */
+  /** Ends the subscription, which then throws the signal's reason. */
   signal?: AbortSignalLike | undefined;
-  /** Takes the place of the global `WebSocket`; Node.js has one from version 22 on. */
+  /** Replaces the global `WebSocket`; Node.js has one from version 22 on. */
   WebSocket?: WebSocketConstructor | undefined;
-  /** Is told how the subscription stands. Must not throw. */
+  /** Receives every change of the subscription's state. Must not throw. */
   onState?: ((state: EventsState) => void) | undefined;
-  /** How many messages may wait for the reader; with more the socket is closed until he has taken them. */
+  /** How many messages may wait for the reader; with more the socket is closed until the reader has taken them. */
   buffer?: number | undefined;
-  /** Other times than the usual ones. */
+  /** Overrides some of the default times. */
   timing?: Partial<EventsTiming> | undefined;
 }
 
+/** Makes any request to the sidecar over HTTP. */
+type Probe = (signal: AbortSignalLike | undefined) => Promise<void>;
+
 /**
- * Reads events over one socket after the other. `probe` asks the sidecar over HTTP: of a socket that is refused
- * nobody learns why.
+ * Reads events over one socket after the other. `probe` finds out why the sidecar refused a socket: the platform does
+ * not report the response to a refused upgrade.
  */
 export async function* readEvents(
   transport: Transport,
-  probe: (signal: AbortSignalLike | undefined) => Promise<void>,
+  probe: Probe,
   options: EventsOptions,
 ): AsyncGenerator<EventsItem, void, undefined> {
   const { signal, runs, deltas, onState } = options;
   const timing = { ...EVENTS_TIMING, ...options.timing };
-  const seen = new Seen();
+  const seen = new SeenCursors();
   let position = options.after;
   let failures = 0;
   for (;;) {
     throwIfAborted(signal);
     onState?.({ state: "connecting", failures });
-    const line = open(transport, options, timing, (hello) => {
-      // From now on means from here on, however often the connection is lost before the first event.
+    const socket = openSocket(transport, options, timing, (hello) => {
+      // A subscription to new events starts here, even if the connection is lost before the first event.
       position ??= hello.cursor;
       onState?.({ state: "open", version: hello.version });
       return {
@@ -89,15 +92,15 @@ export async function* readEvents(
         ...(deltas ? { deltas } : {}),
       };
     });
-    const stop = (): void => line.close();
+    const stop = (): void => socket.close();
     signal?.addEventListener("abort", stop);
-    let ending: Ending;
+    let end: SocketEnd;
     try {
       for (;;) {
-        const next = await line.next();
+        const next = await socket.next();
         throwIfAborted(signal);
-        if ("how" in next) {
-          ending = next;
+        if ("reason" in next) {
+          end = next;
           break;
         }
         if (next.type !== "delta") {
@@ -111,18 +114,18 @@ export async function* readEvents(
       }
     } finally {
       signal?.removeEventListener("abort", stop);
-      line.close();
+      socket.close();
     }
-    if (ending.how === "full") {
+    if (end.reason === "full") {
       continue;
     }
-    const error = await reason(ending, probe, signal);
+    const error = await errorOf(end, probe, signal);
     if (!error.retryable) {
       throw error;
     }
-    if (ending.how === "closing" && ending.cursor !== undefined && runs !== undefined) {
-      // Later than the last event that came, if others came after it that were not asked for.
-      position = ending.cursor;
+    if (end.reason === "closing" && end.cursor !== undefined && runs !== undefined) {
+      // Events of other runs may lie between the last event received and this cursor.
+      position = end.cursor;
     }
     failures += 1;
     const delayMs = Math.min(Math.max(error.retryAfterMs ?? 0, backoff(failures, timing)), timing.backoffMaxMs);
@@ -131,36 +134,36 @@ export async function* readEvents(
   }
 }
 
-function open(
+function openSocket(
   transport: Transport,
   { WebSocket = platform.WebSocket, buffer = EVENTS_BUFFER }: EventsOptions,
-  timing: LineTiming,
-  onHello: ConstructorParameters<typeof Line>[0]["onHello"],
-): Line {
+  timing: SocketTiming,
+  onHello: SocketOptions["onHello"],
+): EventSocket {
   if (!WebSocket) {
-    throw misuse("There is no `WebSocket` here: pass one, such as that of the package `ws`.");
+    throw clientError("This platform has no `WebSocket`: pass one, such as that of the package `ws`.");
   }
   const protocols = [EVENTS_PROTOCOL, ...transport.tokenProtocol(TOKEN_PROTOCOL_PREFIX)];
   // http becomes ws, https becomes wss.
   const url = `${transport.base.replace(/^http/, "ws")}/events`;
   try {
-    return new Line({ WebSocket, url, protocols, timing, buffer, onHello });
+    return new EventSocket({ WebSocket, url, protocols, timing, buffer, onHello });
   } catch (error) {
-    throw misuse(transport.scrub(`No socket can be opened here: ${String(error)}`));
+    throw clientError(transport.scrub(`The WebSocket cannot be opened: ${String(error)}`));
   }
 }
 
-/** Why there is no line any more. */
-async function reason(
-  ending: Exclude<Ending, { how: "full" }>,
-  probe: (signal: AbortSignalLike | undefined) => Promise<void>,
+/** The error for the end of a socket. */
+async function errorOf(
+  end: Exclude<SocketEnd, { reason: "full" }>,
+  probe: Probe,
   signal: AbortSignalLike | undefined,
 ): Promise<RedflowError> {
-  switch (ending.how) {
+  switch (end.reason) {
     case "closing":
-      return ending.error;
+      return end.error;
     case "lost":
-      return new RedflowError({ code: "SIDECAR_UNREACHABLE", message: ending.message });
+      return new RedflowError({ code: "SIDECAR_UNREACHABLE", message: end.message });
     case "refused":
       try {
         await probe(signal);
@@ -174,11 +177,11 @@ async function reason(
   }
 }
 
-/** Cursors, the last ones. */
-class Seen {
+/** The cursors of the latest events. */
+class SeenCursors {
   readonly #cursors = new Set<string>();
 
-  /** Whether it is new. */
+  /** Adds a cursor. False if it was there before. */
   add(cursor: string): boolean {
     if (this.#cursors.has(cursor)) {
       return false;

@@ -1,31 +1,30 @@
-// Requests and answers: the token, the time a request may take, errors. Knows no route and repeats nothing.
+// HTTP requests and responses: the token, timeouts, errors. Knows no route and never retries.
 
 import { throwIfAborted } from "./backoff.js";
 import { RedflowError } from "./error.js";
 import { platform } from "./platform.js";
-import type { AbortSignalLike, BodyReader, FetchAnswer, FetchInit, FetchLike } from "./platform.js";
+import type { AbortSignalLike, BodyReader, FetchInit, FetchLike, FetchResponse } from "./platform.js";
 import { SseParser } from "./sse.js";
 import type { SseEvent } from "./sse.js";
 import type { ApiError, ProblemCode } from "./types.js";
 
-/** The most bytes of one answer. */
-export const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
+/** The most bytes of one response body. */
+export const MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
 
-/** How long a request may take if nobody says, in milliseconds. */
+/** How long a request may take by default, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** The longest a timer can be set to; there is nothing after it. */
+/** The longest delay that a timer takes. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** What may be said of any request. */
+/** Options of every request. */
 export interface CallOptions {
-  /** Ends the request; what it throws then is the signal's reason. */
+  /** Ends the request, which then throws the signal's reason. */
   signal?: AbortSignalLike | undefined;
-  /** How long the request may take, in milliseconds; 0 for as long as it likes. */
+  /** How long the request may take, in milliseconds; 0 for no limit. */
   timeoutMs?: number | undefined;
 }
 
-/** Where the sidecar is and who asks. */
 export interface TransportOptions {
   url: string;
   token?: string | undefined;
@@ -33,37 +32,36 @@ export interface TransportOptions {
   timeoutMs?: number | undefined;
 }
 
-/** A request. */
 export interface Request extends CallOptions {
   method?: "GET" | "POST";
-  /** Below the address of the sidecar. */
+  /** The path below the sidecar's base address. */
   path: string;
   query?: Record<string, string | number | undefined>;
   headers?: Record<string, string>;
   body?: object;
   accept?: string;
-  /** Whether a redirect is what is expected. */
-  redirects?: boolean;
+  /** Whether a redirect counts as success. */
+  expectsRedirect?: boolean;
 }
 
-/** A request that cannot be made. */
-export function misuse(message: string, code: ProblemCode = "REQUEST_INVALID"): RedflowError {
+/** An error that the client finds by itself, before or after a request. */
+export function clientError(message: string, code: ProblemCode = "REQUEST_INVALID"): RedflowError {
   return new RedflowError({ code, message });
 }
 
-/** A part of a path. `.` and `..` would name another place, whatever is done to them. */
-export function part(id: string): string {
+/** Encodes an id as one path segment. Rejects `.` and `..`: no encoding keeps them from changing the path. */
+export function pathSegment(id: string): string {
   if (id === "" || id === "." || id === "..") {
-    throw misuse(`\`${id}\` is not an id.`);
+    throw clientError(`\`${id}\` is not an id.`);
   }
   try {
     return encodeURIComponent(id);
   } catch {
-    throw misuse("The id is not Unicode text.");
+    throw clientError("The id is not Unicode text.");
   }
 }
 
-/** Asks the sidecar over HTTP. Keeps the token to itself. */
+/** Sends HTTP requests to the sidecar. Never exposes the token. */
 export class Transport {
   readonly #base: string;
   readonly #token: string | undefined;
@@ -71,10 +69,10 @@ export class Transport {
   readonly #timeoutMs: number;
 
   constructor({ url, token, fetch, timeoutMs = DEFAULT_TIMEOUT_MS }: TransportOptions) {
-    this.#base = base(url);
-    // Checked here: an error of the platform about a header or a subprotocol would quote it.
+    this.#base = parseBaseUrl(url);
+    // Checked here because the platform's error about a header or a subprotocol would quote the token.
     if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
-      throw misuse("The token is not a token: it has blanks or other characters that no header takes.");
+      throw clientError("The token has blanks or other characters that an HTTP header cannot carry.");
     }
     this.#token = token;
     this.#fetch = fetch;
@@ -86,141 +84,142 @@ export class Transport {
     return this.#base;
   }
 
-  /** The subprotocol that carries the token, if there is one. */
+  /** The WebSocket subprotocol that carries the token; empty without a token. */
   tokenProtocol(prefix: string): string[] {
     if (this.#token === undefined) {
       return [];
     }
     if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(this.#token)) {
-      throw misuse("The token has characters that cannot go over a socket: use letters, digits, `-`, `_` and `.`.");
+      throw clientError("The token has characters that a WebSocket cannot carry: use letters, digits, `-`, `_` and `.`.");
     }
     return [prefix + this.#token];
   }
 
-  /** JSON. */
   async json<T>(request: Request): Promise<T> {
-    return this.#exchange(request, async (answer) => parse(answer, await readText(answer)) as T);
+    return this.#exchange(request, async (response) => parseJson(response, await readText(response)) as T);
   }
 
-  /** Text. */
   async text(request: Request): Promise<string> {
     return this.#exchange(request, readText);
   }
 
-  /** Nothing but that it was done. */
-  async done(request: Request): Promise<void> {
+  /** Sends the request and ignores the body of the response. */
+  async execute(request: Request): Promise<void> {
     await this.#exchange(request, discard);
   }
 
-  /** Server-sent events, as they come in. `idleMs` without a byte while somebody waits for one: it is cut off. */
+  /** Server-sent events as they arrive. Ends the connection if a read waits longer than `idleMs` for a byte. */
   async *stream(request: Request, idleMs: number): AsyncGenerator<SseEvent, void, undefined> {
-    const clock = new Clock(request.signal);
+    const deadline = new Deadline(request.signal);
     let reader: BodyReader | undefined;
     try {
-      clock.start(request.timeoutMs ?? this.#timeoutMs);
-      const answer = await this.#send({ ...request, accept: "text/event-stream" }, clock);
-      if (!/^text\/event-stream\b/i.test(answer.headers.get("content-type") ?? "")) {
-        await discard(answer);
-        throw foreign(answer);
+      deadline.start(request.timeoutMs ?? this.#timeoutMs);
+      const response = await this.#send({ ...request, accept: "text/event-stream" }, deadline);
+      if (!/^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "")) {
+        await discard(response);
+        throw notASidecar(response);
       }
-      reader = answer.body?.getReader();
+      reader = response.body?.getReader();
+      if (reader === undefined) {
+        return;
+      }
       const decoder = new platform.TextDecoder();
       const parser = new SseParser();
-      while (reader) {
-        clock.start(idleMs);
+      for (;;) {
+        deadline.start(idleMs);
         const { done, value } = await reader.read();
-        clock.stop();
+        deadline.stop();
         if (done) {
           return;
         }
         yield* parser.push(decoder.decode(value, { stream: true }));
       }
     } catch (error) {
-      throw this.#failure(error, clock);
+      throw this.#failure(error, deadline);
     } finally {
-      clock.stop();
-      clock.abort();
+      deadline.stop();
+      deadline.abort();
       await reader?.cancel().catch(() => undefined);
     }
   }
 
-  async #exchange<T>(request: Request, read: (answer: FetchAnswer) => Promise<T>): Promise<T> {
-    const clock = new Clock(request.signal);
+  async #exchange<T>(request: Request, read: (response: FetchResponse) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(request.signal);
     try {
-      clock.start(request.timeoutMs ?? this.#timeoutMs);
-      return await read(await this.#send(request, clock));
+      deadline.start(request.timeoutMs ?? this.#timeoutMs);
+      return await read(await this.#send(request, deadline));
     } catch (error) {
-      throw this.#failure(error, clock);
+      throw this.#failure(error, deadline);
     } finally {
-      clock.stop();
+      deadline.stop();
     }
   }
 
-  /** The answer, if it is a good one; throws if not. */
-  async #send(request: Request, clock: Clock): Promise<FetchAnswer> {
+  /** Returns a successful response and throws for every other. */
+  async #send(request: Request, deadline: Deadline): Promise<FetchResponse> {
     throwIfAborted(request.signal);
-    // Called by its own name: a browser's fetch is nobody's method.
+    // In a local variable, because a browser's fetch fails when it is called as a method of another object.
     const fetch = this.#fetch ?? platform.fetch;
     if (!fetch) {
-      throw misuse("There is no `fetch` here: pass one.");
+      throw clientError("This platform has no `fetch`: pass one.");
     }
     const headers: Record<string, string> = { accept: request.accept ?? "application/json", ...request.headers };
     const init: FetchInit = {
       method: request.method ?? "GET",
       headers,
       cache: "no-store",
-      // Without a token the cookie of the sidecar's own page lets this in; with one it has no say.
+      // Without a token the cookie of the sidecar's own page authenticates; with a token it is not sent.
       credentials: this.#token === undefined ? "same-origin" : "omit",
-      redirect: request.redirects ? "manual" : "error",
-      signal: clock.signal,
+      redirect: request.expectsRedirect ? "manual" : "error",
+      signal: deadline.signal,
     };
     if (this.#token !== undefined) {
       headers["authorization"] = `Bearer ${this.#token}`;
     }
     if (request.body !== undefined) {
       headers["content-type"] = "application/json";
-      init.body = written(request.body);
+      init.body = serialize(request.body);
     }
-    const answer = await fetch(this.#base + request.path + query(request.query ?? {}), init);
-    const redirected = request.redirects && (answer.status === 303 || answer.type === "opaqueredirect");
-    if (redirected || (answer.status >= 200 && answer.status < 300)) {
-      return answer;
+    const response = await fetch(this.#base + request.path + formatQuery(request.query ?? {}), init);
+    const redirected = request.expectsRedirect && (response.status === 303 || response.type === "opaqueredirect");
+    if (redirected || (response.status >= 200 && response.status < 300)) {
+      return response;
     }
-    throw refusal(answer, await readText(answer));
+    throw errorFromResponse(response, await readText(response));
   }
 
-  /** What a caller gets to see of an error. */
-  #failure(error: unknown, clock: Clock): unknown {
+  /** The error that the caller sees. */
+  #failure(error: unknown, deadline: Deadline): unknown {
     if (error instanceof RedflowError) {
       return error;
     }
-    if (clock.given?.aborted) {
-      return clock.given.reason;
+    if (deadline.callerSignal?.aborted) {
+      return deadline.callerSignal.reason;
     }
-    if (clock.expired) {
+    if (deadline.expired) {
       return new RedflowError({ code: "REQUEST_TIMEOUT", message: `${this.#base} did not answer in time.` });
     }
-    const { text, late } = told(error);
-    const code = late ? "REQUEST_TIMEOUT" : "SIDECAR_UNREACHABLE";
+    const { text, timedOut } = describeFailure(error);
+    const code = timedOut ? "REQUEST_TIMEOUT" : "SIDECAR_UNREACHABLE";
     return new RedflowError({ code, message: this.scrub(`No sidecar answers at ${this.#base}: ${text}`) });
   }
 
-  /** The text without the token, should anything have put it there. */
+  /** Removes the token from a text of the platform, which may quote it. */
   scrub(text: string): string {
     return this.#token === undefined ? text : text.replaceAll(this.#token, "…");
   }
 }
 
-/** Ends an exchange when its time is over or its caller wants it. */
-class Clock {
-  readonly given: AbortSignalLike | undefined;
+/** Aborts an exchange when its time is over or when its caller aborts. */
+class Deadline {
+  readonly callerSignal: AbortSignalLike | undefined;
   readonly #controller = new platform.AbortController();
   readonly #abort = (): void => this.abort();
   #timer: unknown;
   expired = false;
 
-  constructor(given: AbortSignalLike | undefined) {
-    this.given = given;
+  constructor(callerSignal: AbortSignalLike | undefined) {
+    this.callerSignal = callerSignal;
   }
 
   get signal(): AbortSignalLike {
@@ -229,10 +228,10 @@ class Clock {
 
   start(ms: number): void {
     this.stop();
-    if (this.given?.aborted) {
+    if (this.callerSignal?.aborted) {
       this.abort();
     }
-    this.given?.addEventListener("abort", this.#abort);
+    this.callerSignal?.addEventListener("abort", this.#abort);
     if (ms > 0) {
       this.#timer = platform.setTimeout(() => {
         this.expired = true;
@@ -243,7 +242,7 @@ class Clock {
 
   stop(): void {
     platform.clearTimeout(this.#timer);
-    this.given?.removeEventListener("abort", this.#abort);
+    this.callerSignal?.removeEventListener("abort", this.#abort);
   }
 
   abort(): void {
@@ -251,104 +250,105 @@ class Clock {
   }
 }
 
-function base(text: string): string {
+function parseBaseUrl(text: string): string {
   let url;
   try {
     url = new platform.URL(text, platform.location?.href);
   } catch {
-    throw misuse("`url` is not an address; it looks like http://127.0.0.1:1881.");
+    throw clientError("`url` is not an address such as http://127.0.0.1:1881.");
   }
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw misuse("`url` begins with http:// or https://.");
+    throw clientError("`url` must begin with http:// or https://.");
   }
-  // Not quoted: that would show the password.
+  // The message does not quote the address: that would show the password.
   if (url.username !== "" || url.password !== "") {
-    throw misuse("`url` has a user or a password in it; a sidecar takes a `token`.");
+    throw clientError("`url` contains a user name or a password; pass a `token` instead.");
   }
   url.search = "";
   url.hash = "";
   return url.href.replace(/\/+$/, "");
 }
 
-function query(parameters: Record<string, string | number | undefined>): string {
-  const given = Object.entries(parameters).filter((pair): pair is [string, string | number] => pair[1] !== undefined);
-  const written = given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
-  return written.length > 0 ? `?${written.join("&")}` : "";
+function formatQuery(parameters: Record<string, string | number | undefined>): string {
+  const pairs = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
+  return pairs.length > 0 ? `?${pairs.join("&")}` : "";
 }
 
-function written(body: object): string {
+function serialize(body: object): string {
   try {
     return JSON.stringify(body);
   } catch (error) {
-    throw misuse(`The request cannot be written as JSON: ${told(error).text}`, "BODY_INVALID");
+    throw clientError(`The request cannot be written as JSON: ${describeFailure(error).text}`, "BODY_INVALID");
   }
 }
 
-async function discard(answer: FetchAnswer): Promise<void> {
-  await answer.body?.getReader().cancel();
+async function discard(response: FetchResponse): Promise<void> {
+  await response.body?.getReader().cancel();
 }
 
-async function readText(answer: FetchAnswer): Promise<string> {
-  const reader = answer.body?.getReader();
+async function readText(response: FetchResponse): Promise<string> {
+  const reader = response.body?.getReader();
   const decoder = new platform.TextDecoder();
-  const pieces: string[] = [];
+  const parts: string[] = [];
   let size = 0;
-  while (reader) {
-    const { done, value } = await reader.read();
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
     if (done) {
       break;
     }
     size += value?.byteLength ?? 0;
-    if (size > MAX_ANSWER_BYTES) {
-      await reader.cancel();
-      const message = `The answer has more than ${MAX_ANSWER_BYTES} bytes.`;
-      throw new RedflowError({ code: "BODY_TOO_LARGE", message }, { status: answer.status });
+    if (size > MAX_RESPONSE_BYTES) {
+      await reader?.cancel();
+      const message = `The response has more than ${MAX_RESPONSE_BYTES} bytes.`;
+      throw new RedflowError({ code: "BODY_TOO_LARGE", message }, { status: response.status });
     }
-    pieces.push(decoder.decode(value, { stream: true }));
+    parts.push(decoder.decode(value, { stream: true }));
   }
-  pieces.push(decoder.decode());
-  return pieces.join("");
+  parts.push(decoder.decode());
+  return parts.join("");
 }
 
-function parse(answer: FetchAnswer, text: string): unknown {
+function parseJson(response: FetchResponse, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw foreign(answer);
+    throw notASidecar(response);
   }
 }
 
-/** Something answered, but not as a sidecar does: a proxy, or another server. */
-function foreign({ status }: FetchAnswer): RedflowError {
-  const message = `Something else than a sidecar answered with status ${status}; check the address.`;
+/** The response does not come from a sidecar but from a proxy or another server. */
+function notASidecar({ status }: FetchResponse): RedflowError {
+  const message = `The response (status ${status}) does not come from a sidecar; check the address.`;
   return new RedflowError({ code: "SIDECAR_UNREACHABLE", message }, { status, retryable: status >= 500 });
 }
 
-function refusal(answer: FetchAnswer, text: string): RedflowError {
+function errorFromResponse(response: FetchResponse, text: string): RedflowError {
   let error: unknown;
   try {
     error = JSON.parse(text);
   } catch {
-    return foreign(answer);
+    return notASidecar(response);
   }
   if (!isApiError(error)) {
-    return foreign(answer);
+    return notASidecar(response);
   }
-  const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN);
+  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const wait = Number.isFinite(seconds) && seconds >= 0 ? { retryAfterMs: seconds * 1000 } : {};
-  return new RedflowError(error, { status: answer.status, ...wait });
+  return new RedflowError(error, { status: response.status, ...wait });
 }
 
-/** Whether this has what every error of a sidecar has. */
+/** Whether the value has the fields of every error of a sidecar. */
 export function isApiError(value: unknown): value is ApiError {
   const { code, message } = (value ?? {}) as { code?: unknown; message?: unknown };
   return typeof code === "string" && typeof message === "string";
 }
 
-/** What an error of the platform says; the cause says more than "fetch failed". */
-function told(error: unknown): { text: string; late: boolean } {
+/** The text of an error of the platform. Prefers the cause: the message is often only "fetch failed". */
+function describeFailure(error: unknown): { text: string; timedOut: boolean } {
   const { message, cause } = error as { message?: unknown; cause?: { message?: unknown; code?: unknown } };
-  const code = String(cause?.code ?? "");
+  const code = typeof cause?.code === "string" ? cause.code : "";
   const text = String(cause?.message || cause?.code || message || error);
-  return { text, late: /^UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT$/.test(code) };
+  return { text, timedOut: /^UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT$/.test(code) };
 }

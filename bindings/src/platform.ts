@@ -1,7 +1,7 @@
-// What the client needs of the place it runs in, as little of it as possible. Browsers and Node.js have all of it; no
-// types of theirs are needed to compile, so the sources fit into any project.
+// The parts of the platform that the client uses, as few as possible. Browsers and Node.js have all of them. The client
+// declares their types itself, so its sources compile in any project.
 
-/** An `AbortSignal`. */
+/** The part of an `AbortSignal` that the client uses. */
 export interface AbortSignalLike {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -9,7 +9,7 @@ export interface AbortSignalLike {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
-/** What `fetch` is called with. */
+/** The options that the client passes to `fetch`. */
 export interface FetchInit {
   method: "GET" | "POST";
   headers: Record<string, string>;
@@ -17,40 +17,40 @@ export interface FetchInit {
   cache: "no-store";
   credentials: "same-origin" | "omit";
   redirect: "error" | "manual";
-  /** An `AbortSignal` of this place: every place has a type of its own for it. */
+  /** The platform's own `AbortSignal`: every platform has its own type for it. */
   signal: any;
 }
 
-/** What comes back from `fetch`. */
-export interface FetchAnswer {
+/** The part of a `Response` that the client uses. */
+export interface FetchResponse {
   readonly status: number;
   readonly type: string;
   readonly headers: { get(name: string): string | null };
   readonly body: { getReader(): BodyReader } | null;
 }
 
-/** Reads the body of an answer, piece by piece. */
+/** Reads the body of a response in chunks. */
 export interface BodyReader {
   read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
   cancel(): Promise<unknown>;
 }
 
-/** `fetch`. */
-export type FetchLike = (url: string, init: FetchInit) => Promise<FetchAnswer>;
+/** The global `fetch`, or a replacement. */
+export type FetchLike = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 /** A `WebSocket`: of a browser, of Node.js 22 or newer, or of a package such as `ws`. */
 export interface WebSocketLike {
   send(data: string): void;
   close(code?: number, reason?: string): void;
-  /** Ends it without a word; some have it. */
+  /** Closes the connection without a close frame; not every implementation has it. */
   terminate?(): void;
   addEventListener(type: "open" | "message" | "close" | "error", listener: (event: any) => void): void;
 }
 
-/** Makes a `WebSocket`. */
+/** The global `WebSocket`, or a replacement. */
 export type WebSocketConstructor = new (url: string, protocols?: string[]) => WebSocketLike;
 
-interface AddressLike {
+interface UrlLike {
   readonly username: string;
   readonly password: string;
   protocol: string;
@@ -64,12 +64,12 @@ interface Platform {
   readonly fetch?: FetchLike;
   readonly WebSocket?: WebSocketConstructor;
   readonly location?: { readonly href: string };
-  readonly URL: new (url: string, base?: string) => AddressLike;
+  readonly URL: new (url: string, base?: string) => UrlLike;
   readonly AbortController: new () => { readonly signal: AbortSignalLike; abort(): void };
   readonly TextDecoder: new () => { decode(bytes?: Uint8Array, options?: { stream: boolean }): string };
   setTimeout(call: () => void, ms: number): unknown;
   clearTimeout(timer: unknown): void;
 }
 
-/** The place this runs in. Looked at anew every time: nothing is taken from it while a module loads. */
+/** The global object. Read at every use, never while a module loads, so tests and pages can replace its parts. */
 export const platform = globalThis as unknown as Platform;

@@ -1,21 +1,20 @@
-// Takes server-sent events apart. Reads from nothing itself, keeps no more than one event.
+// Parses server-sent events. Does no I/O and holds at most one event.
 
 import { RedflowError } from "./error.js";
 
-/** The most characters of one event, with its names; more is not taken from any server. */
+/** The most characters of one event, with its field names. Protects against an endless event. */
 export const MAX_SSE_EVENT = 4 * 1024 * 1024;
 
-/** An event of a stream of server-sent events. */
+/** One server-sent event. */
 export interface SseEvent {
-  /** Its type; `message` if it says none. */
+  /** Its type; `message` by default. */
   type: string;
-  /** Its data. */
   data: string;
 }
 
-/** Takes a stream of server-sent events apart, as it comes in. */
+/** Parses a stream of server-sent events chunk by chunk. */
 export class SseParser {
-  #limit: number;
+  readonly #limit: number;
   #line: string[] = [];
   #size = 0;
   #data: string[] = [];
@@ -27,11 +26,11 @@ export class SseParser {
     this.#limit = limit;
   }
 
-  /** The events that are complete with this piece. Throws if one becomes larger than the limit. */
+  /** Returns the events that this chunk completes. Throws if one becomes larger than the limit. */
   push(text: string): SseEvent[] {
     const events: SseEvent[] = [];
     let from = 0;
-    // A line may end in a return at the end of one piece and a feed at the beginning of the next.
+    // A line may end with \r at the end of one chunk and \n at the start of the next.
     if (this.#afterReturn && text.length > 0) {
       this.#afterReturn = false;
       if (text[0] === "\n") {
@@ -41,7 +40,7 @@ export class SseParser {
     const ends = /\r\n|\n|\r/g;
     ends.lastIndex = from;
     for (let end = ends.exec(text); end !== null; end = ends.exec(text)) {
-      this.#keep(text.slice(from, end.index));
+      this.#append(text.slice(from, end.index));
       from = ends.lastIndex;
       this.#afterReturn = end[0] === "\r" && from === text.length;
       const event = this.#endLine();
@@ -49,18 +48,18 @@ export class SseParser {
         events.push(event);
       }
     }
-    this.#keep(text.slice(from));
+    this.#append(text.slice(from));
     return events;
   }
 
-  #keep(part: string): void {
-    this.#size += part.length;
+  #append(text: string): void {
+    this.#size += text.length;
     if (this.#size > this.#limit) {
       const message = `The stream has an event of more than ${this.#limit} characters.`;
       throw new RedflowError({ code: "MESSAGE_TOO_LARGE", message });
     }
-    if (part !== "") {
-      this.#line.push(part);
+    if (text !== "") {
+      this.#line.push(text);
     }
   }
 
@@ -80,7 +79,7 @@ export class SseParser {
     if (field === "data") {
       this.#data.push(value);
     } else {
-      // Comments and fields that are not kept take no room; where to go on is in the data.
+      // Comments and ignored fields do not count. The `id` field is ignored too: the data holds the position.
       this.#size -= line.length;
       if (field === "event") {
         this.#type = value;
@@ -91,10 +90,10 @@ export class SseParser {
 
   #dispatch(): SseEvent | undefined {
     const event = { type: this.#type || "message", data: this.#data.join("\n") };
-    const any = this.#data.length > 0;
+    const hasData = this.#data.length > 0;
     this.#data = [];
     this.#type = "";
     this.#size = 0;
-    return any ? event : undefined;
+    return hasData ? event : undefined;
   }
 }

@@ -1,4 +1,4 @@
-// What only a running program can tell. Run by `npm test` after everything has compiled.
+// Runs the compiled samples, the README examples and `check-output`. `npm test` compiles them first.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -33,7 +33,7 @@ test("the package exports its tables and its client", () => {
   assert.ok(samples.rows > 10);
 });
 
-test("numbers are numbers: JSON has no bigint", () => {
+test("no type is bigint, because JSON has none", () => {
   assert.doesNotMatch(read("src/types.ts"), /\bbigint\b/);
 });
 
@@ -41,44 +41,44 @@ test("no type is any", () => {
   assert.doesNotMatch(read("src/types.ts"), /[:<|] ?any\b/);
 });
 
-test("the samples are what JSON keeps of them", () => {
+test("the samples survive a round trip through JSON", () => {
   const { envelope, output, failed, report, event, runs, requests, journal } = samples;
-  const { starts, started, deploy, page, detail, refused, said, heard } = samples;
-  const sent = [starts, started, deploy, page, detail, refused, said, heard];
+  const { starts, started, deploy, page, detail, apiErrors, eventsRequests, eventsMessages } = samples;
+  const sent = [starts, started, deploy, page, detail, apiErrors, eventsRequests, eventsMessages];
   for (const sample of [envelope, output, failed, report, event, runs, requests, journal, ...sent]) {
     assert.deepEqual(JSON.parse(JSON.stringify(sample)), sample);
   }
 });
 
-test("the switches of the samples say what they should", () => {
-  assert.deepEqual(samples.runs.map(samples.inList), ["running", "mail", "JOURNAL_FAILED after 333 ms"]);
-  const asked = ["by hand", "call-2 happened", "call-2 It did not happen."];
-  assert.deepEqual(samples.requests.map(samples.asked), asked);
-  assert.equal(samples.blame("JOURNAL_FAILED"), "machine");
-  assert.equal(samples.about("RUN_BLOCKED"), "run");
-  assert.equal(samples.mayBeRepeated("at_most_once"), false);
-  assert.equal(samples.whose("REVISION_CONFLICT"), "flow");
-  assert.deepEqual(samples.said.map(samples.wish), ["after now", "after 0", "1"]);
-  assert.deepEqual(samples.heard.slice(2).map(samples.tell), [
+test("the switches of the samples handle known values and throw for unknown ones", () => {
+  assert.deepEqual(samples.runs.map(samples.describeRun), ["running", "mail", "JOURNAL_FAILED after 333 ms"]);
+  const requests = ["by hand", "call-2 happened", "call-2 It did not happen."];
+  assert.deepEqual(samples.requests.map(samples.describeRunRequest), requests);
+  assert.equal(samples.sourceOf("JOURNAL_FAILED"), "machine");
+  assert.equal(samples.subjectOf("RUN_BLOCKED"), "run");
+  assert.equal(samples.isRepeatable("at_most_once"), false);
+  assert.equal(samples.responsibleFor("REVISION_CONFLICT"), "flow");
+  assert.deepEqual(samples.eventsRequests.map(samples.describeRequest), ["after now", "after 0", "1"]);
+  assert.deepEqual(samples.eventsMessages.slice(2).map(samples.describeMessage), [
     "r2 with 1 agents",
     "all until log.2",
     "4",
     "1",
     "STOPPING: Come back.",
   ]);
-  assert.equal(samples.caught(new bindings.RedflowError(samples.refused[2])), "RUN_OVER");
-  assert.equal(samples.caught(new Error("RUN_OVER")), null);
-  // A value no type knows, as a newer runtime may send it, is an error and no silence.
-  const { blame, about, mayBeRepeated, place, whose, may, setOf } = samples;
-  for (const unexpected of [blame, about, mayBeRepeated, place, whose, may, setOf]) {
+  assert.equal(samples.codeOf(new bindings.RedflowError(samples.apiErrors[2])), "RUN_OVER");
+  assert.equal(samples.codeOf(new Error("RUN_OVER")), null);
+  // A newer runtime may send values that no type knows: each switch throws instead of ignoring them.
+  const { sourceOf, subjectOf, isRepeatable, locationOf, responsibleFor, canWrite, nameOfSet } = samples;
+  for (const unexpected of [sourceOf, subjectOf, isRepeatable, locationOf, responsibleFor, canWrite, nameOfSet]) {
     assert.throws(() => unexpected("OOPS"), /unexpected: OOPS/);
   }
-  for (const unexpected of [samples.tell, samples.wish, samples.item, samples.stands]) {
+  for (const unexpected of [samples.describeMessage, samples.describeRequest, samples.cursorOf, samples.describeState]) {
     assert.throws(() => unexpected({ type: "oops", state: "oops" }), /unexpected/);
   }
 });
 
-test("the README shows the examples that are compiled here", () => {
+test("the README shows the compiled examples", () => {
   for (const example of ["test/readme.ts", "test/readme-client.ts"]) {
     assert.ok(read("README.md").includes("```ts\n" + read(example) + "```\n"), example);
   }
@@ -87,14 +87,14 @@ test("the README shows the examples that are compiled here", () => {
   assert.equal(line(samples.event), "run_started");
 });
 
-test("check-output takes what fits", () => {
+test("check-output accepts an AgentOutput", () => {
   for (const sample of [samples.output, samples.failed]) {
     const { status, stderr } = checkOutput(JSON.stringify(sample));
     assert.equal(status, 0, stderr);
   }
 });
 
-test("check-output refuses what does not fit and says where", () => {
+test("check-output rejects another shape and names the key", () => {
   const without = structuredClone(samples.output);
   delete without.agentResult.stopReason;
   const extra = structuredClone(samples.output);
@@ -116,7 +116,7 @@ test("check-output refuses what does not fit and says where", () => {
   }
 });
 
-test("check-output refuses what is no JSON, or not there", () => {
+test("check-output rejects text that is not JSON and a missing file", () => {
   assert.match(checkOutput('{"payload": 1} {"payload": 2}').stderr, /not one JSON value/);
   assert.equal(checkOutput("").status, 1);
   assert.equal(checkOutput("", "no-such-file.json").status, 1);

@@ -1,4 +1,4 @@
-// The client against the real sidecar, and with a hostile network in between.
+// The client against the real sidecar, also over a network that loses connections.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -13,10 +13,10 @@ import { SOCKETS } from "./kit/sockets.mjs";
 
 const LIMIT = { timeout: 120_000 };
 const QUICK = { backoffMs: 5, backoffMaxMs: 50 };
-const NOBODY = "0".repeat(8) + "-0000-7000-8000-" + "0".repeat(12);
+const UNKNOWN_RUN = "0".repeat(8) + "-0000-7000-8000-" + "0".repeat(12);
 const [{ WebSocket }] = SOCKETS;
 
-/** Fails unless it is one of ours, of this code, without the token. */
+/** Asserts a RedflowError with this code that does not contain the token. */
 function expect(error, code, details = {}) {
   assert.ok(error instanceof RedflowError, inspect(error));
   assert.equal(error.code, code, error.message);
@@ -31,12 +31,12 @@ const seqs = (events) => events.map(({ seq }) => seq);
 const range = (from, to) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 const isEnd = ({ event }) => event?.kind === "run" && event.event.event.type === "run_finished";
 
-/** Everything that is kept. */
-const kept = (client, options = {}) =>
+/** All stored events. */
+const readStored = (client, options = {}) =>
   collect(client.events({ WebSocket, after: CURSOR_START, ...options }), ({ type }) => type === "caught_up");
 
-/** Asks again until it works. */
-async function insist(request) {
+/** Repeats the request until it succeeds. */
+async function retry(request) {
   for (;;) {
     try {
       return await request();
@@ -48,21 +48,21 @@ async function insist(request) {
   }
 }
 
-/** Starts so many runs, one after the other, and waits for each. */
+/** Starts `count` runs, one after the other, and waits for each. */
 async function startAll(client, count, prefix) {
   const ids = [];
   for (const number of range(1, count)) {
     const start = () => client.start({ payload: number, wait: true }, { idempotencyKey: `${prefix}-${number}` });
-    ids.push((await insist(start)).runs[0].runId);
+    ids.push((await retry(start)).runs[0].runId);
   }
   return ids;
 }
 
-test("every route has a method, and each answers", LIMIT, async (t) => {
-  const asked = new Set();
+test("every route has a method that works", LIMIT, async (t) => {
+  const requested = new Set();
   const { url, client: plain } = await serve(t, { flow: sums(1) });
   const fetch = (address, init) => {
-    asked.add(`${init.method} ${new URL(address).pathname}`);
+    requested.add(`${init.method} ${new URL(address).pathname}`);
     return globalThis.fetch(address, init);
   };
   const client = new RedflowClient({ url, token: TOKEN, fetch });
@@ -87,10 +87,10 @@ test("every route has a method, and each answers", LIMIT, async (t) => {
   const [{ runId }] = runs;
   assert.deepEqual((await client.runs({ limit: 1 })).runs.map((run) => run.runId), [runId]);
   const { agent } = (await client.runs({ limit: 1 })).runs[0];
-  const of = async (filter) => (await client.runs(filter)).runs.map((run) => run.runId);
-  assert.deepEqual(await of({ agent: agent.nodeId, instance: agent.instance, limit: 1 }), [runId]);
-  assert.deepEqual(await of({ agent: "nobody" }), []);
-  assert.deepEqual(await of({ instance: "nowhere" }), []);
+  const idsOf = async (filter) => (await client.runs(filter)).runs.map((run) => run.runId);
+  assert.deepEqual(await idsOf({ agent: agent.nodeId, instance: agent.instance, limit: 1 }), [runId]);
+  assert.deepEqual(await idsOf({ agent: "unknown" }), []);
+  assert.deepEqual(await idsOf({ instance: "unknown" }), []);
   const detail = await client.run(runId);
   assert.equal(detail.summary.status, "completed");
   const events = await client.runEvents(runId);
@@ -108,7 +108,7 @@ test("every route has a method, and each answers", LIMIT, async (t) => {
   assert.ok(["RUN_OVER", "RUN_NOT_WAITING"].includes(error.code), error.code);
 
   assert.deepEqual(await client.instances(), { instances: [] });
-  expect(await rejection(client.beside()), "NOT_FOUND", { status: 404 });
+  expect(await rejection(client.attached()), "NOT_FOUND", { status: 404 });
 
   assert.deepEqual(await client.catalogue(), CATALOGUE);
   assert.deepEqual(await client.edges(), EDGE_TABLE);
@@ -122,7 +122,7 @@ test("every route has a method, and each answers", LIMIT, async (t) => {
   assert.ok(path.startsWith("/") && expiresAt > 0);
   await client.signOut();
 
-  // The document says what there is: nothing of it is left out here.
+  // The OpenAPI document lists every route; this test must have used each.
   const { paths } = await plain.openapi();
   const routes = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -130,12 +130,12 @@ test("every route has a method, and each answers", LIMIT, async (t) => {
   assert.ok(routes.length > 20);
   const missing = routes.filter((route) => {
     const pattern = new RegExp(`^${route.replace(/\{\w+\}/g, "[^/]+")}$`);
-    return route.includes(" /api/") && ![...asked].some((one) => pattern.test(one));
+    return route.includes(" /api/") && ![...requested].some((one) => pattern.test(one));
   });
   assert.deepEqual(missing, []);
 });
 
-test("the sidecar's own refusals", LIMIT, async (t) => {
+test("reports the errors of the sidecar", LIMIT, async (t) => {
   const { url, client } = await serve(t, { flow: sums(1) });
   const wrong = new RedflowClient({ url, token: "rf_not-the-one-0123456789" });
   expect(await rejection(wrong.flows()), "UNAUTHORIZED", { status: 401, retryable: false });
@@ -152,8 +152,8 @@ test("the sidecar's own refusals", LIMIT, async (t) => {
   const late = await rejection(client.deploy({ flows: sums(3), revision }));
   expect(late, "REVISION_CONFLICT", { status: 409, revision: (await client.deployment()).revision });
 
-  expect(await rejection(client.run(NOBODY)), "RUN_UNKNOWN", { status: 404 });
-  expect(await rejection(collect(client.followRun(NOBODY))), "RUN_UNKNOWN");
+  expect(await rejection(client.run(UNKNOWN_RUN)), "RUN_UNKNOWN", { status: 404 });
+  expect(await rejection(collect(client.followRun(UNKNOWN_RUN))), "RUN_UNKNOWN");
   expect(await rejection(client.flow("nothing")), "NOT_FOUND");
   expect(await rejection(client.code("NOTHING")), "NOT_FOUND");
   expect(await rejection(client.start({ node: "result", payload: 1 })), "NODE_NOT_STARTABLE", { status: 422 });
@@ -161,7 +161,7 @@ test("the sidecar's own refusals", LIMIT, async (t) => {
   expect(await rejection(client.runs({ limit: 0 })), "REQUEST_INVALID", { status: 400 });
 });
 
-test("the same key starts an agent once", LIMIT, async (t) => {
+test("starts an agent once for the same idempotency key", LIMIT, async (t) => {
   const { client } = await serve(t, { flow: sums(1) });
   const start = () => client.start({ payload: 1 }, { idempotencyKey: "once" });
   const [first, second] = await Promise.all([start(), start()]);
@@ -172,7 +172,7 @@ test("the same key starts an agent once", LIMIT, async (t) => {
   assert.equal((await collect(client.allRuns())).length, 2);
 });
 
-test("all runs, page by page", LIMIT, async (t) => {
+test("allRuns reads every page", LIMIT, async (t) => {
   const { client } = await serve(t, { flow: sums(0) });
   const ids = await startAll(client, 7, "page");
   const found = await collect(client.allRuns({ limit: 2 }));
@@ -182,7 +182,7 @@ test("all runs, page by page", LIMIT, async (t) => {
   assert.equal((await collect(client.allRuns({ limit: 2 }), (_, runs) => runs.length === 3)).length, 3);
 });
 
-test("a run is cancelled while it is followed", LIMIT, async (t) => {
+test("cancels a run while following it", LIMIT, async (t) => {
   const { client } = await serve(t, { flow: sums(3, 60_000) });
   const [{ runId }] = (await client.start({ payload: 1 })).runs;
   const events = [];
@@ -196,51 +196,51 @@ test("a run is cancelled while it is followed", LIMIT, async (t) => {
   assert.deepEqual(events, await client.runEvents(runId));
 });
 
-test("a run is followed over a network that cuts everything", LIMIT, async (t) => {
+test("followRun delivers every event when the network cuts connections", LIMIT, async (t) => {
   const net = await network(t);
   const { port, client: direct } = await serve(t, { flow: sums(8, 20), hosts: [net.host] });
-  net.leadTo(port);
+  net.forwardTo(port);
   let budget = 400;
   net.cutAfter(() => (budget += 100));
   const [{ runId }] = (await direct.start({ payload: 1 })).runs;
   const client = new RedflowClient({ url: net.url, token: TOKEN });
   const events = await collect(client.followRun(runId, { timing: QUICK }));
   assert.deepEqual(events, await direct.runEvents(runId));
-  assert.ok(net.made() > 3, `${net.made()} connections`);
+  assert.ok(net.count() > 3, `${net.count()} connections`);
 });
 
-test("a run is followed over connections that go dead", LIMIT, async (t) => {
+test("followRun delivers every event when connections freeze", LIMIT, async (t) => {
   const net = await network(t);
   const { port, client: direct } = await serve(t, { flow: sums(3, 100), hosts: [net.host] });
-  net.leadTo(port);
+  net.forwardTo(port);
   const [{ runId }] = (await direct.start({ payload: 1 })).runs;
   const client = new RedflowClient({ url: net.url, token: TOKEN });
   const events = [];
   for await (const event of client.followRun(runId, { timing: { ...QUICK, idleMs: 1_000 } })) {
     events.push(event);
     if (event.seq === 2) {
-      net.kill();
+      net.freeze();
     }
   }
   assert.deepEqual(events, await direct.runEvents(runId));
-  assert.ok(net.made() > 1);
+  assert.ok(net.count() > 1);
 });
 
-test("a request over a dead connection ends in time", LIMIT, async (t) => {
+test("a request over a frozen connection times out", LIMIT, async (t) => {
   const net = await network(t);
   const { port } = await serve(t, { flow: sums(1), hosts: [net.host] });
-  net.leadTo(port);
+  net.forwardTo(port);
   const client = new RedflowClient({ url: net.url, token: TOKEN, timeoutMs: 300 });
   await client.flows();
-  net.kill();
-  net.swallow(true);
+  net.freeze();
+  net.freezeNew();
   expect(await rejection(client.flows()), "REQUEST_TIMEOUT", { retryable: true });
-  net.swallow(false);
+  net.passNew();
   net.cut();
-  await insist(() => client.flows());
+  await retry(() => client.flows());
 });
 
-test("the examples of the README do what they say", LIMIT, async (t) => {
+test("the README examples work", LIMIT, async (t) => {
   const { url } = await serve(t, { flow: sums(1) });
   const client = connect(url, TOKEN);
   const lines = [];
@@ -253,31 +253,33 @@ test("the examples of the README do what they say", LIMIT, async (t) => {
   const controller = new AbortController();
   const seen = [];
   const options = { WebSocket, after: CURSOR_START, signal: controller.signal };
-  const tell = (line) => (seen.push(line), line.endsWith("run_finished") && controller.abort());
-  assert.equal((await rejection(watch(client, options, tell))).name, "AbortError");
+  const print = (line) => (seen.push(line), line.endsWith("run_finished") && controller.abort());
+  assert.equal((await rejection(watch(client, options, print))).name, "AbortError");
   assert.equal(seen.length, lines.length);
   await watch(client, { WebSocket, after: "elsewhere.1" }, (line) => seen.push(line));
   assert.match(seen.at(-1), /^there is a gap/);
 });
 
 for (const { name, WebSocket } of SOCKETS) {
-  const check = (what, run) => test(`${what} (${name})`, LIMIT, run);
+  const check = (what, run) => {
+    test(`${what} (${name})`, LIMIT, run);
+  };
 
-  check("events from the beginning, from a cursor, from now on, of one run", async (t) => {
+  check("reads events from the start, from a cursor, new ones only, and of one run", async (t) => {
     const { client } = await serve(t, { flow: sums(1) });
     const [first, second] = await startAll(client, 2, "before");
-    const all = await kept(client, { WebSocket });
+    const all = await readStored(client, { WebSocket });
     const events = all.slice(0, -1);
     assert.equal(new Set(cursors(all)).size, events.length);
     for (const runId of [first, second]) {
       const own = events.filter(({ event }) => event.kind === "run" && event.event.runId === runId);
       assert.deepEqual(own.map(({ event }) => event.event), await client.runEvents(runId));
     }
-    assert.deepEqual(await kept(client, { WebSocket, after: events[4].cursor }), all.slice(5));
-    const filtered = await kept(client, { WebSocket, runs: [second] });
+    assert.deepEqual(await readStored(client, { WebSocket, after: events[4].cursor }), all.slice(5));
+    const filtered = await readStored(client, { WebSocket, runs: [second] });
     assert.deepEqual(seqs(filtered.slice(0, -1).map(({ event }) => event.event)), seqs(await client.runEvents(second)));
-    // One who comes back after having caught up has missed nothing.
-    assert.deepEqual(cursors(await kept(client, { WebSocket, after: all.at(-1).cursor })), []);
+    // The cursor of caught_up is after every event.
+    assert.deepEqual(cursors(await readStored(client, { WebSocket, after: all.at(-1).cursor })), []);
 
     let open;
     const opened = new Promise((resolve) => (open = resolve));
@@ -289,18 +291,18 @@ for (const { name, WebSocket } of SOCKETS) {
     assert.deepEqual(now.map(({ event }) => event.event), await client.runEvents(third));
   });
 
-  check("answers come piece by piece, for who is there", async (t) => {
+  check("delivers the deltas of an answer to connected readers only", async (t) => {
     const answer = { action: "final", message: "A long answer. ".repeat(20), confidence: 1 };
     const { client } = await serve(t, { flow: flow([answer], 50) });
     const text = (items) => items.map(({ delta }) => delta?.text ?? "").join("");
-    // A piece may come after the event of its answer, even after the end of the run.
-    let there = false;
+    // A delta may arrive after the event of its answer, even after the end of the run.
+    let caughtUp = false;
     const options = { WebSocket, deltas: true, signal: t.signal };
     const reader = collect(client.events(options), (item, items) => {
-      there ||= item.type === "caught_up";
+      caughtUp ||= item.type === "caught_up";
       return items.some(isEnd) && text(items).endsWith("}");
     });
-    await until("caught up", () => there);
+    await until("caught up", () => caughtUp);
     const [runId] = await startAll(client, 1, "delta");
     const items = await reader;
     assert.deepEqual(JSON.parse(text(items)), answer);
@@ -309,47 +311,47 @@ for (const { name, WebSocket } of SOCKETS) {
     }
     const durable = items.filter(({ event }) => event?.kind === "run").map(({ event }) => event.event);
     assert.deepEqual(durable, await client.runEvents(runId));
-    const later = await kept(client, { WebSocket, deltas: true });
-    assert.ok(later.every(({ type }) => type !== "delta"), "they are not kept");
+    const later = await readStored(client, { WebSocket, deltas: true });
+    assert.ok(later.every(({ type }) => type !== "delta"), "deltas are not stored");
   });
 
-  check("nothing is missing and nothing doubled over a hostile network", async (t) => {
+  check("delivers every event once over an unreliable network", async (t) => {
     const net = await network(t);
     const { port, client: direct } = await serve(t, { flow: sums(4, 2), hosts: [net.host] });
-    net.leadTo(port);
+    net.forwardTo(port);
     let budget = 500;
     net.cutAfter(() => (budget += 300));
     const client = new RedflowClient({ url: net.url, token: TOKEN });
-    const wanted = 30;
+    const runCount = 30;
     let ends = 0;
     const timing = { ...QUICK, openMs: 2_000, idleMs: 200, pongMs: 200 };
     const reader = collect(client.events({ WebSocket, after: CURSOR_START, timing, signal: t.signal }), (item) => {
       ends += isEnd(item) ? 1 : 0;
-      return ends === wanted;
+      return ends === runCount;
     });
-    const trouble = setInterval(() => [net.cut, net.kill, net.cut][net.made() % 3](), 40);
+    const trouble = setInterval(() => [net.cut, net.freeze, net.cut][net.count() % 3](), 40);
     t.after(() => clearInterval(trouble));
-    await startAll(direct, wanted, "run");
-    // Everything is there; the reader needs a calmer network to get it, not a perfect one.
+    await startAll(direct, runCount, "run");
+    // Every run has ended. The reader now gets longer connections, but they still end.
     net.cutAfter(() => 50_000);
     clearInterval(trouble);
     const got = cursors(await reader);
-    const all = cursors(await kept(direct, { WebSocket }));
+    const all = cursors(await readStored(direct, { WebSocket }));
     assert.deepEqual(got, all.slice(0, got.length));
-    assert.ok(net.made() > 5, `${net.made()} connections`);
+    assert.ok(net.count() > 5, `${net.count()} connections`);
   });
 
-  check("a connection that goes dead is noticed and left", async (t) => {
+  check("replaces a frozen connection", async (t) => {
     const net = await network(t);
     const { port, client: direct } = await serve(t, { flow: sums(1), hosts: [net.host] });
-    net.leadTo(port);
+    net.forwardTo(port);
     const client = new RedflowClient({ url: net.url, token: TOKEN });
     const states = [];
     const timing = { ...QUICK, idleMs: 100, pongMs: 300 };
     const options = { WebSocket, timing, signal: t.signal, onState: (state) => states.push(state) };
     const reader = collect(client.events(options), isEnd);
     await until("open", () => states.some(({ state }) => state === "open"));
-    net.kill();
+    net.freeze();
     const [runId] = await startAll(direct, 1, "dead");
     const events = (await reader).filter(({ event }) => event?.kind === "run").map(({ event }) => event.event);
     assert.deepEqual(events, await direct.runEvents(runId));
@@ -357,7 +359,7 @@ for (const { name, WebSocket } of SOCKETS) {
     assert.equal(waits[0].error.message, "The sidecar does not answer any more.");
   });
 
-  check("who is there but has nothing to say is kept", async (t) => {
+  check("keeps the connection to an idle sidecar", async (t) => {
     const { client } = await serve(t, { flow: sums(1) });
     const states = [];
     const timing = { ...QUICK, idleMs: 5, pongMs: 20_000 };
@@ -366,10 +368,10 @@ for (const { name, WebSocket } of SOCKETS) {
     assert.deepEqual(states.map(({ state }) => state), ["connecting", "open"]);
   });
 
-  check("a slow reader gets everything in the end", async (t) => {
+  check("a slow reader gets every event", async (t) => {
     const { client } = await serve(t, { flow: sums(4) });
     await startAll(client, 20, "slow");
-    const all = await kept(client, { WebSocket });
+    const all = await readStored(client, { WebSocket });
     const states = [];
     const items = [];
     const options = { WebSocket, after: CURSOR_START, buffer: 16, onState: ({ state }) => states.push(state) };
@@ -378,35 +380,35 @@ for (const { name, WebSocket } of SOCKETS) {
       if (item.cursor === cursors(all).at(-1)) {
         break;
       }
-      // As slow as a reader is who does other things in between.
+      // Slow, because the reader does other work between two events.
       await new Promise((done) => setImmediate(done));
     }
     assert.deepEqual(cursors(items), cursors(all));
-    assert.ok(states.filter((state) => state === "open").length > 1, "there was more than may wait");
-    assert.ok(!states.includes("waiting"), "which is no failure");
+    assert.ok(states.filter((state) => state === "open").length > 1, "more messages came than the buffer holds");
+    assert.ok(!states.includes("waiting"), "a full buffer is no failure");
   });
 
-  check("a sidecar that stops and comes back, and one that is killed, lose no event", async (t) => {
+  check("loses no event when the sidecar stops, is killed and restarts", async (t) => {
     const net = await network(t);
     const path = folder(t);
-    const options = { path, hosts: [net.host], kept: true };
+    const options = { path, hosts: [net.host], persistent: true };
     let sidecar = await serve(t, { ...options, flow: sums(4, 5) });
-    net.leadTo(sidecar.port);
+    net.forwardTo(sidecar.port);
     const client = new RedflowClient({ url: net.url, token: TOKEN });
-    const wanted = 40;
+    const runCount = 40;
     const ends = new Set();
     const timing = { ...QUICK, openMs: 2_000 };
     const reader = collect(client.events({ WebSocket, after: CURSOR_START, timing, signal: t.signal }), (item) => {
       if (isEnd(item)) {
         ends.add(item.event.event.runId);
       }
-      return ends.size === wanted;
+      return ends.size === runCount;
     });
     const starter = (async () => {
       const ids = [];
-      for (const number of range(1, wanted)) {
+      for (const number of range(1, runCount)) {
         const start = () => client.start({ payload: number }, { idempotencyKey: `run-${number}` });
-        const { runs } = await insist(async () => {
+        const { runs } = await retry(async () => {
           await new Promise((done) => setImmediate(done));
           return start();
         });
@@ -415,28 +417,28 @@ for (const { name, WebSocket } of SOCKETS) {
       return ids;
     })();
     for (const [signal, after] of [["SIGTERM", 5], ["SIGKILL", 12], ["SIGKILL", 20]]) {
-      await until(`${after} runs are over`, () => ends.size >= after, 60_000);
+      await until(`${after} runs have ended`, () => ends.size >= after, 60_000);
       await sidecar.end(signal);
       sidecar = await serve(t, options);
-      net.leadTo(sidecar.port);
+      net.forwardTo(sidecar.port);
     }
     const ids = await starter;
-    assert.equal(new Set(ids).size, wanted);
+    assert.equal(new Set(ids).size, runCount);
     const got = cursors(await reader);
     assert.deepEqual([...ends].sort(), [...ids].sort());
-    const all = cursors(await kept(sidecar.client, { WebSocket }));
+    const all = cursors(await readStored(sidecar.client, { WebSocket }));
     assert.deepEqual(got, all.slice(0, got.length));
     for (const id of ids) {
       assert.equal((await sidecar.client.replay(id)).equal, true);
     }
   });
 
-  check("a run is followed over the end of its sidecar", async (t) => {
+  check("followRun resumes after the sidecar stops and is killed", async (t) => {
     const net = await network(t);
     const path = folder(t);
-    const options = { path, hosts: [net.host], kept: true };
+    const options = { path, hosts: [net.host], persistent: true };
     let sidecar = await serve(t, { ...options, flow: sums(4, 50) });
-    net.leadTo(sidecar.port);
+    net.forwardTo(sidecar.port);
     const client = new RedflowClient({ url: net.url, token: TOKEN });
     const [{ runId }] = (await client.start({ payload: 1 })).runs;
     const events = [];
@@ -446,14 +448,14 @@ for (const { name, WebSocket } of SOCKETS) {
       if (event.event.type === "tool_returned" && signals.length > 0) {
         await sidecar.end(signals.shift());
         sidecar = await serve(t, options);
-        net.leadTo(sidecar.port);
+        net.forwardTo(sidecar.port);
       }
     }
     assert.deepEqual(events, await sidecar.client.runEvents(runId));
     assert.equal(events.at(-1).event.completed, true);
   });
 
-  check("what cannot be read on is an error", async (t) => {
+  check("throws for a wrong token, an unknown cursor, too many runs and deleted events", async (t) => {
     const { url, client } = await serve(t, { flow: sums(1), settings: ["events_kept = 10"] });
     const wrong = new RedflowClient({ url, token: "rf_not-the-one-0123456789" });
     expect(await rejection(collect(wrong.events({ WebSocket }))), "UNAUTHORIZED");
@@ -463,8 +465,8 @@ for (const { name, WebSocket } of SOCKETS) {
     }
     expect(await rejection(collect(client.events({ WebSocket, runs: Array(1001).fill("r") }))), "MESSAGE_INVALID");
 
-    const first = (await kept(client, { WebSocket })).at(-1).cursor;
-    await until("the first events are gone", async () => {
+    const first = (await readStored(client, { WebSocket })).at(-1).cursor;
+    await until("the first events are deleted", async () => {
       await startAll(client, 5, `gone-${Math.random()}`);
       const reader = collect(client.events({ WebSocket, after: first }), ({ type }) => type === "caught_up");
       const error = await reader.then(() => null, (error) => error);
@@ -473,13 +475,13 @@ for (const { name, WebSocket } of SOCKETS) {
   });
 }
 
-test("a browser that has signed in needs no token", LIMIT, async (t) => {
+test("a signed-in browser needs no token", LIMIT, async (t) => {
   const { url, client } = await serve(t, { flow: sums(1) });
   const { path } = await client.signInCode();
   const entered = await fetch(url + path, { redirect: "manual" });
   const cookie = entered.headers.get("set-cookie")?.split(";")[0];
   assert.ok(cookie, `${entered.status}`);
-  // What a browser adds by itself.
+  // The headers that a browser adds by itself.
   const headers = { cookie, origin: url, "sec-fetch-site": "same-origin" };
   const browserFetch = (address, init) => {
     assert.equal(init.credentials, "same-origin");
@@ -493,32 +495,32 @@ test("a browser that has signed in needs no token", LIMIT, async (t) => {
   }
   const page = new RedflowClient({ url, fetch: browserFetch });
   const [runId] = await startAll(page, 1, "page");
-  const items = await kept(page, { WebSocket: BrowserSocket });
+  const items = await readStored(page, { WebSocket: BrowserSocket });
   assert.ok(items.some((item) => isEnd(item) && item.event.event.runId === runId));
   await page.signOut();
   expect(await rejection(page.flows()), "UNAUTHORIZED");
   expect(await rejection(collect(page.events({ WebSocket: BrowserSocket }))), "UNAUTHORIZED");
 });
 
-test("nothing there yet, then a sidecar", LIMIT, async (t) => {
+test("waits for a sidecar that starts later", LIMIT, async (t) => {
   const net = await network(t);
   const client = new RedflowClient({ url: net.url, token: TOKEN });
   const states = [];
   const onState = (state) => states.push(state);
   const options = { WebSocket, after: CURSOR_START, timing: QUICK, onState, signal: t.signal };
   const reader = collect(client.events(options), isEnd);
-  await until("three tries", () => states.filter(({ state }) => state === "waiting").length >= 3);
+  await until("three attempts", () => states.filter(({ state }) => state === "waiting").length >= 3);
   expect(states.find(({ state }) => state === "waiting").error, "SIDECAR_UNREACHABLE");
   const { port, client: direct } = await serve(t, { flow: sums(0), hosts: [net.host] });
-  net.leadTo(port);
+  net.forwardTo(port);
   const [runId] = await startAll(direct, 1, "late");
   assert.equal((await reader).at(-1).event.event.runId, runId);
 });
 
-test("no secret is in what the sidecar logs", LIMIT, async (t) => {
+test("the log of the sidecar contains no token", LIMIT, async (t) => {
   const { client, log, end } = await serve(t, { flow: sums(1) });
   await startAll(client, 1, "log");
-  await kept(client);
+  await readStored(client);
   await end("SIGTERM");
   assert.ok(log().length > 0 && !log().includes(TOKEN), log());
 });

@@ -1,4 +1,4 @@
-// The client against a server that misbehaves as no sidecar does. Against a real one: `client.test.mjs`.
+// HTTP of the client against a fake sidecar that misbehaves. `client.test.mjs` uses a real one.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
@@ -7,15 +7,15 @@ import { inspect } from "node:util";
 
 import { RedflowClient, RedflowError } from "@redflow/bindings";
 import { collect, rejection } from "./kit/collect.mjs";
-import { runEvent, standIn } from "./kit/stand-in.mjs";
+import { runEvent, fakeSidecar } from "./kit/fake-sidecar.mjs";
 
-const TOKEN = "rf_a-token-nobody-may-see";
+const TOKEN = "rf_a-token-that-stays-secret";
 const QUICK = { backoffMs: 1, backoffMaxMs: 5 };
 
 const json = (response, status, value, headers = {}) =>
   response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
 
-/** Fails unless it is one of ours, of this code, without the token. */
+/** Asserts a RedflowError with this code that does not contain the token. */
 function expect(error, code, details = {}) {
   assert.ok(error instanceof RedflowError, inspect(error));
   assert.equal(error.code, code, error.message);
@@ -26,7 +26,7 @@ function expect(error, code, details = {}) {
   assert.ok(!shown.includes(TOKEN), shown);
 }
 
-test("an answer of a sidecar becomes an error with all it says", async (t) => {
+test("turns an error response into a RedflowError with all its fields", async (t) => {
   const report = { ok: false, diagnostics: [], omitted: {} };
   const answers = [
     [422, { code: "FLOW_REFUSED", message: "Two errors.", report }, {}, { report, retryable: false }],
@@ -37,20 +37,20 @@ test("an answer of a sidecar becomes an error with all it says", async (t) => {
     [418, { code: "OF_A_NEWER_SIDECAR", message: "New." }, {}, { retryable: false }],
   ];
   let next;
-  const url = await standIn(t, { answer: (_, response) => json(response, next[0], next[1], next[2]) });
+  const url = await fakeSidecar(t, { answer: (_, response) => json(response, next[0], next[1], next[2]) });
   const client = new RedflowClient({ url, token: TOKEN });
   for (next of answers) {
     const [status, { code, message }, , details] = next;
     const error = await rejection(client.flows());
     expect(error, code, { status, message, ...details });
-    // What is not said is not there.
+    // Fields that the response does not have are absent.
     assert.equal("report" in error, "report" in details);
     assert.equal("revision" in error, "revision" in details);
     assert.equal("retryAfterMs" in error, "retryAfterMs" in details);
   }
 });
 
-test("what is no sidecar is said to be none", async (t) => {
+test("reports a response that does not come from a sidecar", async (t) => {
   const answers = [
     [(response) => response.writeHead(404).end("<h1>404</h1>"), { status: 404, retryable: false }],
     [(response) => response.writeHead(502).end("<h1>Bad gateway</h1>"), { status: 502, retryable: true }],
@@ -58,14 +58,14 @@ test("what is no sidecar is said to be none", async (t) => {
     [(response) => json(response, 500, { error: "Internal" }), { status: 500, retryable: true }],
     [(response) => json(response, 400, null), { status: 400, retryable: false }],
     [(response) => json(response, 400, [{ code: 1, message: 2 }]), { status: 400, retryable: false }],
-    // A redirect is never followed: the token would go with it.
+    // The client follows no redirect: it would send the token along.
     [(response) => response.writeHead(302, { location: "/elsewhere" }).end(), { status: 0 }],
     [(response) => response.destroy(), { status: 0, retryable: true }],
     [(response) => response.writeHead(200, { "content-length": 9 }).write("{", () => response.destroy()), {}],
   ];
   let next;
   let redirected = false;
-  const url = await standIn(t, {
+  const url = await fakeSidecar(t, {
     answer(request, response) {
       redirected ||= request.url === "/elsewhere";
       next[0](response);
@@ -78,7 +78,7 @@ test("what is no sidecar is said to be none", async (t) => {
   assert.equal(redirected, false);
 });
 
-test("nothing listens", async () => {
+test("reports a port on which nothing listens", async () => {
   const server = createServer();
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
   const { port } = server.address();
@@ -89,28 +89,28 @@ test("nothing listens", async () => {
   assert.match(error.message, new RegExp(`^No sidecar answers at http://127.0.0.1:${port}: .*ECONNREFUSED`));
 });
 
-test("an answer that takes too long, and a caller who does not want it any more", async (t) => {
-  // The head comes or does not, the body never.
+test("ends a request after its timeout and when the caller aborts", async (t) => {
+  // The server sends no head, or a head without the end of its body.
   const stream = { "content-type": "text/event-stream" };
   for (const begin of [() => undefined, (response) => response.writeHead(200, stream).write("[")]) {
-    const url = await standIn(t, { answer: (_, response) => begin(response) });
+    const url = await fakeSidecar(t, { answer: (_, response) => begin(response) });
     const client = new RedflowClient({ url, token: TOKEN, timeoutMs: 50 });
     expect(await rejection(client.codes()), "REQUEST_TIMEOUT", { status: 0, retryable: true });
     const late = await rejection(new RedflowClient({ url }).codes({ timeoutMs: 50 }));
     expect(late, "REQUEST_TIMEOUT");
 
     const controller = new AbortController();
-    const asked = rejection(client.codes({ signal: controller.signal, timeoutMs: 0 }));
+    const request = rejection(client.codes({ signal: controller.signal, timeoutMs: 0 }));
     controller.abort(new Error("changed my mind"));
-    assert.equal((await asked).message, "changed my mind");
+    assert.equal((await request).message, "changed my mind");
     assert.equal((await rejection(client.codes({ signal: controller.signal }))).message, "changed my mind");
     const follow = client.followRun("run", { signal: AbortSignal.timeout(50) });
     assert.equal((await rejection(collect(follow))).name, "TimeoutError");
   }
 });
 
-test("a start that waits is waited for", async (t) => {
-  const url = await standIn(t, {
+test("waits without a timeout for a start with wait", async (t) => {
+  const url = await fakeSidecar(t, {
     answer: (_, response) => void setTimeout(() => json(response, 200, { runs: [] }), 100),
   });
   const client = new RedflowClient({ url, timeoutMs: 20 });
@@ -119,9 +119,9 @@ test("a start that waits is waited for", async (t) => {
   expect(await rejection(client.start({ payload: 1, wait: true }, { timeoutMs: 20 })), "REQUEST_TIMEOUT");
 });
 
-test("the token is in one header and nowhere else", async (t) => {
+test("sends the token in one header and nowhere else", async (t) => {
   const seen = [];
-  const url = await standIn(t, {
+  const url = await fakeSidecar(t, {
     answer(request, response) {
       seen.push([request.url, request.headers]);
       json(response, 200, {});
@@ -136,12 +136,12 @@ test("the token is in one header and nowhere else", async (t) => {
   assert.equal(others["idempotency-key"], "key-1");
   assert.equal(others["content-type"], "application/json");
   assert.equal("authorization" in anonymous, false);
-  assert.equal("content-type" in anonymous, false, "there is no body");
+  assert.equal("content-type" in anonymous, false, "a request without a body");
   const shown = inspect(client, { depth: 9, showHidden: true }) + JSON.stringify(client);
   assert.ok(!shown.includes(TOKEN), shown);
 });
 
-test("with a token cookies stay at home, without one they go to the page's own sidecar", async () => {
+test("sends cookies only without a token, and only to the page's own origin", async () => {
   const seen = [];
   const fetch = async (url, init) => {
     seen.push([url, init.credentials, init.redirect]);
@@ -153,7 +153,7 @@ test("with a token cookies stay at home, without one they go to the page's own s
     ["https://example.test/redflow/health", "omit", "error"],
     ["https://example.test/health", "same-origin", "error"],
   ]);
-  // As a page has it.
+  // A page has a location.
   globalThis.location = { href: "http://127.0.0.1:1881/console/" };
   try {
     await new RedflowClient({ url: "/", fetch }).health();
@@ -164,19 +164,19 @@ test("with a token cookies stay at home, without one they go to the page's own s
   assert.deepEqual(seen.slice(2).map(([url]) => url), Array(2).fill("http://127.0.0.1:1881/health"));
 });
 
-test("signing out is a redirect, which nobody follows", async (t) => {
-  const url = await standIn(t, {
+test("signs out without following the redirect", async (t) => {
+  const url = await fakeSidecar(t, {
     answer: (request, response) =>
       request.url === "/api/sign-out" ? response.writeHead(303, { location: "/" }).end() : response.destroy(),
   });
   assert.equal(await new RedflowClient({ url }).signOut(), undefined);
-  // A browser shows nothing of a redirect but that it is one.
+  // A browser reports only that the response is a redirect.
   const fetch = async () => ({ status: 0, type: "opaqueredirect", headers: new Headers(), body: null });
   assert.equal(await new RedflowClient({ url, fetch }).signOut(), undefined);
   expect(await rejection(new RedflowClient({ url, fetch }).flows()), "SIDECAR_UNREACHABLE");
 });
 
-test("what cannot be asked is not asked", async () => {
+test("sends no request for invalid options, ids or bodies", async () => {
   for (const url of ["", "127.0.0.1:1881", "ftp://127.0.0.1", "http://", `http://me:${TOKEN}@127.0.0.1`]) {
     assert.throws(() => new RedflowClient({ url }), (error) => (expect(error, "REQUEST_INVALID"), true), url);
   }
@@ -186,23 +186,23 @@ test("what cannot be asked is not asked", async () => {
   }
   assert.throws(() => new RedflowClient({ url: "http://127.0.0.1", token: "" }), { code: "REQUEST_INVALID" });
 
-  const fetch = () => assert.fail("it was asked");
+  const fetch = () => assert.fail("the client sent a request");
   const client = new RedflowClient({ url: "http://127.0.0.1", token: TOKEN, fetch });
   for (const id of ["", ".", "..", "\ud800"]) {
-    for (const ask of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents"]) {
-      expect(await rejection(client[ask](id)), "REQUEST_INVALID");
+    for (const method of ["run", "flow", "code", "journal", "cancel", "resolve", "replay", "runEvents"]) {
+      expect(await rejection(client[method](id)), "REQUEST_INVALID");
     }
     expect(await rejection(collect(client.followRun(id))), "REQUEST_INVALID");
   }
   expect(await rejection(client.start({}, { idempotencyKey: "a b" })), "REQUEST_INVALID");
   expect(await rejection(client.start({}, { idempotencyKey: "" })), "REQUEST_INVALID");
   expect(await rejection(client.start({ payload: 1n })), "BODY_INVALID");
-  const round = {};
-  round.round = round;
-  expect(await rejection(client.check(round)), "BODY_INVALID");
+  const cyclic = {};
+  cyclic.self = cyclic;
+  expect(await rejection(client.check(cyclic)), "BODY_INVALID");
 });
 
-test("ids and filters keep their place in the address", async () => {
+test("encodes ids and filters in the address", async () => {
   const seen = [];
   const fetch = async (url, { method }) => {
     seen.push(`${method} ${url.slice("http://h".length)}`);
@@ -225,33 +225,33 @@ test("ids and filters keep their place in the address", async () => {
   ]);
 });
 
-test("an endless answer is cut off", async () => {
+test("cancels an endless response", async () => {
   let cancelled = false;
-  const piece = new Uint8Array(8 * 1024 * 1024).fill(0x20);
-  const body = new ReadableStream({ pull: (stream) => stream.enqueue(piece), cancel: () => void (cancelled = true) });
+  const chunk = new Uint8Array(8 * 1024 * 1024).fill(0x20);
+  const body = new ReadableStream({ pull: (stream) => stream.enqueue(chunk), cancel: () => void (cancelled = true) });
   const client = new RedflowClient({ url: "http://h", fetch: async () => new Response(body) });
   expect(await rejection(client.journal("run")), "BODY_TOO_LARGE", { retryable: false });
   assert.ok(cancelled);
 });
 
-test("pages that lead nowhere end", async () => {
-  let asked = 0;
-  const fetch = async () => (asked++, new Response('{"runs": [], "next": "same"}'));
+test("allRuns ends when the next page is the same page", async () => {
+  let requests = 0;
+  const fetch = async () => (requests++, new Response('{"runs": [], "next": "same"}'));
   assert.deepEqual(await collect(new RedflowClient({ url: "http://h", fetch }).allRuns()), []);
-  assert.equal(asked, 2);
+  assert.equal(requests, 2);
 });
 
-/** Streams: each connection gets what `script` has for it, then ends well, or is cut off at `null`. */
-async function streams(t, script, status = "running") {
-  const asked = [];
-  const url = await standIn(t, {
+/** A fake sidecar: each stream sends its part of `script`, then ends normally, or is cut at `null`. */
+async function serveStreams(t, script, status = "running") {
+  const lastEventIds = [];
+  const url = await fakeSidecar(t, {
     answer(request, response) {
       if (request.url === "/api/runs/run") {
         json(response, 200, { summary: { status }, events: [], calls: [], result: null });
         return;
       }
-      asked.push(request.headers["last-event-id"]);
-      const parts = script[Math.min(asked.length, script.length) - 1];
+      lastEventIds.push(request.headers["last-event-id"]);
+      const parts = script[Math.min(lastEventIds.length, script.length) - 1];
       if (typeof parts === "function") {
         parts(response);
         return;
@@ -267,44 +267,44 @@ async function streams(t, script, status = "running") {
       response.end();
     },
   });
-  return { client: new RedflowClient({ url, token: TOKEN }), asked };
+  return { client: new RedflowClient({ url, token: TOKEN }), lastEventIds };
 }
 
 const seqs = (events) => events.map(({ seq }) => seq);
 
-test("a run is followed over many connections, each event once", async (t) => {
+test("followRun delivers each event once over many connections", async (t) => {
   const [one, two, three, end] = [runEvent(1), runEvent(2), runEvent(3), runEvent(4, "run_finished")];
-  const { client, asked } = await streams(t, [
+  const { client, lastEventIds } = await serveStreams(t, [
     [one, null],
     (response) => json(response, 503, { code: "STOPPING", message: "Soon." }),
     (response) => response.destroy(),
-    // Some of it again, half an event, and a kind that is not known.
+    // A repeated event, half an event, then an event of an unknown type.
     [one, two, 'id: 3\ndata: {"seq": 3, "ev\n', null],
     [two, "event: news\ndata: {}\n\n", three],
     [end, "data: never read\n\n"],
   ]);
   const events = await collect(client.followRun("run", { timing: QUICK }));
   assert.deepEqual(seqs(events), [1, 2, 3, 4]);
-  assert.deepEqual(asked, [undefined, "1", "1", "1", "2", "3"]);
+  assert.deepEqual(lastEventIds, [undefined, "1", "1", "1", "2", "3"]);
   assert.deepEqual(seqs(await collect(client.followRun("run", { after: 3, timing: QUICK }))), [4]);
 });
 
-test("a run without a last event is followed to its end all the same", async (t) => {
+test("followRun ends with the status of a run that has no last event", async (t) => {
   for (const status of ["failed", "damaged"]) {
-    const { client, asked } = await streams(t, [[runEvent(1)], [runEvent(2)], []], status);
+    const { client, lastEventIds } = await serveStreams(t, [[runEvent(1)], [runEvent(2)], []], status);
     assert.deepEqual(seqs(await collect(client.followRun("run", { timing: QUICK }))), [1, 2]);
-    assert.deepEqual(asked, [undefined, "1"]);
+    assert.deepEqual(lastEventIds, [undefined, "1"]);
   }
 });
 
-test("a stream that says nothing is left for another", async (t) => {
+test("followRun reconnects when a stream is idle", async (t) => {
   const silent = (response) => response.writeHead(200, { "content-type": "text/event-stream" }).write(": here\n\n");
-  const { client } = await streams(t, [silent, silent, [runEvent(1, "run_finished")]]);
+  const { client } = await serveStreams(t, [silent, silent, [runEvent(1, "run_finished")]]);
   const timing = { ...QUICK, idleMs: 30 };
   assert.deepEqual(seqs(await collect(client.followRun("run", { timing }))), [1]);
 });
 
-test("a stream that is none ends it", async (t) => {
+test("followRun throws for an error response and an invalid stream", async (t) => {
   const large = (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     const more = () => response.write("x".repeat(1024 * 1024), () => response.destroyed || more());
@@ -320,16 +320,16 @@ test("a stream that is none ends it", async (t) => {
     [['data: {"code": "DATA_CORRUPT", "message": "Broken."}\n\n'], "DATA_CORRUPT"],
     [large, "MESSAGE_TOO_LARGE"],
   ]) {
-    const { client, asked } = await streams(t, [first]);
+    const { client, lastEventIds } = await serveStreams(t, [first]);
     expect(await rejection(collect(client.followRun("run", { timing: QUICK }))), code, { retryable: false });
-    assert.equal(asked.length, 1);
+    assert.equal(lastEventIds.length, 1);
   }
 });
 
-test("a reader who leaves closes the stream", async (t) => {
+test("closes the stream when the reader stops", async (t) => {
   let closed;
-  const gone = new Promise((resolve) => (closed = resolve));
-  const { client } = await streams(t, [
+  const streamClosed = new Promise((resolve) => (closed = resolve));
+  const { client } = await serveStreams(t, [
     (response) => {
       response.on("close", closed);
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -337,5 +337,5 @@ test("a reader who leaves closes the stream", async (t) => {
     },
   ]);
   assert.deepEqual(seqs(await collect(client.followRun("run"), () => true)), [1]);
-  await gone;
+  await streamClosed;
 });

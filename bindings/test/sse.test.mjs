@@ -1,18 +1,18 @@
-// Taking server-sent events apart, as the standard says, in whatever pieces they come.
+// Parses server-sent events as the standard says, in chunks of any size.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 
 import { SseParser } from "../dist/sse.js";
 
-function parse(pieces, limit) {
+function parse(chunks, limit) {
   const parser = new SseParser(limit);
-  return pieces.flatMap((piece) => parser.push(piece));
+  return chunks.flatMap((chunk) => parser.push(chunk));
 }
 
 const message = (data) => ({ type: "message", data });
 
-test("events of every form", () => {
+test("parses events of every form", () => {
   for (const [text, expected] of [
     ["", []],
     ["\n\n\n", []],
@@ -28,7 +28,7 @@ test("events of every form", () => {
     ["retry: 5\nunknown: 1\ndata: a\n\n", [message("a")]],
     ["\uFEFFdata: a\n\n", [message("a")]],
     ["data: a:b: c\n\n", [message("a:b: c")]],
-    // What is not complete is not an event.
+    // An incomplete event is not an event.
     ["data: a\n", []],
     ["data: a\n\ndata: b", [message("a")]],
   ]) {
@@ -36,23 +36,23 @@ test("events of every form", () => {
   }
 });
 
-test("pieces of any size give the same events", () => {
+test("chunks of any size give the same events", () => {
   const text = "id: 1\r\ndata: one\r\n\r\n: still here\n\ndata: tw\ndata: o\n\nevent: x\rdata: three\r\r";
   const whole = parse([text]);
   assert.deepEqual(whole, [message("one"), message("tw\no"), { type: "x", data: "three" }]);
   for (let size = 1; size < text.length; size += 1) {
-    const pieces = text.match(new RegExp(`[^]{1,${size}}`, "g"));
-    assert.deepEqual(parse(pieces), whole, `pieces of ${size}`);
+    const chunks = text.match(new RegExp(`[^]{1,${size}}`, "g"));
+    assert.deepEqual(parse(chunks), whole, `chunks of ${size}`);
   }
 });
 
-test("an event that is too large is refused, however it comes", () => {
+test("rejects an event that is too large, in any form", () => {
   const tooLarge = { code: "MESSAGE_TOO_LARGE", retryable: false };
   assert.throws(() => parse([`data: ${"x".repeat(100)}`], 100), tooLarge);
   assert.throws(() => parse(Array(101).fill("x"), 100), tooLarge);
   assert.throws(() => parse(Array(101).fill("data:\n"), 100), tooLarge);
   assert.throws(() => parse([`: ${"x".repeat(100)}`], 100), tooLarge);
-  // Many small ones are not.
+  // Many small events are not too large.
   assert.equal(parse(Array(100).fill("id: 1\ndata: a\n\n"), 20).length, 100);
   assert.equal(parse([...Array(100).fill(": still here\n"), "data: a\n\n"], 20).length, 1);
 });

@@ -1,24 +1,18 @@
-// Type-level tests: this file passes when it compiles. `bindings.test.mjs` also runs what it exports.
+// Type-level tests: this file passes when it compiles. `bindings.test.mjs` also runs its exports.
 
-import {
-  CATALOGUE,
-  CONTRACT_VERSION,
-  CURSOR_START,
-  EDGE_TABLE,
-  EVENTS_PROTOCOL,
-  RedflowError,
-} from "@redflow/bindings";
+import { CATALOGUE, CURSOR_START, EDGE_TABLE, RedflowError } from "@redflow/bindings";
 import type {
   AgentEnvelope,
   AgentOutput,
   AgentResult,
   ApiCode,
-  ObservabilityEvent,
   ApiError,
+  CONTRACT_VERSION,
   CheckReport,
   CodeSet,
   DeployRequest,
   DiagnosticCode,
+  EVENTS_PROTOCOL,
   EdgeKind,
   EffectClass,
   EventsItem,
@@ -29,6 +23,7 @@ import type {
   JournalLine,
   JsonValue,
   ModelAction,
+  ObservabilityEvent,
   ProblemCode,
   RedflowClient,
   RunDetail,
@@ -50,7 +45,7 @@ import type {
   ToolHistoryItem,
 } from "@redflow/bindings";
 
-/** Compiles only if nothing is left. */
+/** Compiles only if a switch handles every case. */
 function never(value: never): never {
   throw new Error(`unexpected: ${String(value)}`);
 }
@@ -61,7 +56,7 @@ function isTrue<T extends true>(): T | undefined {
   return undefined;
 }
 
-// Every optional key of the envelope, its history and its events.
+// An envelope with every optional key, also in its history and its events.
 export const envelope: AgentEnvelope = {
   input: { question: "What is 6 times 7?", tags: ["a", 1, null, true] },
   state: { iteration: 2, lastAction: "final", lastTool: "calculator", completed: true },
@@ -116,7 +111,7 @@ export const output: AgentOutput = {
     finalAction: "final",
     stopReason: "final_answer",
   },
-  // Whatever came in with the message is kept.
+  // The output keeps every other property of the incoming message.
   topic: "sums",
   _msgid: "1",
 };
@@ -141,7 +136,7 @@ export const failed: AgentOutput = {
     stopReason: "error",
     error,
   },
-  // Catch nodes are told who failed as well.
+  // Catch nodes also receive the node that failed.
   error: { ...error, source: { id: "a", type: "agent-core", name: "Agent", count: 1 } },
 };
 
@@ -218,12 +213,12 @@ export const requests: RunRequest[] = [
 
 const zeros = "0".repeat(64);
 export const journal: JournalLine[] = [
-  // The class of a tool call is there; other effects have none.
+  // Tool calls have an effect class; other effects have none.
   { prev: zeros, record: { kind: "effect", id: 1, effect: "call_model", digest: zeros } },
   { prev: zeros, record: { kind: "effect", id: 2, effect: "call_tool", class: "at_most_once", digest: zeros } },
 ];
 
-// What goes over the interface.
+// Requests and responses of the HTTP interface.
 export const starts: StartRequest[] = [{}, { payload: null }, { node: "agent", payload: { a: [1] }, wait: true }];
 export const started: StartAnswer = {
   runs: [
@@ -234,19 +229,19 @@ export const started: StartAnswer = {
 export const deploy: DeployRequest = { flows: [], revision: "r1", force: true };
 export const page: RunList = { runs, next: envelope.observability.traceId };
 export const detail: RunDetail = { summary: runs[0]!, events: [event], calls: [], result: null };
-export const refused: ApiError[] = [
+export const apiErrors: ApiError[] = [
   { code: "FLOW_REFUSED", message: "The flow has errors.", report },
   { code: "REVISION_CONFLICT", message: "Another one came first.", revision: "r2" },
   { code: "RUN_OVER", message: "The run is over." },
 ];
 
-export const said: EventsRequest[] = [
+export const eventsRequests: EventsRequest[] = [
   { type: "subscribe" },
   { type: "subscribe", after: CURSOR_START, runs: ["r"], deltas: true },
   { type: "ping", id: "1" },
 ];
 
-export const heard: EventsMessage[] = [
+export const eventsMessages: EventsMessage[] = [
   { type: "hello", version: "0.1.0", cursor: "log.0" },
   { type: "event", cursor: "log.1", event: { kind: "run", event } },
   {
@@ -260,18 +255,18 @@ export const heard: EventsMessage[] = [
   { type: "closing", code: "STOPPING", message: "Come back.", cursor: "log.2" },
 ];
 
-// A kind of event or a code that is added makes these fail to compile, here and in every user's switch.
+// A new event type or code makes these switches fail to compile, here and in every user's code.
 
-export function shown(event: ObservabilityEvent): string {
+export function describeObservability(event: ObservabilityEvent): string {
   switch (event.event) {
     case "connected":
       return event.message;
     case "heartbeat":
-      return `${event.connections} look`;
+      return `${event.connections} connections`;
     case "pong":
       return "here";
     case "frame:start":
-      return `${event.frameId} by ${event.data.triggerNodeId ?? "nobody knows whom"}`;
+      return `${event.frameId} by ${event.data.triggerNodeId ?? "an unknown node"}`;
     case "node:input":
       return `${event.nodeId} gets ${event.data.input?.payload.type ?? "nothing"}`;
     case "node:output":
@@ -285,10 +280,10 @@ export function shown(event: ObservabilityEvent): string {
   }
 }
 
-export function describe(event: RunEventKind): string {
+export function describeRunEvent(event: RunEventKind): string {
   switch (event.type) {
     case "run_started":
-      return `${event.name} may call the model ${event.maxIterations} times and use ${event.tools.join(", ")}`;
+      return `${event.name} canWrite call the model ${event.maxIterations} times and use ${event.tools.join(", ")}`;
     case "memory_recalled":
       return `${event.messages} messages`;
     case "memory_cleared":
@@ -312,7 +307,7 @@ export function describe(event: RunEventKind): string {
   }
 }
 
-export function place(code: DiagnosticCode): "file" | "node" | "wire" | "tool" {
+export function locationOf(code: DiagnosticCode): "file" | "node" | "wire" | "tool" {
   switch (code) {
     case "FLOW_UNREADABLE":
     case "FLOW_NOT_JSON":
@@ -353,7 +348,7 @@ export function place(code: DiagnosticCode): "file" | "node" | "wire" | "tool" {
   }
 }
 
-export function blame(code: RunErrorCode): "model" | "provider" | "flow" | "tool" | "people" | "machine" {
+export function sourceOf(code: RunErrorCode): "model" | "provider" | "flow" | "tool" | "people" | "machine" {
   switch (code) {
     case "INVALID_JSON":
     case "INVALID_ACTION":
@@ -397,7 +392,7 @@ export function blame(code: RunErrorCode): "model" | "provider" | "flow" | "tool
   }
 }
 
-export function about(code: StoreCode): "directory" | "run" | "result" {
+export function subjectOf(code: StoreCode): "directory" | "run" | "result" {
   switch (code) {
     case "DATA_LOCKED":
     case "DATA_READ_ONLY":
@@ -434,12 +429,12 @@ function isOver(status: RunStatus): boolean {
   }
 }
 
-export function inList(run: RunSummary): string {
+export function describeRun(run: RunSummary): string {
   const how = run.code ?? run.waiting?.tool ?? run.status;
   return isOver(run.status) ? `${how} after ${(run.endedAt ?? run.startedAt) - run.startedAt} ms` : how;
 }
 
-export function asked(request: RunRequest): string {
+export function describeRunRequest(request: RunRequest): string {
   switch (request.type) {
     case "cancel":
       return request.reason;
@@ -450,7 +445,7 @@ export function asked(request: RunRequest): string {
   }
 }
 
-export function mayBeRepeated(effect: EffectClass): boolean {
+export function isRepeatable(effect: EffectClass): boolean {
   switch (effect) {
     case "read":
     case "idempotent":
@@ -462,7 +457,7 @@ export function mayBeRepeated(effect: EffectClass): boolean {
   }
 }
 
-export function whose(code: ApiCode): "caller" | "network" | "flow" | "reader" | "operator" {
+export function responsibleFor(code: ApiCode): "caller" | "network" | "flow" | "reader" | "operator" {
   switch (code) {
     case "UNAUTHORIZED":
     case "FORBIDDEN":
@@ -512,7 +507,7 @@ export function whose(code: ApiCode): "caller" | "network" | "flow" | "reader" |
   }
 }
 
-function around(event: FlowEvent): string {
+function describeFlowEvent(event: FlowEvent): string {
   switch (event.type) {
     case "debug":
       return `${event.node.name} shows ${event.property}`;
@@ -536,23 +531,23 @@ function around(event: FlowEvent): string {
   }
 }
 
-function durable(event: StreamEvent): string {
+function describeStreamEvent(event: StreamEvent): string {
   switch (event.kind) {
     case "run":
-      return describe(event.event.event);
+      return describeRunEvent(event.event.event);
     case "flow":
-      return around(event.event);
+      return describeFlowEvent(event.event);
     default:
       return never(event);
   }
 }
 
-export function tell(message: EventsMessage): string {
+export function describeMessage(message: EventsMessage): string {
   switch (message.type) {
     case "hello":
       return `version ${message.version}`;
     case "event":
-      return durable(message.event);
+      return describeStreamEvent(message.event);
     case "caught_up":
       return `all until ${message.cursor}`;
     case "delta":
@@ -566,7 +561,7 @@ export function tell(message: EventsMessage): string {
   }
 }
 
-export function wish(request: EventsRequest): string {
+export function describeRequest(request: EventsRequest): string {
   switch (request.type) {
     case "subscribe":
       return `after ${request.after ?? "now"}`;
@@ -577,8 +572,8 @@ export function wish(request: EventsRequest): string {
   }
 }
 
-/** What the client gives is some of what the sidecar says. */
-export function item(item: EventsItem): string | null {
+/** The client passes on some of the sidecar's messages. */
+export function cursorOf(item: EventsItem): string | null {
   switch (item.type) {
     case "event":
     case "caught_up":
@@ -590,7 +585,7 @@ export function item(item: EventsItem): string | null {
   }
 }
 
-export function stands(state: EventsState): string {
+export function describeState(state: EventsState): string {
   switch (state.state) {
     case "connecting":
       return `after ${state.failures} failures`;
@@ -603,7 +598,7 @@ export function stands(state: EventsState): string {
   }
 }
 
-export function may(scope: Scope): boolean {
+export function canWrite(scope: Scope): boolean {
   switch (scope) {
     case "read":
       return false;
@@ -616,7 +611,7 @@ export function may(scope: Scope): boolean {
   }
 }
 
-export function setOf(set: CodeSet): string {
+export function nameOfSet(set: CodeSet): string {
   switch (set) {
     case "diagnostic":
     case "run":
@@ -628,12 +623,12 @@ export function setOf(set: CodeSet): string {
   }
 }
 
-/** A caught error is one of the sidecar's, or it is not. */
-export function caught(error: unknown): ProblemCode | null {
+/** The code of a codeOf error, if it is a RedflowError. */
+export function codeOf(error: unknown): ProblemCode | null {
   return error instanceof RedflowError ? error.code : null;
 }
 
-// The tables are data with types of their own.
+// The tables and constants have literal types.
 isTrue<Same<typeof CONTRACT_VERSION, 1>>();
 isTrue<Same<(typeof EDGE_TABLE)[number]["kind"], EdgeKind>>();
 isTrue<Same<Severity, "error" | "warning" | "info">>();
@@ -648,19 +643,19 @@ isTrue<Same<Awaited<ReturnType<RedflowClient["runs"]>>, RunList>>();
 isTrue<Same<Awaited<ReturnType<RedflowClient["openapi"]>>, { [key: string]: JsonValue }>>();
 export const rows = EDGE_TABLE.length + CATALOGUE.length;
 
-// What must not compile. Each line below is an error, or this file does not compile.
+// Each of these must be a type error: an unused `@ts-expect-error` does not compile.
 
 // @ts-expect-error an action is `tool` or `final`
 export const noSuchAction: ModelAction = { action: "think", message: "…" };
-// @ts-expect-error a tool call says how sure it is
+// @ts-expect-error a tool call has a confidence
 export const noConfidence: ModelAction = { action: "tool", tool: "calculator", input: {} };
 // @ts-expect-error the input of a tool is an object
 export const textInput: ModelAction = { action: "tool", tool: "calculator", input: "6 * 7", confidence: 1 };
-// @ts-expect-error a code is one of ours
+// @ts-expect-error a code is one of the known codes
 export const noSuchCode: RunError = { code: "OOPS", message: "", iteration: 0 };
-// @ts-expect-error a diagnostic's code is no run error's
+// @ts-expect-error a diagnostic code is not a run error code
 export const wrongSet: RunError = { code: "MODEL_MISSING", message: "", iteration: 0 };
-// @ts-expect-error null is said, never left out
+// @ts-expect-error a null value is never left out
 export const noMessage: AgentResult = { completed: true, iterations: 1, traceId: "", finalAction: null, stopReason: "error" };
 // @ts-expect-error an absent key is left out, never undefined
 export const undefinedKey: AgentEnvelope = { ...envelope, memory: undefined };
@@ -668,25 +663,25 @@ export const undefinedKey: AgentEnvelope = { ...envelope, memory: undefined };
 export const extraKey: AgentEnvelope = { ...envelope, thoughts: "…" };
 // @ts-expect-error an output has an envelope
 export const noEnvelope: AgentOutput = { payload: "42", agentResult: output.agentResult };
-// @ts-expect-error an instance and an id make a node
+// @ts-expect-error a node is an instance and an id
 export const bareAgent: RunEvent = { ...event, agent: "agent" };
-// @ts-expect-error why a run failed is a code of a run, not of the store
+// @ts-expect-error a failed run has a run error code, not a store code
 export const storeCode: RunSummary = { ...runs[0]!, status: "failed", code: "DATA_FULL" };
-// @ts-expect-error a run is somewhere
+// @ts-expect-error a run has a known status
 export const noStatus: RunSummary = { ...runs[0]!, status: "lost" };
-// @ts-expect-error a resolution says which call it is for
+// @ts-expect-error a resolution names its call
 export const noCall: RunRequest = { type: "resolve", result: { success: true, output: 1 } };
-// @ts-expect-error nothing else can be asked
+// @ts-expect-error a request is cancel or resolve
 export const noSuchRequest: RunRequest = { type: "restart" };
-// @ts-expect-error a diagnostic is no answer of the interface
+// @ts-expect-error a diagnostic code is not an API code
 export const diagnosticCode: ApiError = { code: "MODEL_MISSING", message: "" };
-// @ts-expect-error an event of the stream says of what it is
+// @ts-expect-error a stream event has a kind
 export const noKind: StreamEvent = { event };
 // @ts-expect-error deltas have no cursor
 export const cursorOfDelta = (item: EventsItem) => item.type === "delta" && item.cursor;
-// @ts-expect-error what is deployed is JSON
+// @ts-expect-error a flow is JSON
 export const noJson: DeployRequest = { flows: () => [] };
-// @ts-expect-error runs are somewhere
+// @ts-expect-error a filter takes known statuses
 export const noSuchStatus = (client: RedflowClient) => client.runs({ status: "lost" });
 // @ts-expect-error a sidecar has an address
 export const noUrl: ConstructorParameters<typeof RedflowClient>[0] = { token: "x" };

@@ -1,4 +1,4 @@
-// Builds the module into dist/: the compiled sources, and each node's html beside its script. Starts from nothing.
+// Builds the module into an empty dist/: the compiled sources, the html files of the nodes and the editor plugin.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -21,21 +21,21 @@ function compile(project) {
   }
 }
 
-/** The editor's page: its style and its script stand in it. And its words, of which each area has a file of its own. */
-async function editor() {
-  const [source, made] = [join(module, "src", "editor"), join(module, "editor-build")];
-  rmSync(made, { recursive: true, force: true });
-  compile(join(module, "tsconfig.editor.json"));
-  const entry = join(made, "editor", "main.mjs");
+/** Builds the editor plugin: one html file with style and script, and one file of texts for each language. */
+async function buildEditor() {
+  const [source, output] = [join(module, "src", "editor"), join(module, "editor-build")];
+  rmSync(output, { recursive: true, force: true });
+  compile(join(source, "tsconfig.json"));
+  const entry = join(output, "editor", "main.mjs");
   const script = await build({ entryPoints: [entry], bundle: true, write: false, format: "iife", target: "es2022" });
   const parts = {
     "/* redflow-editor.css */": readFileSync(join(source, "redflow-editor.css"), "utf8"),
     "/* main.mts */": script.outputFiles[0].text,
   };
   let page = readFileSync(join(source, "redflow-editor.html"), "utf8");
-  for (const [place, part] of Object.entries(parts)) {
-    // Whatever stands in a text of ours, it must not end the element.
-    page = page.replace(place, () => part.replace(/<\/(script|style)/gi, "<\\/$1"));
+  for (const [placeholder, part] of Object.entries(parts)) {
+    // Escapes end tags, which would end the element.
+    page = page.replace(placeholder, () => part.replace(/<\/(script|style)/gi, "<\\/$1"));
   }
   mkdirSync(join(dist, "editor"), { recursive: true });
   writeFileSync(join(dist, "editor", "redflow-editor.html"), page);
@@ -48,8 +48,8 @@ async function editor() {
 }
 
 rmSync(dist, { recursive: true, force: true });
-// The types of the protocol come from there, as they are in this tree now.
-compile(join(module, "..", "bindings", "tsconfig.build.json"));
+// The types of the protocol, from the sources in this tree.
+compile(join(module, "..", "bindings", "tsconfig.json"));
 compile(join(module, "tsconfig.json"));
 for (const name of readdirSync(join(module, "src", "nodes")).filter((name) => name.endsWith(".html"))) {
   cpSync(join(module, "src", "nodes", name), join(dist, "nodes", name));
@@ -57,8 +57,8 @@ for (const name of readdirSync(join(module, "src", "nodes")).filter((name) => na
 for (const folder of ["icons", "locales"]) {
   cpSync(join(module, "src", "nodes", folder), join(dist, "nodes", folder), { recursive: true });
 }
-await editor();
-// Node-RED would say so only when it loads the palette: a set whose script or page is missing is a mistake here.
+await buildEditor();
+// A set without its script or html file fails here, not only when Node-RED loads the palette.
 for (const [type, file] of Object.entries(manifest["node-red"].nodes)) {
   for (const path of [file, file.replace(/\.js$/, ".html")]) {
     if (!existsSync(join(module, path))) {

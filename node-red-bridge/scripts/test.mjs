@@ -1,4 +1,4 @@
-// Runs the tests of the parts that need no Node-RED.
+// Runs the tests that need no Node-RED.
 
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";

@@ -1,4 +1,4 @@
-// What the editor asks this module over Node-RED's admin side, and what it is told. Types only, for both ends.
+// The requests of the editor to this module over Node-RED's Admin API, and their responses. Types only, for both sides.
 //
 // GET  redflow/runtimes                            -> RuntimeList            redflow.read
 // POST redflow/runtimes/:id/check   CheckRequest   -> CheckReport            redflow.read
@@ -11,23 +11,23 @@
 // GET  redflow/runtimes/:id/log                    -> LogLines               redflow.read
 // GET  redflow/agents/:id/errors                   -> AgentErrors            redflow.read
 //
-// Everything else is a status from 400 on with a Problem. Runs of other Node-REDs on the same sidecar are not there.
-// On /comms the topic `redflow/runtimes` says that RuntimeList has changed, and no more.
+// An error is a status of 400 or more with a Problem. Runs of other Node-REDs on the same sidecar are hidden.
+// On /comms the topic `redflow/runtimes` announces that RuntimeList has changed, without its content.
 
-/** A `redflow-runtime` of the flow that runs. */
+/** A `redflow-runtime` of the running flow. */
 export interface RuntimeView {
   id: string;
-  /** As its node is called; empty if it has no name. */
+  /** The name of its node; empty if it has none. */
   name: string;
   mode: "remote" | "managed";
-  /** Where the sidecar is, without a password. */
+  /** The address of the sidecar, without a password. */
   address: string;
   state: RuntimeState;
   /** Messages that wait for a sidecar that is away. */
   waiting: number;
 }
 
-/** How things stand with a sidecar. */
+/** The state of the connection to a sidecar. */
 export type RuntimeState =
   | { is: "connecting" }
   | { is: "connected"; version: string }
@@ -44,21 +44,21 @@ export interface LogLines {
   lines: string[];
 }
 
-/** Something that went wrong at an agent and is no run of the sidecar: it never began, or nobody waited for it. */
+/** An error of an agent that belongs to no run: a message that started none, or a reply that came too late. */
 export interface AgentError {
   /** Milliseconds since 1970. */
   at: number;
   code: string;
-  /** What happened and what to do. */
+  /** The problem and how to fix it. */
   message: string;
 }
 
 export interface AgentErrors {
-  /** The newest first. */
+  /** Newest first. */
   errors: AgentError[];
 }
 
-/** Why something was not done. */
+/** The body of an error response. */
 export interface Problem {
   code: string;
   message: string;

@@ -1,94 +1,94 @@
-// Where the `redflow` program is, and what is said when it does not start. Owns the order of the places that are looked
-// at; never starts the program, and fetches none.
+// Finds the `redflow` program, and explains why it did not start. Owns the search order. Never starts or downloads the
+// program.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join } from "node:path";
 import { version, versionOf } from "./version";
 
-/** What the packages with the program are called, up to the platform. */
-const PACKAGE = "@redflow/runtime-";
+/** The name of the packages with the program, up to the platform. */
+const PACKAGE_PREFIX = "@redflow/runtime-";
 
-/** What the program is called on the PATH. */
-const NAME = "redflow";
+/** The name of the program on the PATH. */
+const PROGRAM = "redflow";
 
-/** What is looked at. */
-export interface Surroundings {
+/** The environment of the search. */
+export interface SearchEnvironment {
   platform: string;
   arch: string;
   env: NodeJS.ProcessEnv;
-  /** The file, from which packages are looked up as Node.js does. */
+  /** The file from which Node.js resolves packages. */
   from: string;
-  /** The version that this module has: a package of another one has a program that may not go with it. */
+  /** The version of this module. The program of a package with another version may not fit. */
   version: string;
 }
 
 const { platform, arch, env } = process;
-const HERE: Surroundings = { platform, arch, env, from: __filename, version };
+const THIS_PROCESS: SearchEnvironment = { platform, arch, env, from: __filename, version };
 
 /**
- * The packages that can hold the program for this platform, the best one first. npm installs the one that fits the C
- * library; the one for musl is linked statically and runs with either, so it is right wherever it lies.
+ * The packages that may contain the program for this platform, best first. npm installs the one that fits the C library.
+ * The one for musl is linked statically and runs with every C library, so it comes first.
  */
-export function packagesFor({ platform, arch }: Pick<Surroundings, "platform" | "arch"> = HERE): string[] {
-  const plain = `${PACKAGE}${platform}-${arch}`;
-  return platform === "linux" ? [`${plain}-musl`, plain] : [plain];
+export function packagesFor({ platform, arch }: Pick<SearchEnvironment, "platform" | "arch"> = THIS_PROCESS): string[] {
+  const name = `${PACKAGE_PREFIX}${platform}-${arch}`;
+  return platform === "linux" ? [`${name}-musl`, name] : [name];
 }
 
 /**
- * The program: the one that is named, else of REDFLOW_BINARY, else of an installed package, else from the PATH. `say` is
- * told what was passed over on the way.
+ * The program: `named`, else REDFLOW_BINARY, else that of an installed package, else the one on the PATH. `warn` receives
+ * a sentence about each package of another version.
  */
 export function findBinary(
   named: string,
-  surroundings: Surroundings = HERE,
-  say: (text: string) => void = () => undefined,
+  environment: SearchEnvironment = THIS_PROCESS,
+  warn: (text: string) => void = () => undefined,
 ): string {
-  const given = named || surroundings.env["REDFLOW_BINARY"]?.trim();
+  const given = named || environment.env["REDFLOW_BINARY"]?.trim();
   if (given) {
-    return onPath(given, surroundings);
+    return onPath(given, environment);
   }
-  const { program, others } = packaged(surroundings);
-  others.forEach(say);
-  return program ?? onPath(NAME, surroundings);
+  const { program, warnings } = findPackaged(environment);
+  warnings.forEach((text) => warn(text));
+  return program ?? onPath(PROGRAM, environment);
 }
 
-/** The program in the package for this platform, if that is installed; and what is said of packages of other versions. */
-function packaged(surroundings: Surroundings): { program: string | undefined; others: string[] } {
-  const require = createRequire(surroundings.from);
-  const file = surroundings.platform === "win32" ? `${NAME}.exe` : NAME;
-  const others: string[] = [];
-  for (const name of packagesFor(surroundings)) {
+/** The program of an installed package for this platform, and warnings about packages of other versions. */
+function findPackaged(environment: SearchEnvironment): { program: string | undefined; warnings: string[] } {
+  const require = createRequire(environment.from);
+  const file = environment.platform === "win32" ? `${PROGRAM}.exe` : PROGRAM;
+  const warnings: string[] = [];
+  for (const name of packagesFor(environment)) {
     let manifest: string;
     try {
       manifest = require.resolve(`${name}/package.json`);
     } catch {
-      // It is optional.
+      // The package is optional.
       continue;
     }
-    const found = versionOf(manifest);
-    if (found !== surroundings.version) {
-      const wanted = surroundings.version;
-      others.push(`${name} is of version ${found ?? "unknown"} and is not used; install ${name}@${wanted}, as this module is`);
+    const installed = versionOf(manifest);
+    if (installed !== environment.version) {
+      const expected = `${name}@${environment.version}`;
+      warnings.push(`${name} has version ${installed ?? "unknown"} and is not used; install ${expected}, as this module is`);
       continue;
     }
     const program = join(dirname(manifest), "bin", file);
     if (existsSync(program)) {
-      return { program, others };
+      return { program, warnings };
     }
   }
-  return { program: undefined, others };
+  return { program: undefined, warnings };
 }
 
-/** Windows would look into the working directory before the PATH, where anybody may have put a program. So we look. */
-function onPath(program: string, { platform, env }: Surroundings): string {
+/** The program on the PATH. Windows itself would first search the working directory, where others may put a program. */
+function onPath(program: string, { platform, env }: SearchEnvironment): string {
   if (platform !== "win32" || !isBare(program)) {
     return program;
   }
   const path = Object.entries(env).find(([name]) => name.toUpperCase() === "PATH")?.[1] ?? "";
   const file = /\.(exe|com)$/i.test(program) ? program : `${program}.exe`;
-  const places = path.split(";").map((folder) => folder.trim().replace(/^"(.*)"$/, "$1"));
-  const files = places.filter((folder) => isAbsolute(folder)).map((folder) => join(folder, file));
+  const folders = path.split(";").map((folder) => folder.trim().replace(/^"(.*)"$/, "$1"));
+  const files = folders.filter((folder) => isAbsolute(folder)).map((folder) => join(folder, file));
   return files.find((file) => existsSync(file)) ?? program;
 }
 
@@ -96,37 +96,37 @@ function isBare(program: string): boolean {
   return !/[\\/]/.test(program);
 }
 
-/** Whether the system may look for a program. On Windows it looks where it must not; we have looked already. */
-export function mayLookFor(program: string, { platform }: Pick<Surroundings, "platform"> = HERE): boolean {
+/** Whether the system may search for a bare name. Not on Windows, which would search the working directory. */
+export function canSearchPath(program: string, { platform }: Pick<SearchEnvironment, "platform"> = THIS_PROCESS): boolean {
   return platform !== "win32" || !isBare(program);
 }
 
-/** Why the program could not be started, and what to do. */
+/** The reason why the program did not start, and how to fix it. */
 export function startProblem(
   binary: string,
   { code }: Pick<NodeJS.ErrnoException, "code">,
-  surroundings: Surroundings = HERE,
+  environment: SearchEnvironment = THIS_PROCESS,
 ): string {
-  const mend = "Give its place in the redflow-runtime node or in REDFLOW_BINARY, or put it on the PATH.";
-  // The system also says that "it" is not there when what it needs to run is not.
-  const foreign = code === "ENOEXEC" || (code === "ENOENT" && isAbsolute(binary) && existsSync(binary));
-  if (foreign) {
-    return `${binary} is there but was not made for this system (${process.platform} ${process.arch}, or its C library). ${mend}`;
+  const help = "Enter its path in the redflow-runtime node or in REDFLOW_BINARY, or put it on the PATH.";
+  // The system reports ENOENT also for an existing program whose loader is missing.
+  const isForeign = code === "ENOEXEC" || (code === "ENOENT" && isAbsolute(binary) && existsSync(binary));
+  if (isForeign) {
+    return `${binary} exists but was not built for this system (${process.platform} ${process.arch}, or its C library). ${help}`;
   }
-  if (code === "ENOENT" && binary === NAME) {
-    const packages = packagesFor(surroundings).reverse().join(" or ");
-    const { others } = packaged(surroundings);
-    const none = others.length > 0 ? others.join("; ") : `the package ${packages} is not installed`;
+  if (code === "ENOENT" && binary === PROGRAM) {
+    const packages = packagesFor(environment).toReversed().join(" or ");
+    const { warnings } = findPackaged(environment);
+    const missing = warnings.length > 0 ? warnings.join("; ") : `the package ${packages} is not installed`;
     return (
-      `there is no program ${NAME}: none is named in the redflow-runtime node or in REDFLOW_BINARY, ${none}, ` +
+      `there is no program ${PROGRAM}: the redflow-runtime node and REDFLOW_BINARY name none, ${missing}, ` +
       "and it is not on the PATH. One of the four is needed."
     );
   }
   if (code === "ENOENT") {
-    return `there is no program ${binary}. ${mend}`;
+    return `there is no program ${binary}. ${help}`;
   }
   if (code === "EACCES") {
-    return `${binary} may not be run. ${mend}`;
+    return `${binary} is not executable. ${help}`;
   }
-  return `${binary} could not be started (${code ?? "unknown"}). ${mend}`;
+  return `${binary} could not be started (${code ?? "unknown"}). ${help}`;
 }

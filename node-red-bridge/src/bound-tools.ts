@@ -1,31 +1,31 @@
-// Whether an agent uses a tool, as the nodes that run are wired: by its port, by a property, or by a wire from the tool.
-// Looks through what passes messages on unchanged, as the checker does; judges nothing.
+// Whether an agent uses a tool, by the wires of the running nodes: by its tool port, by a property, or by a wire from the
+// tool. Follows wires through junctions, links and subflows as the checker does. Checks nothing.
 
+import { runsInSidecar } from "./node-definition";
 import type { Red, RedNode } from "./red";
-import { isService } from "./told";
 
-/** The output of an agent that binds tools. */
+/** The output of an agent that connects tools. */
 const TOOL_PORT = 1;
 
-/** Nodes that pass messages on. While it runs, a link out has wires to its link ins, and a subflow to what is inside. */
+/** Nodes that pass messages on. At run time a link out has wires to its link ins, and a subflow to its inner nodes. */
 const TRANSPARENT = new Set(["junction", "link in", "link out"]);
 
-/** Whether an agent, with the tools that it names, uses the tool that this node is. */
+/** Whether an agent uses the node `tool`; `named` is the agent's property with ids of tools. */
 export function usesTool(RED: Pick<Red, "nodes">, agent: RedNode, named: unknown, tool: string): boolean {
-  // Inside a subflow a node's id has that of the instance before it, which is what the agent has for a tab.
+  // Inside a subflow the id of a node starts with that of the instance, which is the `z` of the agent.
   const isNamed = (id: unknown): boolean => id === tool || `${agent.z ?? ""}-${String(id)}` === tool;
-  if ((Array.isArray(named) && named.some(isNamed)) || leads(RED, agent.wires[TOOL_PORT], tool)) {
+  if ((Array.isArray(named) && named.some(isNamed)) || reaches(RED, agent.wires[TOOL_PORT], tool)) {
     return true;
   }
   const node = RED.nodes.getNode(tool);
-  return node !== null && isService(node.type) && leads(RED, node.wires.flat(), agent.id);
+  return node !== null && runsInSidecar(node.type) && reaches(RED, node.wires.flat(), agent.id);
 }
 
-/** Whether one of these wires leads to a node. */
-function leads(RED: Pick<Red, "nodes">, wires: (string | null)[] | undefined, to: string): boolean {
+/** Whether one of these wires reaches a node. */
+function reaches(RED: Pick<Red, "nodes">, wires: (string | null)[] | undefined, to: string): boolean {
   const seen = new Set<string>();
-  const left = [...(wires ?? [])];
-  for (let id = left.pop(); id !== undefined; id = left.pop()) {
+  const queue = [...(wires ?? [])];
+  for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
     if (id === to) {
       return true;
     }
@@ -33,7 +33,7 @@ function leads(RED: Pick<Red, "nodes">, wires: (string | null)[] | undefined, to
       seen.add(id);
       const node = RED.nodes.getNode(id);
       if (node !== null && (TRANSPARENT.has(node.type) || node.type.startsWith("subflow:"))) {
-        left.push(...node.wires.flat());
+        queue.push(...node.wires.flat());
       }
     }
   }

@@ -1,7 +1,7 @@
-// The tool calls the sidecar has asked for: open, or answered with what came of them. So a call that is asked for
-// again is answered and not made again. Bounded in number, in time and in bytes of answers; makes no calls itself.
+// The tool calls that the sidecar has requested, open or answered. A call that the sidecar requests again gets the same
+// answer and does not run again. Bounded in number, in time and in bytes of answers. Makes no calls.
 
-/** A call. */
+/** A tool call. */
 export interface Call {
   readonly id: string;
   readonly run: string;
@@ -10,29 +10,29 @@ export interface Call {
   readonly tool: string;
   readonly msgid: string;
   readonly at: number;
-  /** What came of it, as JSON. */
+  /** Its answer as JSON. */
   reply: string | undefined;
   answered: boolean;
 }
 
-/** How much is remembered. */
-export const CALLS = { count: 10_000, ms: 60 * 60 * 1000, replyBytes: 64 * 1024 * 1024 };
+/** How many calls are kept, for how long, and how many bytes of answers. */
+export const CALL_LIMITS = { count: 10_000, ms: 60 * 60 * 1000, replyBytes: 64 * 1024 * 1024 };
 
 /** Calls by their id and by the id of the message that carries them. */
 export class Calls {
   private readonly byId = new Map<string, Call>();
   private readonly byMsgid = new Map<string, Call>();
-  /** All of them, the oldest at `first`: to look for the first of a map that much was deleted from is slow. */
+  /** All calls, the oldest at `first`: finding the first entry of a map after many deletions is slow. */
   private order: Call[] = [];
   private first = 0;
   private replyBytes = 0;
 
   constructor(
-    private readonly bounds = CALLS,
+    private readonly limits = CALL_LIMITS,
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** A call that is about to be made. */
+  /** Adds a call before it runs. */
   add(call: Omit<Call, "at" | "reply" | "answered">): Call {
     this.forgetOld();
     const added: Call = { ...call, at: this.now(), reply: undefined, answered: false };
@@ -42,20 +42,19 @@ export class Calls {
     return added;
   }
 
-  /** A call by its id. */
   get(id: string): Call | undefined {
     return this.byId.get(id);
   }
 
-  /** The call a message belongs to: what it says itself comes before its id. */
-  of(message: Record<string, unknown>): Call | undefined {
+  /** The call that a message belongs to: `_agentCore` wins over `_msgid`. */
+  findByMessage(message: Record<string, unknown>): Call | undefined {
     const named = namedCall(message);
     const found = named === undefined ? undefined : this.byId.get(named);
     const msgid = message["_msgid"];
     return found ?? (typeof msgid === "string" ? this.byMsgid.get(msgid) : undefined);
   }
 
-  /** Keeps what came of a call; `false` if that is known already. */
+  /** Stores the answer of a call. False if it has one already. */
   answer(call: Call, reply: string): boolean {
     if (call.answered) {
       return false;
@@ -63,7 +62,7 @@ export class Calls {
     call.answered = true;
     call.reply = reply;
     this.replyBytes += reply.length;
-    for (let at = this.first; this.replyBytes > this.bounds.replyBytes && at < this.order.length; at += 1) {
+    for (let at = this.first; this.replyBytes > this.limits.replyBytes && at < this.order.length; at += 1) {
       const old = this.order[at];
       if (old !== undefined && old !== call) {
         this.dropReply(old);
@@ -74,12 +73,12 @@ export class Calls {
 
   private forgetOld(): void {
     const now = this.now();
-    if (this.first >= this.bounds.count) {
+    if (this.first >= this.limits.count) {
       this.order = this.order.slice(this.first);
       this.first = 0;
     }
     for (let call = this.order[this.first]; call !== undefined; call = this.order[this.first]) {
-      if (call.at + this.bounds.ms > now && this.byId.size < this.bounds.count) {
+      if (call.at + this.limits.ms > now && this.byId.size < this.limits.count) {
         return;
       }
       this.first += 1;
@@ -99,14 +98,14 @@ export class Calls {
   }
 }
 
-/** The call a message names in `_agentCore`. */
+/** The id of the call in a message's `_agentCore`. */
 export function namedCall(message: Record<string, unknown>): string | undefined {
   const core = agentCore(message);
   const id = core?.["callId"];
   return typeof id === "string" ? id : undefined;
 }
 
-/** Whether a message says that it is on its way through a tool. */
+/** Whether a message belongs to a tool call by its `_agentCore`. */
 export function isToolRequest(message: Record<string, unknown>): boolean {
   return agentCore(message)?.["type"] === "tool_request";
 }

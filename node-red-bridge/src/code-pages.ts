@@ -1,65 +1,62 @@
-// The pages on codes that a sidecar gave, kept for as long as they can be right. Owns how much of them is kept, for each
-// runtime by itself; knows no page of its own.
+// A cache of the sidecar's pages about codes, for each runtime. A page is valid for one version of the sidecar.
 
 import type { Runtime } from "./runtime";
-import type { ApiAnswer } from "./sidecar-api";
+import type { ApiResponse } from "./sidecar-api";
 
-/** How much is kept. */
-export interface PageBounds {
-  /** Pages: there are fewer codes than that. */
+/** The limits of the cache. */
+export interface PageLimits {
+  /** How many pages; there are fewer codes than the default. */
   pages: number;
-  /** Bytes of a page as it came. A longer one is passed on and not kept. */
+  /** Bytes of a page. A longer one is passed on and not cached. */
   bytes: number;
 }
 
-/** What is used unless a test says otherwise. */
-export const PAGE_BOUNDS: PageBounds = { pages: 250, bytes: 64 * 1024 };
+export const PAGE_LIMITS: PageLimits = { pages: 250, bytes: 64 * 1024 };
 
-/** A page as it came. */
-type Page = Pick<ApiAnswer, "text">;
+/** A page as the sidecar sent it. */
+type Page = Pick<ApiResponse, "text">;
 
-/** Forgotten with their runtimes. */
-const known = new WeakMap<object, CodePages>();
+/** Weak: the garbage collector drops a cache with its runtime. */
+const caches = new WeakMap<object, CodePages>();
 
 /** The pages of one sidecar. */
 export class CodePages {
-  private readonly kept = new Map<string, { version: string; text: string }>();
+  private readonly pages = new Map<string, { version: string; text: string }>();
 
   constructor(
     private readonly runtime: Pick<Runtime, "api" | "state">,
-    private readonly bounds: PageBounds = PAGE_BOUNDS,
+    private readonly limits: PageLimits = PAGE_LIMITS,
   ) {}
 
-  /** Those of a runtime. */
-  static of(runtime: Runtime): CodePages {
-    const pages = known.get(runtime) ?? new CodePages(runtime);
-    known.set(runtime, pages);
+  static forRuntime(runtime: Runtime): CodePages {
+    const pages = caches.get(runtime) ?? new CodePages(runtime);
+    caches.set(runtime, pages);
     return pages;
   }
 
-  /** The page on a code. It is the same as long as the sidecar is; while that is away, the one there was. */
+  /** The page about a code. While the sidecar is away, the cached page. */
   async page(code: string): Promise<Page> {
     const { api, state } = this.runtime;
-    const kept = this.kept.get(code);
-    if (kept !== undefined && (state.is !== "connected" || state.version === kept.version)) {
-      return kept;
+    const cached = this.pages.get(code);
+    if (cached !== undefined && (state.is !== "connected" || state.version === cached.version)) {
+      return cached;
     }
-    const { text } = await api.ask("GET", `/api/codes/${code}`);
+    const { text } = await api.request("GET", `/api/codes/${code}`);
     if (state.is === "connected") {
-      this.keep(code, state.version, text);
+      this.store(code, state.version, text);
     }
     return { text };
   }
 
-  private keep(code: string, version: string, text: string): void {
-    this.kept.delete(code);
-    if (Buffer.byteLength(text) > this.bounds.bytes) {
+  private store(code: string, version: string, text: string): void {
+    this.pages.delete(code);
+    if (Buffer.byteLength(text) > this.limits.bytes) {
       return;
     }
-    for (const oldest of this.kept.size >= this.bounds.pages ? this.kept.keys() : []) {
-      this.kept.delete(oldest);
+    for (const oldest of this.pages.size >= this.limits.pages ? this.pages.keys() : []) {
+      this.pages.delete(oldest);
       break;
     }
-    this.kept.set(code, { version, text });
+    this.pages.set(code, { version, text });
   }
 }

@@ -1,17 +1,17 @@
-// Reads what encode.ts wrote. Never makes a live object, and never sets a prototype; what is malformed stays as it
-// is. Nothing a model said goes through here: it stays the JSON it is.
+// Decodes messages that encode.ts has encoded. Never creates a live object and never sets a prototype. Leaves malformed
+// values as they are. Does not decode output of a model: it stays plain JSON.
 
 import { TAG } from "./encode";
 import type { Msg } from "./red";
 
-/** What a message has from the run and not from who sent it: JSON, never decoded. */
-export const MADE_BY_RUN: readonly string[] = ["payload", "envelope", "agentResult", "error"];
+/** The properties of a message that the run sets. They stay plain JSON. */
+export const RESULT_PROPERTIES: readonly string[] = ["payload", "envelope", "agentResult", "error"];
 
-/** Deeper than that nothing is decoded: the sidecar lets nothing in that is. */
+/** Values below this depth stay encoded; the sidecar accepts no deeper messages. */
 const MAX_DEPTH = 512;
 
-/** Classes a typed array may be of. */
-const TYPED: Record<string, (bytes: ArrayBuffer) => unknown> = {
+/** Creates each class of typed array. */
+const TYPED_ARRAYS: Record<string, (bytes: ArrayBuffer) => unknown> = {
   Int8Array: (bytes) => new Int8Array(bytes),
   Uint8ClampedArray: (bytes) => new Uint8ClampedArray(bytes),
   Int16Array: (bytes) => new Int16Array(bytes),
@@ -26,47 +26,47 @@ const TYPED: Record<string, (bytes: ArrayBuffer) => unknown> = {
 
 const NUMBERS: Record<string, number> = { NaN, Infinity, "-Infinity": -Infinity, "-0": -0 };
 
-/** The message as far as it could be stored: live top-level properties are left out. */
+/** The decoded message without its live top-level properties. */
 export function decodeMessage(message: Msg): Msg {
   return addDecoded({}, message);
 }
 
-/** Puts on a message the properties that it lacks, but not those that are live. */
+/** Adds the properties that a message lacks, except live ones. */
 export function addDecoded(target: Msg, message: Msg): Msg {
-  const reader = new Reader(target);
+  const decoder = new Decoder(target);
   for (const [key, value] of Object.entries(message)) {
     if (key === "__proto__" || Object.hasOwn(target, key)) {
       continue;
     }
-    if (MADE_BY_RUN.includes(key)) {
+    if (RESULT_PROPERTIES.includes(key)) {
       target[key] = value;
     } else if (tagOf(value) !== "live") {
-      target[key] = reader.at(key, value);
+      target[key] = decoder.decode(key, value);
     }
   }
   return target;
 }
 
-class Reader {
+class Decoder {
   private readonly path: (string | number)[] = [];
-  /** What is being made on the way to where we are; the root first. */
+  /** The objects on the path, the root first. Circular references point to them. */
   private readonly open: unknown[];
 
   constructor(root: unknown) {
     this.open = [root];
   }
 
-  at(step: string | number, value: unknown): unknown {
+  decode(step: string | number, value: unknown): unknown {
     if (typeof value !== "object" || value === null || this.path.length >= MAX_DEPTH) {
       return value;
     }
     this.path.push(step);
-    const made = this.read(value);
+    const result = this.decodeObject(value);
     this.path.pop();
-    return made;
+    return result;
   }
 
-  private read(value: object): unknown {
+  private decodeObject(value: object): unknown {
     if (Array.isArray(value)) {
       return this.list(value);
     }
@@ -75,33 +75,33 @@ class Reader {
       return this.plain(value);
     }
     const tagged = value as Record<string, unknown>;
-    const made = this.tagged(tag, tagged);
-    // What nothing was made of is passed on as it came.
-    return made === this ? tagged : made;
+    const result = this.decodeTagged(tag, tagged);
+    // `this` stands for a malformed value.
+    return result === this ? tagged : result;
   }
 
   private list(list: unknown[]): unknown[] {
-    const made: unknown[] = [];
-    this.open.push(made);
-    list.forEach((item, at) => made.push(this.at(at, item)));
+    const result: unknown[] = [];
+    this.open.push(result);
+    list.forEach((item, at) => result.push(this.decode(at, item)));
     this.open.pop();
-    return made;
+    return result;
   }
 
   private plain(value: object): Msg {
-    const made: Msg = {};
-    this.open.push(made);
+    const result: Msg = {};
+    this.open.push(result);
     for (const [key, item] of Object.entries(value)) {
       if (key !== "__proto__") {
-        made[key] = this.at(key, item);
+        result[key] = this.decode(key, item);
       }
     }
     this.open.pop();
-    return made;
+    return result;
   }
 
-  /** What a tag stands for; the reader itself for nothing. */
-  private tagged(tag: string, value: Record<string, unknown>): unknown {
+  /** The value of a tagged object; `this` if it is malformed. */
+  private decodeTagged(tag: string, value: Record<string, unknown>): unknown {
     const { data } = value;
     switch (tag) {
       case "undefined":
@@ -121,7 +121,7 @@ class Reader {
       case "circular":
         return this.circular(value["path"]);
       case "error":
-        return error(value);
+        return decodeError(value);
       case "regexp":
         return this.regexp(value);
       case "map":
@@ -134,10 +134,10 @@ class Reader {
     }
   }
 
-  /** Only what we are inside of can be meant. */
+  /** A reference to an object on the path to this value. Others are malformed. */
   private circular(path: unknown): unknown {
-    const inside = Array.isArray(path) && path.length < this.path.length;
-    return inside && path.every((step, at) => step === this.path[at]) ? this.open[path.length] : this;
+    const isAbove = Array.isArray(path) && path.length < this.path.length;
+    return isAbove && path.every((step, at) => step === this.path[at]) ? this.open[path.length] : this;
   }
 
   private regexp({ source, flags }: Record<string, unknown>): unknown {
@@ -149,43 +149,43 @@ class Reader {
   }
 
   private collection(tag: "map" | "set", data: unknown[]): unknown {
-    const made = tag === "map" ? new Map<unknown, unknown>() : new Set<unknown>();
-    this.open.push(made);
+    const result = tag === "map" ? new Map<unknown, unknown>() : new Set<unknown>();
+    this.open.push(result);
     data.forEach((item, at) => {
-      const value = this.at(at, item);
-      if (made instanceof Set) {
-        made.add(value);
+      const value = this.decode(at, item);
+      if (result instanceof Set) {
+        result.add(value);
       } else if (Array.isArray(value)) {
-        made.set(value[0], value[1]);
+        result.set(value[0], value[1]);
       }
     });
     this.open.pop();
-    return made;
+    return result;
   }
 
   private typed({ name, data }: Record<string, unknown>): unknown {
-    const make = typeof name === "string" && Object.hasOwn(TYPED, name) ? TYPED[name] : undefined;
-    if (make === undefined || typeof data !== "string") {
+    const create = typeof name === "string" && Object.hasOwn(TYPED_ARRAYS, name) ? TYPED_ARRAYS[name] : undefined;
+    if (create === undefined || typeof data !== "string") {
       return this;
     }
     try {
       const bytes = Buffer.from(data, "base64");
-      return make(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer);
+      return create(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
     } catch {
       return this;
     }
   }
 }
 
-function error({ name, message, code }: Record<string, unknown>): Error {
-  const made: Error & { code?: unknown } = new Error(typeof message === "string" ? message : "");
+function decodeError({ name, message, code }: Record<string, unknown>): Error {
+  const error: Error & { code?: unknown } = new Error(typeof message === "string" ? message : "");
   if (typeof name === "string" && name !== "Error") {
-    Object.defineProperty(made, "name", { value: name, configurable: true, writable: true });
+    Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
   }
   if (typeof code === "string" || typeof code === "number") {
-    made.code = code;
+    error.code = code;
   }
-  return made;
+  return error;
 }
 
 function tagOf(value: unknown): string | undefined {

@@ -1,57 +1,57 @@
-// Writes a message of Node-RED as JSON, and what JSON cannot hold as docs/bridge.md says. One walk: each property is
-// read once, and the walk ends when the text is too long or too deep. Never changes a value, and never throws what a
-// value throws.
+// Encodes a message of Node-RED as JSON, with the tags of docs/bridge.md for values that JSON does not have. Reads each
+// property once, and stops when the text is too long or too deep. Never changes a value, and never throws an error of a
+// getter.
 
 import { types } from "node:util";
 import type { BRIDGE_TAG } from "@redflow/bindings";
 import { Failure } from "./failure";
 
-/** The key of an object that stands for something JSON cannot hold. */
+/** The key of an object that stands for a value that JSON does not have. */
 export const TAG: typeof BRIDGE_TAG = "$redflow";
 
-/** The property that belongs to the sidecar on a message's way through a run. */
+/** The property that the sidecar itself sets on a message. */
 const START_PROPERTY = "_redflowStart";
 
-/** Properties of a message that are live whatever they are. */
+/** Properties of a message that count as live, whatever their value is. */
 const LIVE_PROPERTIES = new Set(["req", "res"]);
 
-/** A text that is too long is measured up to here, to say how long it is; after that it is "more than". */
+/** A text that is too long is measured up to this size for the error message, which then says "more than". */
 const MEASURED_BYTES = 32 * 1024 * 1024;
 
-/** Hexadecimal digits of all long bigints of a message: to turn them into decimals takes the square of their length. */
+/** Hexadecimal digits of all long bigints of a message. The time to convert them to decimals grows with the square. */
 const BIGINT_DIGITS = 4_000;
 
-/** A bigint of more is long; the others, such as ids of databases, cost no more than other numbers. */
+/** A bigint with more digits is long. Shorter ones, such as ids of databases, cost no more than other numbers. */
 const SHORT_BIGINT_DIGITS = 64;
 
 /** Characters of the name of a live object's class. */
 const NAME_LENGTH = 100;
 
-/** Bounds on what is written. */
+/** Limits of the encoded text. */
 export interface EncodeLimits {
   maxBytes: number;
   maxDepth: number;
 }
 
-/** What was too long or too deep. */
+/** The value is too long or nests too deep. */
 export class TooLarge extends Failure {
   constructor(what: string, found: string, limit: string) {
     super("CONTEXT_LENGTH", `${what} ${found}; the limit is ${limit}`);
   }
 }
 
-/** A message as JSON: an object, whatever it is itself. `what` begins the sentence if it is too large. */
+/** Encodes a message as a JSON object. `what` is the subject of the error message. */
 export function encodeMessage(message: object, limits: EncodeLimits, what = "the message"): string {
-  const writer = new Writer(limits, what);
-  writer.message(message);
-  return writer.end();
+  const encoder = new Encoder(limits, what);
+  encoder.message(message);
+  return encoder.end();
 }
 
-/** A value as JSON. */
+/** Encodes a value as JSON. */
 export function encodeValue(value: unknown, limits: EncodeLimits, what = "the value"): string {
-  const writer = new Writer(limits, what);
-  writer.value(value, 1);
-  return writer.end();
+  const encoder = new Encoder(limits, what);
+  encoder.value(value, 1);
+  return encoder.end();
 }
 
 const { prototype: objectPrototype } = Object;
@@ -59,15 +59,15 @@ const shortBigint = 1n << BigInt(4 * SHORT_BIGINT_DIGITS);
 const longestBigint = 1n << BigInt(4 * BIGINT_DIGITS);
 const typedArrayPrototype: object = Object.getPrototypeOf(Uint8Array.prototype);
 
-/** Text that is JSON between quotes as it is. */
+/** Text that needs no escape in JSON. */
 const PLAIN_TEXT = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const PLAIN_TEXT_LENGTH = 200;
 
-class Writer {
+class Encoder {
   private text = "";
   private bytes = 0;
   private bigintDigits = 0;
-  /** The way from the root to where we are, and the objects on it with the length of their own way. */
+  /** The path from the root to the current value, and the objects on it with the length of their own path. */
   private readonly path: (string | number)[] = [];
   private readonly open = new Map<object, number>();
 
@@ -86,19 +86,19 @@ class Writer {
   message(message: object): void {
     this.enter(message, 1);
     this.ascii("{");
-    let first = true;
+    let count = 0;
     for (const key of keysOf(message)) {
       if (key === START_PROPERTY) {
         continue;
       }
       const value = read(message, key);
       if (LIVE_PROPERTIES.has(key) && typeof value === "object" && value !== null) {
-        this.key(key, first);
+        this.key(key, count);
         this.live(value, 2);
       } else {
-        this.property(key, value, first, 2);
+        this.property(key, value, count, 2);
       }
-      first = false;
+      count += 1;
     }
     this.ascii("}");
     this.leave(message);
@@ -128,13 +128,13 @@ class Writer {
 
   private object(value: object, depth: number): void {
     if (types.isProxy(value)) {
-      // Every look at it could be a surprise.
+      // Every access could run code of the proxy.
       return this.live(value, depth);
     }
-    const place = this.open.get(value);
-    if (place !== undefined) {
+    const pathLength = this.open.get(value);
+    if (pathLength !== undefined) {
       this.deeper(depth + 1);
-      const steps = this.path.slice(0, place).map((step) => quote(wellFormed(step)));
+      const steps = this.path.slice(0, pathLength).map((step) => quote(wellFormed(step)));
       return this.wide(`{"${TAG}":"circular","path":[${steps.join(",")}]}`);
     }
     if (Array.isArray(value)) {
@@ -172,23 +172,24 @@ class Writer {
       this.ascii(`{"${TAG}":"object","data":`);
     }
     this.ascii("{");
-    let first = true;
+    let count = 0;
     for (const key of keys) {
-      this.property(key, read(value, key), first, inner + 1);
-      first = false;
+      this.property(key, read(value, key), count, inner + 1);
+      count += 1;
     }
     this.ascii(tagged ? "}}" : "}");
   }
 
-  private property(key: string, value: unknown, first: boolean, depth: number): void {
-    this.key(key, first);
+  /** Writes a property after `count` others. */
+  private property(key: string, value: unknown, count: number, depth: number): void {
+    this.key(key, count);
     this.path.push(key);
     this.value(value, depth);
     this.path.pop();
   }
 
-  private key(key: string, first: boolean): void {
-    if (!first) {
+  private key(key: string, count: number): void {
+    if (count > 0) {
       this.ascii(",");
     }
     if (key.length <= PLAIN_TEXT_LENGTH && PLAIN_TEXT.test(key)) {
@@ -202,7 +203,7 @@ class Writer {
     if (text.length <= PLAIN_TEXT_LENGTH && PLAIN_TEXT.test(text)) {
       return this.ascii(`"${text}"`);
     }
-    this.room(text.length);
+    this.checkRoom(text.length);
     if (text.isWellFormed()) {
       return this.wide(quote(text));
     }
@@ -221,7 +222,7 @@ class Writer {
   }
 
   private special(value: object, depth: number): void {
-    // A class may shadow what we ask for; then the object is as foreign as any other.
+    // A subclass may override these accessors and throw. Then the object counts as live.
     try {
       if (types.isUint8Array(value)) {
         return this.base64("buffer", "", value, depth);
@@ -231,8 +232,8 @@ class Writer {
         return this.tag("date", depth, Number.isNaN(ms) ? "null" : String(ms));
       }
       if (types.isRegExp(value)) {
-        const source = String(Reflect.get(RegExp.prototype, "source", value));
-        const flags = String(Reflect.get(RegExp.prototype, "flags", value));
+        const source = Reflect.get(RegExp.prototype, "source", value);
+        const flags = Reflect.get(RegExp.prototype, "flags", value);
         return this.rest("regexp", depth, `,"source":${quote(wellFormed(source))},"flags":${quote(flags)}`);
       }
       if (types.isTypedArray(value)) {
@@ -259,7 +260,7 @@ class Writer {
     const text = (part: unknown): string => quote(wellFormed(typeof part === "string" ? part : ""));
     const known = typeof code === "string" ? text(code) : Number.isFinite(code) ? String(code) : undefined;
     if (typeof message === "string") {
-      this.room(message.length);
+      this.checkRoom(message.length);
     }
     const tail = known === undefined ? "" : `,"code":${known}`;
     this.rest("error", depth, `,"name":${text(name)},"message":${text(message)}${tail}`);
@@ -295,7 +296,7 @@ class Writer {
   }
 
   private base64(tag: string, more: string, value: ArrayBufferView, depth: number): void {
-    this.room(Math.ceil(value.byteLength / 3) * 4);
+    this.checkRoom(Math.ceil(value.byteLength / 3) * 4);
     const data = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
     this.rest(tag, depth, `${more},"data":"${data}"`);
   }
@@ -342,12 +343,12 @@ class Writer {
       this.text += text;
     } else {
       this.text = "";
-      this.room(0);
+      this.checkRoom(0);
     }
   }
 
-  /** Stops the walk when that many more bytes are more than we measure. */
-  private room(bytes: number): void {
+  /** Stops the encoding if this many further bytes exceed what is measured. */
+  private checkRoom(bytes: number): void {
     if (this.bytes + bytes > Math.max(MEASURED_BYTES, this.limits.maxBytes)) {
       throw new TooLarge(this.what, `has more than ${MEASURED_BYTES} bytes`, `${this.limits.maxBytes}`);
     }
@@ -355,22 +356,22 @@ class Writer {
 }
 
 /**
- * The keys of an object that are written. Half a character in a key is mended, unless that makes it another key of the
- * same object: then the first of them stays.
+ * The keys of an object that are encoded. Half a character in a key is replaced. A key that then equals another key of the
+ * same object is left out.
  */
 function keysOf(owner: object): string[] {
   const keys = Object.keys(owner);
   if (keys.every((key) => key.isWellFormed())) {
     return keys;
   }
-  const written = new Set(keys);
+  const encoded = new Set(keys);
   return keys.filter((key) => {
-    const mended = key.toWellFormed();
-    return mended === key || (!written.has(mended) && written.add(mended));
+    const replaced = key.toWellFormed();
+    return replaced === key || (!encoded.has(replaced) && encoded.add(replaced));
   });
 }
 
-/** A property's value; what it throws is its value. */
+/** The value of a property, or the error that its getter throws. */
 function read(owner: object, key: string | number): unknown {
   try {
     return (owner as Record<string | number, unknown>)[key];
@@ -379,7 +380,7 @@ function read(owner: object, key: string | number): unknown {
   }
 }
 
-/** Whether an object is one of JSON's, of whatever realm: Function nodes make theirs in a realm of their own. */
+/** Whether an object is a plain object of any realm: Function nodes run in their own realm. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === objectPrototype || prototype === null) {

@@ -1,7 +1,7 @@
-// What this module says when something goes wrong: a sentence and a code that `redflow explain` knows.
+// Failures with a code that `redflow explain` knows, and texts of errors.
 
-/** Characters of what an error says. */
-const WORDS_LENGTH = 4_000;
+/** The most characters of an error's text. */
+const TEXT_LENGTH = 4_000;
 
 /** A failure with a code, for Catch nodes, `done` and the log. */
 export class Failure extends Error {
@@ -11,33 +11,34 @@ export class Failure extends Error {
   ) {
     super(message);
     this.name = "Failure";
-    // Catch nodes and the log would show where in this module it was made, which helps nobody.
+    // Catch nodes and the log would show a stack of this module, which helps no user.
     delete this.stack;
   }
 
-  /** What Catch nodes get as `msg.error.message`: the code is beside it. */
+  /** For Catch nodes, as `msg.error.message`: they also have the code. */
   override toString(): string {
     return this.message;
   }
 
-  /** What the log shows: there nothing is beside it. */
+  /** For the log, which shows only this text. */
   [Symbol.toPrimitive](): string {
     return `${this.message} (${this.code})`;
   }
 }
 
-/** The beginning of a text, without half a character at its end. */
-export function clipped(text: string, length: number): string {
+/** Cuts a text to this length, without half a character at its end. */
+export function clip(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1).toWellFormed()}…` : text.toWellFormed();
 }
 
-/** What an error says, as one text that is never empty; `otherwise` if it says nothing. Never throws. */
-export function wordsOf(error: unknown, otherwise: string): string {
+/** The text of an error, never empty; `fallback` if it has none. Never throws. */
+export function errorText(error: unknown, fallback: string): string {
   try {
-    const said: unknown = typeof error === "object" && error !== null ? (error as { message?: unknown }).message : error;
-    const text = typeof said === "string" ? said : String(said ?? "");
-    return text === "" ? otherwise : text.slice(0, WORDS_LENGTH).toWellFormed();
+    const message: unknown =
+      typeof error === "object" && error !== null ? (error as { message?: unknown }).message : error;
+    const text = typeof message === "string" || typeof message === "number" ? String(message) : "";
+    return text === "" ? fallback : text.slice(0, TEXT_LENGTH).toWellFormed();
   } catch {
-    return otherwise;
+    return fallback;
   }
 }

@@ -1,42 +1,42 @@
-// What the sidecar is told of the flow that runs: our nodes whole, of all others only what the checker needs to follow
-// wires (see told.ts), and credentials of models, memories and tools only.
+// The flow as the sidecar receives it: the nodes that it runs with all properties, of all others what the checker needs to
+// follow wires (see node-definition.ts), and the credentials of models, memories and tools only.
 
 import { createHash, createHmac } from "node:crypto";
+import { publicDefinition, runsInSidecar } from "./node-definition";
 import type { Definition, Red } from "./red";
-import { isService, toldOf } from "./told";
 
-/** Types that have no secrets the sidecar needs. */
+/** Types without credentials that the sidecar needs. */
 const WITHOUT_CREDENTIALS = new Set(["agent-core", "ai-agent", "flow-tool", "chat-node"]);
 
-/** Levels of one node: the sidecar reads 120 in all, and the message and its list of nodes are two of them. */
+/** Levels of one node: the sidecar reads 120, of which the message and its list of nodes take two. */
 const NODE_LEVELS = 118;
 
-/** A flow as the sidecar gets it. */
-export interface Told {
+/** A flow as the sidecar receives it. */
+export interface FlowSnapshot {
   revision: string;
   /** The rest of the message `flows`, as JSON after its number. */
   rest: string;
-  /** What a person should know of what was left out. */
+  /** Sentences for the log about properties that were left out. */
   warnings: string[];
-  /** Why the sidecar cannot read it. */
+  /** The reason if a node nests too deep for the sidecar. */
   tooDeep: string | undefined;
 }
 
-/** The flow that is being started, or that runs. `secret` keeps credentials from being guessed from the revision. */
-export function tellFlows(RED: Red, secret: string): Told {
+/** The flow that starts or runs now. `secret` keeps an attacker from guessing credentials by the revision. */
+export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
   const flows: Record<string, unknown>[] = [];
   const credentials: Record<string, Record<string, string>> = {};
   const warnings: string[] = [];
   let tooDeep: string | undefined;
   RED.nodes.eachNode((definition) => {
-    const { told, deep } = readable(toldOf(definition));
-    flows.push(told);
+    const { node, deep } = toReadable(publicDefinition(definition));
+    flows.push(node);
     const name = nameOf(definition);
     tooDeep ??= tooDeepOf(definition, deep);
-    if (isService(definition.type) && !WITHOUT_CREDENTIALS.has(definition.type)) {
-      const own = texts(RED.nodes.getCredentials(definition.id), (key) =>
+    if (runsInSidecar(definition.type) && !WITHOUT_CREDENTIALS.has(definition.type)) {
+      const own = textCredentials(RED.nodes.getCredentials(definition.id), (key) =>
         warnings.push(
-          `${name}: the credential \`${key}\` has half a character in it and is left out; enter it again and deploy`,
+          `${name}: the credential \`${key}\` contains half a character and is left out; enter it again and deploy`,
         ),
       );
       if (Object.keys(own).length > 0) {
@@ -46,45 +46,45 @@ export function tellFlows(RED: Red, secret: string): Told {
   });
   const flowsText = JSON.stringify(flows);
   const credentialsText = JSON.stringify(credentials);
-  const marked = createHmac("sha256", secret).update(credentialsText).digest();
-  const revision = createHash("sha256").update(flowsText).update(marked).update(tooDeep ?? "").digest("hex");
+  const credentialsDigest = createHmac("sha256", secret).update(credentialsText).digest();
+  const revision = createHash("sha256").update(flowsText).update(credentialsDigest).update(tooDeep ?? "").digest("hex");
   const rest = `"revision":"${revision}","flows":${flowsText},"credentials":${credentialsText}}`;
   return { revision, rest, warnings, tooDeep };
 }
 
-/** A flow that the editor has, as it may be told: the nodes, and why the sidecar cannot read them if so. */
-export function reduced(definitions: Definition[]): { nodes: Record<string, unknown>[]; tooDeep: string | undefined } {
+/** The flow of the editor as the sidecar may receive it, and the reason if it nests too deep. */
+export function reduceFlow(definitions: Definition[]): { nodes: Record<string, unknown>[]; tooDeep: string | undefined } {
   let tooDeep: string | undefined;
   const nodes = definitions.map((definition) => {
-    const { told, deep } = readable(withoutSecretVariables(toldOf(definition)));
+    const { node, deep } = toReadable(withoutSecretVariables(publicDefinition(definition)));
     tooDeep ??= tooDeepOf(definition, deep);
-    return told;
+    return node;
   });
   return { nodes, tooDeep };
 }
 
-/** The editor has secret variables of tabs, groups and subflows among the others until they are deployed. */
-function withoutSecretVariables(told: Record<string, unknown>): Record<string, unknown> {
-  const { env } = told;
+/** Until a deploy the editor keeps secret variables of tabs, groups and subflows with the other variables. */
+function withoutSecretVariables(node: Record<string, unknown>): Record<string, unknown> {
+  const { env } = node;
   if (!Array.isArray(env)) {
-    return told;
+    return node;
   }
   const isSecret = (one: unknown): boolean =>
     typeof one === "object" && one !== null && (one as { type?: unknown }).type === "cred";
-  return { ...told, env: env.map((one: unknown) => (isSecret(one) ? { ...(one as object), value: "" } : one)) };
+  return { ...node, env: env.map((one: unknown) => (isSecret(one) ? { ...(one as object), value: "" } : one)) };
 }
 
-/** Of nodes that are not ours nothing that deep is asked for. */
+/** Only for nodes that the sidecar runs: of all others it needs no property that can nest this deep. */
 function tooDeepOf(definition: Definition, deep: string | undefined): string | undefined {
-  return deep !== undefined && isService(definition.type)
+  return deep !== undefined && runsInSidecar(definition.type)
     ? `${nameOf(definition)} nests deeper than ${NODE_LEVELS} levels in \`${deep}\`; make it flatter and deploy`
     : undefined;
 }
 
-/** What is told of a node as the sidecar can read it; and the property that is left out because it is too deep. */
-function readable(told: Record<string, unknown>): { told: Record<string, unknown>; deep: string | undefined } {
+/** A node as the sidecar can read it, and the first property that is left out because it nests too deep. */
+function toReadable(node: Record<string, unknown>): { node: Record<string, unknown>; deep: string | undefined } {
   let deep: string | undefined;
-  const entries = Object.entries(told).flatMap(([key, value]) => {
+  const entries = Object.entries(node).flatMap(([key, value]) => {
     try {
       return [[key.toWellFormed(), wellFormed(value, NODE_LEVELS - 1)] as const];
     } catch {
@@ -92,10 +92,10 @@ function readable(told: Record<string, unknown>): { told: Record<string, unknown
       return [];
     }
   });
-  return { told: Object.fromEntries(entries), deep };
+  return { node: Object.fromEntries(entries), deep };
 }
 
-/** A value without half characters, which no reader of JSON but JavaScript takes. Throws if it is too deep. */
+/** Replaces half characters, which only JavaScript accepts in JSON. Throws if the value nests too deep. */
 function wellFormed(value: unknown, levels: number): unknown {
   if (typeof value === "string") {
     return value.toWellFormed();
@@ -117,8 +117,11 @@ function nameOf({ id, type, name }: Definition): string {
   return `${type} ${typeof name === "string" && name !== "" ? `"${name}" ` : ""}(${id})`.toWellFormed();
 }
 
-/** Credentials as texts. One that would not stay what it is is told to `broken`, and left out. */
-function texts(credentials: Record<string, unknown> | undefined, broken: (key: string) => void): Record<string, string> {
+/** Credentials as texts. Leaves out one that contains half a character, and calls `onBroken` with its key. */
+function textCredentials(
+  credentials: Record<string, unknown> | undefined,
+  onBroken: (key: string) => void,
+): Record<string, string> {
   const own: Record<string, string> = {};
   for (const [key, value] of Object.entries(credentials ?? {})) {
     if ((typeof value === "string" && value !== "") || typeof value === "number") {
@@ -126,7 +129,7 @@ function texts(credentials: Record<string, unknown> | undefined, broken: (key: s
       if (text.isWellFormed() && key.isWellFormed()) {
         own[key] = text;
       } else {
-        broken(key.toWellFormed());
+        onBroken(key.toWellFormed());
       }
     }
   }

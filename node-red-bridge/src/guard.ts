@@ -1,46 +1,46 @@
-// Calls into Node-RED from where nobody would catch what they throw: timers, sockets and events. A message that a
-// stranger made can make Node-RED itself throw, and that must not end it. Owns how that is said; mends nothing.
+// Calls into Node-RED from timers, sockets and events, where an uncaught error would end the process. A message from
+// outside can make Node-RED itself throw. Logs such errors once.
 
-import { wordsOf } from "./failure";
-import { Recent } from "./recent";
-import type { Done, Red, RedNode, Send, Msg } from "./red";
+import { errorText } from "./failure";
+import { RecentSet } from "./recent-set";
+import type { Done, Msg, Red, RedNode, Send } from "./red";
 
-/** Sentences that are not said again. */
+/** How many logged sentences are remembered. */
 const REMEMBERED = 100;
 
-const said = new Recent(REMEMBERED);
+const logged = new RecentSet(REMEMBERED);
 
-/** Does something, and gives whether it went well. What is thrown is logged once and goes no further. */
-export function guarded(RED: Pick<Red, "log">, what: string, act: () => void): boolean {
+/** Calls `act` and logs what it throws, as "`what`: error". False if it threw. */
+export function guard(RED: Pick<Red, "log">, what: string, act: () => void): boolean {
   try {
     act();
     return true;
   } catch (error) {
-    report(RED, what, error);
+    logOnce(RED, what, error);
     return false;
   }
 }
 
-/** Says once that something was thrown. */
-export function report(RED: Pick<Red, "log">, what: string, error: unknown): void {
-  const text = `[redflow-runtime] ${what}: ${wordsOf(error, "something was thrown that is no error")}`;
-  if (said.add(text)) {
+/** Logs an error, unless the same sentence was logged before. */
+export function logOnce(RED: Pick<Red, "log">, what: string, error: unknown): void {
+  const text = `[redflow-runtime] ${what}: ${errorText(error, "an unknown error")}`;
+  if (logged.add(text)) {
     try {
       RED.log.error(text);
     } catch {
-      // A log that throws cannot be told of it.
+      // There is no other place to report a log that throws.
     }
   }
 }
 
-/** Takes a node's messages. What is thrown fails the message, and if even that throws, it is logged. */
-export function onInput(RED: Red, node: RedNode, take: (message: Msg, send: Send, done: Done) => void): void {
+/** Handles the messages of a node. An error fails the message; if that throws too, it is logged. */
+export function onInput(RED: Red, node: RedNode, handle: (message: Msg, send: Send, done: Done) => void): void {
   node.on("input", (message, send, done) => {
     try {
-      take(message, send, done);
+      handle(message, send, done);
     } catch (error) {
-      const what = `${node.type} ${node.id} could not take a message (${wordsOf(error, "unknown")}), nor say so`;
-      guarded(RED, what, () => done(error));
+      const what = `${node.type} ${node.id} could not take a message (${errorText(error, "unknown")}), nor report that`;
+      guard(RED, what, () => done(error));
     }
   });
 }

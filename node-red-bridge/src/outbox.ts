@@ -1,64 +1,67 @@
-// What Node-RED has said and the sidecar has not taken yet: numbered when it is first written to a socket, kept until
-// its `ack`, written again after a lost socket, numbered anew for a new session. Knows nothing of sockets and
-// meanings.
+// The messages of Node-RED that the sidecar has not acknowledged yet. Numbers a message when it is sent first, keeps it
+// until its ack, sends it again after a lost socket, and numbers all anew for a new session. Knows neither sockets nor the
+// meaning of messages.
 
-/** One message: its type, and the rest of its JSON after the number, with the closing brace. */
+/** A message: its type, and the rest of its JSON after the number, with the closing brace. */
 export interface Entry {
   readonly type: string;
   readonly rest: string;
   readonly bytes: number;
-  /** Its number; 0 as long as no socket had it. */
+  /** Its number; 0 until it is sent first. */
   seq: number;
 }
 
-/** How much may wait, of one kind of message. */
-export interface Room {
+/** How many messages of one type may wait, and how many bytes of them. */
+export interface QueueLimit {
   count: number;
   bytes: number;
 }
 
-/** Messages in the order they were said. */
+/** No limit. */
+export const UNLIMITED: QueueLimit = { count: Infinity, bytes: Infinity };
+
+/** Messages in the order in which they were added. */
 export class Outbox {
   private sent: Entry[] = [];
-  private waiting: Entry[] = [];
+  private unsent: Entry[] = [];
   private lastSeq = 0;
-  private readonly used = new Map<string, Room>();
+  private readonly used = new Map<string, QueueLimit>();
 
-  /** Keeps a message, unless its kind has no room for it. */
-  put(type: string, rest: string, room: Room): Entry | undefined {
+  /** Adds a message; undefined if its type has reached its limit. */
+  add(type: string, rest: string, limit: QueueLimit): Entry | undefined {
     const bytes = Buffer.byteLength(rest);
     const used = this.usedBy(type);
-    if (used.count >= room.count || used.bytes + bytes > room.bytes) {
+    if (used.count >= limit.count || used.bytes + bytes > limit.bytes) {
       return undefined;
     }
     used.count += 1;
     used.bytes += bytes;
     const entry: Entry = { type, rest, bytes, seq: 0 };
-    this.waiting.push(entry);
+    this.unsent.push(entry);
     return entry;
   }
 
-  /** Keeps a message of which only the newest counts: in the place of one that no socket had yet. */
-  putNewest(type: string, rest: string): void {
-    const at = this.waiting.findIndex((entry) => entry.type === type);
-    const old = this.waiting[at];
-    this.put(type, rest, { count: Infinity, bytes: Infinity });
+  /** Adds a message, in the place of an unsent one of the same type. */
+  addLatest(type: string, rest: string): void {
+    const at = this.unsent.findIndex((entry) => entry.type === type);
+    const old = this.unsent[at];
+    this.add(type, rest, UNLIMITED);
     if (old !== undefined) {
-      this.waiting.splice(at, 1, ...this.waiting.splice(-1));
+      this.unsent.splice(at, 1, ...this.unsent.splice(-1));
       this.release(old);
     }
   }
 
-  /** Forgets what a socket had: it was said to another sidecar. */
-  abandon(): void {
+  /** Drops the messages that were sent, because another sidecar received them. */
+  discardSent(): void {
     this.sent.forEach((entry) => this.release(entry));
     this.sent = [];
   }
 
-  /** What no socket had yet, now numbered, as text. */
-  writeNew(): string[] {
-    const entries = this.waiting;
-    this.waiting = [];
+  /** Numbers the unsent messages and returns their frames. */
+  numberNew(): string[] {
+    const entries = this.unsent;
+    this.unsent = [];
     for (const entry of entries) {
       entry.seq = this.lastSeq += 1;
       this.sent.push(entry);
@@ -66,51 +69,52 @@ export class Outbox {
     return entries.map(frame);
   }
 
-  /** The sidecar goes on with the session and got everything up to a number, taken or not: the rest as text, once more. */
+  /** The frames to send when the sidecar resumes the session after the number `received`. */
   resume(received: number): string[] {
     const missing = this.sent.filter((entry) => entry.seq > received);
-    return [...missing.map(frame), ...this.writeNew()];
+    return [...missing.map(frame), ...this.numberNew()];
   }
 
-  /** The sidecar begins a new session: everything as text, with new numbers. `first` goes before all others. */
+  /** The frames of all messages with new numbers, for a new session. `first` precedes all others. */
   restart(first?: { type: string; rest: string }): string[] {
-    const kept = [...this.sent, ...this.waiting];
+    const entries = [...this.sent, ...this.unsent];
     this.sent = [];
     this.lastSeq = 0;
-    this.waiting = kept;
+    this.unsent = entries;
     if (first !== undefined) {
-      this.waiting = kept.filter((entry) => entry.type !== first.type || this.release(entry));
-      this.put(first.type, first.rest, { count: Infinity, bytes: Infinity });
-      this.waiting.unshift(...this.waiting.splice(-1));
+      entries.filter(({ type }) => type === first.type).forEach((entry) => this.release(entry));
+      this.unsent = entries.filter(({ type }) => type !== first.type);
+      this.add(first.type, first.rest, UNLIMITED);
+      this.unsent.unshift(...this.unsent.splice(-1));
     }
-    return this.writeNew();
+    return this.numberNew();
   }
 
-  /** Everything up to a number has been taken; gives what that was. */
-  taken(seq: number): Entry[] {
-    const left = this.sent.findIndex((entry) => entry.seq > seq);
-    const gone = this.sent.splice(0, left === -1 ? this.sent.length : left);
-    gone.forEach((entry) => this.release(entry));
-    return gone;
+  /** Drops the messages up to a number that the sidecar has acknowledged. Returns how many. */
+  acknowledge(seq: number): number {
+    const next = this.sent.findIndex((entry) => entry.seq > seq);
+    const acknowledged = this.sent.splice(0, next === -1 ? this.sent.length : next);
+    acknowledged.forEach((entry) => this.release(entry));
+    return acknowledged.length;
   }
 
-  /** Takes back what no socket had yet; gives whether that could be done. */
-  takeBack(entry: Entry): boolean {
-    const at = entry.seq === 0 ? this.waiting.indexOf(entry) : -1;
+  /** Removes an unsent message. False if it was sent or removed before. */
+  withdraw(entry: Entry): boolean {
+    const at = entry.seq === 0 ? this.unsent.indexOf(entry) : -1;
     if (at === -1) {
       return false;
     }
-    this.waiting.splice(at, 1);
+    this.unsent.splice(at, 1);
     this.release(entry);
     return true;
   }
 
-  /** How many of a kind have not been taken. */
+  /** How many messages of a type are unacknowledged. */
   count(type: string): number {
     return this.usedBy(type).count;
   }
 
-  private usedBy(type: string): Room {
+  private usedBy(type: string): QueueLimit {
     let used = this.used.get(type);
     if (used === undefined) {
       used = { count: 0, bytes: 0 };
@@ -119,12 +123,10 @@ export class Outbox {
     return used;
   }
 
-  /** Always `false`, so that it can be the end of a filter. */
-  private release(entry: Entry): boolean {
+  private release(entry: Entry): void {
     const used = this.usedBy(entry.type);
     used.count -= 1;
     used.bytes -= entry.bytes;
-    return false;
   }
 }
 

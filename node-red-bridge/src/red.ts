@@ -1,18 +1,17 @@
-// The part of Node-RED's API that this module uses, as both lines have it. Types only.
+// The part of Node-RED's API that this module uses, as Node-RED 4 and 5 have it. Types only.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /** A message of a flow. */
 export type Msg = Record<string, unknown>;
 
-/** A node's status. */
 export interface Status {
   fill?: "red" | "green" | "yellow" | "blue" | "grey";
   shape?: "ring" | "dot";
   text?: string;
 }
 
-/** What a node is made from: its properties as the flow has them. */
+/** The properties of a node in the flow file. */
 export interface Definition {
   id: string;
   type: string;
@@ -22,13 +21,13 @@ export interface Definition {
   [property: string]: unknown;
 }
 
-/** Sends by the outputs. */
+/** Sends messages from the outputs of a node. */
 export type Send = (message: Msg | (Msg | null)[]) => void;
 
-/** Says that a message is done with, or what went wrong. */
+/** Reports that the node has handled a message, or its error. */
 export type Done = (error?: unknown) => void;
 
-/** A node that runs. */
+/** A running node. */
 export interface RedNode {
   id: string;
   type: string;
@@ -47,22 +46,21 @@ export interface RedNode {
   error(text: unknown, message?: Msg): void;
 }
 
-/** What Node-RED calls with `new` for each node of a type. */
+/** Node-RED calls it with `new` for each node of a type. */
 export type NodeConstructor = (this: RedNode, definition: Definition) => void;
 
-/** What a type has beside its constructor. */
 export interface TypeOptions {
   credentials?: Record<string, { type: "text" | "password" }>;
 }
 
-/** A handler of the editor's HTTP side. */
+/** A request handler of the Admin API. */
 export type AdminHandler = (
   request: IncomingMessage & { params: Record<string, string> },
   response: ServerResponse,
   next: () => void,
 ) => void;
 
-/** When a node is done with a message. */
+/** Node-RED emits it when a node calls `done`. */
 export interface CompleteEvent {
   msg: Msg;
   error?: unknown;
@@ -76,7 +74,7 @@ export interface SendEvent {
   destination: { id: string };
 }
 
-/** What a module is given. */
+/** The `RED` object that Node-RED passes to a module. */
 export interface Red {
   version(): string;
   nodes: {
@@ -99,7 +97,7 @@ export interface Red {
   };
   hooks: {
     add(hook: "onComplete.redflow-bridge", listener: (event: CompleteEvent) => void): void;
-    /** `false` lets the message go no further. */
+    /** A listener that returns `false` drops the message. */
     add(hook: "preRoute.redflow-bridge", listener: (event: SendEvent) => false | undefined): void;
     remove(hook: "*.redflow-bridge" | "preRoute.redflow-bridge"): void;
   };

@@ -1,62 +1,62 @@
-// Wires into agents that the checker has refused: a message on one never gets to its agent, which says so instead. Owns
-// the hook for that, which is there only while there are such wires; never judges a wire itself.
+// Wires into agents that the checker has refused. A message on such a wire never reaches its agent, which reports an error
+// instead. Owns the hook for that, which exists only while there are such wires. Never judges a wire itself.
 
 import type { Diagnostic } from "@redflow/bindings";
-import { errors } from "./errors";
+import { agentErrors } from "./agent-errors";
 import { Failure } from "./failure";
-import { guarded } from "./guard";
+import { guard } from "./guard";
 import type { Msg, Red, RedNode, SendEvent } from "./red";
 
-/** Wires that are watched. Beyond them the sidecar itself refuses what comes: the agent is not ready. */
+/** How many wires the hook checks. Messages on further wires reach the sidecar, which refuses them too. */
 const MAX_EDGES = 10_000;
 
 const HOOK = "preRoute.redflow-bridge";
 
-/** Refused wires, and what is wrong with them. */
+/** Refused wires, each with its problem. */
 type Edges = ReadonlyMap<string, string>;
 
 /** By the runtime whose sidecar refused them. */
-const refused = new Map<object, Edges>();
-let hooked = false;
+const refusedBy = new Map<object, Edges>();
+let hookAdded = false;
 
-/** The wires of a report that lead to agents of ours. */
-export function edgesOf(diagnostics: readonly Diagnostic[], isAgent: (id: string) => boolean): Edges {
+/** The refused wires of a report that lead to agents. */
+export function refusedEdges(diagnostics: readonly Diagnostic[], isAgent: (id: string) => boolean): Edges {
   const edges = new Map<string, string>();
   for (const { code, severity, message, help, node, port, target } of diagnostics) {
-    const leads = severity === "error" && node !== null && port !== null && target !== null && isAgent(target.id);
-    if (leads && edges.size < MAX_EDGES) {
+    const isRefused = severity === "error" && node !== null && port !== null && target !== null && isAgent(target.id);
+    if (isRefused && edges.size < MAX_EDGES) {
       edges.set(keyOf(node.id, port, target.id), `${code}: ${message}. ${help}`);
     }
   }
   return edges;
 }
 
-/** What agents that are refused say to every message. */
-const REFUSALS = new Set<unknown>(["EDGE_REJECTED", "CONFIG_INVALID", "NEEDS_NODE_RED"]);
+/** The codes with which a refused agent fails every message. */
+const REFUSAL_CODES = new Set<unknown>(["EDGE_REJECTED", "CONFIG_INVALID", "NEEDS_NODE_RED"]);
 
-/** Whether a message says that an agent has refused it. Of those, an agent that is refused itself takes none. */
+/** Whether a message carries the error of an agent that has refused it. */
 export function isRefusal({ error }: Msg): boolean {
-  return typeof error === "object" && error !== null && REFUSALS.has((error as { code?: unknown }).code);
+  return typeof error === "object" && error !== null && REFUSAL_CODES.has((error as { code?: unknown }).code);
 }
 
-/** Says that a refused message is not refused again. Not to Catch nodes: by them it would go round and round. */
-export function endRefusal(agent: RedNode): void {
-  const message = "a message that an agent had refused already has come to this agent, which is refused too, and was dropped";
-  errors.note(agent.id, { code: "EDGE_REJECTED", message });
+/** Warns that a refused agent drops a message that was refused before. A Catch node would send it round in a loop. */
+export function dropRefusedAgain(agent: RedNode): void {
+  const message = "dropped a message that an agent had refused already, because this agent is refused too";
+  agentErrors.add(agent.id, { code: "EDGE_REJECTED", message });
   agent.warn(`EDGE_REJECTED: ${message}`);
 }
 
-/** From now on these wires are refused for a runtime, and no others. */
-export function refuse(RED: Red, owner: object, edges: Edges): void {
+/** Sets the refused wires of a runtime. */
+export function setRefusedEdges(RED: Red, owner: object, edges: Edges): void {
   if (edges.size === 0) {
-    refused.delete(owner);
+    refusedBy.delete(owner);
   } else {
-    refused.set(owner, edges);
+    refusedBy.set(owner, edges);
   }
-  const wanted = refused.size > 0;
-  if (wanted !== hooked) {
-    hooked = wanted;
-    if (wanted) {
+  const needsHook = refusedBy.size > 0;
+  if (needsHook !== hookAdded) {
+    hookAdded = needsHook;
+    if (needsHook) {
       RED.hooks.add(HOOK, (event) => (isDropped(RED, event) ? false : undefined));
     } else {
       RED.hooks.remove(HOOK);
@@ -67,17 +67,17 @@ export function refuse(RED: Red, owner: object, edges: Edges): void {
 function isDropped(RED: Red, event: SendEvent): boolean {
   const { source, destination, msg } = event;
   const key = keyOf(source.id, source.port, destination.id);
-  for (const edges of refused.values()) {
-    const why = edges.get(key);
-    if (why !== undefined) {
-      guarded(RED, `a message that was refused could not be reported at ${destination.id}`, () => {
+  for (const edges of refusedBy.values()) {
+    const problem = edges.get(key);
+    if (problem !== undefined) {
+      guard(RED, `a refused message could not be reported at ${destination.id}`, () => {
         const agent = RED.nodes.getNode(destination.id);
         if (agent !== null && isRefusal(msg)) {
-          endRefusal(agent);
+          dropRefusedAgain(agent);
         } else if (agent !== null) {
-          const failure = new Failure("EDGE_REJECTED", `a message came by a wire that is refused, and was dropped: ${why}`);
-          errors.note(agent.id, failure);
-          // For Catch nodes. Not as the failure of a call that the message may belong to: that comes back elsewhere.
+          const failure = new Failure("EDGE_REJECTED", `dropped a message from a refused wire: ${problem}`);
+          agentErrors.add(agent.id, failure);
+          // For Catch nodes. It does not fail the call that the message may belong to: its reply comes another way.
           agent.error(failure, msg);
         }
       });

@@ -1,23 +1,24 @@
-// Registers the node types of this module, and says so when another module has one of them. Owns the list of types
-// that are ours in this process; never takes a type from another module, and never breaks the loading of the palette.
+// Registers the node types of this module and logs which of them another module has too. Never takes a type from another
+// module, and never breaks the loading of the palette.
 
-import { guarded } from "./guard";
+import { guard } from "./guard";
+import { isRecord } from "./record";
 import type { NodeConstructor, Red, TypeOptions } from "./red";
 
-/** The name this module is installed by. */
+/** The npm name of this module. */
 export const MODULE = "@redflow/node-red-bridge";
 
-/** The types Node-RED has taken from this module. */
-const ours = new Set<string>();
+/** The types that Node-RED has accepted from this module. */
+const registered = new Set<string>();
 
-/** Whether nodes of a type are made by this module. */
-export function isOurs(type: string): boolean {
-  return ours.has(type);
+/** Whether Node-RED has accepted a type from this module. */
+export function isRegistered(type: string): boolean {
+  return registered.has(type);
 }
 
 /**
- * Registers a type, unless another module has it: then that one keeps it, and nothing of ours is registered for it.
- * Gives whether the type is ours.
+ * Registers a type, unless another module has it: then that module keeps it. Returns whether the type is registered by
+ * this module.
  */
 export function registerNode(
   RED: Red,
@@ -25,7 +26,7 @@ export function registerNode(
   constructor: NodeConstructor,
   options?: TypeOptions,
 ): boolean {
-  // `registerType` writes the type's credentials before it finds out that the type is taken. So ask first.
+  // `registerType` overwrites the credentials of a type before it finds out that the type exists. So check first.
   if (hasCredentials(RED, type)) {
     return false;
   }
@@ -34,11 +35,11 @@ export function registerNode(
   } catch {
     return false;
   }
-  ours.add(type);
+  registered.add(type);
   return true;
 }
 
-/** Whether a type with credentials is registered: a node that is made then has a place for them. */
+/** Whether a type with credentials is registered: Node-RED then gives a new node a `credentials` property. */
 function hasCredentials(RED: Red, type: string): boolean {
   const probe = { credentials: undefined, updateWires: () => undefined };
   try {
@@ -49,20 +50,21 @@ function hasCredentials(RED: Red, type: string): boolean {
   return probe.credentials !== undefined;
 }
 
-/** A type that two modules have, and which of them Node-RED took. */
+/** A type that two modules have. */
 export interface SharedType {
   type: string;
   other: string;
+  /** Whether Node-RED uses the type of this module. */
   ours: boolean;
 }
 
-/** Finds in Node-RED's list of modules the types that another module has too. */
-export function sharedTypes(list: unknown, registered: (type: string) => boolean): SharedType[] {
+/** The types in Node-RED's list of modules that another module has too. */
+export function sharedTypes(list: unknown, isOurs: (type: string) => boolean): SharedType[] {
   const modules = isRecord(list) ? list : {};
-  const mine = new Map<string, boolean>();
-  for (const set of sets(modules[MODULE])) {
+  const enabledTypes = new Map<string, boolean>();
+  for (const set of nodeSets(modules[MODULE])) {
     for (const type of set.types) {
-      mine.set(type, set.enabled);
+      enabledTypes.set(type, set.enabled);
     }
   }
   const shared: SharedType[] = [];
@@ -70,10 +72,10 @@ export function sharedTypes(list: unknown, registered: (type: string) => boolean
     if (other === MODULE) {
       continue;
     }
-    for (const set of sets(module)) {
+    for (const set of nodeSets(module)) {
       for (const type of set.enabled ? set.types : []) {
-        if (mine.get(type)) {
-          shared.push({ type, other, ours: registered(type) });
+        if (enabledTypes.get(type)) {
+          shared.push({ type, other, ours: isOurs(type) });
         }
       }
     }
@@ -81,46 +83,42 @@ export function sharedTypes(list: unknown, registered: (type: string) => boolean
   return shared;
 }
 
-/** The sentence for the log. */
+/** The log line about a shared type. */
 export function explainShared({ type, other, ours }: SharedType): string {
   return ours
-    ? `${type}: the module ${other} has this type too. Node-RED took ours, so the one of ${other} is not loaded. ` +
+    ? `${type}: the module ${other} has this type too. Node-RED uses ours and does not load the one of ${other}. ` +
         `Disable one of the two in the palette manager, or uninstall ${other}.`
     : `${type}: the module ${other} has registered this type already. ${MODULE} stands aside: nodes of this type are ` +
         `those of ${other}${type === "agent-core" ? ", and the Redflow sidecar does not run them" : ""}. Disable the type ` +
-        `there in the palette manager, or uninstall ${other}, if ours is wanted.`;
+        `there in the palette manager, or uninstall ${other}, if you want to use ours.`;
 }
 
-/** How often to look whether Node-RED has written its list of modules, and how many times. */
-const LOOK_EVERY_MS = 250;
-const LOOKS = 40;
+/** How often to check whether Node-RED has written its list of modules, and how many times. */
+const CHECK_EVERY_MS = 250;
+const CHECKS = 40;
 
 /**
- * Says once, when the palette has been loaded, which types another module has too. Called by the one type that no other
- * module has: for a type that is taken, Node-RED does not even load our script.
+ * Logs once, after the palette has loaded, which types another module has too. The one type that no other module has calls
+ * this: Node-RED does not even load our script for a type that another module has registered.
  */
-export function reportSharedTypes(RED: Red, looks = LOOKS): void {
-  const look = (): void => {
+export function reportSharedTypes(RED: Red, checks = CHECKS): void {
+  const check = (): void => {
     const list = RED.settings.available() ? RED.settings.get("nodes") : undefined;
-    if (!(isRecord(list) && list[MODULE] !== undefined) && looks > 1) {
-      reportSharedTypes(RED, looks - 1);
+    if (!(isRecord(list) && list[MODULE] !== undefined) && checks > 1) {
+      reportSharedTypes(RED, checks - 1);
       return;
     }
-    for (const shared of sharedTypes(list, isOurs)) {
+    for (const shared of sharedTypes(list, isRegistered)) {
       RED.log.warn(`[${MODULE}] ${explainShared(shared)}`);
     }
   };
-  setTimeout(() => guarded(RED, "types of two modules could not be looked for", look), LOOK_EVERY_MS).unref();
+  setTimeout(() => guard(RED, "types of two modules could not be searched", check), CHECK_EVERY_MS).unref();
 }
 
-function sets(module: unknown): { types: string[]; enabled: boolean }[] {
+function nodeSets(module: unknown): { types: string[]; enabled: boolean }[] {
   const nodes = isRecord(module) && isRecord(module["nodes"]) ? Object.values(module["nodes"]) : [];
   return nodes.filter(isRecord).map((set) => ({
     types: Array.isArray(set["types"]) ? set["types"].filter((type) => typeof type === "string") : [],
     enabled: set["enabled"] !== false,
   }));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

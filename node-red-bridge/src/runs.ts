@@ -1,30 +1,30 @@
-// The messages that came to agents, held until their runs are over, and what leaves the agents. Owns who gets `done`,
-// and that nothing leaves twice; never decides what a run does.
+// Holds the messages of agents until their runs end, and sends what the agents output. Calls `done` for each message, and
+// never sends an output twice. Does not decide what a run does.
 
 import { randomUUID } from "node:crypto";
 import type { BridgeMessage } from "@redflow/bindings";
+import { agentErrors } from "./agent-errors";
 import type { Agents } from "./agents";
-import type { Conversation } from "./conversation";
-import { MADE_BY_RUN, addDecoded, decodeMessage } from "./decode";
+import type { BridgeSession } from "./bridge-session";
+import { RESULT_PROPERTIES, addDecoded, decodeMessage } from "./decode";
 import { encodeMessage } from "./encode";
-import { errors } from "./errors";
-import { Failure, wordsOf } from "./failure";
-import { guarded } from "./guard";
+import { Failure, errorText } from "./failure";
+import { guard } from "./guard";
 import type { Entry } from "./outbox";
-import { Recent } from "./recent";
+import { RecentSet } from "./recent-set";
 import type { Done, Msg, Red, RedNode, Send } from "./red";
 
 /** Bytes of messages that may wait for the sidecar. */
 const QUEUE_BYTES = 64 * 1024 * 1024;
 
-/** How many outputs are remembered, so that none leaves twice. */
+/** How many outputs are remembered, so that none is sent twice. */
 const REMEMBERED_OUTPUTS = 10_000;
 
-/** The last output an agent has. */
+/** The last output of an agent. */
 const LAST_PORT = 4;
 
-/** Bounds a person may set. */
-export interface RunBounds {
+/** Limits that a user can set. */
+export interface RunLimits {
   maxQueued: number;
   queueSeconds: number;
   maxHeldRuns: number;
@@ -32,12 +32,12 @@ export interface RunBounds {
 
 type SendMessage = Extract<BridgeMessage, { type: "send" }>;
 
-/** How a message goes on: what is done with it by the node that has it now. */
-type Ending = (message: Msg, send: Send, done: Done) => void;
+/** Ends a held message with the `send` and `done` of the node that has it now. */
+type Finish = (message: Msg, send: Send, done: Done) => void;
 
-interface Held {
+interface HeldMessage {
   readonly agent: string;
-  /** The node object that took it; a deploy may put another one in its place. */
+  /** The node object that received it; a deploy may replace it. */
   readonly node: RedNode;
   readonly message: Msg;
   readonly send: Send;
@@ -46,108 +46,108 @@ interface Held {
   expiry: NodeJS.Timeout | undefined;
 }
 
-/** An ending that waits until the nodes of a deploy are there. */
-interface Late {
+/** The end of a message that waits until a deploy has created its nodes. */
+interface DeferredFinish {
   readonly agent: string;
-  readonly held: Held | undefined;
+  readonly held: HeldMessage | undefined;
   readonly message: Msg;
-  readonly act: Ending;
+  readonly finish: Finish;
 }
 
-/** Messages on their way through an agent a second time: only to leave it by the node that is there now. */
-const endings = new WeakMap<Msg, Ending>();
+/** Messages that pass through their agent a second time, to leave by the node object of the latest deploy. */
+const finishing = new WeakMap<Msg, Finish>();
 
-/** Failures whose messages have left their agents all the same: who is wired there goes on with them. */
-const withResults = new WeakSet<object>();
+/** Failures whose messages have left the agent as a result too, so the flow continues. */
+const sentAsResult = new WeakSet<object>();
 
-/** Whether a message that failed with this goes on, with the failure as its result. */
-export function goesOn(error: unknown): boolean {
-  return typeof error === "object" && error !== null && withResults.has(error);
+/** Whether the message that failed with this error has left its agent with the failure as its result. */
+export function hasLeftWithResult(error: unknown): boolean {
+  return typeof error === "object" && error !== null && sentAsResult.has(error);
 }
 
-/** If a message came only to leave: lets it. Gives whether that was so. */
-export function endedHere(message: Msg, send: Send, done: Done): boolean {
-  const ending = endings.get(message);
-  endings.delete(message);
-  ending?.(message, send, done);
-  return ending !== undefined;
+/** Ends a message that passes through its agent a second time. False if it is a new message. */
+export function finishIfEnding(message: Msg, send: Send, done: Done): boolean {
+  const finish = finishing.get(message);
+  finishing.delete(message);
+  finish?.(message, send, done);
+  return finish !== undefined;
 }
 
 /** The runs of one runtime. */
 export class Runs {
-  private readonly held = new Map<string, Held>();
-  private readonly outputs = new Recent(REMEMBERED_OUTPUTS);
+  private readonly held = new Map<string, HeldMessage>();
+  private readonly outputs = new RecentSet(REMEMBERED_OUTPUTS);
   private paused = false;
-  private late: Late[] = [];
+  private deferred: DeferredFinish[] = [];
 
   constructor(
     private readonly RED: Red,
-    private readonly conversation: Conversation,
+    private readonly session: BridgeSession,
     private readonly agents: Agents,
-    private readonly settings: () => RunBounds & { url: string },
+    private readonly settings: () => RunLimits & { url: string },
   ) {}
 
-  /** A message came to an agent. */
+  /** Starts a run with a message of an agent. */
   start(node: RedNode, message: Msg, send: Send, done: Done): void {
     const { maxQueued, queueSeconds, maxHeldRuns } = this.settings();
-    const { maxMessageBytes, maxValueDepth } = this.conversation.limits;
+    const { maxMessageBytes, maxValueDepth } = this.session.limits;
     let text: string;
     try {
       text = encodeMessage(message, { maxBytes: maxMessageBytes, maxDepth: maxValueDepth });
     } catch (error) {
-      const unsound = new Failure("MESSAGE_INVALID", "the message cannot be written as JSON");
-      this.refuse(node.id, done, error instanceof Failure ? error : unsound);
+      const invalid = new Failure("MESSAGE_INVALID", "the message cannot be written as JSON");
+      this.refuse(node.id, done, error instanceof Failure ? error : invalid);
       return;
     }
-    if (this.held.size + this.late.length >= maxHeldRuns) {
-      const full = `${maxHeldRuns} runs are going on already; send the message again later`;
+    if (this.held.size + this.deferred.length >= maxHeldRuns) {
+      const full = `${maxHeldRuns} runs are active already; send the message again later`;
       this.refuse(node.id, done, new Failure("QUEUE_FULL", full));
       return;
     }
     const start = randomUUID();
     const body = `"start":"${start}","node":${JSON.stringify(node.id.toWellFormed())},"message":${text}}`;
-    const entry = this.conversation.post("start", body, { count: maxQueued, bytes: QUEUE_BYTES });
+    const entry = this.session.post("start", body, { count: maxQueued, bytes: QUEUE_BYTES });
     if (entry === undefined) {
       const full = `${maxQueued} messages wait for the sidecar already; send the message again later`;
       this.refuse(node.id, done, new Failure("QUEUE_FULL", full));
       return;
     }
-    const held: Held = { agent: node.id, node, message, send, done, entry, expiry: undefined };
+    const held: HeldMessage = { agent: node.id, node, message, send, done, entry, expiry: undefined };
     if (entry.seq === 0) {
       const expire = (): void => this.expire(start, queueSeconds);
-      held.expiry = setTimeout(() => guarded(this.RED, "a message could not be given up", expire), queueSeconds * 1000);
+      held.expiry = setTimeout(() => guard(this.RED, "a message could not be expired", expire), queueSeconds * 1000);
       held.expiry.unref();
     }
     this.held.set(start, held);
-    this.count();
+    this.updateWaiting();
   }
 
-  /** The sidecar has taken starts, or the socket has changed. */
-  count(): void {
+  /** Shows how many messages wait, after an ack or a change of the connection. */
+  updateWaiting(): void {
     this.agents.setWaiting(this.waiting);
   }
 
-  /** Messages that wait for a sidecar that is away. */
+  /** How many messages wait for a sidecar that is away. */
   get waiting(): number {
-    return this.conversation.connected ? 0 : this.conversation.untaken("start");
+    return this.session.connected ? 0 : this.session.unacknowledged("start");
   }
 
-  /** Nothing was begun by a start. */
+  /** A start began no run. */
   startFailed({ start, code, message }: Extract<BridgeMessage, { type: "start_failed" }>): void {
     this.fail(start, new Failure(code, message));
   }
 
-  /** A start is over, and nothing leaves the agent. */
+  /** A start has ended without an output. */
   startDone({ start }: Extract<BridgeMessage, { type: "start_done" }>): void {
     const held = this.held.get(start);
     this.release(start);
     if (held !== undefined) {
-      this.end(held.agent, held, held.message, (_message, _send, done) => this.finish(held.agent, done));
+      this.end(held.agent, held, held.message, (_message, _send, done) => this.complete(held.agent, done));
     }
   }
 
-  /** A message leaves an agent. */
-  leave(sent: SendMessage): void {
+  /** Sends an output of an agent. */
+  output(sent: SendMessage): void {
     if (!this.outputs.add(`${sent.run} ${sent.effect ?? "-"} ${sent.port}`)) {
       return;
     }
@@ -160,67 +160,67 @@ export class Runs {
       const message = held?.message ?? decodeMessage(sent.message);
       const agent = held?.agent ?? sent.node;
       this.end(agent, held, message, (own, send, done) => {
-        const failure = leaving(own, held !== undefined, sent, send);
-        // Without an effect no run has begun that the sidecar could tell of.
+        const failure = sendLast(own, held === undefined ? "stored" : "held", sent, send);
+        // Without an effect there is no run in the sidecar that shows the failure.
         if (failure !== undefined && sent.effect === undefined) {
           this.refuse(agent, done, failure);
         } else {
-          this.finish(agent, done, failure);
+          this.complete(agent, done, failure);
         }
       });
       return;
     }
     const node = this.agents.get(sent.node);
     if (node !== undefined && (node.wires[sent.port]?.length ?? 0) > 0) {
-      guarded(this.RED, `what a run of ${node.id} says could not leave it`, () => {
+      guard(this.RED, `an output of a run of ${node.id} could not be sent`, () => {
         const message = held === undefined ? decodeMessage(sent.message) : this.copy(held.message);
         node.send(byPort(sent.port, held === undefined ? message : withResult(message, sent.message)));
       });
     }
   }
 
-  /** Nodes are being exchanged: what ends now ends by the nodes that will be there. */
+  /** A deploy replaces nodes: messages that end now leave by the new nodes, after `resume`. */
   pause(): void {
     this.paused = true;
   }
 
   /**
-   * The nodes of the flow are there: ends what had to wait for them, and the messages of agents that are not ours any
-   * more. Gives the starts of agents that run elsewhere now; of those that are gone the sidecar knows by itself.
+   * The new nodes exist: ends the deferred messages, and the messages of agents that left this runtime. Returns the
+   * starts of agents that another runtime has now; the sidecar itself detects removed agents.
    */
   resume(): string[] {
     this.paused = false;
-    const late = this.late;
-    this.late = [];
-    for (const { agent, held, message, act } of late) {
-      this.end(agent, held, message, act);
+    const deferred = this.deferred;
+    this.deferred = [];
+    for (const { agent, held, message, finish } of deferred) {
+      this.end(agent, held, message, finish);
     }
-    const elsewhere: string[] = [];
+    const moved: string[] = [];
     for (const [start, held] of [...this.held]) {
       if (this.agents.get(held.agent) === undefined) {
-        if (this.elsewhere(held) !== undefined) {
-          elsewhere.push(start);
+        if (this.currentNode(held) !== undefined) {
+          moved.push(start);
         }
         this.fail(start, new Failure("CANCELLED", "the agent has another runtime now"));
       }
     }
-    return elsewhere;
+    return moved;
   }
 
-  /** Ends every run that a sidecar may have begun: it is not ours any more. What waits still may go to the next one. */
-  failBegun(failure: Failure): void {
+  /** Fails every message that was sent to a sidecar that is no longer used. Unsent messages go to the next one. */
+  failSent(failure: Failure): void {
     this.failWhere(failure, ({ entry }) => entry.seq !== 0);
   }
 
-  /** The runtime is left: ends everything, or only what no sidecar can have begun, and forgets the rest. */
-  leaveAll(failure: Failure, begunToo: boolean): void {
-    this.failWhere(failure, ({ entry }) => begunToo || entry.seq === 0);
+  /** Closes the runtime: fails all messages or only the unsent ones, and drops the rest. */
+  close(failure: Failure, which: "all" | "unsent"): void {
+    this.failWhere(failure, ({ entry }) => which === "all" || entry.seq === 0);
     [...this.held.keys()].forEach((start) => this.release(start));
   }
 
-  private failWhere(failure: Failure, which: (held: Held) => boolean): void {
+  private failWhere(failure: Failure, matches: (held: HeldMessage) => boolean): void {
     for (const [start, held] of [...this.held]) {
-      if (which(held)) {
+      if (matches(held)) {
         this.fail(start, failure);
       }
     }
@@ -228,8 +228,8 @@ export class Runs {
 
   private expire(start: string, seconds: number): void {
     const entry = this.held.get(start)?.entry;
-    // What a socket had may have begun: it waits until the sidecar is back.
-    if (entry !== undefined && this.conversation.takeBack(entry)) {
+    // The sidecar may have started a run for a sent message: that message waits for the sidecar's return.
+    if (entry !== undefined && this.session.withdraw(entry)) {
       const { url } = this.settings();
       this.fail(start, new Failure("RUNTIME_UNREACHABLE", `the sidecar at ${url} has been away for ${seconds} s`));
     }
@@ -240,7 +240,7 @@ export class Runs {
     this.release(start);
     if (held !== undefined) {
       this.end(held.agent, held, held.message, (_message, _send, done) => this.refuse(held.agent, done, failure));
-      this.count();
+      this.updateWaiting();
     }
   }
 
@@ -251,43 +251,43 @@ export class Runs {
     }
   }
 
-  /** Lets a message go on by the node that is there now: so Catch and Complete nodes of a new deploy get it too. */
-  private end(agent: string, held: Held | undefined, message: Msg, act: Ending): void {
+  /** Ends a message at the current node object, so that Catch and Complete nodes of a new deploy receive it too. */
+  private end(agent: string, held: HeldMessage | undefined, message: Msg, finish: Finish): void {
     if (this.paused) {
-      this.late.push({ agent, held, message, act });
+      this.deferred.push({ agent, held, message, finish });
       return;
     }
-    const node = this.agents.get(agent) ?? (held === undefined ? undefined : this.elsewhere(held));
+    const node = this.agents.get(agent) ?? (held === undefined ? undefined : this.currentNode(held));
     if (node === undefined) {
       return;
     }
     if (held !== undefined && held.node === node) {
-      act(message, held.send, held.done);
+      finish(message, held.send, held.done);
       return;
     }
-    endings.set(message, act);
-    guarded(this.RED, `a message could not end at ${agent}`, () => node.receive(message));
+    finishing.set(message, finish);
+    guard(this.RED, `a message could not end at ${agent}`, () => node.receive(message));
   }
 
-  /** The agent that took a message, if another runtime has it now, or none. */
-  private elsewhere({ agent, node }: Held): RedNode | undefined {
-    const now = this.RED.nodes.getNode(agent);
-    return now !== null && now.type === node.type ? now : undefined;
+  /** The node with the id and type of the agent that received a message, also if another runtime has it now. */
+  private currentNode({ agent, node }: HeldMessage): RedNode | undefined {
+    const current = this.RED.nodes.getNode(agent);
+    return current !== null && current.type === node.type ? current : undefined;
   }
 
-  /** A message has begun no run, or none that the sidecar tells of: what is wrong is kept here. */
+  /** Fails a message without a run in the sidecar. Its error is kept here for the editor. */
   private refuse(agent: string, done: Done, failure: Failure): void {
-    this.finish(agent, done, failure);
-    errors.note(agent, failure);
+    this.complete(agent, done, failure);
+    agentErrors.add(agent, failure);
   }
 
-  /** Says that a message is done with. Node-RED throws then for messages that a stranger can make. */
-  private finish(agent: string, done: Done, failure?: Failure): void {
+  /** Calls `done`. Node-RED may throw then, because of the properties of a message from outside. */
+  private complete(agent: string, done: Done, failure?: Failure): void {
     if (failure === undefined) {
-      guarded(this.RED, `${agent} could not be done with a message`, () => done());
+      guard(this.RED, `${agent} could not complete a message`, () => done());
     } else {
-      const what = `${agent} could not say that a message failed with "${failure.message}" (${failure.code})`;
-      guarded(this.RED, what, () => done(failure));
+      const what = `${agent} could not report that a message failed with "${failure.message}" (${failure.code})`;
+      guard(this.RED, what, () => done(failure));
     }
   }
 
@@ -300,17 +300,23 @@ export class Runs {
   }
 }
 
-/** Properties that are taken off a message, or put on it, for its result. */
-const CHANGED = [...MADE_BY_RUN, "_error"];
+/** The properties of a message that its result removes or sets. */
+const CHANGED = [...RESULT_PROPERTIES, "_error"];
 
-/** The last message of a run leaves. Gives what its input fails with, if so. */
-function leaving(message: Msg, held: boolean, { port, message: result }: SendMessage, send: Send): Failure | undefined {
+/** Sends the last output of a run, on the held message or on one decoded from storage. Returns the failure of the input. */
+function sendLast(
+  message: Msg,
+  source: "held" | "stored",
+  { port, message: result }: SendMessage,
+  send: Send,
+): Failure | undefined {
   try {
     const { error } = result;
-    // What cannot be changed stays as it is, and a copy leaves.
-    const own = held && !isChangeable(message) ? { ...message } : message;
-    const before = held && Object.hasOwn(own, "error") ? { error: own["error"] } : undefined;
-    if (held) {
+    const isHeld = source === "held";
+    // A message that cannot be changed stays as it is, and a copy leaves.
+    const own = isHeld && !isChangeable(message) ? { ...message } : message;
+    const before = isHeld && Object.hasOwn(own, "error") ? { error: own["error"] } : undefined;
+    if (isHeld) {
       withResult(own, result);
     }
     if (error === undefined || error === null) {
@@ -318,19 +324,19 @@ function leaving(message: Msg, held: boolean, { port, message: result }: SendMes
       return undefined;
     }
     send(byPort(port, { ...own, error }));
-    // Node-RED puts an `error` of its own on what Catch nodes get, and moves the one that is there to `_error`: that must
-    // be the one that came in, by which it also notices a message that goes round in circles.
+    // Node-RED sets its own `error` for Catch nodes and moves the present one to `_error`. That must be the error that came
+    // in: Node-RED detects by it a message that goes round in a loop.
     delete own["error"];
     Object.assign(own, before);
     const failure = failureOf(error);
-    withResults.add(failure);
+    sentAsResult.add(failure);
     return failure;
   } catch (problem) {
-    return new Failure("INTERNAL", `the result could not leave the agent: ${wordsOf(problem, "unknown")}`);
+    return new Failure("INTERNAL", `the result could not leave the agent: ${errorText(problem, "unknown")}`);
   }
 }
 
-/** Whether a result can be put on a message: it may be frozen, or have properties that stay. */
+/** Whether a message accepts a result: it may be frozen or have fixed properties. */
 function isChangeable(message: Msg): boolean {
   return (
     Object.isExtensible(message) &&
@@ -338,12 +344,12 @@ function isChangeable(message: Msg): boolean {
   );
 }
 
-/** Puts what a run made on the message that began it. What came with that message stays as it is. */
+/** Puts the result of a run on the message that started it. Its other properties stay. */
 export function withResult(message: Msg, result: Msg): Msg {
   if (Object.hasOwn(message, "error")) {
     message["_error"] = message["error"];
   }
-  for (const key of MADE_BY_RUN) {
+  for (const key of RESULT_PROPERTIES) {
     delete message[key];
   }
   return addDecoded(message, result);
@@ -355,7 +361,7 @@ function failureOf(error: unknown): Failure {
 }
 
 function byPort(port: number, message: Msg): (Msg | null)[] {
-  const outputs: (Msg | null)[] = new Array<null>(port).fill(null);
+  const outputs: (Msg | null)[] = Array.from({ length: port }, () => null);
   outputs.push(message);
   return outputs;
 }

@@ -1,31 +1,32 @@
-// One sidecar as this Node-RED sees it: a `redflow-runtime` node's link, its agents, runs and tools. Outlives the
-// nodes of a deploy, so that a deploy drops no socket and no run. Never runs an agent itself.
+// One `redflow-runtime`: its connection to the sidecar, its agents, runs and tools. Outlives the nodes of a deploy, so that
+// a deploy drops no socket and no run. Never runs an agent itself.
 
 import { randomBytes, randomUUID } from "node:crypto";
 import type { BridgeMessage, Diagnostic } from "@redflow/bindings";
 import type { RuntimeView } from "./admin-api";
+import { agentErrors } from "./agent-errors";
 import { Agents } from "./agents";
-import { Conversation } from "./conversation";
-import type { Closing, Identity, Welcome } from "./conversation";
-import { errors } from "./errors";
-import { Failure, clipped } from "./failure";
-import { tellFlows } from "./flows";
-import type { Told } from "./flows";
-import { guarded, report } from "./guard";
-import { Link } from "./link";
-import type { LinkState } from "./link";
-import { Managed } from "./managed";
-import { tellEditors } from "./nudge";
+import { BridgeSession } from "./bridge-session";
+import type { FirstMessage, Identity, Welcome } from "./bridge-session";
+import { notifyEditors } from "./editor-notice";
+import { Failure, clip } from "./failure";
+import { snapshotFlow } from "./flows";
+import type { FlowSnapshot } from "./flows";
+import { guard, logOnce } from "./guard";
+import { ManagedSidecar } from "./managed-sidecar";
+import { UNLIMITED } from "./outbox";
 import type { Red } from "./red";
-import { edgesOf, refuse } from "./refused-edges";
+import { refusedEdges, setRefusedEdges } from "./refused-edges";
 import { Runs } from "./runs";
-import type { RunBounds } from "./runs";
+import type { RunLimits } from "./runs";
 import { SidecarApi } from "./sidecar-api";
-import { SAID_LENGTH } from "./target";
+import { SidecarConnection } from "./sidecar-connection";
+import type { ConnectionState } from "./sidecar-connection";
+import { MAX_REMOTE_TEXT } from "./target";
 import { Tools } from "./tools";
 
-/** What a `redflow-runtime` node says. */
-export interface RuntimeSettings extends RunBounds {
+/** The settings of a `redflow-runtime` node. */
+export interface RuntimeSettings extends RunLimits {
   mode: "remote" | "managed";
   url: string;
   token: string;
@@ -34,39 +35,38 @@ export interface RuntimeSettings extends RunBounds {
   events: boolean;
 }
 
-/** A frame has a little more than what it carries. */
+/** Bytes of a frame around its flow. */
 const FRAME_OVERHEAD = 1_024;
 
-/** What makes a connection, and what says which sidecar it goes to. */
-const CONNECTION: Record<RuntimeSettings["mode"], (keyof RuntimeSettings)[]> = {
+/** The settings that need a new connection when they change, and those that select another sidecar. */
+const CONNECTION_SETTINGS: Record<RuntimeSettings["mode"], (keyof RuntimeSettings)[]> = {
   remote: ["mode", "url", "token"],
   managed: ["mode", "binary", "dataDir"],
 };
-const PLACE: typeof CONNECTION = { remote: ["mode", "url"], managed: ["mode", "dataDir"] };
+const SIDECAR_SETTINGS: typeof CONNECTION_SETTINGS = { remote: ["mode", "url"], managed: ["mode", "dataDir"] };
 
-const ALWAYS = { count: Infinity, bytes: Infinity };
-
-/** Keeps credentials from being guessed from a flow's revision. */
+/** Keeps an attacker from guessing credentials by the revision of a flow. */
 const secret = randomBytes(32).toString("hex");
 
-/** One sidecar. */
+/** One sidecar with its agents. */
 export class Runtime {
   readonly agents: Agents;
   readonly runs: Runs;
   readonly tools: Tools;
   readonly api: SidecarApi;
-  private readonly conversation: Conversation;
-  private readonly link: Link;
+  private readonly session: BridgeSession;
+  private readonly connection: SidecarConnection;
   private identity: Identity;
-  private managed: Managed | undefined;
-  /** When the sidecar before has ended: two must not have the same data. */
-  private gone: Promise<void> = Promise.resolve();
-  private told: Told | undefined;
-  private reported: string | undefined;
-  private saidState = "";
-  /** Why the sidecar cannot be told the flow. */
-  private unfit: Extract<LinkState, { is: "refused" }> | undefined;
-  /** Where the sidecar is, for people. */
+  private managed: ManagedSidecar | undefined;
+  /** Resolves when the previous sidecar has exited: two must not use the same data directory. */
+  private previousExit: Promise<void> = Promise.resolve();
+  private flow: FlowSnapshot | undefined;
+  /** The revision whose diagnostics were logged. */
+  private loggedRevision: string | undefined;
+  private loggedState = "";
+  /** The reason if the sidecar cannot receive the flow. */
+  private flowProblem: Extract<ConnectionState, { is: "refused" }> | undefined;
+  /** The address of the sidecar, for users. */
   private address = "";
 
   constructor(
@@ -74,113 +74,113 @@ export class Runtime {
     identity: Omit<Identity, "boot">,
     private settings: RuntimeSettings,
   ) {
-    // Another runtime of the same node remembers no calls of this one, so it must not be taken for it.
+    // A new boot, because this runtime does not know the tool calls of an earlier runtime of the same node.
     this.identity = { ...identity, boot: randomUUID() };
-    this.agents = new Agents(RED, () => tellEditors(RED));
-    const conversation = new Conversation(this.identity, {
-      welcomed: (welcome, fresh) => this.welcomed(welcome, fresh),
-      take: (message, waited) => this.take(message, waited),
-      closing: (closing) => this.closing(closing),
-      taken: () => this.runs.count(),
-      opening: () => this.opening(),
+    this.agents = new Agents(RED, () => notifyEditors(RED));
+    const session = new BridgeSession(this.identity, {
+      onWelcome: (welcome, kind) => this.onWelcome(welcome, kind),
+      onMessage: (message, waitedMs) => this.onMessage(message, waitedMs),
+      onClosing: (closing) => this.connection.onClosing(closing),
+      onAck: () => this.runs.updateWaiting(),
+      firstMessage: () => this.firstMessage(),
     });
-    this.conversation = conversation;
-    this.link = new Link(conversation, (state) => this.changed(state));
-    this.runs = new Runs(RED, conversation, this.agents, () => ({ ...this.settings, url: withoutSecrets(this.address) }));
-    this.tools = new Tools(RED, conversation);
-    this.api = new SidecarApi(() => this.link);
-    // Nothing is taken until the nodes that take it are there.
+    this.session = session;
+    this.connection = new SidecarConnection(session, (state) => this.onConnectionChange(state));
+    this.runs = new Runs(RED, session, this.agents, () => ({ ...this.settings, url: withoutSecrets(this.address) }));
+    this.tools = new Tools(RED, session);
+    this.api = new SidecarApi(() => this.connection);
+    // Messages of the sidecar wait until their nodes exist.
     this.pause();
-    this.tell();
+    this.sendFlow();
     this.connect();
   }
 
-  /** The node has other settings now: only what they change is begun anew. */
+  /** Applies new settings of the node. Reconnects only if they need it. */
   configure(settings: RuntimeSettings, identity: Omit<Identity, "boot">): void {
     const before = this.settings;
     this.settings = settings;
     if (identity.instance !== this.identity.instance) {
       this.identity = { ...this.identity, ...identity };
-      this.conversation.rename(this.identity);
-    } else if (isSame(before, settings, CONNECTION[settings.mode])) {
+      this.session.changeIdentity(this.identity);
+    } else if (isSame(before, settings, CONNECTION_SETTINGS[settings.mode])) {
       if (before.events !== settings.events) {
-        this.conversation.say({ type: "watch", events: settings.events });
+        this.session.sendNow({ type: "watch", events: settings.events });
       }
       return;
     }
-    if (!isSame(before, settings, PLACE[before.mode])) {
-      this.runs.failBegun(new Failure("RUNTIME_UNREACHABLE", "another sidecar was chosen while the run went on"));
-      this.conversation.abandon();
+    if (!isSame(before, settings, SIDECAR_SETTINGS[before.mode])) {
+      this.runs.failSent(new Failure("RUNTIME_UNREACHABLE", "another sidecar was chosen during the run"));
+      this.session.discardSent();
     }
     this.disconnect();
     this.connect();
   }
 
-  /** The node was removed; or the flows were stopped, and what the sidecar began is for whoever comes after. */
-  dispose(removed: boolean): void {
-    const why = removed ? "the redflow-runtime of this run was removed" : "the flows were stopped before a run began";
+  /** Disconnects, because the node was removed or the flows were stopped. Stopped flows leave their runs to a later start. */
+  dispose(cause: "removed" | "stopped"): void {
+    const reason =
+      cause === "removed" ? "the redflow-runtime of this run was removed" : "the flows were stopped before a run began";
     this.pause();
     this.refuse([]);
-    this.runs.leaveAll(new Failure("RUNTIME_UNREACHABLE", why), removed);
+    this.runs.close(new Failure("RUNTIME_UNREACHABLE", reason), cause === "removed" ? "all" : "unsent");
     this.disconnect();
   }
 
-  /** Nodes are being exchanged: what comes waits. */
+  /** A deploy replaces nodes: messages of the sidecar wait. */
   pause(): void {
-    this.conversation.pause();
+    this.session.pause();
     this.runs.pause();
   }
 
-  /** The nodes of the flow are there: what came meanwhile is taken. */
+  /** The new nodes exist: handles the messages that arrived meanwhile. */
   resume(): void {
     for (const start of this.runs.resume()) {
       const rest = `"start":"${start}","reason":"the agent has another runtime now"}`;
-      this.conversation.post("cancel", rest, ALWAYS);
+      this.session.post("cancel", rest, UNLIMITED);
     }
-    this.agents.forgetSaid(false);
-    this.conversation.resume();
+    this.agents.forgetRunStatuses("removed");
+    this.session.resume();
   }
 
-  /** Tells the sidecar the flow that is being started, if it does not know it. */
-  tell(): void {
-    const told = tellFlows(this.RED, secret);
-    if (told.revision === this.told?.revision) {
+  /** Sends the flow that starts now, unless the sidecar has this revision. */
+  sendFlow(): void {
+    const flow = snapshotFlow(this.RED, secret);
+    if (flow.revision === this.flow?.revision) {
       return;
     }
-    this.told = told;
-    // What was refused may have been mended: until the sidecar has looked, it alone decides.
+    this.flow = flow;
+    // The user may have fixed the refused wires: until the checker answers, the sidecar alone refuses messages.
     this.refuse([]);
-    this.agents.forgetVerdicts();
-    told.warnings.forEach((warning) => this.RED.log.warn(`[redflow-runtime] ${warning}`));
-    const wasUnfit = this.unfit !== undefined;
-    if (this.fits(told)) {
-      // Also while the sidecar is away: it may come back and go on with the flow it has.
-      this.conversation.postNewest("flows", told.rest);
-      if (wasUnfit) {
+    this.agents.markUnchecked();
+    flow.warnings.forEach((warning) => this.RED.log.warn(`[redflow-runtime] ${warning}`));
+    const hadProblem = this.flowProblem !== undefined;
+    if (this.fits(flow)) {
+      // Also while the sidecar is away: it may return with the previous flow in its memory.
+      this.session.postLatest("flows", flow.rest);
+      if (hadProblem) {
         this.disconnect();
         this.connect();
       }
     }
   }
 
-  /** Who this Node-RED is for the sidecar: its runs have that name. */
+  /** The instance id of this Node-RED, which its runs carry. */
   get instance(): string {
     return this.identity.instance;
   }
 
-  /** How things stand with the sidecar. */
-  get state(): LinkState {
-    return this.link.state;
+  get state(): ConnectionState {
+    return this.connection.state;
   }
 
-  /** What people see of it. */
+  /** The runtime as the editor shows it. */
   get view(): Omit<RuntimeView, "id" | "name"> {
     const { mode } = this.settings;
-    const address = clipped(withoutSecrets(this.address), SAID_LENGTH);
+    const address = clip(withoutSecrets(this.address), MAX_REMOTE_TEXT);
     return { mode, address, state: this.state, waiting: this.runs.waiting };
   }
 
-  /** The last lines of a sidecar that was started here. */
+  /** The last log lines of a managed sidecar. */
   log(): string[] {
     return this.managed?.log() ?? [];
   }
@@ -189,133 +189,134 @@ export class Runtime {
     const { mode, url, token, binary, dataDir } = this.settings;
     this.address = mode === "remote" ? url : "127.0.0.1";
     if (mode === "remote") {
-      this.link.start({ url, token });
+      this.connection.start({ url, token });
       return;
     }
-    this.managed = new Managed(
+    this.managed = new ManagedSidecar(
       { binary, dataDir },
       {
-        up: (target) => {
+        onListening: (target) => {
           this.address = target.url;
-          this.link.start(target);
+          this.connection.start(target);
         },
-        down: (reason) => this.link.say({ is: "away", reason }),
-        missing: (message) => this.link.say({ is: "refused", code: "SIDECAR_UNREACHABLE", message }),
-        line: (text) => {
-          guarded(this.RED, "the sidecar's log", () => this.RED.log.info(`[redflow-runtime] ${text}`));
+        onExit: (reason) => this.connection.stopWith({ is: "away", reason }),
+        onUnavailable: (message) => {
+          this.connection.stopWith({ is: "refused", code: "SIDECAR_UNREACHABLE", message });
+        },
+        onLogLine: (text) => {
+          guard(this.RED, "the sidecar's log", () => this.RED.log.info(`[redflow-runtime] ${text}`));
         },
       },
     );
-    this.managed.start(this.gone).catch((error: unknown) => report(this.RED, "the sidecar could not be started", error));
+    this.managed.start(this.previousExit).catch((error: unknown) => {
+      logOnce(this.RED, "the sidecar could not be started", error);
+    });
   }
 
   private disconnect(): void {
-    this.link.stop();
+    this.connection.stop();
     if (this.managed !== undefined) {
       const stopped = this.managed.stop().catch((error: unknown) => {
-        report(this.RED, "the sidecar could not be stopped", error);
+        logOnce(this.RED, "the sidecar could not be stopped", error);
       });
-      this.gone = Promise.all([this.gone, stopped]).then(() => undefined);
+      this.previousExit = Promise.all([this.previousExit, stopped]).then(() => undefined);
       this.managed = undefined;
     }
   }
 
-  private opening(): { type: string; rest: string } | undefined {
-    return this.told !== undefined && this.fits(this.told) ? { type: "flows", rest: this.told.rest } : undefined;
+  private firstMessage(): FirstMessage | undefined {
+    return this.flow !== undefined && this.fits(this.flow) ? { type: "flows", rest: this.flow.rest } : undefined;
   }
 
-  private fits(told: Told): boolean {
-    const bytes = Buffer.byteLength(told.rest) + FRAME_OVERHEAD;
-    const most = this.conversation.limits.maxFrameBytes;
-    if (told.tooDeep !== undefined) {
-      this.unfit = { is: "refused", code: "FLOW_TOO_DEEP", message: told.tooDeep };
-    } else if (bytes > most) {
-      const message = `the flow has ${bytes} bytes; the sidecar takes ${most}`;
-      this.unfit = { is: "refused", code: "FLOW_TOO_LARGE", message };
+  /** Whether the sidecar can receive the flow. Stops the connection with the reason if not. */
+  private fits(flow: FlowSnapshot): boolean {
+    const bytes = Buffer.byteLength(flow.rest) + FRAME_OVERHEAD;
+    const limit = this.session.limits.maxFrameBytes;
+    if (flow.tooDeep !== undefined) {
+      this.flowProblem = { is: "refused", code: "FLOW_TOO_DEEP", message: flow.tooDeep };
+    } else if (bytes > limit) {
+      const message = `the flow has ${bytes} bytes; the sidecar accepts ${limit}`;
+      this.flowProblem = { is: "refused", code: "FLOW_TOO_LARGE", message };
     } else {
-      this.unfit = undefined;
+      this.flowProblem = undefined;
     }
-    if (this.unfit !== undefined) {
-      this.link.say(this.unfit);
+    if (this.flowProblem !== undefined) {
+      this.connection.stopWith(this.flowProblem);
     }
-    return this.unfit === undefined;
+    return this.flowProblem === undefined;
   }
 
-  private welcomed(welcome: Welcome, fresh: boolean): void {
-    if (this.unfit !== undefined) {
-      this.link.say(this.unfit);
+  private onWelcome(welcome: Welcome, kind: "new" | "resumed"): void {
+    if (this.flowProblem !== undefined) {
+      this.connection.stopWith(this.flowProblem);
       return;
     }
-    if (fresh) {
-      this.agents.forgetSaid(true);
+    if (kind === "new") {
+      this.agents.forgetRunStatuses("all");
     }
     if (this.settings.events) {
-      this.conversation.say({ type: "watch", events: true });
+      this.session.sendNow({ type: "watch", events: true });
     }
-    this.link.welcomed(welcome.version);
+    this.connection.onWelcome(welcome.version);
   }
 
-  private closing(closing: Closing): void {
-    this.link.closing(closing);
-  }
-
-  private changed(state: LinkState): void {
-    this.agents.setLink(state);
-    this.runs.count();
-    const text = sentenceOf(state, withoutSecrets(this.address));
-    // The same sentence with every try would fill the log.
-    if (text !== this.saidState) {
-      this.saidState = text;
+  private onConnectionChange(state: ConnectionState): void {
+    this.agents.setConnection(state);
+    this.runs.updateWaiting();
+    const text = describeState(state, withoutSecrets(this.address));
+    // The same sentence after every attempt would fill the log.
+    if (text !== this.loggedState) {
+      this.loggedState = text;
       const level = state.is === "refused" ? "error" : state.is === "away" ? "warn" : "info";
-      guarded(this.RED, "the state of the sidecar could not be logged", () => {
+      guard(this.RED, "the state of the sidecar could not be logged", () => {
         this.RED.log[level](`[redflow-runtime] ${text}`);
       });
     }
   }
 
-  private take(message: BridgeMessage, waited: number): void {
+  private onMessage(message: BridgeMessage, waitedMs: number): void {
     try {
-      this.handle(message, waited);
+      this.handle(message, waitedMs);
     } catch (error) {
-      // A node that throws must not make the sidecar send the same message for ever.
-      report(this.RED, `a message of the sidecar (${message.type}) could not be used`, error);
+      // Without this the session would not ack the message, and the sidecar would send it again and again.
+      logOnce(this.RED, `a message of the sidecar (${message.type}) could not be handled`, error);
     }
   }
 
-  private handle(message: BridgeMessage, waited: number): void {
+  private handle(message: BridgeMessage, waitedMs: number): void {
     switch (message.type) {
       case "send":
-        return this.runs.leave(message);
+        return this.runs.output(message);
       case "tool_call":
-        return this.tools.call(message, waited);
+        return this.tools.call(message, waitedMs);
       case "start_failed":
         return this.runs.startFailed(message);
       case "start_done":
         return this.runs.startDone(message);
       case "status": {
         const { node, fill, shape, text } = message;
-        return this.agents.setSaid(node, { fill, shape, text });
+        return this.agents.setRunStatus(node, { fill, shape, text });
       }
       case "deployed":
-        return this.deployed(message);
+        return this.onDeployed(message);
       case "flows_refused": {
         const { code, message: why } = message.error;
         this.RED.log.error(`[redflow-runtime] the sidecar cannot use this flow: ${why} (${code})`);
         this.agents.setProblems(new Map(), `${code}: ${why}`);
-        return this.report(message.revision, message.error.report?.diagnostics ?? []);
+        return this.logDiagnostics(message.revision, message.error.report?.diagnostics ?? []);
       }
       case "notice":
         return this.notice(message.node, message);
       case "event":
         return this.RED.events.emit("redflow:event", message.event);
       default:
-        // A newer sidecar may say more than this module knows.
+        // A newer sidecar may send messages that this module does not know.
         return;
     }
   }
 
-  private deployed({ revision, agents, report }: Extract<BridgeMessage, { type: "deployed" }>): void {
-    if (revision !== this.told?.revision) {
+  private onDeployed({ revision, agents, report }: Extract<BridgeMessage, { type: "deployed" }>): void {
+    if (revision !== this.flow?.revision) {
       return;
     }
     const problems = new Map<string, string>();
@@ -327,38 +328,39 @@ export class Runtime {
     }
     this.agents.setProblems(problems);
     this.refuse(report.diagnostics);
-    this.report(revision, report.diagnostics);
+    this.logDiagnostics(revision, report.diagnostics);
   }
 
-  /** Messages on the wires that the checker refuses are kept from the agents. */
+  /** Drops messages on the wires that the checker refuses. */
   private refuse(diagnostics: Diagnostic[]): void {
-    const edges = edgesOf(diagnostics, (id) => this.agents.get(id) !== undefined);
-    refuse(this.RED, this, edges);
+    const edges = refusedEdges(diagnostics, (id) => this.agents.get(id) !== undefined);
+    setRefusedEdges(this.RED, this, edges);
   }
 
-  /** Writes what the checker says into the log, once for each flow. */
-  private report(revision: string, diagnostics: Diagnostic[]): void {
-    if (this.reported === revision) {
+  /** Logs the checker's diagnostics, once for each flow. */
+  private logDiagnostics(revision: string, diagnostics: Diagnostic[]): void {
+    if (this.loggedRevision === revision) {
       return;
     }
-    this.reported = revision;
+    this.loggedRevision = revision;
     for (const { code, severity, message, help, node } of diagnostics) {
       const text = `${code}: ${message}. ${help}`;
       const own = node === null ? null : this.RED.nodes.getNode(node.id);
-      if (severity === "error") {
-        own === null ? this.RED.log.error(`[redflow-runtime] ${text}`) : own.error(text);
+      const level = severity === "error" ? "error" : "warn";
+      if (own === null) {
+        this.RED.log[level](`[redflow-runtime] ${text}`);
       } else {
-        own === null ? this.RED.log.warn(`[redflow-runtime] ${text}`) : own.warn(text);
+        own[level](text);
       }
     }
   }
 
   private notice(id: string, { code, message }: { code: string; message: string }): void {
-    // The command is for those who have no editor.
-    const first = code === "TOOL_OUTCOME_UNKNOWN" ? "Answer it in the sidebar Redflow (Ctrl-G R). " : "";
-    const text = `${first}${code}: ${message}`;
+    // The message names a command for users without an editor, so the sidebar comes first.
+    const hint = code === "TOOL_OUTCOME_UNKNOWN" ? "Answer it in the sidebar Redflow (Ctrl-G R). " : "";
+    const text = `${hint}${code}: ${message}`;
     if (this.agents.get(id) !== undefined) {
-      errors.note(id, { code, message });
+      agentErrors.add(id, { code, message });
     }
     const node = this.RED.nodes.getNode(id);
     if (node === null) {
@@ -373,7 +375,7 @@ function isSame(before: RuntimeSettings, after: RuntimeSettings, keys: (keyof Ru
   return keys.every((key) => before[key] === after[key]);
 }
 
-function sentenceOf(state: LinkState, url: string): string {
+function describeState(state: ConnectionState, url: string): string {
   switch (state.is) {
     case "connecting":
       return `connecting to the sidecar at ${url}`;
@@ -386,16 +388,16 @@ function sentenceOf(state: LinkState, url: string): string {
   }
 }
 
-/** A URL may have a password in it, or a key in its query. */
+/** Removes the password and the query of a URL, which may contain a key. */
 function withoutSecrets(url: string): string {
   try {
     const { protocol, host, pathname } = new URL(url);
     if (/^https?:$/.test(protocol)) {
-      // A password with a slash in it is read as a path.
+      // A password that contains a slash is parsed as a part of the path.
       return `${protocol}//${`${host}${pathname}`.replace(/^.*@/, "")}`.replace(/\/+$/, "");
     }
   } catch {
-    // No address; but people should see what they wrote.
+    // Not a URL, but users should see what they entered.
   }
   return /[@?#]/.test(url) ? "an address that cannot be read" : url;
 }

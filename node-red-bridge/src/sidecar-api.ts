@@ -1,46 +1,45 @@
-// Asks the HTTP API of one sidecar. Owns the bounds of what is asked and answered, and how it is said that something was
-// not done; never keeps an answer, follows no redirect, and lets no token or password into any text.
+// The HTTP client of one sidecar. Limits requests and responses, and turns failures into `ApiFailure`. Caches no response,
+// follows no redirect, and lets no token or password into any text.
 
-import { apiError, reasonOf } from "./link";
-import type { LinkState } from "./link";
-import { addressAt, shown } from "./target";
+import { TOKEN_REFUSED, describeSystemError, parseApiError } from "./sidecar-connection";
+import type { ConnectionState } from "./sidecar-connection";
+import { redact, urlAt } from "./target";
 import type { Target } from "./target";
 
-/** Bounds of requests. */
-export interface ApiBounds {
-  /** Milliseconds until the whole answer must be there. */
+/** Limits of requests. */
+export interface ApiLimits {
+  /** Milliseconds until the whole response must have arrived. */
   timeoutMs: number;
-  /** Bytes of an answer, as they are after any compression. */
-  maxAnswerBytes: number;
-  /** Requests that may be under way at once. */
+  /** Bytes of a response after decompression. */
+  maxResponseBytes: number;
+  /** How many requests may run at once. */
   maxInFlight: number;
 }
 
-/** What is used unless a test says otherwise. */
-export const API_BOUNDS: ApiBounds = { timeoutMs: 10_000, maxAnswerBytes: 16 * 1024 * 1024, maxInFlight: 16 };
+export const API_LIMITS: ApiLimits = { timeoutMs: 10_000, maxResponseBytes: 16 * 1024 * 1024, maxInFlight: 16 };
 
-/** Something was not done: the status and the words for whoever asked. */
-export class NotDone extends Error {
+/** A failed request, with the HTTP status, code and message for the editor. */
+export class ApiFailure extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
     message: string,
   ) {
     super(message);
-    this.name = "NotDone";
+    this.name = "ApiFailure";
   }
 }
 
-/** An answer: as it came, and read. */
-export interface ApiAnswer {
+/** A response: its text, and the parsed JSON. */
+export interface ApiResponse {
   text: string;
   value: unknown;
 }
 
-/** Where the sidecar is, and how things stand with it. */
-export interface Place {
+/** The current address of the sidecar and the state of the connection. */
+export interface CurrentSidecar {
   target: Target | undefined;
-  state: LinkState;
+  state: ConnectionState;
 }
 
 /** The HTTP API of one sidecar. */
@@ -48,45 +47,45 @@ export class SidecarApi {
   private inFlight = 0;
 
   constructor(
-    private readonly place: () => Place,
-    private readonly bounds: ApiBounds = API_BOUNDS,
+    private readonly current: () => CurrentSidecar,
+    private readonly limits: ApiLimits = API_LIMITS,
   ) {}
 
-  /** Asks. `path` begins with a slash and is encoded already. Throws `NotDone`, and nothing else. */
-  async ask(method: "GET" | "POST", path: string, body?: unknown): Promise<ApiAnswer> {
-    const target = this.reachable();
-    const { maxInFlight } = this.bounds;
+  /** Sends a request. `path` starts with a slash and is encoded. Throws only `ApiFailure`. */
+  async request(method: "GET" | "POST", path: string, body?: unknown): Promise<ApiResponse> {
+    const target = this.connectedTarget();
+    const { maxInFlight } = this.limits;
     if (this.inFlight >= maxInFlight) {
-      const message = `${maxInFlight} requests to the sidecar are under way already; ask again in a moment`;
-      throw new NotDone(429, "RATE_LIMITED", message);
+      const message = `${maxInFlight} requests to the sidecar are running already; try again in a moment`;
+      throw new ApiFailure(429, "RATE_LIMITED", message);
     }
     this.inFlight += 1;
     try {
-      return await this.fetched(target, method, path, body);
+      return await this.send(target, method, path, body);
     } catch (error) {
-      throw error instanceof NotDone ? error : this.unanswered(error);
+      throw error instanceof ApiFailure ? error : this.connectionFailure(error);
     } finally {
       this.inFlight -= 1;
     }
   }
 
-  private reachable(): Target {
-    const { target, state } = this.place();
+  private connectedTarget(): Target {
+    const { target, state } = this.current();
     if (state.is === "connected" && target !== undefined) {
       return target;
     }
-    throw unreachable(`the sidecar is not connected: ${whyOf(state)}`);
+    throw unreachable(`the sidecar is not connected: ${describeState(state)}`);
   }
 
-  private async fetched(target: Target, method: string, path: string, body: unknown): Promise<ApiAnswer> {
-    const address = addressAt(target.url, path);
+  private async send(target: Target, method: string, path: string, body: unknown): Promise<ApiResponse> {
+    const address = urlAt(target.url, path);
     if (address === undefined) {
       throw unreachable("the URL of the runtime is not http:// or https://; correct it");
     }
     const response = await fetch(address, {
       method,
       redirect: "manual",
-      signal: AbortSignal.timeout(this.bounds.timeoutMs),
+      signal: AbortSignal.timeout(this.limits.timeoutMs),
       headers: {
         accept: "application/json",
         ...(target.token === "" ? {} : { authorization: `Bearer ${target.token}` }),
@@ -96,74 +95,73 @@ export class SidecarApi {
     });
     const text = await this.read(response);
     if (!response.ok) {
-      throw refusal(response.status, text, target.token);
+      throw failureOf(response.status, text, target.token);
     }
     try {
       return { text, value: JSON.parse(text) as unknown };
     } catch {
-      throw noSidecar();
+      throw notASidecar();
     }
   }
 
-  /** Reads an answer as far as it may go: what it says of its own length need not be true. */
+  /** Reads a response up to the limit: its content-length header may be wrong. */
   private async read(response: Response): Promise<string> {
-    const { maxAnswerBytes } = this.bounds;
+    const { maxResponseBytes } = this.limits;
     const parts: Uint8Array[] = [];
     let bytes = 0;
     for await (const part of response.body ?? []) {
       bytes += part.length;
-      if (bytes > maxAnswerBytes) {
+      if (bytes > maxResponseBytes) {
         // Leaving the loop closes the connection.
-        throw new NotDone(502, "MESSAGE_TOO_LARGE", `the sidecar's answer has more than ${maxAnswerBytes} bytes`);
+        throw new ApiFailure(502, "MESSAGE_TOO_LARGE", `the sidecar's response has more than ${maxResponseBytes} bytes`);
       }
       parts.push(part);
     }
     return Buffer.concat(parts).toString("utf8");
   }
 
-  /** What `fetch` says may quote the token, so only codes that are known are put into words. */
-  private unanswered(error: unknown): NotDone {
+  /** Uses only the code of an error: the message of `fetch` may quote the token. */
+  private connectionFailure(error: unknown): ApiFailure {
     if (error instanceof Error && error.name === "TimeoutError") {
-      return unreachable(`the sidecar did not answer within ${this.bounds.timeoutMs / 1000} s`);
+      return unreachable(`the sidecar did not answer within ${this.limits.timeoutMs / 1000} s`);
     }
     const cause: unknown = error instanceof Error ? error.cause : undefined;
     const code = typeof cause === "object" && cause !== null ? (cause as { code?: unknown }).code : undefined;
-    const reason = typeof code === "string" ? reasonOf(code) : undefined;
+    const reason = typeof code === "string" ? describeSystemError(code) : undefined;
     return unreachable(`the sidecar did not answer: ${reason ?? "the connection failed"}`);
   }
 }
 
-function unreachable(message: string): NotDone {
-  return new NotDone(503, "RUNTIME_UNREACHABLE", message);
+function unreachable(message: string): ApiFailure {
+  return new ApiFailure(503, "RUNTIME_UNREACHABLE", message);
 }
 
-function noSidecar(): NotDone {
-  return new NotDone(502, "PROTOCOL_MISMATCH", "what answers at the URL of the runtime is no sidecar; correct the URL");
+function notASidecar(): ApiFailure {
+  return new ApiFailure(502, "PROTOCOL_MISMATCH", "the server at the URL of the runtime is not a sidecar; correct the URL");
 }
 
-/** An answer that is not what was asked for, in the sidecar's words if they are its own. */
-function refusal(status: number, text: string, token: string): NotDone {
-  const said = apiError(text);
+/** The failure for an error response, with the sidecar's own message if it has one. */
+function failureOf(status: number, text: string, token: string): ApiFailure {
+  const error = parseApiError(text);
   if (status === 401) {
-    // As 401 it would make the editor ask its own user to log in.
-    const message = "the sidecar does not take this token; put what `redflow token` prints into the redflow-runtime";
-    return new NotDone(502, "UNAUTHORIZED", message);
+    // The editor would answer a 401 by asking its own user to log in.
+    return new ApiFailure(502, "UNAUTHORIZED", TOKEN_REFUSED);
   }
-  if (said === undefined || status < 400) {
-    return status >= 500 ? unreachable(`the sidecar answered with status ${status}`) : noSidecar();
+  if (error === undefined || status < 400) {
+    return status >= 500 ? unreachable(`the sidecar answered with status ${status}`) : notASidecar();
   }
-  const words = shown(said.message, token);
-  if (said.code === "FORBIDDEN") {
-    const mend = "the token of the redflow-runtime needs the scope `run`: `redflow token add NAME --scope run,deploy`";
-    return new NotDone(403, said.code, `${words} (${mend})`);
+  const message = redact(error.message, token);
+  if (error.code === "FORBIDDEN") {
+    const help = "the token of the redflow-runtime needs the scope `run`: `redflow token add NAME --scope run,deploy`";
+    return new ApiFailure(403, error.code, `${message} (${help})`);
   }
-  return new NotDone(status, shown(said.code, token), words);
+  return new ApiFailure(status, redact(error.code, token), message);
 }
 
-function whyOf(state: LinkState): string {
+function describeState(state: ConnectionState): string {
   switch (state.is) {
     case "connecting":
-      return "it is being connected";
+      return "it is connecting";
     case "connected":
       return "its address is not known yet";
     case "away":

@@ -1,42 +1,42 @@
-// Where a sidecar is: the addresses at it, and its words without what only it may know. Opens no connection.
+// The address of a sidecar and its token; texts of a sidecar without the token. Opens no connection.
 
-import { clipped } from "./failure";
+import { clip } from "./failure";
 
-/** Where the sidecar is. */
+/** The address and the token of a sidecar. */
 export interface Target {
   url: string;
   token: string;
 }
 
-/** Characters of a text that a sidecar says, or what is taken for one: it may say anything. */
-export const SAID_LENGTH = 2_000;
+/** The most characters of a text from a sidecar, which may be another server that sends anything. */
+export const MAX_REMOTE_TEXT = 2_000;
 
 /**
- * The address of a path at a sidecar, with the query of its URL and that of the path, which wins. None if the URL is no
- * HTTP. A password in the URL is for nobody: the token is what counts.
+ * The URL of a path at a sidecar, with the query of the base URL and that of the path, which wins. Undefined if the base
+ * is not an HTTP URL. Drops a password in the URL: only the token authenticates.
  */
-export function addressAt(url: string, path: string): URL | undefined {
-  let address: URL;
+export function urlAt(base: string, path: string): URL | undefined {
+  let url: URL;
   try {
-    address = new URL(url);
+    url = new URL(base);
   } catch {
     return undefined;
   }
-  if (address.protocol !== "http:" && address.protocol !== "https:") {
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
     return undefined;
   }
   const [route = "", query = ""] = path.split("?", 2);
-  address.pathname = `${address.pathname.replace(/\/+$/, "")}${route}`;
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}${route}`;
   for (const [name, value] of new URLSearchParams(query)) {
-    address.searchParams.set(name, value);
+    url.searchParams.set(name, value);
   }
-  address.username = "";
-  address.password = "";
-  address.hash = "";
-  return address;
+  url.username = "";
+  url.password = "";
+  url.hash = "";
+  return url;
 }
 
-/** What a sidecar says, as it may be shown: without the token, and no longer than people read. */
-export function shown(text: string, token: string): string {
-  return clipped(token === "" ? text : text.replaceAll(token, "…"), SAID_LENGTH);
+/** A text from a sidecar as users may see it: without the token, and cut. */
+export function redact(text: string, token: string): string {
+  return clip(token === "" ? text : text.replaceAll(token, "…"), MAX_REMOTE_TEXT);
 }

@@ -1,18 +1,19 @@
-// Tool calls that run in Node-RED: a flow between `flow-tool` and `flow-tool-return`, or a node on an agent's tool
-// port. Makes each call once, and sends back what came of it. Whether a reply still counts is decided by the sidecar.
+// Tool calls that run in Node-RED: a flow between `flow-tool` and `flow-tool-return`, or a node on an agent's tool port.
+// Makes each call once and sends its outcome. The sidecar decides whether a late reply still counts.
 
 import type { BridgeMessage, ToolReply } from "@redflow/bindings";
+import type { BridgeSession } from "./bridge-session";
 import { Calls } from "./calls";
 import type { Call } from "./calls";
-import { wouldBeCaught } from "./catching";
-import type { Conversation } from "./conversation";
+import { wouldBeCaught } from "./catch-nodes";
 import { TooLarge, encodeValue } from "./encode";
-import { wordsOf } from "./failure";
+import { errorText } from "./failure";
+import { UNLIMITED } from "./outbox";
 import type { CompleteEvent, Msg, Red, RedNode } from "./red";
-import { goesOn } from "./runs";
+import { hasLeftWithResult } from "./runs";
 
 /** How many replies, and bytes of them, may wait for the sidecar. */
-const REPLY_ROOM = { count: 20_000, bytes: 128 * 1024 * 1024 };
+const REPLY_LIMIT = { count: 20_000, bytes: 128 * 1024 * 1024 };
 
 type ToolCall = Extract<BridgeMessage, { type: "tool_call" }>;
 
@@ -22,102 +23,103 @@ export class Tools {
 
   constructor(
     private readonly RED: Red,
-    private readonly conversation: Conversation,
+    private readonly session: BridgeSession,
   ) {}
 
-  /** The sidecar asks for a call, or for what came of it; it has waited here while the flows did not run. */
-  call(asked: ToolCall, waited = 0): void {
-    const before = this.calls.get(asked.call);
+  /** Handles a request for a call, or for the outcome of an earlier one. It waited here while the flows were stopped. */
+  call(request: ToolCall, waitedMs = 0): void {
+    const before = this.calls.get(request.call);
     if (before !== undefined) {
-      // It is being made, and answered when it is done; or it was, and the answer was lost.
+      // The call still runs and will be answered; or it was answered, and the answer was lost.
       if (before.answered) {
-        const lost: ToolReply = { type: "unknown", reason: "Node-RED made this call, and has forgotten what came of it" };
+        const lost: ToolReply = { type: "unknown", reason: "Node-RED made this call, but no longer has its result" };
         this.post(before, before.reply ?? JSON.stringify(lost));
       }
       return;
     }
     const call = this.calls.add({
-      id: asked.call,
-      run: asked.run,
-      agent: asked.agent,
-      node: asked.node,
-      tool: asked.tool,
+      id: request.call,
+      run: request.run,
+      agent: request.agent,
+      node: request.node,
+      tool: request.tool,
       msgid: this.RED.util.generateId(),
     });
-    if (asked.known === true) {
+    if (request.known === true) {
       this.reply(call, { type: "unknown", reason: "Node-RED does not know this call: it was restarted meanwhile" });
       return;
     }
-    if (waited > asked.timeoutMs) {
-      const error = "the call was not made: its time was over when the flows ran again";
+    if (waitedMs > request.timeoutMs) {
+      const error = "the call was not made: its timeout had passed when the flows ran again";
       this.reply(call, { type: "failed", error });
       return;
     }
     try {
-      this.make(call, asked);
+      this.make(call, request);
     } catch (problem) {
-      const reason = `Node-RED could not pass the call on: ${wordsOf(problem, "unknown")}`;
+      const reason = `Node-RED could not pass the call on: ${errorText(problem, "unknown")}`;
       this.reply(call, { type: "unknown", reason });
     }
   }
 
-  /** The call a message belongs to, open or answered. */
-  of(message: Msg): Call | undefined {
-    return this.calls.of(message);
+  /** The call that a message belongs to, open or answered. */
+  findCall(message: Msg): Call | undefined {
+    return this.calls.findByMessage(message);
   }
 
-  /** A message came back from a tool; gives why it does not count, if so. */
-  returned(call: Call, message: Msg): string | undefined {
+  /** Handles the message that a tool returns. Returns the reason if it does not count. */
+  handleReturn(call: Call, message: Msg): string | undefined {
     if (call.answered) {
       return `the call of ${call.tool} was answered already`;
     }
     const { error } = message;
     if (error !== undefined && error !== null && error !== false && error !== "") {
-      this.reply(call, { type: "failed", error: sentence(error) });
+      this.reply(call, { type: "failed", error: toolErrorText(error) });
       return undefined;
     }
-    const { maxResultBytes, maxValueDepth } = this.conversation.limits;
+    const { maxResultBytes, maxValueDepth } = this.session.limits;
     try {
       const limits = { maxBytes: maxResultBytes, maxDepth: maxValueDepth };
       const output = encodeValue(message["payload"] ?? null, limits, "the tool's result");
       this.settle(call, `{"type":"returned","output":${output}}`);
     } catch (problem) {
-      const why = problem instanceof TooLarge ? problem.message : "the tool's result cannot be written as JSON";
-      this.reply(call, { type: "failed", error: why });
+      const reason = problem instanceof TooLarge ? problem.message : "the tool's result cannot be written as JSON";
+      this.reply(call, { type: "failed", error: reason });
     }
     return undefined;
   }
 
-  /** A node has failed on a message of an open call: if nobody catches that, nothing will come back. */
-  failed({ node: { node }, msg, error }: CompleteEvent): void {
-    const call = this.calls.of(msg);
-    if (call === undefined || call.answered || goesOn(error) || wouldBeCaught(this.RED, node)) {
+  /** Fails an open call when a node fails on its message and no Catch node handles that: no reply will come. */
+  handleError({ node: { node }, msg, error }: CompleteEvent): void {
+    const call = this.calls.findByMessage(msg);
+    if (call === undefined || call.answered || hasLeftWithResult(error) || wouldBeCaught(this.RED, node)) {
       return;
     }
-    const named = `${node.type}${node.name === undefined ? "" : ` "${node.name}"`}`;
-    const why = sentence(`${named} failed: ${sentence(error)}`);
-    const first = call.node === node.id || (this.RED.nodes.getNode(call.node)?.wires.flat().includes(node.id) ?? false);
-    this.reply(call, first ? { type: "failed", error: why } : { type: "unknown", reason: why });
+    const name = `${node.type}${node.name === undefined ? "" : ` "${node.name}"`}`;
+    const reason = toolErrorText(`${name} failed: ${toolErrorText(error)}`);
+    // If the first node fails, no later node has run: the call has failed. Otherwise its outcome is unknown.
+    const isFirst = call.node === node.id || (this.RED.nodes.getNode(call.node)?.wires.flat().includes(node.id) ?? false);
+    this.reply(call, isFirst ? { type: "failed", error: reason } : { type: "unknown", reason });
   }
 
-  private make(call: Call, asked: ToolCall): void {
-    const node = this.RED.nodes.getNode(asked.node);
+  private make(call: Call, request: ToolCall): void {
+    const node = this.RED.nodes.getNode(request.node);
     if (node === null) {
-      this.reply(call, { type: "failed", error: `the flow that runs has no node ${asked.node}` });
+      this.reply(call, { type: "failed", error: `the running flow has no node ${request.node}` });
       return;
     }
     const message: Msg = {
       _msgid: call.msgid,
-      // As the model gave it: what looks like a Buffer there is no Buffer.
-      payload: asked.input,
-      toolName: asked.tool,
+      // As the model wrote it: JSON that looks like an encoded Buffer is not decoded.
+      payload: request.input,
+      toolName: request.tool,
       _agentCore: {
         type: "tool_request",
-        traceId: asked.run,
-        callId: asked.call,
-        iteration: asked.iteration,
-        tool: asked.tool,
-        idempotencyKey: asked.idempotencyKey,
+        traceId: request.run,
+        callId: request.call,
+        iteration: request.iteration,
+        tool: request.tool,
+        idempotencyKey: request.idempotencyKey,
       },
     };
     if (node.type !== "flow-tool") {
@@ -125,7 +127,7 @@ export class Tools {
     } else if (node.wires.flat().length > 0) {
       node.send(message);
     } else {
-      this.reply(call, { type: "failed", error: `the flow-tool ${asked.tool} is wired to nothing` });
+      this.reply(call, { type: "failed", error: `the flow-tool ${request.tool} has no wire` });
     }
   }
 
@@ -140,20 +142,20 @@ export class Tools {
   }
 
   private post(call: Call, reply: string): void {
-    const before = `"run":${JSON.stringify(call.run)},"call":${JSON.stringify(call.id)},"reply":`;
-    if (this.conversation.post("tool_result", `${before}${reply}}`, REPLY_ROOM) !== undefined) {
+    const head = `"run":${JSON.stringify(call.run)},"call":${JSON.stringify(call.id)},"reply":`;
+    if (this.session.post("tool_result", `${head}${reply}}`, REPLY_LIMIT) !== undefined) {
       return;
     }
     const full: ToolReply = { type: "unknown", reason: "too many replies waited in Node-RED for the sidecar" };
-    this.conversation.post("tool_result", `${before}${JSON.stringify(full)}}`, { count: Infinity, bytes: Infinity });
+    this.session.post("tool_result", `${head}${JSON.stringify(full)}}`, UNLIMITED);
   }
 }
 
-function sentence(error: unknown): string {
-  return wordsOf(error, "the tool failed");
+function toolErrorText(error: unknown): string {
+  return errorText(error, "the tool failed");
 }
 
-/** Says that a reply does not count. */
-export function dropReply(node: RedNode, why: string): void {
-  node.warn(`REPLY_DROPPED: ${why}`);
+/** Warns that a reply does not count. */
+export function warnDroppedReply(node: RedNode, reason: string): void {
+  node.warn(`REPLY_DROPPED: ${reason}`);
 }

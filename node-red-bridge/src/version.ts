@@ -1,4 +1,4 @@
-// The version of this module, as its package says it.
+// The version of this module, from its package.json.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 /** The version of this module. */
 export const version = versionOf(join(__dirname, "..", "package.json")) ?? "unknown";
 
-/** The version that a package says in its manifest. */
+/** The version in a package.json; undefined if it cannot be read. */
 export function versionOf(manifest: string): string | undefined {
   try {
     const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version?: unknown };

@@ -1,12 +1,13 @@
-// The routes of the editor: who may ask them, what goes to the sidecar and what comes back, and what is not there.
+// The editor's routes in the Admin API: permissions, requests to the sidecar, responses, and hidden runs.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import test from "node:test";
-import { errors } from "../dist/errors.js";
+import { agentErrors } from "../dist/agent-errors.js";
 import { nodeRed } from "./kit/node-red.mjs";
-import { sidecar } from "./kit/sidecar.mjs";
+import { fakeSidecar } from "./kit/sidecar.mjs";
+import { until } from "./kit/until.mjs";
 
 const RED = nodeRed();
 const load = createRequire(import.meta.url);
@@ -21,20 +22,17 @@ const summary = (runId, instance = OURS) => ({ runId, agent: { instance, nodeId:
 const event = (seq, instance = OURS) => ({ runId: "r", seq, agent: { instance, nodeId: "ag" } });
 const code = ({ status, body }) => [status, body.code];
 
-/** A runtime with a sidecar that is connected, and what that is asked over HTTP. */
+/** Deploys a runtime and waits until it is connected to a fake sidecar, which answers with `http`. */
 async function connected(t, http) {
-  const { url, requests } = await sidecar(t, undefined, (asked) => http(asked) ?? [404, { code: "NONE", message: "none" }]);
+  const { url, requests } = await fakeSidecar(t, undefined, (request) => http(request) ?? [404, { code: "NONE", message: "none" }]);
   RED.deploy(runtime(url));
-  for (let left = 2_000; (await state()).is !== "connected"; left -= 1) {
-    assert.ok(left > 0, "never connected");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  return { url, requests, asked: () => requests.map(({ method, url }) => `${method} ${url}`) };
+  await until("never connected", async () => (await state()).is === "connected");
+  return { url, requests, requested: () => requests.map(({ method, url }) => `${method} ${url}`) };
 }
 
-const state = async () => (await RED.ask("GET", "/redflow/runtimes")).body.runtimes[0].state;
+const state = async () => (await RED.request("GET", "/redflow/runtimes")).body.runtimes[0].state;
 
-test("reading needs one permission, acting another", () => {
+test("reading and writing need different permissions", () => {
   const writes = RED.routes.filter(({ permission }) => permission === "redflow.write");
   const expected = ["cancel", "resolve"].map((verb) => `/redflow/runtimes/:id/runs/:run/${verb}`);
   assert.deepEqual(writes.map(({ path }) => path), expected);
@@ -42,58 +40,58 @@ test("reading needs one permission, acting another", () => {
   assert.deepEqual([reads.length, RED.routes.length], [8, 10]);
 });
 
-test("the runtimes are listed with their state, and no secret of their address", async (t) => {
+test("lists the runtimes with their state and without secrets of their address", async (t) => {
   const { url } = await connected(t, () => undefined);
   const secret = url.replace("//", "//user:p@ss/word@");
-  const { status, headers, body } = await RED.ask("GET", "/redflow/runtimes");
+  const { status, headers, body } = await RED.request("GET", "/redflow/runtimes");
   const [{ module: version }, own] = [body, body.runtimes];
   assert.deepEqual([status, headers["cache-control"], typeof version], [200, "no-store", "string"]);
   const expected = { id: "rt", name: "Home", mode: "remote", address: url, state: { is: "connected", version: "9" } };
   assert.deepEqual(own, [{ ...expected, waiting: 0 }]);
-  for (const bad of [`${secret}`, `${url}/?key=s3cret#s3cret`, "user:s3cret@nowhere", "nowhere?key=a@s3cret"]) {
+  for (const bad of [secret, `${url}/?key=s3cret#s3cret`, "user:s3cret@nowhere", "nowhere?key=a@s3cret"]) {
     RED.deploy(runtime(bad));
-    const [{ address }] = (await RED.ask("GET", "/redflow/runtimes")).body.runtimes;
+    const [{ address }] = (await RED.request("GET", "/redflow/runtimes")).body.runtimes;
     assert.doesNotMatch(address, /s3cret|ss.word|user/, bad);
   }
   RED.deploy();
-  assert.deepEqual((await RED.ask("GET", "/redflow/runtimes")).body.runtimes, []);
+  assert.deepEqual((await RED.request("GET", "/redflow/runtimes")).body.runtimes, []);
 });
 
-test("runs are asked for by our instance alone; what is asked for is checked first", async (t) => {
-  const { asked } = await connected(t, ({ url }) => url.startsWith("/api/runs?") && [200, { runs: [summary("r")] }]);
+test("requests only runs of our instance, with valid filters", async (t) => {
+  const { requested } = await connected(t, ({ url }) => url.startsWith("/api/runs?") && [200, { runs: [summary("r")] }]);
   const query = "agent=a%26instance%3Dx&status=running,waiting&limit=20&before=r0&instance=other&_=17";
-  const { status, body } = await RED.ask("GET", `/redflow/runtimes/rt/runs?${query}`);
+  const { status, body } = await RED.request("GET", `/redflow/runtimes/rt/runs?${query}`);
   assert.deepEqual([status, body.runs.length], [200, 1]);
   const expected = "agent=a%26instance%3Dx&status=running%2Cwaiting&before=r0&limit=20&instance=me%3Art";
-  assert.deepEqual(asked(), [`GET /api/runs?${expected}`]);
+  assert.deepEqual(requested(), [`GET /api/runs?${expected}`]);
   for (const bad of ["limit=0", "limit=201", "limit=1e2", "limit=x", "status=a%20b", "before=../x", `agent=${"a".repeat(501)}`]) {
-    assert.deepEqual(code(await RED.ask("GET", `/redflow/runtimes/rt/runs?${bad}`)), [400, "REQUEST_INVALID"], bad);
+    assert.deepEqual(code(await RED.request("GET", `/redflow/runtimes/rt/runs?${bad}`)), [400, "REQUEST_INVALID"], bad);
   }
-  assert.equal(asked().length, 1);
+  assert.equal(requested().length, 1);
 });
 
-test("a run of another Node-RED is not there, by any route, and nothing is done to it", async (t) => {
-  const { asked } = await connected(t, ({ url }) => {
+test("hides a run of another Node-RED on every route", async (t) => {
+  const { requested } = await connected(t, ({ url }) => {
     if (url.startsWith("/api/runs/theirs/events")) {
       return [200, url.endsWith("after=0") ? [event(1, "other:rt")] : []];
     }
     return [200, { summary: summary("theirs", "other:rt"), events: [] }];
   });
   const at = "/redflow/runtimes/rt/runs/theirs";
-  const answers = [
-    await RED.ask("GET", at),
-    await RED.ask("GET", `${at}/events`),
-    await RED.ask("GET", `${at}/events?after=99`),
-    await RED.ask("POST", `${at}/cancel`, { body: {} }),
-    await RED.ask("POST", `${at}/resolve`, { body: { callId: "c", result: {} } }),
+  const responses = [
+    await RED.request("GET", at),
+    await RED.request("GET", `${at}/events`),
+    await RED.request("GET", `${at}/events?after=99`),
+    await RED.request("POST", `${at}/cancel`, { body: {} }),
+    await RED.request("POST", `${at}/resolve`, { body: { callId: "c", result: {} } }),
   ];
-  assert.deepEqual(answers.map(code), answers.map(() => [404, "RUN_UNKNOWN"]));
-  assert.deepEqual(answers.filter(({ body }) => "summary" in body), []);
-  assert.ok(!asked().some((one) => one.startsWith("POST")), asked().join());
+  assert.deepEqual(responses.map(code), responses.map(() => [404, "RUN_UNKNOWN"]));
+  assert.deepEqual(responses.filter(({ body }) => "summary" in body), []);
+  assert.ok(!requested().some((one) => one.startsWith("POST")), requested().join());
 });
 
-test("what is done to a run of ours is passed on; whose it is, is asked once", async (t) => {
-  const { asked, requests } = await connected(t, ({ method, url }) => {
+test("forwards actions on our runs and requests the owner once", async (t) => {
+  const { requested, requests } = await connected(t, ({ method, url }) => {
     if (method === "POST") {
       return [200, summary("r")];
     }
@@ -101,23 +99,20 @@ test("what is done to a run of ours is passed on; whose it is, is asked once", a
   });
   const at = "/redflow/runtimes/rt/runs/r";
   const resolve = { callId: "c", result: { success: true, output: { receipt: 17 } } };
-  assert.equal((await RED.ask("POST", `${at}/cancel`, { body: { reason: "by hand" } })).body.runId, "r");
-  assert.equal((await RED.ask("POST", `${at}/resolve`, { body: resolve })).status, 200);
-  assert.deepEqual((await RED.ask("GET", `${at}/events?after=3`)).body, [event(4)]);
+  assert.equal((await RED.request("POST", `${at}/cancel`, { body: { reason: "by hand" } })).body.runId, "r");
+  assert.equal((await RED.request("POST", `${at}/resolve`, { body: resolve })).status, 200);
+  assert.deepEqual((await RED.request("GET", `${at}/events?after=3`)).body, [event(4)]);
   const expected = ["GET /api/runs/r", "POST /api/runs/r/cancel", "POST /api/runs/r/resolve", "GET /api/runs/r/events?after=3"];
-  assert.deepEqual(asked(), expected);
+  assert.deepEqual(requested(), expected);
   assert.deepEqual([requests[1].body, requests[2].body], [{ reason: "by hand" }, resolve]);
-  // Another instance id is another Node-RED: what was ours before is not known to be.
+  // Another instance id is another Node-RED: its runs are not known.
   RED.deploy(runtime(requests[0].headers.host.replace(/^/, "http://"), { instance: "renamed" }));
-  for (let left = 2_000; (await state()).is !== "connected"; left -= 1) {
-    assert.ok(left > 0, "never connected");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assert.deepEqual(code(await RED.ask("POST", `${at}/cancel`, { body: {} })), [404, "RUN_UNKNOWN"]);
+  await until("never connected", async () => (await state()).is === "connected");
+  assert.deepEqual(code(await RED.request("POST", `${at}/cancel`, { body: {} })), [404, "RUN_UNKNOWN"]);
 });
 
-test("ids that lead elsewhere, bodies that are none and forms are refused before anything is asked", async (t) => {
-  const { asked } = await connected(t, () => [200, {}]);
+test("refuses ids with paths, invalid bodies and forms without a request to the sidecar", async (t) => {
+  const { requested } = await connected(t, () => [200, {}]);
   const rows = [
     ["GET", "/redflow/runtimes/rt/runs/..", [404, "RUN_UNKNOWN"]],
     ["GET", "/redflow/runtimes/rt/runs/..%2F..%2Fmetrics", [404, "RUN_UNKNOWN"]],
@@ -139,12 +134,12 @@ test("ids that lead elsewhere, bodies that are none and forms are refused before
     ]),
   ];
   for (const [method, url, expected, more] of rows) {
-    assert.deepEqual(code(await RED.ask(method, url, more)), expected, `${url} ${JSON.stringify(more)}`);
+    assert.deepEqual(code(await RED.request(method, url, more)), expected, `${url} ${JSON.stringify(more)}`);
   }
-  assert.deepEqual(asked(), []);
+  assert.deepEqual(requested(), []);
 });
 
-test("of a flow that is checked no code, no settings and no secret of a foreign node leaves", async (t) => {
+test("a check sends no code, setting or secret of other nodes", async (t) => {
   const alone = { code: "NEEDS_NODE_RED", severity: "info" };
   const wrong = { code: "MODEL_MISSING", severity: "error" };
   const report = { ok: false, diagnostics: [wrong, alone], omitted: { NEEDS_NODE_RED: 3 } };
@@ -156,7 +151,7 @@ test("of a flow that is checked no code, no settings and no secret of a foreign 
     { id: "m", type: "openai-model", model: "gpt", credentials: { apiKey: "s3cret" }, _def: "s3cret", wires: [[]] },
     { id: "ag", type: "agent-core", maxIterations: 5, wires: [["m"]] },
   ];
-  const { status, body } = await RED.ask("POST", "/redflow/runtimes/rt/check", { body: { flows, profile: "redflow" } });
+  const { status, body } = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows, profile: "redflow" } });
   assert.deepEqual([status, body], [200, { ok: false, diagnostics: [wrong] }]);
   assert.deepEqual(requests[0].body, {
     flows: [
@@ -167,90 +162,84 @@ test("of a flow that is checked no code, no settings and no secret of a foreign 
     ],
   });
   const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`);
-  const refused = await RED.ask("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[3], deep }] } });
+  const refused = await RED.request("POST", "/redflow/runtimes/rt/check", { body: { flows: [{ ...flows[3], deep }] } });
   assert.deepEqual(code(refused), [422, "FLOW_TOO_DEEP"]);
 });
 
-test("a page on a code is asked for once, and is there while the sidecar is away", async (t) => {
+test("requests a page about a code once and serves it while the sidecar is away", async (t) => {
   const page = { code: "MODEL_MISSING", page: "# MODEL_MISSING" };
-  const { asked } = await connected(t, () => [200, page]);
+  const { requested } = await connected(t, () => [200, page]);
   const at = "/redflow/runtimes/rt/codes/MODEL_MISSING";
   for (let count = 0; count < 3; count += 1) {
-    assert.deepEqual((await RED.ask("GET", at)).body, page);
+    assert.deepEqual((await RED.request("GET", at)).body, page);
   }
-  assert.deepEqual(asked(), ["GET /api/codes/MODEL_MISSING"]);
+  assert.deepEqual(requested(), ["GET /api/codes/MODEL_MISSING"]);
   RED.deploy(runtime("http://127.0.0.1:9"));
-  assert.deepEqual((await RED.ask("GET", at)).body, page);
-  assert.deepEqual(code(await RED.ask("GET", "/redflow/runtimes/rt/codes/OTHER")), [503, "RUNTIME_UNREACHABLE"]);
-  assert.deepEqual(code(await RED.ask("GET", "/redflow/runtimes/rt/runs")), [503, "RUNTIME_UNREACHABLE"]);
-  assert.deepEqual((await RED.ask("GET", "/redflow/runtimes/rt/log")).body, { lines: [] });
+  assert.deepEqual((await RED.request("GET", at)).body, page);
+  assert.deepEqual(code(await RED.request("GET", "/redflow/runtimes/rt/codes/OTHER")), [503, "RUNTIME_UNREACHABLE"]);
+  assert.deepEqual(code(await RED.request("GET", "/redflow/runtimes/rt/runs")), [503, "RUNTIME_UNREACHABLE"]);
+  assert.deepEqual((await RED.request("GET", "/redflow/runtimes/rt/log")).body, { lines: [] });
 });
 
-test("what a stranger at the address says is told no longer than people read", async (t) => {
+test("cuts long texts of another server at the address", async (t) => {
   const long = JSON.stringify({ code: "FORBIDDEN", message: "x".repeat(50_000) });
   const server = createServer((_request, response) => response.writeHead(403).end(long));
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => server.close());
   RED.deploy(runtime(`http://127.0.0.1:${server.address().port}`));
-  for (let left = 2_000; (await state()).is !== "refused"; left -= 1) {
-    assert.ok(left > 0, "never refused");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("never refused", async () => (await state()).is === "refused");
   assert.equal((await state()).message.length, 2_000);
 });
 
-test("what begins no run is kept at its agent until that is removed", async () => {
+test("keeps errors without a run until their agent is removed", async () => {
   const agent = { id: "ag", type: "agent-core", wires: [[], [], [], [], []] };
   RED.deploy(agent);
-  RED.give("ag", { payload: 1 });
+  RED.send("ag", { payload: 1 });
   RED.deploy(runtime("http://127.0.0.1:9", { maxQueued: 1 }), agent);
-  RED.give("ag", { payload: 1 });
-  RED.give("ag", { payload: 2 });
-  const kept = async () => (await RED.ask("GET", "/redflow/agents/ag/errors")).body.errors.map(({ code }) => code);
-  assert.deepEqual(await kept(), ["QUEUE_FULL", "CONFIG_INVALID"]);
-  const [{ waiting }] = (await RED.ask("GET", "/redflow/runtimes")).body.runtimes;
+  RED.send("ag", { payload: 1 });
+  RED.send("ag", { payload: 2 });
+  const codes = async () => (await RED.request("GET", "/redflow/agents/ag/errors")).body.errors.map(({ code }) => code);
+  assert.deepEqual(await codes(), ["QUEUE_FULL", "CONFIG_INVALID"]);
+  const [{ waiting }] = (await RED.request("GET", "/redflow/runtimes")).body.runtimes;
   assert.equal(waiting, 1);
   RED.deploy(runtime("http://127.0.0.1:9"));
-  assert.deepEqual(await kept(), []);
-  errors.forget("ag");
+  assert.deepEqual(await codes(), []);
+  agentErrors.forget("ag");
 });
 
-test("editors are told that the list has changed, together and without what it says", async (t) => {
-  RED.told.splice(0);
+test("notifies editors of changes together and without their content", async (t) => {
+  RED.published.splice(0);
   RED.deploy(runtime("http://127.0.0.1:9"));
   RED.deploy();
-  for (let left = 2_000; RED.told.splice(0).length === 0; left -= 1) {
-    assert.ok(left > 0, "never told");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await until("no notice", () => RED.published.splice(0).length > 0);
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const agent = { id: "ag", type: "agent-core", wires: [[], [], [], [], []] };
   RED.deploy(runtime("http://127.0.0.1:9"), agent);
   t.mock.timers.tick(99);
-  assert.deepEqual(RED.told, []);
+  assert.deepEqual(RED.published, []);
   t.mock.timers.tick(1);
   const once = [["redflow/runtimes", {}, false]];
-  assert.deepEqual(RED.told.splice(0), once);
-  // The number of messages that wait.
-  RED.give("ag", { payload: 1 });
-  RED.give("ag", { payload: 2 });
+  assert.deepEqual(RED.published.splice(0), once);
+  // Also when the number of waiting messages changes.
+  RED.send("ag", { payload: 1 });
+  RED.send("ag", { payload: 2 });
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.told.splice(0), once);
+  assert.deepEqual(RED.published.splice(0), once);
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.told.splice(0), []);
+  assert.deepEqual(RED.published.splice(0), []);
   RED.deploy();
   t.mock.timers.tick(100);
-  assert.deepEqual(RED.told.splice(0), once);
+  assert.deepEqual(RED.published.splice(0), once);
 });
 
-test("an endpoint that throws answers all the same, and says nothing of why", async () => {
+test("an endpoint that throws sends a response without the reason", async () => {
   const { nodes } = RED;
   const { getNode } = nodes;
   RED.deploy(runtime("http://127.0.0.1:9"));
   nodes.getNode = () => assert.fail("s3cret");
-  const answer = await RED.ask("GET", "/redflow/runtimes");
+  const response = await RED.request("GET", "/redflow/runtimes");
   nodes.getNode = getNode;
-  assert.deepEqual(code(answer), [500, "INTERNAL"]);
-  assert.doesNotMatch(answer.body.message, /s3cret/);
+  assert.deepEqual(code(response), [500, "INTERNAL"]);
+  assert.doesNotMatch(response.body.message, /s3cret/);
   assert.ok(RED.logged.some((line) => line.includes("a request of the editor failed")));
 });

@@ -1,10 +1,10 @@
-// What went wrong at an agent: the order, the groups, the bounds; and the words to it.
+// The errors of an agent: order, groups and limits; their explanations.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import { MAX_GROUPS, MAX_RUNS_NAMED, countOf, errorsOf, waitingRun } from "../editor-build/editor/agent-errors.mjs";
-import { Remembered } from "../editor-build/editor/agent-explain.mjs";
-import { blocksOf } from "../editor-build/editor/agent-mend.mjs";
+import { RequestCache } from "../editor-build/editor/explanations.mjs";
+import { parseBlocks } from "../editor-build/editor/help-markdown.mjs";
 
 const run = (runId, code, endedAt, status = "failed") => ({ runId, code, endedAt, startedAt: endedAt - 5, status });
 const problem = (code, severity, id = "agent", more = {}) => ({
@@ -13,7 +13,7 @@ const problem = (code, severity, id = "agent", more = {}) => ({
 });
 const codes = (groups) => groups.map(({ code, count }) => [code, count]);
 
-test("what is so now comes first, errors before warnings, then what happened, the newest first", () => {
+test("lists current errors, then current warnings, then past errors, newest first", () => {
   const now = [problem("SESSION_SHARED", "warning"), problem("MODEL_MISSING", "error"), problem("NEEDS_NODE_RED", "info")];
   const runs = [run("r2", "INVALID_JSON", 20), run("r1", "TIMEOUT", 10), run("r0", undefined, 5, "completed")];
   const groups = errorsOf(now, runs, [{ at: 15, code: "QUEUE_FULL", message: "full" }], "agent");
@@ -21,27 +21,27 @@ test("what is so now comes first, errors before warnings, then what happened, th
   assert.deepEqual(groups.map(({ at }) => at), [undefined, undefined, 20, 15, 10]);
   assert.deepEqual(groups[2].runs, [{ id: "r2", at: 20 }]);
   assert.equal(groups[3].message, "full");
-  // Warnings are no errors.
+  // Warnings do not count.
   assert.equal(countOf(groups), 4);
 });
 
-test("a problem of a service says whose it is, and is told once however often it is found", () => {
+test("names the node of a service's problem and lists a repeated problem once", () => {
   const twice = problem("CONFIG_INVALID", "error", "model", { pointer: "/seed" });
   const groups = errorsOf([twice, twice, problem("MODEL_MULTIPLE", "error")], [], [], "agent");
   assert.deepEqual(groups.map(({ code, about }) => [code, about]), [["CONFIG_INVALID", "t"], ["MODEL_MULTIPLE", undefined]]);
 });
 
-test("a notice that a run waits names the run, and nothing else does", () => {
+test("only the notice about a waiting run names the run", () => {
   const notice = (code, message) => errorsOf([], [], [{ at: 1, code, message }], "agent").map(waitingRun)[0];
-  const words = "run 01ABC waits until somebody says what came of `pay` (a crash): `redflow runs resolve 01ABC --done`";
-  assert.equal(notice("TOOL_OUTCOME_UNKNOWN", words), "01ABC");
-  assert.equal(notice("QUEUE_FULL", words), undefined);
+  const message = "run 01ABC waits until somebody says what came of `pay` (a crash): `redflow runs resolve 01ABC --done`";
+  assert.equal(notice("TOOL_OUTCOME_UNKNOWN", message), "01ABC");
+  assert.equal(notice("QUEUE_FULL", message), undefined);
   assert.equal(notice("TOOL_OUTCOME_UNKNOWN", `run ${"x".repeat(201)} waits until`), undefined);
-  // This one is over: there is nothing to answer.
+  // A run that has ended needs no answer.
   assert.equal(waitingRun(errorsOf([], [run("r1", "TOOL_OUTCOME_UNKNOWN", 10)], [], "agent")[0]), undefined);
 });
 
-test("the same thing several times in a row is one group, and stays that when there is one more", () => {
+test("groups equal errors in a row and keeps the key when the group grows", () => {
   const runs = Array.from({ length: 20 }, (_, index) => run(`r${index}`, "INVALID_JSON", 100 - index));
   const [group, ...none] = errorsOf([], runs, [], "agent");
   assert.equal(group.count, 20);
@@ -52,45 +52,45 @@ test("the same thing several times in a row is one group, and stays that when th
   const [more] = errorsOf([], [run("new", "INVALID_JSON", 101), ...runs], [], "agent");
   assert.equal(more.key, group.key);
   assert.equal(more.count, 21);
-  const parted = errorsOf([], runs.slice(0, 2), [{ at: 99.5, code: "INVALID_JSON", message: "not a run" }], "agent");
-  assert.deepEqual(codes(parted), [["INVALID_JSON", 1], ["INVALID_JSON", 1], ["INVALID_JSON", 1]]);
+  const separate = errorsOf([], runs.slice(0, 2), [{ at: 99.5, code: "INVALID_JSON", message: "not a run" }], "agent");
+  assert.deepEqual(codes(separate), [["INVALID_JSON", 1], ["INVALID_JSON", 1], ["INVALID_JSON", 1]]);
 });
 
-test("no more groups than can be read", () => {
-  const kept = Array.from({ length: 500 }, (_, at) => ({ at, code: `C${at}`, message: "" }));
-  assert.equal(errorsOf([], [], kept, "agent").length, MAX_GROUPS);
+test("limits the number of groups", () => {
+  const errors = Array.from({ length: 500 }, (_, at) => ({ at, code: `C${at}`, message: "" }));
+  assert.equal(errorsOf([], [], errors, "agent").length, MAX_GROUPS);
 });
 
-test("what was asked for is remembered, up to a bound, and asked for again after a failure", async () => {
-  const asked = [];
+test("caches responses up to a limit and repeats a failed request", async () => {
+  const requested = [];
   let fails = true;
-  const remembered = new Remembered(async (_, id) => {
-    asked.push(id);
+  const cache = new RequestCache(async (_, id) => {
+    requested.push(id);
     if (id === "bad" && fails) {
       throw new Error("away");
     }
     return id;
   }, 2);
   for (const id of ["a", "a", "b", "c", "b", "a"]) {
-    assert.equal(await remembered.of("runtime", id), id);
+    assert.equal(await cache.get("runtime", id), id);
   }
-  assert.deepEqual(asked, ["a", "b", "c", "a"]);
-  await assert.rejects(remembered.of("runtime", "bad"));
+  assert.deepEqual(requested, ["a", "b", "c", "a"]);
+  await assert.rejects(cache.get("runtime", "bad"));
   fails = false;
-  assert.equal(await remembered.of("runtime", "bad"), "bad");
-  await remembered.of("another", "bad");
-  assert.deepEqual(asked.slice(4), ["bad", "bad", "bad"]);
+  assert.equal(await cache.get("runtime", "bad"), "bad");
+  await cache.get("another", "bad");
+  assert.deepEqual(requested.slice(4), ["bad", "bad", "bad"]);
 });
 
-test("a page's little Markdown becomes blocks, and everything else stays text", () => {
+test("parses the Markdown of a page into blocks and keeps other text", () => {
   const page = "First\nline.\n\n1. One\n   goes on.\n2. Two\n\n- dot\n\n```json\n{\"a\": 1}\n\n  b\n```\nAfter <b>it</b>.";
-  assert.deepEqual(blocksOf(page), [
-    { is: "words", text: "First line." },
+  assert.deepEqual(parseBlocks(page), [
+    { is: "text", text: "First line." },
     { is: "list", ordered: true, items: ["One goes on.", "Two"] },
     { is: "list", ordered: false, items: ["dot"] },
     { is: "code", text: '{"a": 1}\n\n  b' },
-    { is: "words", text: "After <b>it</b>." },
+    { is: "text", text: "After <b>it</b>." },
   ]);
-  assert.deepEqual(blocksOf("```\nnever ends"), [{ is: "code", text: "never ends" }]);
-  assert.deepEqual(blocksOf(""), []);
+  assert.deepEqual(parseBlocks("```\nnever ends"), [{ is: "code", text: "never ends" }]);
+  assert.deepEqual(parseBlocks(""), []);
 });

@@ -1,21 +1,21 @@
-// The tools of an agent as the dialog tells them, and the list of allowed ones as it is saved.
+// The tools of an agent in the dialog, and the list of allowed tools as it is saved.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { translator } from "./kit/words.mjs";
+import { translator } from "./kit/texts.mjs";
 
 globalThis.RED = { _: translator("en-US") };
-const { allowedVerdict, boundVerdict, describeTool, namesOf, notAllowed, notConnected, withName } = await import(
+const { addName, allowedVerdict, boundVerdict, describeTool, namesOf, notAllowed, notConnected, removeName } = await import(
   "../editor-build/editor/agent-tools.mjs"
 );
-const { stopsVerdict } = await import("../editor-build/editor/agent-general.mjs");
+const { stopsVerdict } = await import("../editor-build/editor/stop-conditions.mjs");
 
-const told = (node) => {
+const summarize = (node) => {
   const { name, nameVerdict, effect, effectAssumed, hasSchema } = describeTool(node);
   return [name, nameVerdict === true, effect, effectAssumed, hasSchema];
 };
 
-test("a tool's name, effect and schema are those the checker finds", () => {
+test("name, effect and schema of a tool follow the checker's rules", () => {
   const schema = { type: "object", properties: {} };
   const rows = [
     [{ type: "calculator-tool", name: "Sums", toolName: "" }, ["calculator", true, "read", false, true]],
@@ -28,19 +28,19 @@ test("a tool's name, effect and schema are those the checker finds", () => {
     [{ type: "http-request-tool" }, ["http_request", true, "at_most_once", true, true]],
   ];
   for (const [node, expected] of rows) {
-    assert.deepEqual(told(node), expected, JSON.stringify(node));
+    assert.deepEqual(summarize(node), expected, JSON.stringify(node));
   }
 });
 
-test("names are ticked and unticked without moving the others", () => {
+test("adds and removes names without moving the others", () => {
   assert.deepEqual(namesOf(["b", "a", "b", "", " ", 1, null]), ["b", "a"]);
   assert.deepEqual(namesOf("b"), []);
-  assert.deepEqual(withName(["b", "a"], "c", true), ["b", "a", "c"]);
-  assert.deepEqual(withName(["b", "a"], "b", true), ["b", "a"]);
-  assert.deepEqual(withName(["b", "a"], "b", false), ["a"]);
+  assert.deepEqual(addName(["b", "a"], "c"), ["b", "a", "c"]);
+  assert.deepEqual(addName(["b", "a"], "b"), ["b", "a"]);
+  assert.deepEqual(removeName(["b", "a"], "b"), ["a"]);
 });
 
-test("what is allowed and not connected, and what is connected and not allowed", () => {
+test("finds allowed tools without a connection, and connected tools that are not allowed", () => {
   const tools = [
     { type: "flow-tool", toolName: "a" },
     { type: "flow-tool", toolName: "b" },
@@ -48,11 +48,11 @@ test("what is allowed and not connected, and what is connected and not allowed",
     { type: "function", name: "no name" },
   ].map(describeTool);
   assert.deepEqual(notConnected(["a", "x"], tools), ["x"]);
-  // What no model can call is not offered.
+  // A tool that no model can call is not offered.
   assert.deepEqual(notAllowed(["a", "x"], tools), ["b"]);
 });
 
-test("lists that the sidecar would refuse are refused with a sentence that quotes nothing", () => {
+test("rejects lists that the sidecar would refuse, without quoting them", () => {
   assert.equal(allowedVerdict(["a"]), true);
   for (const wrong of [undefined, [], [" "], "a", {}, ["a", 1], ["<b>", 1]]) {
     assert.match(String(allowedVerdict(wrong)), /^[^<]+\.$/, JSON.stringify(wrong));

@@ -1,10 +1,10 @@
-// What is wired to an agent in the editor: followed as the sidecar's checker follows it.
+// The nodes at an agent's wires in the editor, followed as the sidecar's checker does.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { catalogued, reached, roleOf, runningAs, toolsOf, withServices } from "../editor-build/editor/agent-wiring.mjs";
+import { catalogueEntry, reachableNodes, roleOf, agentInstances, toolsOf, withServices } from "../editor-build/editor/agent-wiring.mjs";
 
-/** A flow as the editor holds it, from nodes as they are exported. */
+/** The editor's model of a flow, from exported nodes. */
 function flow(...exported) {
   const nodes = exported.map((node) => ({ _def: { defaults: {} }, ...node }));
   const node = (id) => nodes.find((one) => one.id === id);
@@ -23,27 +23,27 @@ const agent = (tools, more = {}) => ({ id: "agent", type: "agent-core", z: "tab"
 const tool = (id, more = {}) => ({ id, type: "flow-tool", z: "tab", wires: [[]], ...more });
 const rest = [{ id: "model", type: "scripted-model", wires: [[]] }, { id: "memory", type: "buffer-memory", wires: [[]] }];
 
-test("roles come from the catalogue, and what is not in it is a data node", () => {
+test("roles come from the catalogue; other types are data nodes", () => {
   assert.equal(roleOf({ type: "flow-tool" }), "tool");
   assert.equal(roleOf({ type: "tool.mine" }), "tool");
   assert.equal(roleOf({ type: "model.azure.openai" }), "model");
-  assert.equal(catalogued("model.azure.openai").type, "model.azure.openai");
+  assert.equal(catalogueEntry("model.azure.openai").type, "model.azure.openai");
   assert.equal(roleOf({ type: "function" }), "data");
 });
 
-test("tools are found behind junctions and link nodes, each once, in the order of the wires", () => {
+test("finds tools behind junctions and link nodes, each once, in the order of the wires", () => {
   const { node, wiring, ids } = flow(
     agent(["a", "j1", "out", "a"]),
     tool("a"),
     { id: "j1", type: "junction", wires: [["j2", "b"]] },
-    // Junctions in a circle end nowhere.
+    // Junctions in a circle.
     { id: "j2", type: "junction", wires: [["j1", "c"]] },
     tool("b"),
     tool("c"),
     { id: "out", type: "link out", mode: "link", links: ["in1"], wires: [] },
     { id: "back", type: "link out", mode: "return", links: ["in3"], wires: [] },
     { id: "in1", type: "link in", links: [], wires: [["d"]] },
-    // It is enough that one end names the other.
+    // Only one end names the other.
     { id: "in2", type: "link in", links: ["out"], wires: [["e"]] },
     { id: "in3", type: "link in", links: ["back"], wires: [["f"]] },
     ...["d", "e", "f"].map((id) => tool(id)),
@@ -53,7 +53,7 @@ test("tools are found behind junctions and link nodes, each once, in the order o
   assert.deepEqual(ids(withServices(node("agent"), wiring)), ["agent", "model", "a", "c", "b", "d", "e", "memory"]);
 });
 
-test("what is disabled is not there, nor what is no tool", () => {
+test("ignores disabled nodes and nodes that are not tools", () => {
   const { node, wiring, ids } = flow(
     { id: "off", type: "tab", disabled: true },
     agent(["a", "b", "c", "model", "fn", "agent"]),
@@ -66,7 +66,7 @@ test("what is disabled is not there, nor what is no tool", () => {
   assert.deepEqual(ids(toolsOf(node("agent"), wiring)), ["c", "fn"]);
 });
 
-test("a tool inside a subflow is reached through its instance", () => {
+test("reaches a tool inside a subflow through its instance", () => {
   const { node, wiring, ids } = flow(
     { id: "sub", type: "subflow", in: ["inner"] },
     tool("inner", { z: "sub" }),
@@ -74,10 +74,10 @@ test("a tool inside a subflow is reached through its instance", () => {
     agent(["instance"]),
     ...rest,
   );
-  assert.deepEqual(ids(reached(node("agent"), 1, wiring)), ["inner"]);
+  assert.deepEqual(ids(reachableNodes(node("agent"), 1, wiring)), ["inner"]);
 });
 
-test("tools that are named count, and those that reply only if there are no others", () => {
+test("uses named tools, and replying tools only if there are no others", () => {
   const bound = (tools, named) =>
     flow(agent(tools, { tools: named }), tool("a"), tool("b", { wires: [["j"]] }), { id: "j", type: "junction", wires: [["agent"]] }, ...rest);
   const found = ({ node, wiring, ids }) => ids(toolsOf(node("agent"), wiring));
@@ -86,7 +86,7 @@ test("tools that are named count, and those that reply only if there are no othe
   assert.deepEqual(found(bound([])), ["b"]);
 });
 
-test("however many junctions join each other, each is passed once", () => {
+test("visits each junction once", () => {
   const many = Array.from({ length: 300 }, (_, index) => `j${index}`);
   const hub = many.map((id) => ({ id, type: "junction", wires: [[...many, "a"]] }));
   const { node, wiring, ids } = flow(agent(many), tool("a"), ...hub, ...rest);
@@ -96,7 +96,7 @@ test("however many junctions join each other, each is passed once", () => {
   assert.equal(passed, 1 + many.length);
 });
 
-test("inside subflows an agent runs once for each instance, by the ids the sidecar gives it", () => {
+test("an agent inside subflows has one id for each instance", () => {
   const { node, wiring } = flow(
     ...["inner", "outer", "loop", "unused"].map((id) => ({ id, type: "subflow", in: [] })),
     agent([], { z: "inner" }),
@@ -106,10 +106,10 @@ test("inside subflows an agent runs once for each instance, by the ids the sidec
     { id: "l1", type: "subflow:loop", z: "loop" },
   );
   const isSubflow = (id) => node(id)?.type === "subflow";
-  const as = (z) => runningAs({ ...node("agent"), z }, wiring, isSubflow);
-  assert.deepEqual(as("inner").map(({ id }) => id), ["i1-agent", "o1-i2-agent"]);
-  assert.deepEqual(as("inner")[1].within.map(({ id }) => id), ["o1", "i2"]);
-  assert.deepEqual(as("tab"), [{ id: "agent", within: [] }]);
-  assert.deepEqual(as("loop"), []);
-  assert.deepEqual(as("unused"), []);
+  const instances = (z) => agentInstances({ ...node("agent"), z }, wiring, isSubflow);
+  assert.deepEqual(instances("inner").map(({ id }) => id), ["i1-agent", "o1-i2-agent"]);
+  assert.deepEqual(instances("inner")[1].within.map(({ id }) => id), ["o1", "i2"]);
+  assert.deepEqual(instances("tab"), [{ id: "agent", within: [] }]);
+  assert.deepEqual(instances("loop"), []);
+  assert.deepEqual(instances("unused"), []);
 });

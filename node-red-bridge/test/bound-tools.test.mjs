@@ -1,4 +1,4 @@
-// Which tools an agent uses, as the nodes that run are wired.
+// Which tools an agent uses, by the wires of the running nodes.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -25,16 +25,16 @@ const uses = (tool, { wires = [], named, z = "tab" } = {}) => {
   return usesTool(RED, agent, named, tool);
 };
 
-test("by its port for tools, also behind junctions, links and the beginning of a subflow", () => {
+test("uses a tool at its tool port, also behind junctions, links and a subflow input", () => {
   assert.equal(uses("plain", { wires: [null, "plain"] }), true);
   assert.equal(uses("far", { wires: ["out"] }), true);
   assert.equal(uses("instance-inner", { wires: ["instance"] }), true);
-  // No further than to the first node that does something, and by no other port.
+  // Only up to the first node that handles messages, and only by the tool port.
   assert.equal(uses("further", { wires: ["out"] }), false);
   assert.equal(uses("far"), false);
 });
 
-test("by a property, whose ids are those of the subflow that it stands in", () => {
+test("uses a tool that its property names, with ids inside its subflow", () => {
   assert.equal(uses("far", { named: ["other", "far"] }), true);
   assert.equal(uses("instance-inner", { named: ["inner"], z: "instance" }), true);
   assert.equal(uses("instance-inner", { named: ["inner"] }), false);
@@ -43,9 +43,9 @@ test("by a property, whose ids are those of the subflow that it stands in", () =
   }
 });
 
-test("by a wire from the tool, if that is one by its type", () => {
+test("uses a tool that has a wire to it, if the type is a tool", () => {
   assert.equal(uses("flow-tool"), true);
-  // What an ordinary node sends to an agent is a question.
+  // A message of another node starts a run.
   assert.equal(uses("plain"), false);
   assert.equal(uses("gone"), false);
 });

@@ -1,27 +1,27 @@
-// What is remembered of tool calls, and for how long; and which errors a Catch node takes.
+// The limits of remembered tool calls; which errors a Catch node handles.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { CALLS, Calls, isToolRequest } from "../dist/calls.js";
-import { isCaught } from "../dist/catching.js";
+import { CALL_LIMITS, Calls, isToolRequest } from "../dist/calls.js";
+import { isCaught } from "../dist/catch-nodes.js";
 
 const call = (id, more = {}) => ({ id, run: "r", agent: "a", node: "n", tool: "t", msgid: `m-${id}`, ...more });
 const message = (callId, _msgid) => ({ _agentCore: { type: "tool_request", callId }, _msgid });
 
-test("a call is found by what its message says, else by the message's id", () => {
+test("finds a call by _agentCore, else by _msgid", () => {
   const calls = new Calls();
   const [one, two] = [calls.add(call("1")), calls.add(call("2"))];
-  assert.equal(calls.of(message("1", "m-2")), one);
-  assert.equal(calls.of({ _msgid: "m-2" }), two);
-  assert.equal(calls.of(message("gone", "m-1")), one);
+  assert.equal(calls.findByMessage(message("1", "m-2")), one);
+  assert.equal(calls.findByMessage({ _msgid: "m-2" }), two);
+  assert.equal(calls.findByMessage(message("gone", "m-1")), one);
   for (const odd of [{}, { _msgid: 7 }, { _agentCore: null }, { _agentCore: { callId: {} } }, message("x", "y")]) {
-    assert.equal(calls.of(odd), undefined);
+    assert.equal(calls.findByMessage(odd), undefined);
   }
   assert.ok(isToolRequest(message("x", "y")));
   assert.ok(!isToolRequest({ _agentCore: "tool_request" }));
 });
 
-test("the first reply counts", () => {
+test("keeps the first reply", () => {
   const calls = new Calls();
   const one = calls.add(call("1"));
   assert.ok(calls.answer(one, "first"));
@@ -29,20 +29,20 @@ test("the first reply counts", () => {
   assert.equal(calls.get("1").reply, "first");
 });
 
-test("calls are forgotten after their time, and the oldest when there are too many", () => {
+test("drops calls after their time, and the oldest ones beyond the limit", () => {
   let now = 0;
-  const calls = new Calls({ ...CALLS, count: 3, ms: 100 }, () => now);
+  const calls = new Calls({ ...CALL_LIMITS, count: 3, ms: 100 }, () => now);
   ["1", "2", "3", "4"].forEach((id) => calls.add(call(id)));
   assert.equal(calls.get("1"), undefined);
-  assert.equal(calls.of({ _msgid: "m-1" }), undefined);
+  assert.equal(calls.findByMessage({ _msgid: "m-1" }), undefined);
   assert.ok(calls.get("2"));
   now = 100;
   calls.add(call("5"));
   assert.deepEqual(["2", "3", "4", "5"].map((id) => calls.get(id)?.id), [undefined, undefined, undefined, "5"]);
 });
 
-test("replies that are too many bytes are forgotten, the calls are not", () => {
-  const calls = new Calls({ ...CALLS, replyBytes: 10 }, () => 0);
+test("drops the oldest replies beyond the byte limit, but not their calls", () => {
+  const calls = new Calls({ ...CALL_LIMITS, replyBytes: 10 }, () => 0);
   const [one, two] = [calls.add(call("1")), calls.add(call("2"))];
   calls.answer(one, "123456");
   calls.answer(two, "1234567");
@@ -53,7 +53,7 @@ test("replies that are too many bytes are forgotten, the calls are not", () => {
 const flow = (...nodes) => new Map(nodes.map((node) => [node.id, node]));
 const node = (id, type, more = {}) => ({ id, type, z: "tab", ...more });
 
-test("which errors a Catch node takes", () => {
+test("a Catch node handles errors in its scope", () => {
   const tab = { id: "tab", type: "tab" };
   const groups = [node("outer", "group"), node("inner", "group", { g: "outer" }), node("other", "group")];
   const caught = (catches, where = {}) =>
@@ -73,7 +73,7 @@ test("which errors a Catch node takes", () => {
   assert.ok(caught([one({ scope: "group" })]));
 });
 
-test("an error inside a subflow goes on to where its instance is", () => {
+test("an error inside a subflow passes to its instance", () => {
   const base = [
     { id: "tab", type: "tab" },
     { id: "sub", type: "subflow" },
@@ -91,6 +91,6 @@ test("an error inside a subflow goes on to where its instance is", () => {
   assert.ok(!caught(node("c", "catch", { scope: ["two"] })));
 });
 
-test("in doubt somebody takes it", () => {
-  assert.ok(isCaught(flow({ id: "tab", type: "tab" }), "nobody-knows", "tab"));
+test("an error of an unknown node counts as caught", () => {
+  assert.ok(isCaught(flow({ id: "tab", type: "tab" }), "unknown-node", "tab"));
 });

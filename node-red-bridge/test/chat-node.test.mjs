@@ -1,4 +1,4 @@
-// The chat node as Node-RED uses it: its constructor, its input, its close, and the routes of its window.
+// The chat node: its constructor, input and close, and the routes of its window.
 
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
@@ -7,16 +7,16 @@ import { test } from "node:test";
 
 const load = createRequire(import.meta.url)("../dist/nodes/chat-node.js");
 
-/** As much of Node-RED as the node uses, with what it did. */
+/** A fake of the parts of Node-RED that the node uses. */
 function nodeRed() {
   const routes = new Map();
-  const asked = [];
-  const told = [];
-  let make;
+  const permissions = [];
+  const published = [];
+  let construct;
   let ids = 0;
   const route = (method) => (path, permission, handler) => {
     assert.equal(path, "/redflow/chat/:id");
-    asked.push([method, permission]);
+    permissions.push([method, permission]);
     routes.set(method, handler);
   };
   load({
@@ -24,29 +24,29 @@ function nodeRed() {
       createNode: (node, { id, type, wires }) => Object.assign(node, { id, type, wires }),
       registerType: (type, constructor) => {
         assert.equal(type, "chat-node");
-        make = constructor;
+        construct = constructor;
       },
     },
     auth: { needsPermission: (name) => name },
     httpAdmin: { get: route("GET"), post: route("POST"), delete: route("DELETE") },
-    comms: { publish: (...args) => told.push(args) },
+    comms: { publish: (...args) => published.push(args) },
     util: { generateId: () => `made-${(ids += 1)}` },
   });
   const start = (definition) => {
     const node = Object.assign(new EventEmitter(), { sent: [], send: (message) => node.sent.push(message) });
-    make.call(node, { type: "chat-node", wires: [["agent"]], ...definition });
+    construct.call(node, { type: "chat-node", wires: [["agent"]], ...definition });
     return node;
   };
-  const ask = (method, id, body, type = "application/json") => {
+  const request = (method, id, body, type = "application/json") => {
     const response = { headers: {}, setHeader: (name, value) => (response.headers[name] = value) };
     response.end = (text) => (response.body = JSON.parse(text));
     routes.get(method)({ params: { id }, headers: { "content-type": type }, body }, response);
     return [response.statusCode, response.body];
   };
-  return { start, ask, asked, told };
+  return { start, request, permissions, published };
 }
 
-/** A message comes in; what it sent on, once it is done with it. */
+/** Sends a message to the node. Returns what it sends on. */
 function receive(node, message) {
   const sent = [];
   let done = 0;
@@ -56,83 +56,83 @@ function receive(node, message) {
 }
 
 const close = (node, removed) => node.emit("close", removed, () => undefined);
-const words = ([, { history }]) => history.map(({ type, content }) => `${type}: ${content}`);
+const texts = ([, { history }]) => history.map(({ type, content }) => `${type}: ${content}`);
 
-test("the routes ask for the editor's permissions", () => {
+test("the routes need the editor's permissions", () => {
   const expected = [["GET", "redflow.read"], ["POST", "redflow.write"], ["DELETE", "redflow.write"]];
-  assert.deepEqual(nodeRed().asked, expected);
+  assert.deepEqual(nodeRed().permissions, expected);
 });
 
-test("what a person says goes out once, what an agent says stays", () => {
-  const { start, ask } = nodeRed();
+test("sends a person's message once and never an agent's", () => {
+  const { start, request } = nodeRed();
   const node = start({ id: "once" });
-  assert.equal(ask("POST", "once", { message: "hello", id: "m1" })[0], 200);
-  assert.equal(ask("POST", "once", { message: "hello", id: "m1" })[0], 200);
+  assert.equal(request("POST", "once", { message: "hello", id: "m1" })[0], 200);
+  assert.equal(request("POST", "once", { message: "hello", id: "m1" })[0], 200);
   assert.equal(node.sent.length, 1);
   const { timestamp, ...item } = node.sent[0].chatMessage;
   assert.deepEqual(item, { id: "m1", type: "user", content: "hello" });
   assert.equal(typeof timestamp, "number");
   assert.deepEqual([node.sent[0].payload, node.sent[0].chatEvent], ["hello", "message_sent"]);
-  // By both ports of the agent.
+  // From both ports of the agent.
   const on4 = { traceId: "r", iteration: 1, action: "final", message: "hi" };
   const on3 = { traceId: "r", iterations: 1, completed: true, message: "hi" };
   for (const agentResult of [on4, on3]) {
     assert.deepEqual(receive(node, { ...node.sent[0], agentResult }), []);
   }
-  assert.deepEqual(words(ask("GET", "once")), ["user: hello", "agent: hi"]);
-  // From another node it goes on as it is.
+  assert.deepEqual(texts(request("GET", "once")), ["user: hello", "agent: hi"]);
+  // A message of another node passes unchanged.
   const message = { _msgid: "1", payload: "from a flow" };
   assert.deepEqual(receive(node, message), [message]);
-  assert.deepEqual(ask("DELETE", "once"), [200, { success: true }]);
-  assert.deepEqual(words(ask("GET", "once")), []);
+  assert.deepEqual(request("DELETE", "once"), [200, { success: true }]);
+  assert.deepEqual(texts(request("GET", "once")), []);
 });
 
-test("what cannot be said is refused with a code", () => {
-  const { start, ask } = nodeRed();
+test("refuses invalid requests with a code", () => {
+  const { start, request } = nodeRed();
   const node = start({ id: "refused" });
   start({ id: "lone", wires: [[]] });
   const code = ([status, body]) => [status, body.code];
-  assert.deepEqual(code(ask("POST", "refused", { message: "x" }, "text/plain")), [415, "CONTENT_TYPE_REFUSED"]);
+  assert.deepEqual(code(request("POST", "refused", { message: "x" }, "text/plain")), [415, "CONTENT_TYPE_REFUSED"]);
   for (const body of [undefined, null, [], "x", {}, { message: 1 }, { message: " " }, { message: "x".repeat(600_000) }]) {
-    assert.deepEqual(code(ask("POST", "refused", body)), [400, "BODY_INVALID"]);
+    assert.deepEqual(code(request("POST", "refused", body)), [400, "BODY_INVALID"]);
   }
-  assert.deepEqual(code(ask("POST", "lone", { message: "x" })), [409, "CHAT_NOT_CONNECTED"]);
+  assert.deepEqual(code(request("POST", "lone", { message: "x" })), [409, "CHAT_NOT_CONNECTED"]);
   for (const method of ["GET", "POST", "DELETE"]) {
-    assert.deepEqual(code(ask(method, "__proto__", { message: "x" })), [404, "NOT_FOUND"]);
+    assert.deepEqual(code(request(method, "__proto__", { message: "x" })), [404, "NOT_FOUND"]);
   }
   assert.deepEqual(node.sent, []);
-  // An id that is too long, or none, is replaced.
-  assert.match(ask("POST", "refused", { message: "x", id: "i".repeat(300) })[1].id, /^made-/);
+  // A missing or too long id is replaced.
+  assert.match(request("POST", "refused", { message: "x", id: "i".repeat(300) })[1].id, /^made-/);
 });
 
-test("a deploy keeps what was said, removing the node forgets it", () => {
-  const { start, ask } = nodeRed();
+test("keeps the history over a deploy and drops it with the node", () => {
+  const { start, request } = nodeRed();
   const first = start({ id: "kept" });
-  ask("POST", "kept", { message: "hello" });
+  request("POST", "kept", { message: "hello" });
   close(first, false);
-  assert.equal(ask("GET", "kept")[0], 404);
+  assert.equal(request("GET", "kept")[0], 404);
   const second = start({ id: "kept", maxHistory: "2" });
-  assert.deepEqual(words(ask("GET", "kept")), ["user: hello"]);
+  assert.deepEqual(texts(request("GET", "kept")), ["user: hello"]);
   for (const message of ["b", "c"]) {
-    ask("POST", "kept", { message });
+    request("POST", "kept", { message });
   }
-  assert.deepEqual(words(ask("GET", "kept")), ["user: b", "user: c"]);
+  assert.deepEqual(texts(request("GET", "kept")), ["user: b", "user: c"]);
   assert.equal(first.sent.length, 1);
   close(second, true);
   start({ id: "kept" });
-  assert.deepEqual(words(ask("GET", "kept")), []);
+  assert.deepEqual(texts(request("GET", "kept")), []);
 });
 
-test("windows are told that something was said, together and without its words", async (context) => {
+test("notifies windows of new items together and without their text", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
-  const { start, ask, told } = nodeRed();
+  const { start, request, published } = nodeRed();
   start({ id: "told" });
   for (const message of ["a", "b", "c"]) {
-    ask("POST", "told", { message });
+    request("POST", "told", { message });
   }
   context.mock.timers.tick(1_000);
-  assert.deepEqual(told, [["redflow/chat/told", { count: 3 }, false]]);
-  ask("POST", "told", { message: "d" });
+  assert.deepEqual(published, [["redflow/chat/told", { count: 3 }, false]]);
+  request("POST", "told", { message: "d" });
   context.mock.timers.tick(1_000);
-  assert.equal(told.length, 2);
+  assert.equal(published.length, 2);
 });

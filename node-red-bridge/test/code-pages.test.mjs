@@ -1,22 +1,22 @@
-// The pages on codes: how long one is right, and how much is kept of them.
+// The cache of pages about codes: how long a page is valid, and its limits.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { CodePages, PAGE_BOUNDS } from "../dist/code-pages.js";
+import { CodePages, PAGE_LIMITS } from "../dist/code-pages.js";
 
-/** A runtime whose sidecar has a page of some length for every code. */
+/** A runtime whose sidecar has a page of this length for every code. */
 function runtime(length = 10) {
-  const asked = [];
+  const requested = [];
   const api = {
-    ask: async (method, path) => {
-      asked.push(`${method} ${path}`);
+    request: async (method, path) => {
+      requested.push(`${method} ${path}`);
       return { text: "x".repeat(length), value: {} };
     },
   };
-  return { api, state: { is: "connected", version: "1" }, asked };
+  return { api, state: { is: "connected", version: "1" }, requested };
 }
 
-test("a page is asked for once for each version, and is there while the sidecar is away", async () => {
+test("requests a page once for each version and serves it while the sidecar is away", async () => {
   const own = runtime();
   const pages = new CodePages(own);
   const once = () => pages.page("TIMEOUT");
@@ -24,38 +24,38 @@ test("a page is asked for once for each version, and is there while the sidecar 
   assert.equal((await once()).text, "xxxxxxxxxx");
   own.state = { is: "away", reason: "gone" };
   await once();
-  assert.deepEqual(own.asked, ["GET /api/codes/TIMEOUT"]);
+  assert.deepEqual(own.requested, ["GET /api/codes/TIMEOUT"]);
   own.state = { is: "connected", version: "2" };
   await once();
   await once();
-  assert.equal(own.asked.length, 2);
+  assert.equal(own.requested.length, 2);
 });
 
-test("each runtime has pages of its own", async () => {
+test("each runtime has its own pages", async () => {
   const [one, other] = [runtime(1), runtime(2)];
-  await CodePages.of(one).page("TIMEOUT");
-  assert.equal((await CodePages.of(other).page("TIMEOUT")).text, "xx");
-  assert.equal((await CodePages.of(one).page("TIMEOUT")).text, "x");
-  assert.deepEqual([one.asked.length, other.asked.length], [1, 1]);
+  await CodePages.forRuntime(one).page("TIMEOUT");
+  assert.equal((await CodePages.forRuntime(other).page("TIMEOUT")).text, "xx");
+  assert.equal((await CodePages.forRuntime(one).page("TIMEOUT")).text, "x");
+  assert.deepEqual([one.requested.length, other.requested.length], [1, 1]);
 });
 
-test("no more pages than there may be are kept; the oldest goes", async () => {
+test("drops the oldest page beyond the limit", async () => {
   const own = runtime();
-  const pages = new CodePages(own, { ...PAGE_BOUNDS, pages: 3 });
+  const pages = new CodePages(own, { ...PAGE_LIMITS, pages: 3 });
   for (const code of ["A", "B", "C", "D", "B", "C", "D"]) {
     await pages.page(code);
   }
-  assert.equal(own.asked.length, 4);
+  assert.equal(own.requested.length, 4);
   await pages.page("A");
-  assert.equal(own.asked.length, 5);
+  assert.equal(own.requested.length, 5);
 });
 
-test("a page that is too long is passed on and not kept", async () => {
-  for (const [length, asked] of [[PAGE_BOUNDS.bytes, 1], [PAGE_BOUNDS.bytes + 1, 2]]) {
+test("passes on a page that is too long without caching it", async () => {
+  for (const [length, count] of [[PAGE_LIMITS.bytes, 1], [PAGE_LIMITS.bytes + 1, 2]]) {
     const own = runtime(length);
     const pages = new CodePages(own);
     assert.equal((await pages.page("TIMEOUT")).text.length, length);
     assert.equal((await pages.page("TIMEOUT")).text.length, length);
-    assert.equal(own.asked.length, asked);
+    assert.equal(own.requested.length, count);
   }
 });

@@ -1,12 +1,13 @@
-// Deploys and stops as Node-RED does them, with the nodes themselves and a socket that listens: what survives them, what
-// ends, and that nothing that is thrown on the way ends Node-RED.
+// Deploys and stops of Node-RED with the real nodes and a fake sidecar: which runs and sessions survive, which end, and
+// that an error never ends Node-RED.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import test, { mock } from "node:test";
 import { nodeRed } from "./kit/node-red.mjs";
 import { FakeNode } from "./kit/red.mjs";
-import { sidecar } from "./kit/sidecar.mjs";
+import { fakeSidecar } from "./kit/sidecar.mjs";
+import { until } from "./kit/until.mjs";
 
 const load = createRequire(import.meta.url);
 
@@ -21,118 +22,109 @@ const start = ({ type }) => type === "start";
 const hello = ({ type }) => type === "hello";
 test.afterEach(() => RED.deploy());
 
-test("a run of a sidecar that is not chosen any more fails by the agent of the new deploy", async (t) => {
-  const [one, two] = [await sidecar(t), await sidecar(t)];
+test("a run of a sidecar that is no longer chosen fails at the agent of the new deploy", async (t) => {
+  const [one, two] = [await fakeSidecar(t), await fakeSidecar(t)];
   RED.deploy(runtime("rt", one.url), agent());
-  const held = RED.give("ag", { payload: 1 });
-  await one.until(start);
+  const held = RED.send("ag", { payload: 1 });
+  await one.untilMessage(start);
   RED.deploy(runtime("rt", two.url), agent());
   assert.deepEqual(held.done, []);
   assert.deepEqual(codes(RED.byId.get("ag")), ["RUNTIME_UNREACHABLE"]);
 });
 
-test("the run of an agent that moved to another runtime, or whose runtime was removed, fails by the agent", async (t) => {
-  const { url, until } = await sidecar(t);
+test("a run fails at its agent when the agent changes its runtime or the runtime is removed", async (t) => {
+  const { url, untilMessage } = await fakeSidecar(t);
   RED.deploy(runtime("a", url), runtime("b", url, { instance: "other" }), agent({ runtime: "a" }));
-  RED.give("ag", { payload: 1 });
-  await until(start);
+  RED.send("ag", { payload: 1 });
+  await untilMessage(start);
   RED.deploy(runtime("a", url), runtime("b", url, { instance: "other" }), agent({ runtime: "b" }));
   assert.deepEqual(codes(RED.byId.get("ag")), ["CANCELLED"]);
-  await until(({ type }) => type === "cancel");
-  RED.give("ag", { payload: 2 });
-  await until(({ type, message }) => type === "start" && message.payload === 2);
+  await untilMessage(({ type }) => type === "cancel");
+  RED.send("ag", { payload: 2 });
+  await untilMessage(({ type, message }) => type === "start" && message.payload === 2);
   RED.deploy(agent({ runtime: "b" }));
   assert.deepEqual(codes(RED.byId.get("ag")), ["RUNTIME_UNREACHABLE"]);
 });
 
-test("a deploy keeps the boot; a runtime that was removed and made again is another one", async (t) => {
-  const { url, heard, until } = await sidecar(t);
-  const boots = () => [...new Set(heard.filter(hello).map(({ boot }) => boot))];
+test("keeps the boot over a deploy and changes it for a new runtime", async (t) => {
+  const { url, messages, untilMessage } = await fakeSidecar(t);
+  const boots = () => [...new Set(messages.filter(hello).map(({ boot }) => boot))];
   RED.deploy(runtime("rt", url), agent());
-  await until(hello);
-  // Another address is another connection of the same runtime.
+  await untilMessage(hello);
+  // Another address needs another connection of the same runtime.
   RED.deploy(runtime("rt", `${url}/`), agent());
-  await until((_, at) => heard.slice(0, at + 1).filter(hello).length === 2);
+  await untilMessage((_, at) => messages.slice(0, at + 1).filter(hello).length === 2);
   assert.equal(boots().length, 1);
   RED.deploy(agent());
   RED.deploy(runtime("rt", url), agent());
-  await until((_, at) => heard.slice(0, at + 1).filter(hello).length === 3);
+  await untilMessage((_, at) => messages.slice(0, at + 1).filter(hello).length === 3);
   assert.equal(boots().length, 2);
 });
 
-test("a flow that nests too deep is refused here, by the name of the node; the next deploy mends it", async (t) => {
-  const { url, heard, until } = await sidecar(t);
+test("refuses a flow that nests too deep until a deploy fixes it", async (t) => {
+  const { url, messages, untilMessage } = await fakeSidecar(t);
   const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`);
   RED.deploy(runtime("rt", url), agent({ custom: deep }));
-  await until(hello);
+  await untilMessage(hello);
   const red = ({ fill, text }) => fill === "red" && /^FLOW_TOO_DEEP: .*"Home"/.test(text);
-  for (let left = 2_000; !RED.byId.get("ag").statuses.some(red); left -= 1) {
-    assert.ok(left > 0, "never shown");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assert.ok(!heard.some(({ type }) => type === "flows"));
+  await until("not shown", () => RED.byId.get("ag").statuses.some(red));
+  assert.ok(!messages.some(({ type }) => type === "flows"));
   RED.deploy(runtime("rt", url), agent({ custom: deep[0][0].slice(1) }));
-  await until(({ type }) => type === "flows");
+  await untilMessage(({ type }) => type === "flows");
 });
 
-test("a message that makes Node-RED throw when it fails is logged; nothing is thrown on", () => {
+test("logs an error that Node-RED throws when a message fails", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
-  // As Node-RED's own Flow.handleError does.
+  // As Node-RED's Flow.handleError does.
   RED.onDone = (message, error) => error && message.hasOwnProperty("error");
   const message = () => JSON.parse('{"payload":1,"hasOwnProperty":"from a body"}');
   RED.deploy(agent());
-  RED.give("ag", message());
+  RED.send("ag", message());
   RED.deploy(runtime("rt", "http://127.0.0.1:9", { queueSeconds: 1 }), agent());
-  const { done } = RED.give("ag", message());
+  const { done } = RED.send("ag", message());
   mock.timers.tick(1_000);
   mock.timers.reset();
   RED.onDone = undefined;
   assert.deepEqual(done.map(({ code }) => code), ["RUNTIME_UNREACHABLE"]);
   const logged = RED.logged.filter((line) => line.includes("message.hasOwnProperty is not a function"));
-  assert.deepEqual(logged.map((line) => /ag could not (take|say)/.exec(line)?.[1]), ["take", "say"]);
+  assert.deepEqual(logged.map((line) => /ag could not (take|report)/.exec(line)?.[1]), ["take", "report"]);
   const hostile = Object.defineProperty({}, "_agentCore", { get: () => assert.fail("mine") });
-  RED.hooked.forEach((hook) => hook({ error: new Error("x"), msg: hostile, node: { id: "n", node: new FakeNode("n") } }));
-  assert.ok(RED.logged.some((line) => line.includes("the failure of a tool could not be told: mine")));
+  RED.addedHooks.forEach((hook) => hook({ error: new Error("x"), msg: hostile, node: { id: "n", node: new FakeNode("n") } }));
+  assert.ok(RED.logged.some((line) => line.includes("the failure of a tool could not be reported: mine")));
 });
 
-test("a flow that the sidecar cannot use at all is shown under every agent, until it can", async (t) => {
+test("shows under every agent that the sidecar refuses the flow, until a deploy fixes it", async (t) => {
   const error = { code: "FLOW_REFUSED", message: "no flow" };
-  const { url } = await sidecar(t, ({ type, revision, flows }) => {
+  const { url } = await fakeSidecar(t, ({ type, revision, flows }) => {
     if (type !== "flows") {
       return undefined;
     }
-    const usable = flows.some(({ name }) => name === "Mended");
+    const usable = flows.some(({ name }) => name === "Fixed");
     return usable
       ? { type: "deployed", seq: 2, revision, agents: [], report: { ok: true, diagnostics: [] } }
       : { type: "flows_refused", seq: 1, revision, error };
   });
-  const shown = async (wanted) => {
-    for (let left = 2_000; !wanted(RED.byId.get("ag").statuses.at(-1) ?? {}); left -= 1) {
-      assert.ok(left > 0, "never shown");
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+  const untilStatus = async (matches) => {
+    await until("not shown", () => matches(RED.byId.get("ag").statuses.at(-1) ?? {}));
   };
   RED.deploy(runtime("rt", url), agent());
-  await shown(({ fill, text }) => fill === "red" && text === "FLOW_REFUSED: no flow");
-  RED.deploy(runtime("rt", url), agent({ name: "Mended" }));
-  await shown(({ fill }) => fill === undefined);
+  await untilStatus(({ fill, text }) => fill === "red" && text === "FLOW_REFUSED: no flow");
+  RED.deploy(runtime("rt", url), agent({ name: "Fixed" }));
+  await untilStatus(({ fill }) => fill === undefined);
 });
 
-test("a run that waits is said at its agent, first where to answer it; to other notices nothing is added", async (t) => {
+test("warns at the agent of a waiting run, and where to answer it", async (t) => {
   const notices = [
     { type: "notice", seq: 1, node: "ag", code: "TOOL_OUTCOME_UNKNOWN", message: "run R waits" },
     { type: "notice", seq: 2, node: "ag", code: "REPLY_DROPPED", message: "too late" },
   ];
-  const { url } = await sidecar(t, ({ type }) => (type === "flows" ? notices.shift() : undefined));
-  const said = async (name) => {
+  const { url } = await fakeSidecar(t, ({ type }) => (type === "flows" ? notices.shift() : undefined));
+  const warningsOf = async (name) => {
     RED.deploy(runtime("rt", url), agent({ name }));
     const { warnings } = RED.byId.get("ag");
-    for (let left = 2_000; warnings.length === 0; left -= 1) {
-      assert.ok(left > 0, "never said");
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    await until("no warning", () => warnings.length > 0);
     return warnings;
   };
-  assert.deepEqual(await said("One"), ["Answer it in the sidebar Redflow (Ctrl-G R). TOOL_OUTCOME_UNKNOWN: run R waits"]);
-  assert.deepEqual(await said("Two"), ["REPLY_DROPPED: too late"]);
+  assert.deepEqual(await warningsOf("One"), ["Answer it in the sidebar Redflow (Ctrl-G R). TOOL_OUTCOME_UNKNOWN: run R waits"]);
+  assert.deepEqual(await warningsOf("Two"), ["REPLY_DROPPED: too late"]);
 });

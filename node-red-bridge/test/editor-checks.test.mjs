@@ -1,4 +1,4 @@
-// When the checker is asked, and what becomes of an answer that comes late or not at all.
+// When the editor checks the flow, and how it handles late and missing responses.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -7,30 +7,34 @@ import { CheckLoop, DEBOUNCE_MS, RETRY_MS, chooseRuntime } from "../editor-build
 const report = { ok: true, diagnostics: [] };
 const connected = { id: "r", state: { is: "connected", version: "1" } };
 
-/** A loop with a clock that is turned by hand, and answers that are given by hand. */
-function scene() {
+/** A loop with timers and responses that the test controls. */
+function createLoop() {
   const timers = [];
-  const questions = [];
+  const requests = [];
   const it = {
     text: "one",
-    seen: true,
+    isVisible: true,
     runtimes: [connected],
     listed: 0,
     states: [],
     timers,
-    questions,
-    /** Turns the clock to the next timer that waits so long. */
+    requests,
+    /** Runs the next timer with this delay. */
     async pass(ms) {
       const at = timers.findIndex((timer) => timer.ms === ms);
-      assert.notEqual(at, -1, `nothing waits ${ms} ms`);
+      assert.notEqual(at, -1, `no timer of ${ms} ms`);
       timers.splice(at, 1)[0].act();
-      await it.rest();
+      await it.settle();
     },
-    rest: () => new Promise((resolve) => setImmediate(resolve)),
-    async answer(what = report) {
-      const question = questions.shift();
-      what instanceof Error ? question.reject(what) : question.resolve(what);
-      await it.rest();
+    settle: () => new Promise((resolve) => setImmediate(resolve)),
+    async respond(result = report) {
+      const request = requests.shift();
+      if (result instanceof Error) {
+        request.reject(result);
+      } else {
+        request.resolve(result);
+      }
+      await it.settle();
     },
   };
   it.loop = new CheckLoop({
@@ -40,34 +44,34 @@ function scene() {
       return { module: "0", runtimes: it.runtimes };
     },
     check: (runtime, flow) =>
-      new Promise((resolve, reject) => questions.push({ runtime, text: flow.text, resolve, reject })),
-    visible: () => it.seen,
+      new Promise((resolve, reject) => requests.push({ runtime, text: flow.text, resolve, reject })),
+    visible: () => it.isVisible,
     after: (ms, act) => timers.push({ ms, act }),
     failureOf: (error) => ({ why: "refused", status: error.status ?? 0, code: "X", message: error.message }),
-    settled: (outcome) => it.states.push("why" in outcome ? outcome.why : `checked ${outcome.flow.text}`),
-    asking: () => it.states.push("asking"),
+    onOutcome: (outcome) => it.states.push("why" in outcome ? outcome.why : `checked ${outcome.flow.text}`),
+    onRequest: () => it.states.push("request"),
   });
   return it;
 }
 
-test("many changes are one question, and the same flow is not asked about again", async () => {
-  const it = scene();
+test("sends one request for many changes and none for the same flow", async () => {
+  const it = createLoop();
   for (let change = 0; change < 1_000; change += 1) {
     it.loop.changed();
   }
   assert.equal(it.timers.length, 1);
   await it.pass(DEBOUNCE_MS);
-  assert.deepEqual(it.questions.map(({ text }) => text), ["one"]);
-  await it.answer();
+  assert.deepEqual(it.requests.map(({ text }) => text), ["one"]);
+  await it.respond();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  assert.equal(it.questions.length, 0);
-  assert.deepEqual(it.states, ["asking", "checked one"]);
+  assert.equal(it.requests.length, 0);
+  assert.deepEqual(it.states, ["request", "checked one"]);
   assert.equal(it.listed, 1);
 });
 
-test("one question at a time; an answer about a flow that is no more is dropped", async () => {
-  const it = scene();
+test("sends one request at a time and drops the report of an outdated flow", async () => {
+  const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
   for (const text of ["two", "three"]) {
@@ -75,79 +79,79 @@ test("one question at a time; an answer about a flow that is no more is dropped"
     it.loop.changed();
     await it.pass(DEBOUNCE_MS);
   }
-  assert.equal(it.questions.length, 1);
-  await it.answer();
-  assert.deepEqual(it.questions.map(({ text }) => text), ["three"]);
-  await it.answer();
-  assert.deepEqual(it.states, ["asking", "asking", "checked three"]);
+  assert.equal(it.requests.length, 1);
+  await it.respond();
+  assert.deepEqual(it.requests.map(({ text }) => text), ["three"]);
+  await it.respond();
+  assert.deepEqual(it.states, ["request", "request", "checked three"]);
 });
 
-test("a change that is taken back while the answer is on its way ends in a verdict", async () => {
-  const it = scene();
+test("a change that is undone during a request ends with a result", async () => {
+  const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.answer();
+  await it.respond();
   it.text = "two";
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
   it.text = "one";
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.answer();
-  await it.answer();
+  await it.respond();
+  await it.respond();
   assert.equal(it.states.at(-1), "checked one");
 });
 
-test("without an answer it is tried again by and by, and at once when the sidecar is heard of", async () => {
-  const it = scene();
+test("retries after a failure, and at once when the sidecar changes", async () => {
+  const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.answer(new Error("away"));
+  await it.respond(new Error("away"));
   assert.equal(it.states.at(-1), "refused");
   await it.pass(RETRY_MS);
-  await it.answer(new Error("away"));
+  await it.respond(new Error("away"));
   assert.equal(it.timers.length, 1);
   it.loop.sidecarChanged();
   await it.pass(DEBOUNCE_MS);
-  await it.answer();
+  await it.respond();
   assert.equal(it.states.at(-1), "checked one");
   await it.pass(RETRY_MS);
-  assert.equal(it.questions.length, 0);
+  assert.equal(it.requests.length, 0);
   assert.equal(it.timers.length, 0);
 });
 
-test("what would be refused again is not asked again until the flow is another", async () => {
-  const it = scene();
+test("does not repeat a final refusal until the flow changes", async () => {
+  const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.answer(Object.assign(new Error("too large"), { status: 413 }));
+  await it.respond(Object.assign(new Error("too large"), { status: 413 }));
   assert.equal(it.timers.length, 0);
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  assert.equal(it.questions.length, 0);
+  assert.equal(it.requests.length, 0);
   it.text = "two";
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.answer();
+  await it.respond();
   assert.equal(it.states.at(-1), "checked two");
 });
 
-test("a sidecar of another version is asked about the same flow", async () => {
-  const it = scene();
+test("checks the same flow again with another version of the sidecar", async () => {
+  const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.answer();
+  await it.respond();
   it.runtimes = [{ id: "r", state: { is: "connected", version: "2" } }];
   it.loop.sidecarChanged();
   await it.pass(DEBOUNCE_MS);
-  assert.equal(it.questions.length, 1);
+  assert.equal(it.requests.length, 1);
 });
 
-test("a sidecar that goes takes its verdicts with it, and one that comes back gives new ones", async () => {
-  const it = scene();
+test("drops the result when the sidecar goes away and checks again when it returns", async () => {
+  const it = createLoop();
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
-  await it.answer();
+  await it.respond();
   it.runtimes = [{ id: "r", state: { is: "away", reason: "killed" } }];
   it.loop.sidecarChanged();
   await it.pass(DEBOUNCE_MS);
@@ -155,25 +159,25 @@ test("a sidecar that goes takes its verdicts with it, and one that comes back gi
   it.runtimes = [connected];
   it.loop.sidecarChanged();
   await it.pass(DEBOUNCE_MS);
-  await it.answer();
+  await it.respond();
   assert.equal(it.states.at(-1), "checked one");
 });
 
-test("a page nobody sees asks nothing, and what it missed when it is seen", async () => {
-  const it = scene();
-  it.seen = false;
+test("a hidden page sends no request and checks when it is visible again", async () => {
+  const it = createLoop();
+  it.isVisible = false;
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
   assert.equal(it.listed, 0);
   assert.equal(it.timers.length, 0);
-  it.seen = true;
-  it.loop.seen();
+  it.isVisible = true;
+  it.loop.onVisible();
   await it.pass(DEBOUNCE_MS);
-  assert.equal(it.questions.length, 1);
+  assert.equal(it.requests.length, 1);
 });
 
-test("without a node of ours nothing is asked for, and verdicts are dropped", async () => {
-  const it = scene();
+test("sends no request without one of our nodes", async () => {
+  const it = createLoop();
   it.text = undefined;
   it.loop.changed();
   await it.pass(DEBOUNCE_MS);
@@ -182,7 +186,7 @@ test("without a node of ours nothing is asked for, and verdicts are dropped", as
   assert.equal(it.timers.length, 0);
 });
 
-test("which runtime is asked", () => {
+test("chooses a connected runtime", () => {
   const away = { id: "a", state: { is: "away", reason: "gone" } };
   const other = { id: "s", state: { is: "connected", version: "1" } };
   assert.equal(chooseRuntime([connected, other], ["s"]), other);

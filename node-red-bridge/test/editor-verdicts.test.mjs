@@ -1,11 +1,11 @@
-// What a report of the checker becomes in the editor.
+// Maps a report of the checker to the editor.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bounded, explained, inLines, plain, verdictsOf, wireKey } from "../editor-build/editor/checks-verdicts.mjs";
-import { mapOf } from "../editor-build/editor/flow.mjs";
+import { explain, plain, summarize, verdictsOf, wireKey, wrapLines } from "../editor-build/editor/checks-verdicts.mjs";
+import { createFlowMap } from "../editor-build/editor/flow.mjs";
 
-const words = { from: (name) => `from ${name}:`, more: (count) => `${count} more`, labelOf: () => undefined };
+const texts = { from: (name) => `from ${name}:`, more: (count) => `${count} more`, labelOf: () => undefined };
 const flow = [
   { id: "inject", type: "inject", name: "Ask", wires: [["model"]] },
   { id: "agent", type: "agent-core", wires: [["model", "second"], ["tool"], ["debug", "j"], [], []] },
@@ -16,13 +16,13 @@ const flow = [
   { id: "debug", type: "debug" },
   { id: "j", type: "junction", wires: [["debug"]] },
 ];
-const map = mapOf(flow);
+const map = createFlowMap(flow);
 const end = (id) => (id === undefined ? null : { id, type: flow.find((node) => id.endsWith(node.id)).type, name: "" });
 const problem = (code, node, target, rest = {}) => ({
   code,
   severity: "error",
   message: `says ${code}`,
-  help: "Mend it.",
+  help: "Fix it.",
   node: end(node),
   port: null,
   target: end(target),
@@ -32,21 +32,21 @@ const problem = (code, node, target, rest = {}) => ({
   found: null,
   ...rest,
 });
-const verdicts = (...diagnostics) => verdictsOf({ ok: false, diagnostics }, map, words);
+const verdicts = (...diagnostics) => verdictsOf({ ok: false, diagnostics }, map, texts);
 
-test("a refused wire is told at both ends, and at the wire as it is drawn", () => {
+test("shows a refused wire at both ends and at the drawn wire", () => {
   const found = verdicts(problem("EDGE_KIND_MISMATCH", "inject", "model", { port: 0, pointer: "/wires/0/0" }));
-  assert.deepEqual(found.sentences.get("model"), [{ sentence: "from inject:\nsays EDGE_KIND_MISMATCH\nMend it." }]);
-  assert.deepEqual(found.sentences.get("inject"), [{ sentence: "says EDGE_KIND_MISMATCH\nMend it." }]);
-  assert.deepEqual([...found.refused], [[wireKey("inject", 0, "model"), "says EDGE_KIND_MISMATCH\nMend it."]]);
+  assert.deepEqual(found.sentences.get("model"), [{ sentence: "from inject:\nsays EDGE_KIND_MISMATCH\nFix it." }]);
+  assert.deepEqual(found.sentences.get("inject"), [{ sentence: "says EDGE_KIND_MISMATCH\nFix it." }]);
+  assert.deepEqual([...found.refused], [[wireKey("inject", 0, "model"), "says EDGE_KIND_MISMATCH\nFix it."]]);
 });
 
-test("a wire through a junction is marked where it begins", () => {
+test("marks the first wire of a path through a junction", () => {
   const found = verdicts(problem("RESULT_ON_MEMORY_PORT", "agent", "debug", { port: 2, pointer: "/wires/2/1" }));
   assert.deepEqual([...found.refused.keys()], [wireKey("agent", 2, "j")]);
 });
 
-test("without a place the wire is found by its ends; a place that is not there marks nothing", () => {
+test("finds a wire without a pointer by its ends, and ignores an invalid pointer", () => {
   const found = verdicts(
     problem("MODEL_MULTIPLE", "agent", "second", { port: 0 }),
     problem("EDGE_SELF", "agent", "agent", { port: 4, pointer: "/wires/4/7" }),
@@ -56,7 +56,7 @@ test("without a place the wire is found by its ends; a place that is not there m
   assert.equal(found.sentences.has("second"), false);
 });
 
-test("warnings refuse nothing; what is only worth knowing is not told", () => {
+test("warnings refuse no wire, and infos are not shown", () => {
   const found = verdicts(
     problem("TOOL_WITHOUT_SCHEMA", "tool", undefined, { severity: "warning", pointer: "/wires/0/0" }),
     problem("NEEDS_NODE_RED", "debug", undefined, { severity: "info" }),
@@ -67,7 +67,7 @@ test("warnings refuse nothing; what is only worth knowing is not told", () => {
   assert.deepEqual(found.problemsOf("debug"), []);
 });
 
-test("an agent has the problems of what it binds, but not those of another agent's wires", () => {
+test("an agent has the problems of its services, but not of another agent's wires", () => {
   const found = verdicts(
     problem("TOOL_WITHOUT_SCHEMA", "tool", undefined, { severity: "warning" }),
     problem("EDGE_KIND_MISMATCH", "inject", "model", { port: 0, pointer: "/wires/0/0" }),
@@ -78,14 +78,14 @@ test("an agent has the problems of what it binds, but not those of another agent
   assert.deepEqual(codes("other"), ["EDGE_FOREIGN_REPLY", "EDGE_KIND_MISMATCH"]);
 });
 
-test("what stands in a subflow is told once, however many instances there are", () => {
+test("shows a problem in a subflow once for all instances", () => {
   const found = verdicts(...["i1-agent", "i2-agent", "i3-i1-agent"].map((id) => problem("MODEL_MISSING", id, undefined, { port: 0 })));
-  const said = found.sentences.get("agent").map(({ sentence }) => sentence);
-  assert.deepEqual(bounded(said, words), ["says MODEL_MISSING\n    Mend it."]);
-  assert.deepEqual(found.problemsOfAgent("agent").map(({ node }) => node.id), ["agent"], "it is called as the editor calls it");
+  const sentences = found.sentences.get("agent").map(({ sentence }) => sentence);
+  assert.deepEqual(summarize(sentences, texts), ["says MODEL_MISSING\n    Fix it."]);
+  assert.deepEqual(found.problemsOfAgent("agent").map(({ node }) => node.id), ["agent"], "the id of the editor");
 });
 
-test("a node without a name is called as the canvas calls it, and nothing else is", () => {
+test("replaces ids of unnamed nodes with their labels", () => {
   const nodes = [
     { id: "34fe", type: "agent-core", name: "" },
     { id: "e52a", type: "openai-model" },
@@ -94,51 +94,51 @@ test("a node without a name is called as the canvas calls it, and nothing else i
     { id: "b", type: "debug", name: "taken" },
   ];
   const labels = { "34fe": "agent core", e52a: "a `model`" };
-  const asked = [];
-  const labelOf = (id) => (asked.push(id), labels[id] ?? "wrong");
-  const said = (message, help = "", node = "34fe") => {
-    const told = problem("MODEL_MULTIPLE", undefined, undefined, { message, help });
-    told.node = { id: node, type: "agent-core", name: "" };
-    const found = verdictsOf({ ok: false, diagnostics: [told] }, mapOf(nodes), { ...words, labelOf });
+  const requested = [];
+  const labelOf = (id) => (requested.push(id), labels[id] ?? "wrong");
+  const convert = (message, help = "", node = "34fe") => {
+    const diagnostic = problem("MODEL_MULTIPLE", undefined, undefined, { message, help });
+    diagnostic.node = { id: node, type: "agent-core", name: "" };
+    const found = verdictsOf({ ok: false, diagnostics: [diagnostic] }, createFlowMap(nodes), { ...texts, labelOf });
     return [found.problemsOfAgent("34fe")[0], found.sentences.get("34fe")[0].sentence];
   };
-  const [{ message, help, node }, sentence] = said("`34fe` binds `e52a`, `Sol`, 34fe", "Unwire `e52a`.");
+  const [{ message, help, node }, sentence] = convert("`34fe` binds `e52a`, `Sol`, 34fe", "Unwire `e52a`.");
   assert.equal(message, "`agent core` binds `a 'model'`, `Sol`, 34fe");
   assert.equal(help, "Unwire `a 'model'`.");
   assert.equal(sentence, `${message}\n${help}`);
-  assert.equal(node.name, "agent core", "the tab Errors and the wire's other end say it, too");
-  // Inside subflows by the way there; a sign in a name misleads nobody; what may be a name, or is nothing's, stays.
-  assert.equal(said("`i1-i2-34fe` and `e52a`", "", "i1-i2-34fe")[0].message, "`agent core` and `a 'model'`");
-  assert.equal(said("`odd`name` binds `e52a`")[0].message, "`odd`name` binds `a 'model'`");
+  assert.equal(node.name, "agent core", "also for the tab Errors and the other end of the wire");
+  // Also with subflow instances and with a backtick in a name. A text that may be a name, or is no id, stays.
+  assert.equal(convert("`i1-i2-34fe` and `e52a`", "", "i1-i2-34fe")[0].message, "`agent core` and `a 'model'`");
+  assert.equal(convert("`odd`name` binds `e52a`")[0].message, "`odd`name` binds `a 'model'`");
   for (const same of ["`taken`", "`ecd0`", "`nowhere`", "`` `", `\`${"i-".repeat(1_000)}e52a\``]) {
-    assert.equal(said(same)[0].message, same);
+    assert.equal(convert(same)[0].message, same);
   }
-  assert.deepEqual([...new Set(asked)].sort(), ["34fe", "e52a"]);
+  assert.deepEqual([...new Set(requested)].sort(), ["34fe", "e52a"]);
 });
 
-test("a property that is wrong is named, so that it is not told twice", () => {
-  const of = (code, pointer) => verdicts(problem(code, "agent", undefined, { pointer })).sentences.get("agent")[0].property;
-  assert.equal(of("CONFIG_INVALID", "/stopConditions/0/value"), "stopConditions");
-  assert.equal(of("CONFIG_INVALID", null), undefined);
-  assert.equal(of("CONFIG_INVALID", "/a~1b"), undefined);
-  assert.equal(of("MODEL_MISSING", "/wires/0"), undefined);
+test("names the invalid property", () => {
+  const propertyOf = (code, pointer) => verdicts(problem(code, "agent", undefined, { pointer })).sentences.get("agent")[0].property;
+  assert.equal(propertyOf("CONFIG_INVALID", "/stopConditions/0/value"), "stopConditions");
+  assert.equal(propertyOf("CONFIG_INVALID", null), undefined);
+  assert.equal(propertyOf("CONFIG_INVALID", "/a~1b"), undefined);
+  assert.equal(propertyOf("MODEL_MISSING", "/wires/0"), undefined);
 });
 
-test("a problem of the whole flow is the reason why nothing is checked", () => {
+test("a problem of the whole flow is the reason why it is not checked", () => {
   const { unusable } = verdicts(problem("FLOW_TOO_LARGE", undefined, undefined));
-  assert.equal(unusable, "says FLOW_TOO_LARGE. Mend it.");
+  assert.equal(unusable, "says FLOW_TOO_LARGE. Fix it.");
 });
 
-test("texts are short, in lines, and turn nothing around", () => {
+test("cuts and wraps texts and removes direction characters", () => {
   assert.equal(plain("a\n\tb\u202Ec\u2066d\u0000e\\n f"), "a b\uFFFDc\uFFFDd e\\n\u00A0f");
-  const said = (message, help = "") => explained(problem("EDGE_SELF", "agent", undefined, { message, help }));
-  assert.deepEqual(said("x".repeat(1_000_000), "y".repeat(1_000_000)).map(({ length }) => length), [301, 301]);
-  assert.ok(said(`${"x".repeat(299)}😀`)[0].isWellFormed());
-  assert.deepEqual(inLines(`${"word ".repeat(40)}${"y".repeat(200)}`).split("\n").filter((line) => line.trim().length > 100), []);
-  assert.deepEqual(bounded(["a", "a", "b", "c", "d", "e", "f", "g"], words), ["a", "b", "c", "4 more"]);
+  const explanation = (message, help = "") => explain(problem("EDGE_SELF", "agent", undefined, { message, help }));
+  assert.deepEqual(explanation("x".repeat(1_000_000), "y".repeat(1_000_000)).map(({ length }) => length), [301, 301]);
+  assert.ok(explanation(`${"x".repeat(299)}😀`)[0].isWellFormed());
+  assert.deepEqual(wrapLines(`${"word ".repeat(40)}${"y".repeat(200)}`).split("\n").filter((line) => line.trim().length > 100), []);
+  assert.deepEqual(summarize(["a", "a", "b", "c", "d", "e", "f", "g"], texts), ["a", "b", "c", "4 more"]);
 });
 
-test("what the checker left out is counted", () => {
+test("counts the problems that the checker did not list", () => {
   const report = { ok: false, diagnostics: [], omitted: { EDGE_SELF: 3, MODEL_MISSING: 4 } };
-  assert.equal(verdictsOf(report, map, words).omitted, 7);
+  assert.equal(verdictsOf(report, map, texts).omitted, 7);
 });

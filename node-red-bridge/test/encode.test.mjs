@@ -1,4 +1,4 @@
-// The table of docs/bridge.md both ways, random data, and values that are out to do harm.
+// Encodes and decodes the table of docs/bridge.md, random data and hostile values.
 
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
@@ -11,12 +11,12 @@ import { TooLarge, encodeMessage, encodeValue } from "../dist/encode.js";
 import { random } from "./kit/random.mjs";
 
 const LIMITS = { maxBytes: 4 * 1024 * 1024, maxDepth: 100 };
-const written = (message, limits = LIMITS) => JSON.parse(encodeMessage(message, limits));
-const back = (message) => decodeMessage(written(message));
-/** As `deepEqual`, which finds two invalid dates different. */
-const same = (read, value, why) => {
-  const show = (shown) => inspect(shown, { depth: Infinity, maxArrayLength: Infinity, maxStringLength: Infinity });
-  assert.equal(show(read), show(value), why);
+const encoded = (message, limits = LIMITS) => JSON.parse(encodeMessage(message, limits));
+const roundTrip = (message) => decodeMessage(encoded(message));
+/** Like `deepEqual`, but two invalid dates are equal. */
+const assertSame = (actual, expected, why) => {
+  const show = (value) => inspect(value, { depth: Infinity, maxArrayLength: Infinity, maxStringLength: Infinity });
+  assert.equal(show(actual), show(expected), why);
 };
 const rows = [
   ["a Buffer", Buffer.from([0, 255]), { $redflow: "buffer", data: "AP8=" }],
@@ -38,23 +38,23 @@ const rows = [
 ];
 
 for (const [name, value, json] of rows) {
-  test(`${name} is written as the table says, and read again`, () => {
-    assert.deepEqual(written({ value }), { value: json });
-    const read = back({ value });
-    same(read.value, value);
+  test(`encodes and decodes ${name}`, () => {
+    assert.deepEqual(encoded({ value }), { value: json });
+    const read = roundTrip({ value });
+    assertSame(read.value, value);
     assert.ok(Object.is(read.value, value) || typeof value === "object");
   });
 }
 
-test("an error keeps its name, message and code, and nothing else", () => {
+test("an error keeps only its name, message and code", () => {
   const value = Object.assign(new RangeError("far"), { code: "E1", stack: "secret place", more: 1 });
-  assert.deepEqual(written({ value }).value, { $redflow: "error", name: "RangeError", message: "far", code: "E1" });
-  const read = back({ value }).value;
+  assert.deepEqual(encoded({ value }).value, { $redflow: "error", name: "RangeError", message: "far", code: "E1" });
+  const read = roundTrip({ value }).value;
   assert.ok(read instanceof Error);
   assert.deepEqual([read.name, read.message, read.code], ["RangeError", "far", "E1"]);
 });
 
-test("live objects are named, and left out at the top", () => {
+test("encodes live objects by their class and drops them at the top level", () => {
   class Mine {}
   const message = {
     req: { plain: true },
@@ -64,7 +64,7 @@ test("live objects are named, and left out at the top", () => {
     bus: new EventEmitter(),
     deep: [new Mine(), new Promise(() => {}), new Proxy({}, {})],
   };
-  const json = written(message);
+  const json = encoded(message);
   const live = (name) => ({ $redflow: "live", name });
   assert.deepEqual(json, {
     req: live("Object"),
@@ -77,14 +77,14 @@ test("live objects are named, and left out at the top", () => {
   assert.deepEqual(Object.keys(decodeMessage(json)), ["deep"]);
 });
 
-test("an object inside itself is named by its place, and is itself again", () => {
+test("encodes a circular reference by its path and restores it", () => {
   const payload = { list: [{}] };
   payload.self = payload;
   payload.list[0].up = payload.list;
   payload.map = new Map([["m", payload]]);
   const message = { payload: 1, data: payload };
   message.root = message;
-  const json = written(message);
+  const json = encoded(message);
   assert.deepEqual(json.data.self, { $redflow: "circular", path: ["data"] });
   assert.deepEqual(json.data.list[0].up, { $redflow: "circular", path: ["data", "list"] });
   assert.deepEqual(json.root, { $redflow: "circular", path: [] });
@@ -95,16 +95,16 @@ test("an object inside itself is named by its place, and is itself again", () =>
   assert.equal(read.root, read);
 });
 
-test("the same object twice, but not inside itself, is written twice", () => {
+test("encodes a shared object twice", () => {
   const shared = { a: 1 };
-  assert.deepEqual(written({ payload: [shared, shared] }), { payload: [{ a: 1 }, { a: 1 }] });
+  assert.deepEqual(encoded({ payload: [shared, shared] }), { payload: [{ a: 1 }, { a: 1 }] });
 });
 
-test("objects of a Function node's realm are plain data", () => {
+test("encodes objects of a Function node's realm as plain data", () => {
   const foreign = vm.runInNewContext(
     "({o: {a: [1]}, d: new Date(7), m: new Map([[1, 2]]), e: new TypeError('x'), u: new Uint8Array([1])})",
   );
-  assert.deepEqual(written({ payload: foreign }).payload, {
+  assert.deepEqual(encoded({ payload: foreign }).payload, {
     o: { a: [1] },
     d: { $redflow: "date", data: 7 },
     m: { $redflow: "map", data: [[1, 2]] },
@@ -113,21 +113,21 @@ test("objects of a Function node's realm are plain data", () => {
   });
 });
 
-test("random data comes back as it was", () => {
+test("random data survives a round trip", () => {
   for (let seed = 1; seed <= 3_000; seed += 1) {
     const { value } = random(seed);
     const message = { value: value(), other: value() };
-    same(back(message), message, `seed ${seed}`);
+    assertSame(roundTrip(message), message, `seed ${seed}`);
   }
 });
 
-test("plain JSON is written as JSON.stringify writes it", () => {
+test("encodes plain JSON like JSON.stringify", () => {
   const plain = { a: [1, 2.5, -3e-7, "x\n\u2028\"\\é😀", true, null, {}], b: { c: "" }, é: "long ".repeat(100) };
   assert.equal(encodeMessage(plain, LIMITS), JSON.stringify(plain));
 });
 
-test("hostile values are written without harm", () => {
-  const trap = new Proxy({}, { ownKeys: () => assert.fail("looked at"), get: () => assert.fail("looked at") });
+test("encodes hostile values without running their code", () => {
+  const trap = new Proxy({}, { ownKeys: () => assert.fail("accessed"), get: () => assert.fail("accessed") });
   const getter = Object.defineProperty({ a: 1 }, "bad", {
     enumerable: true,
     get() {
@@ -142,7 +142,7 @@ test("hostile values are written without harm", () => {
     },
   });
   const shadowed = Object.assign(new Date(3), { getTime: () => assert.fail("called"), toJSON: () => "no" });
-  const json = written({
+  const json = encoded({
     trap,
     getter,
     counting,
@@ -150,7 +150,7 @@ test("hostile values are written without harm", () => {
     shadowed,
     proto: JSON.parse('{"__proto__": {"polluted": 1}}'),
     bare: Object.assign(Object.create(null), { a: 1 }),
-    sparse: [, 1],
+    sparse: Object.assign([], { 1: 1 }),
     toJSON: 1,
     thrower: Object.defineProperty(new Error("x"), "message", {
       get() {
@@ -174,21 +174,21 @@ test("hostile values are written without harm", () => {
   assert.ok(!("_redflowStart" in json));
 });
 
-test("what is too long says how long it is, up to a point", () => {
-  const most = { maxBytes: 1_000, maxDepth: 100 };
+test("reports the size of a message that is too long, up to a limit", () => {
+  const limits = { maxBytes: 1_000, maxDepth: 100 };
   const problem = (message) => {
     try {
-      encodeMessage(message, most);
+      encodeMessage(message, limits);
     } catch (error) {
       assert.ok(error instanceof TooLarge);
       assert.equal(error.code, "CONTEXT_LENGTH");
       return error.message;
     }
-    return assert.fail("was written");
+    return assert.fail("no error");
   };
   assert.equal(problem({ a: "x".repeat(5_000) }), "the message has 5008 bytes; the limit is 1000");
   assert.equal(problem({ a: "é".repeat(600) }), "the message has 1208 bytes; the limit is 1000");
-  assert.match(problem({ a: new Array(100_000).fill(1) }), /has 200\d\d\d bytes/);
+  assert.match(problem({ a: Array.from({ length: 100_000 }, () => 1) }), /has 200\d\d\d bytes/);
   assert.match(problem({ a: Buffer.alloc(3_000_000) }), /has 40000\d\d bytes/);
   assert.match(problem({ a: "x".repeat(100_000_000) }), /has more than 33554432 bytes/);
   let twice = "x";
@@ -198,37 +198,37 @@ test("what is too long says how long it is, up to a point", () => {
   assert.match(problem({ a: twice }), /has more than 33554432 bytes/);
   assert.match(problem({ a: 1n << 1_000_000n }), /bigint/);
   assert.match(problem({ a: -1n << 1_000_000n }), /bigint/);
-  assert.equal(encodeMessage({ a: "x".repeat(992) }, most).length, 1_000);
+  assert.equal(encodeMessage({ a: "x".repeat(992) }, limits).length, 1_000);
 });
 
-test("bigints are bounded by their digits together, but not the short ones", () => {
-  const most = { maxBytes: 4 * 1024 * 1024, maxDepth: 10 };
+test("limits the digits of all long bigints", () => {
+  const limits = { maxBytes: 4 * 1024 * 1024, maxDepth: 10 };
   const long = (digits) => (1n << BigInt(4 * digits)) - 1n;
-  const refused = (payload) => assert.throws(() => encodeMessage({ payload }, most), { code: "CONTEXT_LENGTH" });
-  encodeMessage({ payload: long(4_000) }, most);
-  encodeMessage({ payload: [long(2_000), -long(2_000)] }, most);
+  const refused = (payload) => assert.throws(() => encodeMessage({ payload }, limits), { code: "CONTEXT_LENGTH" });
+  encodeMessage({ payload: long(4_000) }, limits);
+  encodeMessage({ payload: [long(2_000), -long(2_000)] }, limits);
   refused(long(4_001));
   refused([long(2_000), -long(2_001)]);
   refused(Array.from({ length: 3_000 }, (_, at) => (1n << 70_000n) + BigInt(at)));
-  const ids = new Array(10_000).fill(2n ** 64n - 1n);
-  assert.deepEqual(decodeMessage(JSON.parse(encodeMessage({ ids, top: long(4_000) }, most))), { ids, top: long(4_000) });
+  const ids = Array.from({ length: 10_000 }, () => 2n ** 64n - 1n);
+  assert.deepEqual(decodeMessage(JSON.parse(encodeMessage({ ids, top: long(4_000) }, limits))), { ids, top: long(4_000) });
 });
 
-test("keys with half a character cost no more than others", (t) => {
+test("keys with half a character cost no more than other keys", (t) => {
   const count = 2_000;
   const payload = JSON.parse(`{${Array.from({ length: count }, (_, at) => `"\\ud800${at}":1`).join(",")}}`);
-  let looks = 0;
+  let calls = 0;
   const { toWellFormed } = String.prototype;
   t.mock.method(String.prototype, "toWellFormed", function () {
-    looks += 1;
+    calls += 1;
     return toWellFormed.call(this);
   });
   const text = encodeMessage({ payload }, { maxBytes: 1e6, maxDepth: 10 });
   assert.equal(Object.keys(JSON.parse(text).payload).length, count);
-  assert.ok(looks <= 10 * count, `${looks} looks at ${count} keys`);
+  assert.ok(calls <= 10 * count, `${calls} calls for ${count} keys`);
 });
 
-test("what is too deep is refused, at the level the limit says", () => {
+test("refuses a value below the depth limit", () => {
   const nested = (levels) => {
     let value = 1;
     for (let i = 0; i < levels; i += 1) {
@@ -236,26 +236,26 @@ test("what is too deep is refused, at the level the limit says", () => {
     }
     return value;
   };
-  const most = { maxBytes: 10_000, maxDepth: 10 };
-  assert.equal(encodeMessage({ a: nested(9) }, most).length, 6 + 18 + 1);
-  assert.throws(() => encodeMessage({ a: nested(10) }, most), /nests too deep; the limit is 10 levels/);
-  assert.throws(() => encodeMessage({ a: nested(1_000_000) }, most), TooLarge);
-  assert.throws(() => encodeValue(nested(11), most), TooLarge);
+  const limits = { maxBytes: 10_000, maxDepth: 10 };
+  assert.equal(encodeMessage({ a: nested(9) }, limits).length, 6 + 18 + 1);
+  assert.throws(() => encodeMessage({ a: nested(10) }, limits), /nests too deep; the limit is 10 levels/);
+  assert.throws(() => encodeMessage({ a: nested(1_000_000) }, limits), TooLarge);
+  assert.throws(() => encodeValue(nested(11), limits), TooLarge);
 });
 
-test("depth counts what is written: no more levels than the limit in the JSON", () => {
+test("the depth limit counts the levels of the JSON", () => {
   const depth = (json) =>
     typeof json === "object" && json !== null ? 1 + Math.max(0, ...Object.values(json).map(depth)) : 0;
   for (let seed = 1; seed <= 500; seed += 1) {
     const { value } = random(seed);
     const message = { value: value() };
-    const levels = depth(written(message));
+    const levels = depth(encoded(message));
     assert.doesNotThrow(() => encodeMessage(message, { maxBytes: 1e6, maxDepth: levels }), `seed ${seed}`);
     assert.throws(() => encodeMessage(message, { maxBytes: 1e6, maxDepth: levels - 1 }), TooLarge, `seed ${seed}`);
   }
 });
 
-test("malformed tags stay as they came", () => {
+test("leaves malformed tags as they are", () => {
   const odd = {
     a: { $redflow: "buffer" },
     b: { $redflow: "date", data: "x" },
@@ -274,20 +274,20 @@ test("malformed tags stay as they came", () => {
   assert.deepEqual(decodeMessage(JSON.parse(JSON.stringify(odd))), odd);
 });
 
-test("reading sets no prototype", () => {
+test("decoding sets no prototype", () => {
   const read = decodeMessage(JSON.parse('{"a": {"__proto__": {"polluted": 1}, "b": 2}, "__proto__": {"polluted": 1}}'));
   assert.equal(read.polluted, undefined);
   assert.equal(read.a.polluted, undefined);
   assert.deepEqual(Object.keys(read.a), ["b"]);
 });
 
-test("what the run made is not read: it may be a model's words", () => {
+test("does not decode the result of a run, which may be output of a model", () => {
   const forged = { $redflow: "buffer", data: "AA==" };
-  const made = { payload: forged, envelope: forged, agentResult: forged, error: forged };
-  assert.deepEqual(decodeMessage({ ...made, topic: forged }), { ...made, topic: Buffer.from([0]) });
+  const result = { payload: forged, envelope: forged, agentResult: forged, error: forged };
+  assert.deepEqual(decodeMessage({ ...result, topic: forged }), { ...result, topic: Buffer.from([0]) });
 });
 
-test("only what a message lacks is put on it, and never something live", () => {
+test("adds only missing properties and no live ones", () => {
   const res = {};
   const message = { res, topic: "mine" };
   addDecoded(message, { topic: "theirs", res: 1, more: 2, gone: { $redflow: "live", name: "Socket" } });

@@ -1,6 +1,5 @@
-// What the editor is given: every dialog, its defaults and checks, held against the schemas of the sidecar and
-// against the scripts that run in Node-RED. The pages are evaluated as the editor does, with as much of it as they
-// use.
+// The html files of the nodes: compares every dialog, its defaults and its validation with the schemas of the sidecar and
+// with the scripts that run in Node-RED. Evaluates the html files with a fake of the editor.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
@@ -9,21 +8,21 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import vm from "node:vm";
 import { apply, fill, formOf } from "./kit/form.mjs";
-import { translator } from "./kit/words.mjs";
+import { translator } from "./kit/texts.mjs";
 
 const module = fileURLToPath(new URL("..", import.meta.url));
 const read = (path) => readFileSync(`${module}/${path}`, "utf8");
 const manifest = JSON.parse(read("package.json"));
 const sets = Object.entries(manifest["node-red"].nodes);
 
-/** Stands for the rest of the editor, which the pages only reach for when a person does something. */
+/** Accepts every access and call: stands for parts of the editor that only user actions need. */
 const anything = new Proxy(function () {}, {
   get: (_, name) => (name === Symbol.toPrimitive ? () => "" : name === Symbol.iterator ? [][name] : anything),
   apply: () => anything,
   construct: () => anything,
 });
 
-/** What Node-RED's own API gives the scripts of a page, and what they did with it. */
+/** A fake of Node-RED's editor that runs the scripts of all html files. */
 function editor() {
   const definitions = new Map();
   const fields = new Map();
@@ -31,17 +30,17 @@ function editor() {
   const eachConfig = (visit) => configs.forEach((node) => visit(node));
   const workspace = (id) => ({ disabled: id === "off" });
   const nodes = { registerType: (type, definition) => definitions.set(type, definition), eachConfig, workspace };
-  const within = (part, own) => new Proxy(own, { get: (_, name) => own[name] ?? anything });
-  const RED = within("RED", { nodes: within("nodes", nodes), _: translator("en-US") });
+  const withRest = (own) => new Proxy(own, { get: (_, name) => own[name] ?? anything });
+  const RED = withRest({ nodes: withRest(nodes), _: translator("en-US") });
   const found = (id) => fields.get(id) ?? shown.form?.byId(id) ?? null;
   const $ = (selector) => {
     const field = typeof selector === "string" ? found(selector.slice(1)) : null;
     const is = (kind) => field !== null && (kind === ":checkbox" ? field.type === "checkbox" : kind === field.type);
     const own = { 0: field, length: field === null ? 0 : 1, val: (value) => (value === undefined ? field?.value : (field.value = value)) };
-    return within("$", { ...own, is, prop: (name) => field[name] });
+    return withRest({ ...own, is, prop: (name) => field[name] });
   };
   const window = {};
-  const document = within("document", { getElementById: found, createElement: () => within("element", {}) });
+  const document = withRest({ getElementById: found, createElement: () => withRest({}) });
   const shown = {};
   const timers = { setTimeout: () => 0, setInterval: () => 0, clearTimeout: () => 0, queueMicrotask: () => 0 };
   const context = vm.createContext({ RED, $, window, document, HTMLInputElement: class {}, MutationObserver: anything, URL, ...timers });
@@ -51,24 +50,24 @@ function editor() {
     }
   };
   run(read(manifest["node-red"].plugins["redflow-editor"]));
-  const asked = [];
-  const verdict = (node) => asked.push(node) > 0;
+  const validated = [];
+  const verdict = (node) => validated.push(node) > 0;
   context.RedflowEditor = { ...window.RedflowEditor, verdict };
   for (const [, file] of sets) {
     run(read(file.replace(/\.js$/, ".html")));
   }
-  return { definitions, fields, shared: window.RedflowEditor, asked, shown, configs };
+  return { definitions, fields, shared: window.RedflowEditor, validated, shown, configs };
 }
 
-const { definitions, fields, shared, asked, shown, configs } = editor();
+const { definitions, fields, shared, validated, shown, configs } = editor();
 const page = (type) => read(manifest["node-red"].nodes[type].replace(/\.js$/, ".html"));
-/** A value of the pages' own world as one of ours. */
+/** Copies a value from the realm of the html files. */
 const plain = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
-/** The properties a fresh node has. The others are only kept, if a flow has them. */
-const fresh = ({ defaults }) => Object.keys(defaults).filter((name) => defaults[name].value !== undefined);
+/** The properties of a new node. The others exist only if a flow has them. */
+const newProperties = ({ defaults }) => Object.keys(defaults).filter((name) => defaults[name].value !== undefined);
 const schema = (name) => JSON.parse(readFileSync(`${module}/../schemas/${name}.schema.json`, "utf8"));
 
-/** The schemas that say what each type is read for. */
+/** The schemas of each type. */
 const SCHEMAS = {
   "openai-model": ["node.openai-model"],
   "anthropic-model": ["node.anthropic-model"],
@@ -82,17 +81,17 @@ const SCHEMAS = {
   "flow-tool": ["node.tool"],
   "agent-core": ["agent-core.react", "node.agent-binding"],
 };
-/** What another editor writes, and the ways to write the same again. */
-const ELSEWHERE = new Set(["credentialId@model.azure.openai"]);
+/** Properties without a field here: another editor writes them, or they contain other properties. */
+const WITHOUT_FIELD = new Set(["credentialId@model.azure.openai"]);
 const CONTAINERS = new Set(["credentials", "options"]);
 
-test("every set has a page with one type, a dialog and help", () => {
+test("every set has an html file with one type, a dialog and help", () => {
   assert.deepEqual([...definitions.keys()].sort(), sets.map(([type]) => type).sort());
   for (const [type] of sets) {
     const html = page(type);
     assert.equal(html.split(`data-template-name="${type}"`).length, 2, type);
     assert.equal(html.split(`data-help-name="${type}"`).length, 2, type);
-    // As the flow library's checker looks for it.
+    // In the form that the flow library's checker searches.
     assert.ok(html.includes(`RED.nodes.registerType("${type}", {\n`), type);
     for (const part of ["Ports", "Errors"]) {
       assert.match(html, new RegExp(`<h3>(${part}${part === "Ports" ? "|Outputs?|Input" : ""})</h3>`), `${type}: ${part}`);
@@ -103,35 +102,35 @@ test("every set has a page with one type, a dialog and help", () => {
   }
 });
 
-test("the properties of a dialog are those the sidecar reads, and secrets are credentials", () => {
+test("a dialog has the properties that the sidecar reads, and secrets are credentials", () => {
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults, credentials = {} } = definitions.get(type);
     const known = new Set(names.flatMap((name) => Object.keys(schema(name).properties)));
     for (const name of known) {
-      const there = name in defaults || name in credentials || CONTAINERS.has(name) || ELSEWHERE.has(`${name}@${type}`);
-      assert.ok(there, `${type} has no field for ${name}`);
+      const exists = name in defaults || name in credentials || CONTAINERS.has(name) || WITHOUT_FIELD.has(`${name}@${type}`);
+      assert.ok(exists, `${type} has no field for ${name}`);
     }
     for (const name of [...Object.keys(defaults), ...Object.keys(credentials)]) {
-      assert.ok(known.has(name) || ["name", "runtime", "redflowWires"].includes(name), `${type}: nobody reads ${name}`);
+      assert.ok(known.has(name) || ["name", "runtime", "redflowWires"].includes(name), `${type}: the sidecar does not read ${name}`);
     }
   }
   for (const [type, { defaults }] of definitions) {
     for (const secret of ["apiKey", "password", "encryptionKey", "token"]) {
-      assert.ok(!(secret in defaults), `${type}: ${secret} would stand in the flow`);
+      assert.ok(!(secret in defaults), `${type}: ${secret} would be written into the flow`);
     }
   }
 });
 
-test("a fresh node is valid, with numbers as numbers, and satisfies its schema's types", () => {
+test("a new node is valid and has the types of its schema", () => {
   const kind = (value) => (Array.isArray(value) ? "array" : value === null ? "null" : typeof value);
   for (const [type, definition] of definitions) {
     const { defaults } = definition;
-    const node = Object.fromEntries(fresh(definition).map((name) => [name, plain(defaults[name].value)]));
+    const node = Object.fromEntries(newProperties(definition).map((name) => [name, plain(defaults[name].value)]));
     const problems = Object.entries(defaults).flatMap(([name, { validate }]) => {
       const found = validate ? validate.call(node, node[name], {}) : true;
       return found === true ? [] : [found];
     });
-    // What only a person knows: where the model is, and which of its tools an agent may use.
+    // Properties that only the user knows: the address of the model, and the allowed tools.
     const missing = {
       "model.azure.openai": ["Endpoint is missing.", "Deployment is missing."],
       "agent-core": ["Allow at least one tool in the tab Tools."],
@@ -142,7 +141,7 @@ test("a fresh node is valid, with numbers as numbers, and satisfies its schema's
         assert.ok(name in node, `${type}: ${name} is required`);
       }
       for (const [name, rule] of Object.entries(properties).filter(([name]) => name in node)) {
-        // Of services the sidecar takes a blank field as none. Agents and tools are read to the letter.
+        // The sidecar ignores a blank property of a service, but not of an agent or a tool.
         const isService = type !== "agent-core" && !type.endsWith("-tool");
         if (rule.type === undefined || (isService && node[name] === "")) {
           continue;
@@ -156,13 +155,13 @@ test("a fresh node is valid, with numbers as numbers, and satisfies its schema's
   assert.deepEqual(plain([strategy.value, maxIterations.value, allowedTools.value]), ["react", 5, []]);
 });
 
-test("what a flow may leave out is not called wrong", () => {
-  // A model needs one or the other to be reached; the checker says so where it runs.
+test("a missing optional property is valid", () => {
+  // A model needs one of these; the checker reports it.
   const NEEDED = { "model.azure.openai": ["endpoint", "deployment", "baseURL"] };
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults } = definitions.get(type);
     const required = new Set([...names.flatMap((name) => schema(name).required ?? []), ...(NEEDED[type] ?? [])]);
-    const node = Object.fromEntries(fresh({ defaults }).map((name) => [name, plain(defaults[name].value)]));
+    const node = Object.fromEntries(newProperties({ defaults }).map((name) => [name, plain(defaults[name].value)]));
     for (const [name, { validate }] of Object.entries(defaults)) {
       if (validate && !required.has(name)) {
         assert.equal(validate.call({ ...node, name: "tool", [name]: undefined }, undefined, {}), true, `${type}: ${name}`);
@@ -177,7 +176,7 @@ test("every property has a field, and every field a property", () => {
     const { defaults, credentials = {}, category } = definition;
     const prefix = category === "config" ? "node-config-input" : "node-input";
     const ids = new Set([...page(type).matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
-    for (const name of [...fresh(definition), ...Object.keys(credentials)]) {
+    for (const name of [...newProperties(definition), ...Object.keys(credentials)]) {
       const places = [name, `redflow-${name}`, LISTS[name]].map((end) => `${prefix}-${end}`);
       assert.ok(places.some((id) => ids.has(id)), `${type}: no field for ${name}`);
     }
@@ -192,7 +191,7 @@ test("every property has a field, and every field a property", () => {
   }
 });
 
-test("the scripts register the same types with the same credentials", () => {
+test("the scripts register the types with the credentials of the dialogs", () => {
   const load = createRequire(import.meta.url);
   for (const [type, file] of sets.filter(([type]) => type in SCHEMAS && type !== "agent-core")) {
     const found = [];
@@ -205,7 +204,7 @@ test("the scripts register the same types with the same credentials", () => {
   }
 });
 
-test("no text of a person is put into the editor as HTML", () => {
+test("no script inserts text as HTML", () => {
   for (const html of [...sets.map(([type]) => page(type)), read(manifest["node-red"].plugins["redflow-editor"])]) {
     for (const [, source] of html.matchAll(/<script type="text\/javascript">([\s\S]*?)<\/script>/g)) {
       assert.doesNotMatch(source, /\.html\(|innerHTML|insertAdjacentHTML|\$\(\s*["'`]<[a-z]+[^>]*["'`]\s*\+/);
@@ -213,7 +212,7 @@ test("no text of a person is put into the editor as HTML", () => {
   }
 });
 
-test("what is typed into fields of numbers is saved as numbers", () => {
+test("saves number fields as numbers", () => {
   const same = ["", "${ROUNDS}", "many", "Infinity"].map((text) => [text, text]);
   const rows = [["5", 5], [" 0.25 ", 0.25], ["  ", ""], ["0", 0], ["1e3", 1000], ...same];
   for (const [typed, saved] of rows) {
@@ -226,17 +225,17 @@ test("what is typed into fields of numbers is saved as numbers", () => {
   const node = {};
   shared.saveNumbers(node, ["maxQueued"], "node-config-input");
   assert.equal(node.maxQueued, 7);
-  // Every property that is checked as a number is saved as one.
+  // Every property with the rule `number` is saved as a number.
   for (const [type, definition] of definitions) {
     const { defaults, oneditsave } = definition;
-    const numbers = fresh(definition).filter((name) => /RedflowEditor\.number\(v/.test(String(defaults[name].validate)));
+    const numbers = newProperties(definition).filter((name) => /RedflowEditor\.number\(v/.test(String(defaults[name].validate)));
     for (const name of numbers) {
       assert.ok(String(oneditsave).includes(`"${name}"`), `${type}: ${name} would be saved as text`);
     }
   }
 });
 
-test("choices and JSON are saved as what they are", () => {
+test("saves choices and JSON with their types", () => {
   for (const [chosen, saved] of [["", ""], ["true", true], ["false", false], ["${PIECES}", "${PIECES}"]]) {
     fields.set("node-input-redflow-stream", { value: chosen });
     const node = {};
@@ -251,15 +250,15 @@ test("choices and JSON are saved as what they are", () => {
   }
 });
 
-/** Ways to write what a property may be. */
+/** Values that a property may have in a flow. */
 const ODD = [
   ...[undefined, null, "", "${ENV}", 5, "5", 0.5, "0.5", true, "true", false, "false", "END", ["END"], "a,b", [], {}, { tools: true }],
   ...['{"tools":true}', "https://127.0.0.1/v1", "redis://127.0.0.1", "2026-10-21", "[1]", [{ type: "final_answer", more: 1 }]],
   ...[[{ type: "iteration_limit", value: "3" }], "chat", "react"],
 ];
 
-test("a dialog that is opened and done changes nothing, however a flow is written", (t) => {
-  let walked = 0;
+test("opening a dialog and pressing Done changes nothing", () => {
+  let count = 0;
   for (const [type, definition] of definitions) {
     const { defaults, category } = definition;
     const prefix = category === "config" ? "node-config-input" : "node-input";
@@ -270,9 +269,13 @@ test("a dialog that is opened and done changes nothing, however a flow is writte
         for (const other of names.filter((other) => defaults[other].value !== undefined)) {
           node[other] = plain(defaults[other].value);
         }
-        value === undefined ? delete node[name] : (node[name] = value);
-        const isRight = defaults[name].validate?.call(node, value, {}) ?? true;
-        if (isRight !== true) {
+        if (value === undefined) {
+          delete node[name];
+        } else {
+          node[name] = value;
+        }
+        const isValid = defaults[name].validate?.call(node, value, {}) ?? true;
+        if (isValid !== true) {
           continue;
         }
         const before = JSON.stringify({ ...node, _def: undefined });
@@ -283,17 +286,17 @@ test("a dialog that is opened and done changes nothing, however a flow is writte
         definition.oneditsave.call(node);
         apply(shown.form, node, prefix);
         assert.equal(JSON.stringify({ ...node, _def: undefined }), before, `${type}: ${name} was ${JSON.stringify(value)}`);
-        walked += 1;
+        count += 1;
       }
     }
   }
   shown.form = undefined;
-  assert.ok(walked > 1_000, `${walked} values are enough to go by`);
+  assert.ok(count > 1_000, `only ${count} values were tested`);
 });
 
-test("what a person touched is saved, also over a variable", () => {
+test("saves touched fields, also over a variable", () => {
   const definition = definitions.get("openai-model");
-  const done = (before, touch) => {
+  const edit = (before, touch) => {
     const node = { id: "n", type: "openai-model", _def: definition, ...before };
     fields.clear();
     shown.form = formOf(page("openai-model"));
@@ -306,7 +309,7 @@ test("what a person touched is saved, also over a variable", () => {
   };
   const click = (box) => Object.assign(box, { indeterminate: false, checked: !box.checked });
   const before = { stream: "${S}", jsonMode: "${J}", api: "${A}", seed: "7" };
-  const node = done(before, (field) => {
+  const node = edit(before, (field) => {
     assert.equal(field("redflow-stream").value, "${S}");
     assert.equal(field("api").value, "${A}");
     assert.equal(field("jsonMode").indeterminate, true);
@@ -315,13 +318,13 @@ test("what a person touched is saved, also over a variable", () => {
     field("seed").value = "8";
   });
   assert.deepEqual([node.stream, node.jsonMode, node.api, node.seed], [false, true, "${A}", 8]);
-  assert.equal(done(before, (field) => [click(field("jsonMode")), click(field("jsonMode"))]).jsonMode, false);
+  assert.equal(edit(before, (field) => [click(field("jsonMode")), click(field("jsonMode"))]).jsonMode, false);
   // Node-RED ticks a box for every text.
-  assert.equal(done({ jsonMode: "false" }, (field) => assert.equal(field("jsonMode").checked, false)).jsonMode, "false");
+  assert.equal(edit({ jsonMode: "false" }, (field) => assert.equal(field("jsonMode").checked, false)).jsonMode, "false");
   shown.form = undefined;
 });
 
-test("a name on the canvas has an end, and turns nothing around", () => {
+test("cuts labels and removes direction characters", () => {
   for (const [type, { label }] of definitions) {
     const long = label.call({ name: `a\u202Eb\n${"x".repeat(1_000_000)}` });
     assert.equal(long.length, 61, type);
@@ -331,7 +334,7 @@ test("a name on the canvas has an end, and turns nothing around", () => {
   }
 });
 
-test("the checks say what is wrong in a sentence", () => {
+test("the rules return a sentence for an invalid value", () => {
   const name = "It";
   const whole = { name, min: 1, max: 20, whole: true };
   const address = { name, example: "http://x" };
@@ -365,11 +368,11 @@ test("the checks say what is wrong in a sentence", () => {
     [shared.address("127.0.0.1", address), "It must be an address such as http://x."],
     [shared.address(["http://127.0.0.1"], address), "It must be an address such as http://x."],
     [shared.address("file:///etc/passwd", address), "It must begin with http:// or https://."],
-    [shared.address("https://a:b@c", address), "It must not hold a user or a password: whoever reads the flow reads it."],
+    [shared.address("https://a:b@c", address), "It must not contain a user or a password: everyone who can read the flow can read them."],
     [shared.address("https://c/v1?api-version=1", address), true],
-    [shared.address("https://c/v1?api_key=1", address), "It must not hold a key: put it into the field for the key."],
+    [shared.address("https://c/v1?api_key=1", address), "It must not contain a key: enter it in the field for the key."],
     [shared.redisAddress("redis://127.0.0.1:6379/0", { name }), true],
-    [shared.redisAddress("redis://:x@127.0.0.1", { name }), /^It: a password in the address is stored in the open/],
+    [shared.redisAddress("redis://:x@127.0.0.1", { name }), /^It: a password in the address is stored unencrypted/],
     [shared.redisAddress("http://127.0.0.1", { name }), /^It must be an address such as redis:/],
     [shared.toolName("read_temperature", { name }), true],
     [shared.toolName("two words", { name }), "It must have 1 to 64 letters, digits, _ or -."],
@@ -377,10 +380,10 @@ test("the checks say what is wrong in a sentence", () => {
     [shared.day("2026-10-21", { name }), true],
     [shared.day("today", { name }), "It must be a date such as 2026-10-21."],
     [shared.stops("END, \\n", stops), true],
-    [shared.stops("a,b,,c", stops), "It may name 2 texts at most."],
+    [shared.stops("a,b,,c", stops), "It may have at most 2 texts."],
     [shared.stops(["a", 1], stops), "It must be texts, separated by commas."],
     [shared.secret("__PWRD__", { name }), true],
-    [shared.secret("two words", { name }), "It holds characters that no key has, such as blanks."],
+    [shared.secret("two words", { name }), "It contains characters that a key cannot have, such as blanks."],
     [shared.secretBytes(bytes, { name }), true],
     [shared.secretBytes("__PWRD__", { name }), true],
     [shared.secretBytes(bytes.slice(4), { name }), "It must be 32 bytes in base64."],
@@ -398,9 +401,13 @@ test("the checks say what is wrong in a sentence", () => {
     [shared.capabilities({ maxOutput: -1 }, { name }), "It: maxOutput must be a whole number from 0 to 4294967295."],
   ];
   for (const [index, [found, expected]] of rows.entries()) {
-    expected instanceof RegExp ? assert.match(found, expected) : assert.equal(found, expected, `row ${index}`);
+    if (expected instanceof RegExp) {
+      assert.match(found, expected);
+    } else {
+      assert.equal(found, expected, `row ${index}`);
+    }
   }
-  // Node-RED puts sentences into its page as HTML: none may say what somebody typed.
+  // Node-RED shows sentences as HTML, so none may contain the input.
   for (const rule of ["number", "line", "choice", "flag", "address", "toolName", "stops", "object", "list", "capabilities"]) {
     const found = shared[rule]('{"<img src=x>', { name, max: 2, of: [], most: 0, example: "x" });
     assert.equal(typeof found, "string", rule);
@@ -414,7 +421,7 @@ test("the checks say what is wrong in a sentence", () => {
   assert.match(stop("iteration_limit", "x"), /must be a whole number from 1 to 4294967295\.$/);
 });
 
-/** Whether a value satisfies a schema, as far as the schemas of the nodes go. */
+/** Whether a value satisfies a schema. Supports the keywords of the node schemas. */
 function conforms(rule, value, root) {
   if (rule === true || rule === undefined) {
     return true;
@@ -444,14 +451,14 @@ function conforms(rule, value, root) {
   return isLess && isShort && isLike && isOne && items && own;
 }
 
-/** What flows of strangers may hold. */
+/** Invalid values that a flow may have. */
 const VALUES = [
   ...[-3, -1, 0, 0.5, 1.5, 3, 11, 21, 1023, 65_536, 600_001, 4_194_305, 2 ** 32, 1e20, true, false],
   ...["x", "two words", "2026-1-1", "y".repeat(41), "y".repeat(201), "<b>", "react ", "Auto"],
   ...[[], [1], ["a", 1], [[]], [5], [{}], { type: "x" }, { tools: 1 }, { contextWindow: -1 }, { maxOutput: 1.5 }, {}],
 ];
 
-test("what a schema refuses, the dialog refuses with a sentence", () => {
+test("a dialog rejects every value that its schema rejects", () => {
   let refused = 0;
   for (const [type, names] of Object.entries(SCHEMAS)) {
     const { defaults } = definitions.get(type);
@@ -467,18 +474,18 @@ test("what a schema refuses, the dialog refuses with a sentence", () => {
       }
     }
   }
-  assert.ok(refused > 1_000, `${refused} values are enough to go by`);
+  assert.ok(refused > 1_000, `only ${refused} values were rejected`);
 });
 
-test("an agent has the runtime it names, or the only one there is", () => {
+test("an agent needs the runtime that it names, or exactly one", () => {
   const { validate, required } = definitions.get("agent-core").defaults.runtime;
   assert.equal(validate.length, 2, "Node-RED would not show sentences");
   assert.equal(required, undefined, "Node-RED would not ask about an empty one");
   const runtime = (id, rest = {}) => ({ id, type: "redflow-runtime", ...rest });
-  const ADD = /^Add a runtime: the \+ beside Runtime/;
+  const ADD = /^Add a runtime: press \+ next to Runtime/;
   const SEVERAL = /there are several\.$/;
-  const GONE = /is not there, or disabled\.$/;
-  const WRONG = /^Something is wrong with the runtime/;
+  const GONE = /does not exist or is disabled\.$/;
+  const WRONG = /^The runtime is not valid/;
   const rows = [
     [[], ["", ADD], ["_ADD_", ADD], ["a", ADD], [undefined, ADD], ["${ONE}", true]],
     [[{ id: "a", type: "mqtt-broker" }, runtime("b", { d: true }), runtime("c", { z: "off" })], ["", ADD], ["b", ADD], ["c", ADD]],
@@ -491,13 +498,17 @@ test("an agent has the runtime it names, or the only one there is", () => {
     configs.splice(0, configs.length, ...present);
     for (const [value, expected] of values) {
       const found = validate.call({}, value, {});
-      expected === true ? assert.equal(found, true, String(value)) : assert.match(found, expected, String(value));
+      if (expected === true) {
+        assert.equal(found, true, String(value));
+      } else {
+        assert.match(found, expected, String(value));
+      }
     }
   }
   configs.splice(0, configs.length, ...before);
 });
 
-test("what is wrong with the wires is asked for at every node, and is nothing of the flow", () => {
+test("every node validates its wires without a property in the flow", () => {
   for (const [type, { category, defaults }] of definitions) {
     if (category === "config") {
       assert.ok(!("redflowWires" in defaults), type);
@@ -508,18 +519,18 @@ test("what is wrong with the wires is asked for at every node, and is nothing of
     assert.deepEqual(plain(rest), {}, `${type}: a value would be exported`);
     assert.equal(validate.length, 2, `${type}: Node-RED would not show sentences`);
     assert.equal(validate.call(node, undefined, {}), true);
-    assert.equal(asked.at(-1), node);
+    assert.equal(validated.at(-1), node);
   }
 });
 
-test("the examples use every node, with its own properties, and no secret", () => {
+test("the examples use every node with its properties and no secret", () => {
   const used = new Set();
   const files = readdirSync(`${module}/examples`).filter((name) => name.endsWith(".json"));
   for (const file of files) {
     const nodes = JSON.parse(read(`examples/${file}`));
     const ids = new Set(nodes.map(({ id }) => id));
     configs.splice(0, configs.length, ...nodes.filter(({ type }) => type === "redflow-runtime"));
-    assert.equal(ids.size, nodes.length, `${file}: two nodes of one id`);
+    assert.equal(ids.size, nodes.length, `${file}: two nodes have one id`);
     for (const node of nodes) {
       used.add(node.type);
       assert.ok(!("credentials" in node), `${file}: ${node.id}`);
@@ -531,7 +542,7 @@ test("the examples use every node, with its own properties, and no secret", () =
         continue;
       }
       const { id: _, type, z: __, x: ___, y: ____, wires, ...own } = node;
-      assert.deepEqual(Object.keys(own).sort(), fresh(definition).sort(), `${file}: ${node.id}`);
+      assert.deepEqual(Object.keys(own).sort(), newProperties(definition).sort(), `${file}: ${node.id}`);
       assert.equal((wires ?? []).length, definition.outputs ?? 0, `${file}: ${node.id}`);
       assert.ok(type !== "agent-core" || ids.has(own.runtime), `${file}: ${node.id}`);
       for (const [name, { validate }] of Object.entries(definition.defaults)) {

@@ -1,45 +1,44 @@
-// Messages that are held while their runs go on: what is put on them, by whom they leave, and who hears that they are
-// done.
+// Held messages: the result on them, the node they output by, and the call of `done`.
 
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
+import { agentErrors } from "../dist/agent-errors.js";
 import { Agents } from "../dist/agents.js";
-import { errors } from "../dist/errors.js";
 import { Failure } from "../dist/failure.js";
-import { Runs, endedHere, goesOn } from "../dist/runs.js";
-import { FakeConversation, FakeNode, fakeRed } from "./kit/red.mjs";
+import { Runs, finishIfEnding, hasLeftWithResult } from "../dist/runs.js";
+import { FakeNode, FakeSession, fakeRed } from "./kit/red.mjs";
 
-function world(bounds = {}) {
+function world(limits = {}) {
   const node = new FakeNode("ag");
   const RED = fakeRed([node]);
-  const [conversation, agents] = [new FakeConversation(), new Agents(RED)];
-  agents.setLink({ is: "connected", version: "1" });
+  const [session, agents] = [new FakeSession(), new Agents(RED)];
+  agents.setConnection({ is: "connected", version: "1" });
   agents.attach(node);
-  const settings = { maxQueued: 10, queueSeconds: 5, maxHeldRuns: 10, url: "http://sidecar", ...bounds };
-  const runs = new Runs(RED, conversation, agents, () => settings);
+  const settings = { maxQueued: 10, queueSeconds: 5, maxHeldRuns: 10, url: "http://sidecar", ...limits };
+  const runs = new Runs(RED, session, agents, () => settings);
   const [sent, done] = [[], []];
   const start = (message) => {
     runs.start(node, message, (out) => sent.push(out), (error) => done.push(error));
-    return conversation.messages.at(-1)?.start;
+    return session.messages.at(-1)?.start;
   };
   let effect = 0;
-  const leave = (start, message, more = {}) =>
-    runs.leave({
+  const output = (start, message, more = {}) =>
+    runs.output({
       ...{ type: "send", seq: 1, node: "ag", port: 3, run: "r", effect: (effect += 1), start, last: true, message },
       ...more,
     });
-  return { node, conversation, agents, RED, runs, sent, done, start, leave };
+  return { node, session, agents, RED, runs, sent, done, start, output };
 }
 
-test("a start carries the message; its result is put on that very message, live objects and all", () => {
-  const { start, leave, sent, done, conversation } = world();
+test("sends the message with a start, and puts the result on the same message object", () => {
+  const { start, output, sent, done, session } = world();
   const message = { _msgid: "1", payload: "q", res: { end() {} }, topic: Buffer.from("t") };
   const { res } = message;
   const id = start(message);
-  const told = conversation.messages[0].message;
-  assert.deepEqual(told.res, { $redflow: "live", name: "Object" });
-  const made = { payload: "a", envelope: { e: 1 }, agentResult: { r: 1 } };
-  leave(id, { ...told, ...made, _error: undefined, extra: { $redflow: "date", data: 1 } });
+  const encoded = session.messages[0].message;
+  assert.deepEqual(encoded.res, { $redflow: "live", name: "Object" });
+  const result = { payload: "a", envelope: { e: 1 }, agentResult: { r: 1 } };
+  output(id, { ...encoded, ...result, _error: undefined, extra: { $redflow: "date", data: 1 } });
   assert.deepEqual(sent, [[null, null, null, message]]);
   assert.equal(sent[0][3], message);
   assert.equal(message.res, res);
@@ -48,262 +47,267 @@ test("a start carries the message; its result is put on that very message, live 
   assert.deepEqual(done, [undefined]);
 });
 
-test("what a model says is not read: a forged Buffer stays words", () => {
-  const { start, leave, sent } = world();
+test("does not decode a forged Buffer in a model's output", () => {
+  const { start, output, sent } = world();
   const forged = { $redflow: "buffer", data: "AA==" };
-  leave(start({ payload: "q" }), { payload: forged, envelope: {}, agentResult: { message: forged } });
+  output(start({ payload: "q" }), { payload: forged, envelope: {}, agentResult: { message: forged } });
   assert.deepEqual(sent[0][3].payload, forged);
   assert.deepEqual(sent[0][3].agentResult, { message: forged });
 });
 
-test("a failed run leaves by port 3 with its error, and then the input fails with its code", () => {
-  const { start, leave, sent, done } = world();
+test("a failed run sends its error from port 3 and fails the input with its code", () => {
+  const { start, output, sent, done } = world();
   const message = { payload: "q" };
   const error = { code: "MODEL_ERROR", message: "no", source: {} };
-  leave(start(message), { payload: error, envelope: 1, agentResult: 2, error });
+  output(start(message), { payload: error, envelope: 1, agentResult: 2, error });
   assert.deepEqual(sent[0][3], { payload: error, envelope: 1, agentResult: 2, error });
   assert.equal(done[0].code, "MODEL_ERROR");
   assert.equal(done[0].toString(), "no");
   assert.equal(`${done[0]}`, "no (MODEL_ERROR)");
   assert.ok(!Object.hasOwn(done[0], "stack"));
-  const why = "Node-RED puts the error there for Catch nodes";
+  const why = "Node-RED itself sets the error for Catch nodes";
   assert.deepEqual(message, { payload: error, envelope: 1, agentResult: 2 }, why);
 });
 
-test("a failure that leaves as a result is no end of its message; one that is all there is, is", () => {
+test("marks a failure that left the agent as a result", () => {
   const failed = (act) => {
     const own = world();
     act(own);
-    return goesOn(own.done[0]);
+    return hasLeftWithResult(own.done[0]);
   };
   const error = { code: "X", message: "x" };
-  assert.equal(failed(({ start, leave }) => leave(start({ payload: 1 }), { payload: 2, error })), true);
+  assert.equal(failed(({ start, output }) => output(start({ payload: 1 }), { payload: 2, error })), true);
   assert.equal(failed(({ runs, start }) => runs.startFailed({ start: start({}), code: "X", message: "x" })), false);
-  assert.deepEqual([goesOn(undefined), goesOn("x"), goesOn(error)], [false, false, false]);
+  assert.deepEqual([hasLeftWithResult(undefined), hasLeftWithResult("x"), hasLeftWithResult(error)], [false, false, false]);
 });
 
-test("an error that came in is kept as _error; for Catch nodes it is where Node-RED looks for loops", () => {
+test("keeps an incoming error as _error, and for Catch nodes where Node-RED detects loops", () => {
   const old = { source: { id: "ag", count: 3 } };
-  const well = world();
-  well.leave(well.start({ payload: 1, error: old }), { payload: 2 });
-  assert.deepEqual(well.sent[0][3], { payload: 2, _error: old });
-  const badly = world();
+  const success = world();
+  success.output(success.start({ payload: 1, error: old }), { payload: 2 });
+  assert.deepEqual(success.sent[0][3], { payload: 2, _error: old });
+  const failed = world();
   const message = { payload: 1, error: old };
-  badly.leave(badly.start(message), { payload: 2, error: { code: "X", message: "x" } });
-  assert.deepEqual(badly.sent[0][3]._error, old);
-  assert.equal(badly.sent[0][3].error.code, "X");
+  failed.output(failed.start(message), { payload: 2, error: { code: "X", message: "x" } });
+  assert.deepEqual(failed.sent[0][3]._error, old);
+  assert.equal(failed.sent[0][3].error.code, "X");
   assert.equal(message.error, old);
 });
 
-test("each output leaves once, also when it comes again", () => {
-  const { start, leave, sent, node } = world();
+test("sends a repeated output once", () => {
+  const { start, output, sent, node } = world();
   const id = start({ payload: 1 });
-  leave(id, { payload: "step" }, { port: 4, last: false, effect: 1 });
-  leave(id, { payload: "step" }, { port: 4, last: false, effect: 1 });
-  leave(id, { payload: 2 }, { effect: 2 });
-  leave(id, { payload: 2 }, { effect: 2 });
+  output(id, { payload: "step" }, { port: 4, last: false, effect: 1 });
+  output(id, { payload: "step" }, { port: 4, last: false, effect: 1 });
+  output(id, { payload: 2 }, { effect: 2 });
+  output(id, { payload: 2 }, { effect: 2 });
   assert.equal(node.sent.length, 1);
   assert.equal(node.sent[0][4].payload, "step");
   assert.equal(sent.length, 1);
   assert.equal(node.received.length, 0);
 });
 
-test("port 4 gets a copy, and nothing at all if nothing is wired to it", () => {
-  const { start, leave, node } = world();
+test("sends a copy from port 4, and nothing without a wire", () => {
+  const { start, output, node } = world();
   const message = { payload: 1 };
   const id = start(message);
-  leave(id, { payload: "step" }, { port: 4, last: false });
+  output(id, { payload: "step" }, { port: 4, last: false });
   assert.equal(message.payload, 1);
   node.wires = [[], [], [], ["x"], []];
-  leave(id, { payload: "step" }, { port: 4, last: false });
+  output(id, { payload: "step" }, { port: 4, last: false });
   assert.equal(node.sent.length, 1);
 });
 
-test("after a deploy the result leaves by the new node, and is done there", () => {
-  const { start, leave, sent, done, agents } = world();
+test("after a deploy the result leaves by the new node", () => {
+  const { start, output, sent, done, agents } = world();
   const id = start({ payload: 1 });
   const next = new FakeNode("ag");
   agents.attach(next);
   const ends = [];
-  next.onInput = (message) => assert.ok(endedHere(message, (out) => ends.push(out), (error) => ends.push(error)));
-  leave(id, { payload: 2 });
+  next.onInput = (message) => assert.ok(finishIfEnding(message, (out) => ends.push(out), (error) => ends.push(error)));
+  output(id, { payload: 2 });
   assert.deepEqual(ends, [[null, null, null, { payload: 2 }], undefined]);
   assert.deepEqual([sent, done], [[], []]);
-  assert.ok(!endedHere(next.received[0], assert.fail, assert.fail), "only once");
+  const fail = () => assert.fail("ended twice");
+  assert.ok(!finishIfEnding(next.received[0], fail, fail), "only once");
 });
 
-test("after a restart of Node-RED the result carries what could be stored", () => {
-  const { leave, node } = world();
+test("after a restart of Node-RED the result has the stored properties", () => {
+  const { output, node } = world();
   const ends = [];
-  node.onInput = (message) => endedHere(message, (out) => ends.push(out), (error) => ends.push(error));
-  leave("of before", { payload: 2, topic: { $redflow: "buffer", data: "AA==" }, res: { $redflow: "live", name: "R" } });
+  node.onInput = (message) => finishIfEnding(message, (out) => ends.push(out), (error) => ends.push(error));
+  output("unknown", { payload: 2, topic: { $redflow: "buffer", data: "AA==" }, res: { $redflow: "live", name: "R" } });
   assert.deepEqual(ends, [[null, null, null, { payload: 2, topic: Buffer.from([0]) }], undefined]);
 });
 
-/** A node that stands where an agent was, and how messages ended there. */
-function successor(id = "ag") {
+/** A node that replaces an agent and records how messages end there. */
+function replacement(id = "ag") {
   const node = new FakeNode(id);
   node.ends = [];
   node.onInput = (message) =>
-    assert.ok(endedHere(message, (out) => node.ends.push(out), (error) => node.ends.push(error)));
+    assert.ok(finishIfEnding(message, (out) => node.ends.push(out), (error) => node.ends.push(error)));
   return node;
 }
 
-test("the message of an agent that is gone is forgotten; of one that is elsewhere it fails there", () => {
-  const { start, leave, agents, runs, node, RED, done } = world();
+test("drops the message of a removed agent, and fails that of an agent with another runtime", () => {
+  const { start, output, agents, runs, node, RED, done } = world();
   const id = start({ payload: 1 });
-  const next = successor();
+  const next = replacement();
   RED.byId.set("ag", next);
   agents.detach(node);
   assert.deepEqual(runs.resume(), [id]);
   assert.deepEqual(next.ends.map(({ code }) => code), ["CANCELLED"]);
   assert.deepEqual(runs.resume(), []);
-  leave(id, { payload: 2 });
+  output(id, { payload: 2 });
   assert.equal(next.ends.length, 1);
-  const gone = world();
-  gone.start({ payload: 1 });
-  gone.agents.detach(gone.node);
+  const removed = world();
+  removed.start({ payload: 1 });
+  removed.agents.detach(removed.node);
   for (const other of [undefined, new FakeNode("ag", "debug")]) {
-    other === undefined ? gone.RED.byId.clear() : gone.RED.byId.set("ag", other);
-    assert.deepEqual(gone.runs.resume(), []);
+    if (other === undefined) {
+      removed.RED.byId.clear();
+    } else {
+      removed.RED.byId.set("ag", other);
+    }
+    assert.deepEqual(removed.runs.resume(), []);
     assert.deepEqual(other?.received ?? [], []);
   }
-  assert.deepEqual([...done, ...gone.done], []);
-  gone.agents.attach(gone.node);
-  gone.start({ payload: 2 });
-  assert.deepEqual(gone.done, [], "and takes no room");
+  assert.deepEqual([...done, ...removed.done], []);
+  removed.agents.attach(removed.node);
+  removed.start({ payload: 2 });
+  assert.deepEqual(removed.done, [], "the dropped message does not count");
 });
 
-test("what ends while nodes are exchanged ends when they are there, by the new ones", () => {
+test("messages that end during a deploy output by the new nodes", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
-  const { start, agents, runs, node, conversation, done } = world({ maxHeldRuns: 2 });
-  start({ payload: "begun" });
-  conversation.connected = false;
-  start({ payload: "waits" });
+  const { start, agents, runs, node, session, done } = world({ maxHeldRuns: 2 });
+  start({ payload: "sent" });
+  session.connected = false;
+  start({ payload: "unsent" });
   runs.pause();
   agents.detach(node);
-  runs.failBegun(new Failure("RUNTIME_UNREACHABLE", "another one"));
+  runs.failSent(new Failure("RUNTIME_UNREACHABLE", "another one"));
   mock.timers.tick(5_000);
   mock.timers.reset();
-  const next = successor();
+  const next = replacement();
   agents.attach(next);
   assert.deepEqual([done, next.ends], [[], []]);
-  runs.start(next, { payload: "third" }, assert.fail, (error) => next.ends.push(error));
-  assert.deepEqual(next.ends.splice(0).map(({ code }) => code), ["QUEUE_FULL"], "what waits to end is counted");
+  runs.start(next, { payload: "third" }, () => assert.fail("sent"), (error) => next.ends.push(error));
+  assert.deepEqual(next.ends.splice(0).map(({ code }) => code), ["QUEUE_FULL"], "deferred messages count");
   assert.deepEqual(runs.resume(), []);
   const away = "the sidecar at http://sidecar has been away for 5 s";
   assert.deepEqual(next.ends.map(({ message }) => message), ["another one", away]);
-  assert.deepEqual(next.received.map(({ payload }) => payload), ["begun", "waits"]);
+  assert.deepEqual(next.received.map(({ payload }) => payload), ["sent", "unsent"]);
   runs.resume();
   assert.equal(next.ends.length, 2);
 });
 
-test("a runtime that is left fails what no sidecar has; what one has only if it was removed", () => {
-  for (const [removed, failed] of [[true, ["begun", "waits"]], [false, ["waits"]]]) {
-    const { start, runs, conversation, agents, node, RED } = world();
-    start({ payload: "begun" });
-    conversation.connected = false;
-    start({ payload: "waits" });
+test("close fails all messages, or only the unsent ones", () => {
+  for (const [which, failed] of [["all", ["sent", "unsent"]], ["unsent", ["unsent"]]]) {
+    const { start, runs, session, agents, node, RED } = world();
+    start({ payload: "sent" });
+    session.connected = false;
+    start({ payload: "unsent" });
     runs.pause();
     agents.detach(node);
-    runs.leaveAll(new Failure("RUNTIME_UNREACHABLE", "left"), removed);
-    const next = successor();
+    runs.close(new Failure("RUNTIME_UNREACHABLE", "closed"), which);
+    const next = replacement();
     RED.byId.set("ag", next);
     assert.deepEqual(runs.resume(), []);
     assert.deepEqual(next.received.map(({ payload }) => payload), failed);
   }
 });
 
-test("a message that cannot be changed keeps its result: a copy of it leaves", () => {
+test("sends a copy of a message that cannot be changed", () => {
   const fixed = Object.defineProperty({ payload: 1 }, "envelope", { value: "old", enumerable: true });
   for (const message of [Object.freeze({ payload: 1, topic: "t" }), Object.seal({ payload: 1 }), fixed]) {
     const before = { ...message };
-    const well = world();
-    well.leave(well.start(message), { payload: 2, envelope: "new" });
-    assert.deepEqual(well.sent, [[null, null, null, { ...before, payload: 2, envelope: "new" }]]);
-    assert.deepEqual(well.done, [undefined]);
-    const badly = world();
-    badly.leave(badly.start(message), { payload: 2, error: { code: "X", message: "x" } });
-    assert.equal(badly.sent[0][3].error.code, "X");
-    assert.deepEqual(badly.done.map(({ code }) => code), ["X"]);
+    const success = world();
+    success.output(success.start(message), { payload: 2, envelope: "new" });
+    assert.deepEqual(success.sent, [[null, null, null, { ...before, payload: 2, envelope: "new" }]]);
+    assert.deepEqual(success.done, [undefined]);
+    const failed = world();
+    failed.output(failed.start(message), { payload: 2, error: { code: "X", message: "x" } });
+    assert.equal(failed.sent[0][3].error.code, "X");
+    assert.deepEqual(failed.done.map(({ code }) => code), ["X"]);
     assert.deepEqual({ ...message }, before);
   }
 });
 
-test("a result that cannot leave fails its input, whatever was thrown", () => {
-  const { runs, node, leave, conversation } = world();
+test("fails the input when the result cannot be sent", () => {
+  const { runs, node, output, session } = world();
   const done = [];
   const send = () => {
     throw { toString: null };
   };
   runs.start(node, { payload: 1 }, send, (error) => done.push(error));
-  leave(conversation.messages[0].start, { payload: 2 });
+  output(session.messages[0].start, { payload: 2 });
   assert.deepEqual(done.map(({ code }) => code), ["INTERNAL"]);
 });
 
-test("what Node-RED throws when a message ends is logged, and goes no further", () => {
+test("logs errors that Node-RED throws when a message ends", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
-  const { runs, node, conversation, RED, leave, agents } = world({ maxHeldRuns: 5 });
-  const thrower = (what) => () => {
-    throw new Error(`${what} threw`);
+  const { runs, node, session, RED, output, agents } = world({ maxHeldRuns: 5 });
+  const thrower = (name) => () => {
+    throw new Error(`${name} threw`);
   };
   const start = (done) => runs.start(node, { payload: 1, hasOwnProperty: 1 }, () => undefined, done);
   start(thrower("a"));
-  leave(conversation.messages.at(-1).start, { payload: 2 });
+  output(session.messages.at(-1).start, { payload: 2 });
   start(thrower("b"));
-  runs.startDone({ start: conversation.messages.at(-1).start });
+  runs.startDone({ start: session.messages.at(-1).start });
   start(thrower("c"));
-  runs.startFailed({ start: conversation.messages.at(-1).start, code: "NOT_FOUND", message: "no such agent" });
-  conversation.connected = false;
+  runs.startFailed({ start: session.messages.at(-1).start, code: "NOT_FOUND", message: "no such agent" });
+  session.connected = false;
   start(thrower("d"));
   mock.timers.tick(5_000);
   mock.timers.reset();
   runs.start(node, { payload: "x".repeat(2_000) }, () => undefined, thrower("e"));
   node.send = thrower("f");
-  leave("unknown", { payload: 2 }, { port: 4, last: false });
+  output("unknown", { payload: 2 }, { port: 4, last: false });
   const next = new FakeNode("ag");
   next.receive = thrower("g");
   next.status = thrower("h");
-  conversation.connected = true;
+  session.connected = true;
   start(() => undefined);
   agents.attach(next);
-  leave(conversation.messages.at(-1).start, { payload: 2 });
-  for (const what of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
-    const lines = RED.logged.filter((line) => line.startsWith("error: ") && line.endsWith(`: ${what} threw`));
-    assert.equal(lines.length, 1, what);
+  output(session.messages.at(-1).start, { payload: 2 });
+  for (const name of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
+    const lines = RED.logged.filter((line) => line.startsWith("error: ") && line.endsWith(`: ${name} threw`));
+    assert.equal(lines.length, 1, name);
   }
-  const about = 'failed with "no such agent" (NOT_FOUND): c threw';
-  assert.ok(RED.logged.some((line) => line.includes(about)), "what it was about");
+  const cause = 'failed with "no such agent" (NOT_FOUND): c threw';
+  assert.ok(RED.logged.some((line) => line.includes(cause)), "the failure of the message");
   const before = RED.logged.length;
-  agents.setLink({ is: "away", reason: "x" });
-  assert.equal(RED.logged.length, before, "the same is not said again");
+  agents.setConnection({ is: "away", reason: "x" });
+  assert.equal(RED.logged.length, before, "the same error is not logged again");
 });
 
-test("too much is refused at once, with a code", () => {
+test("refuses messages beyond the limits with a code", () => {
   const held = world({ maxHeldRuns: 2 });
   [1, 2, 3].forEach((payload) => held.start({ payload }));
   assert.deepEqual(held.done.map(({ code }) => code), ["QUEUE_FULL"]);
-  held.leave(held.conversation.messages[0].start, { payload: 0 });
+  held.output(held.session.messages[0].start, { payload: 0 });
   held.start({ payload: 4 });
-  assert.equal(held.done.length, 2, "there is room again");
+  assert.equal(held.done.length, 2, "the limit is free again");
   const queued = world({ maxQueued: 1 });
   [1, 2].forEach((payload) => queued.start({ payload }));
   assert.deepEqual(queued.done.map(({ code }) => code), ["QUEUE_FULL"]);
   const large = world();
   large.start({ payload: "x".repeat(2_000) });
   assert.deepEqual(large.done.map(({ code }) => code), ["CONTEXT_LENGTH"]);
-  assert.deepEqual(large.conversation.messages, []);
+  assert.deepEqual(large.session.messages, []);
 });
 
-test("a message that no socket had gets an error after its time; one that a socket had waits", () => {
+test("an unsent message expires, a sent one waits", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
-  const { start, conversation, done, node, agents } = world();
-  conversation.connected = false;
-  agents.setLink({ is: "away", reason: "gone" });
+  const { start, session, done, node, agents } = world();
+  session.connected = false;
+  agents.setConnection({ is: "away", reason: "gone" });
   start({ payload: 1 });
   start({ payload: 2 });
   assert.equal(node.statuses.at(-1).text, "sidecar away: gone (2 waiting)");
-  conversation.posted[1].entry.seq = 1;
+  session.posted[1].entry.seq = 1;
   mock.timers.tick(5_000);
   mock.timers.reset();
   assert.deepEqual(done.map(({ code }) => code), ["RUNTIME_UNREACHABLE"]);
@@ -311,7 +315,7 @@ test("a message that no socket had gets an error after its time; one that a sock
   assert.equal(node.statuses.at(-1).text, "sidecar away: gone (1 waiting)");
 });
 
-test("a start that began nothing fails with its code; one that only made a memory forget is done", () => {
+test("a start that began no run fails with its code; one that only cleared a memory completes", () => {
   const { start, runs, done } = world();
   runs.startFailed({ start: start({ payload: 1 }), code: "NOT_FOUND", message: "no such agent" });
   runs.startDone({ start: start({ payload: 2 }) });
@@ -320,47 +324,47 @@ test("a start that began nothing fails with its code; one that only made a memor
   assert.deepEqual(done.slice(1), [undefined]);
 });
 
-test("another sidecar: what the one before may have begun fails, what waits still goes to the next", () => {
-  const { start, conversation, runs, done } = world();
+test("failSent fails the sent messages and keeps the unsent ones", () => {
+  const { start, session, runs, done } = world();
   start({ payload: 1 });
-  conversation.connected = false;
+  session.connected = false;
   start({ payload: 2 });
-  runs.failBegun(new Failure("RUNTIME_UNREACHABLE", "another one"));
+  runs.failSent(new Failure("RUNTIME_UNREACHABLE", "another one"));
   assert.deepEqual(done.map(({ message }) => message), ["another one"]);
 });
 
-test("what is shown: refusals before absence before problems before the run's own words", () => {
+test("the status shows the connection, then the problem, then the run", () => {
   const { agents, node } = world();
   const last = () => node.statuses.at(-1);
-  agents.setSaid("ag", { fill: "blue", shape: "ring", text: "iteration 1: model" });
+  agents.setRunStatus("ag", { fill: "blue", shape: "ring", text: "iteration 1: model" });
   assert.equal(last().text, "iteration 1: model");
   agents.setProblems(new Map([["ag", "MODEL_MISSING: no model"]]));
   assert.deepEqual(last(), { fill: "red", shape: "dot", text: "MODEL_MISSING: no model" });
-  agents.setLink({ is: "away", reason: "cut" });
+  agents.setConnection({ is: "away", reason: "cut" });
   assert.deepEqual(last(), { fill: "grey", shape: "ring", text: "sidecar away: cut" });
-  const shown = node.statuses.length;
-  agents.setLink({ is: "away", reason: "cut" });
-  assert.equal(node.statuses.length, shown, "the same again is not shown again");
-  agents.setLink({ is: "refused", code: "UNAUTHORIZED", message: "x".repeat(500) });
+  const count = node.statuses.length;
+  agents.setConnection({ is: "away", reason: "cut" });
+  assert.equal(node.statuses.length, count, "the same status is not shown again");
+  agents.setConnection({ is: "refused", code: "UNAUTHORIZED", message: "x".repeat(500) });
   assert.match(last().text, /^UNAUTHORIZED: x+…$/);
   assert.equal(last().text.length, 120);
   agents.setProblems(new Map());
-  agents.setLink({ is: "connected", version: "1" });
+  agents.setConnection({ is: "connected", version: "1" });
   assert.equal(last().text, "iteration 1: model");
 });
 
-test("what began no run is kept for people; how a run ended is the sidecar's to tell", () => {
-  const { start, leave, runs, done } = world({ maxHeldRuns: 1 });
-  errors.forget("ag");
-  const kept = () => errors.of("ag").map(({ code }) => code);
+test("keeps errors without a run, and leaves those of runs to the sidecar", () => {
+  const { start, output, runs, done } = world({ maxHeldRuns: 1 });
+  agentErrors.forget("ag");
+  const codes = () => agentErrors.list("ag").map(({ code }) => code);
   const failed = { error: { code: "TIMEOUT", message: "too slow" } };
-  leave(start({ payload: 1 }), failed);
-  assert.deepEqual(kept(), []);
-  leave(start({ payload: 2 }), { error: { code: "EDGE_REJECTED", message: "refused" } }, { run: "s", effect: undefined });
+  output(start({ payload: 1 }), failed);
+  assert.deepEqual(codes(), []);
+  output(start({ payload: 2 }), { error: { code: "EDGE_REJECTED", message: "refused" } }, { run: "s", effect: undefined });
   const id = start({ payload: 3 });
   start({ payload: 4 });
   runs.startFailed({ start: id, code: "NOT_FOUND", message: "no agent" });
-  assert.deepEqual(kept(), ["NOT_FOUND", "QUEUE_FULL", "EDGE_REJECTED"]);
+  assert.deepEqual(codes(), ["NOT_FOUND", "QUEUE_FULL", "EDGE_REJECTED"]);
   assert.deepEqual(done.map(({ code }) => code), ["TIMEOUT", "EDGE_REJECTED", "QUEUE_FULL", "NOT_FOUND"]);
-  errors.forget("ag");
+  agentErrors.forget("ag");
 });

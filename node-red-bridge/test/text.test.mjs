@@ -1,25 +1,25 @@
-// How often Node-RED is asked for words.
+// The cache of translated texts.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import { text } from "../editor-build/editor/text.mjs";
-import { translator } from "./kit/words.mjs";
+import { translator } from "./kit/texts.mjs";
 
-test("a text without a value is asked for once, but not before its catalogue is there", () => {
-  const asked = [];
-  const words = { there: false };
+test("caches a text without values after its catalogue is loaded", () => {
+  const requested = [];
+  let isLoaded = false;
   const translate = translator("en-US");
   globalThis.RED = {
     _(key, values) {
-      asked.push(key.split(":")[1]);
-      return words.there ? translate(key, values) : key.split(":")[1];
+      requested.push(key.split(":")[1]);
+      return isLoaded ? translate(key, values) : key.split(":")[1];
     },
   };
   assert.equal(text("agent.field.debug"), "agent.field.debug");
-  words.there = true;
+  isLoaded = true;
   for (let time = 0; time < 3; time += 1) {
     assert.equal(text("agent.field.debug"), "Debug");
     assert.equal(text("fields.missing", { name: String(time) }), `${time} is missing.`);
   }
-  assert.deepEqual(asked.filter((key) => key === "agent.field.debug").length, 2);
+  assert.deepEqual(requested.filter((key) => key === "agent.field.debug").length, 2);
 });

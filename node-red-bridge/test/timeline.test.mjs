@@ -1,19 +1,19 @@
-// What a run's events become, in whatever order and however often they come.
+// Builds the timeline of a run from its events, in any order and with repetitions.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_REMARKS, MAX_STEPS, confidences, foldEvents, noEvents, underWay, waitingCall, whyUnanswered } from "../editor-build/editor/timeline.mjs";
+import { MAX_REMARKS, MAX_STEPS, confidences, applyEvents, emptyTimeline, activeStep, waitingCall, unansweredReason } from "../editor-build/editor/timeline.mjs";
 
 const agent = { instance: "i", nodeId: "a" };
-const numbered = (kinds) => kinds.map((event, place) => ({ runId: "r", seq: place + 1, at: 1_000 + place, agent, event }));
-const fold = (...batches) => batches.reduce((timeline, batch) => foldEvents(timeline, batch), noEvents());
-const shown = (timeline) => {
+const numbered = (kinds) => kinds.map((event, index) => ({ runId: "r", seq: index + 1, at: 1_000 + index, agent, event }));
+const build = (...batches) => batches.reduce((timeline, batch) => applyEvents(timeline, batch), emptyTimeline());
+const publicPart = (timeline) => {
   const { seq, name, steps, stepsLeftOut, remarks, remarksLeftOut, last, end, debug, unknown } = timeline;
   const plain = steps.map(({ iteration, model, tool }) => ({ iteration, model, tool }));
   return { seq, name, steps: plain, stepsLeftOut, remarks, remarksLeftOut, last, end, debug, unknown };
 };
 
-const STORY = numbered([
+const EVENTS = numbered([
   { type: "run_started", name: "Desk", maxIterations: 5, tools: ["calculator"] },
   { type: "memory_recalled", messages: 2 },
   { type: "model_called", iteration: 1, preview: "How much?" },
@@ -25,8 +25,8 @@ const STORY = numbered([
   { type: "run_finished", completed: true, stopReason: "final_answer", iterations: 2, durationMs: 40 },
 ]);
 
-test("a run as it happened", () => {
-  const timeline = fold(STORY);
+test("builds the steps of a run", () => {
+  const timeline = build(EVENTS);
   assert.equal(timeline.seq, 9);
   assert.equal(timeline.name, "Desk");
   assert.equal(timeline.maxIterations, 5);
@@ -45,24 +45,24 @@ test("a run as it happened", () => {
   assert.equal(second.tool, undefined);
   assert.deepEqual(timeline.last, { is: "answered", action: "final", at: 1_007, iteration: 2 });
   assert.equal(timeline.end.durationMs, 40);
-  assert.equal(underWay(timeline), undefined);
+  assert.equal(activeStep(timeline), undefined);
 });
 
-test("twice, in pieces and in any order: the same", () => {
-  const once = shown(fold(STORY));
-  assert.deepEqual(shown(fold(STORY, STORY)), once);
-  assert.deepEqual(shown(fold([...STORY].reverse())), once);
-  assert.deepEqual(shown(fold(STORY.slice(4), STORY.slice(0, 4), STORY.slice(2, 6))), once);
-  assert.deepEqual(shown(fold(...STORY.map((event) => [event]))), once);
+test("repetitions, batches and order do not change the timeline", () => {
+  const once = publicPart(build(EVENTS));
+  assert.deepEqual(publicPart(build(EVENTS, EVENTS)), once);
+  assert.deepEqual(publicPart(build([...EVENTS].reverse())), once);
+  assert.deepEqual(publicPart(build(EVENTS.slice(4), EVENTS.slice(0, 4), EVENTS.slice(2, 6))), once);
+  assert.deepEqual(publicPart(build(...EVENTS.map((event) => [event]))), once);
 });
 
-test("what is missing is asked for again", () => {
-  assert.equal(fold([STORY[0], STORY[1], STORY[3]]).seq, 2);
-  assert.equal(fold([STORY[0], STORY[1], STORY[3]], [STORY[2]]).seq, 4);
+test("seq stops before a missing event", () => {
+  assert.equal(build([EVENTS[0], EVENTS[1], EVENTS[3]]).seq, 2);
+  assert.equal(build([EVENTS[0], EVENTS[1], EVENTS[3]], [EVENTS[2]]).seq, 4);
 });
 
-test("what is under way, from the asking to the call", () => {
-  const upTo = (count) => underWay(fold(STORY.slice(0, count)));
+test("finds the active step", () => {
+  const upTo = (count) => activeStep(build(EVENTS.slice(0, count)));
   assert.equal(upTo(2), undefined);
   assert.deepEqual(upTo(3), { iteration: 1, since: 1_002 });
   assert.equal(upTo(4), undefined);
@@ -70,34 +70,34 @@ test("what is under way, from the asking to the call", () => {
   assert.deepEqual(upTo(7), { iteration: 2, since: 1_006 });
 });
 
-test("a call of which nobody knows waits until somebody does", () => {
+test("a call with an unknown outcome waits until it is reported", () => {
   const events = numbered([
-    ...STORY.slice(0, 5).map(({ event }) => event),
+    ...EVENTS.slice(0, 5).map(({ event }) => event),
     { type: "waiting_for_outcome", iteration: 1, tool: "calculator", callId: "c1", reason: "a crash" },
     { type: "tool_returned", iteration: 1, tool: "calculator", callId: "c1", success: false, error: "no", durationMs: 9 },
   ]);
-  const waiting = fold(events.slice(0, 6));
+  const waiting = build(events.slice(0, 6));
   assert.deepEqual(waitingCall(waiting).waiting, { at: 1_005, reason: "a crash" });
-  assert.equal(underWay(waiting), undefined, "nothing is at work while a person is asked");
+  assert.equal(activeStep(waiting), undefined, "no step is active while the run waits");
   assert.equal(waiting.last.is, "waiting");
   for (const order of [events, [...events].reverse()]) {
-    const answered = fold(order);
+    const answered = build(order);
     assert.equal(waitingCall(answered), undefined);
     assert.equal(answered.steps[0].tool.error, "no");
-    assert.equal(answered.steps[0].tool.byPerson, true, "it is a person's word, not the tool's");
+    assert.equal(answered.steps[0].tool.resolvedLater, true);
     assert.deepEqual(answered.last, { is: "returned", tool: "calculator", success: false, at: 1_006, iteration: 1 });
   }
 });
 
-test("a model that did not answer is blamed only for its own answers", () => {
-  const why = (code) => whyUnanswered({ ...STORY[8].event, error: code && { code, message: "" } });
-  assert.deepEqual(["INVALID_JSON", "TOOL_INPUT_INVALID", "MODEL_TRUNCATED"].map(why), Array(3).fill("unanswered"));
-  assert.equal(why("CANCELLED"), "cancelled");
-  assert.deepEqual(["TIMEOUT", "MODEL_ERROR", "RATE_LIMIT", "OF_A_NEWER_SIDECAR", undefined].map(why), Array(5).fill("ended"));
+test("the reason for a missing answer", () => {
+  const reason = (code) => unansweredReason({ ...EVENTS[8].event, error: code && { code, message: "" } });
+  assert.deepEqual(["INVALID_JSON", "TOOL_INPUT_INVALID", "MODEL_TRUNCATED"].map(reason), Array(3).fill("unanswered"));
+  assert.equal(reason("CANCELLED"), "cancelled");
+  assert.deepEqual(["TIMEOUT", "MODEL_ERROR", "RATE_LIMIT", "OF_A_NEWER_SIDECAR", undefined].map(reason), Array(5).fill("ended"));
 });
 
-test("kinds and values of a newer sidecar do no harm", () => {
-  const timeline = fold(numbered([
+test("ignores event types and values of a newer sidecar", () => {
+  const timeline = build(numbered([
     { type: "run_started", name: "Desk", maxIterations: 5, tools: [] },
     { type: "thought_about", iteration: 1 },
     { type: "model_called", iteration: "one" },
@@ -108,13 +108,13 @@ test("kinds and values of a newer sidecar do no harm", () => {
   assert.equal(timeline.debug, false);
 });
 
-test("texts end, and never in the middle of a character", () => {
+test("cuts texts between two characters", () => {
   const preview = `${"x".repeat(1_999)}😀 and more`;
-  const [step] = fold(numbered([{ type: "model_called", iteration: 1, preview }])).steps;
+  const [step] = build(numbered([{ type: "model_called", iteration: 1, preview }])).steps;
   assert.equal(step.model.prompt, `${"x".repeat(1_999)}…`);
 });
 
-test("10 000 events are bounded, and quick", () => {
+test("limits what it keeps of 10 000 events", () => {
   const kinds = [];
   for (let iteration = 1; iteration <= 2_500; iteration += 1) {
     const call = { iteration, tool: "t", callId: `c${iteration}` };
@@ -126,9 +126,9 @@ test("10 000 events are bounded, and quick", () => {
     );
   }
   const events = numbered(kinds);
-  const began = performance.now();
-  const timeline = fold(events);
-  console.log(`${events.length} events folded at once: ${(performance.now() - began).toFixed(1)} ms`);
+  const startedAt = performance.now();
+  const timeline = build(events);
+  console.log(`${events.length} events at once: ${(performance.now() - startedAt).toFixed(1)} ms`);
   assert.equal(timeline.steps.length, MAX_STEPS);
   assert.equal(timeline.steps[0].iteration, 2_500 - MAX_STEPS + 1);
   assert.equal(timeline.stepsLeftOut, 2_500 - MAX_STEPS);
@@ -136,21 +136,21 @@ test("10 000 events are bounded, and quick", () => {
   assert.equal(timeline.remarksLeftOut, 2_500 - MAX_REMARKS);
   assert.equal(timeline.seq, 10_000);
   const again = performance.now();
-  const inPieces = noEvents();
+  const inBatches = emptyTimeline();
   for (let from = 0; from < events.length; from += 100) {
-    foldEvents(inPieces, events.slice(from, from + 100));
+    applyEvents(inBatches, events.slice(from, from + 100));
   }
-  console.log(`in 100 pieces: ${(performance.now() - again).toFixed(1)} ms`);
-  assert.deepEqual(shown(inPieces).steps, shown(timeline).steps);
-  assert.equal(inPieces.stepsLeftOut, timeline.stepsLeftOut);
-  foldEvents(inPieces, [{ ...events[0], seq: 10_001 }]);
-  assert.equal(inPieces.steps.length, MAX_STEPS, "an iteration that was left out does not come back");
+  console.log(`in 100 batches: ${(performance.now() - again).toFixed(1)} ms`);
+  assert.deepEqual(publicPart(inBatches).steps, publicPart(timeline).steps);
+  assert.equal(inBatches.stepsLeftOut, timeline.stepsLeftOut);
+  applyEvents(inBatches, [{ ...events[0], seq: 10_001 }]);
+  assert.equal(inBatches.steps.length, MAX_STEPS, "a dropped iteration does not return");
 });
 
-test("numbers with gaps do not grow without end", () => {
-  const timeline = noEvents();
+test("gives up missing events", () => {
+  const timeline = emptyTimeline();
   for (let seq = 2; seq < 60_000; seq += 2) {
-    foldEvents(timeline, [{ runId: "r", seq, at: 1, agent, event: { type: "memory_cleared" } }]);
+    applyEvents(timeline, [{ runId: "r", seq, at: 1, agent, event: { type: "memory_cleared" } }]);
   }
-  assert.ok(timeline.seq > 30_000, "what is missing is given up");
+  assert.ok(timeline.seq > 30_000, "seq advances over gaps");
 });

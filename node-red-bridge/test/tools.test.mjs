@@ -1,44 +1,44 @@
-// Tool calls: made once, answered once, and answered again when asked again.
+// Tool calls: made once, answered once, and answered again when the sidecar requests them again.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Agents } from "../dist/agents.js";
 import { Runs } from "../dist/runs.js";
 import { Tools } from "../dist/tools.js";
-import { FakeConversation, FakeNode, fakeRed } from "./kit/red.mjs";
+import { FakeNode, FakeSession, fakeRed } from "./kit/red.mjs";
 
-/** What the message of a run fails with whose result is an error. */
-function ended() {
+/** The failure of a message whose run has an error as its result. */
+function failureWithResult() {
   const node = new FakeNode("ag");
   const RED = fakeRed([node]);
-  const [conversation, agents, done] = [new FakeConversation(), new Agents(RED), []];
+  const [session, agents, done] = [new FakeSession(), new Agents(RED), []];
   agents.attach(node);
-  const runs = new Runs(RED, conversation, agents, () => ({ maxQueued: 1, queueSeconds: 5, maxHeldRuns: 1, url: "" }));
+  const runs = new Runs(RED, session, agents, () => ({ maxQueued: 1, queueSeconds: 5, maxHeldRuns: 1, url: "" }));
   runs.start(node, { payload: 1 }, () => undefined, (error) => done.push(error));
-  const { start } = conversation.messages[0];
+  const { start } = session.messages[0];
   const message = { payload: 2, error: { code: "X", message: "x" } };
-  runs.leave({ type: "send", seq: 1, node: "ag", port: 3, run: "r", effect: 1, start, last: true, message });
+  runs.output({ type: "send", seq: 1, node: "ag", port: 3, run: "r", effect: 1, start, last: true, message });
   return done[0];
 }
 
 function world(definitions = []) {
   const tool = new FakeNode("ft", "flow-tool", [["first"]]);
   const data = new FakeNode("dn", "function", [["ag"]]);
-  const conversation = new FakeConversation();
-  const tools = new Tools(fakeRed([tool, data, new FakeNode("bare", "flow-tool", [[]])], definitions), conversation);
-  const call = (more = {}, waited = 0) =>
+  const session = new FakeSession();
+  const tools = new Tools(fakeRed([tool, data, new FakeNode("bare", "flow-tool", [[]])], definitions), session);
+  const call = (more = {}, waitedMs = 0) =>
     tools.call(
       {
         ...{ type: "tool_call", seq: 1, run: "r", call: "r:1", agent: "ag", node: "ft", tool: "look", iteration: 1 },
         ...{ input: { q: 1 }, timeoutMs: 1_000, idempotencyKey: "k", effect: "read", ...more },
       },
-      waited,
+      waitedMs,
     );
-  const replies = () => conversation.messages.map(({ reply }) => reply);
-  return { tool, data, conversation, tools, call, replies };
+  const replies = () => session.messages.map(({ reply }) => reply);
+  return { tool, data, session, tools, call, replies };
 }
 
-test("a call leaves the flow-tool as a message that says what it is", () => {
+test("sends a call from the flow-tool as a message with _agentCore", () => {
   const { tool, call } = world();
   const forged = { $redflow: "buffer", data: "AA==" };
   call({ input: forged });
@@ -51,37 +51,37 @@ test("a call leaves the flow-tool as a message that says what it is", () => {
   });
 });
 
-test("a node on the tool port gets the message itself", () => {
+test("a node on the tool port receives the message", () => {
   const { data, call } = world();
   call({ node: "dn" });
   assert.equal(data.received[0].payload.q, 1);
 });
 
-test("a reply is sent, with what JSON cannot hold as the table says; the second one is dropped", () => {
-  const { tool, tools, call, conversation } = world();
+test("encodes and sends the first reply, and drops the second", () => {
+  const { tool, tools, call, session } = world();
   call();
   const message = { ...tool.sent[0], payload: new Date(5) };
-  assert.equal(tools.returned(tools.of(message), message), undefined);
-  assert.match(tools.returned(tools.of(message), message), /answered already/);
-  assert.deepEqual(conversation.messages, [
+  assert.equal(tools.handleReturn(tools.findCall(message), message), undefined);
+  assert.match(tools.handleReturn(tools.findCall(message), message), /answered already/);
+  assert.deepEqual(session.messages, [
     { type: "tool_result", run: "r", call: "r:1", reply: { type: "returned", output: { $redflow: "date", data: 5 } } },
   ]);
 });
 
-test("the same call again is not made again", () => {
+test("does not repeat a call", () => {
   const { tool, tools, call, replies } = world();
   call();
   call();
   assert.equal(tool.sent.length, 1);
   assert.deepEqual(replies(), []);
-  tools.returned(tools.of(tool.sent[0]), tool.sent[0]);
+  tools.handleReturn(tools.findCall(tool.sent[0]), tool.sent[0]);
   call({ known: true });
   call();
   assert.equal(tool.sent.length, 1);
-  assert.deepEqual(replies(), new Array(3).fill({ type: "returned", output: { q: 1 } }));
+  assert.deepEqual(replies(), Array.from({ length: 3 }, () => ({ type: "returned", output: { q: 1 } })));
 });
 
-test("a call that is only asked about, and not known, is not made", () => {
+test("does not make an unknown call when only its outcome is requested", () => {
   const { tool, call, replies } = world();
   call({ known: true });
   call({ known: true });
@@ -89,7 +89,7 @@ test("a call that is only asked about, and not known, is not made", () => {
   assert.deepEqual(replies().map(({ type }) => type), ["unknown", "unknown"]);
 });
 
-test("a call that was only asked about is not made later either, and one that is open is made once", () => {
+test("does not make a call after a request for its outcome, and makes an open one once", () => {
   const { tool, tools, call, replies } = world();
   call({ known: true });
   call();
@@ -99,19 +99,19 @@ test("a call that was only asked about is not made later either, and one that is
   call({ call: "r:2", known: true });
   call({ call: "r:2" });
   assert.equal(tool.sent.length, 1);
-  assert.equal(replies().length, 2, "it is answered when it is done");
-  tools.returned(tools.of(tool.sent[0]), tool.sent[0]);
+  assert.equal(replies().length, 2, "the open call is answered later");
+  tools.handleReturn(tools.findCall(tool.sent[0]), tool.sent[0]);
   call({ call: "r:2" }, 5_000);
   assert.equal(tool.sent.length, 1);
   assert.deepEqual(replies().slice(2).map(({ type }) => type), ["returned", "returned"]);
 });
 
-test("a call whose time was over before the flows ran again is not made, and not later either", () => {
+test("does not make a call whose timeout passed while the flows were stopped", () => {
   const { tool, call, replies } = world();
   call({}, 1_001);
   call();
-  const error = "the call was not made: its time was over when the flows ran again";
-  assert.deepEqual(replies(), new Array(2).fill({ type: "failed", error }));
+  const error = "the call was not made: its timeout had passed when the flows ran again";
+  assert.deepEqual(replies(), Array.from({ length: 2 }, () => ({ type: "failed", error })));
   assert.deepEqual(tool.sent, []);
   call({ call: "r:2" }, 1_000);
   assert.equal(tool.sent.length, 1);
@@ -119,7 +119,7 @@ test("a call whose time was over before the flows ran again is not made, and not
   assert.equal(replies().at(-1).type, "unknown");
 });
 
-test("a call that Node-RED could not pass on may have been made", () => {
+test("the outcome of a call is unknown when Node-RED throws", () => {
   const { tool, call, replies } = world();
   tool.send = () => {
     throw new Error("a hook threw");
@@ -128,17 +128,17 @@ test("a call that Node-RED could not pass on may have been made", () => {
   assert.deepEqual(replies(), [{ type: "unknown", reason: "Node-RED could not pass the call on: a hook threw" }]);
 });
 
-test("what cannot be made fails, and says why", () => {
+test("fails a call without its node or wire", () => {
   const { call, replies } = world();
   call({ node: "gone" });
   call({ node: "bare", call: "r:2" });
   assert.deepEqual(replies(), [
-    { type: "failed", error: "the flow that runs has no node gone" },
-    { type: "failed", error: "the flow-tool look is wired to nothing" },
+    { type: "failed", error: "the running flow has no node gone" },
+    { type: "failed", error: "the flow-tool look has no wire" },
   ]);
 });
 
-test("errors, results that are too large or too deep, and nothing at all", () => {
+test("replies with errors, with results beyond the limits, and with no result", () => {
   const { tools, call, replies } = world();
   const deep = "the tool's result nests too deep; the limit is 10 levels";
   const rows = [
@@ -152,12 +152,12 @@ test("errors, results that are too large or too deep, and nothing at all", () =>
   ];
   for (const [at, [message, reply]] of rows.entries()) {
     call({ call: `r:${at}` });
-    tools.returned(tools.of({ _agentCore: { callId: `r:${at}` } }), message);
+    tools.handleReturn(tools.findCall({ _agentCore: { callId: `r:${at}` } }), message);
     assert.deepEqual(replies().at(-1), reply);
   }
 });
 
-test("a node that fails where nobody catches it answers the call at once", () => {
+test("an error that no Catch node handles answers the call at once", () => {
   const definitions = [
     { id: "tab", type: "tab" },
     ...["first", "second", "watched", "dn"].map((id) => ({ id, type: "function", z: "tab" })),
@@ -165,10 +165,10 @@ test("a node that fails where nobody catches it answers the call at once", () =>
   ];
   const { tool, data, tools, call, replies } = world(definitions);
   const fails = (id, msg, name) =>
-    tools.failed({ msg, error: new Error("boom"), node: { id, node: { id, type: "function", z: "tab", name } } });
+    tools.handleError({ msg, error: new Error("boom"), node: { id, node: { id, type: "function", z: "tab", name } } });
   call();
   fails("watched", tool.sent[0]);
-  fails("first", { _msgid: "of nobody" });
+  fails("first", { _msgid: "unknown" });
   assert.deepEqual(replies(), []);
   fails("first", tool.sent[0], "Look");
   fails("first", tool.sent[0]);
@@ -176,10 +176,10 @@ test("a node that fails where nobody catches it answers the call at once", () =>
   call({ call: "r:2" });
   fails("second", tool.sent[1]);
   assert.deepEqual(replies().at(-1), { type: "unknown", reason: "function failed: boom" });
-  // An agent on the way has failed: that is its result, and goes on.
-  const error = ended();
+  // An agent in the flow tool has failed. The failure is its result, and the flow continues.
+  const error = failureWithResult();
   call({ call: "r:4" });
-  tools.failed({ msg: tool.sent[2], error, node: { id: "second", node: { id: "second", type: "agent-core", z: "tab" } } });
+  tools.handleError({ msg: tool.sent[2], error, node: { id: "second", node: { id: "second", type: "agent-core", z: "tab" } } });
   assert.equal(replies().length, 2);
   call({ call: "r:3", node: "dn" });
   fails("dn", data.received[0]);

@@ -1,11 +1,11 @@
-// The whole, with one browser: one part after the other, each with a sidecar of its own.
+// All tests of the Redflow UI's origin, with one browser and a sidecar for each test.
 
 import { after, before } from "node:test";
 
-import { admitted } from "./admitted.mjs";
-import { fixedPort } from "./fixed-port.mjs";
+import { testAllowedOrigin } from "./allowed-origin.mjs";
+import { testFixedPort } from "./fixed-port.mjs";
 import { launch } from "./kit/chromium.mjs";
-import { strangers } from "./strangers.mjs";
+import { testOtherOrigins } from "./other-origins.mjs";
 
 let browser;
 before(async () => {
@@ -13,6 +13,6 @@ before(async () => {
 });
 after(() => browser?.close());
 
-admitted(() => browser);
-strangers(() => browser);
-fixedPort(() => browser);
+testAllowedOrigin(() => browser);
+testOtherOrigins(() => browser);
+testFixedPort(() => browser);

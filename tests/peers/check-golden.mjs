@@ -1,7 +1,7 @@
-// Holds the golden request bodies to the types of the providers' own clients.
+// Checks the golden request bodies against the types of the providers' own clients.
 //
-// Each body becomes a literal in a TypeScript file, so that the compiler also refuses keys the types do not know.
-// Bodies that must be refused come first: a check that lets one of them through proves nothing.
+// Writes each body as a literal into a TypeScript file, so that the compiler also rejects unknown keys. Also checks
+// invalid bodies, which the compiler must reject: otherwise the check proves nothing.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-// One body each; and whole conversations, which are lists of them.
+// Files with one body; and whole conversations, which are lists of bodies.
 const golden = join(here, '../../runtime/models/golden');
 const conversations = join(here, '../live/golden');
 const out = join(here, 'dist');
@@ -21,19 +21,19 @@ import type { ResponseCreateParams } from 'openai/resources/responses/responses'
 import type { MessageCreateParams } from '@anthropic-ai/sdk/resources/messages';
 import type { ChatRequest, Tool } from 'ollama';
 
-// The dated interface of Azure has the deployment in its path instead.
+// The dated API of Azure has the deployment in its path instead.
 type AzureDated = Omit<ChatCompletionCreateParams, 'model'>;
-// What OpenAI's own types lack and those who speak its language want back.
+// Compatible servers expect this property back, which OpenAI's own types lack.
 type Reasoned = ChatCompletionMessageParam & { reasoning_content?: string };
 type OpenaiCompatible = Omit<ChatCompletionCreateParams, 'messages'> & { messages: Reasoned[] };
-// What the older version of Anthropic's interface takes and the client, which speaks the newer one, no longer has.
+// The older version of Anthropic's API accepts these; the client has only the newer version.
 type Sampling = { temperature?: number; top_p?: number; top_k?: number };
-// Ollama takes any JSON Schema; its client knows a few keys of one.
+// Ollama accepts any JSON Schema; the types of its client have only a few keys.
 type AnySchema = Omit<Tool, 'function'> & { function: Omit<Tool['function'], 'parameters'> & { parameters?: object } };
 type OllamaRequest = Omit<ChatRequest, 'tools'> & { tools?: AnySchema[] };
 `;
 
-// The first that fits names the type.
+// The first matching prefix gives the type.
 const TYPES = [
   ['openai-chat-azure-dated', 'AzureDated'],
   ['openai-chat-reasoning', 'OpenaiCompatible'],
@@ -68,51 +68,67 @@ const WRONG = {
   'ollama-options': { model: 'm', messages: [user], options: { max_tokens: 1 } },
 };
 
-/** One TypeScript file per body; an error then names the body by its file. */
+/** The TypeScript file of a body. Errors name the file and so the body. */
 function source(name, json) {
   const type = TYPES.find(([prefix]) => name.startsWith(prefix));
-  if (!type) throw new Error(`${name}: no type is known for a golden body of this name`);
+  if (!type) {
+    throw new Error(`${name}: there is no type for a golden body with this name`);
+  }
   const list = json.startsWith('[') ? '[]' : '';
   return `${IMPORTS}\nexport const body: (${type[1]})${list} = ${json};\n`;
 }
 
-/** Writes the bodies into a folder of their own and gives what the compiler says of each, by its name. */
+/** Compiles the bodies in their own folder. Returns the errors of each by its name. */
 function compile(folder, bodies) {
-  const place = join(out, folder);
-  rmSync(place, { recursive: true, force: true });
-  mkdirSync(place, { recursive: true });
+  const path = join(out, folder);
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { recursive: true });
   const names = Object.keys(bodies);
-  for (const name of names) writeFileSync(join(place, `${name}.ts`), source(name, bodies[name]));
+  for (const name of names) {
+    writeFileSync(join(path, `${name}.ts`), source(name, bodies[name]));
+  }
   const options = { strict: true, noEmit: true, skipLibCheck: true, target: 'es2022', lib: ['es2023', 'dom'] };
   const compilerOptions = { ...options, module: 'nodenext', moduleResolution: 'nodenext', types: [] };
-  writeFileSync(join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: names.map((name) => `${name}.ts`) }));
+  writeFileSync(join(path, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: names.map((name) => `${name}.ts`) }));
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
-  const run = spawnSync(process.execPath, [tsc, '--pretty', 'false', '-p', place], { cwd: place, encoding: 'utf8' });
-  if (run.error) throw run.error;
+  const run = spawnSync(process.execPath, [tsc, '--pretty', 'false', '-p', path], { cwd: path, encoding: 'utf8' });
+  if (run.error) {
+    throw run.error;
+  }
   const found = new Map(names.map((name) => [name, []]));
   const rest = [];
   let last = rest;
   for (const line of `${run.stdout}${run.stderr}`.split('\n').filter(Boolean)) {
     const named = /^([^ (]+)\.ts\(/.exec(line);
-    if (named) last = found.get(named[1]) ?? rest;
+    if (named) {
+      last = found.get(named[1]) ?? rest;
+    }
     last.push(line);
   }
-  if (rest.length > 0) throw new Error(`the compiler itself fails:\n${rest.join('\n')}`);
+  if (rest.length > 0) {
+    throw new Error(`the compiler itself failed:\n${rest.join('\n')}`);
+  }
   return found;
 }
 
 const texts = (entries) => Object.fromEntries(entries.map(([name, body]) => [name, JSON.stringify(body)]));
 const passed = [...compile('wrong', texts(Object.entries(WRONG)))].filter(([, errors]) => errors.length === 0);
-for (const [name] of passed) console.error(`the check is worth nothing: it lets the wrong body ${name} through`);
+for (const [name] of passed) {
+  console.error(`the check is broken: it accepts the invalid body ${name}`);
+}
 
 const jsons = (folder) => readdirSync(folder).filter((file) => file.endsWith('.json')).sort();
 const read = (folder) => Object.fromEntries(jsons(folder).map((file) => [file.slice(0, -5), readFileSync(join(folder, file), 'utf8').trim()]));
 const missing = [golden, conversations].flatMap((folder) => ['openai-chat', 'openai-responses', 'anthropic-', 'ollama']
   .filter((prefix) => !jsons(folder).some((file) => file.startsWith(prefix))));
-for (const prefix of missing) console.error(`there is no golden body ${prefix}*.json`);
-const judged = [...compile('golden', read(golden)), ...compile('conversations', read(conversations))];
-const refused = judged.filter(([, errors]) => errors.length > 0);
-for (const [name, errors] of refused) console.error(`${name}.json:\n  ${errors.join('\n  ')}`);
+for (const prefix of missing) {
+  console.error(`there is no golden body ${prefix}*.json`);
+}
+const checked = [...compile('golden', read(golden)), ...compile('conversations', read(conversations))];
+const rejected = checked.filter(([, errors]) => errors.length > 0);
+for (const [name, errors] of rejected) {
+  console.error(`${name}.json:\n  ${errors.join('\n  ')}`);
+}
 
-console.log(`${judged.length} golden files, ${refused.length} refused; ${Object.keys(WRONG).length} wrong ones, ${passed.length} let through`);
-process.exitCode = passed.length + missing.length + refused.length > 0 ? 1 : 0;
+console.log(`${checked.length} golden files, ${rejected.length} rejected; ${Object.keys(WRONG).length} invalid bodies, ${passed.length} accepted`);
+process.exitCode = passed.length + missing.length + rejected.length > 0 ? 1 : 0;

@@ -1,8 +1,8 @@
-// What tests take from iterators.
+// Helpers for async iterators and promises.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The first items, until one is the last by `isLast`, or all. Ends the iterator. */
+/** The items up to and including the first for which `isLast` is true, or all. Closes the iterator. */
 export async function collect(iterator, isLast = () => false) {
   const items = [];
   for await (const item of iterator) {
@@ -14,7 +14,7 @@ export async function collect(iterator, isLast = () => false) {
   return items;
 }
 
-/** Waits until something is so; fails with `what` if that takes too long. */
+/** Waits until `check` returns a true value; fails with `what` if that takes too long. */
 export async function until(what, check, ms = 20_000) {
   const end = Date.now() + ms;
   for (;;) {
@@ -29,12 +29,12 @@ export async function until(what, check, ms = 20_000) {
   }
 }
 
-/** What a promise is rejected with. */
+/** The error that the promise is rejected with. */
 export async function rejection(promise) {
   try {
     await promise;
   } catch (error) {
     return error;
   }
-  throw new Error("it was not rejected");
+  throw new Error("the promise was not rejected");
 }

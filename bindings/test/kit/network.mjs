@@ -1,44 +1,62 @@
-// A network between a client and a sidecar, with all its faults: it cuts connections, lets them go dead without a word,
-// and leads nowhere.
+// A TCP proxy between a client and a sidecar that cuts connections, freezes them and refuses them.
 
 import { connect, createServer } from "node:net";
 
-/** A network that leads nowhere yet. */
+/** Starts a proxy that refuses connections until `forwardTo` names a port. */
 export async function network(t) {
-  const links = new Set();
-  const state = { port: undefined, swallows: false, budget: () => Infinity, made: 0 };
+  const connections = new Set();
+  const state = { port: undefined, frozen: false, budget: () => Infinity, count: 0 };
   const server = createServer((near) => {
     near.on("error", () => undefined);
     if (state.port === undefined) {
       near.destroy();
       return;
     }
-    state.made += 1;
+    state.count += 1;
     const far = connect(state.port, "127.0.0.1");
-    const link = { near, far, dead: state.swallows, left: state.budget() };
-    links.add(link);
+    const connection = { near, far, frozen: state.frozen, bytesLeft: state.budget() };
+    connections.add(connection);
     const cut = () => {
       near.destroy();
       far.destroy();
-      links.delete(link);
+      connections.delete(connection);
     };
     far.on("error", () => undefined);
-    near.on("data", (data) => link.dead || far.write(data));
+    near.on("data", (data) => {
+      if (!connection.frozen) {
+        far.write(data);
+      }
+    });
     far.on("data", (data) => {
-      if (link.dead) {
+      if (connection.frozen) {
         return;
       }
-      const part = data.subarray(0, Math.min(data.length, link.left));
-      link.left -= part.length;
-      near.write(part, () => link.left === 0 && cut());
+      const part = data.subarray(0, Math.min(data.length, connection.bytesLeft));
+      connection.bytesLeft -= part.length;
+      near.write(part, () => {
+        if (connection.bytesLeft === 0) {
+          cut();
+        }
+      });
     });
     for (const end of [near, far]) {
-      end.on("close", () => link.dead || cut());
+      end.on("close", () => {
+        if (!connection.frozen) {
+          cut();
+        }
+      });
     }
   });
-  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  await new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
   const { port } = server.address();
-  const cut = () => links.forEach(({ near, far }) => (near.destroy(), far.destroy()));
+  const cut = () => {
+    for (const { near, far } of connections) {
+      near.destroy();
+      far.destroy();
+    }
+  };
   t.after(() => {
     cut();
     server.close();
@@ -46,17 +64,31 @@ export async function network(t) {
   return {
     host: `127.0.0.1:${port}`,
     url: `http://127.0.0.1:${port}`,
-    /** How many connections were made over it. */
-    made: () => state.made,
-    /** Where it leads from now on. */
-    leadTo: (to) => (state.port = to),
-    /** Cuts every connection there is. */
+    /** How many connections it has forwarded. */
+    count: () => state.count,
+    /** Forwards new connections to this port. */
+    forwardTo: (to) => {
+      state.port = to;
+    },
+    /** Closes every open connection. */
     cut,
-    /** Every connection there is goes dead: open on both sides, and nothing gets through any more. */
-    kill: () => links.forEach((link) => (link.dead = true)),
-    /** Whether new connections are dead from the beginning. */
-    swallow: (swallows) => (state.swallows = swallows),
-    /** Every new connection is cut after as many bytes of answers as this says. */
-    cutAfter: (budget) => (state.budget = budget),
+    /** Freezes every open connection: both sides stay open and no byte passes. */
+    freeze: () => {
+      for (const connection of connections) {
+        connection.frozen = true;
+      }
+    },
+    /** Freezes new connections from their start. */
+    freezeNew: () => {
+      state.frozen = true;
+    },
+    /** Lets new connections pass bytes again. */
+    passNew: () => {
+      state.frozen = false;
+    },
+    /** Cuts every new connection after as many bytes of responses as `budget` returns. */
+    cutAfter: (budget) => {
+      state.budget = budget;
+    },
   };
 }

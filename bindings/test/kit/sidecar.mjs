@@ -1,4 +1,4 @@
-// The real sidecar: `redflow serve`, as it was built.
+// Starts the real sidecar (`redflow serve`) from the built binary.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,13 +9,13 @@ import { fileURLToPath } from "node:url";
 
 import { RedflowClient } from "@redflow/bindings";
 
-/** Lets the tests in, with every scope. */
+/** A token with every scope. */
 export const TOKEN = "rf_token-of-the-tests-0123456789";
 
 const built = new URL(`../../../target/debug/redflow${process.platform === "win32" ? ".exe" : ""}`, import.meta.url);
 const binary = process.env.REDFLOW_BIN || fileURLToPath(built);
 
-/** A folder of its own for a test. */
+/** Creates a temporary folder for one test. */
 export function folder(t) {
   const path = mkdtempSync(join(tmpdir(), "redflow-bindings-"));
   t.after(() => rmSync(path, { recursive: true, force: true }));
@@ -23,12 +23,12 @@ export function folder(t) {
 }
 
 /**
- * Starts one in `path`, with what was there before. `flow` is written first; `hosts` are further names it answers to;
- * `settings` are lines of `[server]`. Without `kept` it forgets everything when it ends.
+ * Starts a sidecar in `path`, with the data of an earlier one. Writes `flow` first. `hosts` are further allowed host
+ * names; `settings` are lines of `[server]`. Without `persistent` it stores nothing on the disk.
  */
-export async function serve(t, { path = folder(t), flow, hosts = [], settings = [], kept = false }) {
+export async function serve(t, { path = folder(t), flow, hosts = [], settings = [], persistent = false }) {
   if (!existsSync(binary)) {
-    throw new Error(`${binary} is not there: run \`cargo build\`, or name a redflow binary in REDFLOW_BIN`);
+    throw new Error(`${binary} does not exist: run \`cargo build\`, or name a redflow binary in REDFLOW_BIN`);
   }
   const flows = join(path, "flows.json");
   const config = join(path, "redflow.toml");
@@ -37,7 +37,7 @@ export async function serve(t, { path = folder(t), flow, hosts = [], settings = 
   }
   const lines = [`hosts = ${JSON.stringify(hosts)}`, "rate_per_second = 10000", "rate_burst = 10000", ...settings];
   writeFileSync(config, `[server]\n${lines.join("\n")}\n`);
-  const args = ["serve", "--listen", "127.0.0.1:0", "--flows", flows, ...(kept ? [] : ["--ephemeral"])];
+  const args = ["serve", "--listen", "127.0.0.1:0", "--flows", flows, ...(persistent ? [] : ["--ephemeral"])];
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("REDFLOW_"));
   const env = {
     ...Object.fromEntries(own),
@@ -51,7 +51,7 @@ export async function serve(t, { path = folder(t), flow, hosts = [], settings = 
   let log = "";
   const url = await new Promise((resolve, reject) => {
     child.on("error", reject);
-    child.on("exit", (code) => reject(new Error(`redflow serve left with ${code}:\n${log}`)));
+    child.on("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
     child.stderr.setEncoding("utf8").on("data", (text) => {
       log += text;
       const found = /listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(log);
@@ -65,17 +65,17 @@ export async function serve(t, { path = folder(t), flow, hosts = [], settings = 
     port: Number(new URL(url).port),
     path,
     client: new RedflowClient({ url, token: TOKEN }),
-    /** What it has logged by now. */
+    /** The log so far. */
     log: () => log,
-    /** Ends it; answers when it is gone. */
-    async end(signal) {
+    /** Sends the signal and waits for the process to exit. */
+    end: async (signal) => {
       child.kill(signal);
       await exited;
     },
   };
 }
 
-/** A flow with one agent `agent`, whose model says this, each reply after `delayMs`. */
+/** A flow with one agent, `agent`. Its model gives these replies, each after `delayMs`. */
 export function flow(replies, delayMs = 0) {
   return [
     { id: "tab", type: "tab", label: "Test", disabled: false },
@@ -118,6 +118,6 @@ export function flow(replies, delayMs = 0) {
 
 const sum = { action: "tool", tool: "calculator", input: { expression: "6 * 7" }, confidence: 0.5 };
 
-/** Sums, then the answer. */
+/** A flow whose agent calls the calculator `count` times, then answers 42. */
 export const sums = (count, delayMs) =>
-  flow([...Array(count).fill(sum), { action: "final", message: "42", confidence: 1 }], delayMs);
+  flow([...Array.from({ length: count }, () => sum), { action: "final", message: "42", confidence: 1 }], delayMs);

@@ -1,9 +1,8 @@
-// The WebSockets the client is tested with: that of the package `ws`, and the platform's own, which is what browsers
-// have, from Node.js 20 on (`scripts/test.mjs` switches it on there).
+// The WebSocket implementations that the tests use: the package `ws`, and from Node.js 20 on the platform's own, which
+// behaves like that of a browser (`scripts/test.mjs` switches it on).
 
 import { WebSocket } from "ws";
 
-/** Each with its name. */
 export const SOCKETS = [{ name: "ws", WebSocket }];
 if (globalThis.WebSocket) {
   SOCKETS.push({ name: "the platform's", WebSocket: globalThis.WebSocket });

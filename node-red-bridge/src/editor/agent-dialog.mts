@@ -1,33 +1,33 @@
-// The dialog of agent-core: four tabs. Owns what is open, and that nothing is asked any more when it is closed. The fields of
-// the tab General are the template's; the other tabs have modules of their own.
+// The dialog of agent-core with its four tabs. Stops all requests when it closes. The template has the fields of the tab
+// General; the other tabs have their own modules.
 
-import { errorsFeed } from "./agent-errors-feed.mjs";
-import { errorsView, markOf } from "./agent-errors-view.mjs";
-import { stopsField } from "./agent-general.mjs";
-import { type Whose, problemWords, runsView } from "./agent-runs-view.mjs";
-import { type Tabs, makeTabs } from "./agent-tabs.mjs";
+import { watchAgentErrors } from "./agent-errors-watch.mjs";
+import { errorCount, errorsView } from "./agent-errors-view.mjs";
+import { stopsField } from "./stop-conditions.mjs";
+import { type AgentRef, describeProblem, runsView } from "./agent-runs-view.mjs";
+import { type Tabs, createTabs } from "./agent-tabs.mjs";
 import { describeTool, namesOf } from "./agent-tools.mjs";
 import { toolsView } from "./agent-tools-view.mjs";
-import { type Running, type Wiring, runningAs, toolsOf, withServices } from "./agent-wiring.mjs";
+import { type AgentInstance, type Wiring, agentInstances, toolsOf, withServices } from "./agent-wiring.mjs";
 import { onChecked, problemsOf, state } from "./checks.mjs";
-import { SHOWN_IN_ROW, cut, element } from "./dom.mjs";
+import { MAX_ROW_CHARS, cut, element } from "./dom.mjs";
 import { isReference } from "./rules.mjs";
 import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
-import { fieldOf, remember } from "./touched.mjs";
+import { fieldOf, rememberValue } from "./touched-fields.mjs";
 
 const TABS = ["general", "tools", "runs", "errors"] as const;
 
-/** What changes which tools an agent has. */
+/** The events that may change the tools of an agent. */
 const WIRE_EVENTS = ["links:add", "links:remove", "nodes:add", "nodes:change", "nodes:remove"];
 
-/** How long the wires must be quiet before they are read again. */
-const QUIET_MS = 100;
+/** How long the wires must stay unchanged before they are read again. */
+const DEBOUNCE_MS = 100;
 
-/** The tab that was seen last, for the next dialog. */
+/** The last visible tab, which the next dialog opens first. */
 let lastTab: string = TABS[0];
 
-/** The dialog that is open. Node-RED has one of a node at a time. */
+/** The open dialog. Node-RED opens one dialog of a node at a time. */
 let current: Dialog | undefined;
 
 /** For `oneditprepare`. */
@@ -42,7 +42,7 @@ export function saveAgent(node: EditorNode): void {
   closeAgent(node);
 }
 
-/** For `oneditcancel` and `oneditdelete`, which comes for nodes without a dialog too. */
+/** For `oneditcancel` and `oneditdelete`. Node-RED calls the latter for nodes without a dialog too. */
 export function closeAgent(node: EditorNode): void {
   if (current?.node === node) {
     current.close();
@@ -51,12 +51,12 @@ export function closeAgent(node: EditorNode): void {
 }
 
 class Dialog {
-  /** Parts of the template. While the dialog of a tool is open over this one, they are not in the page. */
-  private readonly place = by("place");
+  /** Elements of the template. They are not in the page while the dialog of a tool covers this one. */
+  private readonly instanceRow = by("place");
   private readonly instance = by("instance") as HTMLSelectElement;
   private readonly allowedProblem = by("allowedProblem");
-  private readonly ends: (() => void)[] = [];
-  private readonly agents: Running[];
+  private readonly cleanups: (() => void)[] = [];
+  private readonly agents: AgentInstance[];
   private readonly tools;
   private readonly stops;
   private readonly runs;
@@ -65,14 +65,14 @@ class Dialog {
   private hasChangedTools = false;
 
   constructor(readonly node: EditorNode) {
-    this.agents = runningAs(node, wiring, (id) => RED.nodes.subflow(id) !== undefined && RED.nodes.subflow(id) !== null);
+    this.agents = agentInstances(node, wiring, (id) => RED.nodes.subflow(id) !== undefined && RED.nodes.subflow(id) !== null);
     setStrategy(node["strategy"]);
     this.stops = stopsField($("#node-input-redflow-stops"), by("stopsProblem"), node["stopConditions"]);
 
     const allowed = namesOf(node["allowedTools"]);
     this.tools = toolsView(by("allowed"), this.toolsModel(), allowed, () => {
       this.hasChangedTools = true;
-      this.sayTools();
+      this.showToolProblem();
     });
     this.runs = runsView(by("runs"), () => (node.changed ? text("agent.runs.changed") : ""));
     const errors = errorsView(by("errors"), {
@@ -81,31 +81,31 @@ class Dialog {
         this.tabs.show("runs");
       },
       answerRun: (run) => {
-        const runtime = this.whose()?.runtime;
+        const runtime = this.agentRef()?.runtime;
         if (runtime !== undefined) {
           showRunInSidebar(runtime, run);
         }
       },
     });
-    const against = (): ReturnType<typeof problemsOf> => withServices(node, wiring).flatMap(({ id }) => problemsOf(id));
-    this.errors = errorsFeed(node.id, against, (groups, problem) => {
+    const checkerProblems = (): ReturnType<typeof problemsOf> => withServices(node, wiring).flatMap(({ id }) => problemsOf(id));
+    this.errors = watchAgentErrors(node.id, checkerProblems, (groups, problem) => {
       const checked = state();
       const unchecked = checked.is === "not_checked" ? text("agent.errors.notChecked", { reason: checked.reason }) : "";
-      errors.say([unchecked, problem === undefined ? "" : problemWords(problem)].filter((words) => words !== ""));
-      errors.show(groups, this.whose()?.runtime);
-      this.tabs?.mark("errors", markOf(groups), text("agent.errors.count"), true);
+      errors.showNotes([unchecked, problem === undefined ? "" : describeProblem(problem)].filter((note) => note !== ""));
+      errors.show(groups, this.agentRef()?.runtime);
+      this.tabs?.mark("errors", errorCount(groups), text("agent.errors.count"));
     });
 
-    const made = TABS.map((id) => ({ id, label: text(`agent.tab.${id}`), panel: by(`panel-${id}`) }));
-    this.tabs = makeTabs(by("tabs"), made, hasRuntime(node) ? lastTab : TABS[0], (id) => this.shown(id));
-    this.choosePlace();
-    this.look();
-    this.lookAtFields();
-    this.sayTools();
+    const tabs = TABS.map((id) => ({ id, label: text(`agent.tab.${id}`), panel: by(`panel-${id}`) }));
+    this.tabs = createTabs(by("tabs"), tabs, hasRuntime(node) ? lastTab : TABS[0], (id) => this.onTab(id));
+    this.fillInstances();
+    this.listen();
+    this.observeFields();
+    this.showToolProblem();
   }
 
   save(node: EditorNode): void {
-    // What nobody has touched stays as it was written, however strange.
+    // An untouched property stays as it is in the flow, even if it is unusual.
     const stops = this.stops.edited();
     if (stops !== undefined) {
       node["stopConditions"] = stops;
@@ -116,46 +116,46 @@ class Dialog {
   }
 
   close(): void {
-    for (const end of this.ends.splice(0)) {
-      end();
+    for (const cleanup of this.cleanups.splice(0)) {
+      cleanup();
     }
     this.runs.stop();
     this.errors.stop();
   }
 
-  private shown(id: string): void {
+  private onTab(id: string): void {
     lastTab = id;
-    this.runs.visible(id === "runs");
-    this.errors.visible(id === "errors");
-    this.place.hidden = this.agents.length < 2 || (id !== "runs" && id !== "errors");
+    this.runs.setVisible(id === "runs");
+    this.errors.setVisible(id === "errors");
+    this.instanceRow.hidden = this.agents.length < 2 || (id !== "runs" && id !== "errors");
   }
 
-  /** Inside a subflow an agent runs once for each instance: which one is looked at. */
-  private choosePlace(): void {
+  /** Fills the list of instances: inside a subflow an agent runs once for each instance of the subflow. */
+  private fillInstances(): void {
     this.instance.replaceChildren(
-      ...this.agents.map(({ within }, place) => {
-        const names = within.map(({ name, id }) => cut(typeof name === "string" && name !== "" ? name : id, SHOWN_IN_ROW));
+      ...this.agents.map(({ within }, index) => {
+        const names = within.map(({ name, id }) => cut(typeof name === "string" && name !== "" ? name : id, MAX_ROW_CHARS));
         const option = element("option", { text: names.join(" › ") });
-        option.value = String(place);
+        option.value = String(index);
         return option;
       }),
     );
     const choose = (): void => {
-      const whose = this.whose();
-      this.runs.of(whose, whose === undefined ? this.whyNone() : "");
-      this.errors.of(whose);
+      const agent = this.agentRef();
+      this.runs.setAgent(agent, agent === undefined ? this.reasonWithoutRuns() : "");
+      this.errors.setAgent(agent);
     };
     this.instance.addEventListener("change", choose);
     choose();
   }
 
-  private whose(): Whose | undefined {
+  private agentRef(): AgentRef | undefined {
     const agent = this.agents[Number(this.instance.value)]?.id;
     const runtime = runtimeOf(this.node);
     return agent === undefined || runtime === undefined ? undefined : { runtime, agent };
   }
 
-  private whyNone(): string {
+  private reasonWithoutRuns(): string {
     return text(this.agents.length === 0 ? "agent.runs.noInstance" : "agent.runs.noRuntime");
   }
 
@@ -169,80 +169,80 @@ class Dialog {
     };
   }
 
-  /** The list must not be empty: said below it and at the tab, which may not be the one that is seen. */
-  private sayTools(): void {
-    const words = this.tools.names().length === 0 ? text("agent.tools.needed") : "";
-    this.allowedProblem.textContent = words;
-    const title = words !== "" ? words : this.sameNames();
-    this.tabs.mark("tools", title === "" ? "" : "!", title, true);
+  /** Shows below the list that it must not be empty, and marks the tab, which may be hidden. */
+  private showToolProblem(): void {
+    const problem = this.tools.names().length === 0 ? text("agent.tools.needed") : "";
+    this.allowedProblem.textContent = problem;
+    const title = problem !== "" ? problem : this.duplicateNames();
+    this.tabs.mark("tools", title === "" ? "" : "!", title);
   }
 
   private refreshTools(): void {
     this.tools.refresh();
-    this.sayTools();
+    this.showToolProblem();
   }
 
-  /** What the checker says of two tools with one name. */
-  private sameNames(): string {
+  /** The checker's message about two tools with one name. */
+  private duplicateNames(): string {
     const { tools, problems } = this.toolsModel();
     const found = [...problemsOf(this.node.id), ...tools().flatMap(problems)].find(({ code }) => code === "TOOL_NAME_DUPLICATE");
-    return found === undefined ? "" : cut(found.message, SHOWN_IN_ROW);
+    return found === undefined ? "" : cut(found.message, MAX_ROW_CHARS);
   }
 
-  /** A field that is wrong is said so at its tab, which may not be the one that is seen. */
-  private lookAtFields(): void {
+  /** Marks the tab General, which may be hidden, while one of its fields is invalid. */
+  private observeFields(): void {
     const panel = by("panel-general");
-    const say = (): void => {
+    const update = (): void => {
       const isWrong = panel.querySelector(".input-error, .redflow-problem:not(:empty)") !== null;
-      this.tabs.mark("general", isWrong ? "!" : "", isWrong ? text("agent.hint.wrongField") : "", true);
+      this.tabs.mark("general", isWrong ? "!" : "", isWrong ? text("agent.hint.wrongField") : "");
     };
-    const observer = new MutationObserver(say);
+    const observer = new MutationObserver(update);
     observer.observe(panel, { subtree: true, childList: true, characterData: true, attributeFilter: ["class"] });
-    this.ends.push(() => observer.disconnect());
-    say();
+    this.cleanups.push(() => observer.disconnect());
+    update();
   }
 
-  /** Looks at wires and verdicts as long as the dialog is open. */
-  private look(): void {
+  /** Updates the dialog when wires or check results change. */
+  private listen(): void {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const later = (): void => {
+    const schedule = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(() => this.refreshTools(), QUIET_MS);
+      timer = setTimeout(() => this.refreshTools(), DEBOUNCE_MS);
     };
     for (const event of WIRE_EVENTS) {
-      RED.events.on(event, later);
-      this.ends.push(() => RED.events.off(event, later));
+      RED.events.on(event, schedule);
+      this.cleanups.push(() => RED.events.off(event, schedule));
     }
-    // However the dialog is closed, it is closed.
-    const closed = (): void => closeAgent(this.node);
-    RED.events.on("editor:close", closed);
-    const unchecked = onChecked(() => {
+    // Also for ways to close the dialog without a callback.
+    const onClose = (): void => closeAgent(this.node);
+    RED.events.on("editor:close", onClose);
+    const stopListening = onChecked(() => {
       this.refreshTools();
-      this.errors.checked();
+      this.errors.onChecked();
     });
-    this.ends.push(
-      unchecked,
+    this.cleanups.push(
+      stopListening,
       () => clearTimeout(timer),
-      () => RED.events.off("editor:close", closed),
+      () => RED.events.off("editor:close", onClose),
     );
   }
 }
 
-/** There is one strategy: whatever else a flow says becomes it. */
+/** Sets the only strategy, whatever the flow has. */
 function setStrategy(value: unknown): void {
   const field = fieldOf("node-input", "strategy");
   if (field !== undefined && !isReference(value)) {
-    remember(field);
+    rememberValue(field);
     field.value = "react";
   }
 }
 
-/** A part of the template. */
+/** An element of the template. */
 function by(name: string): HTMLElement {
   return document.getElementById(`node-input-redflow-${name}`) ?? element("div");
 }
 
-/** The sidecar of an agent: the one it names, else the only one there is. */
+/** The runtime of an agent: the one that it names, else the only one. */
 function runtimeOf(agent: EditorNode): string | undefined {
   const named = agent["runtime"];
   if (typeof named === "string" && named !== "") {
@@ -257,12 +257,12 @@ function runtimeOf(agent: EditorNode): string | undefined {
   return all.length === 1 ? all[0] : undefined;
 }
 
-/** Whether an agent has a sidecar that exists. Without one there are no runs to be seen yet. */
+/** Whether the runtime of an agent exists. Without one there are no runs to show. */
 function hasRuntime(agent: EditorNode): boolean {
   return RED.nodes.node(runtimeOf(agent) ?? "")?.type === "redflow-runtime";
 }
 
-/** The flow in the editor. */
+/** The flow of the editor. */
 const wiring: Wiring = {
   next: (node, port) =>
     RED.nodes

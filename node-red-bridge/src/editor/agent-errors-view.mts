@@ -1,148 +1,146 @@
-// The tab Errors of an agent. Owns the rows, and which are open; what went wrong is agent-errors', and the words to it
-// agent-explain's. Asks nothing for rows nobody looks at.
+// The tab Errors of an agent. Owns the rows and which of them are open. Requests explanations only for visible rows.
 
 import { type ErrorGroup, countOf, waitingRun } from "./agent-errors.mjs";
-import { aboutCode, whyFailed } from "./agent-explain.mjs";
-import { drawMend } from "./agent-mend.mjs";
-import { SHOWN_IN_ROW, button, cut, element, foreign } from "./dom.mjs";
-import { Kept, KeyedList, type Part } from "./keyed.mjs";
-import { moment } from "./runs-words.mjs";
+import { requestCode, requestRunError } from "./explanations.mjs";
+import { renderHelp } from "./help-markdown.mjs";
+import { MAX_ROW_CHARS, button, cut, element, untrusted } from "./dom.mjs";
+import { CachedElement, KeyedList, type ListPart } from "./keyed-list.mjs";
+import { formatTime } from "./formats.mjs";
 import { text } from "./text.mjs";
 
-/** Rows whose sentence is asked for before they are opened. */
-const ASKED_AHEAD = 10;
+/** How many rows get their message before they are opened. */
+const EXPLAINED_AHEAD = 10;
 
 export interface ErrorsView {
   show(groups: ErrorGroup[], runtime: string | undefined): void;
-  /** Sentences above the rows, such as why something is not known. */
-  say(sentences: string[]): void;
+  /** Shows sentences above the rows, such as why the errors are incomplete. */
+  showNotes(notes: string[]): void;
 }
 
-/** Where a row leads to. */
-export interface Ways {
-  /** Shows a run in another tab. */
-  showRun(run: string): void;
-  /** Opens what answers a run that waits. */
-  answerRun(run: string): void;
+/** The actions of a row. */
+export interface ErrorActions {
+  /** Shows a run in the tab Runtime / Debug. */
+  showRun: (run: string) => void;
+  /** Opens the form that answers a waiting run. */
+  answerRun: (run: string) => void;
 }
 
-/** Makes the tab in `host`. */
-export function errorsView(host: HTMLElement, ways: Ways): ErrorsView {
-  const said = new Kept(element("div", { class: "redflow-said", attributes: { role: "status" } }));
+/** Creates the tab in `host`. */
+export function errorsView(host: HTMLElement, actions: ErrorActions): ErrorsView {
+  const notes = new CachedElement(element("div", { class: "redflow-said", attributes: { role: "status" } }));
   const none = element("p", { class: "redflow-agent-empty", text: text("agent.errors.none") });
   let runtime: string | undefined;
-  /** Whether all is known: else that there is nothing would be a guess. */
-  let isWhole = true;
-  /** What was opened unasked: once each, so that what a person closes stays closed. */
+  /** Whether all errors are known: otherwise "no errors" could be wrong. */
+  let isComplete = true;
+  /** Which kinds of errors were opened automatically. Once each, so that a row that the user closes stays closed. */
   const opened = new Set<"now" | "past">();
-  /** One request after the other. */
+  /** Sends one request after the other. */
   let queue = Promise.resolve();
 
   const explain = (row: Row): void => {
-    const where = runtime;
-    if (where !== undefined) {
-      // Not displayed, it has no such parent: nobody looks.
-      queue = queue.then(() => (row.root.offsetParent !== null ? row.explain(where) : undefined));
+    const at = runtime;
+    if (at !== undefined) {
+      // An element that is not displayed has no offsetParent.
+      queue = queue.then(() => (row.root.offsetParent !== null ? row.explain(at) : undefined));
     }
   };
   const list = new KeyedList<ErrorGroup>(
     element("div", { class: "redflow-errors" }),
     ({ key }) => key,
-    () => new Row(ways, explain),
+    () => new Row(actions, explain),
   );
-  host.replaceChildren(said.root, none, list.root);
+  host.replaceChildren(notes.root, none, list.root);
 
-  /** What stands in the way now, and what went wrong last. */
-  const openNewest = (groups: ErrorGroup[], part: (group: ErrorGroup) => Row): void => {
+  /** Opens the first current error and the newest past one. */
+  const openNewest = (groups: ErrorGroup[], rowOf: (group: ErrorGroup) => Row): void => {
     for (const when of ["now", "past"] as const) {
       const found = groups.find(({ severity, at }) => severity === "error" && (at === undefined) === (when === "now"));
       if (found !== undefined && !opened.has(when)) {
         opened.add(when);
-        part(found).root.open = true;
+        rowOf(found).root.open = true;
       }
     }
   };
 
   return {
-    show(groups, where) {
-      runtime = where;
+    show(groups, at) {
+      runtime = at;
       list.show(groups);
-      none.hidden = groups.length > 0 || !isWhole;
-      const part = ({ key }: ErrorGroup): Row => list.part(key) as Row;
-      openNewest(groups, part);
-      groups.slice(0, ASKED_AHEAD).map(part).forEach(explain);
+      none.hidden = groups.length > 0 || !isComplete;
+      const rowOf = ({ key }: ErrorGroup): Row => list.part(key) as Row;
+      openNewest(groups, rowOf);
+      groups.slice(0, EXPLAINED_AHEAD).map(rowOf).forEach(explain);
     },
-    say(sentences) {
-      isWhole = sentences.length === 0;
-      said.set(sentences, ...sentences.map((words) => () => foreign("p", words, { class: "redflow-hint" })));
+    showNotes(sentences) {
+      isComplete = sentences.length === 0;
+      notes.set(sentences, ...sentences.map((sentence) => () => untrusted("p", sentence, { class: "redflow-hint" })));
     },
   };
 }
 
-/** How many errors there are, for the tab. */
-export function markOf(groups: ErrorGroup[]): string {
+/** The number of errors as text for the tab; empty for none. */
+export function errorCount(groups: ErrorGroup[]): string {
   const count = countOf(groups);
   return count === 0 ? "" : count > 99 ? "99+" : String(count);
 }
 
-class Row implements Part<ErrorGroup> {
+class Row implements ListPart<ErrorGroup> {
   readonly root = element("details", { class: "redflow-error" });
   private readonly when = element("span", { class: "redflow-error-when" });
   private readonly code = element("code");
   private readonly times = element("span", { class: "redflow-error-times" });
-  private readonly line = foreign("span", "", { class: "redflow-error-line" });
+  private readonly line = untrusted("span", "", { class: "redflow-error-line" });
   private readonly body = element("div", { class: "redflow-error-body" });
   private group: ErrorGroup | undefined;
-  /** What was asked for, and for which run or code. */
-  private explained: { of: string; message: string | undefined; summary: string; mend: string } | undefined;
+  /** The requested explanation, and the run or code it belongs to. */
+  private explanation: { of: string; message: string | undefined; summary: string; help: string } | undefined;
 
   constructor(
-    private readonly ways: Ways,
-    opened: (row: Row) => void,
+    private readonly actions: ErrorActions,
+    onOpen: (row: Row) => void,
   ) {
     const head = element("span", { class: "redflow-error-head" }, this.code, this.times, this.when);
     this.root.append(element("summary", {}, head, this.line), this.body);
     this.root.addEventListener("toggle", () => {
       if (this.root.open) {
-        opened(this);
+        onOpen(this);
       }
     });
   }
 
   show(group: ErrorGroup): void {
-    const drawn = JSON.stringify(group);
-    if (drawn === JSON.stringify(this.group)) {
+    if (JSON.stringify(group) === JSON.stringify(this.group)) {
       return;
     }
     this.group = group;
     this.root.classList.toggle("redflow-now", group.at === undefined);
     this.root.classList.toggle("redflow-warning", group.severity === "warning");
-    this.code.textContent = cut(group.code, SHOWN_IN_ROW);
+    this.code.textContent = cut(group.code, MAX_ROW_CHARS);
     this.times.textContent = group.count > 1 ? `×${group.count}` : "";
-    this.when.textContent = group.at === undefined ? text("agent.errors.now") : moment(group.at);
+    this.when.textContent = group.at === undefined ? text("agent.errors.now") : formatTime(group.at);
     this.draw();
   }
 
-  /** Asks for what is not known yet. */
+  /** Requests the missing explanation. */
   async explain(runtime: string): Promise<void> {
     const group = this.group;
     const of = group === undefined ? "" : (group.runs[0]?.id ?? group.code);
-    if (group === undefined || group.help !== undefined || this.explained?.of === of) {
+    if (group === undefined || group.help !== undefined || this.explanation?.of === of) {
       return;
     }
     const run = group.message === undefined ? group.runs[0]?.id : undefined;
-    const [why, page] = await Promise.allSettled([
-      run === undefined ? undefined : whyFailed(runtime, run),
-      aboutCode(runtime, group.code),
+    const [error, entry] = await Promise.allSettled([
+      run === undefined ? undefined : requestRunError(runtime, run),
+      requestCode(runtime, group.code),
     ]);
-    const isWhole = why.status === "fulfilled" && page.status === "fulfilled";
-    const about = page.status === "fulfilled" ? page.value : undefined;
-    this.explained = {
-      // What did come is used; the rest is asked for again the next time.
-      of: isWhole ? of : "",
-      message: why.status === "fulfilled" ? why.value?.message : undefined,
-      summary: about?.summary ?? "",
-      mend: about?.mend ?? "",
+    const isComplete = error.status === "fulfilled" && entry.status === "fulfilled";
+    const code = entry.status === "fulfilled" ? entry.value : undefined;
+    this.explanation = {
+      // An incomplete explanation is shown, and requested again the next time.
+      of: isComplete ? of : "",
+      message: error.status === "fulfilled" ? error.value?.message : undefined,
+      summary: code?.summary ?? "",
+      help: code?.mend ?? "",
     };
     this.draw();
   }
@@ -152,37 +150,37 @@ class Row implements Part<ErrorGroup> {
     if (group === undefined) {
       return;
     }
-    const message = group.message ?? this.explained?.message ?? this.explained?.summary ?? "";
-    const whole = group.about === undefined ? message : `${group.about}: ${message}`;
-    const isLong = whole.length > SHOWN_IN_ROW;
-    this.line.textContent = cut(whole, SHOWN_IN_ROW);
-    // An open row says it once, whole.
+    const message = group.message ?? this.explanation?.message ?? this.explanation?.summary ?? "";
+    const sentence = group.about === undefined ? message : `${group.about}: ${message}`;
+    const isLong = sentence.length > MAX_ROW_CHARS;
+    this.line.textContent = cut(sentence, MAX_ROW_CHARS);
+    // An open row shows a long sentence once, in full.
     this.root.classList.toggle("redflow-error-long", isLong);
-    const mend = group.help ?? this.explained?.mend ?? "";
+    const help = group.help ?? this.explanation?.help ?? "";
     this.body.replaceChildren(
-      ...(isLong ? [foreign("p", whole)] : []),
-      ...answerButton(group, this.ways),
-      ...(mend === "" ? [] : [element("strong", { text: text("agent.errors.mend") }), drawMend(mend)]),
-      ...runButtons(group, this.ways),
+      ...(isLong ? [untrusted("p", sentence)] : []),
+      ...answerButton(group, this.actions),
+      ...(help === "" ? [] : [element("strong", { text: text("agent.errors.mend") }), renderHelp(help)]),
+      ...runButtons(group, this.actions),
     );
   }
 }
 
-function answerButton(group: ErrorGroup, ways: Ways): HTMLElement[] {
+function answerButton(group: ErrorGroup, actions: ErrorActions): HTMLElement[] {
   const run = waitingRun(group);
   if (run === undefined) {
     return [];
   }
-  return [element("div", { class: "redflow-error-answer" }, button(text("agent.runs.answer"), () => ways.answerRun(run)))];
+  return [element("div", { class: "redflow-error-answer" }, button(text("agent.runs.answer"), () => actions.answerRun(run)))];
 }
 
-function runButtons({ runs, count }: ErrorGroup, { showRun }: Ways): HTMLElement[] {
+function runButtons({ runs, count }: ErrorGroup, { showRun }: ErrorActions): HTMLElement[] {
   if (runs.length === 0) {
     return [];
   }
-  const buttons = runs.map(({ id, at }, place) => {
-    const words = place === 0 ? text("agent.errors.showRun") : moment(at);
-    return button(words, () => showRun(id), { title: text("agent.errors.showRun") });
+  const buttons = runs.map(({ id, at }, index) => {
+    const label = index === 0 ? text("agent.errors.showRun") : formatTime(at);
+    return button(label, () => showRun(id), { title: text("agent.errors.showRun") });
   });
   const more = count - runs.length;
   const rest = more > 0 ? element("span", { class: "redflow-hint", text: text("agent.errors.more", { n: more }) }) : undefined;

@@ -1,59 +1,59 @@
-// What went wrong at an agent, newest first: what the checker holds against it now, runs that failed, and what never became a
-// run. Owns the order, the groups and how many are kept; asks nobody and draws nothing.
+// Groups the errors of an agent, newest first: the checker's current problems, failed runs, and errors without a run. Pure:
+// sends no request and draws nothing.
 
 import type { Diagnostic, RunSummary } from "@redflow/bindings";
 import type { AgentError } from "../admin-api.js";
 
-/** Groups kept. */
+/** The most groups. */
 export const MAX_GROUPS = 50;
 
-/** Runs that a group names. */
+/** The most runs that a group lists. */
 export const MAX_RUNS_NAMED = 10;
 
-/** Several of the same, one after the other. */
+/** Equal errors in a row. */
 export interface ErrorGroup {
-  /** The same as long as it is the same group, with more in it or not. */
+  /** Stays the same when the group grows. */
   key: string;
   code: string;
   severity: "error" | "warning";
-  /** When the newest was; absent if it is so now. */
+  /** The time of the newest; absent for a current problem of the checker. */
   at?: number;
   count: number;
-  /** The sentence of the newest; absent if it has to be asked for. */
+  /** The message of the newest; absent if it must be requested. */
   message?: string;
-  /** What to do; absent if the page of the code says so. */
+  /** How to fix it; absent if the page of the code has it. */
   help?: string;
-  /** The node it is about, if it is not the agent. */
+  /** The node with the problem, if it is not the agent. */
   about?: string;
   /** The failed runs, newest first. */
   runs: { id: string; at: number }[];
 }
 
-/** What is known, put together. */
-export function errorsOf(now: Diagnostic[], runs: RunSummary[], kept: AgentError[], agent: string): ErrorGroup[] {
+/** Merges the checker's problems, failed runs and errors without a run into groups. */
+export function errorsOf(problems: Diagnostic[], runs: RunSummary[], withoutRun: AgentError[], agent: string): ErrorGroup[] {
   const past: ErrorGroup[] = [
-    ...runs.filter(({ status }) => status === "failed").map(ofRun),
-    ...kept.map(ofModule),
+    ...runs.filter(({ status }) => status === "failed").map(groupOfRun),
+    ...withoutRun.map(groupOfError),
   ].sort((a, b) => (b.at ?? 0) - (a.at ?? 0));
-  return [...checked(now, agent), ...grouped(past)].slice(0, MAX_GROUPS);
+  return [...groupsOfProblems(problems, agent), ...mergeEqual(past)].slice(0, MAX_GROUPS);
 }
 
-/** How the sidecar's notice of a run that waits for a person begins. */
-const WAITS = /^run (\S{1,200}) waits /;
+/** The start of the sidecar's notice about a run that waits for a person. */
+const WAITING_NOTICE = /^run (\S{1,200}) waits /;
 
-/** The run that waits for a person's word on a call, if that is what a group is about. */
+/** The run that waits for a person's answer, if the group is about one. */
 export function waitingRun({ code, message }: ErrorGroup): string | undefined {
-  return code === "TOOL_OUTCOME_UNKNOWN" ? WAITS.exec(message ?? "")?.[1] : undefined;
+  return code === "TOOL_OUTCOME_UNKNOWN" ? WAITING_NOTICE.exec(message ?? "")?.[1] : undefined;
 }
 
-/** How many errors, for the tab: warnings are not counted. */
+/** The number of errors for the tab, without warnings. */
 export function countOf(groups: ErrorGroup[]): number {
   return groups.filter(({ severity }) => severity === "error").reduce((sum, { count }) => sum + count, 0);
 }
 
-function checked(now: Diagnostic[], agent: string): ErrorGroup[] {
-  const told = now.filter(({ severity }) => severity !== "info");
-  const groups = told.map(({ code, severity, message, help, node, port, pointer, target }): ErrorGroup => {
+function groupsOfProblems(problems: Diagnostic[], agent: string): ErrorGroup[] {
+  const relevant = problems.filter(({ severity }) => severity !== "info");
+  const groups = relevant.map(({ code, severity, message, help, node, port, pointer, target }): ErrorGroup => {
     const about = node !== null && node.id !== agent ? node.name || node.type : undefined;
     return {
       key: JSON.stringify(["now", code, node?.id, port, pointer, target?.id]),
@@ -66,21 +66,21 @@ function checked(now: Diagnostic[], agent: string): ErrorGroup[] {
       runs: [],
     };
   });
-  const unlike = [...new Map(groups.map((group) => [group.key, group])).values()];
-  return [...unlike.filter(({ severity }) => severity === "error"), ...unlike.filter(({ severity }) => severity === "warning")];
+  const unique = [...new Map(groups.map((group) => [group.key, group])).values()];
+  return [...unique.filter(({ severity }) => severity === "error"), ...unique.filter(({ severity }) => severity === "warning")];
 }
 
-function ofRun({ runId, code, startedAt, endedAt }: RunSummary): ErrorGroup {
+function groupOfRun({ runId, code, startedAt, endedAt }: RunSummary): ErrorGroup {
   const at = endedAt ?? startedAt;
   return { key: runId, code: code ?? "INTERNAL", severity: "error", at, count: 1, runs: [{ id: runId, at }] };
 }
 
-function ofModule({ at, code, message }: AgentError): ErrorGroup {
+function groupOfError({ at, code, message }: AgentError): ErrorGroup {
   return { key: JSON.stringify([at, code, message]), code, severity: "error", at, count: 1, message, runs: [] };
 }
 
-/** Neighbours that are the same become one. Its key is the oldest's, so that one more does not make it another. */
-function grouped(newestFirst: ErrorGroup[]): ErrorGroup[] {
+/** Merges equal neighbours. The key is that of the oldest, so that it stays the same when the group grows. */
+function mergeEqual(newestFirst: ErrorGroup[]): ErrorGroup[] {
   const groups: ErrorGroup[] = [];
   for (const one of newestFirst) {
     const last = groups.at(-1);

@@ -1,48 +1,47 @@
-// The tab Runtime / Debug of an agent: its newest runs, and one of them step by step, live. Owns which run is shown; when the
-// module is asked is runs-feed's, and how a run is drawn timeline-view's.
+// The tab Runtime / Debug of an agent: its newest runs, and one of them step by step, live. Owns which run is shown.
 
 import type { JsonValue, RunId, RunSummary } from "@redflow/bindings";
 import type { Problem } from "../admin-api.js";
-import { ask } from "./ask.mjs";
-import { button, element, foreign } from "./dom.mjs";
-import { Kept } from "./keyed.mjs";
-import { type RunNews, type RunsNews, type Watch, watchRun, watchRuns } from "./runs-feed.mjs";
-import { moment } from "./runs-words.mjs";
+import { adminApi } from "./admin-client.mjs";
+import { button, element, untrusted } from "./dom.mjs";
+import { CachedElement } from "./keyed-list.mjs";
+import { type RunUpdate, type RunsUpdate, type Watch, watchRun, watchRuns } from "./run-watch.mjs";
+import { formatTime } from "./formats.mjs";
 import { showRunInSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { type TimelineView, timelineView } from "./timeline-view.mjs";
 import { type RunTimeline, waitingCall } from "./timeline.mjs";
 
-/** Runs to choose from. */
-const NEWEST = 10;
+/** How many runs the list offers. */
+const MAX_RUNS = 10;
 
-/** Characters shown of a prompt. */
+/** The most characters of a prompt. */
 const PROMPT_CHARS = 20_000;
 
-/** Whose runs are shown. */
-export interface Whose {
+/** An agent and its runtime. */
+export interface AgentRef {
   runtime: string;
-  /** As the sidecar knows it. */
+  /** The id that the sidecar uses: inside a subflow it contains the instances. */
   agent: string;
 }
 
 export interface RunsView {
-  /** Whether it is to be seen. Nothing is asked before. */
-  visible(seen: boolean): void;
-  /** Shows this run and stays with it. */
+  /** Sends requests only while it is visible. */
+  setVisible(visible: boolean): void;
+  /** Shows this run, and does not switch to a newer one. */
   choose(run: RunId): void;
-  /** Shows the runs of another agent; of none, for the reason given. */
-  of(whose: Whose | undefined, why: string): void;
+  /** Shows the runs of another agent, or the reason why there is none. */
+  setAgent(agent: AgentRef | undefined, reason: string): void;
   stop(): void;
 }
 
-/** Makes the tab in `host`. `unasked` is a sentence on what is not deployed yet; empty if all is. */
-export function runsView(host: HTMLElement, unasked: () => string): RunsView {
-  return new View(host, unasked);
+/** Creates the tab in `host`. `undeployed` returns a sentence about undeployed changes; empty if there are none. */
+export function runsView(host: HTMLElement, undeployed: () => string): RunsView {
+  return new View(host, undeployed);
 }
 
 class View implements RunsView {
-  private readonly said = new Kept(element("div", { class: "redflow-said", attributes: { role: "status" } }));
+  private readonly notes = new CachedElement(element("div", { class: "redflow-said", attributes: { role: "status" } }));
   private readonly select = element("select", { attributes: { id: "redflow-agent-run" } });
   private readonly choice = element(
     "div",
@@ -50,178 +49,179 @@ class View implements RunsView {
     element("label", { text: text("agent.runs.run"), attributes: { for: "redflow-agent-run" } }),
     this.select,
   );
-  /** That the run waits, and where it is answered. */
-  private readonly waits = new Kept(element("div", { class: "redflow-waits", attributes: { role: "status" } }));
-  private readonly stage = element("div");
+  /** The hint that the run waits, with the button that answers it. */
+  private readonly waitingHint = new CachedElement(element("div", { class: "redflow-waits", attributes: { role: "status" } }));
+  private readonly timelineHost = element("div");
   private readonly prompt = element("div");
-  private whose: Whose | undefined;
-  private why = "";
-  private seen = false;
-  private news: RunsNews | undefined;
-  /** Stays with this run, or follows the newest one. */
+  private agent: AgentRef | undefined;
+  private reason = "";
+  private visible = false;
+  private update: RunsUpdate | undefined;
+  /** The run that the user chose; undefined to follow the newest one. */
   private chosen: RunId | undefined;
   private shown: RunId | undefined;
   private list: Watch | undefined;
   private run: Watch | undefined;
   private runProblem: Problem | undefined;
-  private view: TimelineView | undefined;
-  /** The run whose prompt was asked for. */
-  private prompted: RunId | undefined;
+  private timeline: TimelineView | undefined;
+  /** The run whose prompt was requested. */
+  private promptOf: RunId | undefined;
 
   constructor(
     host: HTMLElement,
-    private readonly unasked: () => string,
+    private readonly undeployed: () => string,
   ) {
-    host.replaceChildren(this.said.root, this.choice, this.waits.root, this.stage, this.prompt);
+    host.replaceChildren(this.notes.root, this.choice, this.waitingHint.root, this.timelineHost, this.prompt);
     this.select.addEventListener("change", () => {
       this.chosen = this.select.value === "" ? undefined : this.select.value;
-      this.follow();
+      this.showChosen();
     });
   }
 
-  visible(seen: boolean): void {
-    this.seen = seen;
-    if (seen && this.list === undefined) {
-      this.begin();
+  setVisible(visible: boolean): void {
+    this.visible = visible;
+    if (visible && this.list === undefined) {
+      this.start();
     }
-    this.list?.visible(seen);
-    this.run?.visible(seen);
-    this.say();
+    this.list?.setVisible(visible);
+    this.run?.setVisible(visible);
+    this.showNotes();
   }
 
   choose(run: RunId): void {
     this.chosen = run;
-    this.follow();
+    this.showChosen();
   }
 
-  of(whose: Whose | undefined, why: string): void {
-    if (this.whose?.runtime === whose?.runtime && this.whose?.agent === whose?.agent && this.why === why) {
+  setAgent(agent: AgentRef | undefined, reason: string): void {
+    if (this.agent?.runtime === agent?.runtime && this.agent?.agent === agent?.agent && this.reason === reason) {
       return;
     }
     this.stop();
-    [this.whose, this.why, this.news, this.chosen] = [whose, why, undefined, undefined];
-    this.follow();
-    if (this.seen) {
-      this.begin();
+    [this.agent, this.reason, this.update, this.chosen] = [agent, reason, undefined, undefined];
+    this.showChosen();
+    if (this.visible) {
+      this.start();
     }
   }
 
   stop(): void {
     this.list?.stop();
-    this.run?.stop();
-    this.view?.destroy();
-    this.waits.set(undefined);
-    this.prompt.replaceChildren();
-    this.list = this.run = this.view = this.shown = this.prompted = this.runProblem = undefined;
+    this.stopRun();
+    this.list = this.shown = undefined;
   }
 
-  private begin(): void {
-    if (this.whose !== undefined) {
-      this.list = watchRuns({ ...this.whose, limit: NEWEST }, (news) => {
-        this.news = news;
-        this.follow();
+  private stopRun(): void {
+    this.run?.stop();
+    this.timeline?.destroy();
+    this.waitingHint.set(undefined);
+    this.prompt.replaceChildren();
+    this.run = this.timeline = this.promptOf = this.runProblem = undefined;
+  }
+
+  private start(): void {
+    if (this.agent !== undefined) {
+      this.list = watchRuns({ ...this.agent, limit: MAX_RUNS }, (update) => {
+        this.update = update;
+        this.showChosen();
       });
     }
-    this.follow();
+    this.showChosen();
   }
 
-  /** Shows the run that is to be shown now. */
-  private follow(): void {
+  /** Shows the chosen run, else the newest one. */
+  private showChosen(): void {
     this.drawChoice();
-    const wanted = this.chosen ?? this.news?.runs[0]?.runId;
-    if (wanted !== this.shown) {
-      this.run?.stop();
-      this.view?.destroy();
-      this.waits.set(undefined);
-      this.prompt.replaceChildren();
-      this.run = this.view = this.prompted = this.runProblem = undefined;
-      this.shown = wanted;
-      if (wanted !== undefined && this.whose !== undefined) {
-        this.view = timelineView(this.stage);
-        this.run = watchRun({ runtime: this.whose.runtime, run: wanted, agent: this.whose.agent }, (news) => this.draw(wanted, news));
-        this.run.visible(this.seen);
+    const run = this.chosen ?? this.update?.runs[0]?.runId;
+    if (run !== this.shown) {
+      this.stopRun();
+      this.shown = run;
+      if (run !== undefined && this.agent !== undefined) {
+        this.timeline = timelineView(this.timelineHost);
+        this.run = watchRun({ ...this.agent, run }, (update) => this.draw(run, update));
+        this.run.setVisible(this.visible);
       }
     }
-    this.say();
+    this.showNotes();
   }
 
-  private draw(run: RunId, { timeline, problem }: RunNews): void {
+  private draw(run: RunId, { timeline, problem }: RunUpdate): void {
     this.runProblem = problem;
-    this.view?.show(timeline, Date.now());
-    this.drawWaits(run, timeline);
-    if (timeline.end !== undefined && timeline.debug && this.prompted !== run) {
-      this.prompted = run;
-      void this.askPrompt(run);
+    this.timeline?.show(timeline, Date.now());
+    this.drawWaitingHint(run, timeline);
+    if (timeline.end !== undefined && timeline.debug && this.promptOf !== run) {
+      this.promptOf = run;
+      void this.requestPrompt(run);
     }
-    this.say();
+    this.showNotes();
   }
 
-  private drawWaits(run: RunId, timeline: RunTimeline): void {
-    const runtime = this.whose?.runtime;
+  private drawWaitingHint(run: RunId, timeline: RunTimeline): void {
+    const runtime = this.agent?.runtime;
     const call = waitingCall(timeline);
-    const shown = runtime !== undefined && call !== undefined ? [runtime, run, call.callId] : undefined;
-    this.waits.set(shown, () => {
-      const words = element("p", { text: text("agent.runs.waits") });
+    const key = runtime !== undefined && call !== undefined ? [runtime, run, call.callId] : undefined;
+    this.waitingHint.set(key, () => {
+      const hint = element("p", { text: text("agent.runs.waits") });
       const answer = button(text("agent.runs.answer"), () => showRunInSidebar(runtime ?? "", run));
-      return shown && element("div", {}, words, answer);
+      return key && element("div", {}, hint, answer);
     });
   }
 
-  /** What the model was sent last. It is there only when the run is over, and only with debug. */
-  private async askPrompt(run: RunId): Promise<void> {
+  /** Shows the last prompt. The sidecar has it only after the end of a run with debug. */
+  private async requestPrompt(run: RunId): Promise<void> {
     try {
-      const { result } = await ask.run(this.whose?.runtime ?? "", run);
-      const last = at(result, "envelope", "model", "lastPrompt");
+      const { result } = await adminApi.run(this.agent?.runtime ?? "", run);
+      const last = valueAt(result, "envelope", "model", "lastPrompt");
       if (typeof last === "string" && this.shown === run) {
-        const words = foreign("pre", last, { class: "redflow-prompt", most: PROMPT_CHARS });
+        const prompt = untrusted("pre", last, { class: "redflow-prompt", maxChars: PROMPT_CHARS });
         const summary = element("summary", { text: text("agent.runs.prompt") });
-        this.prompt.replaceChildren(element("details", { class: "redflow-more" }, summary, words));
+        this.prompt.replaceChildren(element("details", { class: "redflow-more" }, summary, prompt));
       }
     } catch {
-      // The timeline is there without it, and says itself what is wrong with the sidecar.
-      this.prompted = this.shown === run ? undefined : this.prompted;
+      // The timeline works without the prompt, and itself reports a problem of the sidecar.
+      this.promptOf = this.shown === run ? undefined : this.promptOf;
     }
   }
 
   private drawChoice(): void {
-    const runs = this.news?.runs ?? [];
-    const options = runs.map((run, place) => option(place === 0 ? "" : run.runId, label(run, place === 0)));
+    const runs = this.update?.runs ?? [];
+    const options = runs.map((run, index) => (index === 0 ? newestOption(run) : option(run.runId, label(run))));
     const [newest] = runs;
-    // Chosen by its id, the newest one stays when a newer one comes.
+    // The newest run, chosen by its id, stays chosen when a newer one starts.
     const chosen = this.chosen === newest?.runId ? undefined : this.chosen;
     if (this.chosen !== undefined && chosen === undefined && newest !== undefined) {
-      options.splice(1, 0, option(newest.runId, label(newest, false)));
+      options.splice(1, 0, option(newest.runId, label(newest)));
     } else if (chosen !== undefined && !runs.some(({ runId }) => runId === chosen)) {
       options.push(option(chosen, text("agent.runs.older", { run: chosen })));
     }
-    const words = (list: ArrayLike<HTMLOptionElement>): string => JSON.stringify(Array.from(list, (one) => [one.value, one.text]));
-    if (words(options) !== words(this.select.options)) {
+    const keyOf = (list: ArrayLike<HTMLOptionElement>): string => JSON.stringify(Array.from(list, (one) => [one.value, one.text]));
+    if (keyOf(options) !== keyOf(this.select.options)) {
       this.select.replaceChildren(...options);
     }
     this.select.value = this.chosen ?? "";
     this.choice.hidden = options.length === 0;
   }
 
-  /** What a person should know, and do. */
-  private say(): void {
-    const sentences: string[] = [this.unasked()];
-    const problem = this.news?.problem ?? this.runProblem;
-    if (this.whose === undefined) {
-      sentences.push(this.why);
+  /** Shows hints and problems above the timeline. */
+  private showNotes(): void {
+    const sentences: string[] = [this.undeployed()];
+    const problem = this.update?.problem ?? this.runProblem;
+    if (this.agent === undefined) {
+      sentences.push(this.reason);
     } else if (problem !== undefined) {
-      sentences.push(problemWords(problem));
-    } else if (this.news !== undefined && this.news.runs.length === 0 && this.chosen === undefined) {
+      sentences.push(describeProblem(problem));
+    } else if (this.update !== undefined && this.update.runs.length === 0 && this.chosen === undefined) {
       sentences.push(text("agent.runs.none"));
-    } else if (this.news === undefined && this.seen) {
+    } else if (this.update === undefined && this.visible) {
       sentences.push(text("agent.runs.asking"));
     }
-    const fresh = sentences.filter((words) => words !== "");
-    this.said.set(fresh, ...fresh.map((words) => () => foreign("p", words, { class: "redflow-hint" })));
+    const notes = sentences.filter((sentence) => sentence !== "");
+    this.notes.set(notes, ...notes.map((note) => () => untrusted("p", note, { class: "redflow-hint" })));
   }
 }
 
-/** Why the module did not answer, and what to do. */
-export function problemWords({ code, message }: Problem): string {
+/** The sentence for a failed request, with how to fix it. */
+export function describeProblem({ code, message }: Problem): string {
   switch (code) {
     case "RUNTIME_UNREACHABLE":
       return text("agent.runs.away", { reason: message });
@@ -236,20 +236,24 @@ export function problemWords({ code, message }: Problem): string {
   }
 }
 
-function option(value: string, words: string): HTMLOptionElement {
-  const made = element("option", { text: words });
-  made.value = value;
-  return made;
+function option(value: string, label: string): HTMLOptionElement {
+  const created = element("option", { text: label });
+  created.value = value;
+  return created;
 }
 
-function label({ status, code, startedAt }: RunSummary, isNewest: boolean): string {
+/** The option that follows the newest run. */
+function newestOption(run: RunSummary): HTMLOptionElement {
+  return option("", text("agent.runs.newest", { run: label(run) }));
+}
+
+function label({ status, code, startedAt }: RunSummary): string {
   const outcome = text(`runs.status.${status}`) + (code === undefined ? "" : ` ${code}`);
-  const words = `${outcome} · ${moment(startedAt)}`;
-  return isNewest ? text("agent.runs.newest", { run: words }) : words;
+  return `${outcome} · ${formatTime(startedAt)}`;
 }
 
-/** What is at a place in a JSON value. */
-function at(value: JsonValue | null | undefined, ...keys: string[]): JsonValue | undefined {
+/** The value at a path in a JSON value. */
+function valueAt(value: JsonValue | null | undefined, ...keys: string[]): JsonValue | undefined {
   let found: JsonValue | null | undefined = value;
   for (const key of keys) {
     found = typeof found === "object" && found !== null && !Array.isArray(found) ? found[key] : undefined;

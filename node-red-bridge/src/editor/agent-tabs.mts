@@ -1,23 +1,23 @@
-// Tabs of a dialog that can be used with a keyboard and read aloud. Node-RED's own are for the mouse only. Owns which one is
-// shown; knows nothing of what is in them.
+// Tabs of a dialog that work with a keyboard and a screen reader. Node-RED's own tabs need a mouse. Independent of the
+// content of the tabs.
 
 import { element } from "./dom.mjs";
 
 export interface Tab {
   id: string;
   label: string;
-  /** The element that is shown with it. */
+  /** The content of the tab. */
   panel: HTMLElement;
 }
 
 export interface Tabs {
   show(id: string): void;
-  /** What stands behind a tab's label, such as a number; nothing if it is empty. `title` says it in words. */
-  mark(id: string, mark: string, title: string, isBad: boolean): void;
+  /** Shows a mark behind the label of a tab, such as the number of errors. An empty text removes it. */
+  mark(id: string, text: string, title: string): void;
 }
 
-/** Makes the tabs in `host`. `shown` is called with each that comes to be seen, the first one too. */
-export function makeTabs(host: HTMLElement, tabs: Tab[], first: string, shown: (id: string) => void): Tabs {
+/** Creates the tabs in `host`. Calls `onShow` with each tab that becomes visible, also the first. */
+export function createTabs(host: HTMLElement, tabs: Tab[], first: string, onShow: (id: string) => void): Tabs {
   const marks = new Map<string, HTMLElement>();
   const buttons = new Map<string, HTMLButtonElement>();
   let current = "";
@@ -33,10 +33,10 @@ export function makeTabs(host: HTMLElement, tabs: Tab[], first: string, shown: (
       button?.setAttribute("tabindex", tab.id === id ? "0" : "-1");
       tab.panel.hidden = tab.id !== id;
     }
-    shown(id);
+    onShow(id);
   };
 
-  const go = (index: number): void => {
+  const focusTab = (index: number): void => {
     const { id } = tabs[(index + tabs.length) % tabs.length] as Tab;
     show(id);
     buttons.get(id)?.focus();
@@ -45,7 +45,7 @@ export function makeTabs(host: HTMLElement, tabs: Tab[], first: string, shown: (
   host.classList.add("redflow-tabs");
   host.setAttribute("role", "tablist");
   tabs.forEach((tab, index) => {
-    const mark = element("span", { class: "redflow-tab-mark" });
+    const mark = element("span", { class: "redflow-tab-mark redflow-bad" });
     mark.hidden = true;
     const button = element("button", { class: "redflow-tab" }, element("span", { text: tab.label }), mark);
     button.type = "button";
@@ -57,7 +57,7 @@ export function makeTabs(host: HTMLElement, tabs: Tab[], first: string, shown: (
       const to = { ArrowLeft: index - 1, ArrowRight: index + 1, Home: 0, End: tabs.length - 1 }[event.key];
       if (to !== undefined) {
         event.preventDefault();
-        go(to);
+        focusTab(to);
       }
     });
     tab.panel.setAttribute("role", "tabpanel");
@@ -71,13 +71,12 @@ export function makeTabs(host: HTMLElement, tabs: Tab[], first: string, shown: (
 
   return {
     show,
-    mark(id, text, title, isBad) {
+    mark(id, text, title) {
       const mark = marks.get(id);
       if (mark !== undefined) {
         mark.textContent = text;
         mark.title = title;
         mark.hidden = text === "";
-        mark.classList.toggle("redflow-bad", isBad);
       }
     },
   };

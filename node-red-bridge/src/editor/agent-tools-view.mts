@@ -1,63 +1,63 @@
-// The tab Tools of an agent: what is wired to it, and which of it the model may call. Owns the rows and their boxes; which
-// tools there are is agent-wiring's, and what is wrong with them the checker's.
+// The tab Tools of an agent: the connected tools, with a box for each that the model may call. Finds no tools and checks none
+// itself.
 
 import type { Diagnostic } from "@redflow/bindings";
-import { type Effect, type Tool, notAllowed, notConnected, withName } from "./agent-tools.mjs";
-import { SHOWN_IN_ROW, button, element, foreign } from "./dom.mjs";
+import { type Effect, type Tool, addName, notAllowed, notConnected, removeName } from "./agent-tools.mjs";
+import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
 
-/** Rows shown at most. */
+/** The most rows. */
 const MAX_ROWS = 100;
 
-/** Problems shown with a tool, at most. */
+/** The most problems of one tool. */
 const MAX_PROBLEMS = 5;
 
-/** What a row says itself, and at once: it need not wait for the checker. */
-const SAID_HERE: ReadonlySet<string> = new Set(["TOOL_WITHOUT_SCHEMA", "TOOL_CONNECTED_NOT_ALLOWED", "TOOL_NAME_INVALID"]);
+/** Problems that a row itself shows at once, without the checker. */
+const SHOWN_BY_ROW: ReadonlySet<string> = new Set(["TOOL_WITHOUT_SCHEMA", "TOOL_CONNECTED_NOT_ALLOWED", "TOOL_NAME_INVALID"]);
 
-/** As the dialog of a flow tool says it. */
-const EFFECT_WORDS: Record<Effect, string> = {
+/** The same texts as in the dialog of a flow tool. */
+const EFFECT_TEXTS: Record<Effect, string> = {
   read: "nodes.option.effect.read",
   idempotent: "nodes.option.effect.idempotent",
   at_most_once: "nodes.option.effect.once",
 };
 
-/** What the tab shows. */
+/** The data of the tab. */
 export interface ToolsModel {
   tools(): Tool[];
-  /** What the checker holds against a tool, as a tool of this agent. */
+  /** The checker's problems of a tool of this agent. */
   problems(tool: Tool): Diagnostic[];
   /** Opens the dialog of a node. */
   edit(node: EditorNode): void;
 }
 
 export interface ToolsView {
-  /** Reads the wires again. */
+  /** Reads the wires again and updates the rows. */
   refresh(): void;
   names(): string[];
 }
 
-/** Makes the tab in `host`. `changed` is called when a person has changed which tools are allowed. */
-export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[], changed: () => void): ToolsView {
+/** Creates the tab in `host`. Calls `onChange` when the user changes the allowed tools. */
+export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[], onChange: () => void): ToolsView {
   let names = allowed;
-  /** Names that were there when the dialog opened: a box that was cleared can be ticked again. */
-  const begun = [...allowed];
+  /** The names when the dialog opened. Their rows stay, so that a cleared box can be ticked again. */
+  const initial = [...allowed];
   let tools: Tool[] = [];
   const list = element("ul", { class: "redflow-agent-tools" });
   const empty = element("div", { class: "redflow-agent-empty" });
-  const all = button(text("agent.tools.allowAll"), () => set(notAllowed(names, tools).reduce((now, name) => withName(now, name, true), names)), {
+  const all = button(text("agent.tools.allowAll"), () => set(notAllowed(names, tools).reduce(addName, names)), {
     class: "red-ui-button red-ui-button-small redflow-agent-allow-all",
   });
   host.replaceChildren(empty, list, all);
 
   function set(next: string[]): void {
     names = next;
-    sync();
-    changed();
+    updateBoxes();
+    onChange();
   }
 
-  /** Puts the boxes where the names are. */
-  function sync(): void {
+  /** Ticks the boxes of the allowed names. */
+  function updateBoxes(): void {
     for (const box of list.querySelectorAll<HTMLInputElement>("input[data-tool]")) {
       box.checked = names.includes(box.dataset["tool"] ?? "");
     }
@@ -67,8 +67,8 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
   function refresh(): void {
     tools = model.tools();
     const focused = document.activeElement instanceof HTMLInputElement ? document.activeElement.dataset["tool"] : undefined;
-    const loose = [...new Set([...begun, ...names])].filter((name) => notConnected([name], tools).length > 0);
-    const rows = [...tools.map(connectedRow), ...loose.map(looseRow)];
+    const unconnected = [...new Set([...initial, ...names])].filter((name) => notConnected([name], tools).length > 0);
+    const rows = [...tools.map(connectedRow), ...unconnected.map(unconnectedRow)];
     const more = rows.length - MAX_ROWS;
     list.replaceChildren(...rows.slice(0, MAX_ROWS));
     if (more > 0) {
@@ -77,7 +77,7 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
     list.hidden = rows.length === 0;
     empty.replaceChildren(...(tools.length === 0 ? emptyState() : []));
     empty.hidden = tools.length > 0;
-    sync();
+    updateBoxes();
     if (focused !== undefined) {
       [...list.querySelectorAll<HTMLInputElement>("input[data-tool]")].find((box) => box.dataset["tool"] === focused)?.focus();
     }
@@ -88,52 +88,54 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
     const head = element(
       "div",
       { class: "redflow-agent-tool-head" },
-      box(name, name === "" ? text("agent.tools.noName") : name, name === ""),
-      foreign("span", node.type, { class: "redflow-agent-tool-type", most: SHOWN_IN_ROW }),
+      box(name),
+      untrusted("span", node.type, { class: "redflow-agent-tool-type", maxChars: MAX_ROW_CHARS }),
       editButton(node),
     );
     const row = element("li", { class: "redflow-agent-tool" }, head);
-    const effect = text(EFFECT_WORDS[tool.effect]);
+    const effect = text(EFFECT_TEXTS[tool.effect]);
     row.append(element("div", { class: "redflow-hint", text: tool.effectAssumed ? `${effect} ${text("agent.tools.assumed")}` : effect }));
     if (nameVerdict !== true) {
-      row.append(remark(nameVerdict, true));
+      row.append(remark(nameVerdict, "error"));
     }
     if (!tool.hasSchema) {
-      row.append(remark(text("agent.tools.noSchema"), false));
+      row.append(remark(text("agent.tools.noSchema"), "warning"));
     }
-    const problems = model.problems(tool).filter(({ code }) => !SAID_HERE.has(code));
+    const problems = model.problems(tool).filter(({ code }) => !SHOWN_BY_ROW.has(code));
     for (const { severity, message, help } of problems.slice(0, MAX_PROBLEMS)) {
-      row.append(remark(`${message}. ${help}`, severity === "error"));
+      row.append(remark(`${message}. ${help}`, severity === "error" ? "error" : "warning"));
     }
     return row;
   }
 
-  function looseRow(name: string): HTMLElement {
-    const head = element("div", { class: "redflow-agent-tool-head" }, box(name, name, false));
+  function unconnectedRow(name: string): HTMLElement {
+    const head = element("div", { class: "redflow-agent-tool-head" }, box(name));
     head.append(element("span", { class: "redflow-agent-tool-type", text: text("agent.tools.notConnected") }));
-    return element("li", { class: "redflow-agent-tool redflow-agent-loose" }, head, remark(text("agent.tools.drop"), true));
+    return element("li", { class: "redflow-agent-tool redflow-agent-loose" }, head, remark(text("agent.tools.drop"), "error"));
   }
 
-  function box(name: string, label: string, disabled: boolean): HTMLElement {
+  /** A box with the name as its label. A tool without a name cannot be allowed. */
+  function box(name: string): HTMLElement {
     const input = element("input", { attributes: { type: "checkbox" } });
     input.dataset["tool"] = name;
-    input.disabled = disabled;
-    input.addEventListener("change", () => set(withName(names, name, input.checked)));
-    return element("label", { class: "redflow-agent-tool-box" }, input, foreign("span", label, { most: SHOWN_IN_ROW }));
+    input.disabled = name === "";
+    input.addEventListener("change", () => set((input.checked ? addName : removeName)(names, name)));
+    const label = name === "" ? text("agent.tools.noName") : name;
+    return element("label", { class: "redflow-agent-tool-box" }, input, untrusted("span", label, { maxChars: MAX_ROW_CHARS }));
   }
 
   function editButton(node: EditorNode): HTMLElement {
-    const words = text("agent.tools.edit");
-    const made = button("", () => model.edit(node), { title: words, attributes: { "aria-label": words } });
-    made.append(element("i", { class: "fa fa-pencil", attributes: { "aria-hidden": "true" } }));
-    return made;
+    const label = text("agent.tools.edit");
+    const edit = button("", () => model.edit(node), { title: label, attributes: { "aria-label": label } });
+    edit.append(element("i", { class: "fa fa-pencil", attributes: { "aria-hidden": "true" } }));
+    return edit;
   }
 
   refresh();
   return { refresh, names: () => names };
 }
 
-/** What to do if nothing is wired. */
+/** The hint when no tool is connected. */
 function emptyState(): HTMLElement[] {
   return [
     element("p", { text: text("agent.tools.empty") }),
@@ -141,9 +143,8 @@ function emptyState(): HTMLElement[] {
   ];
 }
 
-function remark(words: string, isError: boolean): HTMLElement {
+function remark(sentence: string, severity: "error" | "warning"): HTMLElement {
   const icon = element("i", { class: "fa fa-exclamation-triangle", attributes: { "aria-hidden": "true" } });
-  const made = element("div", { class: isError ? "redflow-agent-remark redflow-bad" : "redflow-agent-remark" }, icon);
-  made.append(foreign("span", words));
-  return made;
+  const className = severity === "error" ? "redflow-agent-remark redflow-bad" : "redflow-agent-remark";
+  return element("div", { class: className }, icon, untrusted("span", sentence));
 }

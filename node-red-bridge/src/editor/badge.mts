@@ -1,9 +1,9 @@
-// The badge on an agent: how many errors, else how many warnings, else "?" if it is not checked, else nothing. Owns how
-// it looks and what its tooltip says; what is wrong comes from `checks`.
+// The badge on an agent: the number of errors, else of warnings, else "?" if it is not checked, else no badge. Owns its look
+// and its tooltip.
 
 import type { Diagnostic } from "@redflow/bindings";
-import { doubtOf, onChecked, problemsOfAgent, state, words } from "./checks.mjs";
-import { explained, inLines, plain, TOLD_AT_NODE } from "./checks-verdicts.mjs";
+import { doubtOf, onChecked, problemsOfAgent, state, texts } from "./checks.mjs";
+import { MAX_SHOWN_AT_NODE, explain, plain, wrapLines } from "./checks-verdicts.mjs";
 import { isAgent } from "./flow.mjs";
 import { text } from "./text.mjs";
 
@@ -16,19 +16,19 @@ interface Badge {
   label: string;
 }
 
-/** The highest number that is written out. */
-const MOST = 99;
+/** The highest number on a badge. */
+const MAX_NUMBER = 99;
 
 const HEIGHT = 12;
 
-/** What each agent has, until the next check. */
+/** The badge of each agent, until the next check. */
 const badges = new Map<string, Badge | undefined>();
-/** What is drawn at a node. */
+/** The drawn badge of each node. */
 const drawn = new WeakMap<EditorNode, { key: string; element: SVGElement; width: number }>();
 
 export function startBadges(): void {
   onChecked(() => {
-    // While a question is on its way, what was said before stays.
+    // The badges of the previous check stay during a check.
     if (state().is !== "checking") {
       badges.clear();
       RED.view.redraw();
@@ -47,12 +47,12 @@ export function startBadges(): void {
 
 function badgeOf({ id }: EditorNode): Badge | undefined {
   if (!badges.has(id)) {
-    badges.set(id, judge(id));
+    badges.set(id, createBadge(id));
   }
   return badges.get(id);
 }
 
-function judge(id: string): Badge | undefined {
+function createBadge(id: string): Badge | undefined {
   const problems = problemsOfAgent(id);
   const errors = problems.filter(isError).length;
   if (errors > 0) {
@@ -65,16 +65,16 @@ function judge(id: string): Badge | undefined {
 }
 
 /**
- * Node-RED measures a badge at every redraw, and each time the browser lays out the whole canvas for it: with 200 agents
- * that alone makes the canvas slow. This one knows its width.
+ * Whether to show the badge. Also replaces its measurement: Node-RED measures a badge at every redraw, and each time the
+ * browser lays out the whole canvas. With 200 agents this makes the canvas slow, and the width is known.
  */
 function show(node: EditorNode): boolean {
-  const place = drawn.get(node);
-  const group = place?.element.parentElement;
-  if (place && group && !Object.hasOwn(group, "getBoundingClientRect")) {
-    group.getBoundingClientRect = () => new DOMRect(0, 0, (drawn.get(node) ?? place).width * RED.view.scale(), HEIGHT);
+  const badge = drawn.get(node);
+  const group = badge?.element.parentElement;
+  if (badge && group && !Object.hasOwn(group, "getBoundingClientRect")) {
+    group.getBoundingClientRect = () => new DOMRect(0, 0, (drawn.get(node) ?? badge).width * RED.view.scale(), HEIGHT);
   }
-  // Nodes that were on the canvas before this was registered have not been asked for by `filter`.
+  // Node-RED has not called `filter` for nodes that were on the canvas before the registration.
   return isAgent(node.type) && badgeOf(node) !== undefined;
 }
 
@@ -84,36 +84,36 @@ function draw(node: EditorNode): SVGElement {
   const label = badge?.label ?? "";
   const width = Math.max(HEIGHT, 6 + 6 * label.length);
   drawn.set(node, { key: keyOf(badge), element: group, width });
-  const back = document.createElementNS(SVG, "rect");
+  const background = document.createElementNS(SVG, "rect");
   const size = { width, height: HEIGHT, rx: 6, ry: 6, y: -1 };
-  Object.entries(size).forEach(([name, value]) => back.setAttribute(name, String(value)));
-  back.setAttribute("class", `redflow-badge-${badge?.kind ?? "none"}`);
-  const front = document.createElementNS(SVG, "text");
-  front.setAttribute("x", String(width / 2));
-  front.setAttribute("y", "8.5");
-  front.textContent = label;
-  group.append(back, front);
+  Object.entries(size).forEach(([name, value]) => background.setAttribute(name, String(value)));
+  background.setAttribute("class", `redflow-badge-${badge?.kind ?? "none"}`);
+  const caption = document.createElementNS(SVG, "text");
+  caption.setAttribute("x", String(width / 2));
+  caption.setAttribute("y", "8.5");
+  caption.textContent = label;
+  group.append(background, caption);
   return group;
 }
 
-/** Node-RED shows it as text, a line for each line. */
+/** The tooltip. Node-RED shows it as text and keeps its lines. */
 function tooltip({ id }: EditorNode): string {
   const problems = problemsOfAgent(id);
   const now = state();
   if (problems.length > 0) {
-    const shown = problems.slice(0, TOLD_AT_NODE).map(lineOf);
+    const shown = problems.slice(0, MAX_SHOWN_AT_NODE).map(lineOf);
     const rest = problems.length - shown.length;
-    return [...shown, ...(rest > 0 ? [words.more(rest)] : [])].join("\n");
+    return [...shown, ...(rest > 0 ? [texts.more(rest)] : [])].join("\n");
   }
   if (now.is === "not_checked") {
-    return `${text("checks.notChecked")}\n${inLines(plain(now.reason))}`;
+    return `${text("checks.notChecked")}\n${wrapLines(plain(now.reason))}`;
   }
-  return inLines(doubtOf(id));
+  return wrapLines(doubtOf(id));
 }
 
 function lineOf(diagnostic: Diagnostic): string {
   const kind = text(isError(diagnostic) ? "checks.error" : "checks.warning");
-  return inLines(`${kind} ${explained(diagnostic).join("\n")}`);
+  return wrapLines(`${kind} ${explain(diagnostic).join("\n")}`);
 }
 
 function isError({ severity }: Diagnostic): boolean {
@@ -121,7 +121,7 @@ function isError({ severity }: Diagnostic): boolean {
 }
 
 function number(count: number): string {
-  return count > MOST ? `${MOST}+` : String(count);
+  return count > MAX_NUMBER ? `${MAX_NUMBER}+` : String(count);
 }
 
 function keyOf(badge: Badge | undefined): string {

@@ -1,17 +1,17 @@
-// When the checker is asked: after changes, one question at a time, and again when an answer could not be had. Owns the
-// waiting and the state; knows neither Node-RED's events nor what is done with a report.
+// Decides when to check the flow: after changes, one request at a time, and again after a failure. Independent of Node-RED's
+// events and of the use of a report.
 
 import type { CheckReport } from "@redflow/bindings";
 import type { RuntimeList, RuntimeView } from "../admin-api.js";
-import type { AskedFlow } from "./flow.mjs";
+import type { FlowToCheck } from "./flow.mjs";
 
-/** How things stand with the check. */
+/** The state of the check. */
 export type CheckState =
   | { is: "checked"; at: number }
   | { is: "checking" }
   | { is: "not_checked"; reason: string };
 
-/** Why the flow is not checked. */
+/** The reason why the flow is not checked. */
 export type NotChecked =
   | { why: "nothing" }
   | { why: "no_runtime" }
@@ -20,75 +20,75 @@ export type NotChecked =
   | { why: "refused"; code: string; message: string; status: number }
   | { why: "unusable"; sentence: string };
 
-/** What a check came to. */
-export type Outcome = { report: CheckReport; flow: AskedFlow } | NotChecked;
+/** The outcome of a check. */
+export type Outcome = { report: CheckReport; flow: FlowToCheck } | NotChecked;
 
-/** What is around it. */
-export interface Surroundings {
-  flow(): AskedFlow | undefined;
+/** The environment of the loop. */
+export interface CheckEnvironment {
+  flow(): FlowToCheck | undefined;
   runtimes(): Promise<RuntimeList>;
-  check(runtime: string, flow: AskedFlow): Promise<CheckReport>;
-  /** Whether somebody can see the page. */
+  check(runtime: string, flow: FlowToCheck): Promise<CheckReport>;
+  /** Whether the page is visible. */
   visible(): boolean;
   after(ms: number, act: () => void): void;
-  /** What a request failed with. */
+  /** The reason of a failed request. */
   failureOf(error: unknown): NotChecked;
-  /** The verdicts of before hold no more. */
-  settled(outcome: Outcome): void;
-  /** A question is on its way; the verdicts of before hold until it is answered. */
-  asking(): void;
+  /** A new outcome replaces the previous verdicts. */
+  onOutcome(outcome: Outcome): void;
+  /** A request starts. The previous verdicts stay valid until its response. */
+  onRequest(): void;
 }
 
-/** From the first change to the question: a paste is many changes. */
+/** From the first change to the request: one paste causes many changes. */
 export const DEBOUNCE_MS = 250;
 
-/** How often it is tried again while there is no answer and the page is seen. */
+/** How often a failed check is repeated while the page is visible. */
 export const RETRY_MS = 15_000;
 
 export class CheckLoop {
-  #asked: { text: string; runtime: string; failed: boolean } | undefined;
-  /** As it was when the sidecar was last heard of; forgotten when that may have changed. */
+  #last: { text: string; runtime: string; failed: boolean } | undefined;
+  /** The cached list of runtimes; dropped when it may have changed. */
   #runtimes: RuntimeList | undefined;
-  #waiting = false;
+  #scheduled = false;
   #busy = false;
   #again = false;
   #retrying = false;
-  /** Something happened while nobody could see the page. */
+  /** Whether a check was skipped because the page was hidden. */
   #missed = false;
 
-  constructor(private readonly around: Surroundings) {}
+  constructor(private readonly env: CheckEnvironment) {}
 
   /** The flow may have changed. */
   changed(): void {
-    if (!this.#waiting) {
-      this.#waiting = true;
-      this.around.after(DEBOUNCE_MS, () => {
-        this.#waiting = false;
-        void this.#look();
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      this.env.after(DEBOUNCE_MS, () => {
+        this.#scheduled = false;
+        void this.#run();
       });
     }
   }
 
-  /** The sidecar may be another one, or may be back. */
+  /** The sidecar may be another one, or available again. */
   sidecarChanged(): void {
     this.#runtimes = undefined;
     this.changed();
   }
 
-  /** Somebody can see the page again. */
-  seen(): void {
+  /** The page is visible again. */
+  onVisible(): void {
     if (this.#missed) {
       this.#missed = false;
       this.sidecarChanged();
     }
   }
 
-  async #look(): Promise<void> {
+  async #run(): Promise<void> {
     if (this.#busy) {
       this.#again = true;
       return;
     }
-    if (!this.around.visible()) {
+    if (!this.env.visible()) {
       this.#missed = true;
       return;
     }
@@ -96,72 +96,72 @@ export class CheckLoop {
     try {
       do {
         this.#again = false;
-        await this.#ask();
+        await this.#check();
       } while (this.#again);
     } finally {
       this.#busy = false;
     }
   }
 
-  async #ask(): Promise<void> {
-    const flow = this.around.flow();
+  async #check(): Promise<void> {
+    const flow = this.env.flow();
     if (flow === undefined) {
       this.#settle({ why: "nothing" }, undefined);
       return;
     }
     let runtime = "";
     try {
-      this.#runtimes ??= await this.around.runtimes();
+      this.#runtimes ??= await this.env.runtimes();
       const chosen = chooseRuntime(this.#runtimes.runtimes, flow.runtimes);
       if ("why" in chosen) {
         this.#settle(chosen, { text: flow.text, runtime, failed: true });
         return;
       }
-      // Another version of a sidecar may judge otherwise.
+      // Another version of the sidecar may check otherwise.
       runtime = `${chosen.id} ${chosen.state.is === "connected" ? chosen.state.version : ""}`;
-      const before = this.#asked;
+      const before = this.#last;
       if (before !== undefined && !before.failed && before.text === flow.text && before.runtime === runtime) {
         return;
       }
-      this.around.asking();
-      const report = await this.around.check(chosen.id, flow);
-      // An answer about a flow that is no more would put marks on what is no longer so.
-      if (this.#again && this.around.flow()?.text !== flow.text) {
-        this.#asked = undefined;
+      this.env.onRequest();
+      const report = await this.env.check(chosen.id, flow);
+      // The report of an outdated flow would mark the wrong nodes.
+      if (this.#again && this.env.flow()?.text !== flow.text) {
+        this.#last = undefined;
         return;
       }
       this.#settle({ report, flow }, { text: flow.text, runtime, failed: false });
     } catch (error) {
       this.#runtimes = undefined;
-      const failure = this.around.failureOf(error);
-      this.#settle(failure, { text: flow.text, runtime, failed: isPassing(failure) });
+      const failure = this.env.failureOf(error);
+      this.#settle(failure, { text: flow.text, runtime, failed: isTransient(failure) });
     }
   }
 
-  #settle(outcome: Outcome, asked: { text: string; runtime: string; failed: boolean } | undefined): void {
-    this.#asked = asked;
-    this.around.settled(outcome);
-    if (asked?.failed && !this.#retrying) {
+  #settle(outcome: Outcome, request: { text: string; runtime: string; failed: boolean } | undefined): void {
+    this.#last = request;
+    this.env.onOutcome(outcome);
+    if (request?.failed && !this.#retrying) {
       this.#retrying = true;
-      this.around.after(RETRY_MS, () => {
+      this.env.after(RETRY_MS, () => {
         this.#retrying = false;
-        if (this.#asked?.failed) {
+        if (this.#last?.failed) {
           this.#runtimes = undefined;
-          void this.#look();
+          void this.#run();
         }
       });
     }
   }
 }
 
-/** Answers that would be the same to the same question: not JSON, not allowed, too large. */
-const FINAL = new Set([400, 401, 403, 413, 415, 422]);
+/** Statuses that the same request would get again: not JSON, not allowed, too large. */
+const FINAL_STATUSES = new Set([400, 401, 403, 413, 415, 422]);
 
-function isPassing(failure: NotChecked): boolean {
-  return failure.why !== "refused" || !FINAL.has(failure.status);
+function isTransient(failure: NotChecked): boolean {
+  return failure.why !== "refused" || !FINAL_STATUSES.has(failure.status);
 }
 
-/** One that is connected, best one that an agent names; else why none is. */
+/** A connected runtime, preferably one that an agent names; else the reason why there is none. */
 export function chooseRuntime(runtimes: RuntimeView[], named: string[]): RuntimeView | NotChecked {
   const order = (id: string): number => named.indexOf(id) >>> 0;
   const sorted = [...runtimes].sort((one, other) => order(one.id) - order(other.id));

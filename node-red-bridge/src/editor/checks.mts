@@ -1,48 +1,48 @@
-// What the sidecar's checker says of the flow in the editor, for all who show it. Owns what was said last and which of
-// Node-RED's events are changes; judges nothing itself, and guesses nothing when there is no answer.
+// The checker's results for the flow of the editor. Owns the last result and the list of Node-RED's events that change a flow.
+// Checks nothing itself, and assumes nothing without a result.
 
 import type { Diagnostic } from "@redflow/bindings";
-import { Refused, ask } from "./ask.mjs";
+import { RequestError, adminApi } from "./admin-client.mjs";
 import { CheckLoop, type CheckState, type NotChecked, type Outcome } from "./checks-loop.mjs";
-import { type Verdicts, type Words, bounded, plain, verdictsOf } from "./checks-verdicts.mjs";
-import { askedFlow, mapOf } from "./flow.mjs";
-import { canvasLabel } from "./label.mjs";
+import { type Texts, type Verdicts, plain, summarize, verdictsOf } from "./checks-verdicts.mjs";
+import { flowToCheck, createFlowMap } from "./flow.mjs";
+import { canvasLabel } from "./node-label.mjs";
 import { text } from "./text.mjs";
 
 export type { CheckState } from "./checks-loop.mjs";
 
-/** Whatever can change what the checker says. Load, import, paste, undo and redo come through these, too. */
-const CHANGES = [
-  ...["add", "remove"].flatMap((what) => [`links:${what}`, `junctions:${what}`]),
-  ...["add", "remove", "change"].flatMap((what) => ["nodes", "flows", "subflows", "groups"].map((of) => `${of}:${what}`)),
+/** The events that may change the result. Load, import, paste, undo and redo emit them too. */
+const CHANGE_EVENTS = [
+  ...["add", "remove"].flatMap((change) => [`links:${change}`, `junctions:${change}`]),
+  ...["add", "remove", "change"].flatMap((change) => ["nodes", "flows", "subflows", "groups"].map((kind) => `${kind}:${change}`)),
   "flows:loaded",
   "workspace:clear",
 ];
 
-/** The default that stands for the wires in our nodes; see `verdict`. */
-const WIRES = "redflowWires";
+/** The name of the pseudo property for wires in our nodes; see `verdict`. */
+const WIRES_PROPERTY = "redflowWires";
 
-export const words: Words = {
+export const texts: Texts = {
   from: (name) => text("checks.from", { name }),
   more: (number) => text("checks.more", { number }),
   labelOf: (id) => canvasLabel(RED.nodes.node(id)),
 };
 
 let verdicts: Verdicts | undefined;
-let now: CheckState = { is: "checking" };
+let current: CheckState = { is: "checking" };
 const listeners = new Set<() => void>();
 
-/** What the checker holds against a node, errors first. Nothing if the flow is not checked. */
+/** The problems of a node, errors first. Empty if the flow is not checked. */
 export function problemsOf(node: string): Diagnostic[] {
   return verdicts?.problemsOf(node) ?? [];
 }
 
-/** The same of an agent, with what is wrong with the model, the memory and the tools it binds. */
+/** The problems of an agent, its model, its memory and its tools. */
 export function problemsOfAgent(agent: string): Diagnostic[] {
   return verdicts?.problemsOfAgent(agent) ?? [];
 }
 
-/** Why nothing can be said of an agent although the flow is checked; empty if all is well with it. */
+/** The reason why an agent is not checked although the flow is; empty if it is checked. */
 export function doubtOf(agent: string): string {
   if (verdicts?.unused.has(agent)) {
     return text("checks.unused");
@@ -51,109 +51,109 @@ export function doubtOf(agent: string): string {
   return number > 0 && problemsOfAgent(agent).length === 0 ? text("checks.omitted", { number }) : "";
 }
 
-/** The sentence of a wire that is refused. */
+/** The sentence of a refused wire. */
 export function refusalOf(wire: string): string | undefined {
   return verdicts?.refused.get(wire);
 }
 
 export function state(): CheckState {
-  return now;
+  return current;
 }
 
-/** Tells whenever the verdicts or the state may have changed. Gives what ends that. */
+/** Calls `listener` when the result or the state may have changed. Returns the function that unsubscribes. */
 export function onChecked(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** For the `validate` of our nodes: true, or what is wrong with the node and its wires. */
+/** For the `validate` of our nodes: true, or the problems of the node and its wires. */
 export function verdict(node: EditorNode): true | string[] {
-  // Node-RED shows what it finds wrong with a configuration node as HTML.
-  const said = node._def.category === "config" ? undefined : verdicts?.sentences.get(node.id);
-  const left = (said ?? []).filter(({ property }) => property === undefined || !isRefused(node, property));
-  return left.length === 0 ? true : bounded(left.map(({ sentence }) => sentence), words);
+  // Node-RED shows the problems of a config node as HTML.
+  const problems = node._def.category === "config" ? undefined : verdicts?.sentences.get(node.id);
+  const shown = (problems ?? []).filter(({ property }) => property === undefined || !isInvalid(node, property));
+  return shown.length === 0 ? true : summarize(shown.map(({ sentence }) => sentence), texts);
 }
 
-/** Whether the dialog's own check says already that a property is wrong, in the language of the person. */
-function isRefused(node: EditorNode, property: string): boolean {
+/** Whether the dialog's own validation rejects a property: its sentence is in the user's language. */
+function isInvalid(node: EditorNode, property: string): boolean {
   const defaults = node._def.defaults;
   const value = node[property];
-  // Node-RED takes a variable without asking.
-  if (property === WIRES || !Object.hasOwn(defaults, property) || (typeof value === "string" && /^\$[({]/.test(value))) {
+  // Node-RED accepts a variable without validation.
+  if (property === WIRES_PROPERTY || !Object.hasOwn(defaults, property) || (typeof value === "string" && /^\$[({]/.test(value))) {
     return false;
   }
   const found = defaults[property]?.validate?.call(node, value, {}) ?? true;
   return found !== true;
 }
 
-/** What the pages of the nodes use. */
+/** For the html files of the nodes. */
 export const checks = { problemsOf, state, onChecked, verdict };
 
-/** Begins to check. Once, when the editor is loaded. */
+/** Starts to check. Called once, when the editor is loaded. */
 export function startChecks(): void {
   const loop = new CheckLoop({
-    flow: () => askedFlow(RED.nodes.createCompleteNodeSet({ credentials: false })),
-    runtimes: ask.runtimes,
-    check: (runtime, flow) => ask.check(runtime, flow.nodes),
+    flow: () => flowToCheck(RED.nodes.createCompleteNodeSet({ credentials: false })),
+    runtimes: adminApi.runtimes,
+    check: (runtime, flow) => adminApi.check(runtime, flow.nodes),
     visible: () => !document.hidden,
     after: (ms, act) => void setTimeout(act, ms),
     failureOf,
-    settled,
-    asking: () => tell({ is: "checking" }),
+    onOutcome,
+    onRequest: () => setState({ is: "checking" }),
   });
-  CHANGES.forEach((event) => RED.events.on(event, () => loop.changed()));
-  // A deploy brings and takes runtimes; the topic says that one came or went.
+  CHANGE_EVENTS.forEach((event) => RED.events.on(event, () => loop.changed()));
+  // A deploy adds and removes runtimes. The topic announces changes of their connections.
   RED.events.on("deploy", () => loop.sidecarChanged());
   RED.comms.subscribe("redflow/runtimes", () => loop.sidecarChanged());
-  document.addEventListener("visibilitychange", () => !document.hidden && loop.seen());
+  document.addEventListener("visibilitychange", () => !document.hidden && loop.onVisible());
   loop.changed();
 }
 
-function settled(outcome: Outcome): void {
+function onOutcome(outcome: Outcome): void {
   if ("why" in outcome) {
     apply(undefined);
-    tell({ is: "not_checked", reason: reasonOf(outcome) });
+    setState({ is: "not_checked", reason: reasonOf(outcome) });
     return;
   }
-  const found = verdictsOf(outcome.report, mapOf(outcome.flow.nodes), words);
+  const found = verdictsOf(outcome.report, createFlowMap(outcome.flow.nodes), texts);
   if (found.unusable !== undefined) {
     apply(undefined);
-    tell({ is: "not_checked", reason: found.unusable });
+    setState({ is: "not_checked", reason: found.unusable });
     return;
   }
   apply(found);
-  tell({ is: "checked", at: Date.now() });
+  setState({ is: "checked", at: Date.now() });
 }
 
-/** Puts new verdicts in place of the old, and has Node-RED look again at the nodes they differ about. */
+/** Replaces the verdicts, and validates the nodes whose sentences differ. */
 function apply(next: Verdicts | undefined): void {
   const before = verdicts;
   verdicts = next;
-  const named = new Set([...(before?.sentences.keys() ?? []), ...(next?.sentences.keys() ?? [])]);
-  for (const id of named) {
+  const ids = new Set([...(before?.sentences.keys() ?? []), ...(next?.sentences.keys() ?? [])]);
+  for (const id of ids) {
     const same = JSON.stringify(before?.sentences.get(id)) === JSON.stringify(next?.sentences.get(id));
-    // Node-RED has no answer for a node that is gone.
+    // Undefined for a removed node.
     const node = same ? undefined : RED.nodes.node(id);
-    if (node && WIRES in (node._def.defaults ?? {})) {
+    if (node && WIRES_PROPERTY in (node._def.defaults ?? {})) {
       RED.editor.validateNode(node);
     }
   }
 }
 
-function tell(next: CheckState): void {
-  now = next;
+function setState(next: CheckState): void {
+  current = next;
   for (const listener of listeners) {
     try {
       listener();
     } catch (error) {
-      // What one of them cannot show is no reason to call the flow unchecked.
+      // A failing listener does not change the state of the check.
       console.error("redflow", error);
     }
   }
 }
 
 function failureOf(error: unknown): NotChecked {
-  if (error instanceof Refused) {
+  if (error instanceof RequestError) {
     return { why: "refused", status: error.status, ...error.problem };
   }
   return { why: "refused", status: 0, code: "INTERNAL", message: String(error) };
@@ -164,18 +164,18 @@ function reasonOf(failure: NotChecked): string {
     case "away":
       return text("checks.reason.away", { reason: plain(failure.reason) });
     case "refused":
-      return refusal(failure);
+      return describeRefusal(failure);
     default:
       return text(`checks.reason.${failure.why}`);
   }
 }
 
-function refusal({ status, code, message }: { status: number; code: string; message: string }): string {
+function describeRefusal({ status, code, message }: { status: number; code: string; message: string }): string {
   if (status === 413) {
     return text("checks.reason.too_large");
   }
   if (message === "") {
-    // Node-RED refuses without a word; the sidecar says what its token may not.
+    // Node-RED refuses without a message; the sidecar explains what its token may not do.
     return text(code === "FORBIDDEN" ? "checks.reason.forbidden" : "checks.reason.unreachable");
   }
   return `${plain(message)} (${plain(code)})`;

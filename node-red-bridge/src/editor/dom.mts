@@ -1,68 +1,67 @@
-// Elements of a page, made without HTML. Owns how a stranger's text is shown: as text, cut, and turned in no direction but
-// its own. Knows nothing of what is shown.
+// Creates DOM elements without HTML. Shows untrusted text as text: cut, and isolated in its writing direction.
 
-/** Characters of a stranger's text that are shown where there is room for several lines. */
-export const SHOWN_CHARS = 2_000;
+/** The most characters of an untrusted text where several lines fit. */
+export const MAX_TEXT_CHARS = 2_000;
 
-/** The same, in a row of one line. */
-export const SHOWN_IN_ROW = 200;
+/** The most characters of an untrusted text in one line. */
+export const MAX_ROW_CHARS = 200;
 
-/** A text with an end: what is too long ends in "…", and no character is cut in half. */
-export function cut(text: string, most: number = SHOWN_CHARS): string {
-  if (text.length <= most) {
+/** Cuts a long text and adds "…", without half a character at its end. */
+export function cut(text: string, maxChars: number = MAX_TEXT_CHARS): string {
+  if (text.length <= maxChars) {
     return text;
   }
-  return `${text.slice(0, most).replace(/[\uD800-\uDBFF]$/, "")}…`;
+  return `${text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** What an element may have. `text` is set as text. */
-export interface Parts {
+/** The properties of a new element. `text` is never parsed as HTML. */
+export interface ElementOptions {
   class?: string;
   text?: string;
   title?: string;
   attributes?: Record<string, string>;
 }
 
-/** A new element with its children. */
+/** Creates an element with its children. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
-  parts: Parts = {},
+  options: ElementOptions = {},
   ...children: (Node | null | undefined)[]
 ): HTMLElementTagNameMap[K] {
-  const made = document.createElement(tag);
-  if (parts.class !== undefined) {
-    made.className = parts.class;
+  const created = document.createElement(tag);
+  if (options.class !== undefined) {
+    created.className = options.class;
   }
-  if (parts.text !== undefined) {
-    made.textContent = parts.text;
+  if (options.text !== undefined) {
+    created.textContent = options.text;
   }
-  if (parts.title !== undefined) {
-    made.title = parts.title;
+  if (options.title !== undefined) {
+    created.title = options.title;
   }
-  for (const [name, value] of Object.entries(parts.attributes ?? {})) {
-    made.setAttribute(name, value);
+  for (const [name, value] of Object.entries(options.attributes ?? {})) {
+    created.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
-  return made;
+  created.append(...children.filter((child) => child !== null && child !== undefined));
+  return created;
 }
 
-/** A stranger's text: a name, an answer, an error. */
-export function foreign<K extends keyof HTMLElementTagNameMap>(
+/** Creates an element with untrusted text, such as a name, an answer or an error. */
+export function untrusted<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   text: string,
-  parts: Omit<Parts, "text"> & { most?: number } = {},
+  options: Omit<ElementOptions, "text"> & { maxChars?: number } = {},
 ): HTMLElementTagNameMap[K] {
-  const { most, ...rest } = parts;
-  const made = element(tag, { ...rest, text: cut(text, most) });
-  made.dir = "auto";
-  made.classList.add("redflow-foreign");
-  return made;
+  const { maxChars, ...rest } = options;
+  const created = element(tag, { ...rest, text: cut(text, maxChars) });
+  created.dir = "auto";
+  created.classList.add("redflow-foreign");
+  return created;
 }
 
-/** A button that sends no form. */
-export function button(label: string, press: () => void, parts: Omit<Parts, "text"> = {}): HTMLButtonElement {
-  const made = element("button", { class: "red-ui-button red-ui-button-small", ...parts, text: label });
-  made.type = "button";
-  made.addEventListener("click", press);
-  return made;
+/** Creates a button that submits no form. */
+export function button(label: string, onClick: () => void, options: Omit<ElementOptions, "text"> = {}): HTMLButtonElement {
+  const created = element("button", { class: "red-ui-button red-ui-button-small", ...options, text: label });
+  created.type = "button";
+  created.addEventListener("click", onClick);
+  return created;
 }

@@ -1,34 +1,33 @@
-// The flow in the editor as the checker is asked about it, and where in it things are. Pure: it reads what Node-RED
-// exports, and judges nothing.
+// The flow of the editor as it is sent to the checker, and a map of it. Pure: reads Node-RED's export and checks nothing.
 
-import { isService, toldOf } from "../told.js";
+import { publicDefinition, runsInSidecar } from "../node-definition.js";
 
 /** A node as Node-RED exports it. */
-export type Exported = Record<string, unknown>;
+export type ExportedNode = Record<string, unknown>;
 
-/** What the checker is asked about. */
-export interface AskedFlow {
-  nodes: Exported[];
-  /** The same as JSON: two flows with the same text need no second check. */
+/** The flow that is sent to the checker. */
+export interface FlowToCheck {
+  nodes: ExportedNode[];
+  /** The nodes as JSON: a flow with the same text needs no second check. */
   text: string;
-  /** Runtimes that agents name, in the order of the flow. */
+  /** The runtimes that agents name, in the order of the flow. */
   runtimes: string[];
 }
 
-/** What to ask about; nothing if no node of ours is there. */
-export function askedFlow(exported: Exported[]): AskedFlow | undefined {
-  if (!exported.some((node) => isService(textOf(node.type)))) {
+/** The flow to check; undefined if it has no node that the sidecar runs. */
+export function flowToCheck(exported: ExportedNode[]): FlowToCheck | undefined {
+  if (!exported.some((node) => runsInSidecar(textOf(node.type)))) {
     return undefined;
   }
   const nodes = exported.map((node) => {
-    const told = toldOf({ ...node, type: textOf(node.type) });
-    // Whether a node stands on a canvas is asked for, where is not: so moving it is no change.
+    const definition = publicDefinition({ ...node, type: textOf(node.type) });
+    // The checker needs to know whether a node has a position, but not which: then moving a node changes nothing.
     for (const key of ["x", "y"]) {
-      if (typeof told[key] === "number") {
-        told[key] = 0;
+      if (typeof definition[key] === "number") {
+        definition[key] = 0;
       }
     }
-    return told;
+    return definition;
   });
   const agents = exported.filter((node) => isAgent(textOf(node.type)));
   const runtimes = new Set(agents.map((agent) => textOf(agent.runtime)).filter((id) => id !== ""));
@@ -39,42 +38,42 @@ export function isAgent(type: string): boolean {
   return type === "agent-core" || type === "ai-agent";
 }
 
-/** Where things are in the flow that was asked about. */
+/** Finds nodes and wires of a checked flow. */
 export interface FlowMap {
-  /** The editor's id of a node the checker names: inside a subflow it is called by the way there. */
-  idOf(named: { id: string; type: string }): string | undefined;
-  /** The same of a node without a name: the checker calls it by its id. Undefined if a node has that as its name. */
-  unnamed(id: string): string | undefined;
-  /** Where the wire at this place leads. */
-  targetOf(node: string, port: number, place: number): string | undefined;
-  /** Whether a port of the node has a wire straight to the other. */
-  joins(node: string, port: number, target: string): boolean;
-  /** The nodes at the ports of an agent that bind, and behind junctions and links there. */
+  /** The editor's id of a node of the checker: inside a subflow the checker's id contains the instances. */
+  idOf(node: { id: string; type: string }): string | undefined;
+  /** The same for a node without a name, which the checker names by its id. Undefined if a node has the id as its name. */
+  idOfUnnamed(id: string): string | undefined;
+  /** The target of a wire of a port. */
+  targetOf(node: string, port: number, index: number): string | undefined;
+  /** Whether a port has a direct wire to the target. */
+  hasWire(node: string, port: number, target: string): boolean;
+  /** The nodes that the service ports of an agent reach, with the junctions and links between. */
   boundTo(agent: string): ReadonlySet<string>;
   agents: readonly string[];
-  /** Agents that stand in a subflow nobody uses, which the checker therefore does not see. */
+  /** Agents in a subflow without an instance, which the checker does not see. */
   unused: ReadonlySet<string>;
 }
 
-/** Ports of agent-core that bind a model, tools and a memory. */
-const BINDING_PORTS = 3;
+/** The number of ports of agent-core for a model, tools and a memory. */
+const SERVICE_PORTS = 3;
 
-/** Nodes that messages pass unchanged; the checker looks through them. */
+/** Nodes that pass messages unchanged; the checker follows wires through them. */
 const TRANSPARENT = new Set(["junction", "link in", "link out"]);
 
-export function mapOf(nodes: Exported[]): FlowMap {
+export function createFlowMap(nodes: ExportedNode[]): FlowMap {
   const byId = new Map(nodes.map((node) => [textOf(node.id), node]));
-  // An empty id is no id.
+  // An empty id is not an id.
   byId.delete("");
   const wires = (id: string, port: number): string[] => texts(list(byId.get(id)?.wires)[port]);
-  const onwards = (node: Exported): string[] =>
-    // A link that returns goes back to whoever called.
+  const nextIds = (node: ExportedNode): string[] =>
+    // A returning link goes back to its caller.
     node.type === "link out" && node.mode !== "return" ? texts(node.links) : list(node.wires).flatMap(texts);
-  /** The way is the ids of the instances, each with a dash behind it; an id may have dashes itself. */
-  const find = (id: string, fits: (node: Exported) => boolean): string | undefined => {
+  /** Removes leading instance ids, each followed by a dash. An id may contain dashes itself. */
+  const find = (id: string, matches: (node: ExportedNode) => boolean): string | undefined => {
     for (let rest = id; ; rest = rest.slice(rest.indexOf("-") + 1)) {
       const node = byId.get(rest);
-      if (node !== undefined && fits(node)) {
+      if (node !== undefined && matches(node)) {
         return rest;
       }
       if (!rest.includes("-")) {
@@ -87,22 +86,22 @@ export function mapOf(nodes: Exported[]): FlowMap {
   const agents = nodes.filter((node) => isAgent(textOf(node.type)));
   return {
     idOf: ({ id, type }) => find(id, (node) => node.type === type),
-    unnamed: (id) => (names.has(id) ? undefined : find(id, (node) => textOf(node.name) === "")),
-    targetOf: (id, port, place) => wires(id, port)[place],
-    joins: (id, port, target) => wires(id, port).includes(target),
+    idOfUnnamed: (id) => (names.has(id) ? undefined : find(id, (node) => textOf(node.name) === "")),
+    targetOf: (id, port, index) => wires(id, port)[index],
+    hasWire: (id, port, target) => wires(id, port).includes(target),
     boundTo: (agent) => {
-      const reached = new Set<string>();
-      const toSee = Array.from({ length: BINDING_PORTS }, (_, port) => wires(agent, port)).flat();
-      for (let id = toSee.pop(); id !== undefined; id = toSee.pop()) {
+      const reachableNodes = new Set<string>();
+      const queue = Array.from({ length: SERVICE_PORTS }, (_, port) => wires(agent, port)).flat();
+      for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
         const node = byId.get(id);
-        if (node !== undefined && !reached.has(id)) {
-          reached.add(id);
+        if (node !== undefined && !reachableNodes.has(id)) {
+          reachableNodes.add(id);
           if (TRANSPARENT.has(textOf(node.type))) {
-            toSee.push(...onwards(node));
+            queue.push(...nextIds(node));
           }
         }
       }
-      return reached;
+      return reachableNodes;
     },
     agents: agents.map((agent) => textOf(agent.id)),
     unused: new Set(
@@ -113,12 +112,12 @@ export function mapOf(nodes: Exported[]): FlowMap {
   };
 }
 
-/** Subflows with an instance on a tab, or in a subflow that is in use. */
-function subflowsInUse(nodes: Exported[]): Set<string> {
+/** The subflows with an instance on a tab, or in another used subflow. */
+function subflowsInUse(nodes: ExportedNode[]): Set<string> {
   const subflows = new Set(nodes.filter(({ type }) => type === "subflow").map(({ id }) => textOf(id)));
   const uses = new Map<string, Set<string>>();
   const used = new Set<string>();
-  const toSee: string[] = [];
+  const queue: string[] = [];
   for (const { type, z } of nodes) {
     const subflow = textOf(type).startsWith("subflow:") ? textOf(type).slice("subflow:".length) : undefined;
     if (subflow === undefined) {
@@ -128,13 +127,13 @@ function subflowsInUse(nodes: Exported[]): Set<string> {
       const inside = uses.get(textOf(z)) ?? new Set();
       uses.set(textOf(z), inside.add(subflow));
     } else {
-      toSee.push(subflow);
+      queue.push(subflow);
     }
   }
-  for (let subflow = toSee.pop(); subflow !== undefined; subflow = toSee.pop()) {
+  for (let subflow = queue.pop(); subflow !== undefined; subflow = queue.pop()) {
     if (!used.has(subflow)) {
       used.add(subflow);
-      toSee.push(...(uses.get(subflow) ?? []));
+      queue.push(...(uses.get(subflow) ?? []));
     }
   }
   return used;
@@ -148,7 +147,7 @@ function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The texts of a list, each at its place. */
+/** The texts of a list; other values become empty texts, so that the indices stay. */
 function texts(value: unknown): string[] {
   return list(value).map(textOf);
 }

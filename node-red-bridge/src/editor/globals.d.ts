@@ -1,4 +1,4 @@
-// What of Node-RED's editor is used here. Ours, and no more than that.
+// The parts of Node-RED's editor that this plugin uses.
 
 /** A node in the editor's model. */
 interface EditorNode {
@@ -18,7 +18,7 @@ interface EditorNode {
 
 interface EditorDefault {
   value?: unknown;
-  /** Of configuration nodes. */
+  /** The type of a config node. */
   type?: string;
   validate?(this: EditorNode, value: unknown, options: object): boolean | string;
 }
@@ -82,7 +82,7 @@ interface EditorRed {
   notify(text: string | HTMLElement, options?: object): { close(): void };
   popover: { tooltip(target: any, content: string | (() => string)): unknown };
   settings: Record<string, unknown>;
-  /** The language of the words that are shown. */
+  /** The language of the editor. */
   i18n?: { lang(): string };
   user?: { hasPermission(permission: string): boolean };
   statusBar?: { add(options: object): void };
@@ -90,5 +90,5 @@ interface EditorRed {
 
 declare const RED: EditorRed;
 
-/** Node-RED's jQuery. Used for its widgets and its requests, which carry the user's token; else there is the DOM. */
+/** Node-RED's jQuery. Used for its widgets, and for requests, which carry the user's token; otherwise the DOM is used. */
 declare const $: any;

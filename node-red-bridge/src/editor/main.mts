@@ -1,19 +1,19 @@
-// Where the editor's part begins. What the pages of the nodes use is at `RedflowEditor`.
+// The entry point of the editor plugin. The html files of the nodes use it as `RedflowEditor`.
 
 import * as agent from "./agent-dialog.mjs";
-import { stopsVerdict } from "./agent-general.mjs";
+import { stopsVerdict } from "./stop-conditions.mjs";
 import { allowedVerdict, boundVerdict } from "./agent-tools.mjs";
-import { ask } from "./ask.mjs";
+import { adminApi } from "./admin-client.mjs";
 import { startBadges } from "./badge.mjs";
-import { openChat, startChats } from "./chat.mjs";
+import { openChat, startChats } from "./chat-window.mjs";
 import { checks, startChecks } from "./checks.mjs";
 import * as fields from "./fields.mjs";
-import { label } from "./label.mjs";
+import { label } from "./node-label.mjs";
 import * as rules from "./rules.mjs";
 import { runtimeVerdict, startRuntimes } from "./runtimes.mjs";
 import { addSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
-import { keepUntouched } from "./touched.mjs";
+import { keepUntouched } from "./touched-fields.mjs";
 import { startWires } from "./wires.mjs";
 
 declare global {
@@ -22,22 +22,22 @@ declare global {
   }
 }
 
-/** Each part by itself: what one cannot do is no reason for the others not to begin. */
+/** Starts each part by itself, so that a failure of one does not stop the others. */
 function start(): void {
-  for (const begin of [startWires, startBadges, startChecks, startRuntimes, startChats, addSidebar]) {
+  for (const startPart of [startWires, startBadges, startChecks, startRuntimes, startChats, addSidebar]) {
     try {
-      begin();
+      startPart();
     } catch (error) {
       console.error("redflow", error);
     }
   }
 }
 
-// A module that is removed and added again while the editor is open brings this script once more. What runs already goes on;
-// without an `onremove` Node-RED asks people to reload the editor, which brings the new one.
+// Node-RED loads this script again when the module is removed and added while the editor is open. The running parts stay.
+// Without an `onremove` Node-RED asks users to reload the editor, which starts the new version.
 const isFirst = window.RedflowEditor === undefined;
 window.RedflowEditor ??= {
   ...{ ...rules, ...fields, ...checks, ...agent },
-  ...{ allowedVerdict, ask, boundVerdict, keepUntouched, label, openChat, runtimeVerdict, stopsVerdict, text },
+  ...{ adminApi, allowedVerdict, boundVerdict, keepUntouched, label, openChat, runtimeVerdict, stopsVerdict, text },
 };
 RED.plugins.registerPlugin("redflow-editor", { type: "redflow-editor", onadd: () => isFirst && start() });

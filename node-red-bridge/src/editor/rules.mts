@@ -1,16 +1,16 @@
-// What a property of a node must be: true, or a sentence in the language of the person. Knows no node type and no page.
-// A sentence never holds what somebody typed or imported: Node-RED puts some of these sentences into its page as HTML.
+// Validation rules for the properties of nodes. Independent of node types and of the page. A sentence never contains input
+// of a user or an imported flow: Node-RED shows some of these sentences as HTML.
 
 import { text } from "./text.mjs";
 
-/** True, or a sentence that says what is wrong. */
+/** True, or a sentence about the problem in the user's language. */
 export type Verdict = true | string;
 
-/** What every rule has. */
+/** The options of every rule. */
 export interface Rule {
-  /** As its field is labelled. */
+  /** The label of the field. */
   name: string;
-  /** Whether it may be left empty. */
+  /** Whether the property may be empty. */
   optional?: boolean;
 }
 
@@ -37,10 +37,10 @@ export interface StopsRule extends Rule {
   most: number;
 }
 
-/** What Node-RED shows instead of a secret that is there. */
-const KEPT_SECRET = "__PWRD__";
+/** The text that Node-RED shows for a stored secret. */
+const STORED_SECRET = "__PWRD__";
 
-/** `${NAME}` alone: Node-RED puts the variable's value there when the flow starts. */
+/** Whether a value is `${NAME}` only: Node-RED replaces it with the variable when the flow starts. */
 export function isReference(value: unknown): boolean {
   return typeof value === "string" && /^\$\{\S+\}$/.test(value.trim());
 }
@@ -53,8 +53,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What all rules begin with: nothing, and a variable. Undefined if the value must be looked at. */
-function first(value: unknown, rule: Rule): Verdict | undefined {
+/** The verdict on a variable and on a blank value, the same for all rules. Undefined for other values. */
+function checkBlank(value: unknown, rule: Rule): Verdict | undefined {
   if (isReference(value)) {
     return true;
   }
@@ -66,7 +66,7 @@ function first(value: unknown, rule: Rule): Verdict | undefined {
 
 /** Whether a value is a number, or the text of one. */
 export function number(value: unknown, rule: NumberRule): Verdict {
-  return first(value, rule) ?? (isWithin(value, rule) ? true : text(numberKey(rule), numberValues(rule)));
+  return checkBlank(value, rule) ?? (isWithin(value, rule) ? true : text(numberKey(rule), numberValues(rule)));
 }
 
 function isWithin(value: unknown, rule: NumberRule): boolean {
@@ -92,12 +92,12 @@ function numberValues({ name, min = 0, max = 0 }: NumberRule): Record<string, st
   return { name, min, max };
 }
 
-/** Whether a value is a text, and no longer than it may be. */
+/** Whether a value is a text within its maximum length. */
 export function line(value: unknown, rule: LineRule): Verdict {
   const { name, max = Infinity } = rule;
-  const begun = first(value, rule);
-  if (begun !== undefined) {
-    return begun;
+  const blankVerdict = checkBlank(value, rule);
+  if (blankVerdict !== undefined) {
+    return blankVerdict;
   }
   if (typeof value !== "string") {
     return text("fields.text", { name });
@@ -105,27 +105,27 @@ export function line(value: unknown, rule: LineRule): Verdict {
   return value.length <= max ? true : text("fields.tooLong", { name, max });
 }
 
-/** Whether a value is one of a few. */
+/** Whether a value is one of the choices. */
 export function choice(value: unknown, rule: ChoiceRule): Verdict {
   const isOne = typeof value === "string" && rule.of.includes(value);
-  return first(value, rule) ?? (isOne ? true : text("fields.choice", { name: rule.name, choices: rule.of.join(", ") }));
+  return checkBlank(value, rule) ?? (isOne ? true : text("fields.choice", { name: rule.name, choices: rule.of.join(", ") }));
 }
 
 /** Whether a value is yes or no. */
 export function flag(value: unknown, rule: Rule): Verdict {
   const isOne = typeof value === "boolean" || value === "true" || value === "false";
-  return first(value, rule) ?? (isOne ? true : text("fields.flag", { name: rule.name }));
+  return checkBlank(value, rule) ?? (isOne ? true : text("fields.flag", { name: rule.name }));
 }
 
-/** Names of keys in an address, such as `api_key` and `sig`. Keys belong to the credentials. */
+/** Names of query parameters for keys, such as `api_key` and `sig`. Keys belong in the credentials. */
 const KEY_NAME = /(^|[^a-z])(key|apikey|token|secret|password|passwd|code|sig|signature)$/i;
 
-/** Whether a value is an http address that holds no key. */
+/** Whether a value is an HTTP address without a key. */
 export function address(value: unknown, rule: AddressRule): Verdict {
   const { name, example } = rule;
-  const begun = first(value, rule);
-  if (begun !== undefined) {
-    return begun;
+  const blankVerdict = checkBlank(value, rule);
+  if (blankVerdict !== undefined) {
+    return blankVerdict;
   }
   const url = urlOf(value);
   if (url === undefined) {
@@ -140,12 +140,12 @@ export function address(value: unknown, rule: AddressRule): Verdict {
   return [...url.searchParams.keys()].some((key) => KEY_NAME.test(key)) ? text("fields.addressKey", { name }) : true;
 }
 
-/** Whether a value is the address of a Redis without its password. */
+/** Whether a value is the address of a Redis server without a password. */
 export function redisAddress(value: unknown, rule: Rule): Verdict {
   const { name } = rule;
-  const begun = first(value, rule);
-  if (begun !== undefined) {
-    return begun;
+  const blankVerdict = checkBlank(value, rule);
+  if (blankVerdict !== undefined) {
+    return blankVerdict;
   }
   const url = urlOf(value);
   if (url === undefined || (url.protocol !== "redis:" && url.protocol !== "rediss:")) {
@@ -157,7 +157,7 @@ export function redisAddress(value: unknown, rule: Rule): Verdict {
 function urlOf(value: unknown): URL | undefined {
   try {
     return typeof value === "string" ? new URL(value.trim()) : undefined;
-  } catch (_) {
+  } catch {
     return undefined;
   }
 }
@@ -165,21 +165,21 @@ function urlOf(value: unknown): URL | undefined {
 /** Whether a model can call a tool by this name. */
 export function toolName(value: unknown, rule: Rule): Verdict {
   const isName = typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value);
-  return first(value, rule) ?? (isName ? true : text("fields.toolName", { name: rule.name }));
+  return checkBlank(value, rule) ?? (isName ? true : text("fields.toolName", { name: rule.name }));
 }
 
 /** Whether a value is a day such as 2026-10-21. */
 export function day(value: unknown, rule: Rule): Verdict {
   const isDay = typeof value === "string" && /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(value.trim());
-  return first(value, rule) ?? (isDay ? true : text("fields.day", { name: rule.name }));
+  return checkBlank(value, rule) ?? (isDay ? true : text("fields.day", { name: rule.name }));
 }
 
-/** Whether a value says where a model stops: a comma list, or a list of texts. */
+/** Whether a value is a list of stop sequences: texts separated by commas, or a list of texts. */
 export function stops(value: unknown, rule: StopsRule): Verdict {
   const { name, most } = rule;
-  const begun = first(value, rule);
-  if (begun !== undefined) {
-    return begun;
+  const blankVerdict = checkBlank(value, rule);
+  if (blankVerdict !== undefined) {
+    return blankVerdict;
   }
   const list = typeof value === "string" ? value.split(",").map((stop) => stop.trim()) : value;
   if (!Array.isArray(list) || list.some((stop) => typeof stop !== "string")) {
@@ -188,41 +188,41 @@ export function stops(value: unknown, rule: StopsRule): Verdict {
   return list.filter((stop) => stop !== "").length <= most ? true : text("fields.stopsMost", { name, most });
 }
 
-/** Whether a secret has only characters that a key can have. */
+/** Whether a secret has only characters that are valid in a key. */
 export function secret(value: unknown, rule: Rule): Verdict {
   const isOne = typeof value === "string" && /^[\x21-\x7e]+$/.test(value.trim());
-  return first(value, rule) ?? (isOne ? true : text("fields.secret", { name: rule.name }));
+  return checkBlank(value, rule) ?? (isOne ? true : text("fields.secret", { name: rule.name }));
 }
 
 /** Whether a secret is 32 bytes in base64. */
 export function secretBytes(value: unknown, rule: Rule): Verdict {
-  const isOne = value === KEPT_SECRET || (typeof value === "string" && /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(value.trim()));
-  return first(value, rule) ?? (isOne ? true : text("fields.secretBytes", { name: rule.name }));
+  const isOne = value === STORED_SECRET || (typeof value === "string" && /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(value.trim()));
+  return checkBlank(value, rule) ?? (isOne ? true : text("fields.secretBytes", { name: rule.name }));
 }
 
 /** Whether a value, or its text, is a JSON object. */
 export function object(value: unknown, rule: Rule): Verdict {
-  const begun = isObject(value) ? true : first(value, rule);
-  if (begun !== undefined) {
-    return begun;
+  const blankVerdict = isObject(value) ? true : checkBlank(value, rule);
+  if (blankVerdict !== undefined) {
+    return blankVerdict;
   }
   const { name } = rule;
   const { value: found, problem }: Parsed = typeof value === "string" ? parse(value) : { value };
-  if (problem !== undefined && isBegun(value)) {
+  if (problem !== undefined && startsLikeJson(value)) {
     return notJson(problem, name);
   }
   return isObject(found) ? true : text("fields.object", { name });
 }
 
-/** Whether a value is a JSON list with something in it. */
+/** Whether a value is a JSON list with at least one entry. */
 export function list(value: unknown, rule: Rule): Verdict {
-  const begun = first(value, rule);
-  if (begun !== undefined) {
-    return begun;
+  const blankVerdict = checkBlank(value, rule);
+  if (blankVerdict !== undefined) {
+    return blankVerdict;
   }
   const { name } = rule;
   const problem = typeof value === "string" ? parse(value).problem : undefined;
-  if (problem !== undefined && isBegun(value)) {
+  if (problem !== undefined && startsLikeJson(value)) {
     return notJson(problem, name);
   }
   return Array.isArray(value) && value.length > 0 ? true : text("fields.list", { name });
@@ -231,31 +231,31 @@ export function list(value: unknown, rule: Rule): Verdict {
 const ABILITIES = ["tools", "vision", "streaming", "jsonSchema", "jsonObject", "sampling", "reasoning"];
 const SIZES = ["contextWindow", "maxOutput"];
 
-/** The largest number of 32 bits, which the sidecar counts tokens and messages with. */
+/** The largest 32-bit number: the sidecar counts tokens and messages with 32 bits. */
 const MAX_COUNT = 4_294_967_295;
 
-/** Whether a value says what a model can do. */
+/** Whether a value describes the capabilities of a model. */
 export function capabilities(value: unknown, rule: Rule): Verdict {
   const found = object(value, rule);
-  const said = typeof value === "string" ? parse(value).value : value;
-  if (found !== true || !isObject(said)) {
+  const abilities = typeof value === "string" ? parse(value).value : value;
+  if (found !== true || !isObject(abilities)) {
     return found;
   }
   const { name } = rule;
-  const isFlag = (key: string): boolean => said[key] === undefined || said[key] === null || typeof said[key] === "boolean";
+  const isFlag = (key: string): boolean => abilities[key] === undefined || abilities[key] === null || typeof abilities[key] === "boolean";
   const isSize = (key: string): boolean => {
-    const size = said[key] ?? 0;
+    const size = abilities[key] ?? 0;
     return typeof size === "number" && isWithin(size, { name, min: 0, max: MAX_COUNT, whole: true });
   };
-  const flags = ABILITIES.find((key) => !isFlag(key));
-  const sizes = SIZES.find((key) => !isSize(key));
-  if (flags !== undefined) {
-    return text("fields.ability", { name, key: flags });
+  const wrongFlag = ABILITIES.find((key) => !isFlag(key));
+  const wrongSize = SIZES.find((key) => !isSize(key));
+  if (wrongFlag !== undefined) {
+    return text("fields.ability", { name, key: wrongFlag });
   }
-  return sizes === undefined ? true : text("fields.size", { name, key: sizes, max: MAX_COUNT });
+  return wrongSize === undefined ? true : text("fields.size", { name, key: wrongSize, max: MAX_COUNT });
 }
 
-/** What a text is as JSON, or why it is none. */
+/** The value of a JSON text, or the parser's error. */
 interface Parsed {
   value?: unknown;
   problem?: string;
@@ -269,12 +269,12 @@ export function parse(source: string): Parsed {
   }
 }
 
-/** Whether a text begins as a list or an object does. Others may be JSON: of a JSON text only what is in its quotes is saved. */
-function isBegun(value: unknown): boolean {
+/** Whether a text starts like a JSON list or object. Other texts may be a saved JSON string without its quotes. */
+function startsLikeJson(value: unknown): boolean {
   return typeof value === "string" && /^\s*[[{]/.test(value);
 }
 
-/** Where JSON breaks off, if the browser says so. Its own words quote what was typed. */
+/** The place of the JSON error, if the browser names one. Does not use the browser's message, which quotes the input. */
 function notJson(problem: string, name: string): string {
   const place = /\bline (\d+) column (\d+)/.exec(problem);
   const [, line = "", column = ""] = place ?? [];

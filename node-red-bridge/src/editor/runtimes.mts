@@ -1,15 +1,15 @@
-// Whether an agent has a runtime, as far as the editor can see before a deploy. Owns that sentence, and when agents are looked
-// at again; whether the sidecar answers is for others.
+// Validates the property `runtime` of an agent, as far as the editor can before a deploy. Validates all agents again when a
+// runtime changes. Does not check whether the sidecar answers.
 
 import { isBlank, isReference, type Verdict } from "./rules.mjs";
 import { text } from "./text.mjs";
 
 const RUNTIME = "redflow-runtime";
 
-/** What Node-RED's list of configuration nodes holds while none is chosen. */
+/** The value of Node-RED's list of config nodes while none is chosen. */
 const NONE = "_ADD_";
 
-/** For the property `runtime` of an agent: true, or what to do. It may be empty while there is exactly one. */
+/** For the property `runtime` of an agent: true, or a sentence. It may be empty while there is exactly one runtime. */
 export function runtimeVerdict(value: unknown): Verdict {
   const present = runtimes();
   if (isReference(value)) {
@@ -38,20 +38,20 @@ function runtimes(): EditorNode[] {
   return found;
 }
 
-/** Has Node-RED look again at all agents when a runtime comes, goes or changes: it does so itself only for those that name it. */
+/** Validates all agents when a runtime is added, removed or changed: Node-RED itself validates only those that name it. */
 export function startRuntimes(): void {
-  let isWaiting = false;
-  const look = (node: EditorNode): void => {
-    if (node.type !== RUNTIME || isWaiting) {
+  let isScheduled = false;
+  const schedule = (node: EditorNode): void => {
+    if (node.type !== RUNTIME || isScheduled) {
       return;
     }
-    isWaiting = true;
-    // Many may come at once, and one that goes is still there while this is told.
+    isScheduled = true;
+    // Later, because many runtimes may change at once, and a removed one is still in the model during the event.
     queueMicrotask(() => {
-      isWaiting = false;
+      isScheduled = false;
       RED.nodes.filterNodes({ type: "agent-core" }).forEach((agent) => RED.editor.validateNode(agent));
       RED.view.redraw();
     });
   };
-  ["nodes:add", "nodes:remove", "nodes:change"].forEach((event) => RED.events.on(event, look));
+  ["nodes:add", "nodes:remove", "nodes:change"].forEach((event) => RED.events.on(event, schedule));
 }

@@ -1,13 +1,13 @@
-// Ending a run, asked about once and in place. Owns the question; what the run did is told elsewhere.
+// The form that cancels a run, with a confirmation in place.
 
 import type { RunSummary } from "@redflow/bindings";
-import { ask, isAllowed } from "./ask.mjs";
+import { adminApi, isAllowed } from "./admin-client.mjs";
 import { button, element } from "./dom.mjs";
-import { problemOf } from "./runs-feed.mjs";
+import { problemOf } from "./run-watch.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
 
-/** Goes into the run's error, which is English. */
+/** The reason in the run's error, which is always English. */
 const REASON = "by hand, in the Node-RED editor";
 
 export class CancelForm {
@@ -16,26 +16,25 @@ export class CancelForm {
   constructor(
     private readonly runtime: string,
     private readonly run: string,
-    private readonly done: (run: RunSummary) => void,
+    private readonly onDone: (run: RunSummary) => void,
   ) {
-    this.offer(false);
+    this.showButton();
   }
 
-  private offer(focus: boolean): void {
+  /** Shows the first button, and returns it; undefined if the user may not cancel. */
+  private showButton(): HTMLButtonElement | undefined {
     if (!isAllowed("redflow.write")) {
       this.root.replaceChildren(element("p", { class: "redflow-hint", text: text("runs.problem.readOnly") }));
-      return;
+      return undefined;
     }
-    const wish = button(text("runs.cancel.wish"), () => this.confirm());
-    this.root.replaceChildren(wish);
-    if (focus) {
-      wish.focus();
-    }
+    const cancel = button(text("runs.cancel.wish"), () => this.confirm());
+    this.root.replaceChildren(cancel);
+    return cancel;
   }
 
   private confirm(): void {
     const yes = button(text("runs.cancel.yes"), () => void this.cancel(), { class: "red-ui-button red-ui-button-small primary" });
-    const no = button(text("runs.cancel.no"), () => this.offer(true));
+    const no = button(text("runs.cancel.no"), () => this.showButton()?.focus());
     this.root.replaceChildren(element("span", { text: text("runs.cancel.ask") }), yes, no);
     no.focus();
   }
@@ -43,9 +42,9 @@ export class CancelForm {
   private async cancel(): Promise<void> {
     this.root.replaceChildren(element("span", { class: "redflow-hint", text: text("runs.cancel.now") }));
     try {
-      this.done(await ask.cancel(this.runtime, this.run, { reason: REASON }));
+      this.onDone(await adminApi.cancel(this.runtime, this.run, { reason: REASON }));
     } catch (error) {
-      this.offer(true);
+      this.showButton()?.focus();
       this.root.append(problemLine(problemOf(error)));
     }
   }

@@ -1,20 +1,20 @@
-// Why something could not be asked or done, in place. Owns its form, and the words for what Node-RED itself refuses.
+// Shows the problem of a failed request in place.
 
 import type { Problem } from "../admin-api.js";
-import { SHOWN_IN_ROW, element, foreign } from "./dom.mjs";
+import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
 
-/** Problems that come without a sentence, or with one that can be said better here. */
-const OURS = ["FORBIDDEN", "NODE_RED_UNREACHABLE"];
+/** Codes with a text of the editor, for problems without a message. */
+const WITH_OWN_TEXT = ["FORBIDDEN", "NODE_RED_UNREACHABLE"];
 
-/** The sidecar is not there. */
+/** The code for a sidecar that is away. */
 const AWAY = "RUNTIME_UNREACHABLE";
 
-/** With the code, and with what to do. */
+/** A line with the code and the message. */
 export function problemLine({ code, message }: Problem): HTMLElement {
-  const known = OURS.includes(code) && message === "";
-  const words = known ? element("span", { text: text(`runs.problem.${code}`) }) : foreign("span", message);
-  const name = foreign("code", code, { class: "redflow-code", most: SHOWN_IN_ROW });
+  const hasOwnText = WITH_OWN_TEXT.includes(code) && message === "";
+  const sentence = hasOwnText ? element("span", { text: text(`runs.problem.${code}`) }) : untrusted("span", message);
+  const name = untrusted("code", code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
   const old = code === AWAY ? element("div", { class: "redflow-hint", text: text("runs.problem.old") }) : undefined;
-  return element("div", { class: "redflow-trouble" }, name, element("span", { text: " " }), words, old);
+  return element("div", { class: "redflow-trouble" }, name, element("span", { text: " " }), sentence, old);
 }

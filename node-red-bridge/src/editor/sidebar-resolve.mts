@@ -1,130 +1,135 @@
-// A call of which nobody knows what came of it: shown whole, and answered by a person. Owns the form; the answer is the
-// sidecar's to judge. Nothing is chosen beforehand: an answer cannot be taken back.
+// The form that resolves a call with an unknown outcome. Shows the whole call. The sidecar validates the answer. No answer is
+// preselected, because it cannot be changed later.
 
 import type { JsonValue, RunSummary, ToolResult, WaitingCall } from "@redflow/bindings";
-import { ask } from "./ask.mjs";
-import { SHOWN_IN_ROW, element, foreign } from "./dom.mjs";
-import { problemOf } from "./runs-feed.mjs";
-import { moment, sentence } from "./runs-words.mjs";
+import { adminApi } from "./admin-client.mjs";
+import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
+import { problemOf } from "./run-watch.mjs";
+import { formatTime, fillSentence } from "./formats.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
 
-/** Characters of a call's input that are shown: it has to be judged, so there is room. */
+/** The most characters of a call's input: the user needs it for the answer. */
 const MAX_INPUT = 20_000;
 
-const WAYS = ["done", "failed", "notDone"] as const;
-export type Way = (typeof WAYS)[number];
+const ANSWERS = ["done", "failed", "notDone"] as const;
+export type Answer = (typeof ANSWERS)[number];
 
-/** What the model will read. `typed` is a JSON value if it happened, else a reason. Undefined if it is no JSON. */
-export function resultOf(way: Way, typed: string): ToolResult | undefined {
-  const words = typed.trim();
-  if (way === "notDone") {
-    return { success: false, error: `the call did not happen: ${words || "a person says so"}` };
+/** The result for the model. `typed` is JSON for a call that happened, else a reason. Undefined if it is not JSON. */
+export function resultOf(answer: Answer, typed: string): ToolResult | undefined {
+  const input = typed.trim();
+  if (answer === "notDone") {
+    return { success: false, error: `the call did not happen: ${input || "a person says so"}` };
   }
-  if (way === "failed") {
-    return { success: false, error: words || "a person says that the call failed" };
+  if (answer === "failed") {
+    return { success: false, error: input || "a person says that the call failed" };
   }
   try {
-    return { success: true, output: words === "" ? null : (JSON.parse(words) as JsonValue) };
+    return { success: true, output: input === "" ? null : (JSON.parse(input) as JsonValue) };
   } catch {
     return undefined;
   }
 }
 
+export interface ResolveOptions {
+  runtime: string;
+  run: string;
+  call: WaitingCall;
+  /** Whether the user may answer. */
+  isAllowed: boolean;
+  onDone: (run: RunSummary) => void;
+}
+
 export class ResolveForm {
   readonly root = element("form", { class: "redflow-resolve" });
   private readonly fields = element("fieldset");
-  /** What was typed for each answer: a result is no reason, and what one way was told must not go out as another's. */
-  private readonly boxes = new Map<Way, HTMLTextAreaElement>();
-  /** The box of the way that is chosen, and its label. */
+  /** A text box for each answer: a result is not a reason, so the input of one answer must not become that of another. */
+  private readonly boxes = new Map<Answer, HTMLTextAreaElement>();
+  /** Holds the box of the chosen answer with its label. */
   private readonly slot = element("div");
   private readonly send = element("button", {
     class: "red-ui-button red-ui-button-small primary",
     text: text("runs.resolve.send"),
   });
-  private readonly trouble = element("div", { attributes: { role: "alert" } });
-  private way: Way | undefined;
+  private readonly problem = element("div", { attributes: { role: "alert" } });
+  private chosen: Answer | undefined;
 
-  constructor(
-    private readonly runtime: string,
-    private readonly run: string,
-    private readonly call: WaitingCall,
-    allowed: boolean,
-    private readonly done: (run: RunSummary) => void,
-  ) {
+  constructor(private readonly options: ResolveOptions) {
+    const { call, isAllowed } = options;
     this.fields.append(element("legend", { text: text("runs.resolve.question") }));
-    for (const way of WAYS) {
-      this.fields.append(this.choice(way));
+    for (const answer of ANSWERS) {
+      this.fields.append(this.choice(answer));
     }
     this.send.type = "submit";
     this.fields.append(this.slot, this.send);
-    const answer = allowed ? this.fields : element("p", { class: "redflow-hint", text: text("runs.problem.readOnly") });
-    this.root.append(about(call), answer, this.trouble);
+    const answer = isAllowed ? this.fields : element("p", { class: "redflow-hint", text: text("runs.problem.readOnly") });
+    this.root.append(describeCall(call), answer, this.problem);
     this.root.addEventListener("submit", (event) => {
       event.preventDefault();
-      void this.answer();
+      void this.submit();
     });
     this.choose(undefined);
   }
 
-  private choice(way: Way): Node {
-    const radio = element("input", { attributes: { type: "radio", name: "redflow-resolve-way", value: way } });
-    radio.addEventListener("change", () => this.choose(way));
-    return element("label", { class: "redflow-way" }, radio, element("span", { text: text(`runs.resolve.${way}`) }));
+  private choice(answer: Answer): Node {
+    const radio = element("input", { attributes: { type: "radio", name: "redflow-resolve-way", value: answer } });
+    radio.addEventListener("change", () => this.choose(answer));
+    return element("label", { class: "redflow-way" }, radio, element("span", { text: text(`runs.resolve.${answer}`) }));
   }
 
-  private choose(way: Way | undefined): void {
-    this.way = way;
-    this.send.disabled = way === undefined;
-    this.trouble.replaceChildren();
-    if (way === undefined) {
+  private choose(answer: Answer | undefined): void {
+    this.chosen = answer;
+    this.send.disabled = answer === undefined;
+    this.problem.replaceChildren();
+    if (answer === undefined) {
       this.slot.replaceChildren();
       return;
     }
-    const box = this.box(way);
-    const words = text(way === "done" ? "runs.resolve.result" : "runs.resolve.reason");
-    this.slot.replaceChildren(element("label", { text: words, attributes: { for: box.id } }), box);
+    const box = this.box(answer);
+    const label = text(answer === "done" ? "runs.resolve.result" : "runs.resolve.reason");
+    this.slot.replaceChildren(element("label", { text: label, attributes: { for: box.id } }), box);
   }
 
-  private box(way: Way): HTMLTextAreaElement {
-    let box = this.boxes.get(way);
+  private box(answer: Answer): HTMLTextAreaElement {
+    let box = this.boxes.get(answer);
     if (box === undefined) {
-      box = element("textarea", { attributes: { id: `redflow-resolve-${way}`, rows: "2", spellcheck: "false", dir: "auto" } });
-      box.placeholder = way === "done" ? "null" : "";
-      this.boxes.set(way, box);
+      box = element("textarea", { attributes: { id: `redflow-resolve-${answer}`, rows: "2", spellcheck: "false", dir: "auto" } });
+      box.placeholder = answer === "done" ? "null" : "";
+      this.boxes.set(answer, box);
     }
     return box;
   }
 
-  private async answer(): Promise<void> {
-    if (this.way === undefined) {
+  private async submit(): Promise<void> {
+    if (this.chosen === undefined) {
       return;
     }
-    const box = this.box(this.way);
-    const result = resultOf(this.way, box.value);
+    const { runtime, run, call, onDone } = this.options;
+    const box = this.box(this.chosen);
+    const result = resultOf(this.chosen, box.value);
     if (result === undefined) {
-      this.trouble.replaceChildren(element("div", { class: "redflow-trouble", text: text("runs.resolve.notJson") }));
+      this.problem.replaceChildren(element("div", { class: "redflow-trouble", text: text("runs.resolve.notJson") }));
       box.focus();
       return;
     }
-    this.trouble.replaceChildren();
+    this.problem.replaceChildren();
     this.fields.disabled = true;
     try {
-      this.done(await ask.resolve(this.runtime, this.run, { callId: this.call.callId, result }));
+      onDone(await adminApi.resolve(runtime, run, { callId: call.callId, result }));
     } catch (error) {
       this.fields.disabled = false;
-      this.trouble.replaceChildren(problemLine(problemOf(error)));
+      this.problem.replaceChildren(problemLine(problemOf(error)));
     }
   }
 }
 
-function about({ tool, input, iteration, askedAt, callId }: WaitingCall): Node {
-  const name = foreign("code", tool, { class: "redflow-tool", most: SHOWN_IN_ROW });
+function describeCall({ tool, input, iteration, askedAt, callId }: WaitingCall): Node {
+  const name = untrusted("code", tool, { class: "redflow-tool", maxChars: MAX_ROW_CHARS });
   const title = element("div", { class: "redflow-resolve-title" });
-  title.append(sentence("runs.resolve.title", { tool: name }));
-  const when = text("runs.resolve.when", { iteration, at: moment(askedAt) });
-  const shown = foreign("pre", JSON.stringify(input, null, 2), { class: "redflow-preview", most: MAX_INPUT });
+  title.append(fillSentence("runs.resolve.title", { tool: name }));
+  const when = text("runs.resolve.when", { iteration, at: formatTime(askedAt) });
+  const shown = untrusted("pre", JSON.stringify(input, null, 2), { class: "redflow-preview", maxChars: MAX_INPUT });
   const id = element("div", { class: "redflow-hint" });
-  id.append(sentence("runs.resolve.call", { id: foreign("code", callId, { most: SHOWN_IN_ROW }) }));
+  id.append(fillSentence("runs.resolve.call", { id: untrusted("code", callId, { maxChars: MAX_ROW_CHARS }) }));
   return element("div", {}, title, element("div", { class: "redflow-hint", text: when }), shown, id);
 }

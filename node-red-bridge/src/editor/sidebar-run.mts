@@ -1,66 +1,66 @@
-// One run: what it did so far, and what a person can do about it. Owns the run that is shown and its watch.
+// The view of one run in the sidebar: its timeline, and the forms that cancel it or resolve its call.
 
 import type { RunStatus, RunSummary } from "@redflow/bindings";
-import { ask, isAllowed } from "./ask.mjs";
-import { SHOWN_IN_ROW, button, element, foreign } from "./dom.mjs";
-import { Kept } from "./keyed.mjs";
-import { type RunNews, type Watch, problemOf, watchRun } from "./runs-feed.mjs";
-import { moment } from "./runs-words.mjs";
+import { adminApi, isAllowed } from "./admin-client.mjs";
+import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
+import { CachedElement } from "./keyed-list.mjs";
+import { type RunUpdate, type Watch, problemOf, watchRun } from "./run-watch.mjs";
+import { formatTime } from "./formats.mjs";
 import { CancelForm } from "./sidebar-cancel.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { ResolveForm } from "./sidebar-resolve.mjs";
-import { agentName, isInEditor, revealAgent, statusWords } from "./sidebar-runs.mjs";
+import { agentName, isInEditor, revealAgent, statusText } from "./sidebar-runs.mjs";
 import { text } from "./text.mjs";
 import { type TimelineView, timelineView } from "./timeline-view.mjs";
 import { type RunTimeline, waitingCall } from "./timeline.mjs";
 
-/** Runs a person may end. */
-const NOT_OVER: readonly RunStatus[] = ["running", "interrupted", "waiting"];
+/** The statuses in which a run can be cancelled. */
+const CANCELLABLE: readonly RunStatus[] = ["running", "interrupted", "waiting"];
 
-/** Until the sidecar is asked again where a run is, if its answer was older than the events. */
-const LOOK_AGAIN_MS = 2_000;
+/** The delay before the summary is requested again, if it was older than the events. */
+const RETRY_MS = 2_000;
 
 export class RunPanel {
   readonly root = element("div", { class: "redflow-run-panel" });
   private readonly back: HTMLButtonElement;
-  private readonly head = new Kept(element("div", { class: "redflow-run-head" }));
-  private readonly problem = new Kept(element("div", { attributes: { role: "alert" } }));
+  private readonly head = new CachedElement(element("div", { class: "redflow-run-head" }));
+  private readonly problem = new CachedElement(element("div", { attributes: { role: "alert" } }));
   private readonly question = element("div");
-  private readonly acts = element("div");
-  private readonly view: TimelineView;
+  private readonly actions = element("div");
+  private readonly timeline: TimelineView;
   private readonly watch: Watch;
   private cancel: CancelForm | undefined;
   private resolve: { callId: string; form: ResolveForm } | undefined;
-  /** What the events had told when the sidecar was last asked where the run is. */
-  private askedAt = 0;
-  private isAsking = false;
+  /** The number of the last event when the summary was last requested. */
+  private requestedAt = 0;
+  private isRequesting = false;
   private stopped = false;
 
   constructor(
     private readonly runtime: string,
     private run: RunSummary,
-    leave: () => void,
+    onBack: () => void,
   ) {
-    this.back = button(`← ${text("runs.run.back")}`, leave);
-    const story = element("div");
-    this.view = timelineView(story);
+    this.back = button(`← ${text("runs.run.back")}`, onBack);
+    const timelineHost = element("div");
+    this.timeline = timelineView(timelineHost);
     const bar = element("div", { class: "redflow-run-bar" }, this.back);
-    // What a person can do comes first: in Node-RED 5 the sidebar has half the height.
-    this.root.append(bar, this.head.root, this.acts, this.question, this.problem.root, story, hints(run.runId));
+    // The actions come first, because in Node-RED 5 the sidebar has only half the height.
+    this.root.append(bar, this.head.root, this.actions, this.question, this.problem.root, timelineHost, hints(run.runId));
     this.root.addEventListener("keydown", (event) => {
-      const typing = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
-      if (event.key === "Escape" && !typing) {
+      const isTyping = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
+      if (event.key === "Escape" && !isTyping) {
         event.stopPropagation();
-        leave();
+        onBack();
       }
     });
     this.draw(undefined);
-    const wish = { runtime, run: run.runId, agent: run.agent.nodeId };
-    this.watch = watchRun(wish, (news) => this.show(news));
+    const selection = { runtime, run: run.runId, agent: run.agent.nodeId };
+    this.watch = watchRun(selection, (update) => this.show(update));
   }
 
-  visible(seen: boolean): void {
-    this.watch.visible(seen);
+  setVisible(visible: boolean): void {
+    this.watch.setVisible(visible);
   }
 
   focus(): void {
@@ -71,26 +71,26 @@ export class RunPanel {
   destroy(): void {
     this.stopped = true;
     this.watch.stop();
-    this.view.destroy();
+    this.timeline.destroy();
     this.root.remove();
   }
 
-  private show({ timeline, problem }: RunNews): void {
+  private show({ timeline, problem }: RunUpdate): void {
     this.problem.set(problem, () => problem && problemLine(problem));
     if (timeline.seq > 0) {
-      this.view.show(timeline, Date.now());
+      this.timeline.show(timeline, Date.now());
     }
     this.draw(timeline);
-    if (!this.isAsking && isBehind(this.run, timeline, this.askedAt)) {
-      void this.lookUp(timeline);
+    if (!this.isRequesting && isOutdated(this.run, timeline, this.requestedAt)) {
+      void this.requestSummary(timeline);
     }
   }
 
-  private async lookUp(timeline: RunTimeline): Promise<void> {
-    this.isAsking = true;
-    this.askedAt = timeline.seq;
+  private async requestSummary(timeline: RunTimeline): Promise<void> {
+    this.isRequesting = true;
+    this.requestedAt = timeline.seq;
     try {
-      const { summary } = await ask.run(this.runtime, this.run.runId);
+      const { summary } = await adminApi.run(this.runtime, this.run.runId);
       if (!this.stopped) {
         this.run = summary;
         this.draw(timeline);
@@ -99,21 +99,21 @@ export class RunPanel {
       const problem = problemOf(error);
       this.problem.set(problem, () => problemLine(problem));
     }
-    this.isAsking = false;
-    if (!this.stopped && isBehind(this.run, timeline, this.askedAt)) {
-      // The answer is older than the events, or there was none.
-      setTimeout(() => this.watch.refresh(), LOOK_AGAIN_MS);
+    this.isRequesting = false;
+    if (!this.stopped && isOutdated(this.run, timeline, this.requestedAt)) {
+      // The summary is older than the events, or the request failed.
+      setTimeout(() => this.watch.refresh(), RETRY_MS);
     }
   }
 
-  /** The sidecar has said where the run is. */
-  private known(run: RunSummary): void {
+  /** Shows a new summary after an action of the user. */
+  private setRun(run: RunSummary): void {
     if (!this.stopped) {
       this.run = run;
       this.draw(undefined);
       this.watch.refresh();
       if (document.activeElement === document.body) {
-        // The button that was pressed is gone.
+        // The pressed button was removed.
         this.back.focus();
       }
     }
@@ -125,12 +125,12 @@ export class RunPanel {
     const code = timeline?.end?.error?.code ?? run.code;
     this.head.set([run.name, status, code, isInEditor(run)], () => headLines(run, status, code));
     this.drawQuestion(status, timeline);
-    // Who may only look is told so once.
-    const wanted = NOT_OVER.includes(status) && (status !== "waiting" || isAllowed("redflow.write"));
-    if (wanted && this.cancel === undefined) {
-      this.cancel = new CancelForm(this.runtime, run.runId, (now) => this.known(now));
-      this.acts.append(this.cancel.root);
-    } else if (!wanted) {
+    // The question already shows that the user may only read.
+    const canCancel = CANCELLABLE.includes(status) && (status !== "waiting" || isAllowed("redflow.write"));
+    if (canCancel && this.cancel === undefined) {
+      this.cancel = new CancelForm(this.runtime, run.runId, (updated) => this.setRun(updated));
+      this.actions.append(this.cancel.root);
+    } else if (!canCancel) {
       this.cancel?.root.remove();
       this.cancel = undefined;
     }
@@ -146,21 +146,27 @@ export class RunPanel {
     this.question.replaceChildren();
     this.resolve = undefined;
     if (shown !== undefined) {
-      const form = new ResolveForm(this.runtime, this.run.runId, shown, isAllowed("redflow.write"), (now) => this.known(now));
+      const form = new ResolveForm({
+        runtime: this.runtime,
+        run: this.run.runId,
+        call: shown,
+        isAllowed: isAllowed("redflow.write"),
+        onDone: (updated) => this.setRun(updated),
+      });
       this.resolve = { callId: shown.callId, form };
       this.question.append(form.root);
     }
   }
 }
 
-/** Whether the events tell of something that what is known of the run does not have in it, and that was not asked for yet. */
-export function isBehind(run: RunSummary, timeline: RunTimeline, askedAt: number): boolean {
+/** Whether the events are newer than the summary, and the summary was not requested since. */
+export function isOutdated(run: RunSummary, timeline: RunTimeline, requestedAt: number): boolean {
   const call = waitingCall(timeline);
-  const goesOn = run.status === "interrupted" && timeline.seq > askedAt;
-  return goesOn || (call !== undefined && call.callId !== run.waiting?.callId);
+  const hasResumed = run.status === "interrupted" && timeline.seq > requestedAt;
+  return hasResumed || (call !== undefined && call.callId !== run.waiting?.callId);
 }
 
-/** What the events say is newer than what the list said. */
+/** The status by the events, which are newer than the summary. */
 function statusOf(run: RunSummary, timeline: RunTimeline | undefined): RunStatus {
   const end = timeline?.end;
   if (end !== undefined) {
@@ -173,23 +179,23 @@ function statusOf(run: RunSummary, timeline: RunTimeline | undefined): RunStatus
 }
 
 function headLines(run: RunSummary, status: RunStatus, code: string | undefined): Node {
-  const name = foreign("span", agentName(run), { most: SHOWN_IN_ROW });
+  const name = untrusted("span", agentName(run), { maxChars: MAX_ROW_CHARS });
   const link = { title: text("runs.list.reveal"), class: "redflow-link" };
   const title = isInEditor(run) ? button("", () => revealAgent(run), link) : element("span");
   title.append(name);
   const dot = element("span", { class: `redflow-dot redflow-dot-${status}` });
-  const more = element("span", { class: "redflow-run-status", text: statusWords(status) });
-  const why = code === undefined ? undefined : foreign("code", code, { class: "redflow-code", most: SHOWN_IN_ROW });
-  const when = element("span", { class: "redflow-hint", text: text("runs.run.started", { at: moment(run.startedAt) }) });
-  return element("div", {}, element("h3", {}, dot, title), element("div", { class: "redflow-run-facts" }, more, why, when));
+  const more = element("span", { class: "redflow-run-status", text: statusText(status) });
+  const codeText = code === undefined ? undefined : untrusted("code", code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
+  const when = element("span", { class: "redflow-hint", text: text("runs.run.started", { at: formatTime(run.startedAt) }) });
+  return element("div", {}, element("h3", {}, dot, title), element("div", { class: "redflow-run-facts" }, more, codeText, when));
 }
 
-/** The run's id and how the command line shows it. */
+/** The id of the run and the command that shows it. */
 function hints(run: string): Node {
-  const id = foreign("code", run, { class: "redflow-run-id", most: SHOWN_IN_ROW });
+  const id = untrusted("code", run, { class: "redflow-run-id", maxChars: MAX_ROW_CHARS });
   const copy = button(text("runs.run.copy"), () => RED.clipboard.copyText(run, $(copy), text("runs.run.copied")));
   const label = element("span", { class: "redflow-label", text: text("runs.run.id") });
-  const command = foreign("pre", `redflow runs show ${run}`, { class: "redflow-preview" });
+  const command = untrusted("pre", `redflow runs show ${run}`, { class: "redflow-preview" });
   const more = element("details", { class: "redflow-details" }, element("summary", { text: text("runs.run.cli") }), command);
   return element("div", { class: "redflow-run-hints" }, element("div", {}, label, id, copy), more);
 }

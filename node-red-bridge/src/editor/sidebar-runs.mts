@@ -1,40 +1,40 @@
-// The newest runs of a sidecar, a page at a time. Owns the filter and the page; what a run did is told elsewhere.
+// The list of a sidecar's runs in the sidebar, one page at a time. Owns the filter and the page.
 
 import type { RunStatus, RunSummary } from "@redflow/bindings";
-import { SHOWN_IN_ROW, button, element, foreign } from "./dom.mjs";
-import { KeyedList, Kept, type Part } from "./keyed.mjs";
-import { type RunsNews, type Watch, watchRuns } from "./runs-feed.mjs";
-import { age, moment } from "./runs-words.mjs";
+import { MAX_ROW_CHARS, button, cut, element, untrusted } from "./dom.mjs";
+import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
+import { type RunsUpdate, type Watch, watchRuns } from "./run-watch.mjs";
+import { formatAge, formatTime } from "./formats.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
 
-/** Runs of a page. */
-const PAGE = 50;
+/** The runs of one page. */
+const PAGE_SIZE = 50;
 
-/** How often the ages of runs move on. */
+/** How often the ages of runs are updated. */
 const AGE_MS = 10_000;
 
-/** What can be chosen, and which runs that are. */
+/** The filters and their statuses. */
 const FILTERS: Record<string, RunStatus[]> = {
   all: [],
   running: ["running", "interrupted"],
   waiting: ["waiting"],
-  // Damaged ones are not asked for: to find these, the sidecar would have to look through all runs there are.
+  // Without `damaged`: the sidecar would have to read all runs to find them.
   failed: ["failed"],
 };
 
 export class RunsPanel {
   readonly root = element("div", { class: "redflow-runs" });
   private readonly filters = element("div", { class: "redflow-filters button-group", attributes: { role: "group" } });
-  private readonly problem = new Kept(element("div", { attributes: { role: "alert" } }));
+  private readonly problem = new CachedElement(element("div", { attributes: { role: "alert" } }));
   private readonly list: KeyedList<RunSummary>;
-  private readonly empty = new Kept(element("div"));
-  private readonly pages = new Kept(element("div", { class: "redflow-pages" }));
+  private readonly empty = new CachedElement(element("div"));
+  private readonly pages = new CachedElement(element("div", { class: "redflow-pages" }));
   private filter = "all";
   private before: string | undefined;
   private watch: Watch;
-  private seen = true;
-  private news: RunsNews | undefined;
+  private visible = true;
+  private update: RunsUpdate | undefined;
   private readonly timer: ReturnType<typeof setInterval>;
 
   constructor(
@@ -46,20 +46,20 @@ export class RunsPanel {
     this.filters.setAttribute("aria-label", text("runs.filter.name"));
     for (const name of Object.keys(FILTERS)) {
       const label = text(`runs.filter.${name}`);
-      this.filters.append(button(label, () => this.turn(name, undefined), { attributes: { "data-filter": name } }));
+      this.filters.append(button(label, () => this.showPage(name, undefined), { attributes: { "data-filter": name } }));
     }
     this.root.append(this.filters, this.problem.root, rows, this.empty.root, this.pages.root);
-    this.watch = this.ask();
-    this.timer = setInterval(() => this.tick(), AGE_MS);
+    this.watch = this.createWatch();
+    this.timer = setInterval(() => this.updateAges(), AGE_MS);
   }
 
-  visible(seen: boolean): void {
-    this.seen = seen;
-    this.watch.visible(seen);
-    this.tick();
+  setVisible(visible: boolean): void {
+    this.visible = visible;
+    this.watch.setVisible(visible);
+    this.updateAges();
   }
 
-  /** To the row of a run, if it is there. */
+  /** Focuses the row of a run, else the filters. */
   focus(run: string): void {
     const row = this.list.part(run)?.root ?? this.filters;
     row.querySelector("button")?.focus();
@@ -71,61 +71,60 @@ export class RunsPanel {
     this.root.remove();
   }
 
-  private turn(filter: string, before: string | undefined): void {
-    [this.filter, this.before, this.news] = [filter, before, undefined];
+  private showPage(filter: string, before: string | undefined): void {
+    [this.filter, this.before, this.update] = [filter, before, undefined];
     this.watch.stop();
-    this.watch = this.ask();
-    this.watch.visible(this.seen);
+    this.watch = this.createWatch();
+    this.watch.setVisible(this.visible);
   }
 
-  private ask(): Watch {
+  private createWatch(): Watch {
     for (const one of this.filters.querySelectorAll("button")) {
       const chosen = one.dataset["filter"] === this.filter;
       one.classList.toggle("selected", chosen);
       one.setAttribute("aria-pressed", String(chosen));
     }
     const status = FILTERS[this.filter]?.join(",") ?? "";
-    const wish = { runtime: this.runtime, limit: PAGE, ...(status && { status }), ...(this.before && { before: this.before }) };
-    return watchRuns(wish, (news) => this.show(news));
+    const selection = { runtime: this.runtime, limit: PAGE_SIZE, ...(status && { status }), ...(this.before && { before: this.before }) };
+    return watchRuns(selection, (update) => this.show(update));
   }
 
-  private show(news: RunsNews): void {
-    this.news = news;
-    const { runs, next, problem } = news;
+  private show(update: RunsUpdate): void {
+    this.update = update;
+    const { runs, next, problem } = update;
     this.problem.set(problem, () => problem && problemLine(problem));
-    this.list.show(runs.slice(0, PAGE));
+    this.list.show(runs.slice(0, PAGE_SIZE));
     const none = runs.length === 0 && problem === undefined;
     this.empty.set([none, this.filter], () =>
       none ? element("p", { class: "redflow-empty", text: text(`runs.empty.${this.filter}`) }) : undefined,
     );
     this.pages.set(
       [next, this.before, this.filter],
-      () => (this.before === undefined ? undefined : button(text("runs.list.newest"), () => this.turn(this.filter, undefined))),
-      () => (next === undefined ? undefined : button(text("runs.list.older"), () => this.turn(this.filter, next))),
+      () => (this.before === undefined ? undefined : button(text("runs.list.newest"), () => this.showPage(this.filter, undefined))),
+      () => (next === undefined ? undefined : button(text("runs.list.older"), () => this.showPage(this.filter, next))),
     );
   }
 
-  private tick(): void {
-    if (this.seen && !document.hidden && this.news !== undefined) {
-      this.list.show(this.news.runs.slice(0, PAGE));
+  private updateAges(): void {
+    if (this.visible && !document.hidden && this.update !== undefined) {
+      this.list.show(this.update.runs.slice(0, PAGE_SIZE));
     }
   }
 }
 
 /** One run in the list. */
-class RunRow implements Part<RunSummary> {
+class RunRow implements ListPart<RunSummary> {
   readonly root: HTMLLIElement;
   private readonly dot = element("span");
-  private readonly name = foreign("span", "", { class: "redflow-run-name" });
+  private readonly name = untrusted("span", "", { class: "redflow-run-name" });
   private readonly status = element("span", { class: "redflow-run-status" });
-  private readonly code = foreign("code", "", { class: "redflow-code" });
+  private readonly code = untrusted("code", "", { class: "redflow-code" });
   private readonly age = element("span", { class: "redflow-run-age" });
   private readonly reveal: HTMLButtonElement;
   private run: RunSummary | undefined;
 
   constructor(open: (run: RunSummary) => void) {
-    const press = (): void => this.run && open(this.run);
-    const row = button("", press, { class: "redflow-run-open" });
+    const row = button("", () => this.run && open(this.run), { class: "redflow-run-open" });
     const more = element("span", { class: "redflow-run-more" }, this.status, this.code, this.age);
     row.append(this.dot, this.name, more);
     const label = text("runs.list.reveal");
@@ -137,28 +136,28 @@ class RunRow implements Part<RunSummary> {
 
   show(run: RunSummary): void {
     this.run = run;
-    put(this.name, agentName(run));
-    put(this.status, statusWords(run.status));
-    put(this.code, run.code ?? "");
-    put(this.age, age(Date.now() - run.startedAt));
-    this.age.title = moment(run.startedAt);
+    setText(this.name, agentName(run));
+    setText(this.status, statusText(run.status));
+    setText(this.code, run.code ?? "");
+    setText(this.age, formatAge(Date.now() - run.startedAt));
+    this.age.title = formatTime(run.startedAt);
     this.dot.className = `redflow-dot redflow-dot-${run.status}`;
     this.reveal.hidden = !isInEditor(run);
   }
 }
 
-function put(place: HTMLElement, words: string): void {
-  const shown = words.length > SHOWN_IN_ROW ? `${words.slice(0, SHOWN_IN_ROW)}…` : words;
-  if (place.textContent !== shown) {
-    place.textContent = shown;
+function setText(target: HTMLElement, content: string): void {
+  const shown = cut(content, MAX_ROW_CHARS);
+  if (target.textContent !== shown) {
+    target.textContent = shown;
   }
 }
 
-export function statusWords(status: RunStatus): string {
+export function statusText(status: RunStatus): string {
   return text(`runs.status.${status}`);
 }
 
-/** As the run's agent was called; its id if it had no name. */
+/** The name of the run's agent at that time; its id if it had none. */
 export function agentName({ name, agent }: RunSummary): string {
   return name !== "" ? name : agent.nodeId;
 }

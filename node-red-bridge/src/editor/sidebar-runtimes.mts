@@ -1,36 +1,36 @@
-// The sidecars of the flow that runs, and the state of the check. Owns which sidecar is chosen; asks nobody.
+// The runtimes of the running flow and the state of the check, in the sidebar. Owns which runtime is chosen.
 
 import type { Diagnostic } from "@redflow/bindings";
 import type { RuntimeState, RuntimeView } from "../admin-api.js";
 import { type CheckState, onChecked, problemsOf, state as checkState } from "./checks.mjs";
-import { SHOWN_IN_ROW, cut, element, foreign } from "./dom.mjs";
-import { Kept } from "./keyed.mjs";
-import type { RuntimesNews } from "./runs-feed.mjs";
-import { moment, sentence } from "./runs-words.mjs";
+import { MAX_ROW_CHARS, cut, element, untrusted } from "./dom.mjs";
+import { CachedElement } from "./keyed-list.mjs";
+import type { RuntimesUpdate } from "./run-watch.mjs";
+import { formatTime, fillSentence } from "./formats.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { text } from "./text.mjs";
 
-/** Sidecars that can be chosen. */
+/** The most runtimes in the list. */
 const MAX_RUNTIMES = 50;
 
 export class RuntimesPanel {
   readonly root = element("div", { class: "redflow-sidebar-head" });
-  private readonly choice = new Kept(element("div", { class: "redflow-choice" }));
-  private readonly about = new Kept(element("div", { class: "redflow-runtime" }));
-  private readonly check = new Kept(element("div", { class: "redflow-check" }));
-  private readonly problem = new Kept(element("div", { attributes: { role: "alert" } }));
-  private news: RuntimesNews = {};
+  private readonly choice = new CachedElement(element("div", { class: "redflow-choice" }));
+  private readonly about = new CachedElement(element("div", { class: "redflow-runtime" }));
+  private readonly check = new CachedElement(element("div", { class: "redflow-check" }));
+  private readonly problem = new CachedElement(element("div", { attributes: { role: "alert" } }));
+  private update: RuntimesUpdate = {};
   private chosen: string | undefined;
 
-  constructor(private readonly choose: (runtime: string | undefined) => void) {
+  constructor(private readonly onChoose: (runtime: string | undefined) => void) {
     this.root.append(this.choice.root, this.about.root, this.check.root, this.problem.root);
     onChecked(() => this.showCheck());
     this.showCheck();
   }
 
-  show(news: RuntimesNews): void {
-    this.news = news;
-    const { list, problem } = news;
+  show(update: RuntimesUpdate): void {
+    this.update = update;
+    const { list, problem } = update;
     this.problem.set(problem, () => problem && problemLine(problem));
     if (list === undefined) {
       return;
@@ -38,40 +38,40 @@ export class RuntimesPanel {
     const runtimes = list.runtimes.slice(0, MAX_RUNTIMES);
     const found = runtimes.find(({ id }) => id === this.chosen) ?? runtimes.find(isConnected) ?? runtimes[0];
     this.choice.set([runtimes.map(({ id, name }) => [id, name]), found?.id], () =>
-      runtimes.length > 1 ? this.select(runtimes, found) : undefined,
+      runtimes.length > 1 ? this.createSelect(runtimes, found) : undefined,
     );
-    this.about.set(found ?? null, () => (found === undefined ? nothing() : about(found)));
+    this.about.set(found ?? null, () => (found === undefined ? emptyHint() : describeRuntime(found)));
     if (found?.id !== this.chosen) {
       this.chosen = found?.id;
-      this.choose(this.chosen);
+      this.onChoose(this.chosen);
     }
   }
 
-  /** Chooses the sidecar of a run that is to be shown. */
-  pick(runtime: string): void {
+  /** Chooses the runtime of a run that will be shown. */
+  select(runtime: string): void {
     if (runtime !== this.chosen) {
       this.chosen = runtime;
-      this.choose(runtime);
-      this.show(this.news);
+      this.onChoose(runtime);
+      this.show(this.update);
     }
   }
 
-  private select(runtimes: RuntimeView[], found: RuntimeView | undefined): Node {
+  private createSelect(runtimes: RuntimeView[], found: RuntimeView | undefined): Node {
     const select = element("select", { attributes: { id: "redflow-sidebar-runtime" } });
     for (const { id, name, address } of runtimes) {
-      const option = foreign("option", name || address || id, { most: SHOWN_IN_ROW, attributes: { value: id } });
+      const option = untrusted("option", name || address || id, { maxChars: MAX_ROW_CHARS, attributes: { value: id } });
       option.selected = id === found?.id;
       select.append(option);
     }
     select.addEventListener("change", () => {
       this.chosen = undefined;
-      const wanted = select.value;
-      const list = this.news.list;
-      if (list !== undefined && list.runtimes.some(({ id }) => id === wanted)) {
-        this.chosen = wanted;
-        this.choose(wanted);
+      const runtime = select.value;
+      const { list } = this.update;
+      if (list !== undefined && list.runtimes.some(({ id }) => id === runtime)) {
+        this.chosen = runtime;
+        this.onChoose(runtime);
       }
-      this.show(this.news);
+      this.show(this.update);
     });
     const label = element("label", { text: text("runs.runtime.choose"), attributes: { for: select.id } });
     return element("div", {}, label, select);
@@ -79,8 +79,8 @@ export class RuntimesPanel {
 
   private showCheck(): void {
     const state = checkState();
-    const wrong = state.is === "checked" ? errorsFound() : 0;
-    this.check.set([state, wrong], () => checkLine(state, wrong));
+    const errors = state.is === "checked" ? countErrors() : 0;
+    this.check.set([state, errors], () => checkLine(state, errors));
   }
 }
 
@@ -88,36 +88,36 @@ function isConnected({ state }: RuntimeView): boolean {
   return state.is === "connected";
 }
 
-function nothing(): Node {
+function emptyHint(): Node {
   return element("p", { class: "redflow-empty", text: text("runs.runtime.none") });
 }
 
-function about({ name, address, state, waiting }: RuntimeView): Node {
+function describeRuntime({ name, address, state, waiting }: RuntimeView): Node {
   const line = element("div", { class: `redflow-state redflow-state-${state.is}`, attributes: { role: "status" } });
-  line.append(stateWords(state));
+  line.append(describeState(state));
   const hint = { class: "redflow-hint" };
   const place = [name, address].filter((part) => part !== "").join(" · ");
-  const late = waiting > 0 ? element("div", { ...hint, text: text("runs.runtime.waiting", { n: waiting }) }) : undefined;
-  return element("div", {}, line, foreign("div", place, { ...hint, most: SHOWN_IN_ROW }), late);
+  const queued = waiting > 0 ? element("div", { ...hint, text: text("runs.runtime.waiting", { n: waiting }) }) : undefined;
+  return element("div", {}, line, untrusted("div", place, { ...hint, maxChars: MAX_ROW_CHARS }), queued);
 }
 
-function stateWords(state: RuntimeState): Node {
+function describeState(state: RuntimeState): Node {
   switch (state.is) {
     case "connected":
-      return sentence("runs.runtime.connected", { version: foreign("span", state.version, { most: SHOWN_IN_ROW }) });
+      return fillSentence("runs.runtime.connected", { version: untrusted("span", state.version, { maxChars: MAX_ROW_CHARS }) });
     case "away":
-      return sentence("runs.runtime.away", { reason: foreign("span", state.reason) });
+      return fillSentence("runs.runtime.away", { reason: untrusted("span", state.reason) });
     case "refused": {
-      const code = foreign("code", state.code, { class: "redflow-code", most: SHOWN_IN_ROW });
-      return sentence("runs.runtime.refused", { code, message: foreign("span", state.message) });
+      const code = untrusted("code", state.code, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
+      return fillSentence("runs.runtime.refused", { code, message: untrusted("span", state.message) });
     }
     default:
       return element("span", { text: text("runs.runtime.connecting") });
   }
 }
 
-/** A wire that is refused is held against both of its ends, and is one error. */
-function errorsFound(): number {
+/** The number of errors. Both ends of a refused wire have the same diagnostic, which counts once. */
+function countErrors(): number {
   const found = new Set<Diagnostic>();
   RED.nodes.eachNode(({ id }) => {
     problemsOf(id)
@@ -127,16 +127,16 @@ function errorsFound(): number {
   return found.size;
 }
 
-function checkLine(state: CheckState, wrong: number): Node {
+function checkLine(state: CheckState, errors: number): Node {
   const line = element("span", { class: `redflow-check-${state.is}` });
   if (state.is === "not_checked") {
-    line.append(sentence("runs.check.not", { reason: foreign("span", cut(state.reason)) }));
+    line.append(fillSentence("runs.check.not", { reason: untrusted("span", cut(state.reason)) }));
   } else if (state.is === "checking") {
     line.append(text("runs.check.now"));
   } else {
-    line.append(wrong === 0 ? text("runs.check.done") : text("runs.check.wrong", { n: wrong }));
-    line.classList.toggle("redflow-trouble", wrong > 0);
-    line.title = moment(state.at);
+    line.append(errors === 0 ? text("runs.check.done") : text("runs.check.wrong", { n: errors }));
+    line.classList.toggle("redflow-trouble", errors > 0);
+    line.title = formatTime(state.at);
   }
   return line;
 }

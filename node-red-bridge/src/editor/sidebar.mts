@@ -1,11 +1,10 @@
-// The tab "Redflow" of the sidebar: how things stand with the sidecars and the check, the runs, and one run. Owns the tab
-// and what of it is seen; each part draws itself.
+// The tab "Redflow" of the sidebar: the runtimes and the check, the list of runs, and one run. Owns which of them is visible.
 
 import type { RunId, RunSummary } from "@redflow/bindings";
-import { ask } from "./ask.mjs";
+import { adminApi } from "./admin-client.mjs";
 import { element } from "./dom.mjs";
-import { Kept } from "./keyed.mjs";
-import { type Watch, problemOf, watchRuntimes } from "./runs-feed.mjs";
+import { CachedElement } from "./keyed-list.mjs";
+import { type Watch, problemOf, watchRuntimes } from "./run-watch.mjs";
 import { problemLine } from "./sidebar-problem.mjs";
 import { RunPanel } from "./sidebar-run.mjs";
 import { RunsPanel } from "./sidebar-runs.mjs";
@@ -15,27 +14,27 @@ import { text } from "./text.mjs";
 const TAB = "redflow";
 const ACTION = "redflow:show-sidebar";
 
-/** Free in both lines of Node-RED; people can set another. */
+/** Unused in Node-RED 4 and 5; users can change it. */
 const SHORTCUT = "ctrl-g r";
 
 class Sidebar {
-  private readonly runtimes = new RuntimesPanel((runtime) => this.choose(runtime));
+  private readonly runtimes = new RuntimesPanel((runtime) => this.showRuntime(runtime));
   private readonly body = element("div", { class: "redflow-sidebar-body" });
-  private readonly problem = new Kept(element("div", { attributes: { role: "alert" } }));
+  private readonly problem = new CachedElement(element("div", { attributes: { role: "alert" } }));
   private readonly root = element("div", { class: "redflow-sidebar" }, this.runtimes.root, this.problem.root, this.body);
   private readonly watch: Watch;
-  private seen = false;
+  private visible = false;
   private runs: RunsPanel | undefined;
   private run: RunPanel | undefined;
-  /** The run that somebody elsewhere wants to be shown. */
-  private wanted: RunId | undefined;
+  /** The run that a dialog has asked to show. */
+  private requested: RunId | undefined;
 
   constructor() {
-    this.watch = watchRuntimes((news) => this.runtimes.show(news));
-    this.watch.visible(false);
-    // However the sidebar is hidden: another tab, a closed sidebar, a section that is folded.
-    const eye = new IntersectionObserver((entries) => this.look(entries.at(-1)?.isIntersecting === true));
-    eye.observe(this.root);
+    this.watch = watchRuntimes((update) => this.runtimes.show(update));
+    this.watch.setVisible(false);
+    // Detects every way to hide the tab: another tab, a closed sidebar, a folded section.
+    const observer = new IntersectionObserver((entries) => this.setVisible(entries.at(-1)?.isIntersecting === true));
+    observer.observe(this.root);
     const [name, content] = [text("runs.sidebar.name"), this.root];
     RED.actions.add(ACTION, () => RED.sidebar.show(TAB), { label: text("runs.sidebar.action") });
     RED.keyboard.add("*", SHORTCUT, ACTION);
@@ -43,15 +42,15 @@ class Sidebar {
     RED.sidebar.addTab({ id: TAB, label: name, name, content, ...icon });
   }
 
-  /** Shows a run that is known by its id only. */
+  /** Shows a run by its id. */
   async reveal(runtime: string, id: RunId): Promise<void> {
     RED.sidebar.show(TAB);
-    this.wanted = id;
+    this.requested = id;
     this.problem.set(undefined);
     try {
-      const { summary } = await ask.run(runtime, id);
-      if (this.wanted === id) {
-        this.runtimes.pick(runtime);
+      const { summary } = await adminApi.run(runtime, id);
+      if (this.requested === id) {
+        this.runtimes.select(runtime);
         this.open(runtime, summary);
       }
     } catch (error) {
@@ -60,68 +59,69 @@ class Sidebar {
     }
   }
 
-  private look(seen: boolean): void {
-    this.seen = seen;
-    this.watch.visible(seen);
-    this.runs?.visible(seen && this.run === undefined);
-    this.run?.visible(seen);
+  private setVisible(visible: boolean): void {
+    this.visible = visible;
+    this.watch.setVisible(visible);
+    this.runs?.setVisible(visible && this.run === undefined);
+    this.run?.setVisible(visible);
   }
 
-  /** The runs of a sidecar, or of none. */
-  private choose(runtime: string | undefined): void {
-    this.leave();
+  /** Shows the runs of a runtime, or of none. */
+  private showRuntime(runtime: string | undefined): void {
+    this.clear();
     if (runtime !== undefined) {
       this.runs = new RunsPanel(runtime, (run) => this.open(runtime, run));
-      this.runs.visible(this.seen);
+      this.runs.setVisible(this.visible);
       this.body.append(this.runs.root);
     }
   }
 
   private open(runtime: string, run: RunSummary): void {
-    this.wanted = undefined;
+    this.requested = undefined;
     this.problem.set(undefined);
     this.run?.destroy();
-    this.run = new RunPanel(runtime, run, () => this.back(run.runId));
-    this.run.visible(this.seen);
-    this.runs?.visible(false);
+    this.run = new RunPanel(runtime, run, () => this.showList(run.runId));
+    this.run.setVisible(this.visible);
+    this.runs?.setVisible(false);
     this.body.replaceChildren(this.run.root);
-    this.narrow(true);
+    this.setCompact(true);
     this.run.focus();
   }
 
-  private back(from: string): void {
+  /** Returns to the list, and focuses the row of a run. */
+  private showList(from: string): void {
     if (this.run !== undefined && this.runs !== undefined) {
       this.run.root.replaceWith(this.runs.root);
       this.run.destroy();
       this.run = undefined;
-      this.narrow(false);
-      this.runs.visible(this.seen);
+      this.setCompact(false);
+      this.runs.setVisible(this.visible);
       this.runs.focus(from);
     }
   }
 
-  private leave(): void {
+  private clear(): void {
     this.run?.destroy();
     this.runs?.destroy();
     [this.run, this.runs] = [undefined, undefined];
     this.body.replaceChildren();
-    this.narrow(false);
+    this.setCompact(false);
   }
 
-  /** In Node-RED 5 there is half the height: while a run is shown, the rest is one line. */
-  private narrow(isNarrow: boolean): void {
-    this.root.classList.toggle("redflow-narrow", isNarrow);
+  /** Reduces the head to one line while a run is shown: in Node-RED 5 the sidebar has only half the height. */
+  private setCompact(compact: boolean): void {
+    this.root.classList.toggle("redflow-narrow", compact);
   }
 }
 
 let sidebar: Sidebar | undefined;
 
-/** Adds the tab. Once, when the editor is there. */
+/** Adds the tab. Called once, when the editor is loaded. */
 export function addSidebar(): void {
   sidebar = new Sidebar();
 }
 
-/** Opens the tab at a run. For the dialogs, which tell of runs that can be answered only there. */
+/** Opens the tab at a run. For the dialogs, which cannot answer a waiting run themselves. */
 export function showRunInSidebar(runtime: string, run: RunId): void {
   void sidebar?.reveal(runtime, run);
 }

@@ -1,18 +1,18 @@
-// How sure the model was, iteration by iteration, as a small picture. Owns its drawing, and nothing else.
+// A small bar chart of the model's confidence in each iteration.
 
-import { decimal } from "./runs-words.mjs";
+import { formatDecimal } from "./formats.mjs";
 import { text } from "./text.mjs";
 
-/** Iterations drawn: the newest. */
+/** How many iterations are drawn, the newest. */
 export const MAX_BARS = 40;
 
 const SVG = "http://www.w3.org/2000/svg";
 const [BAR, GAP, HEIGHT] = [10, 3, 44];
 
-/** Room for so many, so that a short run has a picture and not a stroke. */
+/** The chart is at least this many bars wide, so that a short run has a readable chart. */
 const MIN_BARS = 10;
 
-/** Where the bars begin: the levels have their numbers before them. */
+/** The space for the numbers of the levels. */
 const [LEFT, TOP] = [14, 4];
 
 export interface Confidence {
@@ -20,7 +20,7 @@ export interface Confidence {
   confidence: number;
 }
 
-/** A picture with a bar for each. Gives nothing if there is none. */
+/** Draws the chart; undefined without data. */
 export function confidenceChart(all: readonly Confidence[]): SVGSVGElement | undefined {
   const shown = all.slice(-MAX_BARS);
   if (shown.length === 0) {
@@ -28,9 +28,9 @@ export function confidenceChart(all: readonly Confidence[]): SVGSVGElement | und
   }
   const width = LEFT + Math.max(MIN_BARS, shown.length) * (BAR + GAP) + GAP;
   const chart = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", class: "redflow-chart" });
-  const words = shown.map(({ iteration, confidence }) => `${iteration}: ${asNumber(confidence)}`).join(", ");
+  const values = shown.map(({ iteration, confidence }) => `${iteration}: ${formatConfidence(confidence)}`).join(", ");
   const title = svg("title", {});
-  title.textContent = `${text("runs.chart.title")}: ${words}`;
+  title.textContent = `${text("runs.chart.title")}: ${values}`;
   chart.append(title);
   for (const level of [0, 0.5, 1]) {
     const y = yOf(level);
@@ -39,12 +39,12 @@ export function confidenceChart(all: readonly Confidence[]): SVGSVGElement | und
     number.textContent = level === 0.5 ? "" : String(level);
     chart.append(number);
   }
-  shown.forEach(({ iteration, confidence }, place) => {
-    const height = Math.max(1, yOf(0) - yOf(inRange(confidence)));
-    const x = LEFT + GAP + place * (BAR + GAP);
+  shown.forEach(({ iteration, confidence }, index) => {
+    const height = Math.max(1, yOf(0) - yOf(clamp(confidence)));
+    const x = LEFT + GAP + index * (BAR + GAP);
     const bar = svg("rect", { x, y: yOf(0) - height, width: BAR, height, class: "redflow-chart-bar" });
     const name = svg("title", {});
-    name.textContent = text("runs.chart.bar", { iteration, confidence: asNumber(confidence) });
+    name.textContent = text("runs.chart.bar", { iteration, confidence: formatConfidence(confidence) });
     bar.append(name);
     chart.append(bar);
   });
@@ -55,18 +55,18 @@ function yOf(level: number): number {
   return HEIGHT - TOP - level * (HEIGHT - 2 * TOP);
 }
 
-export function asNumber(confidence: number): string {
-  return decimal(inRange(confidence), 2);
+export function formatConfidence(confidence: number): string {
+  return formatDecimal(clamp(confidence), 2);
 }
 
-function inRange(confidence: number): number {
+function clamp(confidence: number): number {
   return Number.isFinite(confidence) ? Math.min(1, Math.max(0, confidence)) : 0;
 }
 
 function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number>): SVGElementTagNameMap[K] {
-  const made = document.createElementNS(SVG, tag);
+  const created = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) {
-    made.setAttribute(name, String(value));
+    created.setAttribute(name, String(value));
   }
-  return made;
+  return created;
 }

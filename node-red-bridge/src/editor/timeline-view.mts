@@ -1,19 +1,19 @@
-// Draws the timeline of a run and keeps it up to date in place: what a person has opened stays open. Owns the elements
-// below its host; asks nobody. Texts of strangers are shown as text.
+// Draws the timeline of a run and updates it in place: opened details stay open. Owns the elements below its host. Shows
+// untrusted text as text.
 
-import { SHOWN_IN_ROW, element, foreign } from "./dom.mjs";
-import { KeyedList, Kept, type Part } from "./keyed.mjs";
-import { clock, duration, moment, sentence } from "./runs-words.mjs";
+import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
+import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
+import { formatClock, formatDuration, formatTime, fillSentence } from "./formats.mjs";
 import { text } from "./text.mjs";
-import { asNumber, confidenceChart } from "./timeline-chart.mjs";
-import type { ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered } from "./timeline.mjs";
-import { confidences, underWay, whyUnanswered } from "./timeline.mjs";
+import { confidenceChart, formatConfidence } from "./timeline-chart.mjs";
+import type { LastAction, ModelStep, Remark, RunEnd, RunTimeline, Step, ToolStep, Unanswered } from "./timeline.mjs";
+import { confidences, activeStep, unansweredReason } from "./timeline.mjs";
 
-/** How often the clock of what is under way moves. */
+/** How often the clock of the active step is updated. */
 const TICK_MS = 1_000;
 
 export interface TimelineView {
-  /** `now` is the time the clock of a running step counts to, and goes on from. */
+  /** Draws the timeline at the time `now`, from which the clock of the active step continues. */
   show(timeline: RunTimeline, now: number): void;
   destroy(): void;
 }
@@ -24,16 +24,16 @@ export function timelineView(host: HTMLElement): TimelineView {
 
 class View implements TimelineView {
   private readonly root = element("div", { class: "redflow-timeline" });
-  private readonly last = new Kept(element("p", { class: "redflow-last", attributes: { role: "status" } }));
-  private readonly chart = new Kept(element("div", { class: "redflow-confidences" }));
-  private readonly remarks = new Kept(element("ul", { class: "redflow-remarks" }));
-  private readonly leftOut = new Kept(element("p", { class: "redflow-hint" }));
+  private readonly last = new CachedElement(element("p", { class: "redflow-last", attributes: { role: "status" } }));
+  private readonly chart = new CachedElement(element("div", { class: "redflow-confidences" }));
+  private readonly remarks = new CachedElement(element("ul", { class: "redflow-remarks" }));
+  private readonly leftOut = new CachedElement(element("p", { class: "redflow-hint" }));
   private readonly steps = new KeyedList<ShownStep>(element("ol", { class: "redflow-steps" }), keyOf, (step) => new StepView(step));
-  private readonly end = new Kept(element("div", { class: "redflow-end" }));
-  private readonly hint = new Kept(element("p", { class: "redflow-hint" }));
+  private readonly end = new CachedElement(element("div", { class: "redflow-end" }));
+  private readonly hint = new CachedElement(element("p", { class: "redflow-hint" }));
   private timer: ReturnType<typeof setInterval> | undefined;
-  /** What `show` was told of the time, against the page's own. */
-  private ahead = 0;
+  /** The difference between `now` of `show` and the time of the page. */
+  private clockOffset = 0;
   private timeline: RunTimeline | undefined;
 
   constructor(host: HTMLElement) {
@@ -44,48 +44,49 @@ class View implements TimelineView {
 
   show(timeline: RunTimeline, now: number): void {
     this.timeline = timeline;
-    this.ahead = now - Date.now();
-    this.last.set([timeline.last, timeline.end, byPerson(timeline)], () => lastLine(timeline));
-    const sure = confidences(timeline);
-    this.chart.set(sure, () => labelled(confidenceChart(sure)));
+    this.clockOffset = now - Date.now();
+    this.last.set([timeline.last, timeline.end, wasResolvedLater(timeline)], () => lastLine(timeline));
+    const values = confidences(timeline);
+    this.chart.set(values, () => withLabel(confidenceChart(values)));
     this.remarks.set(timeline.remarks, ...timeline.remarks.map((remark) => () => remarkLine(remark)));
     const { stepsLeftOut: n, remarksLeftOut, unknown, debug, steps, end } = timeline;
     this.leftOut.set([n, remarksLeftOut], () =>
-      n + remarksLeftOut === 0 ? undefined : words("runs.timeline.leftOut", { n, remarks: remarksLeftOut }),
+      n + remarksLeftOut === 0 ? undefined : hint("runs.timeline.leftOut", { n, remarks: remarksLeftOut }),
     );
-    const over = end && whyUnanswered(end);
-    this.steps.show(steps.map((step) => ({ ...step, over })));
+    const unanswered = end && unansweredReason(end);
+    this.steps.show(steps.map((step) => ({ ...step, unanswered })));
     this.end.set(end, () => end && endLines(end));
     this.hint.set(
       [debug || steps.length === 0, unknown],
-      () => (debug || steps.length === 0 ? undefined : words("runs.timeline.debugOff", {})),
-      () => (unknown === 0 ? undefined : words("runs.timeline.unknown", { n: unknown })),
+      () => (debug || steps.length === 0 ? undefined : hint("runs.timeline.debugOff", {})),
+      () => (unknown === 0 ? undefined : hint("runs.timeline.unknown", { n: unknown })),
     );
     this.tick();
-    const runs = underWay(timeline) !== undefined;
-    if (runs && this.timer === undefined) {
+    const isActive = activeStep(timeline) !== undefined;
+    if (isActive && this.timer === undefined) {
       this.timer = setInterval(() => this.tick(), TICK_MS);
-    } else if (!runs) {
-      this.rest();
+    } else if (!isActive) {
+      this.stopClock();
     }
   }
 
   destroy(): void {
-    this.rest();
+    this.stopClock();
     this.root.remove();
   }
 
-  private rest(): void {
+  private stopClock(): void {
     clearInterval(this.timer);
     this.timer = undefined;
   }
 
-  /** Moves the clock of what is under way. */
+  /** Updates the clock of the active step. */
   private tick(): void {
-    const now = this.timeline && underWay(this.timeline);
-    const step = now && this.steps.part(String(now.iteration));
-    if (step instanceof StepView && now !== undefined && !document.hidden) {
-      step.tick(now.tool !== undefined, clock(Date.now() + this.ahead - now.since));
+    const active = this.timeline && activeStep(this.timeline);
+    const step = active && this.steps.part(String(active.iteration));
+    if (step instanceof StepView && active !== undefined && !document.hidden) {
+      const elapsed = formatClock(Date.now() + this.clockOffset - active.since);
+      step.setClock(active.tool === undefined ? "model" : "tool", elapsed);
     }
   }
 }
@@ -94,14 +95,14 @@ function keyOf({ iteration }: ShownStep): string {
   return String(iteration);
 }
 
-/** With why what is open stays without an answer, if the run is over. */
-type ShownStep = Step & { over: Unanswered | undefined };
+/** A step with the reason why its open call has no answer, if the run has ended. */
+type ShownStep = Step & { unanswered: Unanswered | undefined };
 
 /** One iteration. */
-class StepView implements Part<ShownStep> {
+class StepView implements ListPart<ShownStep> {
   readonly root: HTMLLIElement;
-  private readonly model = new Row("model");
-  private readonly tool = new Row("tool");
+  private readonly model = new StepRow("model");
+  private readonly tool = new StepRow("tool");
 
   constructor({ iteration }: Step) {
     const label = text("runs.timeline.iteration", { iteration });
@@ -110,28 +111,39 @@ class StepView implements Part<ShownStep> {
     this.root = element("li", { class: "redflow-step", attributes: { "aria-label": label } }, number, body);
   }
 
-  show({ model, tool, over }: ShownStep): void {
-    const asked = model?.open === true && over === undefined;
-    this.model.show(asked, model && { ...model, over }, () => model && modelLine(model, over), {
-      prompt: model?.prompt,
-      answer: model?.preview,
+  show({ model, tool, unanswered }: ShownStep): void {
+    this.model.show({
+      isActive: model?.open === true && unanswered === undefined,
+      key: model && { ...model, unanswered },
+      line: () => model && modelLine(model, unanswered),
+      previews: { prompt: model?.prompt, answer: model?.preview },
     });
-    const called = tool?.open === true && tool.waiting === undefined && over === undefined;
-    this.tool.show(called, tool && { ...tool, over }, () => tool && toolLine(tool, over !== undefined), {
-      input: tool?.input,
-      output: tool?.output,
+    this.tool.show({
+      isActive: tool?.open === true && tool.waiting === undefined && unanswered === undefined,
+      key: tool && { ...tool, unanswered },
+      line: () => tool && toolLine(tool, unanswered),
+      previews: { input: tool?.input, output: tool?.output },
     });
   }
 
-  tick(tool: boolean, words: string): void {
-    (tool ? this.tool : this.model).tick(words);
+  setClock(row: "model" | "tool", elapsed: string): void {
+    this[row].setClock(elapsed);
   }
 }
 
-/** What the model or the tool did in an iteration: a line, and what can be opened below it. */
-class Row {
+interface RowContent {
+  /** Whether its call is running. */
+  isActive: boolean;
+  /** Changes with the content of the line; undefined hides the row. */
+  key: unknown;
+  line: () => Node | undefined;
+  previews: Record<string, string | undefined>;
+}
+
+/** The row of the model or the tool in an iteration: a line, and details below it. */
+class StepRow {
   readonly root: HTMLDivElement;
-  private readonly line = new Kept(element("div", { class: "redflow-step-line" }));
+  private readonly line = new CachedElement(element("div", { class: "redflow-step-line" }));
   private readonly clock = element("span", { class: "redflow-clock" });
   private readonly details = new Map<string, HTMLPreElement>();
 
@@ -140,25 +152,25 @@ class Row {
     this.root.hidden = true;
   }
 
-  show(open: boolean, key: unknown, line: () => Node | undefined, previews: Record<string, string | undefined>): void {
+  show({ isActive, key, line, previews }: RowContent): void {
     this.root.hidden = key === undefined;
-    this.root.classList.toggle("redflow-is-open", open);
-    this.line.set(key, line, () => (open ? this.clock : undefined));
+    this.root.classList.toggle("redflow-is-open", isActive);
+    this.line.set(key, line, () => (isActive ? this.clock : undefined));
     for (const [name, preview] of Object.entries(previews)) {
       if (preview !== undefined) {
-        this.preview(name, preview);
+        this.setPreview(name, preview);
       }
     }
   }
 
-  tick(words: string): void {
-    this.clock.textContent = words;
+  setClock(elapsed: string): void {
+    this.clock.textContent = elapsed;
   }
 
-  private preview(name: string, preview: string): void {
+  private setPreview(name: string, preview: string): void {
     let shown = this.details.get(name);
     if (shown === undefined) {
-      shown = foreign("pre", "", { class: "redflow-preview" });
+      shown = untrusted("pre", "", { class: "redflow-preview" });
       this.details.set(name, shown);
       const summary = element("summary", { text: text(`runs.preview.${name}`) });
       this.root.append(element("details", { class: "redflow-details" }, summary, shown));
@@ -169,39 +181,50 @@ class Row {
   }
 }
 
-/** Whether what happened last is what a person said of a call. */
-function byPerson({ last, steps }: RunTimeline): boolean {
-  return last?.is === "returned" && steps.find(({ iteration }) => iteration === last.iteration)?.tool?.byPerson === true;
+/** Whether the last step is an outcome that was reported later. */
+function wasResolvedLater({ last, steps }: RunTimeline): boolean {
+  return last?.is === "returned" && steps.find(({ iteration }) => iteration === last.iteration)?.tool?.resolvedLater === true;
 }
 
 function lastLine(timeline: RunTimeline): Node | undefined {
-  const { last, end } = timeline;
+  const { last } = timeline;
   if (last === undefined) {
     return undefined;
   }
   const tool = "tool" in last ? toolName(last.tool ?? "") : "";
-  const ways =
-    end === undefined
-      ? { asked: "asked", called: "called", waiting: "waiting" }
-      : { asked: whyUnanswered(end), called: "unreturned", waiting: "unreturned" };
-  const way =
-    last.is === "answered" ? last.action : last.is === "returned" ? cameOf(last.success, byPerson(timeline)) : ways[last.is];
-  return sentence(`runs.last.${way}`, { tool, iteration: last.iteration });
+  return fillSentence(`runs.last.${lastKey(timeline, last)}`, { tool, iteration: last.iteration });
 }
 
-function cameOf(success: boolean | undefined, person: boolean): "worked" | "failed" | "saidDone" | "saidNot" {
-  return person ? (success ? "saidDone" : "saidNot") : success ? "worked" : "failed";
+/** The key of the text for the last step. */
+function lastKey(timeline: RunTimeline, last: LastAction): string {
+  const { end } = timeline;
+  switch (last.is) {
+    case "answered":
+      return last.action;
+    case "returned":
+      return outcomeKey({ success: last.success, resolvedLater: wasResolvedLater(timeline) });
+    case "asked":
+      return end === undefined ? "asked" : unansweredReason(end);
+    case "called":
+    case "waiting":
+      return end === undefined ? last.is : "unreturned";
+  }
 }
 
-function labelled(chart: SVGSVGElement | undefined): Node | undefined {
+/** The key of the text for the outcome of a call. */
+function outcomeKey({ success, resolvedLater }: { success?: boolean | undefined; resolvedLater?: boolean | undefined }) {
+  return resolvedLater ? (success ? "saidDone" : "saidNot") : success ? "worked" : "failed";
+}
+
+function withLabel(chart: SVGSVGElement | undefined): Node | undefined {
   return chart && element("div", {}, element("span", { class: "redflow-label", text: text("runs.chart.title") }), chart);
 }
 
 function remarkLine(remark: Remark): Node {
-  const line = element("li", { class: "redflow-is-memory", title: moment(remark.at) });
+  const line = element("li", { class: "redflow-is-memory", title: formatTime(remark.at) });
   if (remark.is === "memory_failed") {
-    const message = foreign("span", remark.error.message);
-    line.append(sentence("runs.memory.failed", { code: code(remark.error.code), message }));
+    const message = untrusted("span", remark.error.message);
+    line.append(fillSentence("runs.memory.failed", { code: code(remark.error.code), message }));
   } else if (remark.is === "memory_recalled") {
     line.append(text("runs.memory.recalled", { n: remark.messages }));
   } else {
@@ -210,73 +233,73 @@ function remarkLine(remark: Remark): Node {
   return line;
 }
 
-function modelLine(model: ModelStep, over: Unanswered | undefined): Node {
-  const made = document.createDocumentFragment();
-  const way = model.open ? (over ?? "asked") : model.action === "tool" ? "tool" : "final";
-  const what = element("span", { class: "redflow-what", title: model.askedAt === undefined ? "" : moment(model.askedAt) });
-  what.append(sentence(`runs.model.${way}`, { tool: toolName(model.tool ?? "") }));
-  made.append(what);
+function modelLine(model: ModelStep, unanswered: Unanswered | undefined): Node {
+  const line = document.createDocumentFragment();
+  const key = model.open ? (unanswered ?? "asked") : model.action === "tool" ? "tool" : "final";
+  const what = element("span", { class: "redflow-what", title: model.askedAt === undefined ? "" : formatTime(model.askedAt) });
+  what.append(fillSentence(`runs.model.${key}`, { tool: toolName(model.tool ?? "") }));
+  line.append(what);
   if (model.open) {
-    return made;
+    return line;
   }
   if (model.confidence !== undefined) {
     const title = text("runs.chart.title");
-    made.append(element("span", { class: "redflow-confidence", text: asNumber(model.confidence), title }));
+    line.append(element("span", { class: "redflow-confidence", text: formatConfidence(model.confidence), title }));
   }
-  made.append(tookTime(model.durationMs, tokens(model)));
-  return made;
+  line.append(durationLabel(model.durationMs, tokens(model)));
+  return line;
 }
 
 function tokens({ usage }: ModelStep): string {
   return usage === undefined ? "" : text("runs.model.tokens", { input: usage.inputTokens, output: usage.outputTokens });
 }
 
-function toolLine(tool: ToolStep, over: boolean): Node {
-  const made = document.createDocumentFragment();
-  const open = over ? "unreturned" : tool.waiting !== undefined ? "waiting" : "called";
-  const way = tool.open ? open : cameOf(tool.success, tool.byPerson === true);
-  const what = element("span", { class: `redflow-what redflow-${way === "saidNot" ? "failed" : way}` });
+function toolLine(tool: ToolStep, unanswered: Unanswered | undefined): Node {
+  const line = document.createDocumentFragment();
+  const openKey = unanswered !== undefined ? "unreturned" : tool.waiting !== undefined ? "waiting" : "called";
+  const key = tool.open ? openKey : outcomeKey(tool);
+  const what = element("span", { class: `redflow-what redflow-${key === "saidNot" ? "failed" : key}` });
   const why = tool.waiting?.reason ?? tool.error ?? "";
-  what.append(sentence(`runs.tool.${way}`, { tool: toolName(tool.tool), why: foreign("span", why) }));
-  made.append(what);
-  // How long a person took is not how long the tool did.
-  if (!tool.open && tool.byPerson !== true) {
-    made.append(tookTime(tool.durationMs, ""));
+  what.append(fillSentence(`runs.tool.${key}`, { tool: toolName(tool.tool), why: untrusted("span", why) }));
+  line.append(what);
+  // Not the time that a person needed for the answer.
+  if (!tool.open && tool.resolvedLater !== true) {
+    line.append(durationLabel(tool.durationMs, ""));
   }
-  return made;
+  return line;
 }
 
-function tookTime(ms: number | undefined, title: string): Node {
-  return element("span", { class: "redflow-took", text: ms === undefined ? "" : duration(ms), title });
+function durationLabel(ms: number | undefined, title: string): Node {
+  return element("span", { class: "redflow-took", text: ms === undefined ? "" : formatDuration(ms), title });
 }
 
 function endLines(end: RunEnd): Node {
-  const how = { final_answer: "answered", confidence_threshold: "sure", iteration_limit: "limit", error: "failed" } as const;
-  const way = end.error === undefined ? (how[end.stopReason] ?? "stopped") : "failed";
-  const values = { iterations: end.iterations, duration: duration(end.durationMs) };
-  const made = element("div", { class: `redflow-end-${way === "failed" ? "failed" : "well"}`, title: moment(end.at) });
-  made.append(element("strong", { text: text(`runs.end.${way}`, values) }));
+  const keys = { final_answer: "answered", confidence_threshold: "sure", iteration_limit: "limit", error: "failed" } as const;
+  const key = end.error === undefined ? (keys[end.stopReason] ?? "stopped") : "failed";
+  const values = { iterations: end.iterations, duration: formatDuration(end.durationMs) };
+  const lines = element("div", { class: `redflow-end-${key === "failed" ? "failed" : "well"}`, title: formatTime(end.at) });
+  lines.append(element("strong", { text: text(`runs.end.${key}`, values) }));
   if (end.error !== undefined) {
     const { message, pointer, rule } = end.error;
-    made.append(element("div", {}, code(end.error.code), foreign("span", ` ${message}`)));
+    lines.append(element("div", {}, code(end.error.code), untrusted("span", ` ${message}`)));
     if (pointer !== undefined && pointer !== "") {
       const where = element("div", { class: "redflow-hint" });
-      where.append(sentence("runs.end.where", { pointer: code(pointer), rule: code(rule ?? "") }));
-      made.append(where);
+      where.append(fillSentence("runs.end.where", { pointer: code(pointer), rule: code(rule ?? "") }));
+      lines.append(where);
     }
   }
-  return made;
+  return lines;
 }
 
-/** A code of ours, or of a newer sidecar. */
+/** A code, which may come from a newer sidecar. */
 function code(name: string): HTMLElement {
-  return foreign("code", name, { class: "redflow-code", most: SHOWN_IN_ROW });
+  return untrusted("code", name, { class: "redflow-code", maxChars: MAX_ROW_CHARS });
 }
 
 function toolName(name: string): HTMLElement {
-  return foreign("code", name, { class: "redflow-tool", most: SHOWN_IN_ROW });
+  return untrusted("code", name, { class: "redflow-tool", maxChars: MAX_ROW_CHARS });
 }
 
-function words(key: string, values: Record<string, number>): Node {
+function hint(key: string, values: Record<string, number>): Node {
   return element("span", { text: `${text(key, values)} ` });
 }

@@ -1,22 +1,22 @@
-// What happened in a run, step by step, made of its events. Owns how events become steps, and how much of a run is kept;
-// asks nobody and draws nothing. Events may come twice and in any order: the timeline is the same.
+// Builds the timeline of a run, step by step, from its events. Limits how much of a run it keeps. Pure: sends no request and
+// draws nothing. The result does not depend on the order of the events or on repeated ones.
 
 import type { ActionKind, Failure, RunError, RunEvent, RunEventKind, StopReason, Usage } from "@redflow/bindings";
 import { cut } from "./dom.mjs";
 
-/** Iterations kept of a run: the newest. */
+/** How many iterations are kept, the newest. */
 export const MAX_STEPS = 200;
 
-/** Remarks kept of a run: the newest. */
+/** How many remarks are kept, the newest. */
 export const MAX_REMARKS = 50;
 
-/** Events that may be ahead of one that is missing, before that one is given up. */
+/** How many events may follow a missing one before it is given up. */
 const MAX_AHEAD = 10_000;
 
-/** What the model was asked in an iteration, and what it said. */
+/** The call of the model in an iteration. */
 export interface ModelStep {
   askedAt?: number;
-  /** What was new to the model; only with debug. */
+  /** The new part of the prompt; only with debug. */
   prompt?: string;
   answeredAt?: number;
   action?: ActionKind;
@@ -24,30 +24,30 @@ export interface ModelStep {
   confidence?: number;
   durationMs?: number;
   usage?: Usage;
-  /** The beginning of the answer; only with debug. */
+  /** The start of the answer; only with debug. */
   preview?: string;
-  /** Asked, and not answered since. */
+  /** Called and not answered yet. */
   open: boolean;
 }
 
-/** A tool's call in an iteration, and what came of it. */
+/** The tool call in an iteration. */
 export interface ToolStep {
   tool: string;
   callId: string;
   calledAt?: number;
-  /** The beginning of the input; only with debug. */
+  /** The start of the input; only with debug. */
   input?: string;
   returnedAt?: number;
   success?: boolean;
   error?: string;
   durationMs?: number;
-  /** The beginning of the output; only with debug. */
+  /** The start of the output; only with debug. */
   output?: string;
-  /** Why nobody knows what came of it; gone when somebody does. */
+  /** The reason why the outcome is unknown; absent when it is known. */
   waiting?: { at: number; reason: string };
-  /** What came of it was waited for, and told later: by a person, or by Node-RED, whose reply was late. */
-  byPerson?: true;
-  /** Called, and not back. */
+  /** Whether the outcome was reported after the run had waited: by a person, or by a late reply of Node-RED. */
+  resolvedLater?: true;
+  /** Called and not returned yet. */
   open: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface Step {
   tool?: ToolStep;
 }
 
-/** Something that belongs to no iteration. */
+/** An event that belongs to no iteration. */
 export type Remark = { seq: number; at: number } & (
   | { is: "memory_recalled"; messages: number }
   | { is: "memory_cleared" }
@@ -73,7 +73,7 @@ export interface RunEnd {
   error?: RunError;
 }
 
-/** What a run did last. */
+/** The last step of a run. */
 export type LastAction = { at: number; iteration: number } & (
   | { is: "asked" }
   | { is: "answered"; action: ActionKind; tool?: string }
@@ -83,14 +83,14 @@ export type LastAction = { at: number; iteration: number } & (
 );
 
 export interface RunTimeline {
-  /** Every event up to this one is in it: ask for those after. */
+  /** The timeline contains every event up to this number. */
   seq: number;
   name: string;
   startedAt?: number;
   maxIterations?: number;
-  /** By iteration, the lowest first. */
+  /** Sorted by iteration. */
   steps: Step[];
-  /** Iterations before the first of `steps` that are not kept. */
+  /** How many iterations before the first of `steps` were dropped. */
   stepsLeftOut: number;
   remarks: Remark[];
   remarksLeftOut: number;
@@ -98,14 +98,14 @@ export interface RunTimeline {
   end?: RunEnd;
   /** Whether there are previews: the agent's debug is on. */
   debug: boolean;
-  /** Events of kinds that are not known here: the sidecar is newer. */
+  /** The number of events of unknown types, from a newer sidecar. */
   unknown: number;
 }
 
-/** What is needed to fold more events, and nobody else's business. */
-interface Inner extends RunTimeline {
-  byIteration: Map<number, InnerStep>;
-  /** Events that came before one that is missing. */
+/** The timeline with the private state that further events need. */
+interface TimelineState extends RunTimeline {
+  byIteration: Map<number, StepState>;
+  /** The numbers of events after a missing one. */
   ahead: Set<number>;
   newest: LastEvent | { seq: 0 };
 }
@@ -116,18 +116,18 @@ interface LastEvent {
   event: StepEvent;
 }
 
-interface InnerStep extends Step {
+interface StepState extends Step {
   askedSeq: number;
   answeredSeq: number;
-  /** Of the newest event of the call that is shown. */
+  /** The newest event of the shown call. */
   callSeq: number;
   returnedSeq: number;
   waitingSeq: number;
 }
 
-/** A timeline in which nothing has happened. */
-export function noEvents(): RunTimeline {
-  const empty: Inner = {
+/** A timeline without events. */
+export function emptyTimeline(): RunTimeline {
+  const empty: TimelineState = {
     seq: 0,
     name: "",
     steps: [],
@@ -143,12 +143,12 @@ export function noEvents(): RunTimeline {
   return empty;
 }
 
-/** Adds events to a timeline of `noEvents`, which is changed and given back. */
-export function foldEvents(timeline: RunTimeline, events: readonly RunEvent[]): RunTimeline {
-  const run = timeline as Inner;
+/** Adds events to a timeline of `emptyTimeline`. Changes and returns it. */
+export function applyEvents(timeline: RunTimeline, events: readonly RunEvent[]): RunTimeline {
+  const run = timeline as TimelineState;
   for (const event of events) {
     if (isNew(run, event.seq)) {
-      take(run, event);
+      applyEvent(run, event);
     }
   }
   run.steps = [...run.byIteration.values()].sort((a, b) => a.iteration - b.iteration);
@@ -164,8 +164,8 @@ export function foldEvents(timeline: RunTimeline, events: readonly RunEvent[]): 
   return run;
 }
 
-/** What is under way now: since when, and which tool if it is none of the model's. */
-export function underWay({ steps, end }: RunTimeline): { iteration: number; since: number; tool?: string } | undefined {
+/** The call that is running now: of a tool, or without `tool` of the model. */
+export function activeStep({ steps, end }: RunTimeline): { iteration: number; since: number; tool?: string } | undefined {
   const step = end === undefined ? steps.at(-1) : undefined;
   if (step?.tool?.open === true && step.tool.waiting === undefined) {
     return { iteration: step.iteration, since: step.tool.calledAt ?? 0, tool: step.tool.tool };
@@ -174,29 +174,29 @@ export function underWay({ steps, end }: RunTimeline): { iteration: number; sinc
   return step !== undefined && open === true ? { iteration: step.iteration, since: askedAt ?? 0 } : undefined;
 }
 
-/** The call of which nobody knows what came of it. */
+/** The tool call with an unknown outcome that the run waits for. */
 export function waitingCall({ steps, end }: RunTimeline): ToolStep | undefined {
   const tool = end === undefined ? steps.at(-1)?.tool : undefined;
   return tool?.waiting === undefined ? undefined : tool;
 }
 
-/** Codes of an answer of the model that was not taken. */
-const BAD_ANSWER: readonly string[] = [
+/** The codes of an invalid answer of the model. */
+const INVALID_ANSWER_CODES: readonly string[] = [
   ...["INVALID_JSON", "INVALID_ACTION", "INVALID_CONFIDENCE", "TOOL_NOT_ALLOWED", "TOOL_INPUT_INVALID"],
   ...["MODEL_REFUSED", "MODEL_TRUNCATED", "OUTPUT_NOT_JSON"],
 ];
 
-/** Why the model was asked and has not answered, in a run that is over. */
+/** Why the last call of the model has no answer in a run that has ended. */
 export type Unanswered = "unanswered" | "cancelled" | "ended";
 
-export function whyUnanswered({ error }: RunEnd): Unanswered {
-  if (error !== undefined && BAD_ANSWER.includes(error.code)) {
+export function unansweredReason({ error }: RunEnd): Unanswered {
+  if (error !== undefined && INVALID_ANSWER_CODES.includes(error.code)) {
     return "unanswered";
   }
   return error?.code === "CANCELLED" ? "cancelled" : "ended";
 }
 
-/** How sure the model was in each iteration in which it said so. */
+/** The confidence of each iteration that has one. */
 export function confidences({ steps }: RunTimeline): { iteration: number; confidence: number }[] {
   return steps.flatMap(({ iteration, model }) => {
     const confidence = model?.confidence;
@@ -204,7 +204,8 @@ export function confidences({ steps }: RunTimeline): { iteration: number; confid
   });
 }
 
-function isNew(run: Inner, seq: number): boolean {
+/** Whether an event is new. Also advances `seq` over events without a gap. */
+function isNew(run: TimelineState, seq: number): boolean {
   if (!Number.isSafeInteger(seq) || seq <= run.seq || run.ahead.has(seq)) {
     return false;
   }
@@ -214,7 +215,7 @@ function isNew(run: Inner, seq: number): boolean {
   }
   run.ahead.add(seq);
   if (run.ahead.size > MAX_AHEAD) {
-    // What is missing will not come any more: go on after what is there.
+    // Give up the missing events and continue after the last one.
     run.seq = [...run.ahead].reduce((highest, one) => Math.max(highest, one), 0);
     run.ahead.clear();
   }
@@ -224,7 +225,7 @@ function isNew(run: Inner, seq: number): boolean {
   return true;
 }
 
-function take(run: Inner, { seq, at, event }: RunEvent): void {
+function applyEvent(run: TimelineState, { seq, at, event }: RunEvent): void {
   switch (event.type) {
     case "run_started":
       run.name = cut(event.name);
@@ -253,7 +254,7 @@ function take(run: Inner, { seq, at, event }: RunEvent): void {
       const step = stepOf(run, event.iteration);
       if (step !== undefined) {
         run.debug ||= previewOf(event) !== undefined;
-        takeStep(step, seq, at, event);
+        applyStepEvent(step, seq, at, event);
         if (seq > run.newest.seq) {
           run.newest = { seq, at, event };
         }
@@ -267,8 +268,8 @@ function take(run: Inner, { seq, at, event }: RunEvent): void {
 
 type StepEvent = Extract<RunEventKind, { iteration: number }>;
 
-/** A new one if need be; none for iterations that are not kept any more. */
-function stepOf(run: Inner, iteration: number): InnerStep | undefined {
+/** The step of an iteration, created if necessary; undefined for a dropped iteration. */
+function stepOf(run: TimelineState, iteration: number): StepState | undefined {
   if (!Number.isSafeInteger(iteration) || (run.stepsLeftOut > 0 && iteration <= run.stepsLeftOut)) {
     return undefined;
   }
@@ -280,36 +281,36 @@ function stepOf(run: Inner, iteration: number): InnerStep | undefined {
   return step;
 }
 
-function takeStep(step: InnerStep, seq: number, at: number, event: StepEvent): void {
+function applyStepEvent(step: StepState, seq: number, at: number, event: StepEvent): void {
   if (event.type === "model_called" || event.type === "model_answered") {
     const model = (step.model ??= { open: true });
     if (event.type === "model_answered") {
-      takeAnswer(model, seq > step.answeredSeq, at, event);
-      step.answeredSeq = Math.max(step.answeredSeq, seq);
+      if (seq > step.answeredSeq) {
+        step.answeredSeq = seq;
+        applyAnswer(model, at, event);
+      }
     } else if (seq > step.askedSeq) {
       step.askedSeq = seq;
       model.askedAt = at;
-      put(model, "prompt", previewOf(event));
+      setIfDefined(model, "prompt", previewOf(event));
     }
     model.open = step.askedSeq > step.answeredSeq;
   } else {
-    takeCall(step, seq, at, event);
+    applyCallEvent(step, seq, at, event);
   }
 }
 
-function takeAnswer(model: ModelStep, newer: boolean, at: number, event: Extract<StepEvent, { type: "model_answered" }>): void {
-  if (newer) {
-    model.answeredAt = at;
-    model.action = event.action;
-    model.durationMs = event.durationMs;
-    put(model, "tool", event.tool === undefined ? undefined : cut(event.tool));
-    put(model, "confidence", typeof event.confidence === "number" ? event.confidence : undefined);
-    put(model, "usage", event.usage);
-    put(model, "preview", previewOf(event));
-  }
+function applyAnswer(model: ModelStep, at: number, event: Extract<StepEvent, { type: "model_answered" }>): void {
+  model.answeredAt = at;
+  model.action = event.action;
+  model.durationMs = event.durationMs;
+  setIfDefined(model, "tool", event.tool === undefined ? undefined : cut(event.tool));
+  setIfDefined(model, "confidence", typeof event.confidence === "number" ? event.confidence : undefined);
+  setIfDefined(model, "usage", event.usage);
+  setIfDefined(model, "preview", previewOf(event));
 }
 
-function takeCall(step: InnerStep, seq: number, at: number, event: Extract<StepEvent, { callId: string }>): void {
+function applyCallEvent(step: StepState, seq: number, at: number, event: Extract<StepEvent, { callId: string }>): void {
   if (step.tool !== undefined && step.tool.callId !== event.callId) {
     if (seq < step.callSeq) {
       return;
@@ -321,14 +322,14 @@ function takeCall(step: InnerStep, seq: number, at: number, event: Extract<StepE
   const tool = (step.tool ??= { tool: cut(event.tool), callId: event.callId, open: true });
   if (event.type === "tool_called") {
     tool.calledAt = at;
-    put(tool, "input", previewOf(event));
+    setIfDefined(tool, "input", previewOf(event));
   } else if (event.type === "tool_returned") {
     step.returnedSeq = Math.max(step.returnedSeq, seq);
     tool.returnedAt = at;
     tool.success = event.success;
     tool.durationMs = event.durationMs;
-    put(tool, "error", event.error === undefined ? undefined : cut(event.error));
-    put(tool, "output", previewOf(event));
+    setIfDefined(tool, "error", event.error === undefined ? undefined : cut(event.error));
+    setIfDefined(tool, "output", previewOf(event));
   } else if (seq > step.waitingSeq) {
     step.waitingSeq = seq;
     tool.waiting = { at, reason: cut(event.reason) };
@@ -336,9 +337,9 @@ function takeCall(step: InnerStep, seq: number, at: number, event: Extract<StepE
   tool.open = step.returnedSeq === 0;
   if (step.waitingSeq > 0 && step.returnedSeq > step.waitingSeq) {
     delete tool.waiting;
-    tool.byPerson = true;
+    tool.resolvedLater = true;
   } else {
-    delete tool.byPerson;
+    delete tool.resolvedLater;
   }
 }
 
@@ -364,8 +365,8 @@ function previewOf(event: StepEvent): string | undefined {
   return typeof preview === "string" ? cut(preview) : undefined;
 }
 
-/** Sets a property, if there is a value for it. */
-function put<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
+/** Sets a property unless the value is undefined. */
+function setIfDefined<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
   if (value !== undefined) {
     target[key] = value;
   }

@@ -1,43 +1,43 @@
-// Ports and wires by what they are for: colours, short labels at the ports of an agent, and the sentence at a wire that is
-// refused. Owns how they look; draws nothing of Node-RED's anew, and judges no wire.
+// Marks ports and wires by their kind: colours, labels at the ports of an agent, and the sentence at a refused wire. Adds to
+// Node-RED's drawing and replaces nothing. Checks no wire.
 
-import { isService } from "../told.js";
+import { runsInSidecar } from "../node-definition.js";
 import { onChecked, refusalOf, state } from "./checks.mjs";
 import { wireKey } from "./checks-verdicts.mjs";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** What a port or a wire is for, where that is not messages. */
+/** The kind of a port or a wire that carries no messages. */
 type Kind = "model" | "tool" | "memory";
 
-/** The outputs of agent-core, in order. They are called so in the checker's sentences and in every language. */
+/** The outputs of agent-core, in order. The checker's sentences use these names in every language. */
 const AGENT_PORTS = ["model", "tool", "memory", "result", "model_response"] as const;
 
-/** Junctions that are looked through to find where a wire comes from. */
-const JUNCTIONS = 16;
+/** The most junctions between a wire and its source. */
+const MAX_JUNCTIONS = 16;
 
-/** Node-RED's word for the inputs of a node. */
+/** Node-RED's number for the inputs of a node. */
 const INPUT = 1;
 
-/** Grows when wires or verdicts may be other ones than before. A mark of this age is right. */
-let age = 1;
-const marks = new WeakMap<Element, { age: number; kind: Kind | undefined; refusal: string | undefined }>();
-let due = false;
+/** Grows when wires or check results change. A mark of this generation is current. */
+let generation = 1;
+const marks = new WeakMap<Element, { generation: number; kind: Kind | undefined; refusal: string | undefined }>();
+let isScheduled = false;
 
 export function startWires(): void {
   RED.hooks.add("viewAddPort.redflow", (event: PortEvent) => drawPort(event));
-  // Wires have no hook of their own. They are drawn after the nodes, in the same turn: what is put off until its end
-  // finds them, and nobody sees them without their marks.
+  // Wires have no hook. Node-RED draws them after the nodes in the same turn, so a microtask finds them before the browser
+  // paints them without their marks.
   RED.hooks.add("viewRedrawNode.redflow", (_event: unknown) => {
-    if (!due) {
-      due = true;
+    if (!isScheduled) {
+      isScheduled = true;
       queueMicrotask(markWires);
     }
   });
-  ["links:add", "links:remove", "workspace:clear"].forEach((event) => RED.events.on(event, () => (age += 1)));
+  ["links:add", "links:remove", "workspace:clear"].forEach((event) => RED.events.on(event, () => (generation += 1)));
   onChecked(() => {
     if (state().is !== "checking") {
-      age += 1;
+      generation += 1;
     }
   });
 }
@@ -65,41 +65,41 @@ function drawPort({ node, port, portType, portIndex }: PortEvent): void {
   }
 }
 
-/** What leaves an output. A service's own output goes back to the agent, with messages of the flow behind a tool. */
+/** The kind of an output. The output of a service has none: it leads back to the agent, or to the nodes of a flow tool. */
 export function kindOfOutput(type: string, port: number): Kind | undefined {
   const name = type === "agent-core" ? AGENT_PORTS[port] : undefined;
   return name === "model" || name === "tool" || name === "memory" ? name : undefined;
 }
 
-/** What a node is to an agent. */
+/** The kind of a service. */
 export function kindOfNode(type: string): Kind | undefined {
-  const named = (kind: Kind): boolean => type.startsWith(`${kind}.`) || type.endsWith(`-${kind}`);
-  return isService(type) ? (["model", "memory", "tool"] as const).find(named) : undefined;
+  const isNamed = (kind: Kind): boolean => type.startsWith(`${kind}.`) || type.endsWith(`-${kind}`);
+  return runsInSidecar(type) ? (["model", "memory", "tool"] as const).find(isNamed) : undefined;
 }
 
 function markWires(): void {
-  due = false;
-  // A list that is alive begins anew with every class that is set: a copy is walked.
+  isScheduled = false;
+  // A copy, because a live collection is computed again after every change of a class.
   const wires = [...document.getElementsByClassName("red-ui-flow-link")];
   for (const wire of wires) {
     const mark = marks.get(wire);
-    if (mark?.age !== age) {
+    if (mark?.generation !== generation) {
       markWire(wire as WireElement, mark?.kind, mark?.refusal);
     }
   }
 }
 
 interface WireElement extends SVGGElement {
-  /** What d3 keeps there. */
+  /** The data of d3. */
   __data__?: EditorLink & { __ghost?: boolean; link?: boolean };
 }
 
 function markWire(wire: WireElement, oldKind: Kind | undefined, oldRefusal: string | undefined): void {
   const link = wire.__data__;
-  const real = link !== undefined && !link.__ghost && !link.link;
-  const kind = real ? kindOfWire(link) : undefined;
-  const refusal = real ? refusalOf(wireKey(link.source.id, link.sourcePort, link.target.id)) : undefined;
-  marks.set(wire, { age, kind, refusal });
+  const isReal = link !== undefined && !link.__ghost && !link.link;
+  const kind = isReal ? kindOfWire(link) : undefined;
+  const refusal = isReal ? refusalOf(wireKey(link.source.id, link.sourcePort, link.target.id)) : undefined;
+  marks.set(wire, { generation, kind, refusal });
   if (kind !== oldKind) {
     if (oldKind !== undefined) {
       wire.classList.remove(`redflow-wire-${oldKind}`);
@@ -119,10 +119,10 @@ function markWire(wire: WireElement, oldKind: Kind | undefined, oldRefusal: stri
   }
 }
 
-/** The kind of the port a wire comes from, also through junctions, as long as there is one way back. */
+/** The kind of the port that a wire starts at, also through junctions with only one input wire. */
 function kindOfWire(link: EditorLink): Kind | undefined {
   let from = link;
-  for (let seen = 0; seen < JUNCTIONS && from.source.type === "junction"; seen += 1) {
+  for (let seen = 0; seen < MAX_JUNCTIONS && from.source.type === "junction"; seen += 1) {
     const before = RED.nodes.getNodeLinks(from.source, INPUT);
     if (before[0] === undefined || before.length > 1) {
       return undefined;

@@ -1,17 +1,17 @@
-// An agent: what comes in starts a run in the sidecar, or is a tool's reply; what the run says leaves by its outputs. A
-// message of another agent's call is a question like any other, unless it is the reply of a tool that both use.
+// `agent-core`: a message starts a run in the sidecar, or is the reply of a tool. The run's outputs leave by the ports. A
+// message of another agent's tool call is an ordinary message, unless it is the reply of a tool that both agents use.
 
+import { agentErrors } from "../agent-errors";
 import { usesTool } from "../bound-tools";
-import { callOf, runtimeOf } from "../bridge";
 import { isToolRequest } from "../calls";
-import { errors } from "../errors";
 import { Failure } from "../failure";
 import { onInput } from "../guard";
 import type { Definition, Red, RedNode } from "../red";
-import { endRefusal, isRefusal } from "../refused-edges";
+import { dropRefusedAgain, isRefusal } from "../refused-edges";
 import { registerNode } from "../register";
-import { endedHere } from "../runs";
-import { dropReply } from "../tools";
+import { finishIfEnding } from "../runs";
+import { callOf, runtimeOf } from "../runtime-registry";
+import { warnDroppedReply } from "../tools";
 
 export = (RED: Red): void => {
   function AgentNode(this: RedNode, definition: Definition): void {
@@ -23,30 +23,30 @@ export = (RED: Red): void => {
       runtime.agents.attach(this);
     }
     onInput(RED, this, (message, send, done) => {
-      if (endedHere(message, send, done)) {
+      if (finishIfEnding(message, send, done)) {
         return;
       }
       const found = callOf(message);
       if (found !== undefined && found.call.agent === this.id) {
-        const dropped = found.runtime.tools.returned(found.call, message);
-        if (dropped !== undefined) {
-          drop(this, dropped);
+        const problem = found.runtime.tools.handleReturn(found.call, message);
+        if (problem !== undefined) {
+          dropReply(this, problem);
         }
         done();
       } else if (isRefusal(message) && (runtime?.agents.isRefused(this.id) ?? true)) {
-        endRefusal(this);
+        dropRefusedAgain(this);
         done();
       } else if (found !== undefined && usesTool(RED, this, definition["tools"], found.call.node)) {
-        // A tool that two agents use answers both: this is for the other one.
+        // A tool that two agents use sends its reply to both. This one is for the other agent.
         done();
       } else if (found === undefined && isToolRequest(message)) {
-        // A tool's message that is too late must never be taken for a question.
-        drop(this, "the call it answers is not known any more");
+        // A tool's late message must never start a run.
+        dropReply(this, "its call is no longer known");
         done();
       } else if (runtime === undefined) {
-        const why = "the agent has no runtime; choose a redflow-runtime in it and deploy";
-        const failure = new Failure("CONFIG_INVALID", why);
-        errors.note(this.id, failure);
+        const reason = "the agent has no runtime; choose a redflow-runtime in it and deploy";
+        const failure = new Failure("CONFIG_INVALID", reason);
+        agentErrors.add(this.id, failure);
         done(failure);
       } else {
         runtime.runs.start(this, message, send, done);
@@ -55,7 +55,7 @@ export = (RED: Red): void => {
     this.on("close", (removed, done) => {
       runtime?.agents.detach(this);
       if (removed) {
-        errors.forget(this.id);
+        agentErrors.forget(this.id);
       }
       done();
     });
@@ -64,8 +64,8 @@ export = (RED: Red): void => {
   registerNode(RED, "agent-core", AgentNode);
 };
 
-/** A tool's reply does not count. */
-function drop(agent: RedNode, why: string): void {
-  errors.note(agent.id, { code: "REPLY_DROPPED", message: why });
-  dropReply(agent, why);
+/** Reports a tool's reply that does not count. */
+function dropReply(agent: RedNode, reason: string): void {
+  agentErrors.add(agent.id, { code: "REPLY_DROPPED", message: reason });
+  warnDroppedReply(agent, reason);
 }

@@ -1,4 +1,4 @@
-// `anthropic-model`: Claude; the sidecar asks it.
+// `anthropic-model`: a Claude model, called by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

@@ -1,4 +1,4 @@
-// `buffer-memory`: whole conversations, kept by the sidecar.
+// `buffer-memory`: whole conversations, stored by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

@@ -1,4 +1,4 @@
-// `calculator-tool`: arithmetic for agents, in the sidecar.
+// `calculator-tool`: arithmetic for agents, run by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

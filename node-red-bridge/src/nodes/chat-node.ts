@@ -1,44 +1,57 @@
-// `chat-node`: a window in the editor in which a person talks with an agent. Owns the chats of this Node-RED, in memory, and
-// the routes the window uses. What an agent says never goes out again.
+// `chat-node`: a window in the editor in which a person chats with an agent. Owns the chats of this Node-RED, in memory, and
+// the routes of the window. Never passes on a message of an agent.
 
 import type { ChatItem } from "@redflow/bindings";
-import { answer, Book, isAnswer, keeps, MAX_ID, MAX_TEXT_BYTES, question, SENT } from "../chat";
-import { guarded, onInput } from "../guard";
+import { bodyOf, isJsonRequest, sendJson } from "../admin-http";
+import type { AdminRequest, AdminResponse } from "../admin-http";
+import {
+  ChatHistory,
+  MAX_ID,
+  MAX_TEXT_BYTES,
+  SENT,
+  answerItem,
+  historyLimit,
+  isAnswer,
+  questionItem,
+} from "../chat-history";
+import { guard, onInput } from "../guard";
 import type { AdminHandler, Red, RedNode } from "../red";
 import { registerNode } from "../register";
 
-/** A chat node of the flow that runs. */
+/** The chat of one node. */
 interface Chat {
   node: RedNode;
-  book: Book;
-  most: number;
-  /** Whether windows will be told soon that something was said. */
-  telling: boolean;
-  /** Whether its node has been stopped: a deploy makes it anew, unless it was disabled. */
+  history: ChatHistory;
+  /** How many items the history keeps. */
+  limit: number;
+  /** Whether a notice to the windows is scheduled. */
+  noticePending: boolean;
+  /** Whether its node is stopped: a deploy creates it again, unless it is disabled. */
   stopped: boolean;
 }
 
-/** Chats that are kept; of more, those whose node is stopped are forgotten. */
+/** How many chats are kept; beyond this, chats of stopped nodes are dropped. */
 const MAX_CHATS = 1_000;
 
-/** Milliseconds that what is said waits, so that much of it is told at once. */
-const TELL_AFTER_MS = 100;
+/** Milliseconds that a notice waits for further items. */
+const NOTICE_DELAY_MS = 100;
 
-/** By node. A deploy makes new nodes; what was said stays until its node is removed. */
+/** By node id. A chat outlives the nodes of a deploy, until its node is removed. */
 const chats = new Map<string, Chat>();
 
 export = function (RED: Red): void {
   const ours = registerNode(RED, "chat-node", function (definition) {
     RED.nodes.createNode(this, definition);
-    const book = chats.get(this.id)?.book ?? new Book();
-    const chat: Chat = { node: this, book, most: keeps(definition["maxHistory"]), telling: false, stopped: false };
+    const history = chats.get(this.id)?.history ?? new ChatHistory();
+    const limit = historyLimit(definition["maxHistory"]);
+    const chat: Chat = { node: this, history, limit, noticePending: false, stopped: false };
     chats.set(this.id, chat);
-    forgetStopped();
+    dropStopped();
     onInput(RED, this, (message, send, done) => {
       const fromAgent = isAnswer(message);
-      const item = fromAgent ? answer(message, Date.now()) : question(message, Date.now());
+      const item = fromAgent ? answerItem(message, Date.now()) : questionItem(message, Date.now());
       if (item) {
-        say(RED, chat, item);
+        addItem(RED, chat, item);
       }
       if (!fromAgent) {
         send(message);
@@ -57,7 +70,7 @@ export = function (RED: Red): void {
     return;
   }
   const [read, write] = [RED.auth.needsPermission("redflow.read"), RED.auth.needsPermission("redflow.write")];
-  RED.httpAdmin.get("/redflow/chat/:id", read, withChat(showHistory));
+  RED.httpAdmin.get("/redflow/chat/:id", read, withChat(sendHistory));
   RED.httpAdmin.post(
     "/redflow/chat/:id",
     write,
@@ -67,14 +80,14 @@ export = function (RED: Red): void {
     "/redflow/chat/:id",
     write,
     withChat((chat, _request, response) => {
-      chat.book.clear();
-      tell(RED, chat);
-      reply(response, 200, { success: true });
+      chat.history.clear();
+      notifyWindows(RED, chat);
+      sendJson(response, 200, JSON.stringify({ success: true }));
     }),
   );
 };
 
-function forgetStopped(): void {
+function dropStopped(): void {
   for (const [id, chat] of chats.size > MAX_CHATS ? chats : []) {
     if (chat.stopped) {
       chats.delete(id);
@@ -82,84 +95,72 @@ function forgetStopped(): void {
   }
 }
 
-type Request = Parameters<AdminHandler>[0];
-type Response = Parameters<AdminHandler>[1];
-
-function withChat(handle: (chat: Chat, request: Request, response: Response) => void): AdminHandler {
+function withChat(handle: (chat: Chat, request: AdminRequest, response: AdminResponse) => void): AdminHandler {
   return (request, response) => {
     const chat = chats.get(request.params["id"] ?? "");
     if (chat && !chat.stopped) {
       handle(chat, request, response);
     } else {
-      problem(response, 404, "NOT_FOUND", "There is no such chat node in the flow that runs; deploy it.");
+      sendProblem(response, 404, "NOT_FOUND", "The running flow has no such chat node; deploy it.");
     }
   };
 }
 
-function showHistory(chat: Chat, _request: Request, response: Response): void {
-  const history = chat.book.said();
-  reply(response, 200, { nodeId: chat.node.id, history, count: history.length });
+function sendHistory(chat: Chat, _request: AdminRequest, response: AdminResponse): void {
+  const history = chat.history.items();
+  sendJson(response, 200, JSON.stringify({ nodeId: chat.node.id, history, count: history.length }));
 }
 
-/** A person says something: it goes out to the agent. */
-function sendMessage(RED: Red, chat: Chat, request: Request, response: Response): void {
-  // A form of another web page can send text, but no JSON: that would need the consent of this server.
-  if (!/^application\/json\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
-    problem(response, 415, "CONTENT_TYPE_REFUSED", "Send JSON, announced as application/json.");
+/** Sends a person's message to the agent. */
+function sendMessage(RED: Red, chat: Chat, request: AdminRequest, response: AdminResponse): void {
+  if (!isJsonRequest(request)) {
+    sendProblem(response, 415, "CONTENT_TYPE_REFUSED", "Send JSON, announced as application/json.");
     return;
   }
-  // Node-RED has read the body already, and refused one over its `apiMaxLength`.
-  const body = (request as Request & { body?: unknown }).body;
-  const { message, id: given } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const { message, id: given } = bodyOf(request) ?? {};
   if (typeof message !== "string" || message.trim() === "" || Buffer.byteLength(message) > MAX_TEXT_BYTES) {
-    problem(response, 400, "BODY_INVALID", `\`message\` is a text of 1 to ${MAX_TEXT_BYTES} bytes.`);
+    sendProblem(response, 400, "BODY_INVALID", `\`message\` must be a text of 1 to ${MAX_TEXT_BYTES} bytes.`);
     return;
   }
   if (chat.node.wires.flat().length === 0) {
-    problem(response, 409, "CHAT_NOT_CONNECTED", "The chat node is not wired to an agent: wire its output and deploy.");
+    sendProblem(response, 409, "CHAT_NOT_CONNECTED", "The chat node is not wired to an agent: wire its output and deploy.");
     return;
   }
   const id = typeof given === "string" && given !== "" && given.length <= MAX_ID ? given : RED.util.generateId();
   const item: ChatItem = { id, type: "user", content: message, timestamp: Date.now() };
-  // What is sent again because its answer was lost is not said twice.
-  if (say(RED, chat, item)) {
+  // The window repeats a request whose response was lost. The message goes out once.
+  if (addItem(RED, chat, item)) {
     chat.node.send({ _msgid: RED.util.generateId(), payload: message, chatEvent: SENT, chatMessage: item });
   }
-  reply(response, 200, { success: true, id });
+  sendJson(response, 200, JSON.stringify({ success: true, id }));
 }
 
-function say(RED: Red, chat: Chat, item: ChatItem): boolean {
-  const isNew = chat.book.say(item, chat.most);
+/** Adds an item to the history. False if it is there already. */
+function addItem(RED: Red, chat: Chat, item: ChatItem): boolean {
+  const isNew = chat.history.add(item, chat.limit);
   if (isNew) {
-    tell(RED, chat);
+    notifyWindows(RED, chat);
   }
   return isNew;
 }
 
 /**
- * Tells the windows that there is something new. Only that: every editor hears it, also one that may not read chats, and
- * Node-RED keeps what it has not sent yet without a bound.
+ * Notifies the windows of a change, without its content: every editor receives the notice, also one whose user may not read
+ * chats, and Node-RED queues unsent notices without a limit.
  */
-function tell(RED: Red, chat: Chat): void {
-  if (chat.telling) {
+function notifyWindows(RED: Red, chat: Chat): void {
+  if (chat.noticePending) {
     return;
   }
-  chat.telling = true;
+  chat.noticePending = true;
   setTimeout(() => {
-    chat.telling = false;
-    guarded(RED, "the windows of a chat could not be told", () => {
-      RED.comms.publish(`redflow/chat/${chat.node.id}`, { count: chat.book.said().length }, false);
+    chat.noticePending = false;
+    guard(RED, "the windows of a chat could not be notified", () => {
+      RED.comms.publish(`redflow/chat/${chat.node.id}`, { count: chat.history.items().length }, false);
     });
-  }, TELL_AFTER_MS).unref();
+  }, NOTICE_DELAY_MS).unref();
 }
 
-function problem(response: Response, status: number, code: string, message: string): void {
-  reply(response, status, { code, message });
-}
-
-function reply(response: Response, status: number, body: unknown): void {
-  response.statusCode = status;
-  response.setHeader("content-type", "application/json");
-  response.setHeader("cache-control", "no-store");
-  response.end(JSON.stringify(body));
+function sendProblem(response: AdminResponse, status: number, code: string, message: string): void {
+  sendJson(response, status, JSON.stringify({ code, message }));
 }

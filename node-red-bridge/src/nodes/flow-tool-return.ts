@@ -1,26 +1,26 @@
-// The end of a flow that is a tool: what comes here is the call's result.
+// `flow-tool-return`: the end of a flow tool. A message that arrives here is the result of the call.
 
-import { callOf } from "../bridge";
-import { errors } from "../errors";
+import { agentErrors } from "../agent-errors";
 import { onInput } from "../guard";
 import type { Definition, Red, RedNode } from "../red";
 import { registerNode } from "../register";
-import { dropReply } from "../tools";
+import { callOf } from "../runtime-registry";
+import { warnDroppedReply } from "../tools";
 
 export = (RED: Red): void => {
   function FlowToolReturnNode(this: RedNode, definition: Definition): void {
     RED.nodes.createNode(this, definition);
     onInput(RED, this, (message, _send, done) => {
       const found = callOf(message);
-      const dropped =
+      const problem =
         found === undefined
-          ? "the message belongs to no call that is known; keep msg._agentCore or msg._msgid in it"
-          : found.runtime.tools.returned(found.call, message);
-      if (dropped !== undefined) {
+          ? "the message belongs to no known call; keep msg._agentCore or msg._msgid in it"
+          : found.runtime.tools.handleReturn(found.call, message);
+      if (problem !== undefined) {
         if (found !== undefined) {
-          errors.note(found.call.agent, { code: "REPLY_DROPPED", message: dropped });
+          agentErrors.add(found.call.agent, { code: "REPLY_DROPPED", message: problem });
         }
-        dropReply(this, dropped);
+        warnDroppedReply(this, problem);
       }
       done();
     });

@@ -1,5 +1,4 @@
-// The beginning of a flow that is a tool: calls leave by its output. It has no work of its own; the sidecar reads
-// what it is, and tools.ts sends its calls.
+// `flow-tool`: the start of a flow tool. The sidecar reads its properties, and tools.ts sends its calls from its output.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

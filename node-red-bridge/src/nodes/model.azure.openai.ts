@@ -1,4 +1,4 @@
-// `model.azure.openai`: a model of OpenAI at Azure; the sidecar asks it.
+// `model.azure.openai`: an OpenAI model at Azure, called by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

@@ -1,4 +1,4 @@
-// `ollama-model`: a model served by Ollama; the sidecar asks it.
+// `ollama-model`: a model served by Ollama, called by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

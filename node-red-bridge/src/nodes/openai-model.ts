@@ -1,4 +1,4 @@
-// `openai-model`: a model of OpenAI, or of a server that speaks its language; the sidecar asks it.
+// `openai-model`: a model of OpenAI, or of a server with a compatible API, called by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

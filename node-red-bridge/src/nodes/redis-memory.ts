@@ -1,4 +1,4 @@
-// `redis-memory`: conversations in Redis, kept there by the sidecar.
+// `redis-memory`: conversations that the sidecar stores in Redis.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

@@ -1,4 +1,4 @@
-// `scripted-model`: a model that answers from a list, in the sidecar.
+// `scripted-model`: a model that answers from a list, run by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

@@ -1,4 +1,4 @@
-// `window-memory`: the last messages of conversations, kept by the sidecar.
+// `window-memory`: the last messages of conversations, stored by the sidecar.
 
 import type { Red } from "../red";
 import { registerService } from "../service";

@@ -1,6 +1,5 @@
-// A dialog as far as Node-RED fills and reads it: the fields of a template, by their ids. And Node-RED's way to do both.
+// A fake edit dialog: the fields of a template by their ids, and how Node-RED fills and reads them.
 
-/** A field of a template. */
 class Field {
   #value = "";
   indeterminate = false;
@@ -17,10 +16,10 @@ class Field {
     return this.#value;
   }
 
-  /** A select has no choice but its own. */
+  /** A select accepts only its own options. */
   set value(text) {
-    const has = this.options === undefined || this.options.some(({ value }) => value === text);
-    this.#value = has ? String(text) : "";
+    const isValid = this.options === undefined || this.options.some(({ value }) => value === text);
+    this.#value = isValid ? text : "";
   }
 
   append({ value }) {
@@ -36,19 +35,19 @@ class Field {
   replaceChildren() {}
 }
 
-/** The fields of the template in a page. */
+/** The fields of the template in the html of a node. */
 export function formOf(html) {
   const [, template] = /data-template-name="[^"]*">([\s\S]*?)<\/script>/.exec(html);
   const fields = [...template.matchAll(/<(input|select|textarea)\b([^>]*)>/g)].map(({ 0: whole, 1: tag, 2: attributes, index }) => {
-    const of = (name) => new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
-    const [inside] = template.slice(index + whole.length).split("</select>");
-    const choices = [...inside.matchAll(/<option value="([^"]*)"/g)].map(([, value]) => value);
-    return new Field(tag, of("id"), tag === "input" ? of("type") : tag, choices);
+    const attribute = (name) => new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
+    const [content] = template.slice(index + whole.length).split("</select>");
+    const choices = [...content.matchAll(/<option value="([^"]*)"/g)].map(([, value]) => value);
+    return new Field(tag, attribute("id"), tag === "input" ? attribute("type") : tag, choices);
   });
   return { byId: (id) => fields.find((field) => field.id === id) ?? null };
 }
 
-/** What Node-RED does before `oneditprepare`. */
+/** Fills the fields as Node-RED does before `oneditprepare`. */
 export function fill(form, node, prefix) {
   for (const name of Object.keys(node._def.defaults)) {
     const field = form.byId(`${prefix}-${name}`);
@@ -60,11 +59,12 @@ export function fill(form, node, prefix) {
   }
 }
 
-/** What Node-RED does after `oneditsave`. */
+/** Reads the fields as Node-RED does after `oneditsave`. */
 export function apply(form, node, prefix) {
   for (const name of Object.keys(node._def.defaults)) {
     const field = form.byId(`${prefix}-${name}`);
     const value = field?.type === "checkbox" ? field.checked : field?.value;
+    // oxlint-disable-next-line eqeqeq -- Node-RED compares loosely here
     if (field !== null && node[name] != value && JSON.stringify(node[name]) !== JSON.stringify(value)) {
       node[name] = value;
     }

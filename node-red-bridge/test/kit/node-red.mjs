@@ -1,9 +1,8 @@
-// As much of Node-RED as deploys nodes: it makes them, closes them, gives them messages, and asks its admin routes.
+// A fake Node-RED that deploys the nodes of this module, sends them messages and calls the admin routes.
 
 import { EventEmitter } from "node:events";
 import { FakeNode, fakeRed } from "./red.mjs";
 
-/** As much of Node-RED as deploys nodes: it makes them, closes them, and gives them messages. */
 export function nodeRed() {
   const types = new Map();
   const definitions = [];
@@ -25,14 +24,14 @@ export function nodeRed() {
       ]),
     ),
     routes,
-    hooked: hooks,
+    addedHooks: hooks,
   });
   RED.nodes.registerType = (type, constructor) => types.set(type, constructor);
   RED.nodes.createNode = (node, definition) => {
     Object.assign(node, new FakeNode(definition.id, definition.type, definition.wires), { name: definition.name, listeners: {} });
     node.on = (event, listener) => (node.listeners[event] = listener);
   };
-  const give = (node, message) => {
+  const send = (node, message) => {
     const sent = [];
     const done = [];
     node.listeners.input.call(node, message, (out) => sent.push(out), (error) => {
@@ -41,39 +40,40 @@ export function nodeRed() {
     });
     return { sent, done };
   };
-  RED.give = (id, message) => give(RED.byId.get(id), message);
-  /** Stops what runs, and starts these nodes: the config nodes first. */
-  RED.deploy = (...wanted) => {
+  /** Sends a message to a node. Returns what the node sends and its calls of `done`. */
+  RED.send = (id, message) => send(RED.byId.get(id), message);
+  /** Stops the running nodes and starts these, in this order. */
+  RED.deploy = (...flow) => {
     RED.events.emit("flows:stopping");
     for (const node of RED.byId.values()) {
-      node.listeners.close?.call(node, !wanted.some(({ id }) => id === node.id), () => undefined);
+      node.listeners.close?.call(node, !flow.some(({ id }) => id === node.id), () => undefined);
     }
     RED.byId.clear();
-    definitions.splice(0, Infinity, ...wanted);
+    definitions.splice(0, Infinity, ...flow);
     RED.events.emit("flows:starting");
-    for (const definition of wanted) {
+    for (const definition of flow) {
       const constructor = types.get(definition.type);
       if (constructor !== undefined) {
         const node = Object.create(FakeNode.prototype);
         constructor.call(node, definition);
         node.ends = [];
-        node.receive = (message) => node.ends.push(give(node, message));
+        node.receive = (message) => node.ends.push(send(node, message));
         RED.byId.set(definition.id, node);
       }
     }
     RED.events.emit("flows:started");
   };
-  /** Asks an admin route as Express does; what it answers. */
-  RED.ask = (method, url, { body, type = "application/json" } = {}) => {
-    const asked = url.split("?")[0].split("/");
-    const fits = ({ path }) => {
+  /** Calls an admin route as Express does. Resolves with the response. */
+  RED.request = (method, url, { body, type = "application/json" } = {}) => {
+    const segments = url.split("?")[0].split("/");
+    const matches = ({ path }) => {
       const parts = path.split("/");
-      return parts.length === asked.length && parts.every((part, at) => part.startsWith(":") || part === asked[at]);
+      return parts.length === segments.length && parts.every((part, at) => part.startsWith(":") || part === segments[at]);
     };
-    // As Express does it, the first that fits.
-    const { path, handler } = routes.find((route) => route.method === method && fits(route));
-    const named = path.split("/").flatMap((part, at) => (part.startsWith(":") ? [[part.slice(1), asked[at]]] : []));
-    const params = Object.fromEntries(named.map(([name, value]) => [name, decodeURIComponent(value)]));
+    // Like Express, the first match.
+    const { path, handler } = routes.find((route) => route.method === method && matches(route));
+    const pairs = path.split("/").flatMap((part, at) => (part.startsWith(":") ? [[part.slice(1), segments[at]]] : []));
+    const params = Object.fromEntries(pairs.map(([name, value]) => [name, decodeURIComponent(value)]));
     const headers = {};
     return new Promise((resolve) => {
       const response = { setHeader: (name, value) => (headers[name] = value) };

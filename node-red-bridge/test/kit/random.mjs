@@ -1,4 +1,4 @@
-// Values made from a seed, so that a failure can be made again.
+// Random values from a seed, so that a failure can be repeated.
 
 export function random(seed) {
   let state = seed >>> 0;

@@ -1,4 +1,4 @@
-// As much of Node-RED as the parts under test ask for: nodes that take note of what is done with them.
+// A fake of the parts of Node-RED that the code under test uses. Its nodes record every call.
 
 export class FakeNode {
   constructor(id, type = "agent-core", wires = [[], [], [], ["x"], ["y"]]) {
@@ -29,13 +29,13 @@ export function fakeRed(nodes = [], definitions = []) {
   const log = Object.fromEntries(
     ["info", "warn", "error", "debug"].map((level) => [level, (text) => logged.push(`${level}: ${text}`)]),
   );
-  const told = [];
+  const published = [];
   return {
     byId,
     log,
     logged,
-    told,
-    comms: { publish: (...args) => told.push(args) },
+    published,
+    comms: { publish: (...args) => published.push(args) },
     nodes: {
       getNode: (id) => byId.get(id) ?? null,
       eachNode: (visit) => definitions.forEach(visit),
@@ -45,30 +45,30 @@ export function fakeRed(nodes = [], definitions = []) {
   };
 }
 
-/** A conversation that notes what is posted. */
-export class FakeConversation {
+/** A session that records the posted messages. */
+export class FakeSession {
   connected = true;
   posted = [];
-  takenBack = [];
+  withdrawn = [];
   limits = { maxFrameBytes: 1e6, maxMessageBytes: 1_000, maxResultBytes: 100, maxValueDepth: 10 };
-  post(type, rest, room) {
-    if (this.posted.length >= room.count) {
+  post(type, rest, limit) {
+    if (this.posted.length >= limit.count) {
       return undefined;
     }
     const entry = { type, rest, bytes: rest.length, seq: this.connected ? this.posted.length + 1 : 0 };
     this.posted.push({ entry, message: JSON.parse(`{"type":"${type}",${rest}`) });
     return entry;
   }
-  takeBack(entry) {
-    const waits = entry.seq === 0;
-    if (waits) {
-      this.takenBack.push(entry);
+  withdraw(entry) {
+    const isUnsent = entry.seq === 0;
+    if (isUnsent) {
+      this.withdrawn.push(entry);
       entry.seq = -1;
     }
-    return waits;
+    return isUnsent;
   }
-  untaken() {
-    return this.posted.length - this.takenBack.length;
+  unacknowledged() {
+    return this.posted.length - this.withdrawn.length;
   }
   get messages() {
     return this.posted.map(({ message }) => message);

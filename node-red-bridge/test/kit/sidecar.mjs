@@ -1,42 +1,42 @@
-// The socket of a sidecar, and what it answers over HTTP, as a server that notes what it hears.
+// A fake sidecar: a server for the bridge socket and HTTP requests that records what it receives.
 
 import { createServer } from "node:http";
 import { WebSocketServer } from "ws";
-import { DEFAULT_LIMITS, PROTOCOL } from "../../dist/conversation.js";
+import { DEFAULT_LIMITS, PROTOCOL } from "../../dist/bridge-session.js";
 
 /**
- * A sidecar that says welcome and notes what it hears. `answer` gives what it says to a message, `http` what it answers to
- * a request: a status and a value.
+ * Starts a fake sidecar that sends welcome. `answer` returns the reply to a message, `http` the status and body for a
+ * request.
  */
-export async function sidecar(t, answer = () => undefined, http = () => [404, {}]) {
+export async function fakeSidecar(t, answer = () => undefined, http = () => [404, {}]) {
   const requests = [];
   const server = createServer((request, response) => {
     let text = "";
     request.on("data", (part) => (text += part));
     request.on("end", () => {
       const { method, url, headers } = request;
-      const asked = { method, url, headers, body: text === "" ? undefined : JSON.parse(text) };
-      requests.push(asked);
-      const [status, value] = http(asked);
+      const received = { method, url, headers, body: text === "" ? undefined : JSON.parse(text) };
+      requests.push(received);
+      const [status, value] = http(received);
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
     });
   });
   const sockets = new WebSocketServer({ server, path: "/bridge", handleProtocols: () => PROTOCOL });
-  const heard = [];
+  const messages = [];
   const waiting = new Set();
   sockets.on("connection", (socket) => {
     socket.on("message", (data) => {
       const message = JSON.parse(String(data));
-      heard.push(message);
+      messages.push(message);
       if (message.type === "hello") {
-        const session = `s${heard.length}`;
+        const session = `s${messages.length}`;
         socket.send(JSON.stringify({ type: "welcome", version: "9", session, received: 0, limits: DEFAULT_LIMITS }));
       }
-      const said = answer(message);
-      if (said !== undefined) {
-        socket.send(JSON.stringify(said));
+      const reply = answer(message);
+      if (reply !== undefined) {
+        socket.send(JSON.stringify(reply));
       }
-      waiting.forEach((look) => look());
+      waiting.forEach((check) => check());
     });
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -45,19 +45,20 @@ export async function sidecar(t, answer = () => undefined, http = () => [404, {}
     server.closeAllConnections();
     server.close();
   });
-  const until = (wanted) =>
+  /** Resolves with the messages for which `matches` is true, when there is one. */
+  const untilMessage = (matches) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`never heard; only ${JSON.stringify(heard)}`)), 10_000);
-      const look = () => {
-        const found = heard.filter(wanted);
+      const timer = setTimeout(() => reject(new Error(`no such message, only ${JSON.stringify(messages)}`)), 10_000);
+      const check = () => {
+        const found = messages.filter(matches);
         if (found.length > 0) {
           clearTimeout(timer);
-          waiting.delete(look);
+          waiting.delete(check);
           resolve(found);
         }
       };
-      waiting.add(look);
-      look();
+      waiting.add(check);
+      check();
     });
-  return { url: `http://127.0.0.1:${server.address().port}`, heard, requests, until };
+  return { url: `http://127.0.0.1:${server.address().port}`, messages, requests, untilMessage };
 }

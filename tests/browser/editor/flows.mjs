@@ -1,14 +1,14 @@
-// The flows that the scenes begin with, as Node-RED gets them.
+// The flows of the scenarios.
 
-import { TOKEN } from "../kit/killable.mjs";
+import { TOKEN } from "../kit/restartable-sidecar.mjs";
 
-const KEY = "sk-the-key-only-the-provider-may-see";
+const KEY = "sk-the-key-of-the-provider";
 
-/** An agent's answer that ends the run. */
-export const says = (message, confidence = 0.95) => ({ action: "final", message, confidence });
+/** A model's answer that ends the run. */
+export const finalAnswer = (message, confidence = 0.95) => ({ action: "final", message, confidence });
 
-/** An agent's answer that calls a tool. */
-export const calls = (tool, input, confidence = 0.8) => ({
+/** A model's answer that calls a tool. */
+export const toolCall = (tool, input, confidence = 0.8) => ({
   action: "tool",
   tool,
   input,
@@ -46,20 +46,20 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
-/** The runtime beside Node-RED. */
-const runtime = (stage) => ({
-  ...{ id: "runtime", type: "redflow-runtime", name: "", mode: "remote", url: stage.sidecar.url() },
+/** The runtime that connects to the sidecar of the fixture. */
+const runtime = (fixture) => ({
+  ...{ id: "runtime", type: "redflow-runtime", name: "", mode: "remote", url: fixture.sidecar.url() },
   ...{ binary: "", dataDir: "", queueSeconds: 60, maxQueued: 1000, maxHeldRuns: 1000, instance: "", events: false },
   credentials: { token: TOKEN },
 });
 
-/** A model that answers when it is told to. */
-const model = (stage, z, x, y) => ({
-  ...{ id: "model", type: "openai-model", name: "Told model", ...at(z, x, y), wires: [[]] },
-  ...{ model: "gpt-4.1-mini", baseURL: stage.model.url, maxRetries: 0, credentials: { apiKey: KEY } },
+/** The fake model of the fixture. */
+const model = (fixture, z, x, y) => ({
+  ...{ id: "model", type: "openai-model", name: "Fake model", ...at(z, x, y), wires: [[]] },
+  ...{ model: "gpt-4.1-mini", baseURL: fixture.model.url, maxRetries: 0, credentials: { apiKey: KEY } },
 });
 
-/** A tool that must not happen twice, and of which nobody hears again: a run that calls it waits for a person. */
+/** An at-most-once tool that never replies: a run that calls it waits for a person. */
 const mail = (z, x, y) => [
   {
     ...{ id: "mail", type: "flow-tool", name: "Mail", ...at(z, x, y), wires: [["post"]] },
@@ -73,20 +73,20 @@ const mail = (z, x, y) => [
   { id: "back", type: "flow-tool-return", name: "", ...at(z, x + 300, y), wires: [] },
 ];
 
-/** One agent with all that belongs to it: `ask` → `agent` with `model`, `calc` and `mail` → `answer`. */
-export function desk(stage, more = {}) {
+/** One agent with its services: `ask` → `agent` with `model`, `calc` and `mail` → `answer`. */
+export function desk(fixture, more = {}) {
   const z = "desk";
   return [
     { id: z, type: "tab", label: "Desk", disabled: false, info: "" },
-    runtime(stage),
+    runtime(fixture),
     inject("ask", "agent", z, 100, 160),
     agent("agent", [["model"], ["calc", "mail"], [], ["answer"], []], z, 260, 160, more),
-    model(stage, z, 470, 80),
+    model(fixture, z, 470, 80),
     calculator("calc", z, 470, 130),
     ...mail(z, 450, 180),
     debug("answer", z, 460, 240),
   ];
 }
 
-/** What of the desk was deployed carries its credentials no more: those are Node-RED's. */
-export const again = (flows) => flows.map(({ credentials: _, ...node }) => node);
+/** The nodes without credentials, as Node-RED returns them after a deploy. */
+export const withoutCredentials = (flows) => flows.map(({ credentials: _, ...node }) => node);

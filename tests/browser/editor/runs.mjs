@@ -1,71 +1,71 @@
-// What an agent does and did: the tab Runtime / Debug, the tab Errors, and the sidebar, with runs that wait where they are told to.
+// The runs of an agent in the tabs Runtime / Debug and Errors and in the sidebar, with a model that the test controls.
 
 import assert from "node:assert/strict";
 
-import { contrasts, readable } from "../kit/contrast.mjs";
+import { measureContrasts, assertReadable } from "../kit/contrast.mjs";
 import { eventually } from "../kit/wait.mjs";
-import { calls, desk, says } from "./flows.mjs";
+import { desk, finalAnswer, toolCall } from "./flows.mjs";
 
-/** Waits until the model was asked once more and its answer waits. */
-const thinking = (stage) => eventually("the model is asked", () => stage.model.waiting() === 1);
+/** Waits until the model is called and its answer is held back. */
+const modelCalled = (fixture) => eventually("the model is called", () => fixture.model.waiting() === 1);
 
-const step = (place, iteration) => place.getByRole("listitem", { name: `Iteration ${iteration}`, exact: true });
+const step = (locator, iteration) => locator.getByRole("listitem", { name: `Iteration ${iteration}`, exact: true });
 
-export async function aSlowRun(stage, t) {
-  const editor = await stage.with(t, desk(stage));
-  const sums = [calls("calculator", { expression: "6 * 7" }, 0.35), calls("calculator", { expression: "42 / 2" }, 0.7)];
-  stage.model.says(...sums, says("It is 21.", 0.95));
-  stage.model.hold();
+export async function slowRun(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, desk(fixture));
+  const sums = [toolCall("calculator", { expression: "6 * 7" }, 0.35), toolCall("calculator", { expression: "42 / 2" }, 0.7)];
+  fixture.model.setAnswers(...sums, finalAnswer("It is 21.", 0.95));
+  fixture.model.hold();
   await editor.press("ask");
-  await thinking(stage);
+  await modelCalled(fixture);
   const tray = await editor.open("agent");
   await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
-  // The run is at its first question, and that is shown.
-  await editor.reads(step(tray, 1), "Model is being asked");
+  // The timeline shows the first call of the model.
+  await editor.waitForText(step(tray, 1), "Calling the model");
   assert.equal(await step(tray, 2).count(), 0);
-  await editor.picture("run-begins");
-  stage.model.letGo(1);
-  await thinking(stage);
-  await editor.reads(step(tray, 1), /Model wants\s+calculator/);
-  await editor.reads(step(tray, 1), /calculator\s+gave its result/);
-  await editor.reads(step(tray, 2), "Model is being asked");
-  // What was opened stays open while more comes.
-  await step(tray, 1).getByText(/what the tool gave/i).click();
-  await editor.reads(step(tray, 1), "42");
-  stage.model.letGo(1);
-  await thinking(stage);
-  await editor.reads(step(tray, 3), "Model is being asked");
-  await editor.reads(tray.getByRole("status"), "Iteration 3: the model is being asked");
-  assert.equal(await step(tray, 1).getByText(/what the tool gave/i).locator("..").evaluate((one) => one.open), true);
-  await editor.picture("run-goes-on");
-  stage.model.letGo(1);
-  await editor.reads(tray.getByRole("tabpanel"), /Answered · iterations: 3/);
+  await editor.screenshot("run-starts");
+  fixture.model.releaseSome(1);
+  await modelCalled(fixture);
+  await editor.waitForText(step(tray, 1), /Model calls\s+calculator/);
+  await editor.waitForText(step(tray, 1), /calculator\s+returned its result/);
+  await editor.waitForText(step(tray, 2), "Calling the model");
+  // Opened details stay open when the timeline grows.
+  await step(tray, 1).getByText(/Observation/).click();
+  await editor.waitForText(step(tray, 1), "42");
+  fixture.model.releaseSome(1);
+  await modelCalled(fixture);
+  await editor.waitForText(step(tray, 3), "Calling the model");
+  await editor.waitForText(tray.getByRole("status"), "Iteration 3: calling the model");
+  assert.equal(await step(tray, 1).getByText(/Observation/).locator("..").evaluate((one) => one.open), true);
+  await editor.screenshot("run-continues");
+  fixture.model.releaseSome(1);
+  await editor.waitForText(tray.getByRole("tabpanel"), /Answered · iterations: 3/);
   const chart = tray.getByRole("img", { name: /Confidence per iteration/ });
   assert.match(await chart.locator("title").first().textContent(), /1: 0.35, 2: 0.70, 3: 0.95/);
   assert.equal(await chart.locator("rect").count(), 3);
-  await editor.reads(tray.getByRole("tabpanel"), "Iteration 3: the model has answered");
-  await step(tray, 1).getByText("What the model was told").click();
-  await editor.reads(step(tray, 1), "What is 6 times 7?");
-  await editor.picture("run-ends");
-  // A newer run is followed.
-  stage.model.says(says("At once."));
-  stage.model.release();
-  await stage.red.ask("/inject/ask", {});
-  await editor.reads(tray.getByRole("tabpanel"), /Answered · iterations: 1/);
+  await editor.waitForText(tray.getByRole("tabpanel"), "Iteration 3: the model has answered");
+  await step(tray, 1).getByText("Prompt").click();
+  await editor.waitForText(step(tray, 1), "What is 6 times 7?");
+  await editor.screenshot("run-ends");
+  // The tab switches to a newer run.
+  fixture.model.setAnswers(finalAnswer("At once."));
+  fixture.model.release();
+  await fixture.nodeRed.request("/inject/ask", {});
+  await editor.waitForText(tray.getByRole("tabpanel"), /Answered · iterations: 1/);
   await editor.cancel();
 }
 
-export async function whatWentWrong(stage, t) {
-  const editor = await stage.with(t, desk(stage, { maxIterations: 2 }));
-  const wrongs = [
+export async function errors(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, desk(fixture, { maxIterations: 2 }));
+  const failures = [
     ["INVALID_JSON", "I would rather talk than write JSON."],
-    ["TOOL_NOT_ALLOWED", calls("shell", { command: "rm" })],
-    ["ITERATION_OVERFLOW", calls("calculator", { expression: "1 + 1" })],
+    ["TOOL_NOT_ALLOWED", toolCall("shell", { command: "rm" })],
+    ["ITERATION_OVERFLOW", toolCall("calculator", { expression: "1 + 1" })],
   ];
-  for (const [code, answer] of wrongs) {
-    stage.model.says(answer);
+  for (const [code, answer] of failures) {
+    fixture.model.setAnswers(answer);
     await editor.press("ask");
-    await editor.reads(editor.node("agent").locator(".red-ui-flow-node-status-label"), code);
+    await editor.waitForText(editor.node("agent").locator(".red-ui-flow-node-status-label"), code);
   }
   const tray = await editor.open("agent");
   await tray.getByRole("tab", { name: "Errors" }).click();
@@ -73,105 +73,105 @@ export async function whatWentWrong(stage, t) {
   await eventually("three errors", async () => (await rows.count()) === 3);
   const heads = await rows.locator("summary").allInnerTexts();
   // The newest first.
-  [...wrongs].reverse().forEach(([code], place) => assert.ok(heads[place].includes(code), `${code} in ${heads[place]}`));
+  [...failures].reverse().forEach(([code], index) => assert.ok(heads[index].includes(code), `${code} in ${heads[index]}`));
   assert.match(await tray.getByRole("tab", { name: /Errors/ }).innerText(), /3/);
-  // The newest is open, and says what to do.
-  await editor.reads(rows.first(), "What to do");
-  await editor.picture("errors");
-  for (const [place, words] of [[1, /allowed/i], [2, /JSON/]]) {
-    await rows.nth(place).locator("summary").click();
-    await editor.reads(rows.nth(place), "What to do");
-    await editor.reads(rows.nth(place), words);
+  // The newest is open and explains how to fix it.
+  await editor.waitForText(rows.first(), "What to do");
+  await editor.screenshot("errors");
+  for (const [index, pattern] of [[1, /allowed/i], [2, /JSON/]]) {
+    await rows.nth(index).locator("summary").click();
+    await editor.waitForText(rows.nth(index), "What to do");
+    await editor.waitForText(rows.nth(index), pattern);
   }
-  await editor.picture("errors-open");
+  await editor.screenshot("errors-open");
   await rows.first().getByRole("button", { name: "Show the run" }).click();
-  await editor.reads(tray.locator("[role=tab][aria-selected=true]"), "Runtime / Debug");
-  await editor.reads(tray.getByRole("tabpanel"), "ITERATION_OVERFLOW");
+  await editor.waitForText(tray.locator("[role=tab][aria-selected=true]"), "Runtime / Debug");
+  await editor.waitForText(tray.getByRole("tabpanel"), "ITERATION_OVERFLOW");
 }
 
-export async function cancelled(stage, t) {
-  const editor = await stage.with(t, desk(stage));
-  stage.model.says(says("Too late."));
-  stage.model.hold();
+export async function cancel(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, desk(fixture));
+  fixture.model.setAnswers(finalAnswer("Too late."));
+  fixture.model.hold();
   await editor.press("ask");
-  await thinking(stage);
-  const sidebar = await editor.sidebar();
-  await editor.reads(sidebar, /Connected, Redflow \d/);
-  await editor.reads(sidebar, "Wires checked: all well");
+  await modelCalled(fixture);
+  const sidebar = await editor.openSidebar();
+  await editor.waitForText(sidebar, /Connected, Redflow \d/);
+  await editor.waitForText(sidebar, "Wires checked: no errors");
   await sidebar.getByRole("button", { name: "Running", exact: true }).click();
   const runs = sidebar.getByRole("list", { name: "Runs" }).getByRole("listitem");
-  await eventually("one run is at work", async () => (await runs.count()) === 1);
-  await editor.reads(runs, /Desk\s+running/);
-  await editor.picture("sidebar");
+  await eventually("one run is active", async () => (await runs.count()) === 1);
+  await editor.waitForText(runs, /Desk\s+running/);
+  await editor.screenshot("sidebar");
   await runs.getByRole("button", { name: /Desk/ }).click();
-  await editor.reads(sidebar, "Model is being asked");
+  await editor.waitForText(sidebar, "Calling the model");
   await sidebar.getByRole("button", { name: "Cancel this run" }).click();
-  await editor.picture("sidebar-cancel");
+  await editor.screenshot("sidebar-cancel");
   await sidebar.getByRole("button", { name: "Yes, end it" }).click();
-  await editor.reads(sidebar, /failed/i);
-  await editor.reads(sidebar, "CANCELLED");
-  stage.model.release();
-  await editor.picture("sidebar-cancelled");
-  readable(await contrasts(sidebar), "a run that was cancelled");
+  await editor.waitForText(sidebar, /failed/i);
+  await editor.waitForText(sidebar, "CANCELLED");
+  fixture.model.release();
+  await editor.screenshot("sidebar-cancelled");
+  assertReadable(await measureContrasts(sidebar), "a cancelled run");
   assert.equal(await sidebar.getByRole("button", { name: "Cancel this run" }).count(), 0);
   await sidebar.getByRole("button", { name: "All runs" }).click();
-  await editor.reads(sidebar, "No agent is at work now.");
+  await editor.waitForText(sidebar, "No agent is running.");
 }
 
-export async function resolved(stage, t) {
-  const editor = await stage.with(t, desk(stage));
-  stage.model.says(calls("send_mail", { to: "desk@example.com", text: "Tea is ready." }), says("The mail is out."));
+export async function resolve(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, desk(fixture));
+  fixture.model.setAnswers(toolCall("send_mail", { to: "desk@example.com", text: "Tea is ready." }), finalAnswer("The mail is out."));
   await editor.press("ask");
-  const sidebar = await editor.sidebar();
+  const sidebar = await editor.openSidebar();
   await sidebar.getByRole("button", { name: "Waiting", exact: true }).click();
   const runs = sidebar.getByRole("list", { name: "Runs" }).getByRole("listitem");
   await eventually("one run waits", async () => (await runs.count()) === 1);
-  await editor.reads(runs, /Desk\s+waits for a person/);
+  await editor.waitForText(runs, /Desk\s+waits for a person/);
   await runs.getByRole("button", { name: /Desk/ }).click();
-  // The call is shown whole.
-  await editor.reads(sidebar, /Did the call of\s+send_mail\s+happen\?/);
-  await editor.reads(sidebar, '"text": "Tea is ready."');
-  await editor.picture("sidebar-waiting");
-  readable(await contrasts(sidebar), "a run that waits");
-  const answer = sidebar.getByRole("button", { name: "Answer, and let the run go on" });
-  assert.equal(await answer.isEnabled(), false, "nothing is chosen beforehand");
-  await sidebar.getByLabel("It happened").check();
-  await sidebar.getByLabel(/What it gave/).fill("{ no JSON");
+  // The form shows the whole call.
+  await editor.waitForText(sidebar, /Did the call of\s+send_mail\s+happen\?/);
+  await editor.waitForText(sidebar, '"text": "Tea is ready."');
+  await editor.screenshot("sidebar-waiting");
+  assertReadable(await measureContrasts(sidebar), "a waiting run");
+  const answer = sidebar.getByRole("button", { name: "Answer and continue the run" });
+  assert.equal(await answer.isEnabled(), false, "no answer is preselected");
+  await sidebar.getByLabel("It happened", { exact: true }).check();
+  await sidebar.getByLabel(/Its result/).fill("{ no JSON");
   await answer.click();
-  await editor.reads(sidebar.getByRole("alert"), "This is not JSON");
-  await sidebar.getByLabel(/What it gave/).fill('{"sent": true}');
+  await editor.waitForText(sidebar.getByRole("alert"), "This is not JSON");
+  await sidebar.getByLabel(/Its result/).fill('{"sent": true}');
   await answer.click();
-  await editor.reads(sidebar, /Answered · iterations: 2/);
-  assert.ok(JSON.stringify(stage.model.asked.at(-1)).includes("sent"), "the model is told");
-  await editor.picture("sidebar-resolved");
+  await editor.waitForText(sidebar, /Answered · iterations: 2/);
+  assert.ok(JSON.stringify(fixture.model.requests.at(-1)).includes("sent"), "the model receives the result");
+  await editor.screenshot("sidebar-resolved");
 }
 
-export async function twoEditors(stage, t) {
-  const one = await stage.with(t, desk(stage));
-  const other = await stage.open(t);
-  stage.model.says(says("Too late."));
-  stage.model.hold();
-  const [mine, theirs] = [await one.sidebar(), await other.sidebar()];
+export async function twoEditors(fixture, t) {
+  const one = await fixture.deployAndOpen(t, desk(fixture));
+  const other = await fixture.open(t);
+  fixture.model.setAnswers(finalAnswer("Too late."));
+  fixture.model.hold();
+  const [oneSidebar, otherSidebar] = [await one.openSidebar(), await other.openSidebar()];
   await one.page.bringToFront();
   await one.press("ask");
-  await thinking(stage);
-  for (const [editor, sidebar] of [[one, mine], [other, theirs]]) {
+  await modelCalled(fixture);
+  for (const [editor, sidebar] of [[one, oneSidebar], [other, otherSidebar]]) {
     await editor.page.bringToFront();
     await sidebar.getByRole("button", { name: "Running", exact: true }).click();
-    await editor.reads(sidebar.getByRole("listitem"), /Desk\s+running/);
+    await editor.waitForText(sidebar.getByRole("listitem"), /Desk\s+running/);
   }
   await one.page.bringToFront();
-  await mine.getByRole("listitem").getByRole("button", { name: /Desk/ }).click();
-  await one.reads(mine, "Model is being asked");
+  await oneSidebar.getByRole("listitem").getByRole("button", { name: /Desk/ }).click();
+  await one.waitForText(oneSidebar, "Calling the model");
   await other.page.bringToFront();
-  await theirs.getByRole("listitem").getByRole("button", { name: /Desk/ }).click();
-  await theirs.getByRole("button", { name: "Cancel this run" }).click();
-  await theirs.getByRole("button", { name: "Yes, end it" }).click();
-  await one.reads(mine, "CANCELLED");
-  stage.model.release();
-  // A wire of the one is not judged in the other, until it is deployed there.
+  await otherSidebar.getByRole("listitem").getByRole("button", { name: /Desk/ }).click();
+  await otherSidebar.getByRole("button", { name: "Cancel this run" }).click();
+  await otherSidebar.getByRole("button", { name: "Yes, end it" }).click();
+  await one.waitForText(oneSidebar, "CANCELLED");
+  fixture.model.release();
+  // The other editor does not check the wire before a deploy.
   await one.page.bringToFront();
   await one.wire("agent", 2, "answer");
   await one.triangle("agent").waitFor();
-  assert.deepEqual(await other.invalid(), []);
+  assert.deepEqual(await other.invalidNodes(), []);
 }

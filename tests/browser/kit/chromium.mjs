@@ -1,4 +1,4 @@
-// The browser: the system's Chromium, without a window.
+// Starts the system's Chromium without a window.
 
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -7,10 +7,10 @@ import { chromium } from "playwright-core";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome.exe"];
 
-/** A name of the web that leads to this machine. */
+/** A domain name that resolves to this machine, for DNS rebinding tests. */
 export const REBOUND = "rebound.test";
 
-// It talks to nobody but the servers of the tests.
+// No connections except to the servers of the tests.
 const ARGS = [
   "--disable-gpu",
   "--disable-quic",
@@ -34,6 +34,6 @@ function executable() {
   return found;
 }
 
-/** Starts one, with a profile of its own. The sandbox does not work for root, and every page here is ours. */
+/** Starts a browser with its own profile. Without the sandbox, which does not work for root: every page here is ours. */
 export const launch = () =>
   chromium.launch({ executablePath: executable(), args: ARGS, headless: true, chromiumSandbox: false });

@@ -1,10 +1,10 @@
-// Whether texts can be told from what is behind them.
+// Measures the contrast of visible texts.
 
 import assert from "node:assert/strict";
 
-/** How dark a colour is against what is behind it, for all texts of ours that can be seen. The smallest of all first. */
-export const contrasts = (place) =>
-  place.evaluateAll((roots) => {
+/** The contrast ratio of each visible text with its background, lowest first. */
+export const measureContrasts = (locator) =>
+  locator.evaluateAll((roots) => {
     const numbers = (colour) => colour.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0, 0];
     const luminance = ([red, green, blue]) => {
       const [r, g, b] = [red, green, blue].map((one) => {
@@ -13,7 +13,7 @@ export const contrasts = (place) =>
       });
       return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
-    const behind = (element) => {
+    const backgroundOf = (element) => {
       for (let one = element; one; one = one.parentElement) {
         const [r, g, b, a = 1] = numbers(getComputedStyle(one).backgroundColor);
         if (a > 0.9) {
@@ -30,7 +30,7 @@ export const contrasts = (place) =>
         if (!data.trim() || parentElement.closest("svg, [disabled], option") || !parentElement.checkVisibility()) {
           continue;
         }
-        const [one, other] = [luminance(numbers(getComputedStyle(parentElement).color)), luminance(behind(parentElement))];
+        const [one, other] = [luminance(numbers(getComputedStyle(parentElement).color)), luminance(backgroundOf(parentElement))];
         const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
         found.push([Math.round(ratio * 10) / 10, data.trim().slice(0, 40), parentElement.className]);
       }
@@ -38,12 +38,12 @@ export const contrasts = (place) =>
     return found.sort(([one], [other]) => one - other);
   });
 
-/** What has less is not read. */
-export const READABLE = 3;
+/** The lowest readable contrast ratio. */
+export const MIN_CONTRAST = 3;
 
-/** Holds that all of them can be read. */
-export function readable(found, where) {
-  assert.ok(found.length > 0, `${where}: there is something to read`);
-  const faint = found.filter(([ratio]) => ratio < READABLE);
+/** Asserts that all texts are readable. */
+export function assertReadable(found, where) {
+  assert.ok(found.length > 0, `${where}: no text`);
+  const faint = found.filter(([ratio]) => ratio < MIN_CONTRAST);
   assert.deepEqual(faint, [], `${where}: hard to read`);
 }

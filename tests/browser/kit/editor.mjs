@@ -1,31 +1,31 @@
-// Node-RED's editor in a page, and a person's hands in it: what is done by mouse and keyboard is done so here.
+// Drives Node-RED's editor in a page, with mouse and keyboard where a user would.
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { PATIENCE_MS, eventually } from "./wait.mjs";
+import { TIMEOUT_MS, eventually } from "./wait.mjs";
 
-const PICTURES = fileURLToPath(new URL("../dist/editor/", import.meta.url));
+const SCREENSHOTS = fileURLToPath(new URL("../dist/editor/", import.meta.url));
 
-/** Longer than a flow of two hundred agents takes to load. */
-const LOAD_MS = 3 * PATIENCE_MS;
+/** Enough to load a flow with two hundred agents. */
+const LOAD_MS = 3 * TIMEOUT_MS;
 
-/** A person's browser, with its language. What it has loaded once it keeps. */
-export const person = (browser, locale = "en-US") => browser.newContext({ viewport: { width: 1400, height: 850 }, locale });
+/** A browser context with a language. It keeps its cache. */
+export const newContext = (browser, locale = "en-US") => browser.newContext({ viewport: { width: 1400, height: 850 }, locale });
 
-/** Opens the editor of a Node-RED in a person's browser. */
-export async function editor(context, nodeRed) {
+/** Opens the editor of a Node-RED. */
+export async function openEditor(context, nodeRed) {
   const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
+  page.setDefaultTimeout(TIMEOUT_MS);
   const opened = new Editor(page, nodeRed);
   await opened.load();
   return opened;
 }
 
 export class Editor {
-  /** What the page threw, and dialogs that it opened: none are ours. */
+  /** Errors of the page, and browser dialogs, which we never open. */
   errors = [];
 
   constructor(page, nodeRed) {
@@ -40,28 +40,27 @@ export class Editor {
     });
   }
 
-  /** Loads it, and waits until the flows are there. */
+  /** Loads the editor and waits for its flows. */
   async load() {
     await this.page.goto(this.nodeRed.url);
     const loaded = () => window.RED?.nodes?.version?.() && document.querySelector("#red-ui-header-button-deploy")?.checkVisibility();
     await this.page.waitForFunction(loaded, undefined, { timeout: LOAD_MS });
   }
 
-  /** Closes it. The next one finds nothing of what it has noted for itself. */
+  /** Closes the editor and clears its local storage for the next one. */
   async close() {
     await this.page.evaluate(() => localStorage.clear());
     await this.page.close();
   }
 
-  /** Holds that the page threw nothing, and that nobody's text became a part of it. */
-  holds() {
-    assert.deepEqual(this.errors, [], "the page threw");
+  /** Asserts that the page had no errors. */
+  assertNoErrors() {
+    assert.deepEqual(this.errors, [], "errors of the page");
   }
 
-  /** Keeps how it looks. */
-  async picture(name) {
-    mkdirSync(PICTURES, { recursive: true });
-    await this.page.screenshot({ path: join(PICTURES, `${this.nodeRed.line}-${name}.png`) });
+  async screenshot(name) {
+    mkdirSync(SCREENSHOTS, { recursive: true });
+    await this.page.screenshot({ path: join(SCREENSHOTS, `${this.nodeRed.line}-${name}.png`) });
   }
 
   /** A node on the canvas. */
@@ -74,15 +73,14 @@ export class Editor {
     return this.node(id).locator(".red-ui-flow-node-error");
   }
 
-  /** What the checks have put on an agent. */
+  /** The badge of an agent. */
   badge(id) {
     return this.node(id).locator(".redflow-badge > g");
   }
 
-  /** Waits until the flow is checked, or, with `false`, until it is known that it is not. */
-  async checked(is = true) {
-    const wanted = is ? "checked" : "not_checked";
-    await this.until(`the flow is ${wanted}`, (wanted) => window.RedflowEditor.state().is === wanted, wanted);
+  /** Waits for a state of the check: `checked` or `not_checked`. */
+  async waitForCheck(state) {
+    await this.until(`the flow is ${state}`, (state) => window.RedflowEditor.state().is === state, state);
   }
 
   port(id, output) {
@@ -95,14 +93,14 @@ export class Editor {
 
   /** Draws a wire with the mouse. */
   async wire(from, output, to) {
-    const middle = async (place) => {
-      const box = await place.boundingBox();
+    const center = async (locator) => {
+      const box = await locator.boundingBox();
       return [box.x + box.width / 2, box.y + box.height / 2];
     };
-    const [begin, end] = [await middle(this.port(from, output)), await middle(this.input(to))];
-    await this.page.mouse.move(...begin);
+    const [start, end] = [await center(this.port(from, output)), await center(this.input(to))];
+    await this.page.mouse.move(...start);
     await this.page.mouse.down();
-    await this.page.mouse.move((begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2, { steps: 4 });
+    await this.page.mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, { steps: 4 });
     await this.page.mouse.move(...end, { steps: 4 });
     await this.page.mouse.up();
     await this.page.waitForFunction(
@@ -112,22 +110,22 @@ export class Editor {
     );
   }
 
-  /** Opens a node's dialog. */
+  /** Opens the dialog of a node. */
   async open(id) {
     await this.node(id).locator(".red-ui-flow-node").dblclick();
-    await this.settled();
+    await this.waitForDialog();
     return this.tray;
   }
 
-  /** Opens a node's dialog where the node is larger than the canvas. */
+  /** Opens the dialog of a node that is larger than the canvas. */
   async openById(id) {
     await this.page.evaluate((id) => RED.editor.edit(RED.nodes.node(id)), id);
-    await this.settled();
+    await this.waitForDialog();
     return this.tray;
   }
 
-  /** Waits until a dialog has come in: Node-RED gives it the focus last. */
-  settled() {
+  /** Waits until a dialog is open: Node-RED focuses it last. */
+  waitForDialog() {
     return this.page.waitForFunction(() => document.activeElement?.closest(".red-ui-tray"));
   }
 
@@ -138,15 +136,15 @@ export class Editor {
 
   async done() {
     await this.page.locator("#node-dialog-ok").last().click();
-    await this.trayGone();
+    await this.waitForDialogClosed();
   }
 
   async cancel() {
     await this.page.locator("#node-dialog-cancel").last().click();
-    await this.trayGone();
+    await this.waitForDialogClosed();
   }
 
-  trayGone() {
+  waitForDialogClosed() {
     return this.page.waitForFunction(() => !document.querySelector(".red-ui-tray"));
   }
 
@@ -155,18 +153,18 @@ export class Editor {
     await this.node(id).locator(".red-ui-flow-node-button-button").click();
   }
 
-  /** Presses Deploy, and waits until that is done. */
+  /** Presses Deploy and waits for its end. */
   async deploy() {
     await this.page.locator("#red-ui-header-button-deploy").click();
-    await this.deployed();
+    await this.waitForDeploy();
   }
 
-  deployed() {
+  waitForDeploy() {
     return this.page.waitForFunction(() => !RED.nodes.dirty());
   }
 
-  /** Opens the sidebar of ours, by its keys. */
-  async sidebar() {
+  /** Opens the Redflow sidebar with its shortcut. */
+  async openSidebar() {
     await this.page.evaluate(() => RED.view.focus());
     await this.page.keyboard.press("Control+g");
     await this.page.keyboard.press("r");
@@ -175,19 +173,18 @@ export class Editor {
     return sidebar;
   }
 
-  /** What Node-RED tells and asks at the top. */
+  /** The notifications of Node-RED. */
   get notices() {
     return this.page.locator("#red-ui-notifications .red-ui-notification");
   }
 
-  /** Types into a field, in the place of what is there. */
+  /** Replaces the text of a field by typing. */
   async type(field, text) {
     await field.fill("");
     await field.press("End");
     await field.pressSequentially(text);
   }
 
-  /** Selects a node. */
   async select(id) {
     await this.node(id).locator("rect.red-ui-flow-node").click();
     await this.until(`${id} is selected`, (id) => RED.view.selection().nodes?.some((node) => node.id === id), id);
@@ -203,26 +200,26 @@ export class Editor {
     await this.page.keyboard.press("Control+y");
   }
 
-  /** Imports nodes through the dialog, onto the flow that is shown. */
+  /** Imports nodes into the visible tab with the import dialog. */
   async import(nodes) {
     await this.page.evaluate(() => RED.view.focus());
     await this.page.keyboard.press("Control+i");
     await this.page.locator("#red-ui-clipboard-dialog-import-text").fill(JSON.stringify(nodes));
-    // Node-RED looks at it when a key was pressed.
+    // Node-RED reads the text after a key press.
     await this.page.keyboard.press("End");
     await this.page.locator("#red-ui-clipboard-dialog-ok").click();
-    await this.place();
+    await this.dropNodes();
   }
 
-  /** Puts down what hangs at the mouse. */
-  async place(x = 520, y = 560) {
+  /** Drops the nodes that are attached to the mouse. */
+  async dropNodes(x = 520, y = 560) {
     await this.page.mouse.move(x - 40, y - 20);
     await this.page.mouse.move(x, y, { steps: 3 });
     await this.page.mouse.click(x, y);
   }
 
   /** The ids of the nodes with this name. */
-  named(name) {
+  idsByName(name) {
     return this.page.evaluate((name) => {
       const found = [];
       RED.nodes.eachNode((node) => {
@@ -234,8 +231,8 @@ export class Editor {
     }, name);
   }
 
-  /** The nodes with a triangle, by their ids. */
-  invalid() {
+  /** The ids of the nodes with a triangle. */
+  invalidNodes() {
     return this.page.evaluate(() => {
       const found = [];
       RED.nodes.eachNode((node) => {
@@ -247,27 +244,27 @@ export class Editor {
     });
   }
 
-  /** The text that comes when the mouse rests on something of the canvas. */
-  async tooltip(place, picture) {
+  /** The tooltip of an element of the canvas. */
+  async tooltip(locator, screenshot) {
     await this.page.mouse.move(5, 5);
-    await place.hover();
-    const shown = this.page.locator(".red-ui-flow-port-tooltip");
-    await shown.waitFor();
-    const lines = await shown.locator("text, tspan").allTextContents();
-    if (picture !== undefined) {
-      await this.picture(picture);
+    await locator.hover();
+    const tooltip = this.page.locator(".red-ui-flow-port-tooltip");
+    await tooltip.waitFor();
+    const lines = await tooltip.locator("text, tspan").allTextContents();
+    if (screenshot !== undefined) {
+      await this.screenshot(screenshot);
     }
     await this.page.mouse.move(5, 5);
-    await shown.waitFor({ state: "detached" });
+    await tooltip.waitFor({ state: "detached" });
     return lines.join("\n");
   }
 
-  /** A node as the editor has it. */
+  /** A property of a node in the editor's model. */
   value(id, property) {
     return this.page.evaluate(([id, property]) => RED.nodes.node(id)[property], [id, property]);
   }
 
-  /** Waits until this is so in the page. */
+  /** Waits until `check(arg)` is true in the page. */
   async until(what, check, arg) {
     try {
       await this.page.waitForFunction(check, arg, { polling: 25 });
@@ -276,13 +273,13 @@ export class Editor {
     }
   }
 
-  /** Waits until somewhere in a place these words stand. */
-  async reads(place, words) {
-    await eventually(`${words} in ${place}`, async () => {
-      // What is drawn has no inner text.
-      const texts = await place.evaluateAll((all) => all.map((one) => one.innerText ?? one.textContent));
+  /** Waits until the elements contain a text or match a pattern. */
+  async waitForText(locator, expected) {
+    await eventually(`${expected} in ${locator}`, async () => {
+      // SVG elements have no innerText.
+      const texts = await locator.evaluateAll((all) => all.map((one) => one.innerText ?? one.textContent));
       const text = texts.join("\n");
-      assert.ok(words instanceof RegExp ? words.test(text) : text.includes(words), `it reads: ${text.slice(0, 2000)}`);
+      assert.ok(expected instanceof RegExp ? expected.test(text) : text.includes(expected), `the text is: ${text.slice(0, 2000)}`);
       return true;
     });
   }

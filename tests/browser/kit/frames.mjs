@@ -1,46 +1,46 @@
-// What the Redflow UI needs of the events of a frame.
+// Assertions about the events of a frame that the Redflow UI relies on.
 
 import assert from "node:assert/strict";
 
-/** An event in a few words: what, which node, and for outputs the port and what it did. */
-export function brief({ event, nodeId = "", data = {} }) {
+/** An event as a short text: type, node, and for outputs the port and the behavior. */
+export function summarize({ event, nodeId = "", data = {} }) {
   const port = data.outputs?.map((output) => output.port ?? "-").join() ?? "";
   return [event, data.triggerNodeId ?? nodeId, port, data.semantics?.behavior ?? ""].filter(Boolean).join(" ");
 }
 
-/** Holds that these are the events of one frame, that nothing of it goes on, and that nothing ran without its end. */
-export function holdsTogether(events, trigger) {
-  const moves = events.filter(({ event }) => event !== "heartbeat");
-  const [start, end] = [moves[0], moves.at(-1)];
+/** Asserts that these are the events of one whole frame, and that every node that started has ended. */
+export function assertFrame(events, trigger) {
+  const steps = events.filter(({ event }) => event !== "heartbeat");
+  const [start, end] = [steps[0], steps.at(-1)];
   assert.equal(start?.event, "frame:start");
   assert.equal(start.data.triggerNodeId, trigger);
   assert.equal(end.event, "frame:end");
-  const kinds = moves.map(({ event }) => event);
-  assert.equal(kinds.filter((kind) => kind === "frame:start").length, 1, "one frame begins");
+  const kinds = steps.map(({ event }) => event);
+  assert.equal(kinds.filter((kind) => kind === "frame:start").length, 1, "one frame starts");
   assert.equal(kinds.filter((kind) => kind === "frame:end").length, 1, "one frame ends");
   const running = new Set([trigger]);
-  for (const move of moves.slice(1, -1)) {
-    assert.equal(move.frameId, start.frameId, `${brief(move)} is of the frame`);
-    assert.equal(move.data.nodeId, move.nodeId);
-    if (move.event === "node:input") {
-      assert.ok(!running.has(move.nodeId), `${brief(move)}: it has not said what came of the last one`);
-      assert.ok(move.data.input.payload, brief(move));
-      running.add(move.nodeId);
-    } else if (move.event === "node:output") {
-      assert.ok(Array.isArray(move.data.outputs) && move.data.outputs.length <= 1, brief(move));
-      assert.notEqual(move.data.sampled, false);
-      running.delete(move.nodeId);
+  for (const step of steps.slice(1, -1)) {
+    assert.equal(step.frameId, start.frameId, `${summarize(step)} belongs to the frame`);
+    assert.equal(step.data.nodeId, step.nodeId);
+    if (step.event === "node:input") {
+      assert.ok(!running.has(step.nodeId), `${summarize(step)}: no output since its last input`);
+      assert.ok(step.data.input.payload, summarize(step));
+      running.add(step.nodeId);
+    } else if (step.event === "node:output") {
+      assert.ok(Array.isArray(step.data.outputs) && step.data.outputs.length <= 1, summarize(step));
+      assert.notEqual(step.data.sampled, false);
+      running.delete(step.nodeId);
     }
   }
   assert.deepEqual([...running], [], "nodes that stay running");
 }
 
-/** Holds that these come in this order, with anything between them. */
-export function comeInOrder(events, wanted) {
-  const briefs = events.map(brief);
+/** Asserts that these events occur in this order, with any others between them. */
+export function assertOrder(events, expected) {
+  const summaries = events.map(summarize);
   let at = -1;
-  for (const one of wanted) {
-    at = briefs.indexOf(one, at + 1);
-    assert.notEqual(at, -1, `\`${one}\` does not come after those before it, of ${JSON.stringify(wanted)}`);
+  for (const one of expected) {
+    at = summaries.indexOf(one, at + 1);
+    assert.notEqual(at, -1, `\`${one}\` is missing or too early in ${JSON.stringify(expected)}`);
   }
 }

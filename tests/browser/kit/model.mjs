@@ -1,25 +1,25 @@
-// A model of OpenAI's kind that says what it was told to say, and when. It is asked by the sidecar, never by a page.
+// A fake OpenAI model with answers and delays that the test controls. The sidecar calls it, never a page.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
 
-/** Starts one. */
-export async function model() {
-  let says = [];
+/** Starts a fake model. */
+export async function fakeModel() {
+  let answers = [];
   let used = 0;
   let held = null;
-  const asked = [];
-  const server = createServer(async (request, response) => {
+  const requests = [];
+  const handle = async (request, response) => {
     const parts = [];
     for await (const part of request) {
       parts.push(part);
     }
-    asked.push(JSON.parse(Buffer.concat(parts).toString() || "null"));
-    const said = says[Math.min(used++, says.length - 1)] ?? "";
+    requests.push(JSON.parse(Buffer.concat(parts).toString() || "null"));
+    const answer = answers[Math.min(used++, answers.length - 1)] ?? "";
     if (held) {
-      await new Promise((go) => held.push(go));
+      await new Promise((resolve) => held.push(resolve));
     }
-    const content = typeof said === "string" ? said : JSON.stringify(said);
+    const content = typeof answer === "string" ? answer : JSON.stringify(answer);
     response.writeHead(200, { "content-type": "application/json" });
     response.end(
       JSON.stringify({
@@ -31,33 +31,34 @@ export async function model() {
         usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
       }),
     );
-  });
+  };
+  const server = createServer((request, response) => void handle(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const letGo = (count = Infinity) => {
-    for (const go of held?.splice(0, count) ?? []) {
-      go();
+  const releaseSome = (count = Infinity) => {
+    for (const resolve of held?.splice(0, count) ?? []) {
+      resolve();
     }
   };
   return {
     url: `http://127.0.0.1:${server.address().port}/v1`,
-    /** What it was asked. */
-    asked,
-    /** What it says from now on: one after the other, and the last one again and again. A text goes out as it is. */
-    says: (...answers) => {
-      [says, used] = [answers, 0];
+    /** The bodies of its requests. */
+    requests,
+    /** Sets the next answers; the last one repeats. A text is sent as it is. */
+    setAnswers: (...next) => {
+      [answers, used] = [next, 0];
     },
-    /** From now on its answers wait. */
+    /** Holds back answers from now on. */
     hold: () => {
       held ??= [];
     },
-    /** How many answers wait. */
+    /** How many answers are held back. */
     waiting: () => held?.length ?? 0,
-    /** Lets that many of those that wait go. */
-    letGo,
-    /** Lets all go, and later ones at once. */
+    /** Sends this many of the held answers. */
+    releaseSome,
+    /** Sends all held answers, and later ones at once. */
     release: () => {
-      letGo();
+      releaseSome();
       held = null;
     },
     stop: () => {

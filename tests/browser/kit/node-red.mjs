@@ -1,4 +1,4 @@
-// A real Node-RED with the packed palette module, as `cargo xtask node-red` has prepared them, in a user directory of its own.
+// Starts a real Node-RED with the packed palette module, which `cargo xtask node-red` prepares, in its own user directory.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -16,41 +16,42 @@ const PALETTE = join(PREPARED, "dist", "user", "node_modules");
 const SOURCES = fileURLToPath(new URL("../../../node-red-bridge/", import.meta.url));
 const ADVICE = "run `cargo xtask node-red`, which prepares it";
 
-/** The lines of Node-RED, by their folders. */
+/** The major versions of Node-RED, by their folders. */
 export const LINES = ["4.1", "5"];
 
 /** The oldest Node.js that runs the palette module. */
 const OLDEST_NODE = 20;
 
-/** Lines of the log that are shown where a test fails. */
-const SHOWN_LINES = 60;
+/** The log lines that a failing test shows. */
+const MAX_LOG_LINES = 60;
 
-function there(path) {
-  assert.ok(existsSync(path), `${path} is not there: ${ADVICE}`);
+function existing(path) {
+  assert.ok(existsSync(path), `${path} does not exist: ${ADVICE}`);
   return path;
 }
 
+/** The newest modification time below a path. */
 function newest(path) {
   const found = statSync(path);
   return found.isDirectory() ? Math.max(0, ...readdirSync(path).map((name) => newest(join(path, name)))) : found.mtimeMs;
 }
 
-/** The modules of a user directory with the packed palette module. npm gives files dates of its own: one says when it was done. */
+/** The modules of a user directory with the packed palette module. Checks its age by the one file that npm dates itself. */
 function palette() {
-  const installed = there(join(PALETTE, "@redflow", "node-red-bridge", "package.json"));
+  const installed = existing(join(PALETTE, "@redflow", "node-red-bridge", "package.json"));
   const changed = Math.max(...["src", "examples", "scripts", "package.json"].map((name) => newest(join(SOURCES, name))));
   assert.ok(changed <= newest(join(PALETTE, ".package-lock.json")), `${installed} is older than its sources: ${ADVICE}`);
   return PALETTE;
 }
 
-/** The Node.js of a line: the older one runs on the system's. */
+/** The Node.js for a version of Node-RED: version 4.1 runs on the system's. */
 function nodeOf(line) {
   const system = Number(process.versions.node.split(".")[0]);
   const newer = join(PREPARED, "lines", "5", "node_modules", ".bin", "node");
-  return line === "4.1" && system >= OLDEST_NODE ? process.execPath : there(newer);
+  return line === "4.1" && system >= OLDEST_NODE ? process.execPath : existing(newer);
 }
 
-/** Loopback, no questions to the outside, and nothing that a test does not need. */
+/** Loopback only, and no requests to other servers. */
 const SETTINGS = `module.exports = {
   uiHost: "127.0.0.1",
   uiPort: Number(process.env.TEST_PORT),
@@ -65,7 +66,8 @@ const SETTINGS = `module.exports = {
 };
 `;
 
-function furnish(user) {
+/** Fills a user directory. */
+function prepareUserDirectory(user) {
   const modules = join(user, "node_modules");
   mkdirSync(modules);
   const installed = palette();
@@ -87,19 +89,19 @@ async function freePort() {
   return port;
 }
 
-/** What it is told comes from its settings and these variables alone. */
+/** The environment without variables that would change its behavior. */
 function environment(more) {
-  const foreign = /^(REDFLOW_|NODE_RED_|NODE_TEST_|NODE_OPTIONS|npm_)|_API_KEY$/;
-  const ours = Object.entries(process.env).filter(([name]) => !foreign.test(name));
-  return { ...Object.fromEntries(ours), LANG: "en_US.UTF-8", NO_COLOR: "1", ...more };
+  const excluded = /^(REDFLOW_|NODE_RED_|NODE_TEST_|NODE_OPTIONS|npm_)|_API_KEY$/;
+  const allowed = Object.entries(process.env).filter(([name]) => !excluded.test(name));
+  return { ...Object.fromEntries(allowed), LANG: "en_US.UTF-8", NO_COLOR: "1", ...more };
 }
 
-/** Starts one of a line. `env` are further variables of its environment. */
+/** Starts Node-RED of a version. `env` are further environment variables. */
 export async function nodeRed(line, env = {}) {
   const user = mkdtempSync(join(tmpdir(), "redflow-editor-"));
-  furnish(user);
+  prepareUserDirectory(user);
   const port = await freePort();
-  const program = there(join(PREPARED, "lines", line, "node_modules", "node-red", "red.js"));
+  const program = existing(join(PREPARED, "lines", line, "node_modules", "node-red", "red.js"));
   const args = [program, "--userDir", user, "--settings", join(user, "settings.js")];
   const child = spawn(nodeOf(line), args, {
     cwd: user,
@@ -110,31 +112,31 @@ export async function nodeRed(line, env = {}) {
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text) => (log += text));
   }
-  const gone = once(child, "exit");
+  const exited = once(child, "exit");
   const url = `http://127.0.0.1:${port}`;
-  const ask = async (path, body, headers = {}) => {
-    const asked = { "node-red-api-version": "v2", accept: "application/json", ...headers };
+  const request = async (path, body, headers = {}) => {
+    const allHeaders = { "node-red-api-version": "v2", accept: "application/json", ...headers };
     const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-    const answer = await fetch(url + path, { headers: { ...asked, "content-type": "application/json" }, ...options });
-    const text = await answer.text();
-    assert.ok(answer.ok, `${path}: ${answer.status} ${text}`);
+    const response = await fetch(url + path, { headers: { ...allHeaders, "content-type": "application/json" }, ...options });
+    const text = await response.text();
+    assert.ok(response.ok, `${path}: ${response.status} ${text}`);
     return /^[[{]/.test(text) ? JSON.parse(text) : text;
   };
   const stop = async () => {
-    // It stops the sidecar that it has started, too.
+    // Node-RED also stops the sidecar that it has started.
     child.kill("SIGTERM");
-    const late = setTimeout(() => child.kill("SIGKILL"), 10_000);
-    await gone;
-    clearTimeout(late);
+    const killTimer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+    await exited;
+    clearTimeout(killTimer);
     rmSync(user, { recursive: true, force: true });
   };
   try {
     await eventually("Node-RED starts", async () => {
       assert.equal(child.exitCode, null, log);
-      return log.includes("Started flows") && (await ask("/flows/state")).state === "start";
+      return log.includes("Started flows") && (await request("/flows/state")).state === "start";
     });
-    // Its tips come by chance, and change the pictures.
-    await ask("/settings/user", { editor: { view: { "view-show-tips": false } } });
+    // Its random tips would change the screenshots.
+    await request("/settings/user", { editor: { view: { "view-show-tips": false } } });
   } catch (error) {
     await stop();
     throw new Error(`Node-RED ${line} does not start:\n${log}`, { cause: error });
@@ -142,14 +144,14 @@ export async function nodeRed(line, env = {}) {
   return {
     line,
     url,
-    ask,
+    request,
     stop,
-    /** Puts these flows in the place of those that are there. */
+    /** Deploys these flows instead of the present ones. */
     deploy: async (flows) => {
-      const { rev } = await ask("/flows");
-      return ask("/flows", { rev, flows }, { "node-red-deployment-type": "full" });
+      const { rev } = await request("/flows");
+      return request("/flows", { rev, flows }, { "node-red-deployment-type": "full" });
     },
-    flows: async () => (await ask("/flows")).flows,
-    log: () => log.trimEnd().split("\n").slice(-SHOWN_LINES).join("\n"),
+    flows: async () => (await request("/flows")).flows,
+    log: () => log.trimEnd().split("\n").slice(-MAX_LOG_LINES).join("\n"),
   };
 }

@@ -1,4 +1,4 @@
-// The servers beside the sidecar: those that pages come from, and one that speaks as Azure OpenAI does.
+// The other servers of the tests: origins that serve the test page, and a fake Azure OpenAI.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -9,8 +9,8 @@ const FILES = {
   "/ui.js": ["text/javascript; charset=utf-8", "ui.js"],
 };
 
-async function listen(t, answer) {
-  const server = createServer(answer);
+async function listen(t, handle) {
+  const server = createServer(handle);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => {
@@ -20,8 +20,8 @@ async function listen(t, answer) {
   return server.address().port;
 }
 
-/** An origin with the page. */
-export async function origin(t) {
+/** Serves the test page at a new origin. Returns the origin. */
+export async function servePages(t) {
   const port = await listen(t, (request, response) => {
     const [type, name] = FILES[new URL(request.url, "http://localhost").pathname] ?? [];
     if (!name) {
@@ -34,16 +34,16 @@ export async function origin(t) {
   return `http://localhost:${port}`;
 }
 
-/** An Azure OpenAI resource that takes one key, and whose model always says this. Keeps what it was asked. */
-export async function azure(t, { key, says }) {
-  const asked = [];
+/** A fake Azure OpenAI resource that accepts one key and always gives this answer. Records its requests. */
+export async function fakeAzure(t, { key, answer }) {
+  const requests = [];
   const port = await listen(t, async (request, response) => {
     const parts = [];
     for await (const part of request) {
       parts.push(part);
     }
     const body = JSON.parse(Buffer.concat(parts).toString() || "null");
-    asked.push({ method: request.method, url: request.url, key: request.headers["api-key"], body });
+    requests.push({ method: request.method, url: request.url, key: request.headers["api-key"], body });
     const reply = (status, value) => {
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify(value));
@@ -53,7 +53,7 @@ export async function azure(t, { key, says }) {
       reply(401, { error: { code: "401", message } });
       return;
     }
-    const message = { role: "assistant", content: says };
+    const message = { role: "assistant", content: answer };
     reply(200, {
       id: "chatcmpl-1",
       object: "chat.completion",
@@ -63,5 +63,5 @@ export async function azure(t, { key, says }) {
       usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
     });
   });
-  return { endpoint: `http://127.0.0.1:${port}`, asked };
+  return { endpoint: `http://127.0.0.1:${port}`, requests };
 }

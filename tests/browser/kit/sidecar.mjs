@@ -1,4 +1,4 @@
-// The real sidecar: `redflow serve --redflow-ui`, as it was built.
+// Starts the real sidecar (`redflow serve --redflow-ui`) from the built binary.
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,44 +8,44 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const built = new URL(`../../../target/debug/redflow${process.platform === "win32" ? ".exe" : ""}`, import.meta.url);
-const ANSWERED = /^redflow_http_requests_total\{route="(.*)",status="(\d+)"\} (\d+)$/gm;
+const REQUEST_COUNT = /^redflow_http_requests_total\{route="(.*)",status="(\d+)"\} (\d+)$/gm;
 const EXAMPLE = new URL("../../../examples/redflow-agent.json", import.meta.url);
 
-/** The program, as it was built. */
+/** The path of the binary. */
 export function binary() {
   const path = process.env.REDFLOW_BIN || fileURLToPath(built);
   if (!existsSync(path)) {
-    throw new Error(`${path} is not there: run \`cargo build\`, or name a redflow binary in REDFLOW_BIN`);
+    throw new Error(`${path} does not exist: run \`cargo build\`, or name a redflow binary in REDFLOW_BIN`);
   }
   return path;
 }
 
-/** The example's nodes, to be changed at will. */
+/** A new copy of the example's nodes. */
 export const example = () => JSON.parse(readFileSync(EXAMPLE, "utf8"));
 
-/** What it is told comes from its arguments alone. */
+/** The environment without variables that would change its configuration. */
 function environment() {
-  const ours = Object.entries(process.env).filter(([name]) => !/^(REDFLOW|AZURE)_/.test(name));
-  return Object.fromEntries(ours);
+  const allowed = Object.entries(process.env).filter(([name]) => !/^(REDFLOW|AZURE)_/.test(name));
+  return Object.fromEntries(allowed);
 }
 
-/** Starts one with the example, for the pages of one origin. */
+/** Starts a sidecar with the example flow that allows the origin `ui`. */
 export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
   const path = mkdtempSync(join(tmpdir(), "redflow-browser-"));
   const [data, flows] = [join(path, "data"), join(path, "flows.json")];
   copyFileSync(EXAMPLE, flows);
   const args = ["serve", "--redflow-ui", ui, "--listen", listen, "--data", data, "--flows", flows];
   const child = spawn(binary(), args, { env: environment(), stdio: ["ignore", "ignore", "pipe"] });
-  const gone = once(child, "exit");
+  const exited = once(child, "exit");
   t.after(async () => {
     child.kill("SIGKILL");
-    await gone;
+    await exited;
     rmSync(path, { recursive: true, force: true });
   });
   let log = "";
   const url = await new Promise((resolve, reject) => {
     child.on("error", reject);
-    child.on("exit", (code) => reject(new Error(`redflow serve left with ${code}:\n${log}`)));
+    child.on("exit", (code) => reject(new Error(`redflow serve exited with ${code}:\n${log}`)));
     child.stderr.setEncoding("utf8").on("data", (text) => {
       log += text;
       const found = /listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(log);
@@ -55,22 +55,22 @@ export async function serve(t, { ui, listen = "127.0.0.1:0" }) {
     });
   });
   const token = execFileSync(binary(), ["token", "--data", data], { env: environment(), encoding: "utf8" }).trim();
-  const get = async (path) => {
-    const answer = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
-    const text = await answer.text();
-    if (answer.status !== 200) {
-      throw new Error(`GET ${path}: ${answer.status} ${text}`);
+  const getText = async (path) => {
+    const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
+    const text = await response.text();
+    if (response.status !== 200) {
+      throw new Error(`GET ${path}: ${response.status} ${text}`);
     }
     return text;
   };
   return {
     url,
     port: Number(new URL(url).port),
-    /** What somebody with the token is told. None of it goes through the browser. */
-    ask: async (path) => JSON.parse(await get(path)),
-    /** How many requests it has answered by now, by route and status: `{"/flows 200": 3}`. Not counting this. */
-    answered: async () => {
-      const lines = (await get("/metrics")).matchAll(ANSWERED);
+    /** Sends a GET request with the token, not through the browser. */
+    get: async (path) => JSON.parse(await getText(path)),
+    /** The number of requests so far by route and status, such as `{"/flows 200": 3}`, without `/metrics`. */
+    requestCounts: async () => {
+      const lines = (await getText("/metrics")).matchAll(REQUEST_COUNT);
       const counts = [...lines].map(([, route, status, count]) => [`${route} ${status}`, Number(count)]);
       return Object.fromEntries(counts.filter(([key]) => !key.startsWith("/metrics ")));
     },

@@ -1,17 +1,17 @@
-// Waiting for what will be, and no longer than that.
+// Waits for a condition, with a timeout.
 
-/** Longer than anything here takes; reached only by what never comes. */
-export const PATIENCE_MS = 30_000;
+/** Longer than any step takes, so that only a failure reaches it. */
+export const TIMEOUT_MS = 30_000;
 
-/** Asks until the answer is neither false nor nothing; that answer. An error that was thrown last is told with it. */
-export async function eventually(what, ask, patience = PATIENCE_MS) {
-  const end = Date.now() + patience;
+/** Calls `check` until it returns something else than false or nothing, and returns that. Reports its last error. */
+export async function eventually(what, check, timeoutMs = TIMEOUT_MS) {
+  const end = Date.now() + timeoutMs;
   let cause;
   while (Date.now() < end) {
     try {
-      const answer = await ask();
-      if (answer !== false && answer !== undefined && answer !== null) {
-        return answer;
+      const result = await check();
+      if (result !== false && result !== undefined && result !== null) {
+        return result;
       }
       cause = undefined;
     } catch (error) {

@@ -1,78 +1,79 @@
-// Makes the calls of the Redflow UI, each as that UI makes it: the same way, the same headers, no token. Remembers
-// everything it hears, and what it would show. The tests drive it through `window.ui`.
+// Makes the requests of the Redflow UI in the same form: the same methods and headers, no token. Records everything it
+// receives and what the UI would show. The tests drive it through `window.ui`.
 
-/** Where it believes Node-RED is: the base of every address. */
+/** The base address of Node-RED, here of the sidecar. */
 const api = new URL(location.href).searchParams.get("api");
 
-/** How long the UI waits for a socket to open before it gives up on it for good. */
+/** How long the UI waits for a socket to open before it gives up. */
 const PROBE_MS = 2_000;
 
 const V2 = { "Node-RED-API-Version": "v2" };
 
-/** Every call: how, where, and what came of it. */
+/** Every request with its outcome. */
 const calls = [];
 /** Every message of the socket. */
 const events = [];
-/** Every text that came in, whatever it is. */
-const heard = [];
-/** The nodes it would show, each as `running`, `idle`, `warning` or `error`. */
+/** Every received text. */
+const receivedTexts = [];
+/** The state of each node as the UI would show it: `running`, `idle`, `warning` or `error`. */
 const states = {};
-/** What it would show in the chat window that is open: one thing for each output of its agent that is meant for it. */
+/** The bubbles of the open chat window: one for each output of its agent to the chat. */
 const bubbles = [];
 let open;
 
-function draw(list, text, bad) {
+function draw(list, text, className) {
   const row = document.createElement("li");
   row.textContent = text;
-  row.className = bad ? "bad" : "";
+  row.className = className;
   document.getElementById(list).append(row);
 }
 
-function made(method, path, outcome) {
+function record(method, path, outcome) {
   calls.push({ method, path, ...outcome });
-  const came = outcome.failed ?? outcome.status;
-  draw("calls", `${method} ${path}  ${came}`, outcome.failed || outcome.status >= 400);
+  const isBad = outcome.failed || outcome.status >= 400;
+  draw("calls", `${method} ${path}  ${outcome.failed ?? outcome.status}`, isBad ? "bad" : "");
   return outcome;
 }
 
-function parsed(text, type) {
-  heard.push(text);
+function parse(text, type) {
+  receivedTexts.push(text);
   return type.includes("application/json") ? JSON.parse(text) : text;
 }
 
-/** One call. What comes of it is told, never thrown: `{status, type, body}`, or `{failed}` if the page may not know. */
-async function call(method, path, { headers = {}, body } = {}) {
+/** Sends a request. Returns `{status, type, body}`, or `{failed}` if the browser hides the response. Never throws. */
+async function request(method, path, { headers = {}, body } = {}) {
   const content = body === undefined ? {} : { "Content-Type": "application/json" };
   const init = { method, headers: { ...content, ...headers }, body: body && JSON.stringify(body) };
   try {
-    const answer = await fetch(api + path, init);
-    const type = answer.headers.get("content-type") ?? "";
-    return made(method, path, { status: answer.status, type, body: parsed(await answer.text(), type) });
+    const response = await fetch(api + path, init);
+    const type = response.headers.get("content-type") ?? "";
+    return record(method, path, { status: response.status, type, body: parse(await response.text(), type) });
   } catch (error) {
-    return made(method, path, { failed: String(error) });
+    return record(method, path, { failed: String(error) });
   }
 }
 
-/** One call of those that go through the UI's client, which wants JSON. */
-const ask = (method, path, { headers = {}, body } = {}) =>
-  call(method, path, { headers: { Accept: "application/json", ...headers }, body });
+/** Sends a request as the UI's client does, which accepts JSON. */
+const requestJson = (method, path, { headers = {}, body } = {}) =>
+  request(method, path, { headers: { Accept: "application/json", ...headers }, body });
 
-/** Fires an inject node: not by `fetch`, and with the type of a body that is not there. */
-function fire(path) {
-  return new Promise((done) => {
-    const request = new XMLHttpRequest();
-    request.open("POST", api + path);
-    request.setRequestHeader("Content-Type", "application/json");
-    request.onerror = () => done(made("POST", path, { failed: "the request failed" }));
-    request.onload = () => {
-      const type = request.getResponseHeader("Content-Type") ?? "";
-      done(made("POST", path, { status: request.status, type, body: parsed(request.responseText, type) }));
+/** Fires an inject node as the UI does: with XMLHttpRequest, and with a content type but no body. */
+function postInject(path) {
+  return new Promise((resolve) => {
+    const xhr = new XMLHttpRequest();
+    xhr.open("POST", api + path);
+    xhr.setRequestHeader("Content-Type", "application/json");
+    xhr.onerror = () => resolve(record("POST", path, { failed: "the request failed" }));
+    xhr.onload = () => {
+      const type = xhr.getResponseHeader("Content-Type") ?? "";
+      resolve(record("POST", path, { status: xhr.status, type, body: parse(xhr.responseText, type) }));
     };
-    request.send();
+    xhr.send();
   });
 }
 
-function shown(event) {
+/** Updates the states as the UI does. */
+function updateStates(event) {
   const { nodeId, data } = event;
   if (event.event === "frame:start" && data.triggerNodeId) {
     states[data.triggerNodeId] = "running";
@@ -84,126 +85,128 @@ function shown(event) {
   }
 }
 
-function socket(path) {
+function openSocket(path) {
   return new WebSocket(api.replace(/^http/, "ws") + path);
 }
 
 /** Whether a socket opens in time: `open`, `late` or `refused`. Closes it. */
 function probe(path = "/observability") {
-  return new Promise((done) => {
-    const trial = socket(path);
-    const late = setTimeout(() => end("late"), PROBE_MS);
-    const end = (how) => {
-      clearTimeout(late);
-      trial.onopen = trial.onerror = trial.onclose = null;
-      trial.close();
-      draw("calls", `socket ${path}  ${how}`, how !== "open");
-      done(how);
+  return new Promise((resolve) => {
+    const socket = openSocket(path);
+    const timer = setTimeout(() => finish("late"), PROBE_MS);
+    const finish = (outcome) => {
+      clearTimeout(timer);
+      socket.onopen = socket.onerror = socket.onclose = null;
+      socket.close();
+      draw("calls", `socket ${path}  ${outcome}`, outcome === "open" ? "" : "bad");
+      resolve(outcome);
     };
-    trial.onopen = () => end("open");
-    trial.onerror = trial.onclose = () => end("refused");
+    socket.onopen = () => finish("open");
+    socket.onerror = socket.onclose = () => finish("refused");
   });
 }
 
-/** Opens the socket that stays. */
+/** Opens the permanent socket. */
 function connect() {
-  const real = socket("/observability");
-  real.onmessage = ({ data }) => {
-    heard.push(data);
+  const socket = openSocket("/observability");
+  socket.onmessage = ({ data }) => {
+    receivedTexts.push(data);
     const event = JSON.parse(data);
     events.push(event);
-    shown(event);
+    updateStates(event);
     const behavior = event.data?.semantics?.behavior ?? "";
-    draw("events", `${event.event} ${event.nodeId ?? ""} ${behavior}`, behavior === "terminated");
-    answered(event);
+    draw("events", `${event.event} ${event.nodeId ?? ""} ${behavior}`, behavior === "terminated" ? "bad" : "");
+    void onAgentOutput(event);
   };
-  return new Promise((done, failed) => {
-    real.onopen = () => done("open");
-    real.onerror = () => failed(new Error("the socket did not open"));
+  return new Promise((resolve, reject) => {
+    socket.onopen = () => resolve("open");
+    socket.onerror = () => reject(new Error("the socket did not open"));
   });
 }
 
-const flows = () => ask("GET", "/flows", { headers: V2 });
+const flows = () => requestJson("GET", "/flows", { headers: V2 });
 
-/** What the UI does when it is opened. */
+/** The requests of the UI when it is opened. */
 async function startUp() {
   const [loaded, ...probes] = await Promise.all([flows(), probe(), probe()]);
   return { loaded, probes, socket: await connect() };
 }
 
-/** Save & Deploy: the revision is asked for right before. */
+/** Save & Deploy. The UI requests the revision right before. */
 async function deploy(nodes, rev) {
   rev ??= (await flows()).body.rev;
   const headers = { ...V2, "Node-RED-Deployment-Type": "full" };
-  return ask("POST", "/flows", { headers, body: { rev, flows: nodes } });
+  return requestJson("POST", "/flows", { headers, body: { rev, flows: nodes } });
 }
 
-/** Runs a flow: one try with each address that an inject node may have, until one knows it. */
+/** Runs a flow: tries both addresses of an inject node until one is known. */
 async function inject(id) {
-  const tries = [];
+  const attempts = [];
   for (const path of [`/inject/${id}`, `/admin/inject/${id}`]) {
-    tries.push(await fire(path));
-    if (tries.at(-1).status !== 404) {
+    attempts.push(await postInject(path));
+    if (attempts.at(-1).status !== 404) {
       break;
     }
   }
-  return tries;
+  return attempts;
 }
 
-/** Says something in a chat. */
-function say(chat, message) {
+/** Sends a message in a chat. */
+function sendChat(chat, message) {
   const id = `msg-${Date.now()}-${Math.random().toString(36).slice(2, 11)}`;
   const chatMessage = { id, type: "user", content: message, timestamp: Date.now() };
-  return ask("POST", `/chat-node/${chat}/send`, { body: { message, chatMessage } });
+  return requestJson("POST", `/chat-node/${chat}/send`, { body: { message, chatMessage } });
 }
 
-const history = (chat) => ask("GET", `/chat-node/${chat}/history`);
+const history = (chat) => requestJson("GET", `/chat-node/${chat}/history`);
 
-/** Opens the window of a chat: whenever its agent sends something for it, the window asks what was said last. */
-function look(chat, agent) {
+/** Opens the window of a chat. It requests the history after each output of its agent. */
+function openChat(chat, agent) {
   open = { chat, agent };
 }
 
-async function answered({ event, nodeId, data }) {
+async function onAgentOutput({ event, nodeId, data }) {
   const output = event === "node:output" && nodeId === open?.agent ? data.outputs[0] : undefined;
   if (output?.port !== 3 && output?.port !== 4) {
     return;
   }
   const bubble = { port: output.port, action: output.payload.agentResult?.action };
   bubbles.push(bubble);
-  const answer = await history(open.chat);
-  const said = answer.body?.history?.filter(({ type }) => type === "agent") ?? [];
-  bubble.said = said.at(-1)?.content ?? "";
+  const response = await history(open.chat);
+  const items = response.body?.history?.filter(({ type }) => type === "agent") ?? [];
+  bubble.content = items.at(-1)?.content ?? "";
 }
 
-/** What a page can send without asking first whether it may, and never hears of. */
-const unasked = {
-  /** A request whose answer is hidden. With `no-referrer` the browser does not say where it comes from. */
+/** Requests that a page can send without a CORS preflight, and whose response it cannot read. */
+const simpleRequests = {
+  /** A request with a hidden response. With `no-referrer` the browser does not send the origin. */
   fetch: async (method, path, { body, referrerPolicy } = {}) => {
-    const answer = await fetch(api + path, { method, mode: "no-cors", body, referrerPolicy });
-    return answer.type;
+    const init = { method, mode: "no-cors", body, referrerPolicy };
+    const response = await fetch(api + path, init);
+    return response.type;
   },
-  /** A picture that is none. */
-  picture: (path) =>
-    new Promise((done) => {
-      const picture = new Image();
-      picture.onload = () => done("a picture");
-      picture.onerror = () => done("no picture");
-      picture.src = api + path;
+  /** An image element. */
+  image: (path) =>
+    new Promise((resolve) => {
+      const image = new Image();
+      image.onload = () => resolve("an image");
+      image.onerror = () => resolve("no image");
+      image.src = api + path;
     }),
-  /** A form that is sent into a frame. */
+  /** A form that is submitted into a frame. */
   form: (path) =>
-    new Promise((done) => {
+    new Promise((resolve) => {
       const frame = Object.assign(document.createElement("iframe"), { name: "hole" });
       const form = document.createElement("form");
       Object.assign(form, { method: "post", action: api + path, target: "hole", enctype: "text/plain" });
       document.body.append(frame, form);
-      frame.onload = () => done("sent");
+      frame.onload = () => resolve("sent");
       form.submit();
     }),
 };
 
-document.querySelector("h1").textContent = `${location.origin} talks to ${api}`;
-const memory = { calls, events, heard, states, bubbles };
-const deeds = { call, ask, fire, probe, flows, startUp, deploy, inject, say, look, history, unasked };
-window.ui = { ...memory, ...deeds };
+document.querySelector("h1").textContent = `${location.origin} calls ${api}`;
+const records = { calls, events, receivedTexts, states, bubbles };
+const actions = { request, requestJson, postInject, probe, flows, startUp, deploy, inject };
+const chatActions = { sendChat, openChat, history };
+window.ui = { ...records, ...actions, ...chatActions, simpleRequests };

@@ -1,0 +1,169 @@
+// The history of a chat, and the items that messages become in it. Follows the rules of the sidecar's own chat nodes. Pure:
+// knows neither Node-RED nor a clock.
+
+import type { ChatItem } from "@redflow/bindings";
+import { isRecord } from "./record";
+
+/** How many items a chat node keeps by default, and at most. */
+export const DEFAULT_HISTORY = 100;
+export const MAX_HISTORY = 1_000;
+/** The most bytes of an item, and the mark at the end of a cut text. */
+export const MAX_TEXT_BYTES = 512 * 1024;
+const CUT_MARK = "…";
+/** The most bytes of all items of one chat. */
+export const MAX_CHAT_BYTES = 4 * 1024 * 1024;
+/** The longest id of an item. */
+export const MAX_ID = 200;
+/** The value of `msg.chatEvent` on a message of a person. */
+export const SENT = "message_sent";
+
+type Fields = Record<string, unknown>;
+
+/** Whether a message comes from an agent. The chat node does not pass it on: it would be a new question to the agent. */
+export function isAnswer(message: Fields): boolean {
+  return isRecord(message["agentResult"]);
+}
+
+/** The item for a message of a person; undefined if it has no payload. */
+export function questionItem(message: Fields, now: number): ChatItem | undefined {
+  const sent = message["chatEvent"] === SENT ? parseItem(message["chatMessage"]) : undefined;
+  if (sent) {
+    return sent;
+  }
+  const id = message["_msgid"];
+  if (typeof id !== "string" || message["payload"] === undefined) {
+    return undefined;
+  }
+  return fitItem({ id, type: "user", content: textOf(message["payload"]), timestamp: now });
+}
+
+/** The item for a message of an agent. A tool call becomes an item only if the model wrote a text with it. */
+export function answerItem(message: Fields, now: number): ChatItem | undefined {
+  const result = message["agentResult"];
+  if (!isRecord(result) || typeof result["traceId"] !== "string") {
+    return undefined;
+  }
+  const text = typeof result["message"] === "string" && result["message"] !== "" ? result["message"] : undefined;
+  const payload = message["payload"] === undefined ? undefined : textOf(message["payload"]);
+  let content: string | undefined;
+  let iteration: number | undefined;
+  if (result["completed"] === true) {
+    // A chat may receive the model's answer and the result of the run. They get the same id, so only one is kept.
+    content = text ?? payload;
+    iteration = count(result["iterations"]);
+  } else if (result["completed"] === false) {
+    content = failureText(result, payload);
+  } else {
+    content = text ?? (result["action"] === "final" ? payload : undefined);
+    iteration = count(result["iteration"]);
+  }
+  if (content === undefined) {
+    return undefined;
+  }
+  const run = result["traceId"];
+  const item: ChatItem = { id: `${run}-${iteration ?? "end"}`, type: "agent", content, timestamp: now, traceId: run };
+  const lastIteration = iteration ?? count(result["iterations"]);
+  return fitItem(lastIteration === undefined ? item : { ...item, iteration: lastIteration });
+}
+
+/** The reason why a run ended without an answer. */
+function failureText(result: Fields, payload: string | undefined): string {
+  const text = (value: unknown): string => (typeof value === "string" ? value : "");
+  const error = result["error"];
+  if (isRecord(error)) {
+    return `${text(error["code"])}: ${text(error["message"])}`;
+  }
+  const reason = `(${text(result["stopReason"]) || "stopped"})`;
+  return payload === undefined ? reason : `${payload}\n${reason}`;
+}
+
+/** The item that a chat window attached to its message. */
+function parseItem(value: unknown): ChatItem | undefined {
+  if (!isRecord(value)) {
+    return undefined;
+  }
+  const { id, type, content, timestamp } = value;
+  if (typeof id !== "string" || typeof content !== "string" || typeof timestamp !== "number") {
+    return undefined;
+  }
+  return type === "user" || type === "agent" ? fitItem({ id, type, content, timestamp }) : undefined;
+}
+
+/** A value as text for people. */
+function textOf(value: unknown): string {
+  if (typeof value === "string") {
+    return value;
+  }
+  try {
+    return JSON.stringify(value, null, 2) ?? String(value);
+  } catch {
+    return "(a value that cannot be shown)";
+  }
+}
+
+/** Cuts an item to the limits. */
+function fitItem(item: ChatItem): ChatItem {
+  const content = cutText(item.content, MAX_TEXT_BYTES);
+  return { ...item, id: item.id.slice(0, MAX_ID), content };
+}
+
+function cutText(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text, "utf8");
+  if (bytes.length <= maxBytes) {
+    return text;
+  }
+  let end = maxBytes - Buffer.byteLength(CUT_MARK);
+  // Cut between two characters.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) {
+    end -= 1;
+  }
+  return bytes.toString("utf8", 0, end) + CUT_MARK;
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** How many items a node keeps, by its property. An editor may write a number as text; other values mean the default. */
+export function historyLimit(property: unknown): number {
+  const number = typeof property === "string" && property.trim() !== "" ? Number(property) : property;
+  const limit = typeof number === "number" && Number.isSafeInteger(number) && number > 0 ? number : DEFAULT_HISTORY;
+  return Math.min(limit, MAX_HISTORY);
+}
+
+/** The items of one chat, oldest first. Bounded in items and bytes; drops the oldest. */
+export class ChatHistory {
+  private entries: ChatItem[] = [];
+  private bytes = 0;
+
+  /** Adds an item. False if the history has an item with the same id. */
+  add(item: ChatItem, limit: number): boolean {
+    if (this.has(item.id)) {
+      return false;
+    }
+    this.entries.push(item);
+    this.bytes += size(item);
+    while (this.entries.length > limit || (this.bytes > MAX_CHAT_BYTES && this.entries.length > 1)) {
+      const oldest = this.entries.shift();
+      this.bytes -= oldest ? size(oldest) : 0;
+    }
+    return true;
+  }
+
+  has(id: string): boolean {
+    return this.entries.some((item) => item.id === id);
+  }
+
+  items(): readonly ChatItem[] {
+    return this.entries;
+  }
+
+  clear(): void {
+    this.entries = [];
+    this.bytes = 0;
+  }
+}
+
+function size(item: ChatItem): number {
+  return Buffer.byteLength(item.content) + item.id.length;
+}

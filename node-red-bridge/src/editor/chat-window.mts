@@ -1,0 +1,140 @@
+// The window of a chat node, in which a person chats with an agent. Owns the open windows, one for each node. Node-RED has the
+// history; the status of the agents comes over /comms. Shows everything as text.
+
+import { cut, element, untrusted, MAX_ROW_CHARS } from "./dom.mjs";
+import { text } from "./text.mjs";
+
+/** An item of the history. */
+interface ChatItem {
+  type: "user" | "agent";
+  content: string;
+}
+
+/** The status of an agent. Only a text is shown. */
+interface Status {
+  fill?: unknown;
+  text?: unknown;
+}
+
+const MAX_TYPED_CHARS = 100_000;
+
+/** The most characters of one item. The message in the flow has the whole text. */
+const MAX_ITEM_CHARS = 20_000;
+
+/** The open windows by node id. */
+const windows = new Map<string, { dialog: any; focus(): void }>();
+
+/** Opens the window of a chat node, or focuses the open one. */
+export function openChat(node: EditorNode): void {
+  const open = windows.get(node.id);
+  if (open) {
+    open.dialog.dialog("moveToTop");
+    open.focus();
+    return;
+  }
+  const path = `redflow/chat/${encodeURIComponent(node.id)}`;
+  const topic = `redflow/chat/${node.id}`;
+  const history = element("div", { class: "redflow-chat-said", attributes: { role: "log", tabindex: "0" } });
+  const agents = element("div", { class: "redflow-chat-agents" });
+  const problem = element("div", { class: "redflow-problem", attributes: { role: "status" } });
+  const input = element("input", { attributes: { type: "text", maxlength: String(MAX_TYPED_CHARS), "aria-label": text("nodes.chat.say") } });
+  input.placeholder = text("nodes.chat.say");
+  const clear = element("button", { class: "red-ui-button", text: text("nodes.chat.clear"), attributes: { type: "button" } });
+  const send = element("button", { class: "red-ui-button", text: text("nodes.chat.send"), attributes: { type: "submit" } });
+  const form = element("form", { class: "redflow-chat-form" }, input, send, clear);
+  // A repeated message, whose response was lost, keeps its id.
+  let unsent: { message: string; id: string } | undefined;
+
+  const showFailure = (request: { status: number; responseJSON?: { code?: string; message?: string } }): void => {
+    const { code, message } = request.responseJSON ?? {};
+    const key = request.status === 401 || request.status === 403 ? "nodes.chat.forbidden" : "nodes.chat.away";
+    problem.textContent = message ? cut(`${code}: ${message}`, MAX_ROW_CHARS) : text(key);
+  };
+  const refresh = (): void => {
+    $.getJSON(path)
+      .done((response: { history: ChatItem[] }) => {
+        problem.textContent = "";
+        history.replaceChildren(...response.history.map(drawItem));
+        history.scrollTop = history.scrollHeight;
+      })
+      .fail(showFailure);
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const message = input.value;
+    if (message.trim() === "") {
+      return;
+    }
+    if (unsent?.message !== message) {
+      unsent = { message, id: RED.nodes.id() };
+    }
+    $.ajax({ url: path, method: "POST", contentType: "application/json", data: JSON.stringify(unsent) })
+      .done(() => {
+        unsent = undefined;
+        input.value = "";
+        refresh();
+      })
+      .fail(showFailure);
+  });
+  clear.addEventListener("click", () => {
+    $.ajax({ url: path, method: "DELETE" }).done(refresh).fail(showFailure);
+  });
+  RED.comms.subscribe(topic, refresh);
+  const stopFollowing = followAgents(node, agents);
+  const dialog = $("<div>").append(history, agents, problem, form);
+  dialog.dialog({
+    width: 420,
+    height: 460,
+    modal: false,
+    closeText: text("nodes.chat.close"),
+    close: () => {
+      windows.delete(node.id);
+      RED.comms.unsubscribe(topic, refresh);
+      stopFollowing();
+      RED.view.focus();
+      // Later, because the key event that closed it is still being dispatched.
+      setTimeout(() => dialog.dialog("destroy").remove(), 0);
+    },
+  });
+  const frame = dialog.closest(".ui-dialog").addClass("redflow-chat");
+  // As text, because older versions of the widget parse the title as HTML.
+  frame.find(".ui-dialog-title").text(cut(node.name || text("nodes.chat.title"), MAX_ROW_CHARS));
+  const focus = (): void => input.focus();
+  windows.set(node.id, { dialog, focus });
+  refresh();
+  focus();
+}
+
+function drawItem(item: ChatItem): HTMLElement {
+  const isPerson = item.type === "user";
+  const side = isPerson ? "redflow-chat-user" : "redflow-chat-agent";
+  const speaker = element("span", { class: "redflow-chat-who", text: text(isPerson ? "nodes.chat.person" : "nodes.chat.agent") });
+  const content = untrusted("div", item.content, { maxChars: MAX_ITEM_CHARS });
+  return element("div", { class: `redflow-chat-item ${side}` }, speaker, content);
+}
+
+/** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */
+function followAgents(node: EditorNode, host: HTMLElement): () => void {
+  const wired = RED.nodes.getNodeLinks(node, 0).map((link) => link.target);
+  const agents = [...new Set(wired)].filter((target) => target.type === "agent-core");
+  const unsubscribe = agents.map((agent) => {
+    const line = untrusted("div", "", { maxChars: MAX_ROW_CHARS });
+    host.append(line);
+    const show = (_: string, message: unknown): void => {
+      const { fill, text: status } = (message ?? {}) as Status;
+      line.textContent = typeof status === "string" ? cut(status, MAX_ROW_CHARS) : "";
+      line.classList.toggle("redflow-problem", fill === "red");
+    };
+    show("", agent["status"]);
+    RED.comms.subscribe(`status/${agent.id}`, show);
+    return () => RED.comms.unsubscribe(`status/${agent.id}`, show);
+  });
+  return () => unsubscribe.forEach((stop) => stop());
+}
+
+/** Hides the windows while a dialog is open. */
+export function startChats(): void {
+  const each = (visit: (frame: any) => void): void => windows.forEach(({ dialog }) => visit(dialog.closest(".ui-dialog")));
+  RED.events.on("editor:open", () => each((frame) => frame.hide()));
+  RED.events.on("editor:close", () => each((frame) => frame.show()));
+}

@@ -1,0 +1,86 @@
+// The flow that is sent to the checker, and the map of its nodes and wires.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { flowToCheck, createFlowMap } from "../editor-build/editor/flow.mjs";
+
+const agent = (id, wires = [], rest = {}) => ({ id, type: "agent-core", z: "t", x: 10, y: 20, wires, ...rest });
+
+test("sends no flow without one of our nodes", () => {
+  assert.equal(flowToCheck([{ id: "t", type: "tab" }, { id: "f", type: "function", func: "secret" }]), undefined);
+  assert.equal(flowToCheck([{ id: "r", type: "redflow-runtime" }]), undefined);
+});
+
+test("the flow contains no code, settings, credentials or positions of other nodes", () => {
+  const flow = flowToCheck([
+    { id: "t", type: "tab", label: "Flow", info: "notes" },
+    agent("a", [["m"]], { credentials: { k: "secret" }, runtime: "r2", redflowWires: undefined }),
+    { id: "f", type: "function", func: "secret", x: 1, y: 2, wires: [["a"]] },
+    { id: "r2", type: "redflow-runtime", url: "http://secret" },
+    { id: "r1", type: "redflow-runtime" },
+  ]);
+  assert.ok(!flow.text.includes("secret"));
+  assert.ok(!flow.text.includes("redflowWires"));
+  assert.deepEqual(flow.nodes[2], { id: "f", type: "function", x: 0, y: 0, wires: [["a"]] });
+  assert.deepEqual(flow.runtimes, ["r2"]);
+});
+
+test("moving a node changes nothing, a new wire does", () => {
+  const text = (node) => flowToCheck([node]).text;
+  assert.equal(text(agent("a")), text({ ...agent("a"), x: 500, y: 1 }));
+  assert.notEqual(text(agent("a")), text(agent("a", [["m"]])));
+  // The flow contains whether a node has a position.
+  const { x: _x, ...config } = agent("a");
+  assert.notEqual(text(agent("a")), text(config));
+});
+
+test("finds a node inside a subflow, also if ids contain dashes", () => {
+  const map = createFlowMap([agent("a"), agent("i-1-a"), { id: "x-y", type: "flow-tool" }]);
+  const idOf = (id, type = "agent-core") => map.idOf({ id, type });
+  assert.equal(idOf("a"), "a");
+  assert.equal(idOf("i-1-a"), "i-1-a");
+  assert.equal(idOf("i-2-a"), "a");
+  assert.equal(idOf("i1-i2-x-y", "flow-tool"), "x-y");
+  assert.equal(idOf("x-y", "agent-core"), undefined);
+  assert.equal(idOf("gone"), undefined);
+});
+
+test("finds the services of an agent through junctions, links and loops", () => {
+  const map = createFlowMap([
+    agent("a", [["j1"], ["out"], [], ["debug"], []]),
+    { id: "j1", type: "junction", wires: [["j2", "m"]] },
+    { id: "j2", type: "junction", wires: [["j1"]] },
+    { id: "m", type: "openai-model", wires: [["elsewhere"]] },
+    { id: "out", type: "link out", mode: "link", links: ["in", "gone"] },
+    { id: "in", type: "link in", links: ["out"], wires: [["tool"]] },
+    { id: "tool", type: "flow-tool", wires: [["debug"]] },
+    { id: "debug", type: "debug" },
+    { id: "elsewhere", type: "debug" },
+  ]);
+  assert.deepEqual([...map.boundTo("a")].sort(), ["in", "j1", "j2", "m", "out", "tool"]);
+});
+
+test("finds agents in a subflow without an instance", () => {
+  const nodes = [
+    { id: "used", type: "subflow" },
+    { id: "nested", type: "subflow" },
+    { id: "idle", type: "subflow" },
+    { id: "inIdle", type: "subflow" },
+    { id: "i1", type: "subflow:used", z: "t" },
+    { id: "i2", type: "subflow:nested", z: "used" },
+    { id: "i3", type: "subflow:inIdle", z: "idle" },
+    { id: "i4", type: "subflow:idle", z: "inIdle" },
+    ...["t", "used", "nested", "idle", "inIdle"].map((z) => agent(`in-${z}`, [], { z })),
+  ];
+  assert.deepEqual([...createFlowMap(nodes).unused].sort(), ["in-idle", "in-inIdle"]);
+});
+
+test("accepts nodes of unexpected shape", () => {
+  const odd = [{}, { id: 1, type: null, wires: "no" }, agent("a", [[1, null, "m"], "x"]), { id: "j", type: "junction", wires: [null] }];
+  const flow = flowToCheck(odd);
+  assert.equal(flow.nodes.length, odd.length);
+  const map = createFlowMap(odd);
+  assert.equal(map.targetOf("a", 0, 2), "m");
+  assert.equal(map.targetOf("a", 9, 9), undefined);
+  assert.deepEqual([...map.boundTo("a")], []);
+});

@@ -1,0 +1,135 @@
+// Every other dialog of the palette, in Spanish and German, light and dark; and the chat window.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+
+import { measureContrasts, assertReadable } from "../kit/contrast.mjs";
+import { desk } from "./flows.mjs";
+import { UNTRANSLATED } from "./languages.mjs";
+
+/** The language and theme for each version of Node-RED. Only version 5 has a dark theme; other scenarios use English. */
+const LOOKS = { 4.1: ["es-ES", "light"], 5: ["de-DE", "dark"] };
+
+/** A field and an invalid value for each type. */
+const INVALID_VALUES = {
+  "redflow-runtime": ["queueSeconds", "0"],
+  "openai-model": ["temperature", "9"],
+  "anthropic-model": ["anthropicVersion", "today"],
+  "model.azure.openai": ["endpoint", "nowhere"],
+  "ollama-model": ["keepAlive", "y".repeat(41)],
+  "scripted-model": ["redflow-replies", "{"],
+  "buffer-memory": ["maxMessages", "0"],
+  "window-memory": ["maxBytes", "x"],
+  "redis-memory": ["port", "70000"],
+  "calculator-tool": ["toolName", "two words"],
+  "flow-tool": ["timeout", "0"],
+  "flow-tool-return": undefined,
+  "chat-node": ["maxHistory", "1001"],
+};
+
+const example = (name) => JSON.parse(readFileSync(new URL(`../../../node-red-bridge/examples/${name}.json`, import.meta.url), "utf8"));
+
+/** These examples with the runtime of the fixture. */
+function withRuntime(fixture, ...names) {
+  const runtime = desk(fixture).find(({ type }) => type === "redflow-runtime");
+  const nodes = names.flatMap(example).filter(({ type }) => type !== "redflow-runtime");
+  const bound = nodes.map((node) => (node.type === "agent-core" ? { ...node, runtime: runtime.id } : node));
+  return [...bound, runtime];
+}
+
+const prefix = (type) => (type === "redflow-runtime" ? "node-config-input" : "node-input");
+
+async function openType(editor, type) {
+  await editor.page.evaluate((type) => {
+    let found;
+    RED.nodes.eachNode((node) => {
+      found ??= node.type === type ? node : undefined;
+    });
+    if (found) {
+      RED.editor.edit(found);
+      return;
+    }
+    RED.nodes.eachConfig((node) => {
+      found ??= node.type === type ? node : undefined;
+    });
+    RED.editor.editConfig("", type, found.id, "node-config-input");
+  }, type);
+  await editor.waitForDialog();
+  await editor.page.evaluate(() => document.querySelectorAll(".red-ui-tray details").forEach((more) => (more.open = true)));
+  return editor.tray.locator("form.redflow-form");
+}
+
+async function close(editor) {
+  await editor.page.evaluate(() => RED.tray.close());
+  await editor.waitForDialogClosed();
+}
+
+const ALL = ["02-flow-tool", "03-http-agent", "04-chat", "05-live-models", "06-redis-memory"];
+
+export async function everyDialog(fixture, t) {
+  const [language, theme] = LOOKS[fixture.line];
+  await fixture.deployAndOpen(t, withRuntime(fixture, ...ALL));
+  const editor = await fixture.open(t, language);
+  await editor.page.evaluate((theme) => RED.settings.setLocal("view-dark-theme", theme), theme);
+  await editor.load();
+  for (const [type, invalid] of Object.entries(INVALID_VALUES)) {
+    const where = `${type} in ${language}, ${theme}`;
+    const form = await openType(editor, type);
+    const empty = await form.locator("label, summary, option, button").evaluateAll((all) => all.filter((one) => !one.textContent.trim()).length);
+    assert.equal(empty, 0, `${where}: an element has no text`);
+    assert.doesNotMatch(await form.innerText(), UNTRANSLATED, where);
+    // Except the fields that Node-RED adds against autofill.
+    const fields = form.locator("input, select, textarea").and(editor.page.locator(":visible:not([id^=red-ui-trap])"));
+    const unlabelled = await fields.evaluateAll((all) => all.filter((one) => one.labels.length === 0).map((one) => one.id));
+    assert.deepEqual(unlabelled, [], `${where}: fields without a label`);
+    const help = await editor.page.evaluate((type) => document.querySelector(`script[data-help-name="${type}"]`).textContent, type);
+    const translated = readFileSync(new URL(`../../../node-red-bridge/src/nodes/locales/${language.slice(0, 2)}/${type}.html`, import.meta.url), "utf8");
+    assert.ok(translated.includes(help.trim()), `${where}: the help is in another language`);
+    if (invalid) {
+      const [field, value] = invalid;
+      await editor.type(form.locator(`#${prefix(type)}-${field}`), value);
+      await editor.until(`${where}: the problem is shown`, (id) => document.getElementById(id)?.textContent, `${prefix(type)}-${field}-problem`);
+      assert.equal(await form.locator(`#${prefix(type)}-${field}`).getAttribute("aria-invalid"), "true", where);
+    }
+    assertReadable(await measureContrasts(form), where);
+    await editor.screenshot(`dialog-${type}`);
+    await close(editor);
+  }
+}
+
+export async function chat(fixture, t) {
+  const editor = await fixture.deployAndOpen(t, withRuntime(fixture, "04-chat"));
+  const window = editor.page.locator(".redflow-chat");
+  // The second press focuses the open window.
+  await editor.press("rf04-chat");
+  await window.waitFor();
+  await editor.press("rf04-chat");
+  assert.equal(await window.count(), 1);
+  const field = window.getByRole("textbox");
+  await editor.until("the field has the focus", () => document.activeElement?.closest(".redflow-chat"));
+  await editor.page.keyboard.type("What is 17 times 3? <img src=x onerror=alert(1)>");
+  await editor.page.keyboard.press("Enter");
+  await editor.waitForText(window, "17 times 3 is 51.");
+  await editor.waitForText(window, "<img src=x onerror=alert(1)>");
+  assert.equal(await window.locator("img").count(), 0);
+  await editor.screenshot("chat");
+  // A dialog hides the window.
+  await editor.openById("rf04-agent");
+  await window.waitFor({ state: "hidden" });
+  await close(editor);
+  await window.waitFor();
+  // The window shows that the sidecar is away.
+  await fixture.sidecar.kill();
+  try {
+    await field.fill("Are you there?");
+    await field.press("Enter");
+    await editor.waitForText(window, /sidecar away/);
+    await editor.screenshot("chat-away");
+  } finally {
+    await fixture.sidecar.start();
+  }
+  await editor.waitForText(window, /Are you there\?[\s\S]*17 times 3 is 51\./);
+  await field.press("Escape");
+  await window.waitFor({ state: "detached" });
+  await editor.until("the canvas has the focus", () => document.activeElement?.id === "red-ui-workspace-chart");
+}
