@@ -8,7 +8,7 @@ import { Transport, clientError, pathSegment } from "./http.js";
 import type { CallOptions } from "./http.js";
 import type { AbortSignalLike, FetchLike } from "./platform.js";
 import type {
-  BesideState,
+  AttachedState,
   CancelRequest,
   CheckReport,
   CheckRequest,
@@ -217,7 +217,7 @@ export class RedflowClient {
   }
 
   /** The attached Node-RED and the checker's report of its flow; `NOT_FOUND` if there is none. */
-  attached(options?: CallOptions): Promise<BesideState> {
+  attached(options?: CallOptions): Promise<AttachedState> {
     return this.#get("/api/beside", options);
   }
 
