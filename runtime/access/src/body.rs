@@ -6,9 +6,9 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 
-/// Accepts `Content-Type: application/json`, at most with `charset=utf-8`, and no compression. Call it for every request
-/// with a body: pages of other sites cannot send this type without a CORS preflight, and a small compressed body could
-/// become a large one.
+/// Accepts `Content-Type: application/json`, at most with `charset=utf-8`, and no compression. Call it for
+/// every request with a body: pages of other sites cannot send this type without a CORS preflight, and a
+/// small compressed body could become a large one.
 ///
 /// # Errors
 /// `CONTENT_TYPE_REFUSED`.

@@ -1,8 +1,9 @@
 //! One TCP connection, and its permit among those that may be open.
 //!
-//! Owns what hyper leaves to its transport. It closes a connection whose peer accepts no bytes. It lingers after the
-//! last response, so that a reset does not destroy it. hyper's own error responses have no body: it gives them one
-//! with a code. An upgraded socket keeps its connection, and so its permit. Never reads what a request means.
+//! Owns what hyper leaves to its transport. It closes a connection whose peer accepts no bytes. It lingers
+//! after the last response, so that a reset does not destroy it. hyper's own error responses have no body: it
+//! gives them one with a code. An upgraded socket keeps its connection, and so its permit. Never reads what a
+//! request means.
 
 use crate::framing::{RequestFraming, to_json};
 use crate::settings::AccessSettings;
@@ -151,8 +152,8 @@ impl AsyncWrite for Connection {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Closes the sending half, then reads until the peer closes too or the linger time is over. Closing a socket with
-    /// unread bytes resets it, and the peer may lose the last response.
+    /// Closes the sending half, then reads until the peer closes too or the linger time is over. Closing a
+    /// socket with unread bytes resets it, and the peer may lose the last response.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.linger_timer.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;

@@ -1,8 +1,8 @@
 //! Refuses requests whose end two HTTP readers could see at different places, as request smuggling needs.
 //!
-//! Owns the rules beyond hyper's own. hyper refuses lengths that differ, a coding that does not end with `chunked`,
-//! and any coding in HTTP/1.0. It accepts a length together with a coding, and then hides the length. It also
-//! accepts codings before `chunked`. Both are refused here.
+//! Owns the rules beyond hyper's own. hyper refuses lengths that differ, a coding that does not end with
+//! `chunked`, and any coding in HTTP/1.0. It accepts a length together with a coding, and then hides the
+//! length. It also accepts codings before `chunked`. Both are refused here.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -14,8 +14,9 @@ const LENGTH_LINE: &[u8] = b"\ncontent-length:";
 
 /// Compares the `Content-Length` lines that a connection received with those that hyper shows.
 ///
-/// A line of a body can look like such a header, but no line of JSON does. The lines of a pipelined request can count
-/// too early. Then the chunked request before it is refused, and the client has to wait for each response.
+/// A line of a body can look like such a header, but no line of JSON does. The lines of a pipelined request
+/// can count too early. Then the chunked request before it is refused, and the client has to wait for each
+/// response.
 #[derive(Debug, Default)]
 pub(crate) struct RequestFraming {
     /// Bytes of `LENGTH_LINE` that the last received bytes match.

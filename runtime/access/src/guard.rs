@@ -1,7 +1,7 @@
 //! The guard: checks the host, then the origin, then the caller, then its rate.
 //!
-//! Owns the order of these checks and what a caller may do. Never repeats a token or a cookie, and of any other text of
-//! a client only a short, printable part.
+//! Owns the order of these checks and what a caller may do. Never repeats a token or a cookie, and of any
+//! other text of a client only a short, printable part.
 
 use crate::fingerprint::Fingerprint;
 use crate::lock;
@@ -37,8 +37,8 @@ pub enum AuthMethod {
     Protocol,
     /// A message on an open WebSocket.
     Message,
-    /// No token, but the origin of the Redflow UI. Any program of this machine can claim it. The server lets such a
-    /// caller use only the routes of that UI.
+    /// No token, but the origin of the Redflow UI. Any program of this machine can claim it. The server lets
+    /// such a caller use only the routes of that UI.
     RedflowUi,
     /// Nothing: the caller has no scope.
     Anonymous,
@@ -103,8 +103,8 @@ impl AccessControl {
     /// `settings.listen` has to be the address that the listener actually has.
     ///
     /// # Errors
-    /// `CONFIG_FILE_INVALID` for invalid hosts and origins, and for a Redflow UI on a listener that other machines can
-    /// reach.
+    /// `CONFIG_FILE_INVALID` for invalid hosts and origins, and for a Redflow UI on a listener that other
+    /// machines can reach.
     pub fn new(settings: AccessSettings, tokens: Tokens) -> Result<Self, ApiError> {
         Ok(Self {
             origins: Origins::from_settings(&settings)?,
@@ -138,8 +138,9 @@ impl AccessControl {
 
     /// Finds the caller of a request. Call it first, for every request and every upgrade.
     ///
-    /// A request without a token gives an anonymous caller: call [`AccessControl::require`] before anything that needs a
-    /// scope. A page of the Redflow UI needs no token: check [`Caller::by`] before anything that is not for it.
+    /// A request without a token gives an anonymous caller: call [`AccessControl::require`] before anything
+    /// that needs a scope. A page of the Redflow UI needs no token: check [`Caller::by`] before anything that
+    /// is not for it.
     ///
     /// # Errors
     /// `HOST_REFUSED`, `ORIGIN_REFUSED`, `UNAUTHORIZED` for a wrong token, `RATE_LIMITED`.
@@ -300,7 +301,8 @@ impl AccessControl {
                 (None, _) => {}
             }
         }
-        // A browser sends its cookie to every port of this machine, so it must not give pages of the UI more rights.
+        // A browser sends its cookie to every port of this machine, so it must not give pages of the UI more
+        // rights.
         if page == Page::RedflowUi {
             return Ok(Caller::redflow_ui());
         }
@@ -322,7 +324,8 @@ impl AccessControl {
             .ok_or_else(|| self.count_failure(unauthorized("The token is not accepted here"), now))
     }
 
-    /// The caller with this session. None if it is over: the browser is anonymous then, so that it can sign in again.
+    /// The caller with this session. None if it is over: the browser is anonymous then, so that it can sign
+    /// in again.
     fn find_browser(&self, session: &str, now: Millis) -> Option<Caller> {
         let (fingerprint, number) = lock(&self.sessions).find(session, now)?;
         let token = self.tokens.find_fingerprint(&fingerprint, now)?;

@@ -287,7 +287,8 @@ fn earlier_callers_are_checked_again() {
     );
     assert!(fixture.access.recheck(&main, 9_000).is_ok());
     assert!(fixture.access.recheck(&Caller::anonymous(), 9_000).is_err());
-    // An open socket keeps the session alive, until the browser signs out or the session reaches its lifetime.
+    // An open socket keeps the session alive, until the browser signs out or the session reaches its
+    // lifetime.
     const HOUR: u64 = 3_600_000;
     let cookie = fixture.sign_in_browser(0);
     let browser = |now| fixture.authenticate_at(now, &Method::GET, &[HOME, ("cookie", &cookie)]).unwrap();

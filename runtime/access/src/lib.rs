@@ -1,8 +1,8 @@
 //! Access control of the sidecar: hosts, origins, tokens, sessions, rate limits and connections.
 //!
-//! Owns the listener with its limits ([`listen`]), the check of each caller ([`AccessControl`]) and the token files
-//! ([`tokens`]). Never knows a flow or a run, and only one route: where a browser signs in. Every decision takes the time
-//! as an argument, so that tests need no clock.
+//! Owns the listener with its limits ([`listen`]), the check of each caller ([`AccessControl`]) and the token
+//! files ([`tokens`]). Never knows a flow or a run, and only one route: where a browser signs in. Every
+//! decision takes the time as an argument, so that tests need no clock.
 
 mod body;
 mod connection;
@@ -44,7 +44,8 @@ fn printable_excerpt(text: &[u8]) -> String {
     out
 }
 
-/// Locks, also after a panic of another holder: every change here is a single step, so the value is still consistent.
+/// Locks, also after a panic of another holder: every change here is a single step, so the value is still
+/// consistent.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

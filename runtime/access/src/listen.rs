@@ -1,10 +1,10 @@
 //! The listener: accepts connections and serves HTTP/1.1 on them.
 //!
-//! Owns how many connections are open, how long a request head may take, and the shutdown. Never checks the caller:
-//! the service does, with the guard.
+//! Owns how many connections are open, how long a request head may take, and the shutdown. Never checks the
+//! caller: the service does, with the guard.
 //!
-//! A request that hyper cannot read gets a response with a code, and its connection is closed. A connection that sent
-//! nothing is closed without a response.
+//! A request that hyper cannot read gets a response with a code, and its connection is closed. A connection
+//! that sent nothing is closed without a response.
 
 use crate::connection::{Connection, final_response};
 use crate::framing::refusal;
@@ -43,8 +43,8 @@ const BUFFER_BYTES: usize = 128 * 1024;
 #[cfg(unix)]
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// Raises the system's limit on open files as far as needed, and returns how many of the wanted connections it allows.
-/// Some descriptors stay free for files and model calls.
+/// Raises the system's limit on open files as far as needed, and returns how many of the wanted connections
+/// it allows. Some descriptors stay free for files and model calls.
 #[cfg(unix)]
 #[must_use]
 pub fn raise_open_file_limit(wanted: usize) -> usize {
@@ -107,18 +107,20 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, ApiError> {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A restart must not wait for the connections of the previous process. Outside Unix this would share the port.
+    // A restart must not wait for the connections of the previous process. Outside Unix this would share the
+    // port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Serves until `shutdown`. Then it accepts no more connections, and lets each one finish its request. After `drain` it
-/// aborts the rest, and returns how many were still open.
+/// Serves until `shutdown`. Then it accepts no more connections, and lets each one finish its request. After
+/// `drain` it aborts the rest, and returns how many were still open.
 ///
-/// Upgraded sockets count as open, but only the service can close them, so it has to watch `shutdown` too. `service`
-/// has to be always ready, as axum's `Router` is. Refusals of malformed requests make its body from text.
+/// Upgraded sockets count as open, but only the service can close them, so it has to watch `shutdown` too.
+/// `service` has to be always ready, as axum's `Router` is. Refusals of malformed requests make its body from
+/// text.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -201,8 +203,8 @@ async fn accept(listener: &TcpListener, shutdown: &CancellationToken) -> Option<
                     why.kind(),
                     ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
                 ) => {}
-            // No descriptors or no memory are left. Other tasks need time to release some, so a retry at once would
-            // only waste it.
+            // No descriptors or no memory are left. Other tasks need time to release some, so a retry at once
+            // would only waste it.
             Err(why) => {
                 if !logged {
                     tracing::error!(%why, "cannot accept connections at the moment");

@@ -1,6 +1,7 @@
 //! Which hosts a request may name, and which pages may send it.
 //!
-//! Owns the exact lists. Never resolves a name: an attacker can point a name at this machine, but it is not listed.
+//! Owns the exact lists. Never resolves a name: an attacker can point a name at this machine, but it is not
+//! listed.
 
 use crate::printable_excerpt;
 use crate::settings::{AccessSettings, Scheme};
@@ -56,12 +57,13 @@ impl Origins {
 
     /// Combines the names of the listener with the configured hosts and origins.
     ///
-    /// Pages of the Redflow UI need no token, and any program can claim to be one. So other machines must not reach the
-    /// listener directly. Through a configured host, which a proxy may serve, such a page is like any other.
+    /// Pages of the Redflow UI need no token, and any program can claim to be one. So other machines must not
+    /// reach the listener directly. Through a configured host, which a proxy may serve, such a page is like
+    /// any other.
     ///
     /// # Errors
-    /// `CONFIG_FILE_INVALID` for a host or an origin that a browser would not send, and for a Redflow UI if other
-    /// machines can reach the listener or if the sidecar itself has that origin.
+    /// `CONFIG_FILE_INVALID` for a host or an origin that a browser would not send, and for a Redflow UI if
+    /// other machines can reach the listener or if the sidecar itself has that origin.
     pub fn from_settings(settings: &AccessSettings) -> Result<Self, ApiError> {
         if settings.hosts.len() > MAX_CONFIGURED || settings.origins.len() > MAX_CONFIGURED {
             return Err(invalid(&format!("More than {MAX_CONFIGURED} hosts or origins are configured")));
@@ -93,8 +95,8 @@ impl Origins {
         Ok(Self { hosts, local_hosts, origins, redflow_ui })
     }
 
-    /// An origin as a browser sends it: lower case, and without the default port of its scheme. None for a text that
-    /// cannot be the origin of a web page.
+    /// An origin as a browser sends it: lower case, and without the default port of its scheme. None for a
+    /// text that cannot be the origin of a web page.
     #[must_use]
     pub fn origin(text: &str) -> Option<String> {
         let text = text.to_ascii_lowercase();
@@ -127,8 +129,8 @@ impl Origins {
         is_name && port.is_none_or(is_port)
     }
 
-    /// Checks that the request has exactly one `Host`, and that this host is listed. A host in the request line has to
-    /// be listed too.
+    /// Checks that the request has exactly one `Host`, and that this host is listed. A host in the request
+    /// line has to be listed too.
     ///
     /// # Errors
     /// `HOST_REFUSED`.
@@ -188,7 +190,8 @@ impl Origins {
     }
 }
 
-/// What the `Host` header is for requests to a listener: a local name or the listener's address, with its port.
+/// What the `Host` header is for requests to a listener: a local name or the listener's address, with its
+/// port.
 fn listener_hosts(listen: SocketAddr) -> Vec<String> {
     let mut names = vec!["127.0.0.1".to_owned(), "localhost".to_owned(), "[::1]".to_owned()];
     if !listen.ip().is_unspecified() {

@@ -72,7 +72,8 @@ impl RateLimiter {
         taken
     }
 
-    /// Removes full buckets, because a new one would be full too. If none is full, removes the least recently used one.
+    /// Removes full buckets, because a new one would be full too. If none is full, removes the least recently
+    /// used one.
     fn evict(&mut self, now: Millis) {
         self.buckets.retain(|_, bucket| {
             let mut filled = bucket.clone();

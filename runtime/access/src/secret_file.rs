@@ -78,8 +78,8 @@ fn check_owner(_path: &Path, _file: &Metadata) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Replaces a file, which only its owner can access. After a crash the old or the new content exists. The caller holds
-/// the lock of the directory.
+/// Replaces a file, which only its owner can access. After a crash the old or the new content exists. The
+/// caller holds the lock of the directory.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ApiError> {
     let next = path.with_extension("new");
     let write = || {

@@ -1,7 +1,7 @@
 //! Browser sessions, and the one-time codes that open them.
 //!
-//! Owns both, in memory only and only as fingerprints. A session has the rights of the token that made its code, and
-//! ends with that token. Never reads a clock.
+//! Owns both, in memory only and only as fingerprints. A session has the rights of the token that made its
+//! code, and ends with that token. Never reads a clock.
 
 use crate::fingerprint::{Fingerprint, make_secret};
 use crate::settings::{AccessSettings, Scheme};

@@ -10,13 +10,13 @@ pub struct AccessSettings {
     pub listen: SocketAddr,
     /// Further hosts that requests may name, each exactly as in the `Host` header: `name` or `name:port`.
     pub hosts: Vec<String>,
-    /// Further origins whose pages may send requests, each exactly as in the `Origin` header: `https://name` or with a
-    /// port.
+    /// Further origins whose pages may send requests, each exactly as in the `Origin` header: `https://name`
+    /// or with a port.
     pub origins: Vec<String>,
     /// The origin of the Redflow UI. Its pages need no token, so other machines must not reach the listener.
     pub redflow_ui: Option<String>,
-    /// Whether the Redflow UI may send tokens of another server, to which this one forwards. Its pages need no token
-    /// here, so such a token neither helps nor hurts.
+    /// Whether the Redflow UI may send tokens of another server, to which this one forwards. Its pages need
+    /// no token here, so such a token neither helps nor hurts.
     pub tokens_for_others: bool,
     /// Whether a proxy serves `hosts` over https. Then the cookie is `Secure`.
     pub https: bool,
@@ -32,8 +32,8 @@ pub struct AccessSettings {
     pub max_connections: usize,
     /// Connections beyond that number which get an error at the same time. Others are closed without one.
     pub max_refusals: usize,
-    /// How long the head of a request may take to arrive. An idle connection is closed after the same time, because
-    /// hyper has one timer for both.
+    /// How long the head of a request may take to arrive. An idle connection is closed after the same time,
+    /// because hyper has one timer for both.
     pub head_timeout: Duration,
     /// The largest head of a request, in bytes.
     pub max_head_bytes: usize,

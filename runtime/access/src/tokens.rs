@@ -1,7 +1,7 @@
 //! The tokens: the main one in `DATA/token`, and the digests of further ones in `DATA/tokens.json`.
 //!
-//! Owns both files. A running sidecar notices their changes. Prints a token only to the user who made it, and compares
-//! tokens in constant time.
+//! Owns both files. A running sidecar notices their changes. Prints a token only to the user who made it, and
+//! compares tokens in constant time.
 
 use crate::fingerprint::{Fingerprint, make_secret};
 use crate::{lock, secret_file};
@@ -83,12 +83,13 @@ struct TokenCache {
 }
 
 impl Tokens {
-    /// Reads the tokens of an existing data directory, and makes the main token if it is missing. A `chosen` token of
-    /// the environment replaces the main one.
+    /// Reads the tokens of an existing data directory, and makes the main token if it is missing. A `chosen`
+    /// token of the environment replaces the main one.
     ///
     /// # Errors
-    /// `SECRET_FILE_UNSAFE` if other users can access the files, or the files are malformed; `CONFIG_FILE_INVALID` for
-    /// a chosen token that is too short; `DATA_READ_ONLY`, `DATA_FULL` or `DATA_UNUSABLE` if writing fails.
+    /// `SECRET_FILE_UNSAFE` if other users can access the files, or the files are malformed;
+    /// `CONFIG_FILE_INVALID` for a chosen token that is too short; `DATA_READ_ONLY`, `DATA_FULL` or
+    /// `DATA_UNUSABLE` if writing fails.
     pub fn open(data: &Path, chosen: Option<SecretString>) -> Result<Self, ApiError> {
         let main = match &chosen {
             Some(token) => Some(check_chosen(token)?.clone()),
@@ -154,7 +155,8 @@ impl Tokens {
 }
 
 impl TokenCache {
-    /// Reads the files that changed, at most once per interval. Rejects the tokens of a file that it cannot read.
+    /// Reads the files that changed, at most once per interval. Rejects the tokens of a file that it cannot
+    /// read.
     fn refresh(&mut self, data: &Path, main: &MainToken, now: Millis) {
         if now.abs_diff(self.checked_at) < CHECK_INTERVAL {
             return;
@@ -218,7 +220,8 @@ pub fn rotate(data: &Path) -> Result<SecretString, ApiError> {
 /// Makes a further token and returns its text, which no file holds.
 ///
 /// # Errors
-/// `REQUEST_INVALID` for a name that is invalid or in use, no scopes, or too many tokens; else as [`Tokens::open`].
+/// `REQUEST_INVALID` for a name that is invalid or in use, no scopes, or too many tokens; else as
+/// [`Tokens::open`].
 pub fn add(data: &Path, name: &str, scopes: &[Scope], now: Millis) -> Result<SecretString, ApiError> {
     check_name(name)?;
     if scopes.is_empty() {

@@ -1,4 +1,5 @@
-//! Connections never use the last descriptors. The test changes the limit of its process, so it needs its own.
+//! Connections never use the last descriptors. The test changes the limit of its process, so it needs its
+//! own.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,7 +1,7 @@
 //! Builds a model from a node's properties.
 //!
-//! Owns the defaults, the sources of keys, and which settings a model does not get. Parses once: later code checks
-//! nothing again.
+//! Owns the defaults, the sources of keys, and which settings a model does not get. Parses once: later code
+//! checks nothing again.
 
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
@@ -210,14 +210,14 @@ fn require_key(config: &NodeConfig<'_>, variable: &str) -> Result<SecretString, 
     find_key(config, &[variable]).ok_or_else(missing)
 }
 
-/// Whether an address belongs to the provider. Without TLS it does not, because others on the network could read the
-/// key.
+/// Whether an address belongs to the provider. Without TLS it does not, because others on the network could
+/// read the key.
 pub(crate) fn is_at_provider(base: &Url, hosts: &[&str]) -> bool {
     base.scheme() == "https" && is_within(base.host_str().unwrap_or_default(), hosts)
 }
 
-/// The key for an address. The provider requires one; other servers may do without. A key of the environment goes only
-/// to the provider, and to a proxy on this machine.
+/// The key for an address. The provider requires one; other servers may do without. A key of the environment
+/// goes only to the provider, and to a proxy on this machine.
 pub(crate) fn key_for(
     config: &NodeConfig<'_>,
     base: &Url,

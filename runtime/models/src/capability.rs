@@ -1,4 +1,5 @@
-//! What known models can do. A node's `capabilities` override this table; unknown models get the full feature set.
+//! What known models can do. A node's `capabilities` override this table; unknown models get the full feature
+//! set.
 
 use crate::transport::is_within;
 use redflow_contract::service_config::CapabilityConfig;
@@ -73,8 +74,8 @@ const OPENAI: &[(&str, Capabilities)] = &[
     ("gpt-35-turbo", Capabilities { vision: false, json_schema: false, ..sized(MODERN, 16_385, 4_096) }),
 ];
 
-/// Claude models that accept sampling settings, and which of them lack structured output. Every other `claude-` model
-/// accepts no sampling settings.
+/// Claude models that accept sampling settings, and which of them lack structured output. Every other
+/// `claude-` model accepts no sampling settings.
 const CLAUDE: &[(&str, Capabilities)] = &[
     (
         "claude-instant",
@@ -111,8 +112,8 @@ pub fn openai(model: &str) -> Capabilities {
 /// Services with OpenAI's API that have JSON mode for all of their models, but schemas for none or some.
 const JSON_MODE_ONLY: [&str; 3] = ["groq.com", "deepseek.com", "openrouter.ai"];
 
-/// A model of another server with OpenAI's API. Self-hosted servers (vLLM, LM Studio, llama.cpp) accept schemas, and
-/// some of them have no JSON mode.
+/// A model of another server with OpenAI's API. Self-hosted servers (vLLM, LM Studio, llama.cpp) accept
+/// schemas, and some of them have no JSON mode.
 #[must_use]
 pub fn openai_compatible(host: &str) -> Capabilities {
     let json_mode = is_within(host, &JSON_MODE_ONLY);

@@ -1,7 +1,7 @@
 //! One model call: encodes the request, sends it, reads the answer, retries.
 //!
-//! Owns the order of these steps, the deadline and the bounds. Knows no provider: the wire encodes and decodes,
-//! [`crate::call_error`] classifies failures, and [`crate::retry`] decides on retries.
+//! Owns the order of these steps, the deadline and the bounds. Knows no provider: the wire encodes and
+//! decodes, [`crate::call_error`] classifies failures, and [`crate::retry`] decides on retries.
 
 use crate::call_error::CallError;
 use crate::event_stream::{EventStream, EventTooLong};
@@ -56,7 +56,8 @@ pub struct Target {
 }
 
 impl Driver {
-    /// Makes one call. `deltas` receives the text of a streamed answer as it arrives, separately for each attempt.
+    /// Makes one call. `deltas` receives the text of a streamed answer as it arrives, separately for each
+    /// attempt.
     ///
     /// # Errors
     /// The failure of the last attempt.
@@ -231,7 +232,8 @@ impl DeltaProgress<'_> {
         let mut end = 0;
         assembler.visit_text(&mut |part| {
             let begin = self.reported_bytes.saturating_sub(end);
-            // A part that grows after a later one was reported may be cut within a character. Then it is not reported.
+            // A part that grows after a later one was reported may be cut within a character. Then it is not
+            // reported.
             if let Some(new) = part.get(begin..).filter(|new| !new.is_empty()) {
                 deltas.text(self.attempt, new);
             }

@@ -46,8 +46,8 @@ impl EventStream {
         }
     }
 
-    /// Adds bytes and calls `on_event` for every complete event, with its name, if it has one, and its data. Stops when
-    /// `on_event` returns something.
+    /// Adds bytes and calls `on_event` for every complete event, with its name, if it has one, and its data.
+    /// Stops when `on_event` returns something.
     ///
     /// # Errors
     /// When an event is too long.

@@ -1,4 +1,5 @@
-//! What wires accept beyond the documented formats, because models, gateways and mocks do not always follow them.
+//! What wires accept beyond the documented formats, because models, gateways and mocks do not always follow
+//! them.
 //!
 //! Owns how far that goes. Never guesses at text: an answer is used as it is, or not at all.
 

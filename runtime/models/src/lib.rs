@@ -1,7 +1,7 @@
 //! Chat models: one pure file per wire format, one driver for all of them, and the scripted model.
 //!
-//! A node's properties become a [`driver::Target`]. The driver sends what the wire encodes, and the wire decodes the
-//! response. Only header values that are marked as sensitive hold keys, so no log shows them.
+//! A node's properties become a [`driver::Target`]. The driver sends what the wire encodes, and the wire
+//! decodes the response. Only header values that are marked as sensitive hold keys, so no log shows them.
 
 pub mod anthropic;
 mod build;

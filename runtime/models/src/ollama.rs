@@ -1,7 +1,7 @@
 //! The native chat API of Ollama.
 //!
-//! Owns the format of its requests, answers, streams and errors. The API has no tool choice. If no tool may be called,
-//! the request has no tools. The API cannot require a call.
+//! Owns the format of its requests, answers, streams and errors. The API has no tool choice. If no tool may
+//! be called, the request has no tools. The API cannot require a call.
 
 use crate::event_stream::StreamFormat;
 use crate::lenient::{
@@ -40,7 +40,8 @@ pub struct OllamaChat {
     pub num_ctx: Option<u32>,
     /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// How long the model stays loaded, such as `5m`. A plain number is in seconds; a negative one means forever.
+    /// How long the model stays loaded, such as `5m`. A plain number is in seconds; a negative one means
+    /// forever.
     pub keep_alive: Option<String>,
     /// Whether the model thinks before it answers.
     pub think: Option<bool>,

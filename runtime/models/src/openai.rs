@@ -203,7 +203,8 @@ pub(crate) fn parse_error(status: u16, body: &[u8]) -> ProviderError {
     ProviderError { status, ..read_error(error) }
 }
 
-/// The error in a stream or in a body with a success status, if there is one. Gets the status that it has elsewhere.
+/// The error in a stream or in a body with a success status, if there is one. Gets the status that it has
+/// elsewhere.
 pub(crate) fn embedded_error(raw: Option<&RawValue>) -> Option<ProviderError> {
     let error: Value = serde_json::from_str(raw?.get()).ok()?;
     let has_error = match &error {
@@ -304,7 +305,8 @@ pub(crate) fn serialize_tool<M: SerializeMap>(map: &mut M, tool: &ToolSpec) -> R
     map.serialize_entry("parameters", &Parameters(tool.input_schema.as_ref()))
 }
 
-/// The schema of a tool. The provider refuses one without `type` and `properties`, so both are always written.
+/// The schema of a tool. The provider refuses one without `type` and `properties`, so both are always
+/// written.
 struct Parameters<'a>(Option<&'a Value>);
 
 impl Serialize for Parameters<'_> {

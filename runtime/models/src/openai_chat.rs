@@ -325,8 +325,8 @@ impl Assembler {
         }
     }
 
-    /// Which call a delta belongs to. None if it starts a new one. The index decides. Some servers leave it out, or use
-    /// the same for every call. Then a new id together with a name starts a new call.
+    /// Which call a delta belongs to. None if it starts a new one. The index decides. Some servers leave it
+    /// out, or use the same for every call. Then a new id together with a name starts a new call.
     fn find_call(&self, delta: &ToolCallDelta<'_>) -> Result<Option<usize>, WireError> {
         if delta.index.is_some_and(|index| index >= MAX_CALLS) {
             return Err(WireError::Malformed("it requests too many calls"));

@@ -1,7 +1,7 @@
 //! The Responses API of OpenAI, which returns reasoning that goes back with the next request.
 //!
-//! Owns the format of its requests, answers and streams. The provider stores nothing: every request holds the whole
-//! conversation.
+//! Owns the format of its requests, answers and streams. The provider stores nothing: every request holds the
+//! whole conversation.
 
 use crate::event_stream::StreamFormat;
 use crate::lenient::parse_object;

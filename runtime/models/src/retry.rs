@@ -52,8 +52,8 @@ fn time_until(text: &str, now: u64) -> Option<Duration> {
     Some(Duration::from_millis(at.saturating_sub(now)))
 }
 
-/// How long to wait before the next attempt. None if there is no further attempt. `attempts` counts those made, from 1;
-/// `random` is between 0 and 1.
+/// How long to wait before the next attempt. None if there is no further attempt. `attempts` counts those
+/// made, from 1; `random` is between 0 and 1.
 #[must_use]
 pub fn retry_delay(error: &CallError, attempts: u32, max_retries: u32, random: f64) -> Option<Duration> {
     if attempts > max_retries || !error.is_retryable() {

@@ -1,7 +1,7 @@
 //! Sends one POST to a provider, and streams the body of its response.
 //!
-//! Owns the HTTP client with its proxy, certificates and timeouts. Never retries and never follows a redirect. Its
-//! errors never hold a library's text or an address, which may contain a password.
+//! Owns the HTTP client with its proxy, certificates and timeouts. Never retries and never follows a
+//! redirect. Its errors never hold a library's text or an address, which may contain a password.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -111,8 +111,8 @@ pub enum TransportError {
 /// Settings of the HTTP client.
 #[derive(Clone)]
 pub struct HttpSettings {
-    /// A proxy for every request, such as `http://proxy:3128`. Without one, the usual environment variables apply, but
-    /// not for requests to this machine.
+    /// A proxy for every request, such as `http://proxy:3128`. Without one, the usual environment variables
+    /// apply, but not for requests to this machine.
     pub proxy: Option<Url>,
     /// Certificates to trust in addition to the system's, as PEM.
     pub extra_ca: Vec<u8>,

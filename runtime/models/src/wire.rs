@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// A request to a model, before a wire encodes it.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatRequest<'a> {
-    /// The conversation, oldest first. A system message can only be the first one. Tool messages follow the assistant
-    /// message that requested their calls.
+    /// The conversation, oldest first. A system message can only be the first one. Tool messages follow the
+    /// assistant message that requested their calls.
     pub messages: &'a [Arc<ChatMessage>],
     /// The tools that the model may call natively.
     pub tools: &'a [ToolSpec],

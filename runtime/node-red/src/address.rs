@@ -26,8 +26,8 @@ pub fn parse_address(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A URL below the address. `path` starts with a slash and is not changed. None for a path that leaves the address or
-/// that is not in its normal form.
+/// A URL below the address. `path` starts with a slash and is not changed. None for a path that leaves the
+/// address or that is not in its normal form.
 pub(crate) fn join(base: &Url, path: &str, query: Option<&str>) -> Option<Url> {
     let full_path = format!("{}{path}", base.path().trim_end_matches('/'));
     let mut url = base.clone();

@@ -22,7 +22,8 @@ pub const TOKEN_VARIABLE: &str = "NODE_RED_TOKEN";
 
 /// Enough for a large flow.
 pub(crate) const MAX_RESPONSE_BYTES: usize = 40 * 1024 * 1024;
-/// How long Node-RED may send nothing. It responds to a deploy when the old nodes have stopped, which may take 15 s.
+/// How long Node-RED may send nothing. It responds to a deploy when the old nodes have stopped, which may
+/// take 15 s.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of a text of Node-RED that an error repeats.
 const MAX_QUOTED_CHARS: usize = 200;
@@ -80,8 +81,8 @@ impl DeployType {
 }
 
 impl NodeRed {
-    /// `base` comes from [`crate::parse_address`]. `client` must not follow redirects, and must use HTTP/1.1 only, which
-    /// `/comms` needs.
+    /// `base` comes from [`crate::parse_address`]. `client` must not follow redirects, and must use HTTP/1.1
+    /// only, which `/comms` needs.
     ///
     /// # Errors
     /// A sentence, if the token cannot be a header value.

@@ -1,8 +1,8 @@
 //! Forwards the requests of other clients to Node-RED.
 //!
-//! Owns which headers pass in each direction: the ones named here, and no others. So no cookie and no connection header
-//! passes. The only token that passes is the one that the client sent for Node-RED. Never adds the token of this
-//! process.
+//! Owns which headers pass in each direction: the ones named here, and no others. So no cookie and no
+//! connection header passes. The only token that passes is the one that the client sent for Node-RED. Never
+//! adds the token of this process.
 
 use crate::address::join;
 use crate::client::{MAX_RESPONSE_BYTES, NodeRed, RESPONSE_TIMEOUT, explain};

@@ -1,8 +1,9 @@
-//! A client of a Node-RED without the bridge: its address, its Admin API, its `/comms`, and forwarded requests.
+//! A client of a Node-RED without the bridge: its address, its Admin API, its `/comms`, and forwarded
+//! requests.
 //!
 //! Owns the requests and the meaning of refusals. Every failure is an `ApiError`: `NODE_RED_UNREACHABLE` or
-//! `NODE_RED_REFUSED`. Never follows a redirect, retries, reads without bound, or prints a token. Never reads what a
-//! flow means.
+//! `NODE_RED_REFUSED`. Never follows a redirect, retries, reads without bound, or prints a token. Never reads
+//! what a flow means.
 
 mod address;
 mod client;

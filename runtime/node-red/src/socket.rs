@@ -1,7 +1,7 @@
 //! `/comms`: the WebSocket on which Node-RED sends notifications to its editor.
 //!
-//! Owns the handshake, the bounds and the few notifications that matter here. The handshake uses the same HTTP client as
-//! all other requests, and so the same proxies and certificates.
+//! Owns the handshake, the bounds and the few notifications that matter here. The handshake uses the same
+//! HTTP client as all other requests, and so the same proxies and certificates.
 
 use crate::client::{NodeRed, explain};
 use futures::{SinkExt as _, StreamExt as _};
@@ -23,10 +23,11 @@ use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 /// Node-RED sends up to fifty notifications in one message.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
-/// How long the handshake and each message to Node-RED may take. Node-RED does not respond to an unknown upgrade.
+/// How long the handshake and each message to Node-RED may take. Node-RED does not respond to an unknown
+/// upgrade.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long Node-RED may send nothing before it gets a ping, and how long it may take to respond. It sends a heartbeat
-/// every 15 s.
+/// How long Node-RED may send nothing before it gets a ping, and how long it may take to respond. It sends a
+/// heartbeat every 15 s.
 const PING_INTERVAL: Duration = Duration::from_secs(25);
 
 const DEPLOY_TOPIC: &str = "notification/runtime-deploy";
@@ -144,7 +145,8 @@ impl Comms {
 }
 
 impl Socket {
-    /// The next text message. None when the socket is closed, Node-RED stopped responding, or a message is too large.
+    /// The next text message. None when the socket is closed, Node-RED stopped responding, or a message is
+    /// too large.
     pub async fn hear(&mut self) -> Option<String> {
         loop {
             match timeout(PING_INTERVAL, self.inner.next()).await {

@@ -1,7 +1,7 @@
 //! The body of a request.
 //!
-//! Borrows everything and writes it at once. The API requires turns that alternate, the user's first. A result must
-//! follow each call, and ids must be unique. So this module changes a conversation:
+//! Borrows everything and writes it at once. The API requires turns that alternate, the user's first. A
+//! result must follow each call, and ids must be unique. So this module changes a conversation:
 //! - Adjacent messages of one role become one turn. An empty turn becomes `(empty)`.
 //! - A conversation that is empty or starts with the model gets a user turn `…` first.
 //! - A call without a result gets one that says so. A result without a call is left out.
@@ -256,8 +256,8 @@ fn user_blocks(all: &[Arc<ChatMessage>], previous: Range<usize>, turn: Range<usi
     blocks
 }
 
-/// The id of a call, if the API accepts its characters and no earlier call has it. Else its position, which stays the
-/// same when the conversation grows.
+/// The id of a call, if the API accepts its characters and no earlier call has it. Else its position, which
+/// stays the same when the conversation grows.
 fn call_id(all: &[Arc<ChatMessage>], index: usize, nth: usize) -> Cow<'_, str> {
     let calls = &all[index].tool_calls;
     let id = calls[nth].id.as_str();

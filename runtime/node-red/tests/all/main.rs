@@ -1,4 +1,5 @@
-//! A server at Node-RED's address that is not a Node-RED, or a hostile one. The tests of the whole product use a real one.
+//! A server at Node-RED's address that is not a Node-RED, or a hostile one. The tests of the whole product
+//! use a real one.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 const TOKEN: &str = "hush-hush-token";
 
-/// A server that responds to every request with these bytes, then repeats `more` if given. Reports the request heads.
+/// A server that responds to every request with these bytes, then repeats `more` if given. Reports the
+/// request heads.
 async fn start_server(response: &str, more: Option<Vec<u8>>) -> (NodeRed, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
