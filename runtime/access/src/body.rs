@@ -1,27 +1,27 @@
-//! What a body has to say of itself.
+//! Checks that a request body is declared as plain JSON.
 
-use crate::shown;
+use crate::printable_excerpt;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 
-/// Whether a body is announced as plain JSON: `Content-Type: application/json`, at most with `charset=utf-8`, and
-/// not compressed. Ask it of every request that has or needs a body: pages of other sites cannot send this type
-/// without asking first, and a small body cannot unfold into a large one.
+/// Accepts `Content-Type: application/json`, at most with `charset=utf-8`, and no compression. Call it for
+/// every request with a body: pages of other sites cannot send this type without a CORS preflight, and a
+/// small compressed body could become a large one.
 ///
 /// # Errors
 /// `CONTENT_TYPE_REFUSED`.
 pub fn json_only(headers: &HeaderMap) -> Result<(), ApiError> {
-    let refused = |what: String| {
+    let refused = |problem: String| {
         Err(ApiError::new(
             ApiCode::ContentTypeRefused,
-            format!("{what}: send JSON with `Content-Type: application/json`, not compressed."),
+            format!("{problem}: send JSON with `Content-Type: application/json`, not compressed."),
         ))
     };
     for coding in headers.get_all(CONTENT_ENCODING) {
         if !coding.as_bytes().eq_ignore_ascii_case(b"identity") {
-            return refused(format!("The body is encoded as `{}`", shown(coding.as_bytes())));
+            return refused(format!("The body is encoded as `{}`", printable_excerpt(coding.as_bytes())));
         }
     }
     let mut types = headers.get_all(CONTENT_TYPE).iter();
@@ -29,7 +29,7 @@ pub fn json_only(headers: &HeaderMap) -> Result<(), ApiError> {
         (None, _) => refused("The body has no type".to_owned()),
         (Some(_), Some(_)) => refused("The body has several types".to_owned()),
         (Some(one), None) if one.to_str().is_ok_and(is_json) => Ok(()),
-        (Some(one), None) => refused(format!("The body is of type `{}`", shown(one.as_bytes()))),
+        (Some(one), None) => refused(format!("The body is of type `{}`", printable_excerpt(one.as_bytes()))),
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_taken_and_nothing_else() {
+    fn accepts_json_and_nothing_else() {
         let good = [
             "application/json",
             "Application/JSON",

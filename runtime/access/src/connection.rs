@@ -1,17 +1,17 @@
-//! One connection: its socket and its place among those that may be open.
+//! One TCP connection, and its permit among those that may be open.
 //!
-//! Owns what the HTTP library leaves to its transport: a peer that takes nothing is cut off, a last answer is not
-//! torn down by a reset, and the answers the library gives by itself, which have no body, get one with a code. An
-//! upgrade takes the line along, so a socket keeps its place. Never reads what a request means.
+//! Owns what hyper leaves to its transport. It closes a connection whose peer accepts no bytes. It lingers
+//! after the last response, so that a reset does not destroy it. hyper's own error responses have no body: it
+//! gives them one with a code. An upgraded socket keeps its connection, and so its permit. Never reads what a
+//! request means.
 
-use crate::framing::{self, LengthLines};
+use crate::framing::{RequestFraming, to_json};
 use crate::settings::AccessSettings;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,81 +19,88 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 
-/// The most bytes that are thrown away while a connection closes.
+/// The most bytes to discard while a connection closes.
 const MAX_LINGER_BYTES: usize = 1024 * 1024;
 
-/// The longest answer of the HTTP library's own.
-const MAX_BARE_BYTES: usize = 256;
+/// The status lines of hyper's own error responses, and what each means.
+const BARE_ERRORS: [(&str, &str); 3] = [
+    ("400 Bad Request", "The request is not well-formed HTTP/1.1: check its first line and its headers."),
+    ("414 URI Too Long", "The address of the request is too long: shorten it."),
+    (
+        "431 Request Header Fields Too Large",
+        "The head of the request is too large: send fewer or shorter headers.",
+    ),
+];
 
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
-    _place: OwnedSemaphorePermit,
-    lengths: LengthLines,
+    _permit: OwnedSemaphorePermit,
+    framing: Arc<RequestFraming>,
+    /// The bytes are no longer HTTP.
     upgraded: bool,
-    /// Runs while the peer takes nothing.
-    stall: Option<Pin<Box<Sleep>>>,
     write_stall: Duration,
-    /// What is written in the place of an answer without a body, and how much of it is.
-    instead: Option<(Vec<u8>, usize)>,
-    /// Runs while a closed connection is still read from.
-    closing: Option<Pin<Box<Sleep>>>,
+    /// Runs while the peer accepts no bytes.
+    stall_timer: Option<Pin<Box<Sleep>>>,
+    /// What remains of the response that replaces one of hyper's own.
+    replacement: Vec<u8>,
     linger: Duration,
-    thrown_away: usize,
+    /// Runs while a closed connection is still read.
+    linger_timer: Option<Pin<Box<Sleep>>>,
+    discarded_bytes: usize,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, place: OwnedSemaphorePermit, settings: &AccessSettings) -> Self {
+    pub(crate) fn new(stream: TcpStream, permit: OwnedSemaphorePermit, settings: &AccessSettings) -> Self {
         Self {
             stream,
-            _place: place,
-            lengths: LengthLines::default(),
+            _permit: permit,
+            framing: Arc::default(),
             upgraded: false,
-            stall: None,
             write_stall: settings.write_stall,
-            instead: None,
-            closing: None,
+            stall_timer: None,
+            replacement: Vec::new(),
             linger: settings.linger,
-            thrown_away: 0,
+            linger_timer: None,
+            discarded_bytes: 0,
         }
     }
 
-    pub(crate) fn length_counter(&self) -> Arc<AtomicU64> {
-        self.lengths.counter()
+    pub(crate) fn framing(&self) -> Arc<RequestFraming> {
+        Arc::clone(&self.framing)
     }
 
-    /// Whether an answer can begin here: nothing half written, and not closed.
-    pub(crate) fn can_answer(&self) -> bool {
-        self.stall.is_none() && self.instead.is_none() && self.closing.is_none()
+    /// Whether a response can begin: no other one is half written, and the connection is open.
+    pub(crate) fn can_respond(&self) -> bool {
+        self.stall_timer.is_none() && self.replacement.is_empty() && self.linger_timer.is_none()
     }
 
-    /// Does a write, and cuts the peer off if it takes nothing for too long.
-    fn patiently(
+    /// Writes, and fails when the peer accepts nothing for too long.
+    fn write_or_stall(
         &mut self,
         cx: &mut Context<'_>,
         write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = write(Pin::new(&mut self.stream), cx) {
-            self.stall = None;
+            self.stall_timer = None;
             return Poll::Ready(written);
         }
-        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(self.write_stall)));
-        ready!(stall.as_mut().poll(cx));
+        let timer = self.stall_timer.get_or_insert_with(|| Box::pin(sleep(self.write_stall)));
+        ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Writes what stands in the place of `bare`, to the end.
-    fn write_instead(&mut self, cx: &mut Context<'_>, bare: usize) -> Poll<io::Result<usize>> {
-        while let Some((answer, from)) = self.instead.take() {
-            let written = self.patiently(cx, |stream, cx| stream.poll_write(cx, &answer[from..]));
-            if written.is_pending() {
-                self.instead = Some((answer, from));
-                return Poll::Pending;
+    fn write_replacement(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.replacement.is_empty() {
+            let mut bytes = std::mem::take(&mut self.replacement);
+            let written = self.write_or_stall(cx, |stream, cx| stream.poll_write(cx, &bytes));
+            if let Poll::Ready(Ok(count)) = written {
+                bytes.drain(..count);
             }
-            let to = from + ready!(written)?;
-            self.instead = (to < answer.len()).then_some((answer, to));
+            self.replacement = bytes;
+            ready!(written)?;
         }
-        Poll::Ready(Ok(bare))
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -106,7 +113,7 @@ impl AsyncRead for Connection {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, into))?;
         if !self.upgraded {
-            self.lengths.read(&into.filled()[before..]);
+            self.framing.scan(&into.filled()[before..]);
         }
         Poll::Ready(Ok(()))
     }
@@ -114,14 +121,15 @@ impl AsyncRead for Connection {
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.instead.is_none() && !self.upgraded {
-            self.instead = coded(bytes).map(|answer| (answer, 0));
+        if self.replacement.is_empty() && !self.upgraded {
+            self.replacement = replace_bare_error(bytes).unwrap_or_default();
             self.upgraded = bytes.starts_with(b"HTTP/1.1 101 ");
         }
-        if self.instead.is_some() {
-            return self.write_instead(cx, bytes.len());
+        if self.replacement.is_empty() {
+            return self.write_or_stall(cx, |stream, cx| stream.poll_write(cx, bytes));
         }
-        self.patiently(cx, |stream, cx| stream.poll_write(cx, bytes))
+        ready!(self.write_replacement(cx))?;
+        Poll::Ready(Ok(bytes.len()))
     }
 
     fn poll_write_vectored(
@@ -130,9 +138,9 @@ impl AsyncWrite for Connection {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match parts {
-            // An answer without a body is in one part.
+            // hyper writes a response without a body in one part.
             [one] => self.poll_write(cx, one),
-            _ => self.patiently(cx, |stream, cx| stream.poll_write_vectored(cx, parts)),
+            _ => self.write_or_stall(cx, |stream, cx| stream.poll_write_vectored(cx, parts)),
         }
     }
 
@@ -144,22 +152,24 @@ impl AsyncWrite for Connection {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Says that nothing follows, and reads until the peer says the same, or for a while: to close a socket that
-    /// has unread bytes resets it, and the peer may lose the answer.
+    /// Closes the sending half, then reads until the peer closes too or the linger time is over. Closing a
+    /// socket with unread bytes resets it, and the peer may lose the last response.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.closing.is_none() {
+        if self.linger_timer.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-            self.closing = Some(Box::pin(sleep(self.linger)));
+            self.linger_timer = Some(Box::pin(sleep(self.linger)));
         }
         let mut bytes = [0; 4096];
-        while self.thrown_away < MAX_LINGER_BYTES {
+        while self.discarded_bytes < MAX_LINGER_BYTES {
             let mut into = ReadBuf::new(&mut bytes);
             match Pin::new(&mut self.stream).poll_read(cx, &mut into) {
-                Poll::Ready(Ok(())) if !into.filled().is_empty() => self.thrown_away += into.filled().len(),
+                Poll::Ready(Ok(())) if !into.filled().is_empty() => {
+                    self.discarded_bytes += into.filled().len();
+                }
                 Poll::Ready(_) => break,
                 Poll::Pending => {
-                    let over = self.closing.as_mut().map(|closing| closing.as_mut().poll(cx));
-                    return if over == Some(Poll::Pending) { Poll::Pending } else { Poll::Ready(Ok(())) };
+                    let timer = self.linger_timer.as_mut();
+                    return timer.map_or(Poll::Ready(()), |timer| timer.as_mut().poll(cx)).map(Ok);
                 }
             }
         }
@@ -167,31 +177,20 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// An answer with a body in the place of one the HTTP library gives by itself to a request it cannot read.
-fn coded(bytes: &[u8]) -> Option<Vec<u8>> {
-    if bytes.len() > MAX_BARE_BYTES || !bytes.starts_with(b"HTTP/1.1 4") {
-        return None;
-    }
-    let text = std::str::from_utf8(bytes).ok()?;
-    let mut lines = text.strip_prefix("HTTP/1.1 ")?.strip_suffix("\r\n\r\n")?.split("\r\n");
-    let status = lines.next()?;
-    let own =
-        |line: &str| line == "connection: close" || line == "content-length: 0" || line.starts_with("date: ");
-    if !lines.all(own) {
-        return None;
-    }
-    let why = match status.split(' ').next()? {
-        "400" => "The request is not well-formed HTTP/1.1: look at its first line and its headers.",
-        "414" => "The address of the request is too long: shorten it.",
-        "431" => "The head of the request is too large: send fewer or shorter headers.",
-        _ => return None,
-    };
-    Some(answer(status, &ApiError::new(ApiCode::RequestInvalid, why)))
+/// A response with a code instead of the bare one that hyper writes when it cannot read a request.
+fn replace_bare_error(bytes: &[u8]) -> Option<Vec<u8>> {
+    let rest = bytes.strip_prefix(b"HTTP/1.1 ")?;
+    let (status, message) = BARE_ERRORS.iter().find(|(status, _)| rest.starts_with(status.as_bytes()))?;
+    let mut headers = std::str::from_utf8(rest).ok()?.strip_suffix("\r\n\r\n")?.split("\r\n").skip(1);
+    let is_bare = headers.all(|header| {
+        header == "connection: close" || header == "content-length: 0" || header.starts_with("date: ")
+    });
+    is_bare.then(|| final_response(status, &ApiError::new(ApiCode::RequestInvalid, *message)))
 }
 
-/// A whole answer, after which the connection is closed.
-pub(crate) fn answer(status: &str, error: &ApiError) -> Vec<u8> {
-    let body = framing::json(error);
+/// The bytes of a response that ends its connection.
+pub(crate) fn final_response(status: &str, error: &ApiError) -> Vec<u8> {
+    let body = to_json(error);
     let length = body.len();
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n\
@@ -202,26 +201,26 @@ pub(crate) fn answer(status: &str, error: &ApiError) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::coded;
+    use super::replace_bare_error;
 
     #[test]
-    fn only_answers_of_the_library_itself_get_a_body() {
+    fn only_error_responses_of_hyper_itself_get_a_body() {
         let date = "date: Mon, 01 Jan 2024 00:00:00 GMT\r\n";
         let bare = |status: &str, more: &str| {
             format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n{more}{date}\r\n")
                 .into_bytes()
         };
         for status in ["400 Bad Request", "414 URI Too Long", "431 Request Header Fields Too Large"] {
-            let answer = String::from_utf8(coded(&bare(status, "")).unwrap()).unwrap();
-            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            let response = String::from_utf8(replace_bare_error(&bare(status, "")).unwrap()).unwrap();
+            let (head, body) = response.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
             assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
             assert!(body.contains("\"REQUEST_INVALID\""), "{body}");
         }
-        assert_eq!(coded(&bare("404 Not Found", "")), None);
-        assert_eq!(coded(&bare("400 Bad Request", "x-own: 1\r\n")), None);
-        assert_eq!(coded(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n"), None);
-        assert_eq!(coded(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n{}"), None);
-        assert_eq!(coded(&[0x81, 5, b'h']), None);
+        assert_eq!(replace_bare_error(&bare("404 Not Found", "")), None);
+        assert_eq!(replace_bare_error(&bare("400 Bad Request", "x-own: 1\r\n")), None);
+        assert_eq!(replace_bare_error(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n"), None);
+        assert_eq!(replace_bare_error(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n{}"), None);
+        assert_eq!(replace_bare_error(&[0x81, 5, b'h']), None);
     }
 }

@@ -1,6 +1,6 @@
-//! What is kept of a secret, and how secrets are made.
+//! Creates secrets, and the digests that stand for them.
 //!
-//! Never shows a secret or its digest.
+//! Never prints a secret or its digest.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// The SHA-256 of a secret. There is no `==`: only a comparison whose time says nothing.
+/// The SHA-256 of a secret. It has no `==`, only a comparison in constant time.
 #[derive(Clone, Copy)]
 pub(crate) struct Fingerprint([u8; 32]);
 
@@ -18,8 +18,7 @@ impl Fingerprint {
         Self(Sha256::digest(secret).into())
     }
 
-    /// Whether both are of the same secret.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn matches(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 
@@ -27,7 +26,7 @@ impl Fingerprint {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// From 64 lower-case hex digits.
+    /// Reads 64 lower-case hex digits.
     pub(crate) fn parse_hex(text: &str) -> Option<Self> {
         let digit = |byte: u8| char::from(byte).to_digit(16).filter(|_| !byte.is_ascii_uppercase());
         let mut bytes = [0; 32];
@@ -47,10 +46,10 @@ impl std::fmt::Debug for Fingerprint {
     }
 }
 
-/// A new secret of `N` random bytes: `prefix`, then base64url, which needs no escaping anywhere.
+/// Makes a secret of `N` random bytes: `prefix`, then base64url, which needs no escaping anywhere.
 pub(crate) fn make_secret<const N: usize>(prefix: &str) -> Result<SecretString, ApiError> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(crate::no_randomness)?;
+    getrandom::fill(&mut bytes).map_err(crate::randomness_error)?;
     Ok(SecretString::from(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes))))
 }
 
@@ -63,8 +62,8 @@ mod tests {
     fn a_fingerprint_is_sha256_in_hex_and_back() {
         let abc = Fingerprint::of("abc");
         assert_eq!(abc.to_hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert!(Fingerprint::parse_hex(&abc.to_hex()).unwrap().is(&abc));
-        assert!(!abc.is(&Fingerprint::of("abd")));
+        assert!(Fingerprint::parse_hex(&abc.to_hex()).unwrap().matches(&abc));
+        assert!(!abc.matches(&Fingerprint::of("abd")));
         for bad in ["", "ba", &"A".repeat(64), &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
             assert!(Fingerprint::parse_hex(bad).is_none(), "{bad}");
         }

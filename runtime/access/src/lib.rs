@@ -1,8 +1,8 @@
-//! Who may come in: hosts, origins, tokens, sessions, rates, connections.
+//! Access control of the sidecar: hosts, origins, tokens, sessions, rate limits and connections.
 //!
-//! Owns the sidecar's outer door: the listener with its limits ([`listen`]), who a request comes from and what they
-//! may do ([`AccessControl`]), the files of tokens ([`tokens`]). Never knows a flow or a run, and of the routes only where a
-//! browser signs in. Time comes in as an argument wherever something is decided, so that tests need no clock.
+//! Owns the listener with its limits ([`listen`]), the check of each caller ([`AccessControl`]) and the token
+//! files ([`tokens`]). Never knows a flow or a run, and only one route: where a browser signs in. Every
+//! decision takes the time as an argument, so that tests need no clock.
 
 mod body;
 mod connection;
@@ -28,40 +28,40 @@ pub use tokens::Tokens;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 
-/// The most of a stranger's text that an error repeats.
-const SHOWN_BYTES: usize = 64;
+/// The most bytes of a client's text that an error repeats.
+const MAX_EXCERPT_BYTES: usize = 64;
 
-/// A short part of what a stranger sent, safe to print.
-fn shown(text: &[u8]) -> String {
+/// The start of what a client sent, safe to print.
+fn printable_excerpt(text: &[u8]) -> String {
     let mut out: String = text
         .iter()
-        .take(SHOWN_BYTES)
+        .take(MAX_EXCERPT_BYTES)
         .map(|&byte| if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '?' })
         .collect();
-    if text.len() > SHOWN_BYTES {
+    if text.len() > MAX_EXCERPT_BYTES {
         out.push('…');
     }
     out
 }
 
-/// A value that is behind a lock. A holder that panicked leaves it as it was: nothing here is changed in two steps.
+/// Locks, also after a panic of another holder: every change here is a single step, so the value is still
+/// consistent.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The system has no random bytes. Nothing secret can be made then.
-fn no_randomness(why: getrandom::Error) -> ApiError {
-    ApiError::new(ApiCode::Stopping, format!("The system gives no random bytes ({why}): try again."))
+fn randomness_error(why: getrandom::Error) -> ApiError {
+    ApiError::new(ApiCode::Stopping, format!("The system has no random bytes ({why}): try again."))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::printable_excerpt;
 
     #[test]
-    fn what_is_shown_of_a_strangers_text_is_short_and_printable() {
-        assert_eq!(shown(b"evil.example"), "evil.example");
-        assert_eq!(shown(b"a\r\n\x1b[31m\xff b"), "a???[31m? b");
-        assert_eq!(shown(&[b'x'; 65]), format!("{}…", "x".repeat(64)));
+    fn an_excerpt_is_short_and_printable() {
+        assert_eq!(printable_excerpt(b"evil.example"), "evil.example");
+        assert_eq!(printable_excerpt(b"a\r\n\x1b[31m\xff b"), "a???[31m? b");
+        assert_eq!(printable_excerpt(&[b'x'; 65]), format!("{}…", "x".repeat(64)));
     }
 }

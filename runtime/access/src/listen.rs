@@ -1,18 +1,20 @@
-//! The listener: takes connections, and speaks HTTP/1.1 on them.
+//! The listener: accepts connections and serves HTTP/1.1 on them.
 //!
-//! Owns how many are open, how long a head may take, and how it all ends. Never looks at who asks: that is the
-//! guard's, which the service calls.
+//! Owns how many connections are open, how long a request head may take, and the shutdown. Never checks the
+//! caller: the service does, with the guard.
 //!
-//! Requests the HTTP library cannot read are answered by it, or by the line, with a code; the connection is closed
-//! then. A connection on which nothing has arrived is closed without a word.
+//! A request that hyper cannot read gets a response with a code, and its connection is closed. A connection
+//! that sent nothing is closed without a response.
 
-use crate::connection::{Connection, answer};
-use crate::framing::Gate;
+use crate::connection::{Connection, final_response};
+use crate::framing::refusal;
 use crate::settings::AccessSettings;
+use futures::future::{Either, ready};
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
@@ -28,21 +30,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Connections the system keeps until they are taken.
+/// Connections that the system queues until they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// How long no connection is taken when the system has nothing left for one.
+/// The pause after the system had no resources for a connection.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// What a connection reads and writes at once: room for a head, and for bodies in few steps.
+/// Bytes that a connection reads or writes at once. A head fits, and a body needs few steps.
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// Descriptors that are left to everything but connections: files, the database, calls to models.
+/// Descriptors that connections never use. They are for files, the database and model calls.
 #[cfg(unix)]
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// How many connections of those wanted there can be: the system's limit on open files is raised as far as it goes, and
-/// strangers never get the last of them.
+/// Raises the system's limit on open files as far as needed, and returns how many of the wanted connections
+/// it allows. Some descriptors stay free for files and model calls.
 #[cfg(unix)]
 #[must_use]
 pub fn raise_open_file_limit(wanted: usize) -> usize {
@@ -51,7 +53,7 @@ pub fn raise_open_file_limit(wanted: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = match current {
         Some(current) if current < needed => {
-            let raised = maximum.map_or(needed, |most| most.min(needed));
+            let raised = maximum.map_or(needed, |maximum| maximum.min(needed));
             match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }) {
                 Ok(()) => raised,
                 Err(_) => current,
@@ -59,61 +61,66 @@ pub fn raise_open_file_limit(wanted: usize) -> usize {
         }
         _ => return wanted,
     };
-    let room =
+    let allowed =
         usize::try_from(current.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(wanted).clamp(1, wanted.max(1));
-    if room < wanted {
+    if allowed < wanted {
         tracing::warn!(
-            room,
+            allowed,
             wanted,
             "the system's limit on open files allows fewer connections than configured"
         );
     }
-    room
+    allowed
 }
 
-/// How many connections of those wanted there can be: this system does not say.
+/// Returns the wanted number: this system does not report a limit on open files.
 #[cfg(not(unix))]
 #[must_use]
 pub fn raise_open_file_limit(wanted: usize) -> usize {
     wanted
 }
 
-/// Listens at an address. Port 0 takes a free one: ask the listener which. Inside a tokio runtime.
+/// Listens at an address. Port 0 takes a free port, which the listener knows. Needs a tokio runtime.
 ///
 /// # Errors
 /// `LISTEN_FAILED`.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, ApiError> {
     listen(address).map_err(|why| {
-        let (what, mend) = match why.kind() {
+        let (problem, remedy) = match why.kind() {
             ErrorKind::AddrInUse => {
                 ("another program listens there", "stop it, or choose another with `--listen`")
             }
             ErrorKind::PermissionDenied => {
-                ("that is not permitted", "choose a port over 1023 with `--listen`")
+                ("the system does not permit it", "choose a port over 1023 with `--listen`")
             }
             ErrorKind::AddrNotAvailable => {
                 ("this machine does not have that address", "choose one of its own with `--listen`")
             }
             _ => ("the system refuses", "choose another address with `--listen`"),
         };
-        ApiError::new(ApiCode::ListenFailed, format!("Cannot listen at {address}: {what} ({why}); {mend}."))
+        ApiError::new(
+            ApiCode::ListenFailed,
+            format!("Cannot listen at {address}: {problem} ({why}); {remedy}."),
+        )
     })
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A restart must not wait for the last connections of the life before. Elsewhere this would share the port.
+    // A restart must not wait for the connections of the previous process. Outside Unix this would share the
+    // port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Serves until `shutdown`; then takes nothing more, lets every connection finish what it is at, waits for that up to
-/// `drain`, and cuts the rest. Gives how many connections were still open then. Sockets, which the service has taken
-/// over by an upgrade, count as open, but only the service can close them: it watches `shutdown` as well.
+/// Serves until `shutdown`. Then it accepts no more connections, and lets each one finish its request. After
+/// `drain` it aborts the rest, and returns how many were still open.
 ///
-/// `service` has to be always ready, as axum's `Router` is; its body is made from text to refuse what is malformed.
+/// Upgraded sockets count as open, but only the service can close them, so it has to watch `shutdown` too.
+/// `service` has to be always ready, as axum's `Router` is. Refusals of malformed requests make its body from
+/// text.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -129,45 +136,45 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let most = settings.max_connections.clamp(1, u32::MAX as usize >> 4);
-    let places = Arc::new(Semaphore::new(most));
-    let refusals = Arc::new(Semaphore::new(settings.max_refusals));
-    let cut = CancellationToken::new();
-    let shared = Arc::new(Shared {
-        http: http(settings),
+    let max_connections = settings.max_connections.clamp(1, u32::MAX as usize >> 4);
+    let permits = Arc::new(Semaphore::new(max_connections));
+    let refusal_permits = Arc::new(Semaphore::new(settings.max_refusals));
+    let abort = CancellationToken::new();
+    let context = Arc::new(ListenContext {
+        http: http_builder(settings),
         settings: settings.clone(),
         shutdown: shutdown.clone(),
-        cut: cut.clone(),
+        abort: abort.clone(),
     });
-    while let Some(stream) = next(&listener, &shutdown).await {
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => {
-                tokio::spawn(attend(stream, place, service.clone(), Arc::clone(&shared)));
+    while let Some(stream) = accept(&listener, &shutdown).await {
+        match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => {
+                tokio::spawn(serve_connection(stream, permit, service.clone(), Arc::clone(&context)));
             }
             Err(_) => {
-                if let Ok(place) = Arc::clone(&refusals).try_acquire_owned() {
-                    tokio::spawn(refuse(stream, place, Arc::clone(&shared)));
+                if let Ok(permit) = Arc::clone(&refusal_permits).try_acquire_owned() {
+                    tokio::spawn(refuse_connection(stream, permit, Arc::clone(&context)));
                 }
             }
         }
     }
     drop(listener);
-    let all = u32::try_from(most).unwrap_or(u32::MAX);
-    let _ = timeout(drain, places.acquire_many(all)).await;
-    cut.cancel();
-    most - places.available_permits().min(most)
+    let all = u32::try_from(max_connections).unwrap_or(u32::MAX);
+    let _ = timeout(drain, permits.acquire_many(all)).await;
+    abort.cancel();
+    max_connections - permits.available_permits().min(max_connections)
 }
 
-/// What all connections share.
-struct Shared {
+/// What all connections of a listener share.
+struct ListenContext {
     http: http1::Builder,
     settings: AccessSettings,
     shutdown: CancellationToken,
-    /// The patience is over.
-    cut: CancellationToken,
+    /// The time to drain is over.
+    abort: CancellationToken,
 }
 
-fn http(settings: &AccessSettings) -> http1::Builder {
+fn http_builder(settings: &AccessSettings) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(settings.head_timeout)
@@ -179,29 +186,29 @@ fn http(settings: &AccessSettings) -> http1::Builder {
     http
 }
 
-/// The next connection; None when it is time to stop.
-async fn next(listener: &TcpListener, shutdown: &CancellationToken) -> Option<TcpStream> {
-    let mut complained = false;
+/// The next connection, or none after `shutdown`.
+async fn accept(listener: &TcpListener, shutdown: &CancellationToken) -> Option<TcpStream> {
+    let mut logged = false;
     loop {
-        let taken = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => return None,
-            taken = listener.accept() => taken,
+            accepted = listener.accept() => accepted,
         };
-        match taken {
+        match accepted {
             Ok((stream, _)) => return Some(stream),
-            // That one is gone; the next may be well.
+            // This connection failed; the next one may work.
             Err(why)
                 if matches!(
                     why.kind(),
                     ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
                 ) => {}
-            // No descriptors or no memory. It stays so for a while, and asking again at once would burn the time in
-            // which others could give some back.
+            // No descriptors or no memory are left. Other tasks need time to release some, so a retry at once
+            // would only waste it.
             Err(why) => {
-                if !complained {
-                    tracing::error!(%why, "no connection can be taken at the moment");
-                    complained = true;
+                if !logged {
+                    tracing::error!(%why, "cannot accept connections at the moment");
+                    logged = true;
                 }
                 tokio::select! {
                     () = shutdown.cancelled() => return None,
@@ -212,8 +219,12 @@ async fn next(listener: &TcpListener, shutdown: &CancellationToken) -> Option<Tc
     }
 }
 
-async fn attend<S, B>(stream: TcpStream, place: OwnedSemaphorePermit, service: S, shared: Arc<Shared>)
-where
+async fn serve_connection<S, B>(
+    stream: TcpStream,
+    permit: OwnedSemaphorePermit,
+    service: S,
+    context: Arc<ListenContext>,
+) where
     S: tower_service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     S: Clone + Send + 'static,
     S::Future: Send,
@@ -221,66 +232,69 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Answers and events are small and written whole.
+    // Responses and events are small and written whole.
     let _ = stream.set_nodelay(true);
-    let line = Connection::new(stream, place, &shared.settings);
-    let gate = Gate::new(service, line.length_counter());
-    let mut connection = shared.http.serve_connection(TokioIo::new(line), gate).with_upgrades();
+    let connection = Connection::new(stream, permit, &context.settings);
+    let framing = connection.framing();
+    let service = service_fn(move |request: Request<Incoming>| match framing.check(request.headers()) {
+        Ok(()) => Either::Right(service.clone().call(request)),
+        Err(error) => Either::Left(ready(Ok(refusal(&error)))),
+    });
+    let mut http = context.http.serve_connection(TokioIo::new(connection), service).with_upgrades();
     let ended = tokio::select! {
-        ended = &mut connection => Some(ended),
-        () = shared.shutdown.cancelled() => None,
+        ended = &mut http => Some(ended),
+        () = context.shutdown.cancelled() => None,
     };
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            Pin::new(&mut connection).graceful_shutdown();
+            Pin::new(&mut http).graceful_shutdown();
             tokio::select! {
-                ended = &mut connection => ended,
-                () = shared.cut.cancelled() => return,
+                ended = &mut http => ended,
+                () = context.abort.cancelled() => return,
             }
         }
     };
     let Err(why) = ended else { return };
-    let Some(parts) = connection.into_parts() else { return };
-    let last = if why.is_parse_version_h2() {
-        let error = ApiError::new(ApiCode::RequestInvalid, "This is HTTP/2: speak HTTP/1.1.");
-        answer("400 Bad Request", &error)
+    let Some(parts) = http.into_parts() else { return };
+    let response = if why.is_parse_version_h2() {
+        let error = ApiError::new(ApiCode::RequestInvalid, "This is HTTP/2: use HTTP/1.1.");
+        final_response("400 Bad Request", &error)
     } else if why.is_timeout() && !parts.read_buf.is_empty() {
         let error = ApiError::new(
             ApiCode::RequestTimeout,
             "The head of the request did not arrive in time: try again.",
         );
-        answer("408 Request Timeout", &error)
+        final_response("408 Request Timeout", &error)
     } else {
         return;
     };
-    let line = parts.io.into_inner();
-    if line.can_answer() {
-        say_last(line, &last, &shared).await;
+    let connection = parts.io.into_inner();
+    if connection.can_respond() {
+        close_with(&response, connection, &context).await;
     }
 }
 
-/// Tells one that is too many that it is.
-async fn refuse(stream: TcpStream, place: OwnedSemaphorePermit, shared: Arc<Shared>) {
+async fn refuse_connection(stream: TcpStream, permit: OwnedSemaphorePermit, context: Arc<ListenContext>) {
     let error = ApiError::new(
         ApiCode::TooManyConnections,
         format!(
-            "{} connections are open, and no more are taken: close some, or raise the limit in the configuration.",
-            shared.settings.max_connections
+            "{} connections are open, which is the limit: close some, or raise the limit in the configuration.",
+            context.settings.max_connections
         ),
     );
-    let last = answer("503 Service Unavailable", &error);
-    say_last(Connection::new(stream, place, &shared.settings), &last, &shared).await;
+    let response = final_response("503 Service Unavailable", &error);
+    close_with(&response, Connection::new(stream, permit, &context.settings), &context).await;
 }
 
-/// Writes a last answer and closes. Who does not take it does not keep the place for long.
-async fn say_last(mut line: Connection, last: &[u8], shared: &Shared) {
-    let say = async {
-        line.write_all(last).await?;
-        line.shutdown().await
+/// Writes a last response and closes. A peer that does not read it cannot keep the permit for long.
+async fn close_with(response: &[u8], mut connection: Connection, context: &ListenContext) {
+    let write = async {
+        connection.write_all(response).await?;
+        connection.shutdown().await
     };
     tokio::select! {
-        _ = timeout(shared.settings.linger.saturating_mul(2), say) => {}
-        () = shared.cut.cancelled() => {}
+        _ = timeout(context.settings.linger.saturating_mul(2), write) => {}
+        () = context.abort.cancelled() => {}
     }
 }

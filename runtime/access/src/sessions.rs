@@ -1,50 +1,52 @@
-//! Browsers: one-time codes, and the sessions they become.
+//! Browser sessions, and the one-time codes that open them.
 //!
-//! Owns both, in memory alone and only by their fingerprints. A session is worth what the token is worth that made
-//! its code, and ends with it. Never reads a clock.
+//! Owns both, in memory only and only as fingerprints. A session has the rights of the token that made its
+//! code, and ends with that token. Never reads a clock.
 
 use crate::fingerprint::{Fingerprint, make_secret};
-use crate::settings::AccessSettings;
+use crate::settings::{AccessSettings, Scheme};
 use redflow_contract::Millis;
 use redflow_contract::api::ApiError;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The name of the cookie.
+/// The name of the cookie that holds a session.
 pub const COOKIE: &str = "redflow_session";
 
-/// The cookie that makes a browser forget its session.
-pub(crate) const FORGET: &str = "redflow_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0";
-/// The same where the cookie goes over https alone.
-pub(crate) const FORGET_SECURE: &str =
+/// The cookie that removes the session from a browser.
+pub(crate) const CLEAR_COOKIE: &str = "redflow_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0";
+/// The same for a cookie that is sent over https only.
+pub(crate) const CLEAR_COOKIE_HTTPS: &str =
     "redflow_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0; Secure";
 
-/// The longest code and session text that is looked at.
+/// The longest code or session text that is hashed.
 const MAX_TEXT_BYTES: usize = 128;
 
 #[derive(Debug)]
 struct Code {
-    print: Fingerprint,
-    maker: Fingerprint,
-    until: Millis,
+    fingerprint: Fingerprint,
+    /// Of the token that made the code.
+    token: Fingerprint,
+    expires_at: Millis,
 }
 
 #[derive(Debug)]
 struct Session {
-    print: Fingerprint,
-    maker: Fingerprint,
+    fingerprint: Fingerprint,
+    /// Of the token that made the code.
+    token: Fingerprint,
     number: u64,
-    began: Millis,
-    seen: Millis,
+    opened_at: Millis,
+    last_used: Millis,
 }
 
-/// Open codes and sessions, the oldest first.
+/// Valid codes and open sessions, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     codes: VecDeque<Code>,
     sessions: VecDeque<Session>,
-    count: u64,
+    last_number: u64,
     code_lifetime: Millis,
     max_codes: usize,
     idle: Millis,
@@ -57,7 +59,7 @@ impl Sessions {
         Self {
             codes: VecDeque::new(),
             sessions: VecDeque::new(),
-            count: 0,
+            last_number: 0,
             code_lifetime: millis(settings.code_lifetime),
             max_codes: settings.max_codes.max(1),
             idle: millis(settings.session_idle),
@@ -66,95 +68,95 @@ impl Sessions {
         }
     }
 
-    /// A code that works once, and until when it does.
+    /// A code that works once, and the time when it expires.
     pub(crate) fn make_code(
         &mut self,
-        maker: Fingerprint,
+        token: Fingerprint,
         now: Millis,
     ) -> Result<(SecretString, Millis), ApiError> {
         let text = make_secret::<24>("")?;
-        let until = now.saturating_add(self.code_lifetime);
-        self.codes.retain(|code| now < code.until);
+        let expires_at = now.saturating_add(self.code_lifetime);
+        self.codes.retain(|code| now < code.expires_at);
         while self.codes.len() >= self.max_codes {
             self.codes.pop_front();
         }
-        self.codes.push_back(Code { print: Fingerprint::of(text.expose_secret()), maker, until });
-        Ok((text, until))
+        let fingerprint = Fingerprint::of(text.expose_secret());
+        self.codes.push_back(Code { fingerprint, token, expires_at });
+        Ok((text, expires_at))
     }
 
-    /// Who made this code, if it works. It does not work again.
+    /// Uses up a code, and returns the token that made it. None for a code that does not work.
     pub(crate) fn redeem(&mut self, text: &str, now: Millis) -> Option<Fingerprint> {
-        self.codes.retain(|code| now < code.until);
-        let print = print_of(text)?;
-        let place = last_place(self.codes.iter().map(|code| &code.print), &print)?;
-        self.codes.remove(place).map(|code| code.maker)
+        self.codes.retain(|code| now < code.expires_at);
+        let index = index_of(text, self.codes.iter().map(|code| &code.fingerprint))?;
+        self.codes.remove(index).map(|code| code.token)
     }
 
-    /// A new session.
-    pub(crate) fn open(&mut self, maker: Fingerprint, now: Millis) -> Result<SecretString, ApiError> {
+    pub(crate) fn open(&mut self, token: Fingerprint, now: Millis) -> Result<SecretString, ApiError> {
         let text = make_secret::<32>("")?;
-        self.forget(now);
+        self.remove_expired(now);
         while self.sessions.len() >= self.max_sessions {
             self.sessions.pop_front();
         }
-        self.count += 1;
-        let print = Fingerprint::of(text.expose_secret());
-        self.sessions.push_back(Session { print, maker, number: self.count, began: now, seen: now });
+        self.last_number += 1;
+        self.sessions.push_back(Session {
+            fingerprint: Fingerprint::of(text.expose_secret()),
+            token,
+            number: self.last_number,
+            opened_at: now,
+            last_used: now,
+        });
         Ok(text)
     }
 
-    /// Who made this session, and its number. It counts as seen.
+    /// Finds a session and marks it as used. Returns the token that made it, and its number.
     pub(crate) fn find(&mut self, text: &str, now: Millis) -> Option<(Fingerprint, u64)> {
-        self.forget(now);
-        let place = self.place_of(text)?;
-        let session = self.sessions.get_mut(place)?;
-        session.seen = session.seen.max(now);
-        Some((session.maker, session.number))
+        self.remove_expired(now);
+        let index = self.index_of(text)?;
+        let session = self.sessions.get_mut(index)?;
+        session.last_used = session.last_used.max(now);
+        Some((session.token, session.number))
     }
 
-    /// Whether the session of this number is not over. Who has something open is not away.
-    pub(crate) fn goes_on(&mut self, number: u64, now: Millis) -> bool {
-        self.forget(now);
+    /// Marks the session of this number as used: an open socket keeps it alive. False if the session is over.
+    pub(crate) fn keep_alive(&mut self, number: u64, now: Millis) -> bool {
+        self.remove_expired(now);
         let session = self.sessions.iter_mut().find(|session| session.number == number);
-        session.map(|session| session.seen = session.seen.max(now)).is_some()
+        session.map(|session| session.last_used = session.last_used.max(now)).is_some()
     }
 
-    /// Ends a session.
     pub(crate) fn close(&mut self, text: &str) {
-        if let Some(place) = self.place_of(text) {
-            self.sessions.remove(place);
+        if let Some(index) = self.index_of(text) {
+            self.sessions.remove(index);
         }
     }
 
-    fn place_of(&self, text: &str) -> Option<usize> {
-        last_place(self.sessions.iter().map(|session| &session.print), &print_of(text)?)
+    fn index_of(&self, text: &str) -> Option<usize> {
+        index_of(text, self.sessions.iter().map(|session| &session.fingerprint))
     }
 
-    fn forget(&mut self, now: Millis) {
+    fn remove_expired(&mut self, now: Millis) {
         self.sessions.retain(|session| {
-            now.saturating_sub(session.seen) < self.idle && now.saturating_sub(session.began) < self.lifetime
+            now.saturating_sub(session.last_used) < self.idle
+                && now.saturating_sub(session.opened_at) < self.lifetime
         });
     }
 }
 
-/// Where this fingerprint is. All are compared, so that the time says nothing.
-fn last_place<'a>(prints: impl Iterator<Item = &'a Fingerprint>, print: &Fingerprint) -> Option<usize> {
-    let mut found = None;
-    for (place, known) in prints.enumerate() {
-        if known.is(print) {
-            found = Some(place);
-        }
-    }
-    found
+/// Where the fingerprint of this text is. It compares all of them, so that the time reveals nothing.
+fn index_of<'a>(text: &str, fingerprints: impl Iterator<Item = &'a Fingerprint>) -> Option<usize> {
+    let wanted = (text.len() <= MAX_TEXT_BYTES).then(|| Fingerprint::of(text))?;
+    fingerprints.enumerate().fold(
+        None,
+        |found, (index, fingerprint)| {
+            if fingerprint.matches(&wanted) { Some(index) } else { found }
+        },
+    )
 }
 
-fn print_of(text: &str) -> Option<Fingerprint> {
-    (text.len() <= MAX_TEXT_BYTES).then(|| Fingerprint::of(text))
-}
-
-/// The cookie that makes a browser this session.
-pub(crate) fn set_cookie(session: &str, lifetime: Duration, https: bool) -> String {
-    let secure = if https { "; Secure" } else { "" };
+/// The cookie that holds a session. `Secure` if browsers use https.
+pub(crate) fn set_cookie(session: &str, lifetime: Duration, scheme: Scheme) -> String {
+    let secure = if scheme == Scheme::Https { "; Secure" } else { "" };
     let age = lifetime.as_secs();
     format!("{COOKIE}={session}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}")
 }

@@ -1,6 +1,6 @@
-use super::{FORGET, FORGET_SECURE, Sessions, set_cookie};
+use super::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, Sessions, set_cookie};
 use crate::fingerprint::Fingerprint;
-use crate::settings::AccessSettings;
+use crate::settings::{AccessSettings, Scheme};
 use pretty_assertions::assert_eq;
 use secrecy::ExposeSecret as _;
 use std::time::Duration;
@@ -12,38 +12,38 @@ fn sessions() -> Sessions {
     Sessions::new(&AccessSettings::default())
 }
 
-fn maker() -> Fingerprint {
+fn token() -> Fingerprint {
     Fingerprint::of("main")
 }
 
 #[test]
 fn a_code_works_once_and_for_ten_minutes() {
     let mut sessions = sessions();
-    let (code, until) = sessions.make_code(maker(), 5).unwrap();
-    assert_eq!(until, 5 + 10 * MINUTE);
+    let (code, expires_at) = sessions.make_code(token(), 5).unwrap();
+    assert_eq!(expires_at, 5 + 10 * MINUTE);
     assert!(code.expose_secret().len() >= 22, "128 bits or more");
     assert!(sessions.redeem("", 6).is_none());
     assert!(sessions.redeem(&"x".repeat(100_000), 6).is_none());
-    assert!(sessions.redeem(code.expose_secret(), until - 1).unwrap().is(&maker()));
-    assert!(sessions.redeem(code.expose_secret(), until - 1).is_none());
-    let (code, until) = sessions.make_code(maker(), 0).unwrap();
-    assert!(sessions.redeem(code.expose_secret(), until).is_none());
+    assert!(sessions.redeem(code.expose_secret(), expires_at - 1).unwrap().matches(&token()));
+    assert!(sessions.redeem(code.expose_secret(), expires_at - 1).is_none());
+    let (code, expires_at) = sessions.make_code(token(), 0).unwrap();
+    assert!(sessions.redeem(code.expose_secret(), expires_at).is_none());
 }
 
 #[test]
-fn one_code_too_many_makes_the_oldest_worthless() {
+fn one_code_too_many_invalidates_the_oldest() {
     let mut sessions = sessions();
-    let codes: Vec<_> = (0..17).map(|at| sessions.make_code(maker(), at).unwrap().0).collect();
+    let codes: Vec<_> = (0..17).map(|at| sessions.make_code(token(), at).unwrap().0).collect();
     let works: Vec<bool> =
         codes.iter().map(|code| sessions.redeem(code.expose_secret(), 20).is_some()).collect();
     assert_eq!(works, [[false].as_slice(), &[true; 16]].concat());
 }
 
 #[test]
-fn a_session_ends_when_it_is_left_alone_and_after_a_week() {
+fn a_session_ends_without_requests_and_after_a_week() {
     let mut sessions = sessions();
-    let idle = sessions.open(maker(), 0).unwrap();
-    let busy = sessions.open(maker(), 0).unwrap();
+    let idle = sessions.open(token(), 0).unwrap();
+    let busy = sessions.open(token(), 0).unwrap();
     let week = 7 * 24 * HOUR;
     for at in (0..week).step_by(usize::try_from(12 * HOUR - 1).unwrap()) {
         assert_eq!(sessions.find(busy.expose_secret(), at).map(|(_, number)| number), Some(2), "at {at}");
@@ -54,9 +54,9 @@ fn a_session_ends_when_it_is_left_alone_and_after_a_week() {
 }
 
 #[test]
-fn a_session_can_be_closed_and_their_number_is_bounded() {
+fn a_session_can_be_closed_and_the_number_of_sessions_is_bounded() {
     let mut sessions = sessions();
-    let all: Vec<_> = (0..65).map(|at| sessions.open(maker(), at).unwrap()).collect();
+    let all: Vec<_> = (0..65).map(|at| sessions.open(token(), at).unwrap()).collect();
     assert!(sessions.find(all[0].expose_secret(), 100).is_none());
     assert!(all[1..].iter().all(|one| sessions.find(one.expose_secret(), 100).is_some()));
     sessions.close(all[1].expose_secret());
@@ -66,26 +66,26 @@ fn a_session_can_be_closed_and_their_number_is_bounded() {
 }
 
 #[test]
-fn nothing_that_lets_anybody_in_is_kept_or_shown() {
+fn no_code_or_session_is_kept_or_printed() {
     let mut sessions = sessions();
-    let (code, _) = sessions.make_code(maker(), 0).unwrap();
-    let session = sessions.open(maker(), 0).unwrap();
-    let shown = format!("{sessions:?}");
-    assert!(!shown.contains(code.expose_secret()) && !shown.contains(session.expose_secret()));
+    let (code, _) = sessions.make_code(token(), 0).unwrap();
+    let session = sessions.open(token(), 0).unwrap();
+    let printed = format!("{sessions:?}");
+    assert!(!printed.contains(code.expose_secret()) && !printed.contains(session.expose_secret()));
 }
 
 #[test]
-fn the_cookie_is_for_this_site_and_no_script() {
+fn the_cookie_is_for_this_site_and_hidden_from_scripts() {
     let week = Duration::from_secs(604_800);
     assert_eq!(
-        set_cookie("abc", week, false),
+        set_cookie("abc", week, Scheme::Http),
         "redflow_session=abc; HttpOnly; SameSite=Strict; Path=/; Max-Age=604800"
     );
     assert_eq!(
-        set_cookie("abc", week, true),
+        set_cookie("abc", week, Scheme::Https),
         "redflow_session=abc; HttpOnly; SameSite=Strict; Path=/; Max-Age=604800; Secure"
     );
     // A browser replaces a cookie only by one with the same name and path.
-    assert_eq!(set_cookie("", Duration::ZERO, false), FORGET);
-    assert_eq!(set_cookie("", Duration::ZERO, true), FORGET_SECURE);
+    assert_eq!(set_cookie("", Duration::ZERO, Scheme::Http), CLEAR_COOKIE);
+    assert_eq!(set_cookie("", Duration::ZERO, Scheme::Https), CLEAR_COOKIE_HTTPS);
 }

@@ -1,58 +1,71 @@
-//! Every limit of the door, with its default.
+//! Every limit of access control, with its default.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// What the door lets in, and how much of it.
+/// Which requests are accepted, and how many.
 #[derive(Debug, Clone)]
 pub struct AccessSettings {
-    /// The address that is listened at, with the port that was really given.
+    /// The address of the listener, with its actual port.
     pub listen: SocketAddr,
-    /// Further names requests may be sent to, each exactly as the `Host` header has it: `name` or `name:port`.
+    /// Further hosts that requests may name, each exactly as in the `Host` header: `name` or `name:port`.
     pub hosts: Vec<String>,
-    /// Further web pages that may ask, each exactly as the `Origin` header has it: `https://name` or with a port.
+    /// Further origins whose pages may send requests, each exactly as in the `Origin` header: `https://name`
+    /// or with a port.
     pub origins: Vec<String>,
-    /// The one origin whose pages, those of the Redflow UI, come in without a token. Only for a listener that other
-    /// machines cannot reach.
+    /// The origin of the Redflow UI. Its pages need no token, so other machines must not reach the listener.
     pub redflow_ui: Option<String>,
-    /// Whether a token that pages of the Redflow UI send and that is none of ours is meant for somebody behind us. They
-    /// need none here, so they come in with it as they would without.
+    /// Whether the Redflow UI may send tokens of another server, to which this one forwards. Its pages need
+    /// no token here, so such a token neither helps nor hurts.
     pub tokens_for_others: bool,
-    /// Whether `hosts` are reached over https, ended by a proxy in front. The cookie is `Secure` then.
+    /// Whether a proxy serves `hosts` over https. Then the cookie is `Secure`.
     pub https: bool,
-    /// Requests a token or a session may make each second in the long run.
+    /// Requests that each token or session may send per second on average.
     pub requests_per_second: u32,
-    /// Requests it may make at once after a pause.
+    /// Requests that it may send at once after a pause.
     pub request_burst: u32,
-    /// Wrong tokens and codes that are answered with what is wrong each second, from everybody together.
+    /// Wrong tokens and codes per second, of all clients together, whose error says what is wrong.
     pub failures_per_second: u32,
-    /// Wrong tokens and codes that are answered so at once after a pause.
+    /// Such wrong tokens and codes at once after a pause.
     pub failure_burst: u32,
-    /// Connections that are open at the same time, sockets included.
+    /// Open connections, WebSockets included.
     pub max_connections: usize,
-    /// Connections over that number which are told so at the same time; others are closed without a word.
+    /// Connections beyond that number which get an error at the same time. Others are closed without one.
     pub max_refusals: usize,
-    /// How long the head of a request may take to arrive. A connection that waits for its next request is closed
-    /// after the same time: the HTTP library has one timer for both.
+    /// How long the head of a request may take to arrive. An idle connection is closed after the same time,
+    /// because hyper has one timer for both.
     pub head_timeout: Duration,
     /// The largest head of a request, in bytes.
     pub max_head_bytes: usize,
     /// The most headers of a request.
     pub max_headers: usize,
-    /// How long a peer may take nothing of what is written to it before its connection is closed.
+    /// How long a peer may accept no bytes before its connection is closed.
     pub write_stall: Duration,
-    /// How long a closed connection is still read from, so that the peer gets the last answer and not a reset.
+    /// How long a closed connection is still read, so that the peer gets the last response and not a reset.
     pub linger: Duration,
     /// How long a one-time code works.
     pub code_lifetime: Duration,
-    /// One-time codes that work at the same time; one more makes the oldest worthless.
+    /// One-time codes that work at the same time. One more invalidates the oldest.
     pub max_codes: usize,
-    /// How long a browser may stay away before it has to sign in again.
+    /// How long a session lives without a request.
     pub session_idle: Duration,
-    /// How long a browser stays signed in at most.
+    /// How long a session lives at most.
     pub session_lifetime: Duration,
-    /// Browsers that are signed in at the same time; one more signs out the oldest.
+    /// Open sessions. One more closes the oldest.
     pub max_sessions: usize,
+}
+
+/// How browsers reach the configured hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl AccessSettings {
+    pub(crate) fn scheme(&self) -> Scheme {
+        if self.https { Scheme::Https } else { Scheme::Http }
+    }
 }
 
 impl Default for AccessSettings {

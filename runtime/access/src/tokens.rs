@@ -1,7 +1,7 @@
-//! The tokens: the main one in `DATA/token`, further ones in `DATA/tokens.json`, of which only digests are kept.
+//! The tokens: the main one in `DATA/token`, and the digests of further ones in `DATA/tokens.json`.
 //!
-//! Owns both files. A sidecar that runs takes up what changes in them. Never shows a token but to who made it, and
-//! never compares one in a way whose time would tell something about it.
+//! Owns both files. A running sidecar notices their changes. Prints a token only to the user who made it, and
+//! compares tokens in constant time.
 
 use crate::fingerprint::{Fingerprint, make_secret};
 use crate::{lock, secret_file};
@@ -13,163 +13,163 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// The name of the main token.
+/// The name of the main token. No further token may have it.
 pub const MAIN: &str = "main";
-/// The longest token, in bytes. Longer ones are not even hashed.
+/// The longest token. Longer ones are not even hashed.
 pub const MAX_TOKEN_BYTES: usize = 512;
-/// The shortest token somebody may choose.
+/// The shortest token that a user may choose.
 pub const MIN_TOKEN_BYTES: usize = 16;
-/// The most further tokens.
+/// The most tokens besides the main one.
 pub const MAX_TOKENS: usize = 256;
-/// The longest name of a token.
+/// The longest name of a token, in ASCII letters, digits, `-`, `.` and `_`.
 pub const MAX_NAME_BYTES: usize = 64;
-/// Bytes of `tokens.json` that are read at most: room for every token that may be in it.
+/// The largest `tokens.json`, with room for every token that may be in it.
 const MAX_LIST_BYTES: u64 = 256 * 1024;
-/// How long the files are trusted to be as they were.
-const LOOK_AGAIN: Millis = 1000;
+/// How long the files are not checked again for changes.
+const CHECK_INTERVAL: Millis = 1000;
 
-/// A token that is accepted.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct AcceptedToken {
     pub(crate) name: Arc<str>,
     pub(crate) scopes: Arc<[Scope]>,
-    pub(crate) print: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
 }
 
-/// A further token, without what would let anybody in.
+/// A further token as users see it, without its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenEntry {
-    /// What it is called.
+    /// Unique among the tokens.
     pub name: String,
-    /// What it may do.
+    /// Sorted, without duplicates.
     pub scopes: Vec<Scope>,
-    /// When it was made.
+    /// Unix time.
     pub created_at: Millis,
 }
 
-/// A further token, as `tokens.json` has it.
+/// An entry of `tokens.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Kept {
+struct StoredToken {
     name: String,
     scopes: Vec<Scope>,
     hash: String,
     created_at: Millis,
 }
 
-/// The tokens that are accepted.
+/// The tokens that requests may use.
 #[derive(Debug)]
 pub struct Tokens {
-    main: Main,
-    /// Where the files are, if there are any.
+    main: MainToken,
+    /// The directory of the token files. None for a token in memory.
     data: Option<PathBuf>,
-    state: Mutex<State>,
+    cache: Mutex<TokenCache>,
 }
 
-/// Where the main token comes from.
 #[derive(Debug)]
-enum Main {
-    /// The environment, or memory.
+enum MainToken {
+    /// From the environment, or only in memory.
     Fixed(SecretString),
-    /// `token` in this directory.
+    /// In the file `token` of this directory.
     File(PathBuf),
 }
 
+/// The content of the token files when they last changed.
 #[derive(Debug)]
-struct State {
-    looked: Millis,
+struct TokenCache {
+    checked_at: Millis,
     stamps: [Option<secret_file::Stamp>; 2],
-    main: Option<Known>,
-    further: Vec<Known>,
+    main: Option<AcceptedToken>,
+    further: Vec<AcceptedToken>,
 }
 
 impl Tokens {
-    /// The tokens of a data directory, which is there already. Makes the main token if there is none. A token of the
-    /// environment takes the main one's place.
+    /// Reads the tokens of an existing data directory, and makes the main token if it is missing. A `chosen`
+    /// token of the environment replaces the main one.
     ///
     /// # Errors
-    /// `SECRET_FILE_UNSAFE` if others can read the files, or they are not what they should be; `CONFIG_FILE_INVALID`
-    /// for a token of the environment that is too short; and what hinders writing (`DATA_READ_ONLY`, `DATA_FULL`).
+    /// `SECRET_FILE_UNSAFE` if other users can access the files, or the files are malformed;
+    /// `CONFIG_FILE_INVALID` for a chosen token that is too short; `DATA_READ_ONLY`, `DATA_FULL` or
+    /// `DATA_UNUSABLE` if writing fails.
     pub fn open(data: &Path, chosen: Option<SecretString>) -> Result<Self, ApiError> {
         let main = match &chosen {
             Some(token) => Some(check_chosen(token)?.clone()),
             None => Some(main_token(data)?),
         };
-        // Looked at before they are read for good: what changes in between is read again.
-        let stamps = look(data);
+        // Take the stamps before reading, so that a change in between causes another read.
+        let stamps = read_stamps(data);
         let main = if chosen.is_some() { main } else { read_main(data)? };
-        let further = read_list(data)?.iter().filter_map(known).collect();
-        let state = State { looked: 0, stamps, main: main.as_ref().map(known_main), further };
-        let main = chosen.map_or_else(|| Main::File(data.to_owned()), Main::Fixed);
-        Ok(Self { main, data: Some(data.to_owned()), state: Mutex::new(state) })
+        let further = read_list(data)?.iter().filter_map(accept).collect();
+        let cache = TokenCache { checked_at: 0, stamps, main: main.as_ref().map(accept_main), further };
+        let main = chosen.map_or_else(|| MainToken::File(data.to_owned()), MainToken::Fixed);
+        Ok(Self { main, data: Some(data.to_owned()), cache: Mutex::new(cache) })
     }
 
-    /// One token, in memory alone: of the environment, or a new one.
+    /// One token, in memory only: the `chosen` one of the environment, or a new one.
     ///
     /// # Errors
-    /// `CONFIG_FILE_INVALID` for a token of the environment that is too short.
+    /// `CONFIG_FILE_INVALID` for a chosen token that is too short.
     pub fn ephemeral(chosen: Option<SecretString>) -> Result<Self, ApiError> {
         let token = chosen.map_or_else(|| make_secret::<32>("rf_"), Ok)?;
-        let main = Some(known_main(check_chosen(&token)?));
-        let state = State { looked: 0, stamps: [None, None], main, further: Vec::new() };
-        Ok(Self { main: Main::Fixed(token), data: None, state: Mutex::new(state) })
+        let main = Some(accept_main(check_chosen(&token)?));
+        let cache = TokenCache { checked_at: 0, stamps: [None, None], main, further: Vec::new() };
+        Ok(Self { main: MainToken::Fixed(token), data: None, cache: Mutex::new(cache) })
     }
 
-    /// The main token, to print it or to use it.
+    /// The text of the main token, to print it or to send it.
     ///
     /// # Errors
-    /// `SECRET_FILE_UNSAFE` if its file has become unsafe since.
+    /// `SECRET_FILE_UNSAFE` if its file has become unsafe.
     pub fn main(&self) -> Result<SecretString, ApiError> {
         match &self.main {
-            Main::Fixed(token) => Ok(token.clone()),
-            Main::File(data) => main_token(data),
+            MainToken::Fixed(token) => Ok(token.clone()),
+            MainToken::File(data) => main_token(data),
         }
     }
 
-    /// Whose token this is.
-    pub(crate) fn find(&self, text: &str, now: Millis) -> Option<Known> {
-        // The length of what a stranger sent is no secret.
+    /// Finds the token with this text.
+    pub(crate) fn find(&self, text: &str, now: Millis) -> Option<AcceptedToken> {
+        // The client knows the length already, so this reveals nothing.
         if text.len() > MAX_TOKEN_BYTES {
             return None;
         }
-        self.owner(&Fingerprint::of(text), now)
+        self.find_fingerprint(&Fingerprint::of(text), now)
     }
 
-    /// Whose token has this fingerprint, as long as it is accepted. Every token is compared.
-    pub(crate) fn owner(&self, print: &Fingerprint, now: Millis) -> Option<Known> {
-        let mut state = lock(&self.state);
+    /// Finds the token with this fingerprint. Compares every token, so that the time reveals nothing.
+    pub(crate) fn find_fingerprint(&self, wanted: &Fingerprint, now: Millis) -> Option<AcceptedToken> {
+        let mut cache = lock(&self.cache);
         if let Some(data) = &self.data {
-            state.refresh(data, matches!(self.main, Main::Fixed(_)), now);
+            cache.refresh(data, &self.main, now);
         }
-        let mut found = None;
-        for known in state.main.iter().chain(&state.further) {
-            if known.print.is(print) {
-                found = Some(known);
-            }
-        }
-        found.cloned()
+        let tokens = cache.main.iter().chain(&cache.further);
+        let newest = |found, token: &'_ AcceptedToken| {
+            if token.fingerprint.matches(wanted) { Some(token.clone()) } else { found }
+        };
+        tokens.fold(None, newest)
     }
 
-    /// The main token as it is accepted now.
-    pub(crate) fn first(&self) -> Option<Known> {
-        lock(&self.state).main.clone()
+    /// The main token. None while its file is unsafe or missing.
+    pub(crate) fn accepted_main(&self) -> Option<AcceptedToken> {
+        lock(&self.cache).main.clone()
     }
 }
 
-impl State {
-    /// Reads what changed, if it is time to look. What cannot be read any more is not accepted any more.
-    fn refresh(&mut self, data: &Path, main_is_fixed: bool, now: Millis) {
-        if now.abs_diff(self.looked) < LOOK_AGAIN {
+impl TokenCache {
+    /// Reads the files that changed, at most once per interval. Rejects the tokens of a file that it cannot
+    /// read.
+    fn refresh(&mut self, data: &Path, main: &MainToken, now: Millis) {
+        if now.abs_diff(self.checked_at) < CHECK_INTERVAL {
             return;
         }
-        self.looked = now;
-        let stamps = look(data);
-        if !main_is_fixed && stamps[0] != self.stamps[0] {
-            let read = read_main(data).and_then(|token| token.ok_or_else(|| gone(&main_path(data))));
+        self.checked_at = now;
+        let stamps = read_stamps(data);
+        if matches!(main, MainToken::File(_)) && stamps[0] != self.stamps[0] {
+            let missing = || malformed_main(&main_path(data), "is missing");
+            let read = read_main(data).and_then(|token| token.ok_or_else(missing));
             self.main = match read {
                 Ok(token) => {
                     tracing::info!("the main token has changed");
-                    Some(known_main(&token))
+                    Some(accept_main(&token))
                 }
                 Err(error) => {
                     tracing::error!(
@@ -182,7 +182,7 @@ impl State {
             };
         }
         if stamps[1] != self.stamps[1] {
-            let read = read_list(data).map(|list| list.iter().filter_map(known).collect::<Vec<_>>());
+            let read = read_list(data).map(|list| list.iter().filter_map(accept).collect::<Vec<_>>());
             self.further = read.unwrap_or_else(|error| {
                 tracing::error!(code = error.code.as_str(), "{} Its tokens are not accepted.", error.message);
                 Vec::new()
@@ -192,7 +192,7 @@ impl State {
     }
 }
 
-/// The main token of a data directory. Makes it if there is none.
+/// Reads the main token of a data directory. Makes it if it is missing.
 ///
 /// # Errors
 /// As [`Tokens::open`].
@@ -201,26 +201,27 @@ pub fn main_token(data: &Path) -> Result<SecretString, ApiError> {
         return Ok(token);
     }
     let _lock = secret_file::lock(data)?;
-    // Somebody else may have made it meanwhile.
+    // Another process may have made it before this one had the lock.
     match read_main(data)? {
         Some(token) => Ok(token),
         None => write_main(data),
     }
 }
 
-/// Puts a new main token in the place of the old one, which is worthless then, and so are the sessions it made.
+/// Replaces the main token. The old one stops working, and so do the sessions that it opened.
 ///
 /// # Errors
-/// What hinders writing: `DATA_READ_ONLY`, `DATA_FULL`, `DATA_UNUSABLE`.
+/// `DATA_READ_ONLY`, `DATA_FULL` or `DATA_UNUSABLE` if writing fails.
 pub fn rotate(data: &Path) -> Result<SecretString, ApiError> {
     let _lock = secret_file::lock(data)?;
     write_main(data)
 }
 
-/// Makes a further token and gives its text, which is kept nowhere.
+/// Makes a further token and returns its text, which no file holds.
 ///
 /// # Errors
-/// `REQUEST_INVALID` for a name that is taken or not a name, no scopes, or too many tokens; else as [`Tokens::open`].
+/// `REQUEST_INVALID` for a name that is invalid or in use, no scopes, or too many tokens; else as
+/// [`Tokens::open`].
 pub fn add(data: &Path, name: &str, scopes: &[Scope], now: Millis) -> Result<SecretString, ApiError> {
     check_name(name)?;
     if scopes.is_empty() {
@@ -230,9 +231,9 @@ pub fn add(data: &Path, name: &str, scopes: &[Scope], now: Millis) -> Result<Sec
     }
     let _lock = secret_file::lock(data)?;
     let mut list = read_list(data)?;
-    if list.iter().any(|kept| kept.name == name) {
+    if list.iter().any(|token| token.name == name) {
         return Err(invalid(&format!(
-            "There is a token `{name}` already: remove it first, or take another name."
+            "There is a token `{name}` already: remove it first, or choose another name."
         )));
     }
     if list.len() >= MAX_TOKENS {
@@ -243,12 +244,12 @@ pub fn add(data: &Path, name: &str, scopes: &[Scope], now: Millis) -> Result<Sec
     scopes.sort_unstable();
     scopes.dedup();
     let hash = Fingerprint::of(token.expose_secret()).to_hex();
-    list.push(Kept { name: name.to_owned(), scopes, hash, created_at: now });
+    list.push(StoredToken { name: name.to_owned(), scopes, hash, created_at: now });
     write_list(data, &list)?;
     Ok(token)
 }
 
-/// Makes a further token worthless.
+/// Removes a further token. It stops working within a second.
 ///
 /// # Errors
 /// `NOT_FOUND` if there is no such token; else as [`Tokens::open`].
@@ -256,25 +257,29 @@ pub fn remove(data: &Path, name: &str) -> Result<(), ApiError> {
     let _lock = secret_file::lock(data)?;
     let mut list = read_list(data)?;
     let before = list.len();
-    list.retain(|kept| kept.name != name);
+    list.retain(|token| token.name != name);
     if list.len() == before {
         return Err(ApiError::new(
             ApiCode::NotFound,
             format!(
-                "There is no token `{}`: list the tokens to see which there are.",
-                crate::shown(name.as_bytes())
+                "There is no token `{}`: list the tokens to see their names.",
+                crate::printable_excerpt(name.as_bytes())
             ),
         ));
     }
     write_list(data, &list)
 }
 
-/// The further tokens, in the order they were made.
+/// The further tokens, the oldest first.
 ///
 /// # Errors
 /// `SECRET_FILE_UNSAFE`.
 pub fn list(data: &Path) -> Result<Vec<TokenEntry>, ApiError> {
-    let entry = |kept: Kept| TokenEntry { name: kept.name, scopes: kept.scopes, created_at: kept.created_at };
+    let entry = |token: StoredToken| TokenEntry {
+        name: token.name,
+        scopes: token.scopes,
+        created_at: token.created_at,
+    };
     Ok(read_list(data)?.into_iter().map(entry).collect())
 }
 
@@ -286,24 +291,24 @@ fn list_path(data: &Path) -> PathBuf {
     data.join("tokens.json")
 }
 
-fn look(data: &Path) -> [Option<secret_file::Stamp>; 2] {
-    [secret_file::look(&main_path(data)), secret_file::look(&list_path(data))]
+fn read_stamps(data: &Path) -> [Option<secret_file::Stamp>; 2] {
+    [secret_file::stamp(&main_path(data)), secret_file::stamp(&list_path(data))]
 }
 
 fn read_main(data: &Path) -> Result<Option<SecretString>, ApiError> {
     read_token(&main_path(data))
 }
 
-/// The token in a file, for who asks a sidecar; None if there is no file. Makes nothing.
+/// Reads the token in a file, for clients of a sidecar. None if the file does not exist.
 ///
 /// # Errors
-/// `SECRET_FILE_UNSAFE` if others can read the file, or it is not what it should be.
+/// `SECRET_FILE_UNSAFE` if other users can access the file, or it does not hold one token.
 pub fn read_token(path: &Path) -> Result<Option<SecretString>, ApiError> {
     let Some(text) = secret_file::read(path, MAX_TOKEN_BYTES as u64 + 2)? else { return Ok(None) };
     let text = SecretString::from(text);
     let line = text.expose_secret().trim_end_matches(['\r', '\n']);
     if !is_token(line) {
-        return Err(malformed_main(path, "does not hold one token in one line"));
+        return Err(malformed_main(path, "does not hold exactly one token on one line"));
     }
     Ok(Some(SecretString::from(line)))
 }
@@ -315,21 +320,24 @@ fn write_main(data: &Path) -> Result<SecretString, ApiError> {
     Ok(token)
 }
 
-fn read_list(data: &Path) -> Result<Vec<Kept>, ApiError> {
+fn read_list(data: &Path) -> Result<Vec<StoredToken>, ApiError> {
     let path = list_path(data);
     let Some(text) = secret_file::read(&path, MAX_LIST_BYTES)? else { return Ok(Vec::new()) };
-    let list: Vec<Kept> = serde_json::from_str(&text)
+    let list: Vec<StoredToken> = serde_json::from_str(&text)
         .map_err(|why| malformed_list(&path, &format!("is not a list of tokens (line {})", why.line())))?;
     let mut names = std::collections::HashSet::new();
-    let good =
-        |kept: &Kept| known(kept).is_some() && check_name(&kept.name).is_ok() && !kept.scopes.is_empty();
-    if list.len() > MAX_TOKENS || !list.iter().all(|kept| good(kept) && names.insert(kept.name.as_str())) {
-        return Err(malformed_list(&path, "has a token with a bad or doubled name, hash or scope"));
+    let is_valid = |token: &StoredToken| {
+        accept(token).is_some() && check_name(&token.name).is_ok() && !token.scopes.is_empty()
+    };
+    if list.len() > MAX_TOKENS
+        || !list.iter().all(|token| is_valid(token) && names.insert(token.name.as_str()))
+    {
+        return Err(malformed_list(&path, "has a token with an invalid or duplicate name, hash or scope"));
     }
     Ok(list)
 }
 
-fn write_list(data: &Path, list: &[Kept]) -> Result<(), ApiError> {
+fn write_list(data: &Path, list: &[StoredToken]) -> Result<(), ApiError> {
     let path = list_path(data);
     let mut text = serde_json::to_string_pretty(list)
         .map_err(|why| malformed_list(&path, &format!("cannot be written as JSON ({why})")))?;
@@ -337,16 +345,23 @@ fn write_list(data: &Path, list: &[Kept]) -> Result<(), ApiError> {
     secret_file::replace(&path, text.as_bytes())
 }
 
-fn known(kept: &Kept) -> Option<Known> {
-    let print = Fingerprint::parse_hex(&kept.hash)?;
-    Some(Known { name: kept.name.as_str().into(), scopes: kept.scopes.as_slice().into(), print })
+fn accept(token: &StoredToken) -> Option<AcceptedToken> {
+    Some(AcceptedToken {
+        name: token.name.as_str().into(),
+        scopes: token.scopes.as_slice().into(),
+        fingerprint: Fingerprint::parse_hex(&token.hash)?,
+    })
 }
 
-fn known_main(token: &SecretString) -> Known {
-    Known { name: MAIN.into(), scopes: [Scope::Admin].into(), print: Fingerprint::of(token.expose_secret()) }
+fn accept_main(token: &SecretString) -> AcceptedToken {
+    AcceptedToken {
+        name: MAIN.into(),
+        scopes: [Scope::Admin].into(),
+        fingerprint: Fingerprint::of(token.expose_secret()),
+    }
 }
 
-/// Visible ASCII of a sensible length: it can stand in a header as it is.
+/// Visible ASCII of a sensible length, so that it can be a header value.
 fn is_token(text: &str) -> bool {
     (MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -366,14 +381,14 @@ fn check_chosen(token: &SecretString) -> Result<&SecretString, ApiError> {
 }
 
 fn check_name(name: &str) -> Result<(), ApiError> {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    if name != MAIN && (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(good) {
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if name != MAIN && (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_valid) {
         return Ok(());
     }
     Err(invalid(&format!(
-        "A token cannot be called `{}`: take up to {MAX_NAME_BYTES} letters, digits, `-`, `.` and `_`, and not \
+        "A token cannot have the name `{}`: use up to {MAX_NAME_BYTES} letters, digits, `-`, `.` and `_`, and not \
          `{MAIN}`.",
-        crate::shown(name.as_bytes())
+        crate::printable_excerpt(name.as_bytes())
     )))
 }
 
@@ -381,16 +396,12 @@ fn invalid(message: &str) -> ApiError {
     ApiError::new(ApiCode::RequestInvalid, message)
 }
 
-fn malformed_main(path: &Path, what: &str) -> ApiError {
-    secret_file::unsafe_file(path, what, "run `redflow token --rotate` to have a new one")
+fn malformed_main(path: &Path, problem: &str) -> ApiError {
+    secret_file::unsafe_file(path, problem, "run `redflow token --rotate` to make a new one")
 }
 
-fn malformed_list(path: &Path, what: &str) -> ApiError {
-    secret_file::unsafe_file(path, what, "restore it, or remove it: the tokens in it are worthless then")
-}
-
-fn gone(path: &Path) -> ApiError {
-    malformed_main(path, "is gone")
+fn malformed_list(path: &Path, problem: &str) -> ApiError {
+    secret_file::unsafe_file(path, problem, "restore it, or remove it and make its tokens again")
 }
 
 #[cfg(test)]

@@ -31,14 +31,14 @@ fn code(result: Result<impl Sized, ApiError>) -> Option<ProblemCode> {
 }
 
 fn accepts(tokens: &Tokens, text: &str, now: u64) -> Option<String> {
-    tokens.find(text, now).map(|known| known.name.to_string())
+    tokens.find(text, now).map(|token| token.name.to_string())
 }
 
 const UNSAFE: Option<ProblemCode> = Some(ProblemCode::Api(ApiCode::SecretFileUnsafe));
 const INVALID: Option<ProblemCode> = Some(ProblemCode::Api(ApiCode::RequestInvalid));
 
 #[test]
-fn the_main_token_is_made_once_for_its_owner_alone() {
+fn the_main_token_is_made_once_and_only_its_owner_can_read_it() {
     let data = folder();
     let tokens = Tokens::open(data.path(), None).unwrap();
     let token = main_token(data.path()).unwrap();
@@ -56,8 +56,8 @@ fn the_main_token_is_made_once_for_its_owner_alone() {
         let mode = std::fs::metadata(data.path().join("token")).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600);
     }
-    let known = tokens.find(token.expose_secret(), 0).unwrap();
-    assert_eq!((&*known.name, &*known.scopes), (MAIN, [Scope::Admin].as_slice()));
+    let accepted = tokens.find(token.expose_secret(), 0).unwrap();
+    assert_eq!((&*accepted.name, &*accepted.scopes), (MAIN, [Scope::Admin].as_slice()));
     for wrong in
         ["", "rf_", &token.expose_secret()[..45], &format!("{}x", token.expose_secret()), &"x".repeat(600)]
     {
@@ -69,25 +69,25 @@ fn the_main_token_is_made_once_for_its_owner_alone() {
 }
 
 #[test]
-fn many_who_ask_first_get_the_same_token() {
+fn concurrent_first_readers_get_the_same_token() {
     let data = folder();
     let texts: Vec<String> = std::thread::scope(|scope| {
-        let asks: Vec<_> = (0..8)
+        let readers: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| main_token(data.path()).unwrap().expose_secret().to_owned()))
             .collect();
-        asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
     });
     assert!(texts.iter().all(|text| *text == texts[0]));
 }
 
 #[test]
-fn a_token_of_the_environment_takes_the_place_of_the_main_one() {
+fn a_token_of_the_environment_replaces_the_main_one() {
     let data = folder();
     let chosen = SecretString::from("0123456789abcdef");
     let tokens = Tokens::open(data.path(), Some(chosen.clone())).unwrap();
     assert!(!data.path().join("token").exists());
     assert_eq!(accepts(&tokens, chosen.expose_secret(), 0).as_deref(), Some(MAIN));
-    // A file that comes later changes nothing about that.
+    // A file that is written later does not change that.
     let file = main_token(data.path()).unwrap();
     assert_eq!(accepts(&tokens, file.expose_secret(), 5000), None);
     assert_eq!(accepts(&tokens, chosen.expose_secret(), 10_000).as_deref(), Some(MAIN));
@@ -99,7 +99,7 @@ fn a_token_of_the_environment_takes_the_place_of_the_main_one() {
 }
 
 #[test]
-fn an_ephemeral_token_is_in_memory_alone() {
+fn an_ephemeral_token_is_in_memory_only() {
     let tokens = Tokens::ephemeral(None).unwrap();
     let token = tokens.main().unwrap();
     assert_eq!(accepts(&tokens, token.expose_secret(), 0).as_deref(), Some(MAIN));
@@ -140,31 +140,31 @@ fn further_tokens_are_made_listed_and_removed() {
 }
 
 #[test]
-fn two_hundred_and_fifty_six_further_tokens_are_the_most() {
+fn at_most_256_further_tokens_are_allowed() {
     let data = folder();
-    let kept = |n: usize| serde_json::json!({"name": format!("t{n}"), "scopes": ["read"], "hash": "0".repeat(64), "createdAt": 0});
-    let full: Vec<_> = (0..256).map(kept).collect();
+    let stored = |n: usize| serde_json::json!({"name": format!("t{n}"), "scopes": ["read"], "hash": "0".repeat(64), "createdAt": 0});
+    let full: Vec<_> = (0..256).map(stored).collect();
     write(&data.path().join("tokens.json"), serde_json::to_string(&full).unwrap().as_bytes());
     assert_eq!(list(data.path()).unwrap().len(), 256);
     assert_eq!(code(add(data.path(), "one-more", &[Scope::Read], 0)), INVALID);
 }
 
 #[test]
-fn what_changes_in_the_files_is_taken_up_within_a_second() {
+fn changes_of_the_files_are_noticed_within_a_second() {
     let data = folder();
     let tokens = Tokens::open(data.path(), None).unwrap();
     let first = tokens.main().unwrap();
     assert!(tokens.find(first.expose_secret(), 10_000).is_some());
     let second = rotate(data.path()).unwrap();
     let reader = add(data.path(), "reader", &[Scope::Read], 7).unwrap();
-    // Not looked at again yet.
+    // The files are not checked again yet.
     assert!(tokens.find(first.expose_secret(), 10_999).is_some());
     assert!(tokens.find(second.expose_secret(), 10_999).is_none());
     assert!(tokens.find(first.expose_secret(), 11_000).is_none());
     assert!(tokens.find(second.expose_secret(), 11_000).is_some());
     assert_eq!(accepts(&tokens, reader.expose_secret(), 11_000).as_deref(), Some("reader"));
     remove(data.path(), "reader").unwrap();
-    // A clock that was set back counts as well.
+    // A clock that was set back also causes a check.
     assert!(tokens.find(reader.expose_secret(), 9000).is_none());
     std::fs::remove_file(data.path().join("token")).unwrap();
     assert!(tokens.find(second.expose_secret(), 12_000).is_none());
@@ -172,14 +172,14 @@ fn what_changes_in_the_files_is_taken_up_within_a_second() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_becomes_unsafe_lets_nobody_in_until_it_is_mended() {
+fn a_file_that_becomes_unsafe_is_ignored_until_it_is_safe_again() {
     let data = folder();
     let reader = add(data.path(), "reader", &[Scope::Read], 7).unwrap();
     let tokens = Tokens::open(data.path(), None).unwrap();
     let main = tokens.main().unwrap();
     chmod(&data.path().join("token"), 0o644);
     assert!(tokens.find(main.expose_secret(), 1000).is_none());
-    assert!(tokens.find(reader.expose_secret(), 1000).is_some(), "the other file is as it was");
+    assert!(tokens.find(reader.expose_secret(), 1000).is_some(), "the other file is still safe");
     chmod(&data.path().join("tokens.json"), 0o620);
     assert!(tokens.find(reader.expose_secret(), 2000).is_none());
     chmod(&data.path().join("token"), 0o600);
@@ -192,7 +192,7 @@ fn a_file_that_becomes_unsafe_lets_nobody_in_until_it_is_mended() {
 
 #[cfg(unix)]
 #[test]
-fn files_that_others_could_read_are_refused_and_say_how_to_mend_it() {
+fn files_that_other_users_can_read_are_refused_with_a_remedy() {
     for mode in [0o640, 0o604, 0o620, 0o602, 0o601, 0o777] {
         let data = folder();
         let path = data.path().join("token");
@@ -202,7 +202,7 @@ fn files_that_others_could_read_are_refused_and_say_how_to_mend_it() {
         assert_eq!(Some(error.code), UNSAFE, "{mode:o}");
         assert!(error.message.contains(&format!("chmod 600 {}", path.display())), "{}", error.message);
         assert!(error.message.contains(&format!("mode 0{mode:o}")), "{}", error.message);
-        // A new one is a safe one.
+        // A new file is a safe one.
         rotate(data.path()).unwrap();
         Tokens::open(data.path(), None).unwrap();
     }
@@ -216,11 +216,11 @@ fn files_that_others_could_read_are_refused_and_say_how_to_mend_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_of_somebody_else_is_refused() {
+fn a_file_of_another_user_is_refused() {
     let data = folder();
     main_token(data.path()).unwrap();
     let mut path = data.path().join("token");
-    // Only root can give a file away; everybody else has files of root's to try.
+    // Only root can change the owner of a file. Other users can try a file of root.
     if std::os::unix::fs::chown(&path, Some(12_345), None).is_err() {
         path = "/etc/passwd".into();
     }
@@ -231,7 +231,7 @@ fn a_file_of_somebody_else_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn the_log_says_why_a_token_is_not_accepted_and_not_which() {
+fn the_log_explains_a_rejected_token_without_repeating_it() {
     use std::sync::{Arc, Mutex};
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -246,8 +246,8 @@ fn the_log_says_why_a_token_is_not_accepted_and_not_which() {
     let (data, lines) = (folder(), Lines::default());
     let tokens = Tokens::open(data.path(), None).unwrap();
     let main = tokens.main().unwrap();
-    let to = lines.clone();
-    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || to.clone()).finish();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     tracing::subscriber::with_default(log, || {
         assert!(tokens.find(main.expose_secret(), 1000).is_some());
         chmod(&data.path().join("token"), 0o644);
@@ -263,7 +263,7 @@ fn the_log_says_why_a_token_is_not_accepted_and_not_which() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_is_not_opened() {
+fn a_token_file_must_be_a_regular_file() {
     use std::os::unix::fs::symlink;
     let data = folder();
     let path = data.path().join("token");
@@ -275,14 +275,14 @@ fn what_is_no_regular_file_is_not_opened() {
     std::fs::create_dir(&path).unwrap();
     assert_eq!(code(main_token(data.path())), UNSAFE);
     std::fs::remove_dir(&path).unwrap();
-    // To open a pipe would be to wait for somebody who writes.
+    // Opening a pipe would wait for a writer.
     let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap();
     assert!(made.success());
     assert_eq!(code(main_token(data.path())), UNSAFE);
 }
 
 #[test]
-fn files_that_are_not_what_they_should_be_are_refused() {
+fn malformed_files_are_refused() {
     let data = folder();
     let main = data.path().join("token");
     let texts: [&[u8]; 7] = [
@@ -335,18 +335,18 @@ fn files_that_are_not_what_they_should_be_are_refused() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_or_cannot_be_written_is_named() {
+fn reports_a_directory_that_is_missing_or_not_writable() {
     let data = folder();
     let missing = data.path().join("missing");
     assert_eq!(code(main_token(&missing)), Some(ProblemCode::Store(StoreCode::DataUnusable)));
     assert_eq!(code(rotate(&missing)), Some(ProblemCode::Store(StoreCode::DataUnusable)));
-    // A folder in the place where the new file would be made.
+    // A folder where the new file would be written.
     std::fs::create_dir(data.path().join("token.new")).unwrap();
     assert!(matches!(code(main_token(data.path())), Some(ProblemCode::Store(_))));
 }
 
 #[test]
-fn what_a_crash_left_half_written_is_in_nobodys_way() {
+fn a_half_written_file_of_a_crash_is_replaced() {
     let data = folder();
     std::fs::write(data.path().join("token.new"), "rf_ha").unwrap();
     let token = main_token(data.path()).unwrap();

@@ -1,4 +1,4 @@
-//! When the system has no descriptors left: connections wait, and are served when there are some again.
+//! Without free descriptors, connections wait; they are served once some are free again.
 
 #![cfg(unix)]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -16,10 +16,10 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const CLIENTS: usize = 20;
 
 #[tokio::test]
-async fn connections_are_taken_again_once_there_are_descriptors() {
+async fn accepts_connections_again_once_descriptors_are_free() {
     let listener = listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
-    // They wait in the system's own line; nobody takes them yet.
+    // These connections wait in the queue of the system.
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
         let mut client = TcpStream::connect(address).await.unwrap();
@@ -28,8 +28,8 @@ async fn connections_are_taken_again_once_there_are_descriptors() {
     }
     let before = getrlimit(Resource::Nofile);
     let next = std::fs::File::open("/dev/null").map(|file| std::os::fd::AsRawFd::as_raw_fd(&file)).unwrap();
-    let room = u64::try_from(next).unwrap() + 3;
-    setrlimit(Resource::Nofile, Rlimit { current: Some(room), maximum: before.maximum }).unwrap();
+    let limit = u64::try_from(next).unwrap() + 3;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum: before.maximum }).unwrap();
 
     let shutdown = CancellationToken::new();
     let router = Router::new().route("/", get(|| async { "well" }));
@@ -37,29 +37,29 @@ async fn connections_are_taken_again_once_there_are_descriptors() {
     let served = tokio::spawn(async move {
         listen::serve(listener, router, &AccessSettings::default(), stop, Duration::from_secs(5)).await
     });
-    // The first three have their answers, the others have to wait.
+    // The first three get responses, the others have to wait.
     let mut clients = clients.into_iter();
     let mut first: Vec<_> = clients.by_ref().take(3).collect();
     for client in &mut first {
-        check_well(client).await;
+        check_response(client).await;
     }
-    assert!(TcpStream::connect(address).await.is_err(), "there is no descriptor left");
+    assert!(TcpStream::connect(address).await.is_err(), "no descriptor is left");
 
     setrlimit(Resource::Nofile, before).unwrap();
     for mut client in clients {
-        check_well(&mut client).await;
+        check_response(&mut client).await;
     }
     drop(first);
     shutdown.cancel();
-    assert_eq!(tokio::time::timeout(DEADLINE, served).await.expect("it stops").unwrap(), 0);
+    assert_eq!(tokio::time::timeout(DEADLINE, served).await.expect("the server stops").unwrap(), 0);
 }
 
-async fn check_well(client: &mut TcpStream) {
+async fn check_response(client: &mut TcpStream) {
     let mut text = String::new();
     let read = async {
         while !text.ends_with("well") {
             text.push(char::from(client.read_u8().await.unwrap()));
         }
     };
-    tokio::time::timeout(DEADLINE, read).await.expect("it answers");
+    tokio::time::timeout(DEADLINE, read).await.expect("the server responds");
 }

@@ -1,12 +1,13 @@
-//! Anthropic's Messages API, and what speaks it.
+//! The Messages API of Anthropic and of compatible gateways.
 //!
-//! Owns the shape of its requests, answers, streams and errors. Never decides what a model may be sent: the
-//! settings come resolved. No prompt caching is asked for.
+//! Owns the format of its requests, answers, streams and errors. Never decides which settings a model gets.
+//! Does not request prompt caching.
 
 mod request;
 
-use crate::loose::{count, object, part, provider_error, provider_error_in};
-use crate::wire::{Assemble, Chat, Framing, ProviderError, Wire, WireError};
+use crate::event_stream::StreamFormat;
+use crate::lenient::{parse_object, parse_part, parse_provider_error, provider_error, token_count};
+use crate::wire::{AnswerAssembler, ChatRequest, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::transcript::{OpaqueParts, RequestedCall};
 use serde::Deserialize;
@@ -16,27 +17,27 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 const NAME: &str = "anthropic-messages";
-/// More blocks than any answer has.
+/// The most content blocks of one answer.
 const MAX_BLOCKS: u64 = 256;
 
-/// The wire, with what every request of a model says.
+/// The wire, with the settings of a node, which every request has.
 #[derive(Debug, Clone, Default)]
 pub struct AnthropicMessages {
-    /// The model.
+    /// The id or alias of the model.
     pub model: String,
-    /// The most tokens it may write.
+    /// The most output tokens, thinking included.
     pub max_tokens: u32,
-    /// How freely it picks words.
+    /// Higher values give more varied answers.
     pub temperature: Option<f64>,
-    /// From which share of the likely words.
+    /// The share of the most likely tokens to choose from.
     pub top_p: Option<f64>,
-    /// From how many of the likely words.
+    /// The number of most likely tokens to choose from.
     pub top_k: Option<u32>,
-    /// Texts it stops at.
+    /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// How hard it tries, from `low` to `max`.
+    /// The effort of the model, from `low` to `max`.
     pub effort: Option<&'static str>,
-    /// The tokens it may think; the API wants at least 1024 and less than `max_tokens`.
+    /// The tokens for thinking. The API requires at least 1024, and less than `max_tokens`.
     pub thinking_budget: Option<u32>,
 }
 
@@ -45,11 +46,11 @@ impl Wire for AnthropicMessages {
         NAME
     }
 
-    fn encode(&self, chat: &Chat<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        serde_json::to_writer(out, &request::Body::new(self, chat))
+    fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(out, &request::RequestBody::new(self, chat))
     }
 
-    fn decode(&self, body: &[u8], reasoning: bool) -> Result<ModelAnswer, WireError> {
+    fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
         #[derive(Deserialize)]
         struct Message<'a> {
             #[serde(rename = "type", borrow)]
@@ -61,38 +62,38 @@ impl Wire for AnthropicMessages {
             usage: Option<&'a RawValue>,
             error: Option<&'a RawValue>,
         }
-        let message: Message<'_> = object(body)?;
-        let failed = message.kind.as_deref() == Some("error") || message.error.is_some();
+        let message: Message<'_> = parse_object(body)?;
+        let is_error = message.kind.as_deref() == Some("error") || message.error.is_some();
         let content = match message.content {
             Some(content) => content,
-            None if failed => return Err(reported(&object(body)?)),
-            None => return Err(WireError::Garbled("the answer has no content")),
+            None if is_error => return Err(embedded_error(&parse_object(body)?)),
+            None => return Err(WireError::Malformed("the answer has no content")),
         };
-        let mut answer = Assembly::new(reasoning);
-        answer.model = message.model;
-        answer.stop_reason = message.stop_reason;
-        answer.count(message.usage);
+        let mut assembler = Assembler::new(reasoning);
+        assembler.model = message.model;
+        assembler.stop_reason = message.stop_reason;
+        assembler.add_usage(message.usage);
         for (index, block) in (0..).zip(content) {
-            answer.begin(index, block)?;
+            assembler.start_block(index, block)?;
         }
-        Ok(answer.whole())
+        Ok(assembler.into_answer())
     }
 
-    fn framing(&self) -> Framing {
-        Framing::Sse
+    fn stream_format(&self) -> StreamFormat {
+        StreamFormat::Sse
     }
 
-    fn assemble(&self, reasoning: bool) -> Box<dyn Assemble> {
-        Box::new(Assembly::new(reasoning))
+    fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
+        Box::new(Assembler::new(reasoning))
     }
 
-    fn error(&self, status: u16, body: &[u8]) -> ProviderError {
-        provider_error_in(status, body)
+    fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
+        parse_provider_error(status, body)
     }
 }
 
-/// An error that came with a status of success gets the status it has elsewhere.
-fn reported(body: &Value) -> WireError {
+/// An error in a response with a success status. Gets the status that it has elsewhere.
+fn embedded_error(body: &Value) -> WireError {
     let error = provider_error(500, body);
     let status = match error.kind.as_str() {
         "invalid_request_error" => 400,
@@ -110,38 +111,38 @@ fn reported(body: &Value) -> WireError {
     WireError::Provider(ProviderError { status, ..error })
 }
 
-/// What something is; empty if it does not say.
+/// The type of a block or event. Empty if it has none.
 #[derive(Deserialize)]
-struct Kind<'a> {
+struct TypeTag<'a> {
     #[serde(rename = "type", borrow, default)]
     name: Cow<'a, str>,
 }
 
-/// One block of an answer, as far as it is known.
+/// One content block of an answer, as far as the stream has sent it.
 enum Block {
     Text(String),
-    Call {
+    ToolUse {
         id: String,
         name: String,
-        /// What it began with, which counts if nothing follows.
+        /// The input at the start, which counts if no delta follows.
         input: String,
-        pieces: String,
+        deltas: String,
     },
-    /// Whole, to be sent back.
+    /// The whole block, to be sent back.
     Thinking(Map<String, Value>),
-    /// Nothing of ours.
+    /// A type that this wire does not use.
     Other,
 }
 
 impl Block {
-    fn read(json: &RawValue, reasoning: bool) -> Result<Self, WireError> {
+    fn parse(json: &RawValue, reasoning: Reasoning) -> Result<Self, WireError> {
         #[derive(Deserialize)]
         struct Text {
             #[serde(default)]
             text: String,
         }
         #[derive(Deserialize)]
-        struct Call<'a> {
+        struct ToolUse<'a> {
             #[serde(default)]
             id: String,
             name: String,
@@ -149,30 +150,30 @@ impl Block {
             input: Option<&'a RawValue>,
         }
         let json = json.get();
-        Ok(match &*part::<Kind<'_>>(json)?.name {
-            "text" => Self::Text(part::<Text>(json)?.text),
+        Ok(match &*parse_part::<TypeTag<'_>>(json)?.name {
+            "text" => Self::Text(parse_part::<Text>(json)?.text),
             "tool_use" => {
-                let Call { id, name, input } = part(json)?;
+                let ToolUse { id, name, input } = parse_part(json)?;
                 let input = input.map_or("{}", RawValue::get).to_owned();
-                Self::Call { id, name, input, pieces: String::new() }
+                Self::ToolUse { id, name, input, deltas: String::new() }
             }
-            "thinking" | "redacted_thinking" if reasoning => Self::Thinking(part(json)?),
+            "thinking" | "redacted_thinking" if reasoning.is_kept() => Self::Thinking(parse_part(json)?),
             _ => Self::Other,
         })
     }
 
-    /// Pieces of a kind that the block does not have are none of ours.
-    fn add(&mut self, piece: &Piece<'_>) {
-        match (self, &*piece.kind) {
-            (Self::Text(text), "text_delta") => text.push_str(&piece.text),
-            (Self::Call { pieces, .. }, "input_json_delta") => pieces.push_str(&piece.partial_json),
-            (Self::Thinking(whole), "thinking_delta") => match whole.get_mut("thinking") {
-                Some(Value::String(text)) => text.push_str(&piece.thinking),
-                _ => drop(whole.insert("thinking".to_owned(), piece.thinking.as_ref().into())),
+    /// Ignores a delta of a type that the block does not have.
+    fn add(&mut self, delta: &BlockDelta<'_>) {
+        match (self, &*delta.kind) {
+            (Self::Text(text), "text_delta") => text.push_str(&delta.text),
+            (Self::ToolUse { deltas, .. }, "input_json_delta") => deltas.push_str(&delta.partial_json),
+            (Self::Thinking(block), "thinking_delta") => match block.get_mut("thinking") {
+                Some(Value::String(text)) => text.push_str(&delta.thinking),
+                _ => drop(block.insert("thinking".to_owned(), delta.thinking.as_ref().into())),
             },
-            // It comes in one piece.
-            (Self::Thinking(whole), "signature_delta") => {
-                whole.insert("signature".to_owned(), piece.signature.as_ref().into());
+            // The signature arrives in one delta.
+            (Self::Thinking(block), "signature_delta") => {
+                block.insert("signature".to_owned(), delta.signature.as_ref().into());
             }
             _ => {}
         }
@@ -181,7 +182,7 @@ impl Block {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Piece<'a> {
+struct BlockDelta<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -194,19 +195,19 @@ struct Piece<'a> {
     signature: Cow<'a, str>,
 }
 
-/// An answer being put together, from a body or from a stream. Whoever reads the bytes bounds its size.
-struct Assembly {
-    reasoning: bool,
+/// Assembles an answer from a body or a stream. The driver, which reads the bytes, bounds its size.
+struct Assembler {
+    reasoning: Reasoning,
     blocks: BTreeMap<u64, Block>,
     model: Option<String>,
     stop_reason: Option<String>,
-    counts: Counts,
+    usage: UsageCounts,
     stopped: bool,
 }
 
-/// The last that was said of each: a stream counts on.
+/// The last value of each count. A stream updates them.
 #[derive(Default)]
-struct Counts {
+struct UsageCounts {
     input: Option<u64>,
     cache_write: Option<u64>,
     cache_read: Option<u64>,
@@ -214,34 +215,34 @@ struct Counts {
     thinking: Option<u64>,
 }
 
-impl Assembly {
-    fn new(reasoning: bool) -> Self {
+impl Assembler {
+    fn new(reasoning: Reasoning) -> Self {
         Self {
             reasoning,
             blocks: BTreeMap::new(),
             model: None,
             stop_reason: None,
-            counts: Counts::default(),
+            usage: UsageCounts::default(),
             stopped: false,
         }
     }
 
-    fn begin(&mut self, index: u64, block: &RawValue) -> Result<(), WireError> {
+    fn start_block(&mut self, index: u64, block: &RawValue) -> Result<(), WireError> {
         if index >= MAX_BLOCKS {
-            return Err(WireError::Garbled("the answer has too many blocks"));
+            return Err(WireError::Malformed("the answer has too many blocks"));
         }
-        match self.blocks.insert(index, Block::read(block, self.reasoning)?) {
+        match self.blocks.insert(index, Block::parse(block, self.reasoning)?) {
             None => Ok(()),
-            Some(_) => Err(WireError::Garbled("a block of the answer began twice")),
+            Some(_) => Err(WireError::Malformed("a block of the answer started twice")),
         }
     }
 
-    /// Odd numbers are no reason to lose an answer: they are not counted.
-    fn count(&mut self, usage: Option<&RawValue>) {
+    /// Ignores invalid numbers, which must not fail the answer.
+    fn add_usage(&mut self, usage: Option<&RawValue>) {
         let usage: Value =
             usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or(Value::Null);
-        let read = |pointer| usage.pointer(pointer).and_then(count);
-        let counts = &mut self.counts;
+        let read = |pointer| usage.pointer(pointer).and_then(token_count);
+        let counts = &mut self.usage;
         counts.input = read("/input_tokens").or(counts.input);
         counts.cache_write = read("/cache_creation_input_tokens").or(counts.cache_write);
         counts.cache_read = read("/cache_read_input_tokens").or(counts.cache_read);
@@ -249,18 +250,18 @@ impl Assembly {
         counts.thinking = read("/output_tokens_details/thinking_tokens").or(counts.thinking);
     }
 
-    fn whole(self) -> ModelAnswer {
+    fn into_answer(self) -> ModelAnswer {
         let mut answer =
-            ModelAnswer { model: self.model, usage: self.counts.usage(), ..ModelAnswer::default() };
+            ModelAnswer { model: self.model, usage: self.usage.into_usage(), ..ModelAnswer::default() };
         let mut parts = Vec::new();
         for block in self.blocks.into_values() {
             match block {
                 Block::Text(text) if answer.text.is_empty() => answer.text = text,
                 Block::Text(text) => answer.text.push_str(&text),
-                Block::Call { id, name, input, pieces } => {
-                    // Gateways leave ids out.
+                Block::ToolUse { id, name, input, deltas } => {
+                    // Some gateways leave out the id.
                     let id = if id.is_empty() { format!("call_{}", answer.tool_calls.len()) } else { id };
-                    let arguments = if pieces.is_empty() { input } else { pieces };
+                    let arguments = if deltas.is_empty() { input } else { deltas };
                     answer.tool_calls.push(RequestedCall { id, name, arguments });
                 }
                 Block::Thinking(part) => parts.push(Value::Object(part)),
@@ -271,7 +272,7 @@ impl Assembly {
         answer.finish = match self.stop_reason.as_deref() {
             Some("tool_use") => ModelFinish::ToolCalls,
             Some("refusal") => ModelFinish::Refused,
-            // Only a tool of the provider's pauses a turn, and it is offered none.
+            // Only tools of the provider pause a turn, and requests have none.
             Some("max_tokens" | "model_context_window_exceeded" | "pause_turn") => ModelFinish::Truncated,
             _ if !answer.tool_calls.is_empty() => ModelFinish::ToolCalls,
             _ => ModelFinish::Stop,
@@ -280,14 +281,14 @@ impl Assembly {
     }
 }
 
-impl Counts {
-    fn usage(self) -> Option<Usage> {
+impl UsageCounts {
+    fn into_usage(self) -> Option<Usage> {
         if self.input.is_none() && self.output.is_none() {
             return None;
         }
-        let read = [self.input, self.cache_write, self.cache_read];
+        let inputs = [self.input, self.cache_write, self.cache_read];
         Some(Usage {
-            input_tokens: read.into_iter().flatten().fold(0, u64::saturating_add),
+            input_tokens: inputs.into_iter().flatten().fold(0, u64::saturating_add),
             output_tokens: self.output.unwrap_or(0),
             cached_tokens: self.cache_read,
             cache_write_tokens: self.cache_write,
@@ -297,12 +298,12 @@ impl Counts {
     }
 }
 
-impl Assemble for Assembly {
-    fn event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
-        // The data says the same as the name, which a gateway may have lost.
+impl AnswerAssembler for Assembler {
+    fn add_event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
+        // The data repeats the name, which a gateway may have removed.
         let kind = match name {
             Some(name) if name != "message" => Cow::Borrowed(name),
-            _ => object::<Kind<'_>>(data)?.name,
+            _ => parse_object::<TypeTag<'_>>(data)?.name,
         };
         match &*kind {
             "message_start" => self.message_start(data)?,
@@ -313,28 +314,28 @@ impl Assemble for Assembly {
                     #[serde(borrow)]
                     content_block: &'a RawValue,
                 }
-                let Start { index, content_block } = object(data)?;
-                self.begin(index, content_block)?;
+                let Start { index, content_block } = parse_object(data)?;
+                self.start_block(index, content_block)?;
             }
             "content_block_delta" => {
                 #[derive(Deserialize)]
                 struct Delta<'a> {
                     index: u64,
                     #[serde(borrow)]
-                    delta: Piece<'a>,
+                    delta: BlockDelta<'a>,
                 }
-                let Delta { index, delta } = object(data)?;
+                let Delta { index, delta } = parse_object(data)?;
                 let block = self.blocks.get_mut(&index);
-                block.ok_or(WireError::Garbled("a block of the answer never began"))?.add(&delta);
+                block.ok_or(WireError::Malformed("a block of the answer never started"))?.add(&delta);
             }
             "message_delta" => self.message_delta(data)?,
             "message_stop" => self.stopped = true,
-            "error" => return Err(reported(&object(data)?)),
-            // Nothing but an error: this is how other providers, and gateways, report one.
+            "error" => return Err(embedded_error(&parse_object(data)?)),
+            // An error without a type, as other providers and gateways report it.
             "" => {
-                let body: Value = object(data)?;
+                let body: Value = parse_object(data)?;
                 if body.get("error").is_some_and(|error| !error.is_null()) {
-                    return Err(reported(&body));
+                    return Err(embedded_error(&body));
                 }
             }
             _ => {}
@@ -342,20 +343,20 @@ impl Assemble for Assembly {
         Ok(self.stopped)
     }
 
-    fn text(&self, tell: &mut dyn FnMut(&str)) {
+    fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
         for block in self.blocks.values() {
             if let Block::Text(text) = block {
-                tell(text);
+                visit(text);
             }
         }
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
-        if self.stopped { Ok(self.whole()) } else { Err(WireError::Cut) }
+        if self.stopped { Ok(self.into_answer()) } else { Err(WireError::Interrupted) }
     }
 }
 
-impl Assembly {
+impl Assembler {
     fn message_start(&mut self, data: &[u8]) -> Result<(), WireError> {
         #[derive(Deserialize)]
         struct Start<'a> {
@@ -368,26 +369,26 @@ impl Assembly {
             #[serde(borrow)]
             usage: Option<&'a RawValue>,
         }
-        let Start { message } = object(data)?;
+        let Start { message } = parse_object(data)?;
         self.model = message.model;
-        self.count(message.usage);
+        self.add_usage(message.usage);
         Ok(())
     }
 
     fn message_delta(&mut self, data: &[u8]) -> Result<(), WireError> {
         #[derive(Deserialize)]
         struct Delta<'a> {
-            delta: Ending,
+            delta: StopDelta,
             #[serde(borrow)]
             usage: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
-        struct Ending {
+        struct StopDelta {
             stop_reason: Option<String>,
         }
-        let Delta { delta, usage } = object(data)?;
+        let Delta { delta, usage } = parse_object(data)?;
         self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
-        self.count(usage);
+        self.add_usage(usage);
         Ok(())
     }
 }

@@ -1,10 +1,11 @@
 use super::AnthropicMessages;
-use crate::samples::call;
-use crate::wire::{Framing, ProviderError, Wire, WireError};
+use crate::event_stream::StreamFormat;
+use crate::samples::{as_strs, call, opaque, text_parts};
+use crate::wire::Reasoning::{self, Discard, Keep};
+use crate::wire::{ProviderError, Wire, WireError};
 use pretty_assertions::assert_eq;
-use proptest::prelude::{Strategy, prop, proptest};
+use proptest::prelude::proptest;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::OpaqueParts;
 use serde_json::{Value, json};
 
 fn wire() -> AnthropicMessages {
@@ -15,7 +16,7 @@ fn wire() -> AnthropicMessages {
     }
 }
 
-fn thought() -> [Value; 2] {
+fn thinking_blocks() -> [Value; 2] {
     [
         json!({"type": "thinking", "thinking": "Two calls.", "signature": "c2ln"}),
         json!({"type": "redacted_thinking", "data": "b3BhcXVl"}),
@@ -23,7 +24,7 @@ fn thought() -> [Value; 2] {
 }
 
 fn decode(body: &Value) -> Result<ModelAnswer, WireError> {
-    wire().decode(body.to_string().as_bytes(), true)
+    wire().decode(body.to_string().as_bytes(), Keep)
 }
 
 fn answer(content: &Value, stop_reason: &Value) -> ModelAnswer {
@@ -31,12 +32,12 @@ fn answer(content: &Value, stop_reason: &Value) -> ModelAnswer {
 }
 
 #[test]
-fn an_answer_is_read_whole() {
-    let [thinks, redacted] = thought();
+fn decodes_a_whole_answer() {
+    let [thinking, redacted] = thinking_blocks();
     let body = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5-20260901",
         "content": [
-            thinks,
+            thinking,
             redacted,
             {"type": "text", "text": "One, ", "citations": null},
             {"type": "server_tool_use", "id": "s", "name": 5, "text": 7},
@@ -65,17 +66,17 @@ fn an_answer_is_read_whole() {
             call("toolu_1", "calculator", r#"{"b":1.0,"a":"x"}"#),
             call("call_1", "clock", "{}"),
         ],
-        reasoning: Some(OpaqueParts { wire: "anthropic-messages".to_owned(), parts: thought().to_vec() }),
+        reasoning: opaque("anthropic-messages", &thinking_blocks()),
         model: Some("claude-sonnet-5-20260901".to_owned()),
         request_id: None,
     };
     assert_eq!(decode(&body).unwrap(), expected);
-    let forgetful = wire().decode(body.to_string().as_bytes(), false).unwrap();
-    assert_eq!(forgetful, ModelAnswer { reasoning: None, ..expected });
+    let without_reasoning = wire().decode(body.to_string().as_bytes(), Discard).unwrap();
+    assert_eq!(without_reasoning, ModelAnswer { reasoning: None, ..expected });
 }
 
 #[test]
-fn endings() {
+fn stop_reasons() {
     use ModelFinish::{Refused, Stop, ToolCalls, Truncated};
     let cases = [
         (json!("end_turn"), Stop, ToolCalls),
@@ -96,9 +97,8 @@ fn endings() {
 }
 
 #[test]
-fn odd_counts_lose_no_answer() {
-    let counted =
-        |input_tokens, output_tokens| Some(Usage { input_tokens, output_tokens, ..Usage::default() });
+fn invalid_usage_never_fails_an_answer() {
+    let usage = |input_tokens, output_tokens| Some(Usage { input_tokens, output_tokens, ..Usage::default() });
     let cases = [
         ("null", None),
         ("[]", None),
@@ -106,20 +106,20 @@ fn odd_counts_lose_no_answer() {
         ("{}", None),
         (r#"{"input_tokens":null,"output_tokens":"3"}"#, None),
         (r#"{"input_tokens":1e999,"output_tokens":3}"#, None),
-        (r#"{"input_tokens":-4,"output_tokens":3}"#, counted(0, 3)),
-        (r#"{"input_tokens":2.0,"output_tokens":1e300}"#, counted(2, 0)),
-        (r#"{"input_tokens":18446744073709551615,"output_tokens":3}"#, counted(0, 3)),
-        (r#"{"input_tokens":2,"output_tokens":3,"output_tokens_details":[]}"#, counted(2, 3)),
+        (r#"{"input_tokens":-4,"output_tokens":3}"#, usage(0, 3)),
+        (r#"{"input_tokens":2.0,"output_tokens":1e300}"#, usage(2, 0)),
+        (r#"{"input_tokens":18446744073709551615,"output_tokens":3}"#, usage(0, 3)),
+        (r#"{"input_tokens":2,"output_tokens":3,"output_tokens_details":[]}"#, usage(2, 3)),
     ];
-    for (usage, expected) in cases {
-        let body = format!(r#"{{"content":[{{"type":"text","text":"a"}}],"usage":{usage}}}"#);
-        let answer = wire().decode(body.as_bytes(), false).unwrap();
-        assert_eq!((answer.text.as_str(), answer.usage), ("a", expected), "{usage}");
+    for (json, expected) in cases {
+        let body = format!(r#"{{"content":[{{"type":"text","text":"a"}}],"usage":{json}}}"#);
+        let answer = wire().decode(body.as_bytes(), Discard).unwrap();
+        assert_eq!((answer.text.as_str(), answer.usage), ("a", expected), "{json}");
     }
 }
 
 #[test]
-fn what_is_no_answer_is_garbled() {
+fn malformed_answers() {
     let cases: [&[u8]; 12] = [
         b"",
         b"null",
@@ -135,14 +135,14 @@ fn what_is_no_answer_is_garbled() {
         b"{\"content\":[],\"other\":\"\xff\"}",
     ];
     for body in cases {
-        let error = wire().decode(body, true).unwrap_err();
-        assert!(matches!(error, WireError::Garbled(_)), "{} {error:?}", String::from_utf8_lossy(body));
+        let error = wire().decode(body, Keep).unwrap_err();
+        assert!(matches!(error, WireError::Malformed(_)), "{} {error:?}", String::from_utf8_lossy(body));
     }
     let block = json!({"type": "text", "text": "a"});
     assert!(decode(&json!({"content": vec![&block; 256]})).is_ok());
     assert_eq!(
         decode(&json!({"content": vec![&block; 257]})),
-        Err(WireError::Garbled("the answer has too many blocks"))
+        Err(WireError::Malformed("the answer has too many blocks"))
     );
 }
 
@@ -167,7 +167,7 @@ fn error(status: u16, kind: &str, code: &str, message: &str) -> ProviderError {
 }
 
 #[test]
-fn errors_under_a_status_of_success_get_their_own() {
+fn errors_with_a_success_status_get_their_usual_status() {
     for (kind, status) in STATUSES {
         let body = json!({"type": "error", "error": {"type": kind, "message": "Sorry."}, "request_id": "r"});
         let expected = Err(WireError::Provider(error(status, kind, "", "Sorry.")));
@@ -175,7 +175,7 @@ fn errors_under_a_status_of_success_get_their_own() {
         let data = body.to_string();
         for name in [Some("error"), Some("message"), None] {
             assert_eq!(
-                wire().assemble(false).event(name, data.as_bytes()).map(|_| ()),
+                wire().assembler(Discard).add_event(name, data.as_bytes()).map(|_| ()),
                 expected.clone().map(|_| ())
             );
         }
@@ -183,12 +183,12 @@ fn errors_under_a_status_of_success_get_their_own() {
     let bare = json!({"error": {"type": "overloaded_error", "message": "Sorry."}});
     let expected = WireError::Provider(error(529, "overloaded_error", "", "Sorry."));
     assert_eq!(decode(&bare), Err(expected.clone()));
-    assert_eq!(wire().assemble(false).event(None, bare.to_string().as_bytes()), Err(expected));
+    assert_eq!(wire().assembler(Discard).add_event(None, bare.to_string().as_bytes()), Err(expected));
     assert_eq!(decode(&json!({"type": "error"})), Err(WireError::Provider(error(500, "", "", ""))));
 }
 
 #[test]
-fn errors_of_every_shape() {
+fn errors_of_every_form() {
     let long = "é".repeat(600);
     let cases = [
         (
@@ -211,27 +211,27 @@ fn errors_of_every_shape() {
         (json!([]), error(429, "", "", "")),
     ];
     for (body, expected) in cases {
-        assert_eq!(wire().error(429, body.to_string().as_bytes()), expected, "{body}");
+        assert_eq!(wire().parse_error(429, body.to_string().as_bytes()), expected, "{body}");
     }
     for body in [b"".as_slice(), b"<html>", b"{\"error\":\"\xff\"}"] {
-        assert_eq!(wire().error(502, body), error(502, "", "", ""));
+        assert_eq!(wire().parse_error(502, body), error(502, "", "", ""));
     }
 }
 
-fn play(events: &[Value], reasoning: bool) -> Result<ModelAnswer, WireError> {
-    let mut assembly = wire().assemble(reasoning);
-    for (place, event) in events.iter().enumerate() {
-        let last = assembly.event(event["type"].as_str(), event.to_string().as_bytes())?;
-        assert_eq!(last, place + 1 == events.len() && event["type"] == "message_stop", "{event}");
+fn assemble(events: &[Value], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
+    let mut assembler = wire().assembler(reasoning);
+    for (index, event) in events.iter().enumerate() {
+        let last = assembler.add_event(event["type"].as_str(), event.to_string().as_bytes())?;
+        assert_eq!(last, index + 1 == events.len() && event["type"] == "message_stop", "{event}");
     }
-    assembly.finish()
+    assembler.finish()
 }
 
 fn start(index: u64, block: &Value) -> Value {
     json!({"type": "content_block_start", "index": index, "content_block": block})
 }
 
-fn piece(index: u64, kind: &str, key: &str, text: &str) -> Value {
+fn delta(index: u64, kind: &str, key: &str, text: &str) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": {"type": kind, key: text}})
 }
 
@@ -239,8 +239,8 @@ fn stop() -> Value {
     json!({"type": "message_stop"})
 }
 
-/// A whole stream in which every text comes in the pieces given.
-fn stream(thoughts: &[&str], texts: &[&str], arguments: &[&str]) -> Vec<Value> {
+/// A whole stream, in which every text arrives in the given parts.
+fn stream(thinking: &[&str], texts: &[&str], arguments: &[&str]) -> Vec<Value> {
     let mut events = vec![
         json!({"type": "message_start", "message": {
             "id": "msg_1", "model": "claude-sonnet-5", "content": [], "stop_reason": null,
@@ -249,15 +249,15 @@ fn stream(thoughts: &[&str], texts: &[&str], arguments: &[&str]) -> Vec<Value> {
         json!({"type": "ping"}),
         start(0, &json!({"type": "thinking", "thinking": "", "signature": ""})),
     ];
-    events.extend(thoughts.iter().map(|text| piece(0, "thinking_delta", "thinking", text)));
-    events.push(piece(0, "signature_delta", "signature", "c2ln"));
+    events.extend(thinking.iter().map(|text| delta(0, "thinking_delta", "thinking", text)));
+    events.push(delta(0, "signature_delta", "signature", "c2ln"));
     events.push(json!({"type": "content_block_stop", "index": 0}));
     events.push(start(1, &json!({"type": "text", "text": ""})));
-    events.extend(texts.iter().map(|text| piece(1, "text_delta", "text", text)));
-    events.push(piece(1, "citations_delta", "citation", "c"));
+    events.extend(texts.iter().map(|text| delta(1, "text_delta", "text", text)));
+    events.push(delta(1, "citations_delta", "citation", "c"));
     events.push(json!({"type": "content_block_stop", "index": 1}));
     events.push(start(2, &json!({"type": "tool_use", "id": "toolu_1", "name": "calculator", "input": {}})));
-    events.extend(arguments.iter().map(|json| piece(2, "input_json_delta", "partial_json", json)));
+    events.extend(arguments.iter().map(|json| delta(2, "input_json_delta", "partial_json", json)));
     events.push(json!({"type": "content_block_stop", "index": 2}));
     events.push(json!({
         "type": "message_delta",
@@ -268,8 +268,8 @@ fn stream(thoughts: &[&str], texts: &[&str], arguments: &[&str]) -> Vec<Value> {
     events
 }
 
-fn streamed(thought: &str, text: &str, arguments: &str) -> ModelAnswer {
-    let part = json!({"type": "thinking", "thinking": thought, "signature": "c2ln"});
+fn streamed_answer(thinking: &str, text: &str, arguments: &str) -> ModelAnswer {
+    let part = json!({"type": "thinking", "thinking": thinking, "signature": "c2ln"});
     ModelAnswer {
         text: text.to_owned(),
         finish: ModelFinish::ToolCalls,
@@ -280,80 +280,80 @@ fn streamed(thought: &str, text: &str, arguments: &str) -> ModelAnswer {
             ..Usage::default()
         }),
         tool_calls: vec![call("toolu_1", "calculator", arguments)],
-        reasoning: Some(OpaqueParts { wire: "anthropic-messages".to_owned(), parts: vec![part] }),
+        reasoning: opaque("anthropic-messages", &[part]),
         model: Some("claude-sonnet-5".to_owned()),
         request_id: None,
     }
 }
 
 #[test]
-fn a_stream_is_put_together() {
+fn assembles_a_stream() {
     let events = stream(&["Let ", "me."], &["He", "llo"], &["", "{\"a\"", ": 1}"]);
-    let expected = streamed("Let me.", "Hello", "{\"a\": 1}");
-    assert_eq!(wire().framing(), Framing::Sse);
-    assert_eq!(play(&events, true), Ok(expected.clone()));
-    assert_eq!(play(&events, false), Ok(ModelAnswer { reasoning: None, ..expected }));
+    let expected = streamed_answer("Let me.", "Hello", "{\"a\": 1}");
+    assert_eq!(wire().stream_format(), StreamFormat::Sse);
+    assert_eq!(assemble(&events, Keep), Ok(expected.clone()));
+    assert_eq!(assemble(&events, Discard), Ok(ModelAnswer { reasoning: None, ..expected }));
 }
 
 #[test]
-fn arguments_that_never_come_are_empty() {
-    for pieces in [[].as_slice(), &[""]] {
-        assert_eq!(play(&stream(&["T"], &["A"], pieces), true), Ok(streamed("T", "A", "{}")));
+fn missing_arguments_become_an_empty_object() {
+    for parts in [[].as_slice(), &[""]] {
+        assert_eq!(assemble(&stream(&["T"], &["A"], parts), Keep), Ok(streamed_answer("T", "A", "{}")));
     }
     let whole = start(0, &json!({"type": "tool_use", "id": "a", "name": "x", "input": {"b": 1}}));
-    assert_eq!(play(&[whole, stop()], true).unwrap().tool_calls, [call("a", "x", r#"{"b":1}"#)]);
+    assert_eq!(assemble(&[whole, stop()], Keep).unwrap().tool_calls, [call("a", "x", r#"{"b":1}"#)]);
 }
 
 #[test]
-fn a_stream_without_names_is_read_by_its_data() {
-    let mut assembly = wire().assemble(true);
+fn the_data_replaces_missing_event_names() {
+    let mut assembler = wire().assembler(Keep);
     for event in stream(&["T"], &["A"], &["{}"]) {
-        let last = assembly.event(None, event.to_string().as_bytes()).unwrap();
+        let last = assembler.add_event(None, event.to_string().as_bytes()).unwrap();
         assert_eq!(last, event["type"] == "message_stop");
     }
-    assert_eq!(assembly.finish(), Ok(streamed("T", "A", "{}")));
+    assert_eq!(assembler.finish(), Ok(streamed_answer("T", "A", "{}")));
 }
 
 #[test]
-fn what_nobody_knows_is_passed_over() {
+fn unknown_events_and_blocks_are_ignored() {
     let mut events = stream(&["T"], &["A"], &["{}"]);
-    let odd = [
+    let unknown = [
         start(3, &json!({"type": "of_tomorrow", "text": 7})),
-        piece(3, "text_delta", "text", "not ours"),
-        piece(1, "of_tomorrow", "text", "not ours"),
-        piece(1, "input_json_delta", "partial_json", "not ours"),
+        delta(3, "text_delta", "text", "ignored"),
+        delta(1, "of_tomorrow", "text", "ignored"),
+        delta(1, "input_json_delta", "partial_json", "ignored"),
         start(4, &json!({"type": "redacted_thinking", "data": "b3BhcXVl"})),
         json!({"type": "of_tomorrow", "index": "x"}),
     ];
     let last = events.pop().unwrap();
-    events.extend(odd);
+    events.extend(unknown);
     events.push(last);
-    let mut expected = streamed("T", "A", "{}");
+    let mut expected = streamed_answer("T", "A", "{}");
     let redacted = json!({"type": "redacted_thinking", "data": "b3BhcXVl"});
     expected.reasoning.as_mut().unwrap().parts.push(redacted);
-    assert_eq!(play(&events, true), Ok(expected));
-    let mut assembly = wire().assemble(false);
-    assert_eq!(assembly.event(Some("of_tomorrow"), b"not JSON"), Ok(false));
-    assert_eq!(assembly.event(None, b"{\"a\":1,\"error\":null}"), Ok(false));
+    assert_eq!(assemble(&events, Keep), Ok(expected));
+    let mut assembler = wire().assembler(Discard);
+    assert_eq!(assembler.add_event(Some("of_tomorrow"), b"not JSON"), Ok(false));
+    assert_eq!(assembler.add_event(None, b"{\"a\":1,\"error\":null}"), Ok(false));
 }
 
 #[test]
-fn a_thinking_block_without_text_gets_one() {
+fn a_thinking_block_may_start_without_text() {
     let events = [
         start(0, &json!({"type": "thinking"})),
-        piece(0, "thinking_delta", "thinking", "a"),
-        piece(0, "thinking_delta", "thinking", "b"),
+        delta(0, "thinking_delta", "thinking", "a"),
+        delta(0, "thinking_delta", "thinking", "b"),
         stop(),
     ];
-    let parts = play(&events, true).unwrap().reasoning.unwrap().parts;
+    let parts = assemble(&events, Keep).unwrap().reasoning.unwrap().parts;
     assert_eq!(parts, [json!({"type": "thinking", "thinking": "ab"})]);
 }
 
 #[test]
-fn a_stream_that_ends_too_early_is_cut() {
+fn a_stream_that_ends_too_early_is_interrupted() {
     let events = stream(&["T"], &["A"], &["{}"]);
     for end in 0..events.len() {
-        assert_eq!(play(&events[..end], true), Err(WireError::Cut), "{end}");
+        assert_eq!(assemble(&events[..end], Keep), Err(WireError::Interrupted), "{end}");
     }
 }
 
@@ -361,14 +361,14 @@ fn a_stream_that_ends_too_early_is_cut() {
 fn an_error_in_a_stream_ends_it() {
     let mut events = stream(&["T"], &["A"], &["{}"]);
     let details = json!({"error_code": "enforced_spend_limit_reached"});
-    let told = json!({"type": "rate_limit_error", "message": "Stop.", "details": details});
-    events.insert(4, json!({"type": "error", "error": told}));
+    let reported = json!({"type": "rate_limit_error", "message": "Stop.", "details": details});
+    events.insert(4, json!({"type": "error", "error": reported}));
     let expected = error(429, "rate_limit_error", "enforced_spend_limit_reached", "Stop.");
-    assert_eq!(play(&events, true), Err(WireError::Provider(expected)));
+    assert_eq!(assemble(&events, Keep), Err(WireError::Provider(expected)));
 }
 
 #[test]
-fn events_that_are_not_what_they_say_are_garbled() {
+fn malformed_events() {
     let text = json!({"type": "text", "text": ""});
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("message_start", b"{}".to_vec()),
@@ -377,7 +377,7 @@ fn events_that_are_not_what_they_say_are_garbled() {
         ("content_block_start", b"{\"index\":-1,\"content_block\":{}}".to_vec()),
         ("content_block_start", start(256, &text).to_string().into_bytes()),
         ("content_block_start", start(u64::MAX, &text).to_string().into_bytes()),
-        ("content_block_delta", piece(0, "text_delta", "text", "a").to_string().into_bytes()),
+        ("content_block_delta", delta(0, "text_delta", "text", "a").to_string().into_bytes()),
         ("content_block_delta", b"{\"index\":0,\"delta\":7}".to_vec()),
         ("message_delta", b"{}".to_vec()),
         ("message_delta", b"[]".to_vec()),
@@ -386,36 +386,27 @@ fn events_that_are_not_what_they_say_are_garbled() {
         ("message_delta", b"{\"delta\":{},\"other\":\"\xff\"}".to_vec()),
     ];
     for (name, data) in cases {
-        let error = wire().assemble(true).event(Some(name), &data).unwrap_err();
+        let error = wire().assembler(Keep).add_event(Some(name), &data).unwrap_err();
         assert!(
-            matches!(error, WireError::Garbled(_)),
+            matches!(error, WireError::Malformed(_)),
             "{name} {} {error:?}",
             String::from_utf8_lossy(&data)
         );
     }
-    let twice = play(&[start(255, &text), start(255, &text)], true);
-    assert_eq!(twice, Err(WireError::Garbled("a block of the answer began twice")));
-}
-
-/// A text in pieces.
-fn pieces() -> impl Strategy<Value = Vec<String>> {
-    prop::collection::vec("[ -~äß€😀\n\"\\\\]{0,6}", 0..6)
-}
-
-fn views(pieces: &[String]) -> Vec<&str> {
-    pieces.iter().map(String::as_str).collect()
+    let twice = assemble(&[start(255, &text), start(255, &text)], Keep);
+    assert_eq!(twice, Err(WireError::Malformed("a block of the answer started twice")));
 }
 
 proptest! {
     #[test]
-    fn where_a_stream_is_cut_into_pieces_does_not_matter(
-        thoughts in pieces(), texts in pieces(), arguments in pieces(),
+    fn the_answer_does_not_depend_on_how_it_is_split(
+        thinking in text_parts(), texts in text_parts(), arguments in text_parts(),
     ) {
-        let (thought, text, json) = (thoughts.concat(), texts.concat(), arguments.concat());
-        let expected = streamed(&thought, &text, if json.is_empty() { "{}" } else { &json });
+        let (thought, text, json) = (thinking.concat(), texts.concat(), arguments.concat());
+        let expected = streamed_answer(&thought, &text, if json.is_empty() { "{}" } else { &json });
         let whole = stream(&[&thought], &[&text], &[&json]);
-        assert_eq!(play(&whole, true), Ok(expected.clone()));
-        let pieces = stream(&views(&thoughts), &views(&texts), &views(&arguments));
-        assert_eq!(play(&pieces, true), Ok(expected));
+        assert_eq!(assemble(&whole, Keep), Ok(expected.clone()));
+        let parts = stream(&as_strs(&thinking), &as_strs(&texts), &as_strs(&arguments));
+        assert_eq!(assemble(&parts, Keep), Ok(expected));
     }
 }

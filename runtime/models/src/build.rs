@@ -1,12 +1,12 @@
-//! From a node's properties to a model at a provider.
+//! Builds a model from a node's properties.
 //!
-//! Owns the defaults, where keys come from, and which settings a model is not sent. Parses once; after this
-//! nothing is checked again.
+//! Owns the defaults, the sources of keys, and which settings a model does not get. Parses once: later code
+//! checks nothing again.
 
 use crate::capability::Capabilities;
 use crate::driver::{Driver, Target};
-use crate::live::{LiveModel, Ways};
-use crate::price::{Prices, price_of};
+use crate::live_model::{LiveModel, RequestOptions};
+use crate::price::{Prices, find_price};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
 use redflow_contract::scrub::Scrubber;
@@ -18,24 +18,24 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use url::Url;
 
-/// Tokens of one answer, where the node does not say.
+/// The default limit of output tokens.
 pub(crate) const MAX_TOKENS: u32 = 1_000;
-/// The same for a model whose thinking counts.
+/// The same for a model whose reasoning counts as output.
 pub(crate) const MAX_TOKENS_REASONING: u32 = 8_192;
-/// How long one call may take, retries included, where the node does not say.
+/// The default time limit of one call, retries included.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
-/// How often a call that failed for now is made again, where the node does not say.
+/// The default number of retries.
 pub(crate) const MAX_RETRIES: u32 = 2;
 
-/// What all models of a process share.
+/// Settings that all models of a process share.
 pub struct ModelSettings {
-    /// How providers are reached.
+    /// The HTTP client.
     pub http: HttpSettings,
-    /// What calls cost.
+    /// For the cost of each call.
     pub prices: Prices,
-    /// Who counts.
+    /// Counts the retries.
     pub meter: Arc<dyn Meter>,
-    /// Another way out than the usual client; for measurements.
+    /// Replaces the HTTP client, for tests and benchmarks.
     pub transport: Option<Arc<dyn Transport>>,
 }
 
@@ -50,48 +50,48 @@ impl Default for ModelSettings {
     }
 }
 
-/// What models are built with. The client is made for the first of them: `check` needs none.
-pub(crate) struct Shared {
+/// Builds models that share one driver. The first model creates the HTTP client, because `check` needs none.
+pub(crate) struct ModelContext {
     settings: ModelSettings,
     driver: OnceLock<Result<Arc<Driver>, String>>,
 }
 
-impl Shared {
+impl ModelContext {
     pub(crate) fn new(settings: ModelSettings) -> Self {
         Self { settings, driver: OnceLock::new() }
     }
 
     fn driver(&self) -> Result<Arc<Driver>, String> {
-        let make = || {
+        let create = || {
             let transport: Arc<dyn Transport> = match &self.settings.transport {
                 Some(transport) => Arc::clone(transport),
                 None => Arc::new(ReqwestTransport::new(&self.settings.http)?),
             };
             Ok(Arc::new(Driver { transport, meter: Arc::clone(&self.settings.meter) }))
         };
-        self.driver.get_or_init(make).clone()
+        self.driver.get_or_init(create).clone()
     }
 }
 
-/// What is the same for every provider.
-pub(crate) struct Plan {
+/// The settings of a model that all providers have in common.
+pub(crate) struct ModelBuilder {
     pub(crate) provider: &'static str,
-    /// Who it is, for people.
+    /// The name of the provider, for users.
     pub(crate) name: &'static str,
     pub(crate) model: String,
     pub(crate) capabilities: Capabilities,
-    pub(crate) structured: Option<StructuredOutput>,
+    pub(crate) structured_output: Option<StructuredOutput>,
     pub(crate) json_mode: bool,
     pub(crate) stream: bool,
     pub(crate) timeout: Option<u64>,
     pub(crate) max_retries: Option<u32>,
 }
 
-impl Plan {
+impl ModelBuilder {
     pub(crate) fn build(
         self,
         config: &NodeConfig<'_>,
-        shared: &Shared,
+        context: &ModelContext,
         endpoint: Endpoint,
         wire: Box<dyn Wire>,
     ) -> Result<Arc<dyn ChatModel>, BuildError> {
@@ -107,11 +107,11 @@ impl Plan {
         };
         if self.stream && !capabilities.streaming {
             return Err(
-                config.error(format!("`{}` cannot answer in pieces; set `stream` to false", self.model))
+                config.error(format!("`{}` does not support streaming; set `stream` to false", self.model))
             );
         }
-        let ways = Ways {
-            json: json_way(self.structured.unwrap_or_default(), &capabilities),
+        let options = RequestOptions {
+            structured_output: resolve_auto(self.structured_output.unwrap_or_default(), &capabilities),
             json_object: capabilities.json_object,
             json_mode: self.json_mode && capabilities.json_object,
             stream: self.stream,
@@ -120,8 +120,8 @@ impl Plan {
         let host = endpoint.url.host_str().unwrap_or_default();
         let port = endpoint.url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let target = Target {
-            who: format!("{} ({host}{port})", self.name),
-            secrets: secrets(&endpoint),
+            provider_text: format!("{} ({host}{port})", self.name),
+            secrets: sensitive_headers(&endpoint),
             wire,
             endpoint,
             provider: self.provider,
@@ -129,14 +129,14 @@ impl Plan {
             timeout: self.timeout.map_or(TIMEOUT, Duration::from_millis),
             max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
         };
-        let driver = shared.driver().map_err(|why| config.error(why))?;
-        let price = price_of(&shared.settings.prices, &self.model);
-        Ok(Arc::new(LiveModel { info, driver, target, ways, price }))
+        let driver = context.driver().map_err(|why| config.error(why))?;
+        let price = find_price(&context.settings.prices, &self.model);
+        Ok(Arc::new(LiveModel { info, driver, target, options, price }))
     }
 }
 
-/// The keys that are sent there.
-fn secrets(endpoint: &Endpoint) -> Scrubber {
+/// The keys in the headers of a request.
+fn sensitive_headers(endpoint: &Endpoint) -> Scrubber {
     let mut secrets = Scrubber::default();
     let values = endpoint.headers.values().filter(|value| value.is_sensitive());
     for text in values.filter_map(|value| value.to_str().ok()) {
@@ -145,107 +145,107 @@ fn secrets(endpoint: &Endpoint) -> Scrubber {
     secrets
 }
 
-fn json_way(wanted: StructuredOutput, can: &Capabilities) -> StructuredOutput {
-    match wanted {
-        StructuredOutput::Auto if can.json_schema => StructuredOutput::JsonSchema,
-        StructuredOutput::Auto if can.json_object => StructuredOutput::JsonObject,
+/// Replaces `Auto` by the strictest kind that the model supports.
+fn resolve_auto(configured: StructuredOutput, capabilities: &Capabilities) -> StructuredOutput {
+    match configured {
+        StructuredOutput::Auto if capabilities.json_schema => StructuredOutput::JsonSchema,
+        StructuredOutput::Auto if capabilities.json_object => StructuredOutput::JsonObject,
         StructuredOutput::Auto => StructuredOutput::None,
         chosen => chosen,
     }
 }
 
-/// An address without a name or a password in it: those would end up in journals.
-pub(crate) fn address(config: &NodeConfig<'_>, property: &str, text: &str) -> Result<Url, BuildError> {
-    let wrong = |why: &str| config.error(format!("`{property}` {why}"));
-    let mut url = Url::parse(text.trim()).map_err(|_| wrong("is no address such as https://host/v1"))?;
+/// Parses an address. It must hold no user, password or key, which would end up in journals.
+pub(crate) fn parse_address(config: &NodeConfig<'_>, property: &str, text: &str) -> Result<Url, BuildError> {
+    let invalid = |problem: &str| config.error(format!("`{property}` {problem}"));
+    let mut url =
+        Url::parse(text.trim()).map_err(|_| invalid("is not an address such as https://host/v1"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err(wrong("must begin with http:// or https:// and name a host"));
+        return Err(invalid("must begin with http:// or https:// and name a host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("must not hold a user or a password; put the key into the node's credentials"));
+        return Err(invalid("must not hold a user or a password; put the key into the node's credentials"));
     }
-    let holds_key = |name: &str| is_secret_name(name) || matches!(name, "key" | "code" | "sig" | "signature");
-    if url.query_pairs().any(|(name, _)| holds_key(&name)) {
-        return Err(wrong("must not hold a key; put it into the node's credentials"));
+    let is_key = |name: &str| is_secret_name(name) || matches!(name, "key" | "code" | "sig" | "signature");
+    if url.query_pairs().any(|(name, _)| is_key(&name)) {
+        return Err(invalid("must not hold a key; put it into the node's credentials"));
     }
     url.set_fragment(None);
     Ok(url)
 }
 
-/// The address without the first of these that it ends with.
-pub(crate) fn without(base: &Url, ends: &[&str]) -> Url {
+/// Removes the first of these suffixes that the path has.
+pub(crate) fn strip_path_suffix(base: &Url, suffixes: &[&str]) -> Url {
     let mut url = base.clone();
     let path = base.path().trim_end_matches('/');
-    if let Some(rest) = ends.iter().find_map(|end| path.strip_suffix(end)) {
+    if let Some(rest) = suffixes.iter().find_map(|suffix| path.strip_suffix(suffix)) {
         url.set_path(rest);
     }
     url
 }
 
-/// The address with more steps behind it, whatever slashes it ends with. Its query stays.
-pub(crate) fn join(base: &Url, steps: &[&str]) -> Url {
+/// Appends path segments, however many slashes the address ends with. Keeps its query.
+pub(crate) fn join(base: &Url, segments: &[&str]) -> Url {
     let mut url = base.clone();
     url.set_path(base.path().trim_end_matches('/'));
     if let Ok(mut path) = url.path_segments_mut() {
-        path.pop_if_empty().extend(steps);
+        path.pop_if_empty().extend(segments);
     }
     url
 }
 
-/// The node's key, if it has one.
-pub(crate) fn key(config: &NodeConfig<'_>, variables: &[&str]) -> Option<SecretString> {
+/// The key of the node, or of one of these environment variables.
+pub(crate) fn find_key(config: &NodeConfig<'_>, variables: &[&str]) -> Option<SecretString> {
     let key = config.secret("apiKey", variables)?;
     let key = key.trim();
     (!key.is_empty()).then(|| SecretString::from(key.to_owned()))
 }
 
-/// The key a provider cannot do without.
-fn needed_key(config: &NodeConfig<'_>, variable: &str) -> Result<SecretString, BuildError> {
+fn require_key(config: &NodeConfig<'_>, variable: &str) -> Result<SecretString, BuildError> {
     let missing = || {
         config.error(format!(
             "it has no key; put `apiKey` into the node's credentials or set the environment variable {variable}"
         ))
     };
-    key(config, &[variable]).ok_or_else(missing)
+    find_key(config, &[variable]).ok_or_else(missing)
 }
 
-/// Whether an address is the provider's own, or one below it. Without TLS it is nobody's: whoever listens on the
-/// way would get the key.
-pub(crate) fn is_at(base: &Url, hosts: &[&str]) -> bool {
+/// Whether an address belongs to the provider. Without TLS it does not, because others on the network could
+/// read the key.
+pub(crate) fn is_at_provider(base: &Url, hosts: &[&str]) -> bool {
     base.scheme() == "https" && is_within(base.host_str().unwrap_or_default(), hosts)
 }
 
-/// The key for an address: needed at the provider's own, perhaps at another. The one in the environment is for
-/// the provider, and for a proxy on this machine; it is nobody else's business.
+/// The key for an address. The provider requires one; other servers may do without. A key of the environment
+/// goes only to the provider, and to a proxy on this machine.
 pub(crate) fn key_for(
     config: &NodeConfig<'_>,
     base: &Url,
-    at_home: bool,
+    at_provider: bool,
     variable: &str,
 ) -> Result<Option<SecretString>, BuildError> {
-    if at_home {
-        return needed_key(config, variable).map(Some);
+    if at_provider {
+        return require_key(config, variable).map(Some);
     }
-    Ok(key(config, if is_local(base) { std::slice::from_ref(&variable) } else { &[] }))
+    Ok(find_key(config, if is_local(base) { std::slice::from_ref(&variable) } else { &[] }))
 }
 
-/// A header with a key.
-pub(crate) fn with_key(
+pub(crate) fn add_key_header(
     config: &NodeConfig<'_>,
     endpoint: Endpoint,
     header: &'static str,
     scheme: &str,
     key: &SecretString,
 ) -> Result<Endpoint, BuildError> {
-    let wrong = || config.error("its key holds characters no key has");
+    let invalid = || config.error("its key has characters that no key has");
     let key = key.expose_secret();
     if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(wrong());
+        return Err(invalid());
     }
-    endpoint.secret_header(header, &format!("{scheme}{key}")).map_err(|_| wrong())
+    endpoint.secret_header(header, &format!("{scheme}{key}")).map_err(|_| invalid())
 }
 
-/// The property, or what stands for it when it is missing or empty.
+/// The property without surrounding spaces, or the default if it is missing or empty.
 pub(crate) fn or_default(value: Option<String>, default: &str) -> String {
     value
         .map(|text| text.trim().to_owned())
@@ -253,41 +253,40 @@ pub(crate) fn or_default(value: Option<String>, default: &str) -> String {
         .unwrap_or_else(|| default.to_owned())
 }
 
-/// At most this many stop sequences.
-pub(crate) fn stops(
+pub(crate) fn stop_sequences(
     config: &NodeConfig<'_>,
     stop: Option<StopSequences>,
-    most: usize,
+    max_count: usize,
 ) -> Result<Vec<String>, BuildError> {
     let list = stop.map(|stop| stop.list()).unwrap_or_default();
-    if list.len() > most {
+    if list.len() > max_count {
         return Err(
-            config.error(format!("`stop` names {} sequences; at most {most} are allowed", list.len()))
+            config.error(format!("`stop` has {} sequences; at most {max_count} are allowed", list.len()))
         );
     }
     Ok(list)
 }
 
-/// A sampling value, if it is set and the model takes it.
-pub(crate) fn sampling<T>(
-    can: &Capabilities,
+/// A sampling setting, unless the model accepts none.
+pub(crate) fn sampling_setting<T>(
+    capabilities: &Capabilities,
     config: &NodeConfig<'_>,
     name: &str,
     value: Option<T>,
 ) -> Option<T> {
-    if value.is_some() && !can.sampling {
+    if value.is_some() && !capabilities.sampling {
         tracing::warn!(
             node = config.node.id.as_str(),
             property = name,
-            "the model takes no such setting; it is not sent"
+            "the model does not accept this setting, so it is not sent"
         );
         return None;
     }
     value
 }
 
-pub(crate) fn max_tokens(can: &Capabilities, own: Option<u32>) -> u32 {
-    own.unwrap_or(if can.reasoning { MAX_TOKENS_REASONING } else { MAX_TOKENS })
+pub(crate) fn max_tokens(capabilities: &Capabilities, configured: Option<u32>) -> u32 {
+    configured.unwrap_or(if capabilities.reasoning { MAX_TOKENS_REASONING } else { MAX_TOKENS })
 }
 
 #[cfg(test)]

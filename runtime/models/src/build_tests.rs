@@ -9,8 +9,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 #[test]
-fn an_address_is_taken_in_every_form_people_write() {
-    let at = |base: &str| Node::alone("openai-model", json!({"baseURL": base, "apiKey": "k"})).sent().url;
+fn accepts_addresses_in_every_usual_form() {
+    let url_for =
+        |base: &str| Node::without_env("openai-model", json!({"baseURL": base, "apiKey": "k"})).request().url;
     for (base, url) in [
         ("https://gateway.example", "https://gateway.example/chat/completions"),
         ("https://gateway.example/", "https://gateway.example/chat/completions"),
@@ -23,17 +24,18 @@ fn an_address_is_taken_in_every_form_people_write() {
         ("", "https://api.openai.com/v1/chat/completions"),
         ("  ", "https://api.openai.com/v1/chat/completions"),
     ] {
-        assert_eq!(at(base), url, "{base}");
+        assert_eq!(url_for(base), url, "{base}");
     }
-    let other_spelling = Node::alone("openai-model", json!({"baseUrl": "http://localhost:1/v1"})).sent().url;
+    let other_spelling =
+        Node::without_env("openai-model", json!({"baseUrl": "http://localhost:1/v1"})).request().url;
     assert_eq!(other_spelling, "http://localhost:1/v1/chat/completions");
 }
 
 #[test]
-fn an_address_that_cannot_be_one_is_refused_and_not_quoted() {
-    for (base, why) in [
-        ("gateway.example/v1", "is no address such as https://host/v1"),
-        ("https://", "is no address such as https://host/v1"),
+fn an_invalid_address_is_refused_and_not_quoted() {
+    for (base, problem) in [
+        ("gateway.example/v1", "is not an address such as https://host/v1"),
+        ("https://", "is not an address such as https://host/v1"),
         ("ftp://hidden.example/v1", "must begin with http:// or https:// and name a host"),
         ("file:///etc/hidden", "must begin with http:// or https:// and name a host"),
         ("mailto:hidden@example", "must begin with http:// or https:// and name a host"),
@@ -47,23 +49,23 @@ fn an_address_that_cannot_be_one_is_refused_and_not_quoted() {
             ("ollama-model", "baseURL"),
             ("model.azure.openai", "endpoint"),
         ] {
-            let refusal = Node::new(type_name, json!({property: base, "deployment": "d"})).refusal();
-            assert!(refusal.starts_with(&format!("`{property}` {why}")), "{base}: {refusal}");
-            assert!(!refusal.contains("hidden"), "{refusal}");
+            let error = Node::new(type_name, json!({property: base, "deployment": "d"})).build_error();
+            assert!(error.starts_with(&format!("`{property}` {problem}")), "{base}: {error}");
+            assert!(!error.contains("hidden"), "{error}");
         }
     }
 }
 
 #[test]
-fn where_a_key_comes_from() {
+fn sources_of_a_key_in_their_order() {
     let full = json!({
         "credentials": {"apiKey": "from-credentials"},
         "apiKey": "from-property",
         "options": {"apiKey": "from-options"},
     });
-    let without = |gone: &[&str]| {
+    let without = |removed: &[&str]| {
         let mut props = full.clone();
-        for name in gone {
+        for name in removed {
             props.as_object_mut().unwrap().remove(*name);
         }
         props
@@ -75,13 +77,13 @@ fn where_a_key_comes_from() {
         (without(&["credentials", "apiKey", "options"]), "Bearer sk-of-the-environment"),
         (json!({"credentials": {"apiKey": ""}, "apiKey": " padded\n"}), "Bearer padded"),
     ] {
-        let sent = Node::new("openai-model", props.clone()).sent();
-        assert_eq!(sent.header("authorization"), Some(key), "{props}");
+        let request = Node::new("openai-model", props.clone()).request();
+        assert_eq!(request.header("authorization"), Some(key), "{props}");
     }
 }
 
 #[test]
-fn the_key_of_the_environment_goes_to_its_provider_and_to_this_machine() {
+fn a_key_of_the_environment_goes_only_to_its_provider_and_to_this_machine() {
     for (type_name, property, header, key, rows) in [
         (
             "openai-model",
@@ -134,21 +136,21 @@ fn the_key_of_the_environment_goes_to_its_provider_and_to_this_machine() {
             ("http://localhost.evil.example", false),
             ("http://0.0.0.0:4000", false),
         ];
-        for (base, given) in rows.into_iter().chain(local) {
-            let sent = Node::new(type_name, json!({property: base, "deployment": "d"})).sent();
-            assert_eq!(sent.header(header), given.then_some(key), "{base}");
-            // The node's own key goes wherever the node says.
+        for (base, is_sent) in rows.into_iter().chain(local) {
+            let request = Node::new(type_name, json!({property: base, "deployment": "d"})).request();
+            assert_eq!(request.header(header), is_sent.then_some(key), "{base}");
+            // A key of the node goes to every address of the node.
             let props = json!({property: base, "deployment": "d", "apiKey": "own"});
-            let own = Node::new(type_name, props).sent();
+            let own = Node::new(type_name, props).request();
             assert!(own.header(header).unwrap().ends_with("own"), "{base}");
         }
     }
-    let ollama = Node::new("ollama-model", json!({})).sent();
+    let ollama = Node::new("ollama-model", json!({})).request();
     assert_eq!(ollama.header("authorization"), None);
 }
 
 #[test]
-fn a_key_that_is_missing_is_asked_for_by_name() {
+fn a_missing_key_is_reported_with_its_variable() {
     for (type_name, props, variable) in [
         ("openai-model", json!({}), "OPENAI_API_KEY"),
         ("openai-model", json!({"apiKey": "  "}), "OPENAI_API_KEY"),
@@ -160,7 +162,7 @@ fn a_key_that_is_missing_is_asked_for_by_name() {
         ),
     ] {
         assert_eq!(
-            Node::alone(type_name, props).refusal(),
+            Node::without_env(type_name, props).build_error(),
             format!(
                 "it has no key; put `apiKey` into the node's credentials or set the environment variable {variable}"
             )
@@ -169,11 +171,11 @@ fn a_key_that_is_missing_is_asked_for_by_name() {
 }
 
 #[test]
-fn a_key_no_header_can_hold_is_refused_and_not_quoted() {
+fn a_key_with_invalid_characters_is_refused_and_not_quoted() {
     for key in ["sk-hidden\nx-evil: 1", "sk-hidden\r\n", "sk-hidden\0x", "Bearer sk-hidden", "sk-hidden-ключ"]
     {
-        // Only at its ends does white space mean nothing.
-        let is_fine = key.trim() == "sk-hidden";
+        // White space is allowed only at the ends.
+        let is_valid = key.trim() == "sk-hidden";
         for (type_name, more) in [
             ("openai-model", json!({})),
             ("anthropic-model", json!({})),
@@ -182,29 +184,29 @@ fn a_key_no_header_can_hold_is_refused_and_not_quoted() {
         ] {
             let mut props = more;
             props["apiKey"] = json!(key);
-            let node = Node::alone(type_name, props);
-            if is_fine {
-                assert!(node.sent().headers.values().any(|value| value.ends_with("sk-hidden")));
+            let node = Node::without_env(type_name, props);
+            if is_valid {
+                assert!(node.request().headers.values().any(|value| value.ends_with("sk-hidden")));
             } else {
-                assert_eq!(node.refusal(), "its key holds characters no key has");
+                assert_eq!(node.build_error(), "its key has characters that no key has");
             }
         }
     }
 }
 
 #[test]
-fn nothing_that_can_be_printed_holds_the_key() {
-    let sent = Node::alone("openai-model", json!({"apiKey": "sk-hidden"})).sent();
-    let shown = format!("{:?}", sent.endpoint);
-    assert!(shown.contains("Sensitive") && !shown.contains("hidden"), "{shown}");
+fn debug_output_does_not_hold_the_key() {
+    let request = Node::without_env("openai-model", json!({"apiKey": "sk-hidden"})).request();
+    let printed = format!("{:?}", request.endpoint);
+    assert!(printed.contains("Sensitive") && !printed.contains("hidden"), "{printed}");
 }
 
 fn schema() -> Box<RawValue> {
-    samples::first_by_schema().schema.unwrap()
+    samples::first_request_with_schema().schema.unwrap()
 }
 
 /// How a request asks for JSON: by `schema`, by `mode` or not at all.
-fn asked_for(body: &Value) -> &'static str {
+fn json_kind(body: &Value) -> &'static str {
     let format = [
         "/response_format/type",
         "/text/format/type",
@@ -212,7 +214,7 @@ fn asked_for(body: &Value) -> &'static str {
         "/format/type",
         "/format",
     ];
-    match format.iter().find_map(|at| body.pointer(at)).and_then(Value::as_str) {
+    match format.iter().find_map(|pointer| body.pointer(pointer)).and_then(Value::as_str) {
         Some("json_schema" | "object") => "schema",
         Some("json_object" | "json") => "mode",
         None => "",
@@ -221,16 +223,16 @@ fn asked_for(body: &Value) -> &'static str {
 }
 
 #[test]
-fn an_action_is_asked_for_in_the_strictest_way_there_is() {
+fn actions_use_the_strictest_available_json_output() {
     let schema = schema();
-    // Which way a model is asked when a schema is there, and when there is none.
-    for (can_schema, can_mode, wanted, with, without) in [
+    // The expected kind with a schema, and without one.
+    for (can_schema, can_mode, configured, with, without) in [
         (true, true, "auto", "schema", "mode"),
         (true, false, "auto", "schema", ""),
         (false, true, "auto", "mode", "mode"),
         (false, false, "auto", "", ""),
         (true, true, "json_schema", "schema", "mode"),
-        // Who says it outright knows better than the table.
+        // The setting of the node overrides the table.
         (false, false, "json_schema", "schema", ""),
         (true, true, "json_object", "mode", "mode"),
         (false, false, "json_object", "mode", "mode"),
@@ -241,72 +243,76 @@ fn an_action_is_asked_for_in_the_strictest_way_there_is() {
         for (type_name, api) in
             [("openai-model", "chat"), ("openai-model", "responses"), ("ollama-model", "chat")]
         {
-            let props = json!({"api": api, "capabilities": capabilities, "structuredOutput": wanted});
+            let props = json!({"api": api, "capabilities": capabilities, "structuredOutput": configured});
             let node = Node::new(type_name, props.clone());
-            let by_schema = node.wanting(AnswerKind::Action { schema: Some(&schema) }).body;
-            let by_hand = node.wanting(AnswerKind::Action { schema: None }).body;
-            assert_eq!((asked_for(&by_schema), asked_for(&by_hand)), (with, without), "{type_name} {props}");
+            let with_schema = node.request_for(AnswerKind::Action { schema: Some(&schema) }).body;
+            let without_schema = node.request_for(AnswerKind::Action { schema: None }).body;
+            assert_eq!(
+                (json_kind(&with_schema), json_kind(&without_schema)),
+                (with, without),
+                "{type_name} {props}"
+            );
         }
     }
-    // Anthropic has no JSON mode: the prompt has to do.
+    // Anthropic has no JSON mode, so only the prompt requests JSON.
     for (model, with) in [("claude-sonnet-4-5", "schema"), ("claude-3-5-haiku", "")] {
         let node = Node::new("anthropic-model", json!({"model": model}));
-        assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: Some(&schema) }).body), with);
-        assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: None }).body), "");
+        assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: Some(&schema) }).body), with);
+        assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: None }).body), "");
     }
-    // A model without either is not asked.
+    // A model without both gets no format.
     let node = Node::new("openai-model", json!({"model": "gpt-4"}));
-    assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: Some(&schema) }).body), "");
+    assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: Some(&schema) }).body), "");
 }
 
 #[test]
-fn json_mode_counts_where_no_action_is_wanted() {
+fn json_mode_applies_to_replies_only() {
     let schema = schema();
     let node = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": true}));
-    assert_eq!(asked_for(&node.wanting(AnswerKind::Reply(ToolChoice::Auto)).body), "mode");
-    assert_eq!(asked_for(&node.wanting(AnswerKind::Action { schema: Some(&schema) }).body), "schema");
+    assert_eq!(json_kind(&node.request_for(AnswerKind::Reply(ToolChoice::Auto)).body), "mode");
+    assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: Some(&schema) }).body), "schema");
     let off = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": false}));
-    assert_eq!(asked_for(&off.wanting(AnswerKind::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(json_kind(&off.request_for(AnswerKind::Reply(ToolChoice::Auto)).body), "");
     let unable = Node::new("openai-model", json!({"model": "gpt-4", "jsonMode": true}));
-    assert_eq!(asked_for(&unable.wanting(AnswerKind::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(json_kind(&unable.request_for(AnswerKind::Reply(ToolChoice::Auto)).body), "");
 }
 
 #[test]
-fn tools_are_sent_natively_where_a_reply_is_wanted() {
+fn only_requests_for_replies_have_native_tools() {
     use ToolChoice::{Auto, None, Required};
     let azure = json!({"endpoint": "http://localhost", "deployment": "gpt-4o"});
-    for (type_name, props, at, names) in [
+    for (type_name, props, pointer, names) in [
         ("openai-model", json!({}), "/tool_choice", ["auto", "required", "none"]),
         ("openai-model", json!({"api": "responses"}), "/tool_choice", ["auto", "required", "none"]),
         ("model.azure.openai", azure, "/tool_choice", ["auto", "required", "none"]),
         ("anthropic-model", json!({}), "/tool_choice/type", ["auto", "any", "none"]),
     ] {
         let mut node = Node::new(type_name, props);
-        node.tools = samples::tools();
+        node.tools = samples::two_tools();
         for (choice, name) in [Auto, Required, None].into_iter().zip(names) {
-            let body = node.wanting(AnswerKind::Reply(choice)).body;
+            let body = node.request_for(AnswerKind::Reply(choice)).body;
             assert_eq!(body["tools"].as_array().unwrap().len(), 2, "{type_name}");
-            assert_eq!(body.pointer(at), Some(&json!(name)), "{type_name}");
+            assert_eq!(body.pointer(pointer), Some(&json!(name)), "{type_name}");
         }
-        // Agent Core tells of its tools in the prompt.
-        let action = node.wanting(AnswerKind::Action { schema: Option::None }).body;
+        // Agent Core describes its tools in the prompt.
+        let action = node.request_for(AnswerKind::Action { schema: Option::None }).body;
         assert_eq!((action.get("tools"), action.get("tool_choice")), (Option::None, Option::None));
     }
-    // Ollama has no choice of tools.
+    // Ollama has no tool choice.
     let mut node = Node::new("ollama-model", json!({}));
-    node.tools = samples::tools();
-    for (choice, offered) in [(Auto, true), (Required, true), (None, false)] {
-        assert_eq!(node.wanting(AnswerKind::Reply(choice)).body.get("tools").is_some(), offered);
+    node.tools = samples::two_tools();
+    for (choice, has_tools) in [(Auto, true), (Required, true), (None, false)] {
+        assert_eq!(node.request_for(AnswerKind::Reply(choice)).body.get("tools").is_some(), has_tools);
     }
-    // Nobody is offered what it cannot take.
+    // A model without tool support gets no tools.
     let mut node = Node::new("openai-model", json!({"capabilities": {"tools": false}}));
-    node.tools = samples::tools();
-    let body = node.wanting(AnswerKind::Reply(Required)).body;
+    node.tools = samples::two_tools();
+    let body = node.request_for(AnswerKind::Reply(Required)).body;
     assert_eq!((body.get("tools"), body.get("tool_choice")), (Option::None, Option::None));
 }
 
 #[test]
-fn a_model_that_cannot_stream_is_not_built_for_it() {
+fn a_model_without_streaming_is_refused_with_stream() {
     for (type_name, mut props) in [
         ("openai-model", json!({"model": "m"})),
         ("anthropic-model", json!({"model": "m"})),
@@ -314,15 +320,15 @@ fn a_model_that_cannot_stream_is_not_built_for_it() {
         ("model.azure.openai", json!({"endpoint": "http://localhost", "deployment": "m"})),
     ] {
         props["capabilities"] = json!({"streaming": false});
-        assert_ne!(Node::new(type_name, props.clone()).sent().body["stream"], json!(true));
+        assert_ne!(Node::new(type_name, props.clone()).request().body["stream"], json!(true));
         props["stream"] = json!(true);
-        let refusal = Node::new(type_name, props).refusal();
-        assert_eq!(refusal, "`m` cannot answer in pieces; set `stream` to false");
+        let error = Node::new(type_name, props).build_error();
+        assert_eq!(error, "`m` does not support streaming; set `stream` to false");
     }
 }
 
 #[test]
-fn what_a_model_tells_of_itself() {
+fn the_info_of_a_model() {
     let own = json!({"model": "gpt-4", "capabilities": {"vision": true, "maxOutput": 7}});
     let model = Node::new("openai-model", own).build(ModelSettings::default()).unwrap();
     let info = model.info();
@@ -353,7 +359,7 @@ fn a_call_costs_what_the_table_says() {
     ] {
         let settings = ModelSettings { prices: prices(), ..ModelSettings::default() };
         let want = AnswerKind::Reply(ToolChoice::None);
-        let answer = Node::new(type_name, props).ask(want, &Recording::with([]), settings).unwrap();
+        let answer = Node::new(type_name, props).call(want, &Recording::new([]), settings).unwrap();
         assert_eq!((answer.text.as_str(), answer.finish), ("hi", ModelFinish::Stop));
         let usage: Usage = answer.usage.unwrap();
         assert_eq!((usage.input_tokens, usage.output_tokens), (1_000, 100), "{type_name}");
@@ -363,7 +369,7 @@ fn a_call_costs_what_the_table_says() {
 }
 
 #[test]
-fn settings_the_client_cannot_use_are_told_of_by_the_node() {
+fn invalid_http_settings_are_reported_by_the_node() {
     let settings = |change: fn(&mut ModelSettings)| {
         let mut settings = ModelSettings::default();
         change(&mut settings);
@@ -381,6 +387,6 @@ fn settings_the_client_cannot_use_are_told_of_by_the_node() {
     let mut http = ModelSettings::default().http;
     http.proxy = Some("http://user:hidden@proxy:3128".parse().unwrap());
     let transport = crate::transport::ReqwestTransport::new(&http).unwrap();
-    let shown = format!("{http:?} {transport:?}");
-    assert!(!shown.contains("hidden"), "{shown}");
+    let printed = format!("{http:?} {transport:?}");
+    assert!(!printed.contains("hidden"), "{printed}");
 }

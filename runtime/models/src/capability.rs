@@ -1,28 +1,29 @@
-//! What known models can do. A node's `capabilities` wins over this table; what neither knows is tried.
+//! What known models can do. A node's `capabilities` override this table; unknown models get the full feature
+//! set.
 
 use crate::transport::is_within;
 use redflow_contract::service_config::CapabilityConfig;
 
-/// What a model can do.
+/// What a model supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Takes tools natively.
+    /// Native tool calls.
     pub tools: bool,
-    /// Takes pictures.
+    /// Images as input.
     pub vision: bool,
-    /// Can answer in pieces.
+    /// Streamed answers.
     pub streaming: bool,
     /// Answers by a JSON Schema.
     pub json_schema: bool,
-    /// Has a JSON mode.
+    /// A JSON mode without a schema.
     pub json_object: bool,
-    /// Takes temperature and the like.
+    /// Sampling settings such as temperature.
     pub sampling: bool,
-    /// Thinks before it answers.
+    /// Reasoning before the answer.
     pub reasoning: bool,
-    /// Tokens it can read, if that is known.
+    /// The most input and output tokens. None if unknown.
     pub context_window: Option<u32>,
-    /// Tokens it can write, if that is known.
+    /// The most output tokens. None if unknown.
     pub max_output: Option<u32>,
 }
 
@@ -40,11 +41,11 @@ const MODERN: Capabilities = Capabilities {
 
 const REASONING: Capabilities = Capabilities { sampling: false, reasoning: true, ..MODERN };
 
-const fn sized(of: Capabilities, context_window: u32, max_output: u32) -> Capabilities {
-    Capabilities { context_window: Some(context_window), max_output: Some(max_output), ..of }
+const fn sized(base: Capabilities, context_window: u32, max_output: u32) -> Capabilities {
+    Capabilities { context_window: Some(context_window), max_output: Some(max_output), ..base }
 }
 
-/// By the beginning of the id; the first row counts.
+/// By the prefix of the model id. The first matching row wins.
 const OPENAI: &[(&str, Capabilities)] = &[
     ("gpt-5-chat", sized(MODERN, 128_000, 16_384)),
     ("gpt-5.1-chat", sized(MODERN, 128_000, 16_384)),
@@ -69,12 +70,12 @@ const OPENAI: &[(&str, Capabilities)] = &[
         Capabilities { vision: false, json_schema: false, json_object: false, ..sized(MODERN, 8_192, 8_192) },
     ),
     ("gpt-3.5-turbo", Capabilities { vision: false, json_schema: false, ..sized(MODERN, 16_385, 4_096) }),
-    // Azure's name for it.
+    // Azure's name for the same model.
     ("gpt-35-turbo", Capabilities { vision: false, json_schema: false, ..sized(MODERN, 16_385, 4_096) }),
 ];
 
-/// Claude models that still take sampling, and those of them without structured output. Every other
-/// `claude-` takes none.
+/// Claude models that accept sampling settings, and which of them lack structured output. Every other
+/// `claude-` model accepts no sampling settings.
 const CLAUDE: &[(&str, Capabilities)] = &[
     (
         "claude-instant",
@@ -102,56 +103,56 @@ const CLAUDE: &[(&str, Capabilities)] = &[
 
 const ANTHROPIC: Capabilities = Capabilities { json_object: false, ..MODERN };
 
-/// A model at OpenAI. One that is not in the table is newer than it.
+/// A model of OpenAI. An unknown one is newer than this table.
 #[must_use]
 pub fn openai(model: &str) -> Capabilities {
     find(OPENAI, model).unwrap_or(MODERN)
 }
 
-/// Services that speak OpenAI's language and have JSON mode for all of their models, but schemas for none or some.
+/// Services with OpenAI's API that have JSON mode for all of their models, but schemas for none or some.
 const JSON_MODE_ONLY: [&str; 3] = ["groq.com", "deepseek.com", "openrouter.ai"];
 
-/// A model behind OpenAI's language somewhere else. Servers people run themselves (vLLM, LM Studio, llama.cpp)
-/// take schemas, and some of them no JSON mode.
+/// A model of another server with OpenAI's API. Self-hosted servers (vLLM, LM Studio, llama.cpp) accept
+/// schemas, and some of them have no JSON mode.
 #[must_use]
 pub fn openai_compatible(host: &str) -> Capabilities {
     let json_mode = is_within(host, &JSON_MODE_ONLY);
     Capabilities { json_schema: !json_mode, json_object: json_mode, vision: false, ..MODERN }
 }
 
-/// A deployment at Azure, if its name tells the model.
+/// A deployment at Azure. Its name may start with the name of the model.
 #[must_use]
 pub fn azure(deployment: &str) -> Capabilities {
     find(OPENAI, deployment).unwrap_or(Capabilities { json_schema: false, ..MODERN })
 }
 
-/// A Claude; other names are a gateway's business and are sent everything.
+/// A Claude model. Other names belong to gateways, which get the full feature set.
 #[must_use]
 pub fn anthropic(model: &str) -> Capabilities {
     find(CLAUDE, model).unwrap_or(ANTHROPIC)
 }
 
-/// A model at Ollama.
+/// Any model of Ollama, which does not report what it supports.
 #[must_use]
 pub fn ollama() -> Capabilities {
     Capabilities { vision: false, ..MODERN }
 }
 
 fn find(table: &[(&str, Capabilities)], model: &str) -> Option<Capabilities> {
-    // A fine-tuned model is called `ft:BASE:…`.
+    // A fine-tuned model has the name `ft:BASE:…`.
     let base = model.strip_prefix("ft:").unwrap_or(model);
-    // `o3-mini` is an `o3`; `o365-helper` is somebody's deployment.
-    let is_of = |prefix: &str| {
+    // `o3-mini` is an `o3` model, but `o365-helper` is not.
+    let has_prefix = |prefix: &str| {
         let rest = base.strip_prefix(prefix);
         rest.is_some_and(|rest| prefix.ends_with('-') || !rest.starts_with(|c: char| c.is_alphanumeric()))
     };
-    table.iter().find(|(prefix, _)| is_of(prefix)).map(|(_, capabilities)| *capabilities)
+    table.iter().find(|(prefix, _)| has_prefix(prefix)).map(|(_, capabilities)| *capabilities)
 }
 
 impl Capabilities {
-    /// With what a node says.
+    /// Applies the overrides of a node.
     #[must_use]
-    pub fn with(self, own: Option<&CapabilityConfig>) -> Self {
+    pub fn with_overrides(self, own: Option<&CapabilityConfig>) -> Self {
         let Some(own) = own else { return self };
         Self {
             tools: own.tools.unwrap_or(self.tools),

@@ -3,7 +3,7 @@ use crate::providers::{ANTHROPIC_MODEL, OPENAI_MODEL};
 use redflow_contract::service_config::CapabilityConfig;
 use serde_json::json;
 
-/// `t`ools, `v`ision, `j`son schema, json `o`bject, `s`ampling, `r`easoning.
+/// One letter each for `t`ools, `v`ision, `j`son schema, json `o`bject, `s`ampling and `r`easoning.
 fn letters(can: Capabilities) -> String {
     let all = [
         ('t', can.tools),
@@ -17,7 +17,7 @@ fn letters(can: Capabilities) -> String {
 }
 
 #[test]
-fn models_at_openai() {
+fn models_of_openai() {
     for (model, can, window, output) in [
         (OPENAI_MODEL, "tvjo-r", Some(400_000), Some(128_000)),
         ("gpt-5", "tvjo-r", Some(400_000), Some(128_000)),
@@ -47,7 +47,7 @@ fn models_at_openai() {
 }
 
 #[test]
-fn models_elsewhere() {
+fn models_of_other_servers() {
     for (host, can) in [
         ("127.0.0.1", "t-j-s-"),
         ("vllm.example", "t-j-s-"),
@@ -62,14 +62,14 @@ fn models_elsewhere() {
     assert_eq!(letters(azure("gpt-4o-prod")), "tvjos-");
     assert_eq!(letters(azure("gpt-5-mini")), "tvjo-r");
     assert_eq!(letters(azure("gpt-35-turbo")), "t--os-");
-    // A name that tells nothing: what every deployment of today has.
+    // A name without the model: what every current deployment supports.
     assert_eq!(letters(azure("production")), "tv-os-");
     assert_eq!(letters(azure("o365-assistant")), "tv-os-");
     assert_eq!(letters(azure("o3-mini")), "tvjo-r");
 }
 
 #[test]
-fn models_at_anthropic() {
+fn models_of_anthropic() {
     for (model, can) in [
         (ANTHROPIC_MODEL, "tvj---"),
         ("claude-instant-1.2", "----s-"),
@@ -90,7 +90,7 @@ fn models_at_anthropic() {
         ("claude-sonnet-5", "tvj---"),
         ("claude-haiku-5-5", "tvj---"),
         ("claude-whatever-comes", "tvj---"),
-        // A gateway's own name.
+        // A name of a gateway.
         ("bedrock/sonnet", "tvj-s-"),
     ] {
         assert_eq!(letters(anthropic(model)), can, "{model}");
@@ -98,11 +98,11 @@ fn models_at_anthropic() {
 }
 
 #[test]
-fn what_a_node_says_wins() {
+fn a_node_overrides_the_table() {
     let base = openai("gpt-4");
-    assert_eq!(base.with(None), base);
+    assert_eq!(base.with_overrides(None), base);
     let read = |value| serde_json::from_value::<CapabilityConfig>(value).unwrap();
-    assert_eq!(base.with(Some(&read(json!({})))), base);
+    assert_eq!(base.with_overrides(Some(&read(json!({})))), base);
     let all = read(json!({
         "tools": false, "vision": true, "streaming": false, "jsonSchema": true, "jsonObject": true,
         "sampling": false, "reasoning": true, "contextWindow": 5, "maxOutput": 6,
@@ -118,7 +118,7 @@ fn what_a_node_says_wins() {
         context_window: Some(5),
         max_output: Some(6),
     };
-    assert_eq!(base.with(Some(&all)), expected);
-    let one = base.with(Some(&read(json!({"jsonObject": true}))));
+    assert_eq!(base.with_overrides(Some(&all)), expected);
+    let one = base.with_overrides(Some(&read(json!({"jsonObject": true}))));
     assert_eq!(one, Capabilities { json_object: true, ..base });
 }

@@ -1,13 +1,13 @@
-//! One model call: encoded, sent, read, tried again.
+//! One model call: encodes the request, sends it, reads the answer, retries.
 //!
-//! Owns the order of these, the deadline and the bounds. Knows no provider: what to write and how to read is
-//! the wire's business, what to make of a failure [`crate::fault`]'s, when to try again [`crate::retry`]'s.
+//! Owns the order of these steps, the deadline and the bounds. Knows no provider: the wire encodes and
+//! decodes, [`crate::call_error`] classifies failures, and [`crate::retry`] decides on retries.
 
-use crate::fault::Fault;
-use crate::frames::{Frames, TooLong};
-use crate::retry::{Advice, next_wait};
+use crate::call_error::CallError;
+use crate::event_stream::{EventStream, EventTooLong};
+use crate::retry::{RetryAdvice, retry_delay};
 use crate::transport::{Endpoint, Incoming, Pieces, Transport};
-use crate::wire::{Assemble, Chat, Format, Wire, WireError};
+use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, Wire, WireError};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use redflow_contract::fact::ModelAnswer;
@@ -18,106 +18,113 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
-/// Bytes of one answer as the provider sends it; what an agent takes of it is bounded far lower.
+/// The largest answer, in bytes as the provider sends it. Agents accept far less of it.
 pub const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bytes of an error that are read.
+/// The most bytes that are read of an error.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// How long the body of an error is waited for.
-const ERROR_PATIENCE: Duration = Duration::from_secs(2);
+/// The longest wait for the body of an error.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What all models of a process share.
 pub struct Driver {
-    /// The way out.
+    /// Sends the requests.
     pub transport: Arc<dyn Transport>,
-    /// Who counts.
+    /// Counts the retries.
     pub meter: Arc<dyn Meter>,
 }
 
-/// One model at one place.
+/// One model at one address.
 pub struct Target {
-    /// Its language.
+    /// The format of its requests and answers.
     pub wire: Box<dyn Wire>,
-    /// Where it is.
+    /// Its address, and the headers of every request.
     pub endpoint: Endpoint,
-    /// Who runs it, for metrics.
+    /// The provider, for metrics.
     pub provider: &'static str,
-    /// Who runs it, for people.
-    pub who: String,
-    /// The model.
+    /// The provider and its host, for users.
+    pub provider_text: String,
+    /// The name of the model, for messages.
     pub model: String,
     /// How long one call may take, retries included.
     pub timeout: Duration,
-    /// How often a call that failed for now is made again.
+    /// How often a call with a passing failure is retried.
     pub max_retries: u32,
-    /// What no error may say, though the provider says it.
+    /// Secrets to remove from the errors of the provider.
     pub secrets: Scrubber,
 }
 
 impl Driver {
-    /// Makes one call. Of an answer that comes in pieces, `deltas` hears the text of each try as it comes.
+    /// Makes one call. `deltas` receives the text of a streamed answer as it arrives, separately for each
+    /// attempt.
     ///
     /// # Errors
-    /// Why there is no answer, for good.
+    /// The failure of the last attempt.
     pub async fn call(
         &self,
         target: &Target,
-        chat: &Chat<'_>,
+        chat: &ChatRequest<'_>,
         deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
         let deadline = Instant::now() + target.timeout;
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
-            let told = Told { deltas, attempt: tries, bytes: 0 };
-            let attempt = tokio::time::timeout_at(deadline, self.attempt(target, chat, told));
-            let mut fault = match attempt.await {
+            let progress = DeltaProgress { deltas, attempt: attempts, reported_bytes: 0 };
+            let attempt = tokio::time::timeout_at(deadline, self.attempt(target, chat, progress));
+            let mut error = match attempt.await {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(fault)) => fault,
-                Err(_) => Fault::TimedOut(target.timeout),
+                Ok(Err(error)) => error,
+                Err(_) => CallError::TimedOut(target.timeout),
             };
-            let wait = next_wait(&fault, tries, target.max_retries, fastrand::f64());
-            // A wait that outlasts the call is no wait.
+            let wait = retry_delay(&error, attempts, target.max_retries, fastrand::f64());
+            // There is no retry after the deadline.
             let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
             let Some(wait) = wait else {
-                fault.scrub(&target.secrets);
-                let message = fault.sentence(&target.who, &target.model, tries);
-                return Err(Failure { code: fault.code(), message });
+                error.scrub(&target.secrets);
+                let message = error.message(&target.provider_text, &target.model, attempts);
+                return Err(Failure { code: error.code(), message });
             };
-            self.meter.record(Measurement::ModelRetry { provider: target.provider, failed: fault.code() });
+            self.meter.record(Measurement::ModelRetry { provider: target.provider, failed: error.code() });
             tracing::warn!(
                 provider = target.provider,
-                code = fault.code().as_str(),
+                code = error.code().as_str(),
                 wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                "the model is asked again"
+                "retrying the model call"
             );
             tokio::time::sleep(wait).await;
-            tries += 1;
+            attempts += 1;
         }
     }
 
-    async fn attempt(&self, target: &Target, chat: &Chat<'_>, told: Told<'_>) -> Result<ModelAnswer, Fault> {
-        // Written anew for each try: a run that waits for its answer does not hold its question.
-        let mut body = Vec::with_capacity(room_for(chat));
-        let written = target.wire.encode(chat, &mut body);
-        written.map_err(|_| Fault::Garbled("the request itself could not be written"))?;
+    async fn attempt(
+        &self,
+        target: &Target,
+        chat: &ChatRequest<'_>,
+        progress: DeltaProgress<'_>,
+    ) -> Result<ModelAnswer, CallError> {
+        // Each attempt encodes the body again, so that a waiting run does not hold it in memory.
+        let mut body = Vec::with_capacity(estimated_bytes(chat));
+        let encoded = target.wire.encode(chat, &mut body);
+        encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
         let Incoming { status, headers, body } = self.transport.post(&target.endpoint, body).await?;
         if !(200..300).contains(&status) {
-            // The status says enough; its explanation is not waited for long.
-            let text = tokio::time::timeout(ERROR_PATIENCE, read(body, MAX_ERROR_BYTES)).await;
+            // The status says enough, so the wait for its explanation is short.
+            let text = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_body(body, MAX_ERROR_BYTES)).await;
             let (text, _) = text.unwrap_or_else(|_| Ok(Default::default())).unwrap_or_default();
-            return Err(Fault::Provider(target.wire.error(status, &text), Advice::of(&headers, now())));
+            let error = target.wire.parse_error(status, &text);
+            return Err(CallError::Provider(error, RetryAdvice::from_headers(&headers, now())));
         }
-        if let Some(what) = unreadable(&headers) {
-            return Err(Fault::Garbled(what));
+        if let Some(reason) = unreadable_reason(&headers) {
+            return Err(CallError::Malformed(reason));
         }
         let mut answer = if chat.stream && !is_plain_json(&headers) {
-            let frames = Frames::new(target.wire.framing());
-            assemble(body, frames, target.wire.assemble(chat.reasoning), told).await?
+            let events = EventStream::new(target.wire.stream_format());
+            read_stream(body, events, target.wire.assembler(chat.reasoning), progress).await?
         } else {
-            let (text, whole) = read(body, MAX_RESPONSE_BYTES).await?;
-            if !whole {
-                return Err(Fault::TooLarge(MAX_RESPONSE_BYTES));
+            let (text, is_complete) = read_body(body, MAX_RESPONSE_BYTES).await?;
+            if !is_complete {
+                return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
             }
             target.wire.decode(&text, chat.reasoning)?
         };
@@ -126,11 +133,11 @@ impl Driver {
     }
 }
 
-/// About as many bytes as a request has, so that it is written without being moved, and little of it is empty.
-fn room_for(chat: &Chat<'_>) -> usize {
-    let told = chat.messages.iter().map(|message| message.content.len() + message.content.len() / 8 + 48);
-    let schema = if let Format::JsonSchema(schema) = chat.format { schema.get().len() } else { 0 };
-    256 + schema + told.sum::<usize>()
+/// About the size of the encoded request, so that encoding rarely reallocates and wastes little memory.
+fn estimated_bytes(chat: &ChatRequest<'_>) -> usize {
+    let messages = chat.messages.iter().map(|message| message.content.len() + message.content.len() / 8 + 48);
+    let schema = if let AnswerFormat::JsonSchema(schema) = chat.format { schema.get().len() } else { 0 };
+    256 + schema + messages.sum::<usize>()
 }
 
 fn now() -> u64 {
@@ -138,7 +145,7 @@ fn now() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether a server that was asked for a stream gives the whole answer at once.
+/// Whether a server ignored the request for a stream and sent the whole answer at once.
 fn is_plain_json(headers: &HeaderMap) -> bool {
     content_type(headers).eq_ignore_ascii_case("application/json")
 }
@@ -148,13 +155,13 @@ fn content_type(headers: &HeaderMap) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }
 
-/// What an answer is that no wire can read, and no second try makes better.
-fn unreadable(headers: &HeaderMap) -> Option<&'static str> {
-    let packed = headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity");
-    if packed.is_some() {
-        return Some("the answer is compressed, which was not asked for");
+/// Why no wire can read the body, whatever it holds. A retry would not help.
+fn unreadable_reason(headers: &HeaderMap) -> Option<&'static str> {
+    let encoding = headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity");
+    if encoding.is_some() {
+        return Some("the answer is compressed, which was not requested");
     }
-    content_type(headers).eq_ignore_ascii_case("text/html").then_some("a web page; check the address")
+    content_type(headers).eq_ignore_ascii_case("text/html").then_some("it is a web page; check the address")
 }
 
 fn request_id(headers: &HeaderMap) -> Option<String> {
@@ -162,86 +169,91 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     id.to_str().ok().map(|id| id.chars().take(100).collect())
 }
 
-/// Reads a body; also whether that was all of it.
-async fn read(mut body: Box<dyn Pieces>, most: usize) -> Result<(Bytes, bool), Fault> {
-    // Most answers come in one piece, which is then not copied.
+/// Reads a body up to a limit, and whether that was all of it.
+async fn read_body(mut body: Box<dyn Pieces>, max_bytes: usize) -> Result<(Bytes, bool), CallError> {
+    // Most answers arrive in one part, which is not copied.
     let Some(first) = body.next().await? else { return Ok((Bytes::new(), true)) };
     let Some(second) = body.next().await? else {
-        let whole = first.len() <= most;
-        return Ok((first.slice(..first.len().min(most)), whole));
+        let is_complete = first.len() <= max_bytes;
+        return Ok((first.slice(..first.len().min(max_bytes)), is_complete));
     };
     let mut all = Vec::with_capacity(first.len() + second.len());
     all.extend_from_slice(&first);
     all.extend_from_slice(&second);
-    while all.len() <= most {
-        let Some(piece) = body.next().await? else { return Ok((all.into(), true)) };
-        all.extend_from_slice(&piece);
+    while all.len() <= max_bytes {
+        let Some(part) = body.next().await? else { return Ok((all.into(), true)) };
+        all.extend_from_slice(&part);
     }
-    all.truncate(most);
+    all.truncate(max_bytes);
     Ok((all.into(), false))
 }
 
-async fn assemble(
+async fn read_stream(
     mut body: Box<dyn Pieces>,
-    mut frames: Frames,
-    mut answer: Box<dyn Assemble>,
-    mut told: Told<'_>,
-) -> Result<ModelAnswer, Fault> {
-    let mut seen = 0_usize;
-    while let Some(piece) = body.next().await? {
-        seen = seen.saturating_add(piece.len());
-        if seen > MAX_RESPONSE_BYTES {
-            return Err(Fault::TooLarge(MAX_RESPONSE_BYTES));
+    mut events: EventStream,
+    mut assembler: Box<dyn AnswerAssembler>,
+    mut progress: DeltaProgress<'_>,
+) -> Result<ModelAnswer, CallError> {
+    let mut received = 0_usize;
+    while let Some(part) = body.next().await? {
+        received = received.saturating_add(part.len());
+        if received > MAX_RESPONSE_BYTES {
+            return Err(CallError::TooLarge(MAX_RESPONSE_BYTES));
         }
-        let taken = frames.push(&piece, |name, data| take(&mut *answer, name, data));
-        told.tell(&*answer);
-        match taken.map_err(|TooLong| Fault::TooLarge(MAX_RESPONSE_BYTES))? {
+        let result = events.push(&part, |name, data| add_event(&mut *assembler, name, data));
+        progress.report(&*assembler);
+        match result.map_err(|EventTooLong| CallError::TooLarge(MAX_RESPONSE_BYTES))? {
             None => {}
-            Some(Ok(())) => return Ok(answer.finish()?),
+            Some(Ok(())) => return Ok(assembler.finish()?),
             Some(Err(error)) => return Err(error.into()),
         }
     }
-    let taken = frames.end(|name, data| take(&mut *answer, name, data));
-    told.tell(&*answer);
-    match taken {
-        // Half an event is no event: the stream broke off in it.
-        Some(Err(WireError::Garbled(_))) => Err(Fault::Cut),
+    let result = events.finish(|name, data| add_event(&mut *assembler, name, data));
+    progress.report(&*assembler);
+    match result {
+        // The stream broke off within this event.
+        Some(Err(WireError::Malformed(_))) => Err(CallError::Interrupted),
         Some(Err(error)) => Err(error.into()),
-        Some(Ok(())) | None => Ok(answer.finish()?),
+        Some(Ok(())) | None => Ok(assembler.finish()?),
     }
 }
 
-/// How much of the answer of a try has been told to whoever hears it.
-struct Told<'a> {
+/// How much of an attempt's answer the observer has received.
+struct DeltaProgress<'a> {
     deltas: Option<&'a dyn DeltaObserver>,
     attempt: u32,
-    bytes: usize,
+    reported_bytes: usize,
 }
 
-impl Told<'_> {
-    /// Tells what is new.
-    fn tell(&mut self, answer: &dyn Assemble) {
+impl DeltaProgress<'_> {
+    /// Sends the new text to the observer.
+    fn report(&mut self, assembler: &dyn AnswerAssembler) {
         let Some(deltas) = self.deltas else { return };
         let mut end = 0;
-        answer.text(&mut |part| {
-            let begin = self.bytes.saturating_sub(end);
-            // A part that has grown after a later one was told may be cut in a character: then it stays untold.
+        assembler.visit_text(&mut |part| {
+            let begin = self.reported_bytes.saturating_sub(end);
+            // A part that grows after a later one was reported may be cut within a character. Then it is not
+            // reported.
             if let Some(new) = part.get(begin..).filter(|new| !new.is_empty()) {
                 deltas.text(self.attempt, new);
             }
             end += part.len();
         });
-        self.bytes = self.bytes.max(end);
+        self.reported_bytes = self.reported_bytes.max(end);
     }
 }
 
-/// Something if that was the last event, or an error.
-fn take(answer: &mut dyn Assemble, name: Option<&[u8]>, data: &[u8]) -> Option<Result<(), WireError>> {
+/// Something after the last event, or after an error.
+fn add_event(
+    assembler: &mut dyn AnswerAssembler,
+    name: Option<&[u8]>,
+    data: &[u8],
+) -> Option<Result<(), WireError>> {
     let name = match name.map(std::str::from_utf8).transpose() {
         Ok(name) => name,
-        Err(_) => return Some(Err(WireError::Garbled("the name of an event is no text"))),
+        Err(_) => return Some(Err(WireError::Malformed("the name of an event is not UTF-8"))),
     };
-    match answer.event(name, data) {
+    match assembler.add_event(name, data) {
         Ok(false) => None,
         Ok(true) => Some(Ok(())),
         Err(error) => Some(Err(error)),

@@ -1,6 +1,6 @@
 use super::{MAX_ERROR_BYTES, MAX_RESPONSE_BYTES};
 use crate::ModelSettings;
-use crate::recording::{Node, Recording, Reply, Retries};
+use crate::recording::{Node, Recording, Reply, RetryLog};
 use crate::transport::TransportError;
 use bytes::Bytes;
 use redflow_contract::code::RunErrorCode;
@@ -10,25 +10,25 @@ use redflow_ports::{AnswerKind, DeltaObserver, Meter, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-fn ask(props: Value, recording: &Arc<Recording>) -> Result<ModelAnswer, Failure> {
+fn call(props: Value, recording: &Arc<Recording>) -> Result<ModelAnswer, Failure> {
     let node = Node::new("openai-model", props);
-    node.ask(AnswerKind::Reply(ToolChoice::None), recording, ModelSettings::default())
+    node.call(AnswerKind::Reply(ToolChoice::None), recording, ModelSettings::default())
 }
 
 fn overloaded(headers: &[(&'static str, &str)]) -> Reply {
-    Reply::of(529, headers, "")
+    Reply::new(529, headers, "")
 }
 
 #[test]
-fn the_waits_grow_and_are_never_the_same_for_all() {
-    let recording = Recording::with(vec![overloaded(&[]); 11]);
-    let failure = ask(json!({"maxRetries": 10}), &recording).unwrap_err();
+fn retry_delays_grow_and_have_jitter() {
+    let recording = Recording::new(vec![overloaded(&[]); 11]);
+    let failure = call(json!({"maxRetries": 10}), &recording).unwrap_err();
     assert_eq!(failure.code, RunErrorCode::ProviderUnavailable);
-    assert!(failure.message.ends_with("(HTTP 529) (asked 11 times)"), "{}", failure.message);
+    assert!(failure.message.ends_with("(HTTP 529) (after 11 attempts)"), "{}", failure.message);
     let waits = recording.waits();
     for (wait, full) in waits.iter().zip([500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000, 8_000, 8_000, 8_000])
     {
-        // The clock of the test counts whole milliseconds.
+        // The clock of the test has a resolution of one millisecond.
         assert!((full * 3 / 4..=full + 1).contains(wait), "{waits:?}");
     }
     assert_eq!(waits.len(), 10);
@@ -37,125 +37,126 @@ fn the_waits_grow_and_are_never_the_same_for_all() {
 }
 
 #[test]
-fn a_provider_that_names_a_time_is_obeyed() {
+fn waits_as_long_as_the_provider_requests() {
     let script = [
         overloaded(&[("retry-after", "7")]),
         overloaded(&[("retry-after-ms", "1234"), ("retry-after", "9")]),
         overloaded(&[("retry-after", "60")]),
     ];
-    let recording = Recording::with(script);
-    assert_eq!(ask(json!({"maxRetries": 3}), &recording).unwrap().text, "hi");
+    let recording = Recording::new(script);
+    assert_eq!(call(json!({"maxRetries": 3}), &recording).unwrap().text, "hi");
     assert_eq!(recording.waits(), [7_000, 1_234, 60_000]);
-    // One second more is too much to ask.
-    let recording = Recording::with([overloaded(&[("retry-after", "61")])]);
-    let failure = ask(json!({}), &recording).unwrap_err();
-    assert_eq!((failure.code, recording.sent().len()), (RunErrorCode::ProviderUnavailable, 1));
+    // A longer wait is not accepted.
+    let recording = Recording::new([overloaded(&[("retry-after", "61")])]);
+    let failure = call(json!({}), &recording).unwrap_err();
+    assert_eq!((failure.code, recording.requests().len()), (RunErrorCode::ProviderUnavailable, 1));
 }
 
 #[test]
-fn what_is_asked_again_is_the_same_question() {
-    let recording = Recording::with([overloaded(&[]), Reply::Fails(TransportError::Lost)]);
-    ask(json!({}), &recording).unwrap();
-    let sent = recording.sent();
-    assert_eq!(sent.len(), 3);
-    assert!(sent.iter().all(|one| one.body == sent[0].body && one.headers == sent[0].headers));
+fn a_retry_sends_the_same_request() {
+    let recording = Recording::new([overloaded(&[]), Reply::Error(TransportError::Lost)]);
+    call(json!({}), &recording).unwrap();
+    let requests = recording.requests();
+    assert_eq!(requests.len(), 3);
+    let first = &requests[0];
+    assert!(requests.iter().all(|one| one.body == first.body && one.headers == first.headers));
 }
 
 #[test]
-fn each_repetition_is_counted() {
-    let meter = Arc::new(Retries::default());
-    let counting: Arc<dyn Meter> = Arc::<Retries>::clone(&meter);
+fn each_retry_is_counted() {
+    let meter = Arc::new(RetryLog::default());
+    let counting: Arc<dyn Meter> = Arc::<RetryLog>::clone(&meter);
     let settings = ModelSettings { meter: counting, ..ModelSettings::default() };
     let recording =
-        Recording::with([overloaded(&[]), Reply::of(429, &[], ""), Reply::Fails(TransportError::Refused)]);
+        Recording::new([overloaded(&[]), Reply::new(429, &[], ""), Reply::Error(TransportError::Refused)]);
     let node = Node::new("openai-model", json!({"maxRetries": 3}));
-    node.ask(AnswerKind::Reply(ToolChoice::None), &recording, settings).unwrap();
+    node.call(AnswerKind::Reply(ToolChoice::None), &recording, settings).unwrap();
     let counted = meter.0.lock().unwrap().clone();
     assert_eq!(counted, ["openai PROVIDER_UNAVAILABLE", "openai RATE_LIMIT", "openai PROVIDER_UNAVAILABLE"]);
 }
 
 #[test]
-fn the_time_of_a_call_holds_for_all_its_tries() {
-    // The first try fails at once, the second never ends.
-    let recording = Recording::with([overloaded(&[("retry-after-ms", "600")]), Reply::Never]);
-    let failure = ask(json!({"timeout": 1_000}), &recording).unwrap_err();
-    assert_eq!((failure.code, recording.sent().len()), (RunErrorCode::Timeout, 2));
-    let text = "OpenAI's interface (api.openai.com) did not answer within 1000 ms (asked 2 times)";
+fn the_timeout_includes_all_attempts() {
+    // The first attempt fails at once, the second never ends.
+    let recording = Recording::new([overloaded(&[("retry-after-ms", "600")]), Reply::Hang]);
+    let failure = call(json!({"timeout": 1_000}), &recording).unwrap_err();
+    assert_eq!((failure.code, recording.requests().len()), (RunErrorCode::Timeout, 2));
+    let text = "OpenAI's interface (api.openai.com) did not answer within 1000 ms (after 2 attempts)";
     assert_eq!(failure.message, text);
-    // A wait that would outlast it is not waited: what the provider said is worth more.
-    let recording = Recording::with([overloaded(&[("retry-after-ms", "1000")])]);
-    let failure = ask(json!({"timeout": 1_000}), &recording).unwrap_err();
-    assert_eq!((failure.code, recording.sent().len()), (RunErrorCode::ProviderUnavailable, 1));
-    // The longest time there is breaks nothing.
-    let recording = Recording::with([overloaded(&[])]);
-    assert_eq!(ask(json!({"timeout": u64::MAX}), &recording).unwrap().text, "hi");
+    // A wait beyond the timeout does not start, so the error is the one of the provider.
+    let recording = Recording::new([overloaded(&[("retry-after-ms", "1000")])]);
+    let failure = call(json!({"timeout": 1_000}), &recording).unwrap_err();
+    assert_eq!((failure.code, recording.requests().len()), (RunErrorCode::ProviderUnavailable, 1));
+    // The largest timeout does not overflow.
+    let recording = Recording::new([overloaded(&[])]);
+    assert_eq!(call(json!({"timeout": u64::MAX}), &recording).unwrap().text, "hi");
 }
 
 #[test]
-fn what_cannot_pass_is_said_at_once() {
-    for (fault, code) in [
-        (Reply::Fails(TransportError::NotHttp), RunErrorCode::ProviderUnavailable),
-        (Reply::of(200, &[], "{}"), RunErrorCode::ModelError),
-        (Reply::of(200, &[("content-type", "text/html; charset=utf-8")], "{}"), RunErrorCode::ModelError),
-        (Reply::of(200, &[("content-encoding", "br")], "{}"), RunErrorCode::ModelError),
-        (Reply::of(400, &[], "{}"), RunErrorCode::ModelError),
+fn permanent_errors_are_not_retried() {
+    for (reply, code) in [
+        (Reply::Error(TransportError::NotHttp), RunErrorCode::ProviderUnavailable),
+        (Reply::new(200, &[], "{}"), RunErrorCode::ModelError),
+        (Reply::new(200, &[("content-type", "text/html; charset=utf-8")], "{}"), RunErrorCode::ModelError),
+        (Reply::new(200, &[("content-encoding", "br")], "{}"), RunErrorCode::ModelError),
+        (Reply::new(400, &[], "{}"), RunErrorCode::ModelError),
     ] {
-        let recording = Recording::with([fault]);
-        let failure = ask(json!({}), &recording).unwrap_err();
-        assert_eq!((failure.code, recording.sent().len()), (code, 1), "{}", failure.message);
-        assert!(!failure.message.contains("(asked"), "{}", failure.message);
+        let recording = Recording::new([reply]);
+        let failure = call(json!({}), &recording).unwrap_err();
+        assert_eq!((failure.code, recording.requests().len()), (code, 1), "{}", failure.message);
+        assert!(!failure.message.contains("attempts"), "{}", failure.message);
     }
 }
 
-fn pieces(each: &[u8], count: usize) -> Reply {
-    let pieces = vec![Ok(Bytes::copy_from_slice(each)); count];
-    Reply::Answer { status: 200, headers: Vec::new(), pieces }
+fn repeated(part: &[u8], count: usize) -> Reply {
+    let parts = vec![Ok(Bytes::copy_from_slice(part)); count];
+    Reply::Response { status: 200, headers: Vec::new(), parts }
 }
 
 #[test]
-fn an_answer_has_an_end() {
+fn the_size_of_an_answer_is_limited() {
     let answer = json!({"choices": [{"message": {"content": "hi"}}]}).to_string();
     let padded = |size: usize| format!("{answer}{}", " ".repeat(size - answer.len()));
-    let whole = Reply::of(200, &[], &padded(MAX_RESPONSE_BYTES));
-    assert_eq!(ask(json!({}), &Recording::with([whole])).unwrap().text, "hi");
+    let whole = Reply::new(200, &[], &padded(MAX_RESPONSE_BYTES));
+    assert_eq!(call(json!({}), &Recording::new([whole])).unwrap().text, "hi");
     let too_much = "the answer of OpenAI's interface (api.openai.com) has more than 8388608 bytes";
     for (props, reply) in [
-        // In one piece, in two, in many.
-        (json!({}), Reply::of(200, &[], &padded(MAX_RESPONSE_BYTES + 1))),
-        (json!({}), pieces(&vec![b' '; MAX_RESPONSE_BYTES / 2 + 1], 2)),
-        (json!({}), pieces(&vec![b' '; 1 << 20], 9)),
-        (json!({"stream": true}), pieces(&[b": ", vec![b'x'; 1 << 20].as_slice(), b"\n"].concat(), 9)),
-        // One event that does not end.
-        (json!({"stream": true}), pieces(&vec![b'x'; 1 << 20], 5)),
+        // In one part, in two, in many.
+        (json!({}), Reply::new(200, &[], &padded(MAX_RESPONSE_BYTES + 1))),
+        (json!({}), repeated(&vec![b' '; MAX_RESPONSE_BYTES / 2 + 1], 2)),
+        (json!({}), repeated(&vec![b' '; 1 << 20], 9)),
+        (json!({"stream": true}), repeated(&[b": ", vec![b'x'; 1 << 20].as_slice(), b"\n"].concat(), 9)),
+        // One event without an end.
+        (json!({"stream": true}), repeated(&vec![b'x'; 1 << 20], 5)),
     ] {
-        let failure = ask(props, &Recording::with([reply])).unwrap_err();
+        let failure = call(props, &Recording::new([reply])).unwrap_err();
         assert_eq!((failure.code, failure.message.as_str()), (RunErrorCode::ModelError, too_much));
     }
 }
 
 #[test]
-fn an_error_is_read_as_far_as_it_makes_sense() {
-    let said = json!({"error": {"message": "m".repeat(400), "code": "c"}}).to_string();
-    let reply = Reply::of(400, &[], &said);
-    let failure = ask(json!({}), &Recording::with([reply])).unwrap_err();
+fn the_size_of_an_error_is_limited() {
+    let body = json!({"error": {"message": "m".repeat(400), "code": "c"}}).to_string();
+    let reply = Reply::new(400, &[], &body);
+    let failure = call(json!({}), &Recording::new([reply])).unwrap_err();
     let cut = format!("refused the request (HTTP 400, c): {}…", "m".repeat(300));
     assert!(failure.message.ends_with(&cut), "{}", failure.message);
-    // More than that is not even read; the status still tells enough.
-    let said = format!("{}{said}", " ".repeat(MAX_ERROR_BYTES));
-    let failure = ask(json!({}), &Recording::with([Reply::of(401, &[], &said)])).unwrap_err();
+    // The rest is not read, but the status is enough for the code.
+    let body = format!("{}{body}", " ".repeat(MAX_ERROR_BYTES));
+    let failure = call(json!({}), &Recording::new([Reply::new(401, &[], &body)])).unwrap_err();
     assert_eq!(failure.code, RunErrorCode::InvalidCredentials);
-    // So it does when the connection is lost while it is told.
+    // The status is also enough when the connection breaks within the body.
     let lost = vec![Ok(Bytes::from_static(b"{\"error\"")), Err(TransportError::Lost)];
-    let reply = Reply::Answer { status: 404, headers: Vec::new(), pieces: lost };
-    let failure = ask(json!({}), &Recording::with([reply])).unwrap_err();
+    let reply = Reply::Response { status: 404, headers: Vec::new(), parts: lost };
+    let failure = call(json!({}), &Recording::new([reply])).unwrap_err();
     assert_eq!(failure.code, RunErrorCode::ModelNotFound);
 }
 
 #[test]
-fn a_key_the_provider_repeats_is_not_passed_on() {
+fn a_key_in_an_error_of_the_provider_is_redacted() {
     let key = "sk-hidden-0123456789";
-    let said = format!("Incorrect API key {key}; use another than {key}.");
-    // Also where the text is cut in the middle of it.
+    let message = format!("Incorrect API key {key}; use another than {key}.");
+    // Also where the text is cut within the key.
     let at_the_cut = format!("{}{key}", "x".repeat(290));
     for (type_name, mut props) in [
         ("openai-model", json!({})),
@@ -166,20 +167,20 @@ fn a_key_the_provider_repeats_is_not_passed_on() {
         ("model.azure.openai", json!({"endpoint": "http://localhost", "deployment": "d"})),
     ] {
         props["apiKey"] = json!(key);
-        for message in [&said, &at_the_cut] {
+        for message in [&message, &at_the_cut] {
             let error = json!({"error": {"message": message, "type": key, "code": key}}).to_string();
-            let within = format!("event: error\ndata: {error}\n\n");
+            let event = format!("event: error\ndata: {error}\n\n");
             let stream = [("content-type", "text/event-stream")];
-            let plain = Recording::with([Reply::of(401, &[], &error)]);
-            let streamed = Recording::with(vec![Reply::of(200, &stream, &within); 3]);
-            let want = || AnswerKind::Reply(ToolChoice::None);
+            let plain = Recording::new([Reply::new(401, &[], &error)]);
+            let streamed = Recording::new(vec![Reply::new(200, &stream, &event); 3]);
+            let answer_kind = || AnswerKind::Reply(ToolChoice::None);
             let node = Node::new(type_name, props.clone());
-            let first = node.ask(want(), &plain, ModelSettings::default()).unwrap_err();
+            let first = node.call(answer_kind(), &plain, ModelSettings::default()).unwrap_err();
             assert!(first.message.contains("[redacted]"), "{}", first.message);
             let mut props = props.clone();
             props["stream"] = json!(true);
             let node = Node::new(type_name, props);
-            let second = node.ask(want(), &streamed, ModelSettings::default()).unwrap_err();
+            let second = node.call(answer_kind(), &streamed, ModelSettings::default()).unwrap_err();
             for failure in [first, second] {
                 assert!(!failure.message.contains("sk-hid"), "{}", failure.message);
             }
@@ -188,7 +189,7 @@ fn a_key_the_provider_repeats_is_not_passed_on() {
 }
 
 #[test]
-fn the_name_of_a_request_is_kept_for_the_provider() {
+fn keeps_the_request_id_of_the_provider() {
     let body = json!({"choices": [{"message": {"content": "hi"}}]}).to_string();
     for (headers, id) in [
         (vec![("x-request-id", "req_1"), ("request-id", "req_2")], Some("req_1".to_owned())),
@@ -196,42 +197,42 @@ fn the_name_of_a_request_is_kept_for_the_provider() {
         (vec![("apim-request-id", "req_3")], Some("req_3".to_owned())),
         (vec![], None),
     ] {
-        let answer = ask(json!({}), &Recording::with([Reply::of(200, &headers, &body)])).unwrap();
+        let answer = call(json!({}), &Recording::new([Reply::new(200, &headers, &body)])).unwrap();
         assert_eq!(answer.request_id, id);
     }
     let long = "x".repeat(5_000);
-    let reply = Reply::of(200, &[("x-request-id", &long)], &body);
-    let answer = ask(json!({}), &Recording::with([reply])).unwrap();
+    let reply = Reply::new(200, &[("x-request-id", &long)], &body);
+    let answer = call(json!({}), &Recording::new([reply])).unwrap();
     assert_eq!(answer.request_id.unwrap().len(), 100);
 }
 
-/// Hears an answer as it comes in.
+/// Records the deltas of an answer.
 #[derive(Default)]
-struct Heard(Mutex<Vec<(u32, String)>>);
+struct DeltaLog(Mutex<Vec<(u32, String)>>);
 
-impl DeltaObserver for Heard {
+impl DeltaObserver for DeltaLog {
     fn text(&self, attempt: u32, text: &str) {
         self.0.lock().unwrap().push((attempt, text.to_owned()));
     }
 }
 
-/// A stream whose pieces are cut where they should not be.
+/// A stream in parts of this size, which may split a character.
 fn streamed(text: &str, size: usize) -> Reply {
-    let pieces = text.as_bytes().chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    Reply::Answer { status: 200, headers: vec![("content-type", "text/event-stream".to_owned())], pieces }
+    let parts = text.as_bytes().chunks(size).map(|part| Ok(Bytes::copy_from_slice(part))).collect();
+    Reply::Response { status: 200, headers: vec![("content-type", "text/event-stream".to_owned())], parts }
 }
 
 fn sse(events: &[Value]) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
-/// What a wire streams that says "So: ä", thinks and asks for a tool.
+/// A stream of each wire with reasoning, the text "So: ä" and a tool call.
 fn streams() -> Vec<(&'static str, Value, String)> {
     let chat = |delta: Value| json!({"choices": [{"delta": delta}]});
     let tool = json!([{"index": 0, "id": "a", "function": {"name": "t", "arguments": "{\"x\":1}"}}]);
-    let block =
+    let block_delta =
         |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
-    let begin = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let block_start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let text = |delta: &str| json!({"type": "response.output_text.delta", "output_index": 1, "delta": delta});
     let line = |message: Value| format!("{}\n", json!({ "message": message }));
     vec![
@@ -262,13 +263,13 @@ fn streams() -> Vec<(&'static str, Value, String)> {
             json!({}),
             sse(&[
                 json!({"type": "message_start", "message": {}}),
-                begin(0, json!({"type": "thinking", "thinking": ""})),
-                block(0, json!({"type": "thinking_delta", "thinking": "Hm."})),
-                begin(1, json!({"type": "text", "text": "So"})),
-                block(1, json!({"type": "text_delta", "text": ": "})),
-                begin(2, json!({"type": "tool_use", "id": "a", "name": "t", "input": {}})),
-                block(2, json!({"type": "input_json_delta", "partial_json": "{\"x\":1}"})),
-                begin(3, json!({"type": "text", "text": "ä"})),
+                block_start(0, json!({"type": "thinking", "thinking": ""})),
+                block_delta(0, json!({"type": "thinking_delta", "thinking": "Hm."})),
+                block_start(1, json!({"type": "text", "text": "So"})),
+                block_delta(1, json!({"type": "text_delta", "text": ": "})),
+                block_start(2, json!({"type": "tool_use", "id": "a", "name": "t", "input": {}})),
+                block_delta(2, json!({"type": "input_json_delta", "partial_json": "{\"x\":1}"})),
+                block_start(3, json!({"type": "text", "text": "ä"})),
                 json!({"type": "message_stop"}),
             ]),
         ),
@@ -284,49 +285,51 @@ fn streams() -> Vec<(&'static str, Value, String)> {
 }
 
 #[test]
-fn the_text_of_an_answer_is_heard_as_it_comes_in() {
+fn the_observer_receives_text_as_it_arrives_and_no_reasoning() {
     for (type_name, mut props, stream) in streams() {
         props["stream"] = json!(true);
         for size in [1, 7, stream.len()] {
             let node = Node::new(type_name, props.clone());
-            let (heard, recording) = (Heard::default(), Recording::with([streamed(&stream, size)]));
-            let want = AnswerKind::Reply(ToolChoice::Auto);
-            let answer = node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
-            let heard = heard.0.into_inner().unwrap();
-            let whole: String = heard.iter().map(|(_, text)| text.as_str()).collect();
+            let (deltas, recording) = (DeltaLog::default(), Recording::new([streamed(&stream, size)]));
+            let answer_kind = AnswerKind::Reply(ToolChoice::Auto);
+            let answer =
+                node.call_observed(answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
+            let deltas = deltas.0.into_inner().unwrap();
+            let whole: String = deltas.iter().map(|(_, text)| text.as_str()).collect();
             assert_eq!((whole.as_str(), answer.text.as_str()), ("So: ä", "So: ä"), "{type_name} {size}");
-            assert!(heard.iter().all(|(attempt, text)| *attempt == 1 && !text.is_empty()), "{heard:?}");
-            assert!(heard.len() > 1 || size == stream.len(), "{type_name} {size}: {heard:?}");
+            assert!(deltas.iter().all(|(attempt, text)| *attempt == 1 && !text.is_empty()), "{deltas:?}");
+            assert!(deltas.len() > 1 || size == stream.len(), "{type_name} {size}: {deltas:?}");
         }
     }
 }
 
 #[test]
-fn each_try_begins_its_text_anew() {
-    let said = |text: &str| sse(&[json!({"choices": [{"delta": {"content": text}}]})]);
-    // The first breaks off, the second never says a word, the third ends.
+fn each_attempt_starts_its_text_again() {
+    let delta = |text: &str| sse(&[json!({"choices": [{"delta": {"content": text}}]})]);
+    // The first attempt breaks off, the second sends no text, the third succeeds.
     let script = [
-        streamed(&said("So"), 1_000),
+        streamed(&delta("So"), 1_000),
         overloaded(&[]),
-        streamed(&(said("Well") + "data: [DONE]\n\n"), 1_000),
+        streamed(&(delta("Well") + "data: [DONE]\n\n"), 1_000),
     ];
-    let (heard, recording) = (Heard::default(), Recording::with(script));
+    let (deltas, recording) = (DeltaLog::default(), Recording::new(script));
     let node = Node::new("openai-model", json!({"stream": true, "maxRetries": 3}));
-    let want = AnswerKind::Reply(ToolChoice::None);
-    let answer = node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
+    let answer_kind = AnswerKind::Reply(ToolChoice::None);
+    let answer =
+        node.call_observed(answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
     assert_eq!(answer.text, "Well");
     let expected = [(1, "So".to_owned()), (3, "Well".to_owned())];
-    assert_eq!(heard.0.into_inner().unwrap(), expected);
+    assert_eq!(deltas.0.into_inner().unwrap(), expected);
 }
 
 #[test]
-fn what_does_not_come_in_pieces_is_not_heard() {
+fn an_answer_without_a_stream_gives_no_deltas() {
     for stream in [false, true] {
-        // Also where pieces were asked for and the whole came at once.
-        let (heard, recording) = (Heard::default(), Recording::with([]));
+        // Also if the server ignores the request for a stream.
+        let (deltas, recording) = (DeltaLog::default(), Recording::new([]));
         let node = Node::new("openai-model", json!({"stream": stream}));
-        let want = AnswerKind::Reply(ToolChoice::None);
-        node.ask_heard(want, &recording, ModelSettings::default(), Some(&heard)).unwrap();
-        assert_eq!(heard.0.into_inner().unwrap(), []);
+        let answer_kind = AnswerKind::Reply(ToolChoice::None);
+        node.call_observed(answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
+        assert_eq!(deltas.0.into_inner().unwrap(), []);
     }
 }

@@ -1,17 +1,23 @@
-//! Chat models: one pure file per wire, one driver for all of them, and the scripted model.
+//! Chat models: one pure file per wire format, one driver for all of them, and the scripted model.
 //!
-//! A node's properties become a [`driver::Target`]; the driver sends what the wire writes and gives the wire
-//! what comes back. Keys live in header values that no log shows, and nowhere else.
+//! A node's properties become a [`driver::Target`]. The driver sends what the wire encodes, and the wire
+//! decodes the response. Only header values that are marked as sensitive hold keys, so no log shows them.
 
 pub mod anthropic;
-mod loose;
+mod build;
+pub mod call_error;
+pub mod capability;
+pub mod driver;
+pub mod event_stream;
+mod lenient;
+mod live_model;
 pub mod ollama;
 mod openai;
-#[cfg(test)]
-#[path = "openai_cases_tests.rs"]
-mod openai_cases;
 pub mod openai_chat;
 pub mod openai_responses;
+#[cfg(test)]
+#[path = "openai_samples_tests.rs"]
+mod openai_samples;
 pub mod price;
 mod providers;
 #[cfg(test)]
@@ -25,37 +31,30 @@ mod scripted;
 pub mod transport;
 pub mod wire;
 
-mod build;
-pub mod capability;
-pub mod driver;
-pub mod fault;
-pub mod frames;
-mod live;
-
 pub use build::ModelSettings;
 pub use scripted::ScriptedModel;
 
-use build::Shared;
+use build::ModelContext;
 use redflow_ports::Adapters;
 use std::sync::Arc;
 
-/// Adds the models of this crate.
+/// Registers the model nodes of this crate.
 pub fn register(adapters: &mut Adapters, settings: ModelSettings) {
-    let shared = Arc::new(Shared::new(settings));
-    let builders: [(&'static str, Provider); 4] = [
+    let context = Arc::new(ModelContext::new(settings));
+    let builders: [(&'static str, BuildModel); 4] = [
         ("openai-model", providers::openai),
         ("anthropic-model", providers::anthropic),
         ("model.azure.openai", providers::azure),
         ("ollama-model", providers::ollama),
     ];
     for (type_name, build) in builders {
-        let shared = Arc::clone(&shared);
-        adapters.models.insert(type_name, Arc::new(move |config| build(config, &shared)));
+        let context = Arc::clone(&context);
+        adapters.models.insert(type_name, Arc::new(move |config| build(config, &context)));
     }
     adapters.models.insert("scripted-model", Arc::new(ScriptedModel::build));
 }
 
-type Provider = fn(
+type BuildModel = fn(
     redflow_ports::NodeConfig<'_>,
-    &Shared,
+    &ModelContext,
 ) -> Result<Arc<dyn redflow_ports::ChatModel>, redflow_ports::BuildError>;

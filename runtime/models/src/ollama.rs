@@ -1,10 +1,13 @@
-//! Ollama's own chat API.
+//! The native chat API of Ollama.
 //!
-//! Owns the shape of its requests, answers, streams and errors. It has no choice of tools: where none may be
-//! called, none are offered; that one must be called cannot be said.
+//! Owns the format of its requests, answers, streams and errors. The API has no tool choice. If no tool may
+//! be called, the request has no tools. The API cannot require a call.
 
-use crate::loose::{Arguments, InputSchema, count, object, provider_error, provider_error_in};
-use crate::wire::{Assemble, Chat, Format, Framing, ProviderError, Wire, WireError};
+use crate::event_stream::StreamFormat;
+use crate::lenient::{
+    Arguments, InputSchema, parse_object, parse_provider_error, provider_error, token_count,
+};
+use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -15,31 +18,32 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 const NAME: &str = "ollama-chat";
-/// More calls than any answer asks for.
+/// The most tool calls of one answer.
 const MAX_CALLS: usize = 128;
 
-/// The wire, with what every request of a model says.
+/// The wire, with the settings of a node, which every request has.
 #[derive(Debug, Clone, Default)]
 pub struct OllamaChat {
-    /// The model.
+    /// As `ollama list` prints it.
     pub model: String,
-    /// How freely it picks words.
+    /// Higher values give more varied answers.
     pub temperature: Option<f64>,
-    /// From which share of the likely words.
+    /// The share of the most likely tokens to choose from.
     pub top_p: Option<f64>,
-    /// From how many of the likely words.
+    /// The number of most likely tokens to choose from.
     pub top_k: Option<u32>,
-    /// What its chance begins with.
+    /// For reproducible answers.
     pub seed: Option<i64>,
-    /// The most tokens it may write.
+    /// The most output tokens.
     pub num_predict: Option<u32>,
-    /// The most tokens it may read and write.
+    /// The most input and output tokens.
     pub num_ctx: Option<u32>,
-    /// Texts it stops at.
+    /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// How long the model stays loaded, such as `5m`; a number alone is in seconds, below 0 it is for ever.
+    /// How long the model stays loaded, such as `5m`. A plain number is in seconds; a negative one means
+    /// forever.
     pub keep_alive: Option<String>,
-    /// Whether it thinks first.
+    /// Whether the model thinks before it answers.
     pub think: Option<bool>,
 }
 
@@ -48,8 +52,8 @@ impl Wire for OllamaChat {
         NAME
     }
 
-    fn encode(&self, chat: &Chat<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let offered = !chat.tools.is_empty() && chat.tool_choice != ToolChoice::None;
+    fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let has_tools = !chat.tools.is_empty() && chat.tool_choice != ToolChoice::None;
         let options = Options {
             temperature: self.temperature,
             top_p: self.top_p,
@@ -59,55 +63,55 @@ impl Wire for OllamaChat {
             num_ctx: self.num_ctx,
             stop: &self.stop,
         };
-        let body = Body {
+        let body = RequestBody {
             model: &self.model,
             messages: Messages { all: chat.messages, reasoning: chat.reasoning },
-            tools: offered.then_some(Tools(chat.tools)),
+            tools: has_tools.then_some(Tools(chat.tools)),
             format: match chat.format {
-                Format::Text => None,
-                Format::JsonObject => Some(FormatOf::Json("json")),
-                Format::JsonSchema(schema) => Some(FormatOf::Schema(schema)),
+                AnswerFormat::Text => None,
+                AnswerFormat::JsonObject => Some(FormatParam::Json("json")),
+                AnswerFormat::JsonSchema(schema) => Some(FormatParam::Schema(schema)),
             },
             stream: chat.stream,
             options: (options != Options::default()).then_some(options),
-            keep_alive: self.keep_alive.as_deref().map(KeepAlive::read),
+            keep_alive: self.keep_alive.as_deref().map(KeepAlive::parse),
             think: self.think,
         };
         serde_json::to_writer(out, &body)
     }
 
-    fn decode(&self, body: &[u8], reasoning: bool) -> Result<ModelAnswer, WireError> {
-        let mut answer = Assembly { reasoning, ..Assembly::default() };
-        let line: Line<'_> = object(body)?;
-        if line.message.is_none() && line.error.is_none() {
-            return Err(WireError::Garbled("the answer has no message"));
+    fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
+        let mut assembler = Assembler { reasoning, ..Assembler::default() };
+        let response: ChatResponse<'_> = parse_object(body)?;
+        if response.message.is_none() && response.error.is_none() {
+            return Err(WireError::Malformed("the answer has no message"));
         }
-        answer.take(line)?;
-        Ok(answer.whole())
+        assembler.add(response)?;
+        Ok(assembler.into_answer())
     }
 
-    fn framing(&self) -> Framing {
-        Framing::Lines
+    fn stream_format(&self) -> StreamFormat {
+        StreamFormat::JsonLines
     }
 
-    fn assemble(&self, reasoning: bool) -> Box<dyn Assemble> {
-        Box::new(Assembly { reasoning, ..Assembly::default() })
+    fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
+        Box::new(Assembler { reasoning, ..Assembler::default() })
     }
 
-    fn error(&self, status: u16, body: &[u8]) -> ProviderError {
-        provider_error_in(status, body)
+    fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
+        parse_provider_error(status, body)
     }
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct RequestBody<'a> {
     model: &'a str,
     messages: Messages<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<FormatOf<'a>>,
-    /// Always said: left out, it is true.
+    format: Option<FormatParam<'a>>,
+    /// Always written, because the default is true.
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<Options<'a>>,
@@ -137,12 +141,12 @@ struct Options<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum FormatOf<'a> {
+enum FormatParam<'a> {
     Json(&'static str),
     Schema(&'a RawValue),
 }
 
-/// A text must have a unit; what has none is only taken as a number.
+/// Ollama accepts a text only with a unit, and a plain number only as a number.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum KeepAlive<'a> {
@@ -151,7 +155,7 @@ enum KeepAlive<'a> {
 }
 
 impl<'a> KeepAlive<'a> {
-    fn read(text: &'a str) -> Self {
+    fn parse(text: &'a str) -> Self {
         text.parse().map_or(Self::Text(text), Self::Seconds)
     }
 }
@@ -163,17 +167,17 @@ impl Serialize for Tools<'_> {
         #[derive(Serialize)]
         struct Tool<'a> {
             r#type: &'static str,
-            function: Described<'a>,
+            function: FunctionParam<'a>,
         }
         #[derive(Serialize)]
-        struct Described<'a> {
+        struct FunctionParam<'a> {
             name: &'a str,
             description: &'a str,
             parameters: InputSchema<'a>,
         }
         serializer.collect_seq(self.0.iter().map(|tool| Tool {
             r#type: "function",
-            function: Described {
+            function: FunctionParam {
                 name: &tool.name,
                 description: &tool.description,
                 parameters: InputSchema(tool.input_schema.as_ref()),
@@ -184,7 +188,7 @@ impl Serialize for Tools<'_> {
 
 struct Messages<'a> {
     all: &'a [Arc<ChatMessage>],
-    reasoning: bool,
+    reasoning: Reasoning,
 }
 
 impl Serialize for Messages<'_> {
@@ -196,56 +200,56 @@ impl Serialize for Messages<'_> {
             #[serde(skip_serializing_if = "Option::is_none")]
             thinking: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            tool_calls: Option<Calls<'a>>,
+            tool_calls: Option<CallParams<'a>>,
             #[serde(skip_serializing_if = "Option::is_none")]
             tool_name: Option<&'a str>,
         }
-        serializer.collect_seq(self.all.iter().enumerate().map(|(at, message)| Message {
+        serializer.collect_seq(self.all.iter().enumerate().map(|(index, message)| Message {
             role: message.role.as_str(),
             content: &message.content,
-            thinking: thought(message).filter(|_| self.reasoning),
-            tool_calls: (!message.tool_calls.is_empty()).then_some(Calls(&message.tool_calls)),
-            tool_name: message.tool_call_id.as_deref().and_then(|id| name_of(&self.all[..at], id)),
+            thinking: thinking_text(message).filter(|_| self.reasoning.is_kept()),
+            tool_calls: (!message.tool_calls.is_empty()).then_some(CallParams(&message.tool_calls)),
+            tool_name: message.tool_call_id.as_deref().and_then(|id| called_tool(&self.all[..index], id)),
         }))
     }
 }
 
-fn thought(message: &ChatMessage) -> Option<&str> {
+fn thinking_text(message: &ChatMessage) -> Option<&str> {
     let opaque = message.reasoning.as_ref().filter(|opaque| opaque.wire == NAME)?;
     opaque.parts.iter().find_map(|part| part.get("thinking")?.as_str())
 }
 
-/// The tool the model last called under this id: results follow their calls.
-fn name_of<'a>(before: &'a [Arc<ChatMessage>], id: &str) -> Option<&'a str> {
-    let asked = before.iter().rev().find(|message| message.role == ChatRole::Assistant)?;
-    asked.tool_calls.iter().find(|call| call.id == id).map(|call| call.name.as_str())
+/// The tool that the model last called with this id. Results follow their calls.
+fn called_tool<'a>(before: &'a [Arc<ChatMessage>], id: &str) -> Option<&'a str> {
+    let assistant = before.iter().rev().find(|message| message.role == ChatRole::Assistant)?;
+    assistant.tool_calls.iter().find(|call| call.id == id).map(|call| call.name.as_str())
 }
 
-struct Calls<'a>(&'a [RequestedCall]);
+struct CallParams<'a>(&'a [RequestedCall]);
 
-impl Serialize for Calls<'_> {
+impl Serialize for CallParams<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Call<'a> {
-            function: Called<'a>,
+        struct CallParam<'a> {
+            function: CalledFunction<'a>,
         }
         #[derive(Serialize)]
-        struct Called<'a> {
+        struct CalledFunction<'a> {
             name: &'a str,
             arguments: Arguments<'a>,
         }
-        serializer.collect_seq(self.0.iter().map(|call| Call {
-            function: Called { name: &call.name, arguments: Arguments(&call.arguments) },
+        serializer.collect_seq(self.0.iter().map(|call| CallParam {
+            function: CalledFunction { name: &call.name, arguments: Arguments(&call.arguments) },
         }))
     }
 }
 
-/// A whole answer, or one line of a stream: they look the same.
+/// A whole answer, or one line of a stream, which has the same form.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct ChatResponse<'a> {
     model: Option<String>,
     #[serde(borrow)]
-    message: Option<Said<'a>>,
+    message: Option<ResponseMessage<'a>>,
     #[serde(default)]
     done: bool,
     done_reason: Option<String>,
@@ -255,15 +259,15 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
-struct Said<'a> {
+struct ResponseMessage<'a> {
     content: Option<String>,
     thinking: Option<String>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<Asked<'a>>>,
+    tool_calls: Option<Vec<ToolCall<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct ToolCall<'a> {
     id: Option<String>,
     #[serde(borrow)]
     function: Function<'a>,
@@ -277,66 +281,66 @@ struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// An object; of servers that only look like Ollama also its text.
-    fn arguments(&self) -> String {
+    /// Ollama sends an object. Servers that imitate it may send its JSON text.
+    fn arguments_text(&self) -> String {
         let json = self.arguments.map_or("{}", RawValue::get);
         let text = serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned());
         if text.is_empty() { "{}".to_owned() } else { text }
     }
 }
 
-/// An answer being put together. Whoever reads the bytes bounds its size.
+/// Assembles an answer. The driver, which reads the bytes, bounds its size.
 #[derive(Default)]
-struct Assembly {
-    reasoning: bool,
+struct Assembler {
+    reasoning: Reasoning,
     answer: ModelAnswer,
     thinking: String,
     done: bool,
     done_reason: Option<String>,
-    read: Option<u64>,
-    written: Option<u64>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
 }
 
-impl Assembly {
-    fn take(&mut self, line: Line<'_>) -> Result<(), WireError> {
-        if let Some(error) = line.error {
+impl Assembler {
+    fn add(&mut self, response: ChatResponse<'_>) -> Result<(), WireError> {
+        if let Some(error) = response.error {
             return Err(WireError::Provider(provider_error(500, &json!({ "error": error }))));
         }
-        if let Some(said) = line.message {
-            self.answer.text.push_str(&said.content.unwrap_or_default());
-            if self.reasoning {
-                self.thinking.push_str(&said.thinking.unwrap_or_default());
+        if let Some(message) = response.message {
+            self.answer.text.push_str(&message.content.unwrap_or_default());
+            if self.reasoning.is_kept() {
+                self.thinking.push_str(&message.thinking.unwrap_or_default());
             }
-            for asked in said.tool_calls.unwrap_or_default() {
-                let nth = self.answer.tool_calls.len();
-                if nth == MAX_CALLS {
-                    return Err(WireError::Garbled("the answer asks for too many calls"));
+            for call in message.tool_calls.unwrap_or_default() {
+                let index = self.answer.tool_calls.len();
+                if index == MAX_CALLS {
+                    return Err(WireError::Malformed("the answer requests too many calls"));
                 }
-                let arguments = asked.function.arguments();
-                // Many versions send none.
-                let id = asked.id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{nth}"));
-                self.answer.tool_calls.push(RequestedCall { id, name: asked.function.name, arguments });
+                let arguments = call.function.arguments_text();
+                // Many versions send no id.
+                let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{index}"));
+                self.answer.tool_calls.push(RequestedCall { id, name: call.function.name, arguments });
             }
         }
-        self.answer.model = line.model.or(self.answer.model.take());
-        self.done |= line.done;
-        self.done_reason = line.done_reason.or(self.done_reason.take());
-        self.read = counted(line.prompt_eval_count).or(self.read);
-        self.written = counted(line.eval_count).or(self.written);
+        self.answer.model = response.model.or(self.answer.model.take());
+        self.done |= response.done;
+        self.done_reason = response.done_reason.or(self.done_reason.take());
+        self.input_tokens = parse_count(response.prompt_eval_count).or(self.input_tokens);
+        self.output_tokens = parse_count(response.eval_count).or(self.output_tokens);
         Ok(())
     }
 
-    fn whole(self) -> ModelAnswer {
+    fn into_answer(self) -> ModelAnswer {
         let mut answer = self.answer;
         answer.finish = match self.done_reason.as_deref() {
             Some("length") => ModelFinish::Truncated,
             _ if !answer.tool_calls.is_empty() => ModelFinish::ToolCalls,
             _ => ModelFinish::Stop,
         };
-        if self.read.is_some() || self.written.is_some() {
+        if self.input_tokens.is_some() || self.output_tokens.is_some() {
             answer.usage = Some(Usage {
-                input_tokens: self.read.unwrap_or(0),
-                output_tokens: self.written.unwrap_or(0),
+                input_tokens: self.input_tokens.unwrap_or(0),
+                output_tokens: self.output_tokens.unwrap_or(0),
                 ..Usage::default()
             });
         }
@@ -348,25 +352,25 @@ impl Assembly {
     }
 }
 
-/// An odd number is no reason to lose an answer: it is not counted.
-fn counted(json: Option<&RawValue>) -> Option<u64> {
-    json.and_then(|json| serde_json::from_str(json.get()).ok()).and_then(|value: Value| count(&value))
+/// Ignores an invalid number, which must not fail the answer.
+fn parse_count(json: Option<&RawValue>) -> Option<u64> {
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).and_then(|value: Value| token_count(&value))
 }
 
-impl Assemble for Assembly {
-    fn event(&mut self, _: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
+impl AnswerAssembler for Assembler {
+    fn add_event(&mut self, _: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
         if !data.trim_ascii().is_empty() {
-            self.take(object(data)?)?;
+            self.add(parse_object(data)?)?;
         }
         Ok(self.done)
     }
 
-    fn text(&self, tell: &mut dyn FnMut(&str)) {
-        tell(&self.answer.text);
+    fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
+        visit(&self.answer.text);
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
-        if self.done { Ok(self.whole()) } else { Err(WireError::Cut) }
+        if self.done { Ok(self.into_answer()) } else { Err(WireError::Interrupted) }
     }
 }
 

@@ -1,13 +1,15 @@
 use super::OllamaChat;
+use crate::event_stream::StreamFormat;
 use crate::samples::{
-    Sample, call, calling, check_golden, first, first_by_schema, later, model, of, offered, recalled, result,
-    thinking, thoughtful_turn, tool, tool_turn, user,
+    Sample, as_strs, assistant, assistant_calls, call, conversation, first_request,
+    first_request_with_schema, opaque, request_with_memory, request_with_tools, second_request, text_parts,
+    tool, tool_result, tool_turn, tool_turn_with_reasoning, user, with_reasoning,
 };
-use crate::wire::{Framing, ProviderError, Wire, WireError};
+use crate::wire::Reasoning::{self, Discard, Keep};
+use crate::wire::{ProviderError, Wire, WireError};
 use pretty_assertions::assert_eq;
-use proptest::prelude::{Strategy, prop, proptest};
+use proptest::prelude::proptest;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
-use redflow_contract::transcript::OpaqueParts;
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
 
@@ -15,11 +17,11 @@ fn wire() -> OllamaChat {
     OllamaChat { model: "qwen3".to_owned(), ..OllamaChat::default() }
 }
 
-fn thought() -> [Value; 1] {
+fn thinking_part() -> [Value; 1] {
     [json!({"thinking": "Two calls."})]
 }
 
-fn everything() -> OllamaChat {
+fn all_settings() -> OllamaChat {
     OllamaChat {
         temperature: Some(0.7),
         top_p: Some(0.9),
@@ -35,65 +37,65 @@ fn everything() -> OllamaChat {
 }
 
 #[test]
-fn requests_are_as_they_were() {
-    let thinks = OllamaChat { think: Some(true), ..wire() };
+fn request_bodies_equal_their_golden_files() {
+    let thinking = OllamaChat { think: Some(true), ..wire() };
     let cases = [
-        ("first", wire(), first()),
-        ("first-schema", wire(), first_by_schema()),
-        ("later", wire(), later()),
-        ("recalled", wire(), recalled()),
-        ("tools", wire(), offered()),
+        ("first", wire(), first_request()),
+        ("first-schema", wire(), first_request_with_schema()),
+        ("later", wire(), second_request()),
+        ("recalled", wire(), request_with_memory()),
+        ("tools", wire(), request_with_tools()),
         ("tool-turn", wire(), tool_turn()),
-        ("sampling", everything(), first_by_schema()),
-        ("stream", wire(), Sample { stream: true, ..first() }),
-        ("thinking", thinks, thoughtful_turn(wire().name(), &thought())),
+        ("sampling", all_settings(), first_request_with_schema()),
+        ("stream", wire(), Sample { stream: true, ..first_request() }),
+        ("thinking", thinking, tool_turn_with_reasoning(wire().name(), &thinking_part())),
     ];
     for (name, wire, sample) in cases {
-        check_golden(&format!("ollama-{name}"), &wire, &sample);
+        sample.check_golden(&wire, &format!("ollama-{name}"));
     }
 }
 
 #[test]
-fn what_is_not_set_is_not_sent() {
-    let body = of([user("a")]).body(&wire());
+fn sends_only_the_settings_that_are_set() {
+    let body = conversation([user("a")]).body(&wire());
     assert_eq!(
         body,
         json!({"model": "qwen3", "messages": [{"role": "user", "content": "a"}], "stream": false})
     );
-    let seeded = of([user("a")]).body(&OllamaChat { seed: Some(0), ..wire() });
+    let seeded = conversation([user("a")]).body(&OllamaChat { seed: Some(0), ..wire() });
     assert_eq!(seeded["options"], json!({"seed": 0}));
 }
 
 #[test]
-fn a_time_without_a_unit_is_a_number() {
+fn a_keep_alive_without_a_unit_is_a_number() {
     let cases = [("5m", json!("5m")), ("-1", json!(-1)), ("300", json!(300)), ("", json!(""))];
     for (text, sent) in cases {
         let wire = OllamaChat { keep_alive: Some(text.to_owned()), ..wire() };
-        assert_eq!(of([user("a")]).body(&wire)["keep_alive"], sent);
+        assert_eq!(conversation([user("a")]).body(&wire)["keep_alive"], sent);
     }
 }
 
 #[test]
-fn where_no_tool_may_be_called_none_is_offered() {
-    for (choice, offers) in
+fn sends_no_tools_if_none_may_be_called() {
+    for (tool_choice, has_tools) in
         [(ToolChoice::Auto, true), (ToolChoice::Required, true), (ToolChoice::None, false)]
     {
-        let body = Sample { choice, ..offered() }.body(&wire());
-        assert_eq!((body.get("tools").is_some(), body.get("tool_choice")), (offers, None));
+        let body = Sample { tool_choice, ..request_with_tools() }.body(&wire());
+        assert_eq!((body.get("tools").is_some(), body.get("tool_choice")), (has_tools, None));
     }
-    let bare =
-        Sample { tools: vec![tool("x", "", Some(json!({"required": []})))], ..offered() }.body(&wire());
+    let bare = Sample { tools: vec![tool("x", "", Some(json!({"required": []})))], ..request_with_tools() }
+        .body(&wire());
     let function = json!({"name": "x", "description": "", "parameters": {"type": "object", "required": []}});
     assert_eq!(bare["tools"], json!([{"type": "function", "function": function}]));
 }
 
 #[test]
 fn a_result_names_the_tool_of_its_own_call() {
-    let turn = |name: &str| [calling("", &[call("call_0", name, "{}")]), result("call_0", "1")];
-    let sample = of(turn("x").into_iter().chain(turn("y")).chain([
-        result("other", "2"),
-        model("z"),
-        result("call_0", "3"),
+    let turn = |name: &str| [assistant_calls("", &[call("call_0", name, "{}")]), tool_result("call_0", "1")];
+    let sample = conversation(turn("x").into_iter().chain(turn("y")).chain([
+        tool_result("other", "2"),
+        assistant("z"),
+        tool_result("call_0", "3"),
     ]));
     let body = sample.body(&wire());
     let names: Vec<&Value> = body["messages"]
@@ -107,35 +109,35 @@ fn a_result_names_the_tool_of_its_own_call() {
 }
 
 #[test]
-fn arguments_are_an_object() {
+fn arguments_are_always_an_object() {
     for (arguments, sent) in [(r#"{"a":1}"#, json!({"a": 1})), ("", json!({})), ("[1]", json!({}))] {
-        let body = of([calling("", &[call("a", "x", arguments)])]).body(&wire());
+        let body = conversation([assistant_calls("", &[call("a", "x", arguments)])]).body(&wire());
         let function = json!({"name": "x", "arguments": sent});
         assert_eq!(body["messages"][0]["tool_calls"], json!([{"function": function}]));
     }
 }
 
 #[test]
-fn thoughts_go_back_to_their_own_wire_if_they_are_wanted() {
-    let thinks = |wire: &str, part| thinking(wire, &[part], model("Hm."));
+fn sends_reasoning_back_only_to_its_own_wire_and_only_if_kept() {
+    let message = |wire: &str, part| with_reasoning(wire, &[part], assistant("Hm."));
     let cases = [
-        (thinks("ollama-chat", json!({"thinking": "a"})), true, Some(json!("a"))),
-        (thinks("ollama-chat", json!({"thinking": "a"})), false, None),
-        (thinks("ollama-chat", json!({"thinking": 7})), true, None),
-        (thinks("anthropic-messages", json!({"thinking": "a"})), true, None),
+        (message("ollama-chat", json!({"thinking": "a"})), Keep, Some(json!("a"))),
+        (message("ollama-chat", json!({"thinking": "a"})), Discard, None),
+        (message("ollama-chat", json!({"thinking": 7})), Keep, None),
+        (message("anthropic-messages", json!({"thinking": "a"})), Keep, None),
     ];
     for (message, reasoning, sent) in cases {
-        let body = Sample { reasoning, ..of([message]) }.body(&wire());
+        let body = Sample { reasoning, ..conversation([message]) }.body(&wire());
         assert_eq!(body["messages"][0].get("thinking"), sent.as_ref());
     }
 }
 
 fn decode(body: &Value) -> Result<ModelAnswer, WireError> {
-    wire().decode(body.to_string().as_bytes(), true)
+    wire().decode(body.to_string().as_bytes(), Keep)
 }
 
 #[test]
-fn an_answer_is_read_whole() {
+fn decodes_a_whole_answer() {
     let body = json!({
         "model": "qwen3", "created_at": "2026-01-01T00:00:00Z",
         "message": {
@@ -161,20 +163,17 @@ fn an_answer_is_read_whole() {
             call("call_3", "text", "{\"a\": 1}"),
             call("call_4", "blank", "{}"),
         ],
-        reasoning: Some(OpaqueParts {
-            wire: "ollama-chat".to_owned(),
-            parts: vec![json!({"thinking": "Hm."})],
-        }),
+        reasoning: opaque("ollama-chat", &[json!({"thinking": "Hm."})]),
         model: Some("qwen3".to_owned()),
         request_id: None,
     };
     assert_eq!(decode(&body), Ok(expected.clone()));
-    let forgetful = wire().decode(body.to_string().as_bytes(), false);
-    assert_eq!(forgetful, Ok(ModelAnswer { reasoning: None, ..expected }));
+    let without_reasoning = wire().decode(body.to_string().as_bytes(), Discard);
+    assert_eq!(without_reasoning, Ok(ModelAnswer { reasoning: None, ..expected }));
 }
 
 #[test]
-fn endings() {
+fn done_reasons() {
     use ModelFinish::{Stop, ToolCalls, Truncated};
     let cases = [
         (json!("stop"), Stop, ToolCalls),
@@ -193,26 +192,25 @@ fn endings() {
 }
 
 #[test]
-fn odd_counts_lose_no_answer() {
-    let counted =
-        |input_tokens, output_tokens| Some(Usage { input_tokens, output_tokens, ..Usage::default() });
+fn invalid_usage_never_fails_an_answer() {
+    let usage = |input_tokens, output_tokens| Some(Usage { input_tokens, output_tokens, ..Usage::default() });
     let cases = [
         ("null", "null", None),
         ("1e999", "\"7\"", None),
         ("-1", "[]", None),
-        ("3.0", "-1", counted(3, 0)),
-        ("null", "4", counted(0, 4)),
+        ("3.0", "-1", usage(3, 0)),
+        ("null", "4", usage(0, 4)),
     ];
-    for (read, written, usage) in cases {
+    for (input, output, expected) in cases {
         let body =
-            format!(r#"{{"message":{{"content":"a"}},"prompt_eval_count":{read},"eval_count":{written}}}"#);
-        let answer = wire().decode(body.as_bytes(), false).unwrap();
-        assert_eq!((answer.text.as_str(), answer.usage), ("a", usage), "{body}");
+            format!(r#"{{"message":{{"content":"a"}},"prompt_eval_count":{input},"eval_count":{output}}}"#);
+        let answer = wire().decode(body.as_bytes(), Discard).unwrap();
+        assert_eq!((answer.text.as_str(), answer.usage), ("a", expected), "{body}");
     }
 }
 
 #[test]
-fn what_is_no_answer_is_garbled() {
+fn malformed_answers() {
     let cases: [&[u8]; 9] = [
         b"",
         b"null",
@@ -225,8 +223,8 @@ fn what_is_no_answer_is_garbled() {
         b"{\"message\":{\"content\":\"a\"},\"other\":\"\xff\"}",
     ];
     for body in cases {
-        let error = wire().decode(body, true).unwrap_err();
-        assert!(matches!(error, WireError::Garbled(_)), "{} {error:?}", String::from_utf8_lossy(body));
+        let error = wire().decode(body, Keep).unwrap_err();
+        assert!(matches!(error, WireError::Malformed(_)), "{} {error:?}", String::from_utf8_lossy(body));
     }
 }
 
@@ -235,7 +233,7 @@ fn error(status: u16, message: &str) -> ProviderError {
 }
 
 #[test]
-fn errors_of_every_shape() {
+fn errors_of_every_form() {
     let cases = [
         (404, json!({"error": "model \"x\" not found"}), error(404, "model \"x\" not found")),
         (400, json!({"error": {"message": "No."}}), error(400, "No.")),
@@ -244,19 +242,19 @@ fn errors_of_every_shape() {
         (503, json!("text"), error(503, "")),
     ];
     for (status, body, expected) in cases {
-        assert_eq!(wire().error(status, body.to_string().as_bytes()), expected, "{body}");
+        assert_eq!(wire().parse_error(status, body.to_string().as_bytes()), expected, "{body}");
     }
-    assert_eq!(wire().error(502, b"<html>"), error(502, ""));
+    assert_eq!(wire().parse_error(502, b"<html>"), error(502, ""));
 }
 
 #[test]
-fn an_error_under_a_status_of_success_is_one_of_the_server() {
+fn an_error_with_a_success_status_gets_status_500() {
     for body in [json!({"error": "model not found"}), json!({"error": {"message": "model not found"}})] {
         let expected = WireError::Provider(error(500, "model not found"));
         assert_eq!(decode(&body), Err(expected.clone()));
-        let mut assembly = wire().assemble(false);
-        assert_eq!(assembly.event(None, &line("a")), Ok(false));
-        assert_eq!(assembly.event(None, body.to_string().as_bytes()), Err(expected));
+        let mut assembler = wire().assembler(Discard);
+        assert_eq!(assembler.add_event(None, &line("a")), Ok(false));
+        assert_eq!(assembler.add_event(None, body.to_string().as_bytes()), Err(expected));
     }
 }
 
@@ -266,20 +264,20 @@ fn line(content: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-fn play(lines: &[Value], reasoning: bool) -> Result<ModelAnswer, WireError> {
-    let mut assembly = wire().assemble(reasoning);
+fn assemble(lines: &[Value], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
+    let mut assembler = wire().assembler(reasoning);
     for line in lines {
-        assert_eq!(assembly.event(None, line.to_string().as_bytes())?, line["done"] == true);
+        assert_eq!(assembler.add_event(None, line.to_string().as_bytes())?, line["done"] == true);
     }
-    assembly.finish()
+    assembler.finish()
 }
 
-/// A whole stream in which every text comes in the pieces given.
-fn stream(thoughts: &[&str], texts: &[&str]) -> Vec<Value> {
+/// A whole stream, in which every text arrives in the given parts.
+fn stream(thinking: &[&str], texts: &[&str]) -> Vec<Value> {
     let part = |message: &Value| json!({"model": "qwen3", "message": message, "done": false});
     let calls = |name: &str| json!([{"function": {"name": name, "arguments": {"a": 1}}}]);
     let mut lines: Vec<Value> =
-        thoughts.iter().map(|text| part(&json!({"content": "", "thinking": text}))).collect();
+        thinking.iter().map(|text| part(&json!({"content": "", "thinking": text}))).collect();
     lines.extend(texts.iter().map(|text| part(&json!({"content": text}))));
     lines.push(part(&json!({"content": "", "tool_calls": calls("x")})));
     lines.push(part(&json!({"content": "", "tool_calls": calls("y")})));
@@ -291,73 +289,64 @@ fn stream(thoughts: &[&str], texts: &[&str]) -> Vec<Value> {
     lines
 }
 
-fn streamed(thought: &str, text: &str) -> ModelAnswer {
-    let parts = vec![json!({"thinking": thought})];
+fn streamed_answer(thinking: &str, text: &str) -> ModelAnswer {
+    let parts = [json!({"thinking": thinking})];
     ModelAnswer {
         text: text.to_owned(),
         finish: ModelFinish::ToolCalls,
         usage: Some(Usage { input_tokens: 12, output_tokens: 7, ..Usage::default() }),
         tool_calls: vec![call("call_0", "x", r#"{"a":1}"#), call("call_1", "y", r#"{"a":1}"#)],
-        reasoning: (!thought.is_empty()).then(|| OpaqueParts { wire: "ollama-chat".to_owned(), parts }),
+        reasoning: opaque("ollama-chat", &parts).filter(|_| !thinking.is_empty()),
         model: Some("qwen3".to_owned()),
         request_id: None,
     }
 }
 
 #[test]
-fn a_stream_is_put_together() {
+fn assembles_a_stream() {
     let lines = stream(&["Let ", "me."], &["He", "llo"]);
-    assert_eq!(wire().framing(), Framing::Lines);
-    assert_eq!(play(&lines, true), Ok(streamed("Let me.", "Hello")));
-    let forgetful = ModelAnswer { reasoning: None, ..streamed("Let me.", "Hello") };
-    assert_eq!(play(&lines, false), Ok(forgetful));
-    assert_eq!(wire().assemble(true).event(None, b" \r"), Ok(false));
+    assert_eq!(wire().stream_format(), StreamFormat::JsonLines);
+    assert_eq!(assemble(&lines, Keep), Ok(streamed_answer("Let me.", "Hello")));
+    let without_reasoning = ModelAnswer { reasoning: None, ..streamed_answer("Let me.", "Hello") };
+    assert_eq!(assemble(&lines, Discard), Ok(without_reasoning));
+    assert_eq!(wire().assembler(Keep).add_event(None, b" \r"), Ok(false));
 }
 
 #[test]
-fn a_stream_that_ends_too_early_is_cut() {
+fn a_stream_that_ends_too_early_is_interrupted() {
     let lines = stream(&["T"], &["A"]);
     for end in 0..lines.len() {
-        assert_eq!(play(&lines[..end], true), Err(WireError::Cut), "{end}");
+        assert_eq!(assemble(&lines[..end], Keep), Err(WireError::Interrupted), "{end}");
     }
 }
 
 #[test]
-fn lines_that_are_none_are_garbled() {
+fn malformed_lines() {
     for data in [b"data: {}".as_slice(), b"[]", b"{", b"{\"done\":false,\"other\":\"\xff\"}"] {
-        let error = wire().assemble(true).event(None, data).unwrap_err();
-        assert!(matches!(error, WireError::Garbled(_)), "{error:?}");
+        let error = wire().assembler(Keep).add_event(None, data).unwrap_err();
+        assert!(matches!(error, WireError::Malformed(_)), "{error:?}");
     }
 }
 
 #[test]
-fn calls_are_bounded() {
+fn the_number_of_tool_calls_is_limited() {
     let calls = |count| {
         let call = json!({"function": {"name": "x", "arguments": {}}});
         json!({"message": {"content": "", "tool_calls": vec![call; count]}, "done": false})
     };
     let end = json!({"message": {"content": ""}, "done": true});
-    let full = play(&[calls(64), calls(64), end], true).unwrap();
+    let full = assemble(&[calls(64), calls(64), end], Keep).unwrap();
     assert_eq!(full.tool_calls.len(), 128);
-    let expected = Err(WireError::Garbled("the answer asks for too many calls"));
-    assert_eq!(play(&[calls(64), calls(65)], true), expected);
+    let expected = Err(WireError::Malformed("the answer requests too many calls"));
+    assert_eq!(assemble(&[calls(64), calls(65)], Keep), expected);
     assert_eq!(decode(&calls(129)), expected);
-}
-
-/// A text in pieces.
-fn pieces() -> impl Strategy<Value = Vec<String>> {
-    prop::collection::vec("[ -~äß€😀\n\"\\\\]{0,6}", 0..6)
-}
-
-fn views(pieces: &[String]) -> Vec<&str> {
-    pieces.iter().map(String::as_str).collect()
 }
 
 proptest! {
     #[test]
-    fn where_a_stream_is_cut_into_pieces_does_not_matter(thoughts in pieces(), texts in pieces()) {
-        let expected = streamed(&thoughts.concat(), &texts.concat());
-        assert_eq!(play(&stream(&[&thoughts.concat()], &[&texts.concat()]), true), Ok(expected.clone()));
-        assert_eq!(play(&stream(&views(&thoughts), &views(&texts)), true), Ok(expected));
+    fn the_answer_does_not_depend_on_how_it_is_split(thinking in text_parts(), texts in text_parts()) {
+        let expected = streamed_answer(&thinking.concat(), &texts.concat());
+        assert_eq!(assemble(&stream(&[&thinking.concat()], &[&texts.concat()]), Keep), Ok(expected.clone()));
+        assert_eq!(assemble(&stream(&as_strs(&thinking), &as_strs(&texts)), Keep), Ok(expected));
     }
 }

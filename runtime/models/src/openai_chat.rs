@@ -1,13 +1,14 @@
-//! Chat Completions: OpenAI's, Azure's, and what every compatible server speaks.
+//! The Chat Completions API of OpenAI, Azure and every compatible server.
 //!
-//! Owns the shape of its requests, answers and streams. Decides nothing: what is set is sent.
+//! Owns the format of its requests, answers and streams. Decides nothing: it sends what is set.
 
-use crate::loose::object;
+use crate::event_stream::StreamFormat;
+use crate::lenient::parse_object;
 use crate::openai::{
-    Each, MAX_CALLS, Text, Tokens, arguments, error, error_within, lenient, model, nameless, put, put_tool,
-    settle, tool_choice,
+    IterList, MAX_CALLS, Text, UsageFields, arguments_text, embedded_error, model_name, normalize_calls,
+    parse_error, serialize_some, serialize_tool, tool_choice_name, unknown_error, valid_or_none,
 };
-use crate::wire::{Assemble, Chat, Format, Framing, ProviderError, Wire, WireError};
+use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -17,33 +18,33 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 const NAME: &str = "openai-chat";
-/// The one reasoning field servers of this wire want back.
-const REASONING: &str = "reasoning_content";
+/// The only reasoning field that servers of this wire expect back.
+const REASONING_FIELD: &str = "reasoning_content";
 
-/// Chat Completions, with what every request of a node says alike.
+/// The wire, with the settings of a node, which every request has.
 #[derive(Debug, Clone, Default)]
 pub struct OpenaiChat {
-    /// The model; none if the address names it.
+    /// None if the address names the model.
     pub model: Option<String>,
-    /// How many tokens the answer may have.
+    /// The most tokens of the answer.
     pub max_tokens: Option<u32>,
-    /// Whether the server knows only the old name of that.
+    /// Whether the server knows only the old name of `max_tokens`.
     pub legacy_max_tokens: bool,
-    /// How freely it chooses.
+    /// Higher values give more varied answers.
     pub temperature: Option<f64>,
-    /// From how much of the likely it chooses.
+    /// The share of the most likely tokens to choose from.
     pub top_p: Option<f64>,
-    /// How much it shuns what it said often.
+    /// Reduces tokens by how often they occurred.
     pub frequency_penalty: Option<f64>,
-    /// How much it shuns what it said at all.
+    /// Reduces tokens that occurred at all.
     pub presence_penalty: Option<f64>,
-    /// For answers that can be had again.
+    /// For reproducible answers.
     pub seed: Option<i64>,
-    /// What ends the answer.
+    /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// How much it thinks.
+    /// How much the model reasons.
     pub reasoning_effort: Option<&'static str>,
-    /// Whether a stream is asked to end with what it used.
+    /// Whether a stream ends with its usage.
     pub stream_usage: bool,
 }
 
@@ -52,74 +53,74 @@ impl Wire for OpenaiChat {
         NAME
     }
 
-    fn encode(&self, chat: &Chat<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &Request { wire: self, chat })
     }
 
-    fn decode(&self, body: &[u8], reasoning: bool) -> Result<ModelAnswer, WireError> {
-        let body: Body<'_> = object(body)?;
+    fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
+        let body: Completion<'_> = parse_object(body)?;
         if body.choices.as_ref().is_none_or(Vec::is_empty)
-            && let Some(error) = error_within(body.error)
+            && let Some(error) = embedded_error(body.error)
         {
             return Err(WireError::Provider(error));
         }
-        let mut assembly = Assembly { reasoning, ..Assembly::default() };
-        assembly.take(body)?;
-        assembly.answer()
+        let mut assembler = Assembler { reasoning, ..Assembler::default() };
+        assembler.add(body)?;
+        assembler.into_answer()
     }
 
-    fn framing(&self) -> Framing {
-        Framing::Sse
+    fn stream_format(&self) -> StreamFormat {
+        StreamFormat::Sse
     }
 
-    fn assemble(&self, reasoning: bool) -> Box<dyn Assemble> {
-        Box::new(Assembly { reasoning, ..Assembly::default() })
+    fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
+        Box::new(Assembler { reasoning, ..Assembler::default() })
     }
 
-    fn error(&self, status: u16, body: &[u8]) -> ProviderError {
-        error(status, body)
+    fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
+        parse_error(status, body)
     }
 }
 
 struct Request<'a> {
     wire: &'a OpenaiChat,
-    chat: &'a Chat<'a>,
+    chat: &'a ChatRequest<'a>,
 }
 
 impl Serialize for Request<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { wire, chat } = *self;
-        let (old_limit, limit) =
+        let (legacy_limit, limit) =
             if wire.legacy_max_tokens { (wire.max_tokens, None) } else { (None, wire.max_tokens) };
         let format = match chat.format {
-            Format::Text => None,
-            Format::JsonObject => Some(ResponseFormat::JsonObject),
-            Format::JsonSchema(schema) => Some(ResponseFormat::JsonSchema {
-                json_schema: Named { name: "action", schema, strict: true },
+            AnswerFormat::Text => None,
+            AnswerFormat::JsonObject => Some(ResponseFormat::JsonObject),
+            AnswerFormat::JsonSchema(schema) => Some(ResponseFormat::JsonSchema {
+                json_schema: JsonSchemaParam { name: "action", schema, strict: true },
             }),
         };
         let reasoning = chat.reasoning;
-        let messages = chat.messages.iter().map(|message| Sent { message, reasoning });
+        let messages = chat.messages.iter().map(|message| MessageParam { message, reasoning });
         let has_tools = !chat.tools.is_empty();
         let usage = (chat.stream && wire.stream_usage).then_some(StreamOptions { include_usage: true });
 
         let mut map = serializer.serialize_map(None)?;
-        put(&mut map, "model", wire.model.as_deref())?;
-        put(&mut map, "messages", Some(Each(messages)))?;
-        put(&mut map, "tools", has_tools.then(|| Each(chat.tools.iter().map(Offered))))?;
-        put(&mut map, "tool_choice", has_tools.then(|| tool_choice(chat.tool_choice)))?;
-        put(&mut map, "response_format", format)?;
-        put(&mut map, "max_tokens", old_limit)?;
-        put(&mut map, "max_completion_tokens", limit)?;
-        put(&mut map, "temperature", wire.temperature)?;
-        put(&mut map, "top_p", wire.top_p)?;
-        put(&mut map, "frequency_penalty", wire.frequency_penalty)?;
-        put(&mut map, "presence_penalty", wire.presence_penalty)?;
-        put(&mut map, "seed", wire.seed)?;
-        put(&mut map, "stop", Some(&wire.stop).filter(|stop| !stop.is_empty()))?;
-        put(&mut map, "reasoning_effort", wire.reasoning_effort)?;
-        put(&mut map, "stream", chat.stream.then_some(true))?;
-        put(&mut map, "stream_options", usage)?;
+        serialize_some(&mut map, "model", wire.model.as_deref())?;
+        serialize_some(&mut map, "messages", Some(IterList(messages)))?;
+        serialize_some(&mut map, "tools", has_tools.then(|| IterList(chat.tools.iter().map(ToolParam))))?;
+        serialize_some(&mut map, "tool_choice", has_tools.then(|| tool_choice_name(chat.tool_choice)))?;
+        serialize_some(&mut map, "response_format", format)?;
+        serialize_some(&mut map, "max_tokens", legacy_limit)?;
+        serialize_some(&mut map, "max_completion_tokens", limit)?;
+        serialize_some(&mut map, "temperature", wire.temperature)?;
+        serialize_some(&mut map, "top_p", wire.top_p)?;
+        serialize_some(&mut map, "frequency_penalty", wire.frequency_penalty)?;
+        serialize_some(&mut map, "presence_penalty", wire.presence_penalty)?;
+        serialize_some(&mut map, "seed", wire.seed)?;
+        serialize_some(&mut map, "stop", Some(&wire.stop).filter(|stop| !stop.is_empty()))?;
+        serialize_some(&mut map, "reasoning_effort", wire.reasoning_effort)?;
+        serialize_some(&mut map, "stream", chat.stream.then_some(true))?;
+        serialize_some(&mut map, "stream_options", usage)?;
         map.end()
     }
 }
@@ -128,11 +129,11 @@ impl Serialize for Request<'_> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponseFormat<'a> {
     JsonObject,
-    JsonSchema { json_schema: Named<'a> },
+    JsonSchema { json_schema: JsonSchemaParam<'a> },
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct JsonSchemaParam<'a> {
     name: &'static str,
     schema: &'a RawValue,
     strict: bool,
@@ -143,83 +144,90 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-struct Offered<'a>(&'a ToolSpec);
+struct ToolParam<'a>(&'a ToolSpec);
 
-impl Serialize for Offered<'_> {
+impl Serialize for ToolParam<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Function<'a>(&'a ToolSpec);
-        impl Serialize for Function<'_> {
+        struct FunctionParam<'a>(&'a ToolSpec);
+        impl Serialize for FunctionParam<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
-                put_tool(&mut map, self.0)?;
+                serialize_tool(&mut map, self.0)?;
                 map.end()
             }
         }
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", "function")?;
-        map.serialize_entry("function", &Function(self.0))?;
+        map.serialize_entry("function", &FunctionParam(self.0))?;
         map.end()
     }
 }
 
-struct Sent<'a> {
+struct MessageParam<'a> {
     message: &'a ChatMessage,
-    reasoning: bool,
+    reasoning: Reasoning,
 }
 
-impl Sent<'_> {
-    /// What the server wants back, if it was this wire it came by.
-    fn thoughts(&self) -> Option<&str> {
-        let opaque =
-            self.message.reasoning.as_ref().filter(|opaque| self.reasoning && opaque.wire == NAME)?;
-        opaque.parts.iter().find_map(|part| part.get(REASONING)?.as_str())
+impl MessageParam<'_> {
+    /// The reasoning of the message, if this wire made it.
+    fn reasoning_text(&self) -> Option<&str> {
+        let opaque = self
+            .message
+            .reasoning
+            .as_ref()
+            .filter(|opaque| self.reasoning.is_kept() && opaque.wire == NAME)?;
+        opaque.parts.iter().find_map(|part| part.get(REASONING_FIELD)?.as_str())
     }
 }
 
-impl Serialize for Sent<'_> {
+impl Serialize for MessageParam<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ChatMessage { role, content, tool_calls, tool_call_id, .. } = self.message;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", role)?;
-        put(&mut map, "tool_call_id", tool_call_id.as_deref().filter(|_| *role == ChatRole::Tool))?;
+        serialize_some(
+            &mut map,
+            "tool_call_id",
+            tool_call_id.as_deref().filter(|_| *role == ChatRole::Tool),
+        )?;
         map.serialize_entry(
             "content",
             &Some(content).filter(|_| !content.is_empty() || tool_calls.is_empty()),
         )?;
-        put(&mut map, REASONING, self.thoughts())?;
-        let calls = tool_calls.iter().map(|RequestedCall { id, name, arguments }| Asked {
+        serialize_some(&mut map, REASONING_FIELD, self.reasoning_text())?;
+        let calls = tool_calls.iter().map(|RequestedCall { id, name, arguments }| ToolCallParam {
             id,
             kind: "function",
-            function: Function { name, arguments },
+            function: CalledFunction { name, arguments },
         });
-        put(&mut map, "tool_calls", (!tool_calls.is_empty()).then_some(Each(calls)))?;
+        serialize_some(&mut map, "tool_calls", (!tool_calls.is_empty()).then_some(IterList(calls)))?;
         map.end()
     }
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct ToolCallParam<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: Function<'a>,
+    function: CalledFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct CalledFunction<'a> {
     name: &'a str,
     arguments: &'a str,
 }
 
-/// An answer, or one chunk of it: they differ in the name of one field.
+/// A whole completion, or one chunk of a stream. They differ in the name of one field.
 #[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(default, deserialize_with = "lenient")]
+struct Completion<'a> {
+    #[serde(default, deserialize_with = "valid_or_none")]
     model: Option<String>,
     #[serde(default, borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(default, deserialize_with = "lenient")]
-    usage: Option<Tokens>,
+    #[serde(default, deserialize_with = "valid_or_none")]
+    usage: Option<UsageFields>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
 }
@@ -227,17 +235,18 @@ struct Body<'a> {
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(default, borrow)]
-    message: Option<Said<'a>>,
+    message: Option<MessageDelta<'a>>,
     #[serde(default, borrow)]
-    delta: Option<Said<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
+    delta: Option<MessageDelta<'a>>,
+    #[serde(default, deserialize_with = "valid_or_none")]
     finish_reason: Option<String>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
 }
 
+/// A whole message, or a part of one.
 #[derive(Deserialize)]
-struct Said<'a> {
+struct MessageDelta<'a> {
     #[serde(default)]
     content: Text,
     #[serde(default)]
@@ -245,129 +254,129 @@ struct Said<'a> {
     #[serde(default)]
     reasoning_content: Text,
     #[serde(default, borrow)]
-    tool_calls: Option<Vec<Piece<'a>>>,
+    tool_calls: Option<Vec<ToolCallDelta<'a>>>,
 }
 
-/// A call, or a piece of one.
+/// A whole tool call, or a part of one.
 #[derive(Deserialize)]
-struct Piece<'a> {
-    #[serde(default, deserialize_with = "lenient")]
+struct ToolCallDelta<'a> {
+    #[serde(default, deserialize_with = "valid_or_none")]
     index: Option<usize>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "valid_or_none")]
     id: Option<String>,
     #[serde(default, borrow)]
-    function: Option<PieceOf<'a>>,
+    function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct PieceOf<'a> {
-    #[serde(default, deserialize_with = "lenient")]
+struct FunctionDelta<'a> {
+    #[serde(default, deserialize_with = "valid_or_none")]
     name: Option<String>,
     #[serde(default, borrow)]
     arguments: Option<&'a RawValue>,
 }
 
 #[derive(Default)]
-struct Assembly {
-    reasoning: bool,
-    /// Whether it said anything, if only nothing.
-    spoke: bool,
+struct Assembler {
+    reasoning: Reasoning,
+    has_choice: bool,
     done: bool,
     text: String,
     refused: bool,
-    thoughts: String,
+    reasoning_text: String,
     calls: Vec<(Option<usize>, RequestedCall)>,
     finish_reason: Option<String>,
     usage: Option<Usage>,
     model: Option<String>,
 }
 
-impl Assembly {
-    fn take(&mut self, body: Body<'_>) -> Result<(), WireError> {
-        self.model = self.model.take().or(model(body.model));
-        self.usage = body.usage.and_then(Tokens::usage).or(self.usage);
+impl Assembler {
+    fn add(&mut self, body: Completion<'_>) -> Result<(), WireError> {
+        self.model = self.model.take().or(model_name(body.model));
+        self.usage = body.usage.and_then(UsageFields::into_usage).or(self.usage);
         let Some(choice) = body.choices.into_iter().flatten().next() else { return Ok(()) };
-        self.spoke = true;
+        self.has_choice = true;
         if choice.finish_reason.as_deref() == Some("error") {
-            let error = error_within(choice.error).or_else(|| error_within(body.error));
-            return Err(WireError::Provider(error.unwrap_or_else(nameless)));
+            let error = embedded_error(choice.error).or_else(|| embedded_error(body.error));
+            return Err(WireError::Provider(error.unwrap_or_else(unknown_error)));
         }
         self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
-        if let Some(said) = choice.message {
-            self.hear(&said);
-            for piece in said.tool_calls.into_iter().flatten() {
-                self.put(None, piece)?;
+        if let Some(message) = choice.message {
+            self.add_text(&message);
+            for call in message.tool_calls.into_iter().flatten() {
+                self.add_call(None, call)?;
             }
         }
-        if let Some(said) = choice.delta {
-            self.hear(&said);
-            for piece in said.tool_calls.into_iter().flatten() {
-                let place = self.place(&piece)?;
-                self.put(place, piece)?;
+        if let Some(delta) = choice.delta {
+            self.add_text(&delta);
+            for call in delta.tool_calls.into_iter().flatten() {
+                let index = self.find_call(&call)?;
+                self.add_call(index, call)?;
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, said: &Said<'_>) {
-        self.text.push_str(&said.content.0);
-        self.refused |= !said.refusal.0.is_empty();
-        if self.reasoning {
-            self.thoughts.push_str(&said.reasoning_content.0);
+    fn add_text(&mut self, delta: &MessageDelta<'_>) {
+        self.text.push_str(&delta.content.0);
+        self.refused |= !delta.refusal.0.is_empty();
+        if self.reasoning.is_kept() {
+            self.reasoning_text.push_str(&delta.reasoning_content.0);
         }
     }
 
-    /// Which call a piece belongs to; none if it begins one. Its index says so, and where a server leaves that
-    /// out or gives every call the same, a new id together with a name does.
-    fn place(&self, piece: &Piece<'_>) -> Result<Option<usize>, WireError> {
-        if piece.index.is_some_and(|index| index >= MAX_CALLS) {
-            return Err(WireError::Garbled("it asks for too many calls"));
+    /// Which call a delta belongs to. None if it starts a new one. The index decides. Some servers leave it
+    /// out, or use the same for every call. Then a new id together with a name starts a new call.
+    fn find_call(&self, delta: &ToolCallDelta<'_>) -> Result<Option<usize>, WireError> {
+        if delta.index.is_some_and(|index| index >= MAX_CALLS) {
+            return Err(WireError::Malformed("it requests too many calls"));
         }
-        let id = piece.id.as_deref().unwrap_or_default();
-        let names = piece.function.as_ref().and_then(|function| function.name.as_deref());
-        let is_named = names.is_some_and(|name| !name.is_empty());
-        let place = if piece.index.is_some() {
-            self.calls.iter().rposition(|(index, _)| *index == piece.index)
+        let id = delta.id.as_deref().unwrap_or_default();
+        let name = delta.function.as_ref().and_then(|function| function.name.as_deref());
+        let is_named = name.is_some_and(|name| !name.is_empty());
+        let found = if delta.index.is_some() {
+            self.calls.iter().rposition(|(index, _)| *index == delta.index)
         } else {
             let same = self.calls.iter().rposition(|(_, call)| !id.is_empty() && call.id == id);
             let last = self.calls.len().checked_sub(1);
             same.or(last.filter(|last| !is_named || self.calls[*last].1.name.is_empty()))
         };
-        Ok(place.filter(|place| {
-            let call = &self.calls[*place].1;
+        Ok(found.filter(|found| {
+            let call = &self.calls[*found].1;
             let is_other = !id.is_empty() && !call.id.is_empty() && call.id != id;
             !(is_other && is_named && !call.name.is_empty())
         }))
     }
 
-    fn put(&mut self, place: Option<usize>, piece: Piece<'_>) -> Result<(), WireError> {
-        let PieceOf { name, arguments: more } = piece.function.unwrap_or_default();
-        let more = arguments(more)?;
-        let place = place.unwrap_or(self.calls.len());
-        if place == self.calls.len() {
-            if place == MAX_CALLS {
-                return Err(WireError::Garbled("it asks for too many calls"));
+    /// Adds a delta to the call at this index, or to a new one.
+    fn add_call(&mut self, index: Option<usize>, delta: ToolCallDelta<'_>) -> Result<(), WireError> {
+        let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
+        let arguments = arguments_text(arguments)?;
+        let index = index.unwrap_or(self.calls.len());
+        if index == self.calls.len() {
+            if index == MAX_CALLS {
+                return Err(WireError::Malformed("it requests too many calls"));
             }
             let call = RequestedCall { id: String::new(), name: String::new(), arguments: String::new() };
-            self.calls.push((piece.index, call));
+            self.calls.push((delta.index, call));
         }
-        let call = &mut self.calls[place].1;
-        // Some servers make up a new id for every piece: the first one counts.
+        let call = &mut self.calls[index].1;
+        // Some servers invent a new id for every delta: the first one counts.
         if call.id.is_empty() {
-            call.id = piece.id.unwrap_or_default();
+            call.id = delta.id.unwrap_or_default();
         }
         if let Some(name) = name.filter(|name| !name.is_empty()) {
             call.name = name;
         }
-        call.arguments.push_str(&more);
+        call.arguments.push_str(&arguments);
         Ok(())
     }
 
-    fn answer(self) -> Result<ModelAnswer, WireError> {
-        if !self.spoke {
-            return Err(WireError::Garbled("it has no choices"));
+    fn into_answer(self) -> Result<ModelAnswer, WireError> {
+        if !self.has_choice {
+            return Err(WireError::Malformed("it has no choices"));
         }
-        let tool_calls = settle(self.calls.into_iter().map(|(_, call)| call).collect())?;
+        let tool_calls = normalize_calls(self.calls.into_iter().map(|(_, call)| call).collect())?;
         let finish = match self.finish_reason.as_deref() {
             _ if self.refused => ModelFinish::Refused,
             Some("content_filter") => ModelFinish::Refused,
@@ -375,13 +384,13 @@ impl Assembly {
             _ if !tool_calls.is_empty() => ModelFinish::ToolCalls,
             _ => ModelFinish::Stop,
         };
-        let parts = || vec![json!({ REASONING: self.thoughts })];
+        let parts = || vec![json!({ REASONING_FIELD: self.reasoning_text })];
         Ok(ModelAnswer {
             text: if self.refused { String::new() } else { self.text },
             finish,
             usage: self.usage,
             tool_calls,
-            reasoning: (!self.thoughts.is_empty())
+            reasoning: (!self.reasoning_text.is_empty())
                 .then(|| OpaqueParts { wire: NAME.to_owned(), parts: parts() }),
             model: self.model,
             request_id: None,
@@ -389,8 +398,8 @@ impl Assembly {
     }
 }
 
-impl Assemble for Assembly {
-    fn event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
+impl AnswerAssembler for Assembler {
+    fn add_event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
         let data = data.trim_ascii();
         if data.is_empty() {
             return Ok(false);
@@ -399,26 +408,28 @@ impl Assemble for Assembly {
             self.done = true;
             return Ok(true);
         }
-        let body: Body<'_> = object(data)?;
-        if let Some(error) = error_within(body.error) {
+        let body: Completion<'_> = parse_object(data)?;
+        if let Some(error) = embedded_error(body.error) {
             return Err(WireError::Provider(error));
         }
         if name == Some("error") {
-            return Err(WireError::Provider(error_within(Some(object(data)?)).unwrap_or_else(nameless)));
+            return Err(WireError::Provider(
+                embedded_error(Some(parse_object(data)?)).unwrap_or_else(unknown_error),
+            ));
         }
-        self.take(body)?;
+        self.add(body)?;
         Ok(false)
     }
 
-    fn text(&self, tell: &mut dyn FnMut(&str)) {
-        tell(&self.text);
+    fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
+        visit(&self.text);
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
         if !self.done && self.finish_reason.is_none() {
-            return Err(WireError::Cut);
+            return Err(WireError::Interrupted);
         }
-        self.answer()
+        self.into_answer()
     }
 }
 

@@ -1,6 +1,9 @@
-use super::tests::{decode, saying, wire};
-use crate::openai_cases::{call, cut, feed, opaque, provider, stream};
-use crate::wire::{Framing, Wire, WireError};
+use super::tests::{completion, decode, wire};
+use crate::event_stream::StreamFormat;
+use crate::openai_samples::{add_events, assemble, check_any_bytes, provider_error, split};
+use crate::samples::{call, opaque};
+use crate::wire::Reasoning::{Discard, Keep};
+use crate::wire::{Wire, WireError};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
@@ -10,54 +13,55 @@ fn delta(delta: &Value) -> Value {
     json!({"id": "x", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }
 
-fn ended(reason: &str) -> Value {
+fn finished(reason: &str) -> Value {
     json!({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
 #[test]
-fn no_more_calls_than_there_may_be() {
-    let piece = |index: usize| json!({"index": index, "id": format!("c{index}"), "function": {"name": "t"}});
-    let pieces = |count: usize| (0..count).map(piece).collect::<Vec<_>>();
-    let whole = |count: usize| decode(&saying(&json!({"tool_calls": pieces(count)}), &json!("stop")));
+fn the_number_of_tool_calls_is_limited() {
+    let call = |index: usize| json!({"index": index, "id": format!("c{index}"), "function": {"name": "t"}});
+    let calls = |count: usize| (0..count).map(call).collect::<Vec<_>>();
+    let whole = |count: usize| decode(&completion(&json!({"tool_calls": calls(count)}), &json!("stop")));
     let streamed = |count: usize| {
-        let events = pieces(count).into_iter().map(|piece| delta(&json!({"tool_calls": [piece]})));
-        stream(&wire(), &events.chain([ended("stop")]).collect::<Vec<_>>(), false)
+        let events = calls(count).into_iter().map(|call| delta(&json!({"tool_calls": [call]})));
+        assemble(&wire(), &events.chain([finished("stop")]).collect::<Vec<_>>(), Discard)
     };
     let unnumbered = |count: usize| {
-        let piece = |index| json!({"id": format!("c{index}"), "function": {"name": "t"}});
-        let events = (0..count).map(|index| delta(&json!({"tool_calls": [piece(index)]})));
-        stream(&wire(), &events.chain([ended("stop")]).collect::<Vec<_>>(), false)
+        let call = |index| json!({"id": format!("c{index}"), "function": {"name": "t"}});
+        let events = (0..count).map(|index| delta(&json!({"tool_calls": [call(index)]})));
+        assemble(&wire(), &events.chain([finished("stop")]).collect::<Vec<_>>(), Discard)
     };
-    for made in [whole(128), streamed(128), unnumbered(128)] {
-        assert_eq!(made.unwrap().tool_calls.len(), 128);
+    for answer in [whole(128), streamed(128), unnumbered(128)] {
+        assert_eq!(answer.unwrap().tool_calls.len(), 128);
     }
-    let too_many = Err(WireError::Garbled("it asks for too many calls"));
-    for made in [whole(129), streamed(129), unnumbered(129)] {
-        assert_eq!(made, too_many);
+    let too_many = Err(WireError::Malformed("it requests too many calls"));
+    for answer in [whole(129), streamed(129), unnumbered(129)] {
+        assert_eq!(answer, too_many);
     }
     let far = json!({"tool_calls": [{"index": 4_000_000_000_u32, "id": "a", "function": {"name": "t"}}]});
-    assert_eq!(stream(&wire(), &[delta(&far), ended("stop")], false), too_many);
+    assert_eq!(assemble(&wire(), &[delta(&far), finished("stop")], Discard), too_many);
 }
 
 #[test]
-fn reasoning_is_kept_only_if_wanted() {
-    let body = saying(&json!({"content": "Yes.", "reasoning_content": "Hm."}), &json!("stop")).to_string();
-    let kept = |wanted| wire().decode(body.as_bytes(), wanted).unwrap().reasoning;
-    assert_eq!(kept(true), opaque("openai-chat", &[json!({"reasoning_content": "Hm."})]));
-    assert_eq!(kept(false), None);
+fn reasoning_is_kept_only_on_request() {
+    let body =
+        completion(&json!({"content": "Yes.", "reasoning_content": "Hm."}), &json!("stop")).to_string();
+    let decoded = |reasoning| wire().decode(body.as_bytes(), reasoning).unwrap().reasoning;
+    assert_eq!(decoded(Keep), opaque("openai-chat", &[json!({"reasoning_content": "Hm."})]));
+    assert_eq!(decoded(Discard), None);
     let events = ["H", "m."].map(|part| delta(&json!({"content": null, "reasoning_content": part})));
-    let streamed = |wanted| {
-        let events = [events.as_slice(), &[ended("stop")]].concat();
-        stream(&wire(), &events, wanted).unwrap().reasoning
+    let streamed = |reasoning| {
+        let events = [events.as_slice(), &[finished("stop")]].concat();
+        assemble(&wire(), &events, reasoning).unwrap().reasoning
     };
-    assert_eq!(streamed(true), kept(true));
-    assert_eq!(streamed(false), None);
-    let none = saying(&json!({"content": "Yes.", "reasoning_content": null}), &json!("stop"));
+    assert_eq!(streamed(Keep), decoded(Keep));
+    assert_eq!(streamed(Discard), None);
+    let none = completion(&json!({"content": "Yes.", "reasoning_content": null}), &json!("stop"));
     assert_eq!(decode(&none).unwrap().reasoning, None);
 }
 
 #[test]
-fn a_stream_of_text() {
+fn assembles_a_stream_of_text() {
     let usage = json!({"id": "x", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});
     let azure = json!({"id": "", "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]});
     let mut first = delta(&json!({"role": "assistant", "content": "", "refusal": null}));
@@ -71,7 +75,7 @@ fn a_stream_of_text() {
         filtered,
         json!(""),
         delta(&json!({"content": "lo"})),
-        ended("stop"),
+        finished("stop"),
         usage,
         json!("[DONE]"),
     ];
@@ -81,18 +85,18 @@ fn a_stream_of_text() {
         model: Some("gpt-5-2025".to_owned()),
         ..ModelAnswer::default()
     };
-    let mut assembly = wire().assemble(false);
-    assert_eq!(feed(&mut *assembly, &events), Ok(true));
-    assert_eq!(assembly.finish(), Ok(expected));
-    assert_eq!(wire().framing(), Framing::Sse);
+    let mut assembler = wire().assembler(Discard);
+    assert_eq!(add_events(&mut *assembler, &events), Ok(true));
+    assert_eq!(assembler.finish(), Ok(expected));
+    assert_eq!(wire().stream_format(), StreamFormat::Sse);
 }
 
 #[test]
-fn pieces_of_calls_find_their_call() {
+fn deltas_find_their_tool_call() {
     let first = |arguments: &str| call("a", "one", arguments);
     let second = |arguments: &str| call("b", "two", arguments);
     let table = [
-        // As it is written down.
+        // As documented.
         (
             json!([
                 [{"index": 0, "id": "a", "type": "function", "function": {"name": "one", "arguments": ""}}],
@@ -102,7 +106,7 @@ fn pieces_of_calls_find_their_call() {
             ]),
             vec![first("{\"x\":1}"), second("{}")],
         ),
-        // No index: an id that changes, a name that comes, or neither.
+        // No index: the id changes, a name arrives, or neither.
         (
             json!([
                 [{"id": "a", "function": {"name": "one", "arguments": "[1"}}],
@@ -121,7 +125,7 @@ fn pieces_of_calls_find_their_call() {
             json!([[{"id": "a"}], [{"function": {"name": "one"}}], [{"function": {"arguments": "[]"}}]]),
             vec![first("[]")],
         ),
-        // Every call the same index.
+        // Every call has the same index.
         (
             json!([
                 [{"index": 0, "id": "a", "function": {"name": "one", "arguments": "{}"}}],
@@ -130,7 +134,7 @@ fn pieces_of_calls_find_their_call() {
             ]),
             vec![first("{}"), second("{}")],
         ),
-        // Every piece a new id.
+        // Every delta has a new id.
         (
             json!([
                 [{"index": 0, "id": "a", "function": {"name": "one", "arguments": "{"}}],
@@ -138,7 +142,7 @@ fn pieces_of_calls_find_their_call() {
             ]),
             vec![first("{}")],
         ),
-        // The same name and id in every piece; nulls.
+        // Every delta has the same name and id, or nulls.
         (
             json!([
                 [{"index": 0, "id": "a", "function": {"name": "one", "arguments": null}}],
@@ -150,38 +154,42 @@ fn pieces_of_calls_find_their_call() {
         ),
     ];
     for (deltas, expected) in table {
-        let pieces = deltas.as_array().unwrap().iter().map(|calls| delta(&json!({"tool_calls": calls})));
-        let events: Vec<_> = pieces.chain([ended("tool_calls"), json!("[DONE]")]).collect();
-        let answer = stream(&wire(), &events, false).unwrap();
+        let deltas_of_calls =
+            deltas.as_array().unwrap().iter().map(|calls| delta(&json!({"tool_calls": calls})));
+        let events: Vec<_> = deltas_of_calls.chain([finished("tool_calls"), json!("[DONE]")]).collect();
+        let answer = assemble(&wire(), &events, Discard).unwrap();
         assert_eq!((answer.finish, answer.tool_calls), (ModelFinish::ToolCalls, expected), "{deltas}");
     }
     let nameless = delta(&json!({"tool_calls": [{"index": 0, "id": "a", "function": {"arguments": "{}"}}]}));
-    let garbled = Err(WireError::Garbled("it asks for a call of no tool"));
-    assert_eq!(stream(&wire(), &[nameless, ended("tool_calls")], false), garbled);
+    let malformed = Err(WireError::Malformed("it requests a call without a tool"));
+    assert_eq!(assemble(&wire(), &[nameless, finished("tool_calls")], Discard), malformed);
 }
 
 #[test]
-fn how_streams_end() {
+fn ends_of_streams() {
     let (text, done) = (delta(&json!({"content": "x"})), json!("[DONE]"));
-    let ends = |events: &[&Value]| {
+    let end_of = |events: &[&Value]| {
         let events: Vec<_> = events.iter().map(|event| (*event).clone()).collect();
-        stream(&wire(), &events, false).map(|answer| (answer.text, answer.finish))
+        assemble(&wire(), &events, Discard).map(|answer| (answer.text, answer.finish))
     };
     let x = |finish| Ok(("x".to_owned(), finish));
-    assert_eq!(ends(&[&text, &ended("stop"), &done]), x(ModelFinish::Stop));
-    assert_eq!(ends(&[&text, &ended("stop")]), x(ModelFinish::Stop));
-    assert_eq!(ends(&[&text, &ended("length"), &text]), Ok(("xx".to_owned(), ModelFinish::Truncated)));
-    assert_eq!(ends(&[&text, &ended("content_filter"), &done]), x(ModelFinish::Refused));
-    assert_eq!(ends(&[&text, &done]), x(ModelFinish::Stop));
-    assert_eq!(ends(&[&text]), Err(WireError::Cut));
-    assert_eq!(ends(&[]), Err(WireError::Cut));
-    assert_eq!(ends(&[&done]), Err(WireError::Garbled("it has no choices")));
+    assert_eq!(end_of(&[&text, &finished("stop"), &done]), x(ModelFinish::Stop));
+    assert_eq!(end_of(&[&text, &finished("stop")]), x(ModelFinish::Stop));
+    assert_eq!(end_of(&[&text, &finished("length"), &text]), Ok(("xx".to_owned(), ModelFinish::Truncated)));
+    assert_eq!(end_of(&[&text, &finished("content_filter"), &done]), x(ModelFinish::Refused));
+    assert_eq!(end_of(&[&text, &done]), x(ModelFinish::Stop));
+    assert_eq!(end_of(&[&text]), Err(WireError::Interrupted));
+    assert_eq!(end_of(&[]), Err(WireError::Interrupted));
+    assert_eq!(end_of(&[&done]), Err(WireError::Malformed("it has no choices")));
     let refusal = delta(&json!({"refusal": "I "}));
-    assert_eq!(ends(&[&text, &refusal, &ended("stop"), &done]), Ok((String::new(), ModelFinish::Refused)));
+    assert_eq!(
+        end_of(&[&text, &refusal, &finished("stop"), &done]),
+        Ok((String::new(), ModelFinish::Refused))
+    );
 }
 
 #[test]
-fn errors_in_the_midst_have_the_status_they_would_have_had() {
+fn errors_within_a_stream_get_their_usual_status() {
     let table = [
         (json!({"type": "server_error", "message": "M"}), 500),
         (json!({"type": "rate_limit_error"}), 429),
@@ -207,24 +215,26 @@ fn errors_in_the_midst_have_the_status_they_would_have_had() {
             [json!({"error": error}), json!({"error": error, "choices": [{"finish_reason": "error"}]})]
         {
             let events = [delta(&json!({"content": "x"})), event];
-            let Err(WireError::Provider(told)) = stream(&wire(), &events, false) else { panic!("{error}") };
-            assert_eq!(told.status, status, "{error}");
+            let Err(WireError::Provider(found)) = assemble(&wire(), &events, Discard) else {
+                panic!("{error}")
+            };
+            assert_eq!(found.status, status, "{error}");
         }
     }
-    let mut assembly = wire().assemble(false);
-    let bare = assembly.event(Some("error"), br#"{"message":"Slow.","code":"slow_down"}"#);
-    assert_eq!(bare, Err(provider(429, "", "slow_down", "Slow.")));
-    assert_eq!(assembly.event(Some("error"), b"{}"), Err(provider(500, "", "", "")));
-    // A field that is always there says nothing.
+    let mut assembler = wire().assembler(Discard);
+    let bare = assembler.add_event(Some("error"), br#"{"message":"Slow.","code":"slow_down"}"#);
+    assert_eq!(bare, Err(provider_error(429, "", "slow_down", "Slow.")));
+    assert_eq!(assembler.add_event(Some("error"), b"{}"), Err(provider_error(500, "", "", "")));
+    // Some servers always send the field.
     for none in [Value::Null, json!({}), json!(""), json!(false)] {
-        let mut event = ended("stop");
+        let mut event = finished("stop");
         event["error"] = none;
-        assert!(stream(&wire(), &[event], false).is_ok());
+        assert!(assemble(&wire(), &[event], Discard).is_ok());
     }
 }
 
 #[test]
-fn events_that_are_none() {
+fn malformed_events() {
     for data in [
         &b"x"[..],
         b"[1]",
@@ -233,52 +243,50 @@ fn events_that_are_none() {
         b"\xff",
         b"{\"choices\":[{\"delta\":{\"content\":5}}]}",
     ] {
-        let made = wire().assemble(false).event(None, data);
-        assert!(matches!(made, Err(WireError::Garbled(_))), "{data:?}");
+        let result = wire().assembler(Discard).add_event(None, data);
+        assert!(matches!(result, Err(WireError::Malformed(_))), "{data:?}");
     }
-    // What is not known is not a fault.
-    assert_eq!(wire().assemble(false).event(Some("ping"), b"{\"type\":\"ping\"}"), Ok(false));
-    assert_eq!(wire().assemble(false).event(None, b" "), Ok(false));
-    assert_eq!(wire().assemble(false).event(None, b" [DONE] "), Ok(true));
+    // Unknown events are not errors.
+    assert_eq!(wire().assembler(Discard).add_event(Some("ping"), b"{\"type\":\"ping\"}"), Ok(false));
+    assert_eq!(wire().assembler(Discard).add_event(None, b" "), Ok(false));
+    assert_eq!(wire().assembler(Discard).add_event(None, b" [DONE] "), Ok(true));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn however_it_is_cut_the_answer_is_the_same(
+    fn the_answer_does_not_depend_on_how_it_is_split(
         text in any::<String>(),
-        thoughts in any::<String>(),
+        reasoning in any::<String>(),
         arguments in prop::collection::vec(any::<String>(), 0..4),
         sizes in prop::collection::vec(0_u8..9, 0..9),
     ) {
-        let asked: Vec<_> = arguments.iter().enumerate()
+        let calls: Vec<_> = arguments.iter().enumerate()
             .map(|(index, arguments)| json!({"id": format!("c{index}"), "function": {"name": "t", "arguments": arguments}}))
             .collect();
-        let whole = json!({"content": text, "reasoning_content": thoughts, "tool_calls": asked});
-        let whole = decode(&saying(&whole, &json!("stop"))).unwrap();
+        let whole = json!({"content": text, "reasoning_content": reasoning, "tool_calls": calls});
+        let whole = decode(&completion(&whole, &json!("stop"))).unwrap();
 
         let mut events = Vec::new();
-        events.extend(cut(&thoughts, &sizes).iter().map(|part| delta(&json!({"reasoning_content": part}))));
-        events.extend(cut(&text, &sizes).iter().map(|part| delta(&json!({"content": part}))));
-        let begun = |index: usize| json!([{"index": index, "id": format!("c{index}"), "function": {"name": "t"}}]);
-        events.extend((0..arguments.len()).map(|index| delta(&json!({"tool_calls": begun(index)}))));
-        // All calls at once, a piece of each in turn.
-        let cuts: Vec<_> = arguments.iter().map(|arguments| cut(arguments, &sizes)).collect();
+        events.extend(split(&reasoning, &sizes).iter().map(|part| delta(&json!({"reasoning_content": part}))));
+        events.extend(split(&text, &sizes).iter().map(|part| delta(&json!({"content": part}))));
+        let started = |index: usize| json!([{"index": index, "id": format!("c{index}"), "function": {"name": "t"}}]);
+        events.extend((0..arguments.len()).map(|index| delta(&json!({"tool_calls": started(index)}))));
+        // All calls at once, a delta of each in turn.
+        let splits: Vec<_> = arguments.iter().map(|arguments| split(arguments, &sizes)).collect();
         for turn in 0..=sizes.len() {
-            for (index, pieces) in cuts.iter().enumerate() {
-                let piece = json!([{"index": index, "function": {"arguments": pieces[turn]}}]);
-                events.push(delta(&json!({"tool_calls": piece})));
+            for (index, parts) in splits.iter().enumerate() {
+                let call = json!([{"index": index, "function": {"arguments": parts[turn]}}]);
+                events.push(delta(&json!({"tool_calls": call})));
             }
         }
-        events.extend([ended("stop"), json!("[DONE]")]);
-        assert_eq!(stream(&wire(), &events, true), Ok(whole));
+        events.extend([finished("stop"), json!("[DONE]")]);
+        assert_eq!(assemble(&wire(), &events, Keep), Ok(whole));
     }
 
     #[test]
-    fn nothing_makes_it_panic(body in prop::collection::vec(any::<u8>(), 0..200), status in any::<u16>()) {
-        drop(wire().decode(&body, true));
-        drop(wire().assemble(true).event(None, &body));
-        assert_eq!(wire().error(status, &body).status, status);
+    fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200), status in any::<u16>()) {
+        check_any_bytes(&wire(), &body, status);
     }
 }

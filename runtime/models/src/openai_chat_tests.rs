@@ -1,7 +1,12 @@
 use super::OpenaiChat;
-use crate::openai_cases::{
-    Case, assistant, call, calls, errors, goldens, opaque, provider, result, system, tool, tool_turn, user,
+use crate::openai_samples::{
+    check_errors, check_goldens, check_tool_choices, first, provider_error, system_message, tool_turn,
+    with_tools,
 };
+use crate::samples::{
+    Sample, assistant, assistant_calls, call, conversation, opaque, tool, tool_result, user,
+};
+use crate::wire::Reasoning::{Discard, Keep};
 use crate::wire::{Wire, WireError};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
@@ -13,17 +18,17 @@ pub(super) fn wire() -> OpenaiChat {
 }
 
 pub(super) fn decode(body: &Value) -> Result<ModelAnswer, WireError> {
-    wire().decode(body.to_string().as_bytes(), true)
+    wire().decode(body.to_string().as_bytes(), Keep)
 }
 
-pub(super) fn saying(message: &Value, finish_reason: &Value) -> Value {
+pub(super) fn completion(message: &Value, finish_reason: &Value) -> Value {
     json!({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}]})
 }
 
 #[test]
-fn bodies_are_as_they_are_kept() {
-    goldens(&wire());
-    let every = OpenaiChat {
+fn request_bodies_equal_their_golden_files() {
+    check_goldens(&wire());
+    let all_settings = OpenaiChat {
         max_tokens: Some(500),
         temperature: Some(0.7),
         top_p: Some(1.0),
@@ -34,40 +39,35 @@ fn bodies_are_as_they_are_kept() {
         reasoning_effort: Some("low"),
         ..wire()
     };
-    Case::first().golden(&every, "sampling");
-    let old = OpenaiChat { max_tokens: Some(500), legacy_max_tokens: true, ..OpenaiChat::default() };
-    Case::first().golden(&old, "azure-dated");
+    first().check_golden(&all_settings, "openai-chat-sampling");
+    let legacy = OpenaiChat { max_tokens: Some(500), legacy_max_tokens: true, ..OpenaiChat::default() };
+    first().check_golden(&legacy, "openai-chat-azure-dated");
     let streamed = OpenaiChat { stream_usage: true, ..wire() };
-    Case { stream: true, ..Case::first() }.golden(&streamed, "stream");
+    Sample { stream: true, ..first() }.check_golden(&streamed, "openai-chat-stream");
     let mut turn = tool_turn();
     turn[2].reasoning = opaque("openai-chat", &[json!({"reasoning_content": "Both at once."})]);
-    Case { reasoning: true, ..Case::with_tools(turn) }.golden(&wire(), "reasoning");
+    Sample { reasoning: Keep, ..with_tools(turn) }.check_golden(&wire(), "openai-chat-reasoning");
 }
 
 #[test]
-fn only_what_is_set_is_sent() {
-    let body = Case::first().body(&OpenaiChat::default());
+fn sends_only_the_settings_that_are_set() {
+    let body = first().body(&OpenaiChat::default());
     assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), ["messages"]);
-    let body = Case { stream: true, ..Case::first() }.body(&OpenaiChat::default());
+    let body = Sample { stream: true, ..first() }.body(&OpenaiChat::default());
     assert_eq!((&body["stream"], body.get("stream_options")), (&json!(true), None));
-    let body = Case::first().body(&OpenaiChat { stream_usage: true, ..OpenaiChat::default() });
+    let body = first().body(&OpenaiChat { stream_usage: true, ..OpenaiChat::default() });
     assert_eq!((body.get("stream"), body.get("stream_options")), (None, None));
-    let body = Case { tool_choice: ToolChoice::Required, ..Case::first() }.body(&wire());
+    let body = Sample { tool_choice: ToolChoice::Required, ..first() }.body(&wire());
     assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));
 }
 
 #[test]
-fn whether_it_may_call() {
-    for (tool_choice, word) in
-        [(ToolChoice::Auto, "auto"), (ToolChoice::Required, "required"), (ToolChoice::None, "none")]
-    {
-        let body = Case { tool_choice, ..Case::with_tools([user("Hi")]) }.body(&wire());
-        assert_eq!(body["tool_choice"], word);
-    }
+fn sends_the_tool_choice() {
+    check_tool_choices(&wire());
 }
 
 #[test]
-fn schemas_always_say_what_the_provider_insists_on() {
+fn schemas_always_have_the_required_keys() {
     let table = [
         (None, json!({"type": "object", "properties": {}})),
         (Some(json!({})), json!({"type": "object", "properties": {}})),
@@ -79,7 +79,7 @@ fn schemas_always_say_what_the_provider_insists_on() {
         ),
     ];
     for (schema, sent) in table {
-        let body = Case { tools: vec![tool("t", "", schema)], ..Case::first() }.body(&wire());
+        let body = Sample { tools: vec![tool("t", "", schema)], ..first() }.body(&wire());
         assert_eq!(
             body["tools"],
             json!([{"type": "function", "function": {"name": "t", "parameters": sent}}])
@@ -88,30 +88,36 @@ fn schemas_always_say_what_the_provider_insists_on() {
 }
 
 #[test]
-fn content_is_null_only_beside_calls() {
-    let asked = [call("a", "t", "{}")];
-    let case = Case::new([user(""), assistant(""), calls("", &asked), calls("So:", &asked), result("a", "")]);
-    let body = case.body(&wire());
+fn content_is_null_only_with_tool_calls() {
+    let calls = [call("a", "t", "{}")];
+    let sample = conversation([
+        user(""),
+        assistant(""),
+        assistant_calls("", &calls),
+        assistant_calls("So:", &calls),
+        tool_result("a", ""),
+    ]);
+    let body = sample.body(&wire());
     let contents: Vec<_> =
         body["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
     assert_eq!(contents, [&json!(""), &json!(""), &Value::Null, &json!("So:"), &json!("")]);
 }
 
 #[test]
-fn reasoning_goes_back_only_where_it_came_from_and_only_if_wanted() {
+fn sends_reasoning_back_only_to_its_own_wire_and_only_if_kept() {
     let ours = [json!({"reasoning_content": "Hm."})];
     for (wire_name, reasoning, sent) in
-        [("openai-chat", true, Some("Hm.")), ("openai-chat", false, None), ("anthropic", true, None)]
+        [("openai-chat", Keep, Some("Hm.")), ("openai-chat", Discard, None), ("anthropic", Keep, None)]
     {
-        let mut said = assistant("Yes.");
-        said.reasoning = opaque(wire_name, &ours);
-        let body = Case { reasoning, ..Case::new([user("Hi"), said]) }.body(&wire());
+        let mut message = assistant("Yes.");
+        message.reasoning = opaque(wire_name, &ours);
+        let body = Sample { reasoning, ..conversation([user("Hi"), message]) }.body(&wire());
         assert_eq!(body["messages"][1].get("reasoning_content").and_then(Value::as_str), sent);
     }
 }
 
 #[test]
-fn a_whole_answer() {
+fn decodes_a_whole_answer() {
     let answer = decode(&json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-5-2025",
         "choices": [{
@@ -145,8 +151,8 @@ fn a_whole_answer() {
 }
 
 #[test]
-fn how_it_ended() {
-    let asked = json!([{"id": "a", "type": "function", "function": {"name": "t", "arguments": "{}"}}]);
+fn finish_reasons() {
+    let calls = json!([{"id": "a", "type": "function", "function": {"name": "t", "arguments": "{}"}}]);
     let table = [
         (json!({"content": "x"}), json!("stop"), ModelFinish::Stop),
         (json!({"content": "x"}), json!("length"), ModelFinish::Truncated),
@@ -155,22 +161,22 @@ fn how_it_ended() {
         (json!({"content": "x"}), json!(7), ModelFinish::Stop),
         (json!({"content": "x"}), Value::Null, ModelFinish::Stop),
         (json!({"content": "x"}), json!("tool_calls"), ModelFinish::Stop),
-        (json!({"tool_calls": asked}), json!("tool_calls"), ModelFinish::ToolCalls),
-        (json!({"tool_calls": asked}), json!("function_call"), ModelFinish::ToolCalls),
-        (json!({"tool_calls": asked}), json!("stop"), ModelFinish::ToolCalls),
-        (json!({"tool_calls": asked}), Value::Null, ModelFinish::ToolCalls),
-        (json!({"tool_calls": asked}), json!("length"), ModelFinish::Truncated),
-        (json!({"tool_calls": asked}), json!("content_filter"), ModelFinish::Refused),
+        (json!({"tool_calls": calls}), json!("tool_calls"), ModelFinish::ToolCalls),
+        (json!({"tool_calls": calls}), json!("function_call"), ModelFinish::ToolCalls),
+        (json!({"tool_calls": calls}), json!("stop"), ModelFinish::ToolCalls),
+        (json!({"tool_calls": calls}), Value::Null, ModelFinish::ToolCalls),
+        (json!({"tool_calls": calls}), json!("length"), ModelFinish::Truncated),
+        (json!({"tool_calls": calls}), json!("content_filter"), ModelFinish::Refused),
         (json!({"content": null, "refusal": "I will not."}), json!("stop"), ModelFinish::Refused),
         (json!({"content": "x", "refusal": ""}), json!("stop"), ModelFinish::Stop),
     ];
     for (message, reason, finish) in table {
-        assert_eq!(decode(&saying(&message, &reason)).unwrap().finish, finish, "{message} {reason}");
+        assert_eq!(decode(&completion(&message, &reason)).unwrap().finish, finish, "{message} {reason}");
     }
 }
 
 #[test]
-fn text_as_servers_write_it() {
+fn texts_in_the_forms_of_many_servers() {
     let table = [
         (json!({"content": "a\n\"b\" é"}), "a\n\"b\" é"),
         (json!({"content": ""}), ""),
@@ -185,14 +191,14 @@ fn text_as_servers_write_it() {
         (json!({"content": "half", "refusal": "I will not."}), ""),
     ];
     for (message, text) in table {
-        assert_eq!(decode(&saying(&message, &json!("stop"))).unwrap().text, text, "{message}");
+        assert_eq!(decode(&completion(&message, &json!("stop"))).unwrap().text, text, "{message}");
     }
 }
 
 #[test]
-fn calls_as_servers_write_them() {
+fn tool_calls_in_the_forms_of_many_servers() {
     let function = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
-    let asked = json!({"content": null, "tool_calls": [
+    let message = json!({"content": null, "tool_calls": [
         {"id": "call_1", "type": "function", "function": function("a", json!("{\"x\": 1}"))},
         {"id": null, "function": function("b", json!({"x": 1}))},
         {"id": "", "function": function("c", json!(""))},
@@ -208,15 +214,15 @@ fn calls_as_servers_write_them() {
         call("call_4", "e", "{}"),
         call("call_5", "f", "no JSON"),
     ];
-    assert_eq!(decode(&saying(&asked, &json!("tool_calls"))).unwrap().tool_calls, expected);
+    assert_eq!(decode(&completion(&message, &json!("tool_calls"))).unwrap().tool_calls, expected);
     for none in [json!({"tool_calls": null}), json!({"tool_calls": []})] {
-        assert_eq!(decode(&saying(&none, &json!("stop"))).unwrap().tool_calls, []);
+        assert_eq!(decode(&completion(&none, &json!("stop"))).unwrap().tool_calls, []);
     }
 }
 
 #[test]
-fn usage_never_fails_an_answer() {
-    let used = |input_tokens, output_tokens, cached_tokens| {
+fn invalid_usage_never_fails_an_answer() {
+    let usage = |input_tokens, output_tokens, cached_tokens| {
         Some(Usage { input_tokens, output_tokens, cached_tokens, ..Usage::default() })
     };
     let table = [
@@ -226,34 +232,34 @@ fn usage_never_fails_an_answer() {
         (r#""many""#, None),
         (r#"{"total_tokens":5}"#, None),
         (r#"{"prompt_tokens":-5,"completion_tokens":"x"}"#, None),
-        (r#"{"prompt_tokens":3}"#, used(3, 0, None)),
-        (r#"{"prompt_tokens":3.0,"completion_tokens":1e2}"#, used(3, 100, None)),
-        (r#"{"prompt_tokens":-1,"completion_tokens":4}"#, used(0, 4, None)),
-        (r#"{"prompt_tokens":1e999,"completion_tokens":4}"#, used(0, 4, None)),
-        (r#"{"prompt_tokens":99999999999999999999999,"completion_tokens":4}"#, used(0, 4, None)),
-        (r#"{"prompt_tokens":9007199254740993,"completion_tokens":4}"#, used(0, 4, None)),
-        (r#"{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":null}"#, used(3, 4, None)),
-        (r#"{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":7}"#, used(3, 4, None)),
+        (r#"{"prompt_tokens":3}"#, usage(3, 0, None)),
+        (r#"{"prompt_tokens":3.0,"completion_tokens":1e2}"#, usage(3, 100, None)),
+        (r#"{"prompt_tokens":-1,"completion_tokens":4}"#, usage(0, 4, None)),
+        (r#"{"prompt_tokens":1e999,"completion_tokens":4}"#, usage(0, 4, None)),
+        (r#"{"prompt_tokens":99999999999999999999999,"completion_tokens":4}"#, usage(0, 4, None)),
+        (r#"{"prompt_tokens":9007199254740993,"completion_tokens":4}"#, usage(0, 4, None)),
+        (r#"{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":null}"#, usage(3, 4, None)),
+        (r#"{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":7}"#, usage(3, 4, None)),
         (
             r#"{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":-1}}"#,
-            used(3, 4, None),
+            usage(3, 4, None),
         ),
         (
             r#"{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":2}}"#,
-            used(3, 4, Some(2)),
+            usage(3, 4, Some(2)),
         ),
-        (r#"{"input_tokens":3,"output_tokens":4,"prompt_tokens":3}"#, used(3, 4, None)),
+        (r#"{"input_tokens":3,"output_tokens":4,"prompt_tokens":3}"#, usage(3, 4, None)),
     ];
     for (usage, expected) in table {
         let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
-        let answer = wire().decode(body.as_bytes(), false).unwrap();
+        let answer = wire().decode(body.as_bytes(), Discard).unwrap();
         assert_eq!((answer.text.as_str(), answer.usage), ("x", expected), "{usage}");
     }
-    assert_eq!(decode(&saying(&json!({"content": "x"}), &json!("stop"))).unwrap().usage, None);
+    assert_eq!(decode(&completion(&json!({"content": "x"}), &json!("stop"))).unwrap().usage, None);
 }
 
 #[test]
-fn the_model_is_named_in_short() {
+fn the_model_name_is_shortened() {
     for (name, kept) in [
         (json!("m"), Some("m".to_owned())),
         (json!("é".repeat(300)), Some("é".repeat(200))),
@@ -261,38 +267,41 @@ fn the_model_is_named_in_short() {
         (json!(7), None),
         (Value::Null, None),
     ] {
-        let mut body = saying(&json!({"content": "x"}), &json!("stop"));
+        let mut body = completion(&json!({"content": "x"}), &json!("stop"));
         body["model"] = name;
         assert_eq!(decode(&body).unwrap().model, kept);
     }
 }
 
 #[test]
-fn what_is_no_answer() {
-    let told = json!({"message": "Slow.", "type": "x", "code": "rate_limit_exceeded"});
+fn responses_without_an_answer() {
+    let error = json!({"message": "Slow.", "type": "x", "code": "rate_limit_exceeded"});
     let table = [
-        (json!({"error": told}), provider(429, "x", "rate_limit_exceeded", "Slow.")),
-        (json!({"choices": [], "error": told}), provider(429, "x", "rate_limit_exceeded", "Slow.")),
-        (json!({"choices": null, "error": "Down."}), provider(500, "", "", "Down.")),
+        (json!({"error": error}), provider_error(429, "x", "rate_limit_exceeded", "Slow.")),
+        (json!({"choices": [], "error": error}), provider_error(429, "x", "rate_limit_exceeded", "Slow.")),
+        (json!({"choices": null, "error": "Down."}), provider_error(500, "", "", "Down.")),
         (
             json!({"choices": [{"finish_reason": "error", "error": {"code": 502, "message": "Up."}}]}),
-            provider(502, "", "502", "Up."),
+            provider_error(502, "", "502", "Up."),
         ),
         (
-            json!({"choices": [{"finish_reason": "error"}], "error": told}),
-            provider(429, "x", "rate_limit_exceeded", "Slow."),
+            json!({"choices": [{"finish_reason": "error"}], "error": error}),
+            provider_error(429, "x", "rate_limit_exceeded", "Slow."),
         ),
-        (json!({"choices": [{"finish_reason": "error"}]}), provider(500, "", "", "")),
-        (json!({}), WireError::Garbled("it has no choices")),
-        (json!({"choices": [], "error": null}), WireError::Garbled("it has no choices")),
-        (json!({"choices": [], "error": {}}), WireError::Garbled("it has no choices")),
+        (json!({"choices": [{"finish_reason": "error"}]}), provider_error(500, "", "", "")),
+        (json!({}), WireError::Malformed("it has no choices")),
+        (json!({"choices": [], "error": null}), WireError::Malformed("it has no choices")),
+        (json!({"choices": [], "error": {}}), WireError::Malformed("it has no choices")),
         (
-            saying(&json!({"tool_calls": [{"id": "a", "function": {"arguments": "{}"}}]}), &json!("stop")),
-            WireError::Garbled("it asks for a call of no tool"),
+            completion(
+                &json!({"tool_calls": [{"id": "a", "function": {"arguments": "{}"}}]}),
+                &json!("stop"),
+            ),
+            WireError::Malformed("it requests a call without a tool"),
         ),
         (
-            saying(&json!({"tool_calls": [{"id": "a"}]}), &json!("stop")),
-            WireError::Garbled("it asks for a call of no tool"),
+            completion(&json!({"tool_calls": [{"id": "a"}]}), &json!("stop")),
+            WireError::Malformed("it requests a call without a tool"),
         ),
     ];
     for (body, expected) in table {
@@ -309,21 +318,21 @@ fn what_is_no_answer() {
         b"{\"choices\":[{\"message\":{\"content\":\"\xff\"}}]}",
         b"{\"skipped\":\"\xff\",\"choices\":[{\"message\":{\"content\":\"x\"}}]}",
     ] {
-        assert!(matches!(wire().decode(body, true), Err(WireError::Garbled(_))), "{body:?}");
+        assert!(matches!(wire().decode(body, Keep), Err(WireError::Malformed(_))), "{body:?}");
     }
-    // An error beside an answer is none: some servers always have the field.
+    // An error next to an answer does not count: some servers always send the field.
     let both =
         json!({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "error": {"code": 0}});
     assert_eq!(decode(&both).unwrap().text, "x");
 }
 
 #[test]
-fn bodies_of_failure() {
-    errors(&wire());
+fn error_bodies() {
+    check_errors(&wire());
 }
 
 #[test]
-fn the_system_message_stays_where_it_is() {
-    let body = Case::new([system(), user("Hi")]).body(&wire());
+fn the_system_message_is_the_first_message() {
+    let body = conversation([system_message(), user("Hi")]).body(&wire());
     assert_eq!(body["messages"][0], json!({"role": "system", "content": "Answer with one JSON object."}));
 }

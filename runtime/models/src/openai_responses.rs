@@ -1,14 +1,15 @@
-//! Responses: OpenAI's newer wire, with reasoning that is sent back.
+//! The Responses API of OpenAI, which returns reasoning that goes back with the next request.
 //!
-//! Owns the shape of its requests, answers and streams. The provider is asked to keep nothing: the whole
-//! conversation goes with every request.
+//! Owns the format of its requests, answers and streams. The provider stores nothing: every request holds the
+//! whole conversation.
 
-use crate::loose::object;
+use crate::event_stream::StreamFormat;
+use crate::lenient::parse_object;
 use crate::openai::{
-    Each, Text, Tokens, arguments, error, error_within, lenient, model, nameless, put, put_tool, settle,
-    tool_choice,
+    IterList, Text, UsageFields, arguments_text, embedded_error, model_name, normalize_calls, parse_error,
+    serialize_some, serialize_tool, tool_choice_name, unknown_error, valid_or_none,
 };
-use crate::wire::{Assemble, Chat, Format, Framing, ProviderError, Wire, WireError};
+use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
@@ -18,21 +19,21 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 const NAME: &str = "openai-responses";
-/// How many items an answer that is put together may have.
+/// The most output items of a stream.
 const MAX_ITEMS: usize = 512;
 
-/// Responses, with what every request of a node says alike.
+/// The wire, with the settings of a node, which every request has.
 #[derive(Debug, Clone, Default)]
 pub struct OpenaiResponses {
-    /// The model.
+    /// None if the address names the model.
     pub model: Option<String>,
-    /// How many tokens the answer may have, reasoning included.
+    /// The most tokens of the answer, reasoning included.
     pub max_output_tokens: Option<u32>,
-    /// How freely it chooses.
+    /// Higher values give more varied answers.
     pub temperature: Option<f64>,
-    /// From how much of the likely it chooses.
+    /// The share of the most likely tokens to choose from.
     pub top_p: Option<f64>,
-    /// How much it thinks.
+    /// How much the model reasons.
     pub reasoning_effort: Option<&'static str>,
 }
 
@@ -41,81 +42,84 @@ impl Wire for OpenaiResponses {
         NAME
     }
 
-    fn encode(&self, chat: &Chat<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &Request { wire: self, chat })
     }
 
-    fn decode(&self, body: &[u8], reasoning: bool) -> Result<ModelAnswer, WireError> {
-        let body: Response<'_> = object(body)?;
+    fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError> {
+        let body: Response<'_> = parse_object(body)?;
         let status = match (body.status, &body.output) {
             (Some(status), _) => status,
             (None, Some(_)) => "completed",
-            (None, None) => match error_within(body.error) {
+            (None, None) => match embedded_error(body.error) {
                 Some(error) => return Err(WireError::Provider(error)),
-                None => return Err(WireError::Garbled("it has no output")),
+                None => return Err(WireError::Malformed("it has no output")),
             },
         };
         let items = body.items(reasoning);
-        body.answer(status, items)
+        body.into_answer(status, items)
     }
 
-    fn framing(&self) -> Framing {
-        Framing::Sse
+    fn stream_format(&self) -> StreamFormat {
+        StreamFormat::Sse
     }
 
-    fn assemble(&self, reasoning: bool) -> Box<dyn Assemble> {
-        Box::new(Assembly { reasoning, items: Vec::new(), answer: None })
+    fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler> {
+        Box::new(Assembler { reasoning, items: Vec::new(), answer: None })
     }
 
-    fn error(&self, status: u16, body: &[u8]) -> ProviderError {
-        error(status, body)
+    fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError {
+        parse_error(status, body)
     }
 }
 
 struct Request<'a> {
     wire: &'a OpenaiResponses,
-    chat: &'a Chat<'a>,
+    chat: &'a ChatRequest<'a>,
 }
 
 impl Serialize for Request<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { wire, chat } = *self;
         let format = match chat.format {
-            Format::Text => None,
-            Format::JsonObject => Some(TextFormat::JsonObject),
-            Format::JsonSchema(schema) => {
+            AnswerFormat::Text => None,
+            AnswerFormat::JsonObject => Some(TextFormat::JsonObject),
+            AnswerFormat::JsonSchema(schema) => {
                 Some(TextFormat::JsonSchema { name: "action", schema, strict: true })
             }
         };
-        // JSON mode is refused unless the input speaks of JSON, and instructions are no input.
-        let system = chat
-            .messages
-            .first()
-            .filter(|first| first.role == ChatRole::System && !matches!(chat.format, Format::JsonObject));
+        // JSON mode requires the word JSON in the input, and instructions are not part of the input.
+        let system = chat.messages.first().filter(|first| {
+            first.role == ChatRole::System && !matches!(chat.format, AnswerFormat::JsonObject)
+        });
         let input = chat.messages.iter().skip(usize::from(system.is_some()));
-        let input = input.flat_map(|message| items(message, chat.reasoning));
+        let input = input.flat_map(|message| input_items(message, chat.reasoning));
         let has_tools = !chat.tools.is_empty();
 
         let mut map = serializer.serialize_map(None)?;
-        put(&mut map, "model", wire.model.as_deref())?;
-        put(&mut map, "instructions", system.map(|system| &system.content))?;
-        put(&mut map, "input", Some(Each(input)))?;
-        put(&mut map, "tools", has_tools.then(|| Each(chat.tools.iter().map(Offered))))?;
-        put(&mut map, "tool_choice", has_tools.then(|| tool_choice(chat.tool_choice)))?;
-        put(&mut map, "text", format.map(|format| TextOptions { format }))?;
-        put(&mut map, "max_output_tokens", wire.max_output_tokens)?;
-        put(&mut map, "temperature", wire.temperature)?;
-        put(&mut map, "top_p", wire.top_p)?;
-        put(&mut map, "reasoning", wire.reasoning_effort.map(|effort| Effort { effort }))?;
-        put(&mut map, "include", chat.reasoning.then_some(["reasoning.encrypted_content"]))?;
-        put(&mut map, "store", Some(false))?;
-        put(&mut map, "stream", chat.stream.then_some(true))?;
+        serialize_some(&mut map, "model", wire.model.as_deref())?;
+        serialize_some(&mut map, "instructions", system.map(|system| &system.content))?;
+        serialize_some(&mut map, "input", Some(IterList(input)))?;
+        serialize_some(&mut map, "tools", has_tools.then(|| IterList(chat.tools.iter().map(ToolParam))))?;
+        serialize_some(&mut map, "tool_choice", has_tools.then(|| tool_choice_name(chat.tool_choice)))?;
+        serialize_some(&mut map, "text", format.map(|format| TextParam { format }))?;
+        serialize_some(&mut map, "max_output_tokens", wire.max_output_tokens)?;
+        serialize_some(&mut map, "temperature", wire.temperature)?;
+        serialize_some(&mut map, "top_p", wire.top_p)?;
+        serialize_some(&mut map, "reasoning", wire.reasoning_effort.map(|effort| ReasoningParam { effort }))?;
+        serialize_some(
+            &mut map,
+            "include",
+            chat.reasoning.is_kept().then_some(["reasoning.encrypted_content"]),
+        )?;
+        serialize_some(&mut map, "store", Some(false))?;
+        serialize_some(&mut map, "stream", chat.stream.then_some(true))?;
         map.end()
     }
 }
 
 #[derive(Serialize)]
-struct TextOptions<'a> {
+struct TextParam<'a> {
     format: TextFormat<'a>,
 }
 
@@ -127,18 +131,18 @@ enum TextFormat<'a> {
 }
 
 #[derive(Serialize)]
-struct Effort {
+struct ReasoningParam {
     effort: &'static str,
 }
 
-struct Offered<'a>(&'a ToolSpec);
+struct ToolParam<'a>(&'a ToolSpec);
 
-impl Serialize for Offered<'_> {
+impl Serialize for ToolParam<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", "function")?;
-        put_tool(&mut map, self.0)?;
-        // Unsaid it would be true, and few schemas are made for that.
+        serialize_tool(&mut map, self.0)?;
+        // The default is true, which few schemas of tools satisfy.
         map.serialize_entry("strict", &false)?;
         map.end()
     }
@@ -146,7 +150,7 @@ impl Serialize for Offered<'_> {
 
 #[derive(Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Sent<'a> {
+enum InputItem<'a> {
     FunctionCall {
         call_id: &'a str,
         name: &'a str,
@@ -165,102 +169,104 @@ enum Sent<'a> {
     Opaque(&'a Value),
 }
 
-/// What a message is as items: its reasoning, its text, its calls.
-fn items(message: &ChatMessage, reasoning: bool) -> impl Iterator<Item = Sent<'_>> + Clone {
+/// The items of a message: its reasoning, its text and its calls.
+fn input_items(message: &ChatMessage, reasoning: Reasoning) -> impl Iterator<Item = InputItem<'_>> + Clone {
     let ChatMessage { role, content, tool_calls, tool_call_id, reasoning: opaque } = message;
-    let ours = opaque.iter().filter(move |opaque| reasoning && opaque.wire == NAME);
+    let ours = opaque.iter().filter(move |opaque| reasoning.is_kept() && opaque.wire == NAME);
     let text = match role {
         ChatRole::Tool => {
             let call_id = tool_call_id.as_deref().unwrap_or_default();
-            Some(Sent::FunctionCallOutput { call_id, output: content })
+            Some(InputItem::FunctionCallOutput { call_id, output: content })
         }
         _ if content.is_empty() && !tool_calls.is_empty() => None,
-        _ => Some(Sent::Message { role: *role, content }),
+        _ => Some(InputItem::Message { role: *role, content }),
     };
-    let calls = tool_calls.iter().map(|call| Sent::FunctionCall {
+    let calls = tool_calls.iter().map(|call| InputItem::FunctionCall {
         call_id: &call.id,
         name: &call.name,
         arguments: &call.arguments,
     });
-    ours.flat_map(|opaque| opaque.parts.iter().map(Sent::Opaque)).chain(text).chain(calls)
+    ours.flat_map(|opaque| opaque.parts.iter().map(InputItem::Opaque)).chain(text).chain(calls)
 }
 
 #[derive(Default, Deserialize)]
 struct Response<'a> {
-    #[serde(default, borrow, deserialize_with = "lenient")]
+    #[serde(default, borrow, deserialize_with = "valid_or_none")]
     status: Option<&'a str>,
     #[serde(default, borrow)]
     output: Option<Vec<&'a RawValue>>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "lenient")]
-    incomplete_details: Option<Incomplete<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    usage: Option<Tokens>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, borrow, deserialize_with = "valid_or_none")]
+    incomplete_details: Option<IncompleteDetails<'a>>,
+    #[serde(default, deserialize_with = "valid_or_none")]
+    usage: Option<UsageFields>,
+    #[serde(default, deserialize_with = "valid_or_none")]
     model: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Incomplete<'a> {
-    #[serde(default, borrow, deserialize_with = "lenient")]
+struct IncompleteDetails<'a> {
+    #[serde(default, borrow, deserialize_with = "valid_or_none")]
     reason: Option<&'a str>,
 }
 
 impl Response<'_> {
-    fn items(&self, reasoning: bool) -> Vec<Item> {
-        self.output.iter().flatten().filter_map(|raw| Item::read(raw, reasoning)).collect()
+    fn items(&self, reasoning: Reasoning) -> Vec<OutputItem> {
+        self.output.iter().flatten().filter_map(|raw| OutputItem::parse(raw, reasoning)).collect()
     }
 
-    fn answer(self, status: &str, items: Vec<Item>) -> Result<ModelAnswer, WireError> {
+    fn into_answer(self, status: &str, items: Vec<OutputItem>) -> Result<ModelAnswer, WireError> {
         let reason = self.incomplete_details.and_then(|details| details.reason);
-        let cut = match status {
+        let early_finish = match status {
             "completed" => None,
             "incomplete" if reason == Some("content_filter") => Some(ModelFinish::Refused),
             "incomplete" => Some(ModelFinish::Truncated),
-            "failed" => return Err(WireError::Provider(error_within(self.error).unwrap_or_else(nameless))),
-            _ => return Err(WireError::Garbled("it is no finished answer")),
+            "failed" => {
+                return Err(WireError::Provider(embedded_error(self.error).unwrap_or_else(unknown_error)));
+            }
+            _ => return Err(WireError::Malformed("it is not a finished answer")),
         };
         let (mut text, mut commentary, mut refused) = (String::new(), String::new(), false);
         let (mut calls, mut parts) = (Vec::new(), Vec::new());
         for item in items {
-            match item.what {
-                What::Text { is_commentary: true } => commentary.push_str(&item.text),
-                What::Text { is_commentary: false } => text.push_str(&item.text),
-                What::Call => {
+            match item.kind {
+                ItemKind::Text { is_commentary: true } => commentary.push_str(&item.text),
+                ItemKind::Text { is_commentary: false } => text.push_str(&item.text),
+                ItemKind::Call => {
                     calls.push(RequestedCall { id: item.call_id, name: item.name, arguments: item.text });
                 }
-                What::Reasoning(part) => parts.push(part),
-                What::Other => {}
+                ItemKind::Reasoning(part) => parts.push(part),
+                ItemKind::Other => {}
             }
             refused |= item.refused;
         }
-        // Words on the way are no part of what is said in the end, unless nothing else is said.
+        // Commentary is not part of the answer, unless there is no other text.
         if text.is_empty() {
             text = commentary;
         }
-        let tool_calls = settle(calls)?;
-        let by_itself = if tool_calls.is_empty() { ModelFinish::Stop } else { ModelFinish::ToolCalls };
+        let tool_calls = normalize_calls(calls)?;
+        let normal_finish = if tool_calls.is_empty() { ModelFinish::Stop } else { ModelFinish::ToolCalls };
         Ok(ModelAnswer {
             text: if refused { String::new() } else { text },
-            finish: if refused { ModelFinish::Refused } else { cut.unwrap_or(by_itself) },
-            usage: self.usage.and_then(Tokens::usage),
+            finish: if refused { ModelFinish::Refused } else { early_finish.unwrap_or(normal_finish) },
+            usage: self.usage.and_then(UsageFields::into_usage),
             tool_calls,
             reasoning: (!parts.is_empty()).then(|| OpaqueParts { wire: NAME.to_owned(), parts }),
-            model: model(self.model),
+            model: model_name(self.model),
             request_id: None,
         })
     }
 }
 
-/// An output item, as far as it is known.
+/// An output item, as far as the stream has sent it.
 #[derive(Default)]
-struct Item {
-    /// Where it stands in a stream, and what it is called there.
+struct OutputItem {
+    /// Its position in a stream.
     index: Option<u64>,
     id: String,
-    what: What,
-    /// A message's text, or a call's arguments.
+    kind: ItemKind,
+    /// The text of a message, or the arguments of a call.
     text: String,
     refused: bool,
     call_id: String,
@@ -268,8 +274,8 @@ struct Item {
 }
 
 #[derive(Default)]
-enum What {
-    /// Something this wire has no word for.
+enum ItemKind {
+    /// A kind that this wire does not know.
     #[default]
     Other,
     Text {
@@ -280,50 +286,50 @@ enum What {
 }
 
 #[derive(Deserialize)]
-struct Fields<'a> {
-    #[serde(rename = "type", default, borrow, deserialize_with = "lenient")]
+struct ItemFields<'a> {
+    #[serde(rename = "type", default, borrow, deserialize_with = "valid_or_none")]
     kind: Option<&'a str>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "valid_or_none")]
     id: Option<String>,
-    #[serde(default, borrow, deserialize_with = "lenient")]
+    #[serde(default, borrow, deserialize_with = "valid_or_none")]
     phase: Option<&'a str>,
     #[serde(default, borrow)]
     content: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "valid_or_none")]
     call_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "valid_or_none")]
     name: Option<String>,
     #[serde(default, borrow)]
     arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct RefusalPart {
     #[serde(default)]
     refusal: Text,
 }
 
-impl Item {
-    /// None if it is no item at all: what is not known is not a fault.
-    fn read(raw: &RawValue, reasoning: bool) -> Option<Self> {
-        let fields: Fields<'_> = serde_json::from_str(raw.get()).ok()?;
+impl OutputItem {
+    /// None for a value that is not an item. An unknown kind is not an error.
+    fn parse(raw: &RawValue, reasoning: Reasoning) -> Option<Self> {
+        let fields: ItemFields<'_> = serde_json::from_str(raw.get()).ok()?;
         let mut item = Self { id: fields.id.unwrap_or_default(), ..Self::default() };
         match fields.kind {
             Some("message") => {
-                item.what = What::Text { is_commentary: fields.phase == Some("commentary") };
+                item.kind = ItemKind::Text { is_commentary: fields.phase == Some("commentary") };
                 let content = fields.content.map_or("null", RawValue::get);
                 item.text = serde_json::from_str::<Text>(content).unwrap_or_default().0;
-                let parts: Vec<Refusal> = serde_json::from_str(content).unwrap_or_default();
+                let parts: Vec<RefusalPart> = serde_json::from_str(content).unwrap_or_default();
                 item.refused = parts.iter().any(|part| !part.refusal.0.is_empty());
             }
             Some("function_call") => {
-                item.what = What::Call;
-                item.text = arguments(fields.arguments).ok()?;
+                item.kind = ItemKind::Call;
+                item.text = arguments_text(fields.arguments).ok()?;
                 item.call_id = fields.call_id.unwrap_or_default();
                 item.name = fields.name.unwrap_or_default();
             }
-            Some("reasoning") if reasoning => {
-                item.what = What::Reasoning(serde_json::from_str(raw.get()).ok()?);
+            Some("reasoning") if reasoning.is_kept() => {
+                item.kind = ItemKind::Reasoning(serde_json::from_str(raw.get()).ok()?);
             }
             _ => {}
         }
@@ -332,12 +338,12 @@ impl Item {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(rename = "type", default, borrow, deserialize_with = "lenient")]
+struct StreamEvent<'a> {
+    #[serde(rename = "type", default, borrow, deserialize_with = "valid_or_none")]
     kind: Option<&'a str>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "valid_or_none")]
     output_index: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "valid_or_none")]
     item_id: Option<String>,
     #[serde(default, borrow)]
     delta: Option<&'a RawValue>,
@@ -351,51 +357,51 @@ struct Event<'a> {
     error: Option<&'a RawValue>,
 }
 
-struct Assembly {
-    reasoning: bool,
-    items: Vec<Item>,
+struct Assembler {
+    reasoning: Reasoning,
+    items: Vec<OutputItem>,
     answer: Option<ModelAnswer>,
 }
 
-impl Assembly {
-    /// The item an event is about; a new one if it is the first to speak of it.
-    fn item(&mut self, index: Option<u64>, id: &str, what: What) -> Result<&mut Item, WireError> {
-        let known = if index.is_some() {
+impl Assembler {
+    /// The item of an event, or a new one of this kind.
+    fn item(&mut self, index: Option<u64>, id: &str, kind: ItemKind) -> Result<&mut OutputItem, WireError> {
+        let found = if index.is_some() {
             self.items.iter().rposition(|item| item.index == index)
         } else if !id.is_empty() {
             self.items.iter().rposition(|item| item.id == id)
         } else {
             self.items.len().checked_sub(1)
         };
-        let place = known.unwrap_or(self.items.len());
-        if known.is_none() {
-            self.push(Item { index, id: id.to_owned(), what, ..Item::default() })?;
+        let position = found.unwrap_or(self.items.len());
+        if found.is_none() {
+            self.push(OutputItem { index, id: id.to_owned(), kind, ..OutputItem::default() })?;
         }
-        Ok(&mut self.items[place])
+        Ok(&mut self.items[position])
     }
 
-    fn push(&mut self, item: Item) -> Result<(), WireError> {
+    fn push(&mut self, item: OutputItem) -> Result<(), WireError> {
         if self.items.len() == MAX_ITEMS {
-            return Err(WireError::Garbled("it has too many items"));
+            return Err(WireError::Malformed("it has too many items"));
         }
         self.items.push(item);
         Ok(())
     }
 
-    fn end(&mut self, status: &str, raw: Option<&RawValue>) -> Result<(), WireError> {
+    fn finish_response(&mut self, status: &str, raw: Option<&RawValue>) -> Result<(), WireError> {
         let response: Response<'_> =
-            raw.map(|raw| object(raw.get().as_bytes())).transpose()?.unwrap_or_default();
-        // The event says how it ended; only a worse word of the answer itself counts for more.
+            raw.map(|raw| parse_object(raw.get().as_bytes())).transpose()?.unwrap_or_default();
+        // The event names the status. The response overrides it only with a worse one.
         let status = response.status.filter(|own| matches!(*own, "incomplete" | "failed")).unwrap_or(status);
-        let is_whole = response.output.as_ref().is_some_and(|output| !output.is_empty());
-        let items = if is_whole { response.items(self.reasoning) } else { std::mem::take(&mut self.items) };
-        self.answer = Some(response.answer(status, items)?);
+        let has_output = response.output.as_ref().is_some_and(|output| !output.is_empty());
+        let items = if has_output { response.items(self.reasoning) } else { std::mem::take(&mut self.items) };
+        self.answer = Some(response.into_answer(status, items)?);
         Ok(())
     }
 }
 
-impl Assemble for Assembly {
-    fn event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
+impl AnswerAssembler for Assembler {
+    fn add_event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError> {
         let data = data.trim_ascii();
         if data.is_empty() {
             return Ok(false);
@@ -403,8 +409,8 @@ impl Assemble for Assembly {
         if data == b"[DONE]" {
             return Ok(true);
         }
-        let event: Event<'_> = object(data)?;
-        if let Some(error) = error_within(event.error) {
+        let event: StreamEvent<'_> = parse_object(data)?;
+        if let Some(error) = embedded_error(event.error) {
             return Err(WireError::Provider(error));
         }
         let id = event.item_id.as_deref().unwrap_or_default();
@@ -412,38 +418,40 @@ impl Assemble for Assembly {
         let kind = event.kind.or(name).unwrap_or_default();
         match kind {
             "response.output_item.added" | "response.output_item.done" => {
-                let Some(item) = event.item.and_then(|raw| Item::read(raw, self.reasoning)) else {
+                let Some(item) = event.item.and_then(|raw| OutputItem::parse(raw, self.reasoning)) else {
                     return Ok(false);
                 };
                 if index.is_none() && item.id.is_empty() && kind.ends_with("added") {
                     self.push(item)?;
                 } else {
                     let id = item.id.clone();
-                    *self.item(index, &id, What::Other)? = Item { index, ..item };
+                    *self.item(index, &id, ItemKind::Other)? = OutputItem { index, ..item };
                 }
             }
             "response.output_text.delta" => {
-                let item = self.item(index, id, What::Text { is_commentary: false })?;
-                item.text.push_str(&arguments(event.delta)?);
+                let item = self.item(index, id, ItemKind::Text { is_commentary: false })?;
+                item.text.push_str(&arguments_text(event.delta)?);
             }
             "response.refusal.delta" => {
-                let item = self.item(index, id, What::Text { is_commentary: false })?;
-                item.refused |= !arguments(event.delta)?.is_empty();
+                let item = self.item(index, id, ItemKind::Text { is_commentary: false })?;
+                item.refused |= !arguments_text(event.delta)?.is_empty();
             }
             "response.function_call_arguments.delta" => {
-                self.item(index, id, What::Call)?.text.push_str(&arguments(event.delta)?);
+                self.item(index, id, ItemKind::Call)?.text.push_str(&arguments_text(event.delta)?);
             }
             "response.function_call_arguments.done" => {
-                let whole = arguments(event.arguments)?;
-                if !whole.is_empty() {
-                    self.item(index, id, What::Call)?.text = whole;
+                let arguments = arguments_text(event.arguments)?;
+                if !arguments.is_empty() {
+                    self.item(index, id, ItemKind::Call)?.text = arguments;
                 }
             }
-            "response.completed" => return self.end("completed", event.response).map(|()| true),
-            "response.incomplete" => return self.end("incomplete", event.response).map(|()| true),
-            "response.failed" => return self.end("failed", event.response).map(|()| true),
+            "response.completed" => return self.finish_response("completed", event.response).map(|()| true),
+            "response.incomplete" => {
+                return self.finish_response("incomplete", event.response).map(|()| true);
+            }
+            "response.failed" => return self.finish_response("failed", event.response).map(|()| true),
             "error" => {
-                let error = error_within(object(data).ok()).unwrap_or_else(nameless);
+                let error = embedded_error(parse_object(data).ok()).unwrap_or_else(unknown_error);
                 return Err(WireError::Provider(error));
             }
             _ => {}
@@ -451,19 +459,19 @@ impl Assemble for Assembly {
         Ok(false)
     }
 
-    fn text(&self, tell: &mut dyn FnMut(&str)) {
+    fn visit_text(&self, visit: &mut dyn FnMut(&str)) {
         if let Some(answer) = &self.answer {
-            return tell(&answer.text);
+            return visit(&answer.text);
         }
         for item in &self.items {
-            if let What::Text { is_commentary: false } = item.what {
-                tell(&item.text);
+            if let ItemKind::Text { is_commentary: false } = item.kind {
+                visit(&item.text);
             }
         }
     }
 
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError> {
-        self.answer.ok_or(WireError::Cut)
+        self.answer.ok_or(WireError::Interrupted)
     }
 }
 

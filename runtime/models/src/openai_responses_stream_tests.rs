@@ -1,6 +1,8 @@
 use super::MAX_ITEMS;
-use super::tests::{cut_off, decode, delta, failed, function, message, response, thought, wire};
-use crate::openai_cases::{call, cut, feed, opaque, provider, stream};
+use super::tests::{decode, delta, failed, function, incomplete, message, reasoning_item, response, wire};
+use crate::openai_samples::{add_events, assemble, check_any_bytes, provider_error, split};
+use crate::samples::{call, opaque};
+use crate::wire::Reasoning::{Discard, Keep};
 use crate::wire::{Wire, WireError};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
@@ -19,14 +21,14 @@ fn done(index: u64, item: &Value) -> Value {
     json!({"type": "response.output_item.done", "output_index": index, "item": item})
 }
 
-/// The events of an answer with everything in it.
+/// The events of an answer with reasoning, text and a call.
 fn events() -> Vec<Value> {
     vec![
         json!({"type": "response.created", "response": response("in_progress", &[])}),
         json!({"type": "response.in_progress", "response": response("in_progress", &[])}),
         added(0, &json!({"type": "reasoning", "id": "rs_1", "summary": []})),
         json!({"type": "response.reasoning_summary_text.delta", "item_id": "rs_1", "output_index": 0, "delta": "Hm."}),
-        done(0, &thought()),
+        done(0, &reasoning_item()),
         added(1, &json!({"type": "message", "id": "msg_1", "content": []})),
         json!({"type": "response.content_part.added", "output_index": 1, "part": {"type": "output_text", "text": ""}}),
         delta("output_text", 1, "So"),
@@ -47,24 +49,24 @@ fn assembled() -> ModelAnswer {
         text: "So: ".to_owned(),
         finish: ModelFinish::ToolCalls,
         tool_calls: vec![call("a", "t", "{\"x\":1}")],
-        reasoning: opaque("openai-responses", &[thought()]),
+        reasoning: opaque("openai-responses", &[reasoning_item()]),
         ..ModelAnswer::default()
     }
 }
 
 #[test]
-fn a_stream_whose_end_has_no_output_is_put_together() {
+fn assembles_a_stream_whose_last_event_has_no_output() {
     let usage = json!({"input_tokens": 3, "output_tokens": 4});
     for output in [Value::Null, json!([])] {
         let end = json!({"type": "response.completed", "response": {"status": "completed", "output": output, "usage": usage, "model": "m"}});
         let mut expected = assembled();
         expected.usage = Some(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() });
         expected.model = Some("m".to_owned());
-        let mut assembly = wire().assemble(true);
-        assert_eq!(feed(&mut *assembly, &[events(), vec![end]].concat()), Ok(true));
-        assert_eq!(assembly.finish(), Ok(expected));
+        let mut assembler = wire().assembler(Keep);
+        assert_eq!(add_events(&mut *assembler, &[events(), vec![end]].concat()), Ok(true));
+        assert_eq!(assembler.finish(), Ok(expected));
     }
-    // Items that are done count for more than their pieces, and an end without an answer is an end.
+    // Finished items override their deltas, and the last event need not hold a response.
     let whole = [
         json!({"type": "response.function_call_arguments.done", "output_index": 2, "arguments": "{\"x\":2}"}),
         done(1, &message("Then: ")),
@@ -75,12 +77,19 @@ fn a_stream_whose_end_has_no_output_is_put_together() {
         tool_calls: vec![call("a", "t", "{\"x\":2}")],
         ..assembled()
     };
-    assert_eq!(stream(&wire(), &[events(), whole.to_vec()].concat(), true), Ok(expected));
+    assert_eq!(assemble(&wire(), &[events(), whole.to_vec()].concat(), Keep), Ok(expected));
+}
+
+/// Whether events name their item.
+#[derive(Clone, Copy, PartialEq)]
+enum ItemIds {
+    Given,
+    Missing,
 }
 
 #[test]
-fn events_find_their_item_without_a_number() {
-    let unnumbered = |named: bool| {
+fn events_find_their_item_without_an_index() {
+    let without_index = |ids: ItemIds| {
         let strip = |mut event: Value| {
             let id = match event.get("output_index").and_then(Value::as_u64) {
                 Some(1) => "msg_1",
@@ -88,23 +97,23 @@ fn events_find_their_item_without_a_number() {
                 _ => "rs_1",
             };
             event.as_object_mut().unwrap().shift_remove("output_index");
-            if named {
+            if ids == ItemIds::Given {
                 event["item_id"] = json!(id);
             }
             event
         };
         let mut events: Vec<_> = events().into_iter().map(strip).collect();
-        if !named {
-            // One after the other then.
+        if ids == ItemIds::Missing {
+            // Then the items must come one after the other.
             events.swap(8, 10);
             events.swap(9, 10);
         }
         events.push(json!({"type": "response.completed"}));
-        stream(&wire(), &events, true)
+        assemble(&wire(), &events, Keep)
     };
-    assert_eq!(unnumbered(true), Ok(assembled()));
-    assert_eq!(unnumbered(false), Ok(assembled()));
-    // Not even an id: each that is added is a new one.
+    assert_eq!(without_index(ItemIds::Given), Ok(assembled()));
+    assert_eq!(without_index(ItemIds::Missing), Ok(assembled()));
+    // Without an id, each `added` event starts a new item.
     let bare =
         |kind: &str, item: Value| json!({"type": format!("response.output_item.{kind}"), "item": item});
     let first = json!({"type": "function_call", "call_id": "a", "name": "one", "arguments": "{}"});
@@ -116,20 +125,20 @@ fn events_find_their_item_without_a_number() {
         json!({"type": "response.completed"}),
     ];
     let expected = vec![call("a", "one", "{}"), call("b", "two", "[]")];
-    assert_eq!(stream(&wire(), &events, true).unwrap().tool_calls, expected);
+    assert_eq!(assemble(&wire(), &events, Keep).unwrap().tool_calls, expected);
 }
 
 #[test]
-fn names_are_taken_from_either_place() {
-    let mut assembly = wire().assemble(false);
-    assert_eq!(assembly.event(Some("response.output_text.delta"), br#"{"delta":"x"}"#), Ok(false));
-    assert_eq!(assembly.event(None, br#"{"type":"response.output_text.delta","delta":"y"}"#), Ok(false));
-    assert_eq!(assembly.event(Some("response.completed"), br#"{"response":{}}"#), Ok(true));
-    assert_eq!(assembly.finish().unwrap().text, "xy");
+fn the_event_type_is_in_the_name_or_in_the_data() {
+    let mut assembler = wire().assembler(Discard);
+    assert_eq!(assembler.add_event(Some("response.output_text.delta"), br#"{"delta":"x"}"#), Ok(false));
+    assert_eq!(assembler.add_event(None, br#"{"type":"response.output_text.delta","delta":"y"}"#), Ok(false));
+    assert_eq!(assembler.add_event(Some("response.completed"), br#"{"response":{}}"#), Ok(true));
+    assert_eq!(assembler.finish().unwrap().text, "xy");
 }
 
 #[test]
-fn how_streams_end() {
+fn ends_of_streams() {
     let text = delta("output_text", 0, "x");
     let end =
         |kind: &str, response: &Value| json!({"type": format!("response.{kind}"), "response": response});
@@ -138,11 +147,11 @@ fn how_streams_end() {
         (vec![text.clone(), completed(&[])], Ok(("x", ModelFinish::Stop))),
         (vec![text.clone(), completed(&[message("y")])], Ok(("y", ModelFinish::Stop))),
         (
-            vec![text.clone(), end("incomplete", &cut_off(&json!("max_output_tokens"), &[]))],
+            vec![text.clone(), end("incomplete", &incomplete(&json!("max_output_tokens"), &[]))],
             Ok(("x", ModelFinish::Truncated)),
         ),
         (vec![text.clone(), end("incomplete", &bare)], Ok(("x", ModelFinish::Refused))),
-        // A server that never touches the status, and one whose event is too kind.
+        // A server that never updates the status, and one whose event hides a worse status.
         (vec![text.clone(), end("completed", &response("in_progress", &[]))], Ok(("x", ModelFinish::Stop))),
         (
             vec![text.clone(), end("completed", &response("incomplete", &[]))],
@@ -152,63 +161,66 @@ fn how_streams_end() {
         (vec![delta("refusal", 0, ""), completed(&[])], Ok(("", ModelFinish::Stop))),
         (
             vec![text.clone(), end("failed", &failed(&json!({"code": "server_error", "message": "M"})))],
-            Err(provider(500, "", "server_error", "M")),
+            Err(provider_error(500, "", "server_error", "M")),
         ),
-        (vec![text.clone(), end("failed", &json!({}))], Err(provider(500, "", "", ""))),
-        (vec![text.clone(), json!("[DONE]")], Err(WireError::Cut)),
-        (vec![text.clone(), json!({"type": "response.output_text.done", "text": "x"})], Err(WireError::Cut)),
-        (vec![text], Err(WireError::Cut)),
-        (vec![], Err(WireError::Cut)),
+        (vec![text.clone(), end("failed", &json!({}))], Err(provider_error(500, "", "", ""))),
+        (vec![text.clone(), json!("[DONE]")], Err(WireError::Interrupted)),
+        (
+            vec![text.clone(), json!({"type": "response.output_text.done", "text": "x"})],
+            Err(WireError::Interrupted),
+        ),
+        (vec![text], Err(WireError::Interrupted)),
+        (vec![], Err(WireError::Interrupted)),
     ];
     for (events, expected) in table {
-        let made = stream(&wire(), &events, false).map(|answer| (answer.text, answer.finish));
-        assert_eq!(made, expected.map(|(text, finish)| (text.to_owned(), finish)), "{events:?}");
+        let result = assemble(&wire(), &events, Discard).map(|answer| (answer.text, answer.finish));
+        assert_eq!(result, expected.map(|(text, finish)| (text.to_owned(), finish)), "{events:?}");
     }
 }
 
 #[test]
-fn errors_in_the_midst() {
+fn errors_within_a_stream() {
     let table = [
         (
             json!({"type": "error", "code": "rate_limit_exceeded", "message": "M", "param": null, "sequence_number": 4}),
-            provider(429, "", "rate_limit_exceeded", "M"),
+            provider_error(429, "", "rate_limit_exceeded", "M"),
         ),
-        (json!({"type": "error", "code": null, "message": "M"}), provider(500, "", "", "M")),
+        (json!({"type": "error", "code": null, "message": "M"}), provider_error(500, "", "", "M")),
         (
             json!({"type": "error", "error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "M"}}),
-            provider(400, "invalid_request_error", "context_length_exceeded", "M"),
+            provider_error(400, "invalid_request_error", "context_length_exceeded", "M"),
         ),
-        (json!({"type": "error"}), provider(500, "", "", "")),
-        // Without a name, as a gateway may say it.
-        (json!({"error": {"message": "M", "code": 502}}), provider(502, "", "502", "M")),
+        (json!({"type": "error"}), provider_error(500, "", "", "")),
+        // Without a type, as some gateways send it.
+        (json!({"error": {"message": "M", "code": 502}}), provider_error(502, "", "502", "M")),
     ];
     for (event, expected) in table {
         let events = [delta("output_text", 0, "x"), event];
-        assert_eq!(stream(&wire(), &events, false), Err(expected), "{events:?}");
+        assert_eq!(assemble(&wire(), &events, Discard), Err(expected), "{events:?}");
     }
 }
 
 #[test]
-fn no_more_items_than_there_may_be() {
+fn the_number_of_items_is_limited() {
     let texts = |count: u64| {
         let events = (0..count).map(|index| delta("output_text", index, "x"));
-        stream(&wire(), &events.chain([completed(&[])]).collect::<Vec<_>>(), false)
+        assemble(&wire(), &events.chain([completed(&[])]).collect::<Vec<_>>(), Discard)
     };
     assert_eq!(texts(MAX_ITEMS as u64).unwrap().text.len(), MAX_ITEMS);
-    assert_eq!(texts(MAX_ITEMS as u64 + 1), Err(WireError::Garbled("it has too many items")));
-    let asked = |count: u64| {
+    assert_eq!(texts(MAX_ITEMS as u64 + 1), Err(WireError::Malformed("it has too many items")));
+    let calls = |count: u64| {
         let events = (0..count).map(|index| done(index, &function(&index.to_string(), "t", "")));
-        stream(&wire(), &events.chain([completed(&[])]).collect::<Vec<_>>(), false)
+        assemble(&wire(), &events.chain([completed(&[])]).collect::<Vec<_>>(), Discard)
     };
-    assert_eq!(asked(128).unwrap().tool_calls.len(), 128);
-    assert_eq!(asked(129), Err(WireError::Garbled("it asks for too many calls")));
-    // A place far away is a place like any other.
+    assert_eq!(calls(128).unwrap().tool_calls.len(), 128);
+    assert_eq!(calls(129), Err(WireError::Malformed("it requests too many calls")));
+    // A large index is valid.
     let far = [delta("output_text", u64::MAX, "x"), completed(&[])];
-    assert_eq!(stream(&wire(), &far, false).unwrap().text, "x");
+    assert_eq!(assemble(&wire(), &far, Discard).unwrap().text, "x");
 }
 
 #[test]
-fn events_that_are_none() {
+fn malformed_events() {
     for data in [
         &b"x"[..],
         b"[1]",
@@ -217,41 +229,39 @@ fn events_that_are_none() {
         b"{\"type\":\"response.completed\",\"response\":7}",
         b"{\"type\":\"response.completed\",\"response\":{\"output\":7}}",
     ] {
-        let made = wire().assemble(false).event(None, data);
-        assert!(matches!(made, Err(WireError::Garbled(_))), "{data:?}");
+        let result = wire().assembler(Discard).add_event(None, data);
+        assert!(matches!(result, Err(WireError::Malformed(_))), "{data:?}");
     }
-    assert_eq!(wire().assemble(false).event(None, b" "), Ok(false));
-    assert_eq!(wire().assemble(false).event(Some("ping"), b"{}"), Ok(false));
+    assert_eq!(wire().assembler(Discard).add_event(None, b" "), Ok(false));
+    assert_eq!(wire().assembler(Discard).add_event(Some("ping"), b"{}"), Ok(false));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn however_it_is_cut_the_answer_is_the_same(
+    fn the_answer_does_not_depend_on_how_it_is_split(
         text in any::<String>(),
         arguments in any::<String>(),
         sizes in prop::collection::vec(0_u8..9, 0..9),
     ) {
-        let output = [thought(), message(&text), function("a", "t", &arguments)];
+        let output = [reasoning_item(), message(&text), function("a", "t", &arguments)];
         let whole = decode(&response("completed", &output)).unwrap();
         let mut events = vec![
-            done(0, &thought()),
+            done(0, &reasoning_item()),
             added(1, &message("")),
             added(2, &function("a", "t", "")),
         ];
-        for (said, asked) in cut(&text, &sizes).iter().zip(&cut(&arguments, &sizes)) {
-            events.push(delta("output_text", 1, said));
-            events.push(delta("function_call_arguments", 2, asked));
+        for (text, arguments) in split(&text, &sizes).iter().zip(&split(&arguments, &sizes)) {
+            events.push(delta("output_text", 1, text));
+            events.push(delta("function_call_arguments", 2, arguments));
         }
         events.push(completed(&[]));
-        assert_eq!(stream(&wire(), &events, true), Ok(whole));
+        assert_eq!(assemble(&wire(), &events, Keep), Ok(whole));
     }
 
     #[test]
-    fn nothing_makes_it_panic(body in prop::collection::vec(any::<u8>(), 0..200), status in any::<u16>()) {
-        drop(wire().decode(&body, true));
-        drop(wire().assemble(true).event(None, &body));
-        assert_eq!(wire().error(status, &body).status, status);
+    fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200), status in any::<u16>()) {
+        check_any_bytes(&wire(), &body, status);
     }
 }

@@ -1,9 +1,14 @@
 use super::OpenaiResponses;
-use crate::openai_cases::{
-    Case, assistant, call, calls, errors, goldens, opaque, provider, result, stream, system, tool, tool_turn,
-    user,
+use crate::event_stream::StreamFormat;
+use crate::openai_samples::{
+    assemble, check_errors, check_goldens, check_tool_choices, first, provider_error, system_message,
+    tool_turn, with_tools,
 };
-use crate::wire::{Framing, Wire, WireError};
+use crate::samples::{
+    Sample, assistant, assistant_calls, call, conversation, opaque, tool, tool_result, user,
+};
+use crate::wire::Reasoning::{Discard, Keep};
+use crate::wire::{Wire, WireError};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish, Usage};
 use redflow_ports::ToolChoice;
@@ -14,7 +19,7 @@ pub(super) fn wire() -> OpenaiResponses {
 }
 
 pub(super) fn decode(body: &Value) -> Result<ModelAnswer, WireError> {
-    wire().decode(body.to_string().as_bytes(), true)
+    wire().decode(body.to_string().as_bytes(), Keep)
 }
 
 pub(super) fn message(text: &str) -> Value {
@@ -30,7 +35,7 @@ pub(super) fn function(call_id: &str, name: &str, arguments: &str) -> Value {
     json!({"type": "function_call", "id": format!("fc_{call_id}"), "call_id": call_id, "name": name, "arguments": arguments})
 }
 
-pub(super) fn thought() -> Value {
+pub(super) fn reasoning_item() -> Value {
     json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}], "encrypted_content": "gAAA", "status": null})
 }
 
@@ -38,7 +43,7 @@ pub(super) fn response(status: &str, output: &[Value]) -> Value {
     json!({"id": "resp_1", "object": "response", "status": status, "error": null, "incomplete_details": null, "output": output})
 }
 
-pub(super) fn cut_off(reason: &Value, output: &[Value]) -> Value {
+pub(super) fn incomplete(reason: &Value, output: &[Value]) -> Value {
     let mut body = response("incomplete", output);
     body["incomplete_details"] = json!({ "reason": reason });
     body
@@ -55,53 +60,48 @@ pub(super) fn delta(kind: &str, index: u64, delta: &str) -> Value {
 }
 
 #[test]
-fn bodies_are_as_they_are_kept() {
-    goldens(&wire());
-    let every = OpenaiResponses {
+fn request_bodies_equal_their_golden_files() {
+    check_goldens(&wire());
+    let all_settings = OpenaiResponses {
         max_output_tokens: Some(500),
         temperature: Some(0.7),
         top_p: Some(1.0),
         reasoning_effort: Some("low"),
         ..wire()
     };
-    Case::first().golden(&every, "sampling");
-    Case { stream: true, ..Case::first() }.golden(&wire(), "stream");
+    first().check_golden(&all_settings, "openai-responses-sampling");
+    Sample { stream: true, ..first() }.check_golden(&wire(), "openai-responses-stream");
     let mut turn = tool_turn();
-    let mut thought = thought();
-    thought.as_object_mut().unwrap().shift_remove("status");
-    turn[2].reasoning = opaque("openai-responses", &[thought]);
+    let mut item = reasoning_item();
+    item.as_object_mut().unwrap().shift_remove("status");
+    turn[2].reasoning = opaque("openai-responses", &[item]);
     turn[2].content = "Both at once.".to_owned();
-    Case { reasoning: true, ..Case::with_tools(turn) }.golden(&wire(), "reasoning");
+    Sample { reasoning: Keep, ..with_tools(turn) }.check_golden(&wire(), "openai-responses-reasoning");
 }
 
 #[test]
-fn only_what_is_set_is_sent() {
-    let keys = |case: Case| {
-        let body = case.body(&OpenaiResponses::default());
+fn sends_only_the_settings_that_are_set() {
+    let keys = |sample: Sample| {
+        let body = sample.body(&OpenaiResponses::default());
         body.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
     };
-    assert_eq!(keys(Case::new([user("Hi")])), ["input", "store"]);
-    assert_eq!(keys(Case { stream: true, ..Case::new([user("Hi")]) }), ["input", "store", "stream"]);
-    assert_eq!(keys(Case { reasoning: true, ..Case::new([user("Hi")]) }), ["input", "include", "store"]);
+    assert_eq!(keys(conversation([user("Hi")])), ["input", "store"]);
+    assert_eq!(keys(Sample { stream: true, ..conversation([user("Hi")]) }), ["input", "store", "stream"]);
+    assert_eq!(keys(Sample { reasoning: Keep, ..conversation([user("Hi")]) }), ["input", "include", "store"]);
     assert_eq!(
-        keys(Case { tool_choice: ToolChoice::Required, ..Case::new([user("Hi")]) }),
+        keys(Sample { tool_choice: ToolChoice::Required, ..conversation([user("Hi")]) }),
         ["input", "store"]
     );
 }
 
 #[test]
-fn whether_it_may_call() {
-    for (tool_choice, word) in
-        [(ToolChoice::Auto, "auto"), (ToolChoice::Required, "required"), (ToolChoice::None, "none")]
-    {
-        let body = Case { tool_choice, ..Case::with_tools([user("Hi")]) }.body(&wire());
-        assert_eq!(body["tool_choice"], word);
-    }
+fn sends_the_tool_choice() {
+    check_tool_choices(&wire());
 }
 
 #[test]
-fn tools_are_flat_and_never_strict_by_default() {
-    let body = Case { tools: vec![tool("t", "", None)], ..Case::first() }.body(&wire());
+fn tools_are_flat_and_not_strict() {
+    let body = Sample { tools: vec![tool("t", "", None)], ..first() }.body(&wire());
     let parameters = json!({"type": "object", "properties": {}});
     assert_eq!(
         body["tools"],
@@ -111,23 +111,25 @@ fn tools_are_flat_and_never_strict_by_default() {
 
 #[test]
 fn json_mode_keeps_the_system_message_in_the_input() {
-    let said = json!({"role": "system", "content": "Answer with one JSON object."});
-    let body = Case { json: true, ..Case::first() }.body(&wire());
-    assert_eq!((body.get("instructions"), &body["input"][0]), (None, &said));
-    let body = Case::first().body(&wire());
-    assert_eq!((&body["instructions"], &body["input"][0]["role"]), (&said["content"], &json!("user")));
-    // Only the first one is instructions.
-    let body = Case::new([user("Hi"), system()]).body(&wire());
-    assert_eq!((body.get("instructions"), &body["input"][1]), (None, &said));
+    let message = json!({"role": "system", "content": "Answer with one JSON object."});
+    let body = Sample { json: true, ..first() }.body(&wire());
+    assert_eq!((body.get("instructions"), &body["input"][0]), (None, &message));
+    let body = first().body(&wire());
+    assert_eq!((&body["instructions"], &body["input"][0]["role"]), (&message["content"], &json!("user")));
+    // Only the first message becomes the instructions.
+    let body = conversation([user("Hi"), system_message()]).body(&wire());
+    assert_eq!((body.get("instructions"), &body["input"][1]), (None, &message));
 }
 
 #[test]
-fn a_turn_is_its_reasoning_its_text_its_calls() {
-    let asked = [call("a", "t", "{}")];
-    let sent = |said: &str, wire_name: &str, reasoning: bool| {
-        let mut said = calls(said, &asked);
-        said.reasoning = opaque(wire_name, &[thought(), json!({"type": "reasoning", "id": "rs_2"})]);
-        let body = Case { reasoning, ..Case::new([user("Hi"), said, result("a", "")]) }.body(&wire());
+fn a_turn_is_sent_as_reasoning_then_text_then_calls() {
+    let calls = [call("a", "t", "{}")];
+    let items = |text: &str, wire_name: &str, reasoning| {
+        let mut message = assistant_calls(text, &calls);
+        message.reasoning =
+            opaque(wire_name, &[reasoning_item(), json!({"type": "reasoning", "id": "rs_2"})]);
+        let body =
+            Sample { reasoning, ..conversation([user("Hi"), message, tool_result("a", "")]) }.body(&wire());
         body["input"].as_array().unwrap()[1..].to_vec()
     };
     let text = json!({"role": "assistant", "content": "So:"});
@@ -135,25 +137,26 @@ fn a_turn_is_its_reasoning_its_text_its_calls() {
     let output = json!({"type": "function_call_output", "call_id": "a", "output": ""});
     let second = json!({"type": "reasoning", "id": "rs_2"});
     assert_eq!(
-        sent("So:", "openai-responses", true),
-        [&thought(), &second, &text, &function, &output].map(Value::clone)
+        items("So:", "openai-responses", Keep),
+        [&reasoning_item(), &second, &text, &function, &output].map(Value::clone)
     );
     assert_eq!(
-        sent("", "openai-responses", true),
-        [&thought(), &second, &function, &output].map(Value::clone)
+        items("", "openai-responses", Keep),
+        [&reasoning_item(), &second, &function, &output].map(Value::clone)
     );
-    assert_eq!(sent("", "openai-responses", false), [&function, &output].map(Value::clone));
-    assert_eq!(sent("", "openai-chat", true), [&function, &output].map(Value::clone));
-    // Reasoning must be followed by something.
-    let mut nothing = assistant("");
-    nothing.reasoning = opaque("openai-responses", &[thought()]);
-    let body = Case { reasoning: true, ..Case::new([nothing]) }.body(&wire());
-    assert_eq!(body["input"], json!([thought(), {"role": "assistant", "content": ""}]));
+    assert_eq!(items("", "openai-responses", Discard), [&function, &output].map(Value::clone));
+    assert_eq!(items("", "openai-chat", Keep), [&function, &output].map(Value::clone));
+    // The API requires an item after reasoning.
+    let mut empty = assistant("");
+    empty.reasoning = opaque("openai-responses", &[reasoning_item()]);
+    let body = Sample { reasoning: Keep, ..conversation([empty]) }.body(&wire());
+    assert_eq!(body["input"], json!([reasoning_item(), {"role": "assistant", "content": ""}]));
 }
 
 #[test]
-fn a_whole_answer() {
-    let mut body = response("completed", &[thought(), message("So: "), function("a", "t", "{\"x\":1}")]);
+fn decodes_a_whole_answer() {
+    let mut body =
+        response("completed", &[reasoning_item(), message("So: "), function("a", "t", "{\"x\":1}")]);
     body["model"] = json!("gpt-5-2025");
     body["usage"] = json!({
         "input_tokens": 20, "input_tokens_details": {"cached_tokens": 16, "cache_write_tokens": 4},
@@ -172,38 +175,38 @@ fn a_whole_answer() {
         finish: ModelFinish::ToolCalls,
         usage: Some(usage),
         tool_calls: vec![call("a", "t", "{\"x\":1}")],
-        reasoning: opaque("openai-responses", &[thought()]),
+        reasoning: opaque("openai-responses", &[reasoning_item()]),
         model: Some("gpt-5-2025".to_owned()),
         request_id: None,
     };
     assert_eq!(decode(&body).as_ref(), Ok(&expected));
-    // In a stream the last event says it all, whatever came before.
+    // The last event of a stream holds the whole answer and overrides the earlier ones.
     let events = [
         json!({"type": "response.created", "sequence_number": 0, "response": response("in_progress", &[])}),
         delta("output_text", 0, "something else"),
         json!({"type": "response.completed", "response": body}),
     ];
-    assert_eq!(stream(&wire(), &events, true).as_ref(), Ok(&expected));
+    assert_eq!(assemble(&wire(), &events, Keep).as_ref(), Ok(&expected));
     expected.reasoning = None;
-    assert_eq!(stream(&wire(), &events, false).as_ref(), Ok(&expected));
-    assert_eq!(wire().decode(body.to_string().as_bytes(), false), Ok(expected));
-    assert_eq!(wire().framing(), Framing::Sse);
+    assert_eq!(assemble(&wire(), &events, Discard).as_ref(), Ok(&expected));
+    assert_eq!(wire().decode(body.to_string().as_bytes(), Discard), Ok(expected));
+    assert_eq!(wire().stream_format(), StreamFormat::Sse);
 }
 
 #[test]
-fn how_it_ended() {
-    let asked = function("a", "t", "{}");
+fn statuses_and_finish_reasons() {
+    let call = function("a", "t", "{}");
     let tokens = json!("max_output_tokens");
     let table = [
         (response("completed", &[message("x")]), "x", ModelFinish::Stop),
         (response("completed", &[]), "", ModelFinish::Stop),
-        (response("completed", &[message("x"), asked.clone()]), "x", ModelFinish::ToolCalls),
+        (response("completed", &[message("x"), call.clone()]), "x", ModelFinish::ToolCalls),
         (response("completed", &[message("x"), refusal()]), "", ModelFinish::Refused),
-        (cut_off(&tokens, &[message("x")]), "x", ModelFinish::Truncated),
-        (cut_off(&tokens, &[asked]), "", ModelFinish::Truncated),
-        (cut_off(&json!("content_filter"), &[message("x")]), "x", ModelFinish::Refused),
-        (cut_off(&json!("else"), &[]), "", ModelFinish::Truncated),
-        (cut_off(&Value::Null, &[refusal()]), "", ModelFinish::Refused),
+        (incomplete(&tokens, &[message("x")]), "x", ModelFinish::Truncated),
+        (incomplete(&tokens, &[call]), "", ModelFinish::Truncated),
+        (incomplete(&json!("content_filter"), &[message("x")]), "x", ModelFinish::Refused),
+        (incomplete(&json!("else"), &[]), "", ModelFinish::Truncated),
+        (incomplete(&Value::Null, &[refusal()]), "", ModelFinish::Refused),
         (response("incomplete", &[]), "", ModelFinish::Truncated),
         (json!({"output": [message("x")]}), "x", ModelFinish::Stop),
     ];
@@ -214,7 +217,7 @@ fn how_it_ended() {
 }
 
 #[test]
-fn items_as_servers_write_them() {
+fn output_items_in_the_forms_of_many_servers() {
     let phase = |phase: &str, text: &str| {
         let mut message = message(text);
         message["phase"] = json!(phase);
@@ -247,7 +250,7 @@ fn items_as_servers_write_them() {
     for (output, text) in texts {
         assert_eq!(decode(&response("completed", &output)).unwrap().text, text, "{output:?}");
     }
-    let asked = [
+    let calls = [
         function("call_1", "a", ""),
         json!({"type": "function_call", "id": "fc", "name": "b", "arguments": {"x": 1}}),
         json!({"type": "function_call", "call_id": "", "name": "c"}),
@@ -259,32 +262,35 @@ fn items_as_servers_write_them() {
         call("call_2", "c", "{}"),
         call("call_3", "d", "no JSON"),
     ];
-    assert_eq!(decode(&response("completed", &asked)).unwrap().tool_calls, expected);
+    assert_eq!(decode(&response("completed", &calls)).unwrap().tool_calls, expected);
 }
 
 #[test]
-fn what_is_no_answer() {
+fn responses_without_an_answer() {
     let error = |code: &str| json!({"code": code, "message": "M"});
     let table = [
-        (failed(&error("rate_limit_exceeded")), provider(429, "", "rate_limit_exceeded", "M")),
-        (failed(&error("server_error")), provider(500, "", "server_error", "M")),
-        (failed(&error("invalid_prompt")), provider(400, "", "invalid_prompt", "M")),
-        (failed(&error("image_too_large")), provider(400, "", "image_too_large", "M")),
-        (failed(&error("vector_store_timeout")), provider(504, "", "vector_store_timeout", "M")),
-        (failed(&Value::Null), provider(500, "", "", "")),
-        (json!({"error": error("server_is_overloaded")}), provider(503, "", "server_is_overloaded", "M")),
-        (response("cancelled", &[message("x")]), WireError::Garbled("it is no finished answer")),
-        (response("queued", &[]), WireError::Garbled("it is no finished answer")),
-        (response("in_progress", &[message("x")]), WireError::Garbled("it is no finished answer")),
-        (json!({}), WireError::Garbled("it has no output")),
-        (json!({"error": null}), WireError::Garbled("it has no output")),
+        (failed(&error("rate_limit_exceeded")), provider_error(429, "", "rate_limit_exceeded", "M")),
+        (failed(&error("server_error")), provider_error(500, "", "server_error", "M")),
+        (failed(&error("invalid_prompt")), provider_error(400, "", "invalid_prompt", "M")),
+        (failed(&error("image_too_large")), provider_error(400, "", "image_too_large", "M")),
+        (failed(&error("vector_store_timeout")), provider_error(504, "", "vector_store_timeout", "M")),
+        (failed(&Value::Null), provider_error(500, "", "", "")),
+        (
+            json!({"error": error("server_is_overloaded")}),
+            provider_error(503, "", "server_is_overloaded", "M"),
+        ),
+        (response("cancelled", &[message("x")]), WireError::Malformed("it is not a finished answer")),
+        (response("queued", &[]), WireError::Malformed("it is not a finished answer")),
+        (response("in_progress", &[message("x")]), WireError::Malformed("it is not a finished answer")),
+        (json!({}), WireError::Malformed("it has no output")),
+        (json!({"error": null}), WireError::Malformed("it has no output")),
         (
             response("completed", &[function("a", "", "{}")]),
-            WireError::Garbled("it asks for a call of no tool"),
+            WireError::Malformed("it requests a call without a tool"),
         ),
         (
             response("completed", &vec![function("", "t", "{}"); 129]),
-            WireError::Garbled("it asks for too many calls"),
+            WireError::Malformed("it requests too many calls"),
         ),
     ];
     for (body, expected) in table {
@@ -296,28 +302,28 @@ fn what_is_no_answer() {
     );
     for body in [&b""[..], b"[]", b"{", b"<html>", b"{\"output\":7}", b"{\"skipped\":\"\xff\",\"output\":[]}"]
     {
-        assert!(matches!(wire().decode(body, true), Err(WireError::Garbled(_))), "{body:?}");
+        assert!(matches!(wire().decode(body, Keep), Err(WireError::Malformed(_))), "{body:?}");
     }
 }
 
 #[test]
-fn usage_never_fails_an_answer() {
-    let used = |input_tokens, output_tokens| Some(Usage { input_tokens, output_tokens, ..Usage::default() });
+fn invalid_usage_never_fails_an_answer() {
+    let usage = |input_tokens, output_tokens| Some(Usage { input_tokens, output_tokens, ..Usage::default() });
     let table = [
         ("null", None),
         ("{}", None),
         ("7", None),
-        (r#"{"input_tokens":3,"output_tokens":4.0,"output_tokens_details":[]}"#, used(3, 4)),
+        (r#"{"input_tokens":3,"output_tokens":4.0,"output_tokens_details":[]}"#, usage(3, 4)),
         (r#"{"input_tokens":-3,"output_tokens":1e999}"#, None),
-        (r#"{"input_tokens":-3,"output_tokens":4}"#, used(0, 4)),
+        (r#"{"input_tokens":-3,"output_tokens":4}"#, usage(0, 4)),
     ];
     for (usage, expected) in table {
         let body = format!(r#"{{"status":"completed","output":[],"usage":{usage}}}"#);
-        assert_eq!(wire().decode(body.as_bytes(), false).unwrap().usage, expected, "{usage}");
+        assert_eq!(wire().decode(body.as_bytes(), Discard).unwrap().usage, expected, "{usage}");
     }
 }
 
 #[test]
-fn bodies_of_failure() {
-    errors(&wire());
+fn error_bodies() {
+    check_errors(&wire());
 }

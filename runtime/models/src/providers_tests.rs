@@ -22,46 +22,46 @@ fn capabilities() -> Option<CapabilityConfig> {
     Some(CapabilityConfig { reasoning: Some(true), sampling: Some(true), ..CapabilityConfig::default() })
 }
 
-/// The same properties in each of the ways they may be written.
+/// The same properties in every allowed form.
 fn spellings(flat: Value) -> [Value; 3] {
     let mut inner = flat.clone();
     let credentials = inner.as_object_mut().unwrap().remove("credentials");
     let wrapped = json!({"options": inner, "credentials": credentials});
     let mut both = flat.clone();
-    // What stands outside wins.
+    // Properties outside `options` win.
     both["options"] = json!({"model": "other", "deployment": "other", "temperature": 1, "maxTokens": 1,
         "stop": "other", "topP": 1, "seed": 1, "topK": 1, "baseURL": "http://other.example", "stream": false});
     [flat, wrapped, both]
 }
 
-/// How long a call may take and how often it is made: what no request shows.
-fn patience(type_name: &'static str, props: &Value) -> (u128, usize) {
-    let want = || AnswerKind::Reply(ToolChoice::None);
-    let slow = Recording::with([Reply::Never]);
-    let failure = Node::new(type_name, props.clone()).ask(want(), &slow, ModelSettings::default());
+/// The timeout in milliseconds and the number of attempts, which no request shows.
+fn timeout_and_attempts(type_name: &'static str, props: &Value) -> (u128, usize) {
+    let answer_kind = || AnswerKind::Reply(ToolChoice::None);
+    let slow = Recording::new([Reply::Hang]);
+    let failure = Node::new(type_name, props.clone()).call(answer_kind(), &slow, ModelSettings::default());
     let failure = failure.unwrap_err();
     assert_eq!(failure.code, RunErrorCode::Timeout);
     let (_, millis) = failure.message.rsplit_once("within ").unwrap();
-    let down = Recording::with(vec![Reply::of(500, &[("retry-after-ms", "0")], ""); 20]);
-    let failure = Node::new(type_name, props.clone()).ask(want(), &down, ModelSettings::default());
+    let down = Recording::new(vec![Reply::new(500, &[("retry-after-ms", "0")], ""); 20]);
+    let failure = Node::new(type_name, props.clone()).call(answer_kind(), &down, ModelSettings::default());
     assert_eq!(failure.unwrap_err().code, RunErrorCode::ProviderUnavailable);
-    (millis.strip_suffix(" ms").unwrap().parse().unwrap(), down.sent().len())
+    (millis.strip_suffix(" ms").unwrap().parse().unwrap(), down.requests().len())
 }
 
 #[test]
-fn openai_as_it_comes() {
-    let sent = Node::new("openai-model", json!({})).sent();
-    assert_eq!(sent.url, "https://api.openai.com/v1/chat/completions");
-    let headers: Vec<&str> = sent.headers.keys().map(String::as_str).collect();
+fn defaults_of_openai() {
+    let request = Node::new("openai-model", json!({})).request();
+    assert_eq!(request.url, "https://api.openai.com/v1/chat/completions");
+    let headers: Vec<&str> = request.headers.keys().map(String::as_str).collect();
     assert_eq!(headers, ["authorization", "content-type"]);
-    assert_eq!(sent.header("content-type"), Some("application/json"));
-    assert_eq!(sent.settings(), json!({"model": OPENAI_MODEL, "max_completion_tokens": 8_192}));
-    assert_eq!(patience("openai-model", &json!({})), (600_000, 3));
-    // The defaults of the first AI Agent nodes still mean the same.
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.settings(), json!({"model": OPENAI_MODEL, "max_completion_tokens": 8_192}));
+    assert_eq!(timeout_and_attempts("openai-model", &json!({})), (600_000, 3));
+    // The defaults of the first AI Agent nodes still work.
     let old = json!({"model": "gpt-4o-mini", "temperature": 0.7, "maxTokens": 1_000, "jsonMode": false,
         "options": {"topP": 1, "frequencyPenalty": 0, "presencePenalty": 0, "stop": ""}});
     assert_eq!(
-        Node::new("openai-model", old).sent().settings(),
+        Node::new("openai-model", old).request().settings(),
         json!({"model": "gpt-4o-mini", "max_completion_tokens": 1_000, "temperature": 0.7, "top_p": 1.0,
             "frequency_penalty": 0.0, "presence_penalty": 0.0})
     );
@@ -94,13 +94,13 @@ fn every_property_of_openai() {
         options: None,
     };
     for props in spellings(serde_json::to_value(config).unwrap()) {
-        let sent = Node::new("openai-model", props.clone()).sent();
-        assert_eq!(sent.url, "https://eu.api.openai.com/v1/chat/completions");
-        assert_eq!(sent.header("authorization"), Some("Bearer own-key"));
-        assert_eq!(sent.header("openai-organization"), Some("org-1"));
-        assert_eq!(sent.header("openai-project"), Some("proj-1"));
+        let request = Node::new("openai-model", props.clone()).request();
+        assert_eq!(request.url, "https://eu.api.openai.com/v1/chat/completions");
+        assert_eq!(request.header("authorization"), Some("Bearer own-key"));
+        assert_eq!(request.header("openai-organization"), Some("org-1"));
+        assert_eq!(request.header("openai-project"), Some("proj-1"));
         assert_eq!(
-            sent.settings(),
+            request.settings(),
             json!({
                 "model": "gpt-4o", "response_format": {"type": "json_object"}, "max_completion_tokens": 50,
                 "temperature": 0.5, "top_p": 0.9, "frequency_penalty": 0.25, "presence_penalty": -0.25,
@@ -108,23 +108,23 @@ fn every_property_of_openai() {
                 "stream_options": {"include_usage": true},
             })
         );
-        assert_eq!(patience("openai-model", &props), (1_234, 5));
+        assert_eq!(timeout_and_attempts("openai-model", &props), (1_234, 5));
     }
     for header in ["organization", "project"] {
-        let refusal = Node::new("openai-model", json!({header: "a\nb"})).refusal();
-        assert_eq!(refusal, "`organization` or `project` holds characters it cannot have");
-        assert_eq!(Node::new("openai-model", json!({header: ""})).sent().headers.len(), 2);
+        let error = Node::new("openai-model", json!({header: "a\nb"})).build_error();
+        assert_eq!(error, "`organization` or `project` has characters that a header cannot have");
+        assert_eq!(Node::new("openai-model", json!({header: ""})).request().headers.len(), 2);
     }
 }
 
 #[test]
-fn openai_by_responses() {
+fn openai_with_the_responses_api() {
     let props = json!({"api": "responses", "model": "gpt-4o", "temperature": 0.5, "topP": 0.9, "maxTokens": 50,
         "reasoningEffort": "high", "stream": true});
-    let sent = Node::new("openai-model", props).sent();
-    assert_eq!(sent.url, "https://api.openai.com/v1/responses");
+    let request = Node::new("openai-model", props).request();
+    assert_eq!(request.url, "https://api.openai.com/v1/responses");
     assert_eq!(
-        sent.settings(),
+        request.settings(),
         json!({
             "model": "gpt-4o", "max_output_tokens": 50, "temperature": 0.5, "top_p": 0.9,
             "reasoning": {"effort": "high"}, "include": ["reasoning.encrypted_content"], "store": false,
@@ -137,16 +137,16 @@ fn openai_by_responses() {
         ("seed", json!(1)),
         ("stop", json!(["x"])),
     ] {
-        let refusal = Node::new("openai-model", json!({"api": "responses", name: value})).refusal();
-        let text = "does not exist in the Responses interface; remove it or use `api`: \"chat\"";
-        assert_eq!(refusal, format!("`{name}` {text}"));
+        let error = Node::new("openai-model", json!({"api": "responses", name: value})).build_error();
+        let text = "does not exist in the Responses API; remove it or use `api`: \"chat\"";
+        assert_eq!(error, format!("`{name}` {text}"));
     }
-    // An empty list is none.
-    let _ = Node::new("openai-model", json!({"api": "responses", "stop": ""})).sent();
+    // An empty list is allowed.
+    let _ = Node::new("openai-model", json!({"api": "responses", "stop": ""})).request();
 }
 
 #[test]
-fn a_reasoning_model_is_not_sent_what_it_refuses() {
+fn reasoning_models_get_no_sampling_settings() {
     let sampling = json!({"temperature": 0.5, "topP": 0.9, "frequencyPenalty": 1, "presencePenalty": 1});
     for (model, api, kept) in [
         ("gpt-5", "chat", 0),
@@ -156,21 +156,21 @@ fn a_reasoning_model_is_not_sent_what_it_refuses() {
     ] {
         let mut props = sampling.clone();
         (props["model"], props["api"]) = (json!(model), json!(api));
-        let body = Node::new("openai-model", props).sent().body;
+        let body = Node::new("openai-model", props).request().body;
         let names = ["temperature", "top_p", "frequency_penalty", "presence_penalty"];
         assert_eq!(names.iter().filter(|name| body.get(**name).is_some()).count(), kept, "{model}");
     }
     let props = json!({"model": "o3", "api": "responses", "temperature": 0.5});
-    assert_eq!(Node::new("openai-model", props).sent().body.get("temperature"), None);
-    // Who knows better says so.
+    assert_eq!(Node::new("openai-model", props).request().body.get("temperature"), None);
+    // The capabilities of the node override the table.
     let props = json!({"model": "o3", "temperature": 0.5, "capabilities": {"sampling": true}});
-    assert_eq!(Node::new("openai-model", props).sent().body["temperature"], json!(0.5));
+    assert_eq!(Node::new("openai-model", props).request().body["temperature"], json!(0.5));
     let props = json!({"model": "gpt-4o", "temperature": 0.5, "capabilities": {"sampling": false}});
-    assert_eq!(Node::new("openai-model", props).sent().body.get("temperature"), None);
+    assert_eq!(Node::new("openai-model", props).request().body.get("temperature"), None);
 }
 
 #[test]
-fn the_limit_of_tokens_has_the_name_the_host_knows() {
+fn the_name_of_the_token_limit_depends_on_the_host() {
     for (props, name, tokens) in [
         (json!({"model": "gpt-4o"}), "max_completion_tokens", 1_000),
         (json!({"model": "o3"}), "max_completion_tokens", 8_192),
@@ -183,42 +183,42 @@ fn the_limit_of_tokens_has_the_name_the_host_knows() {
         ),
         (json!({"model": "o3", "maxTokens": 5}), "max_completion_tokens", 5),
     ] {
-        let body = Node::new("openai-model", props.clone()).sent().body;
+        let body = Node::new("openai-model", props.clone()).request().body;
         let other = if name == "max_tokens" { "max_completion_tokens" } else { "max_tokens" };
         assert_eq!((&body[name], body.get(other)), (&json!(tokens), None), "{props}");
     }
 }
 
 #[test]
-fn at_most_so_many_stops() {
-    for (type_name, most) in
+fn the_number_of_stop_sequences_is_limited() {
+    for (type_name, limit) in
         [("openai-model", 4), ("model.azure.openai", 4), ("anthropic-model", 64), ("ollama-model", 64)]
     {
         let list = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
         let node = |stop: Value| {
             Node::new(type_name, json!({"endpoint": "http://localhost", "deployment": "d", "stop": stop}))
         };
-        let refusal = node(json!(list(most + 1))).refusal();
-        assert_eq!(refusal, format!("`stop` names {} sequences; at most {most} are allowed", most + 1));
-        assert_eq!(node(json!(list(most + 1).join(","))).refusal(), refusal);
-        let _ = node(json!(list(most))).sent();
+        let error = node(json!(list(limit + 1))).build_error();
+        assert_eq!(error, format!("`stop` has {} sequences; at most {limit} are allowed", limit + 1));
+        assert_eq!(node(json!(list(limit + 1).join(","))).build_error(), error);
+        let _ = node(json!(list(limit))).request();
     }
 }
 
 #[test]
-fn anthropic_as_it_comes() {
-    let sent = Node::new("anthropic-model", json!({})).sent();
-    assert_eq!(sent.url, "https://api.anthropic.com/v1/messages");
-    assert_eq!(sent.header("anthropic-version"), Some("2026-10-21"));
-    assert_eq!(sent.header("authorization"), Some("Bearer ak-of-the-environment"));
-    assert_eq!(sent.headers.len(), 3);
-    assert_eq!(sent.settings(), json!({"model": ANTHROPIC_MODEL, "max_tokens": 1_000}));
-    assert_eq!(patience("anthropic-model", &json!({})), (600_000, 3));
-    // The defaults of the first AI Agent nodes, with their dead model: sampling goes, the rest stays.
+fn defaults_of_anthropic() {
+    let request = Node::new("anthropic-model", json!({})).request();
+    assert_eq!(request.url, "https://api.anthropic.com/v1/messages");
+    assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
+    assert_eq!(request.header("authorization"), Some("Bearer ak-of-the-environment"));
+    assert_eq!(request.headers.len(), 3);
+    assert_eq!(request.settings(), json!({"model": ANTHROPIC_MODEL, "max_tokens": 1_000}));
+    assert_eq!(timeout_and_attempts("anthropic-model", &json!({})), (600_000, 3));
+    // The defaults of the first AI Agent nodes: sampling settings are dropped, the rest stays.
     let old = json!({"temperature": 0.7, "maxTokens": 1_000, "options": {"topP": 1, "topK": 0, "stop": ""}});
-    let sent = Node::new("anthropic-model", old).sent();
-    assert_eq!(sent.settings(), json!({"model": ANTHROPIC_MODEL, "max_tokens": 1_000}));
-    assert_eq!(sent.header("anthropic-version"), Some("2026-10-21"));
+    let request = Node::new("anthropic-model", old).request();
+    assert_eq!(request.settings(), json!({"model": ANTHROPIC_MODEL, "max_tokens": 1_000}));
+    assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
 }
 
 #[test]
@@ -244,12 +244,12 @@ fn every_property_of_anthropic() {
         options: None,
     };
     for props in spellings(serde_json::to_value(config).unwrap()) {
-        let sent = Node::new("anthropic-model", props.clone()).sent();
-        assert_eq!(sent.url, "https://gateway.example/anthropic/v1/messages");
-        assert_eq!(sent.header("x-api-key"), Some("own-key"));
-        assert_eq!(sent.header("authorization"), None);
+        let request = Node::new("anthropic-model", props.clone()).request();
+        assert_eq!(request.url, "https://gateway.example/anthropic/v1/messages");
+        assert_eq!(request.header("x-api-key"), Some("own-key"));
+        assert_eq!(request.header("authorization"), None);
         assert_eq!(
-            sent.settings(),
+            request.settings(),
             json!({
                 "model": "claude-3-5-haiku-latest", "max_tokens": 5_000, "temperature": 1.0, "top_p": 0.9,
                 "top_k": 40, "stop_sequences": ["END"],
@@ -257,7 +257,7 @@ fn every_property_of_anthropic() {
                 "output_config": {"effort": "high"}, "stream": true,
             })
         );
-        assert_eq!(patience("anthropic-model", &props), (1_234, 1));
+        assert_eq!(timeout_and_attempts("anthropic-model", &props), (1_234, 1));
     }
     let efforts = [
         ("none", Value::Null),
@@ -268,24 +268,24 @@ fn every_property_of_anthropic() {
         ("max", json!("max")),
     ];
     for (effort, expected) in efforts {
-        let body = Node::new("anthropic-model", json!({"reasoningEffort": effort})).sent().body;
+        let body = Node::new("anthropic-model", json!({"reasoningEffort": effort})).request().body;
         assert_eq!(body.pointer("/output_config/effort").cloned().unwrap_or_default(), expected);
     }
 }
 
 #[test]
-fn which_version_of_anthropic_and_what_it_takes() {
+fn the_anthropic_version_and_the_sampling_settings_it_accepts() {
     let (old, new) = ("2023-06-01", "2026-10-21");
     for (model, own, version, kept) in [
-        // Sampling on a model that takes it asks for the old version.
+        // Sampling settings for a model that accepts them need the old version.
         ("claude-sonnet-4-5", None, old, true),
         ("claude-3-5-sonnet-20241022", None, old, true),
         ("gateway/model", None, old, true),
-        // On every other it is dropped.
+        // Other models do not get them.
         ("claude-sonnet-5-5", None, new, false),
         ("claude-opus-4-7", None, new, false),
         ("claude-haiku-5-5", None, new, false),
-        // Who names a version gets it, with what it takes.
+        // A configured version is used, with the settings that it accepts.
         ("claude-sonnet-4-5", Some(new), new, false),
         ("claude-sonnet-4-5", Some(old), old, true),
         ("claude-sonnet-5-5", Some(old), old, false),
@@ -294,23 +294,23 @@ fn which_version_of_anthropic_and_what_it_takes() {
     ] {
         for (name, on_wire) in [("temperature", "temperature"), ("topP", "top_p"), ("topK", "top_k")] {
             let props = json!({"model": model, "anthropicVersion": own, name: 1});
-            let sent = Node::new("anthropic-model", props.clone()).sent();
-            assert_eq!(sent.header("anthropic-version"), Some(version), "{props}");
-            assert_eq!(sent.body.get(on_wire).is_some(), kept, "{props}");
+            let request = Node::new("anthropic-model", props.clone()).request();
+            assert_eq!(request.header("anthropic-version"), Some(version), "{props}");
+            assert_eq!(request.body.get(on_wire).is_some(), kept, "{props}");
             let (header, other) =
                 if version == old { ("x-api-key", "authorization") } else { ("authorization", "x-api-key") };
-            assert!(sent.header(header).unwrap().ends_with("ak-of-the-environment"), "{props}");
-            assert_eq!(sent.header(other), None, "{props}");
+            assert!(request.header(header).unwrap().ends_with("ak-of-the-environment"), "{props}");
+            assert_eq!(request.header(other), None, "{props}");
         }
     }
-    // Without sampling, the new one.
-    let sent = Node::new("anthropic-model", json!({"model": "claude-sonnet-4-5", "topK": 0})).sent();
-    assert_eq!((sent.header("anthropic-version"), sent.body.get("top_k")), (Some(new), None));
+    // Without sampling settings, the new version is used.
+    let request = Node::new("anthropic-model", json!({"model": "claude-sonnet-4-5", "topK": 0})).request();
+    assert_eq!((request.header("anthropic-version"), request.body.get("top_k")), (Some(new), None));
     let props = json!({"model": "claude-sonnet-5-5", "temperature": 0.5, "capabilities": {"sampling": true}});
-    let sent = Node::new("anthropic-model", props).sent();
-    assert_eq!((sent.header("anthropic-version"), &sent.body["temperature"]), (Some(old), &json!(0.5)));
-    let refusal = Node::new("anthropic-model", json!({"anthropicVersion": "2023\n"})).refusal();
-    assert_eq!(refusal, "`anthropicVersion` must be a date such as 2026-10-21");
+    let request = Node::new("anthropic-model", props).request();
+    assert_eq!((request.header("anthropic-version"), &request.body["temperature"]), (Some(old), &json!(0.5)));
+    let error = Node::new("anthropic-model", json!({"anthropicVersion": "2023\n"})).build_error();
+    assert_eq!(error, "`anthropicVersion` must be a date such as 2026-10-21");
 }
 
 #[test]
@@ -329,27 +329,27 @@ fn temperature_and_top_p_together() {
     ] {
         let node = Node::new("anthropic-model", json!({"model": model, "temperature": 0.5, "topP": 0.9}));
         if both {
-            let body = node.sent().body;
+            let body = node.request().body;
             assert_eq!((&body["temperature"], &body["top_p"]), (&json!(0.5), &json!(0.9)), "{model}");
         } else {
             assert_eq!(
-                node.refusal(),
-                format!("`{model}` takes `temperature` or `topP`, not both; remove one")
+                node.build_error(),
+                format!("`{model}` accepts `temperature` or `topP`, not both; remove one")
             );
         }
     }
-    // Where neither is sent there is nothing to refuse.
+    // Settings that are not sent are not refused.
     for props in [
         json!({"model": "claude-sonnet-5", "temperature": 0.5, "topP": 0.9}),
         json!({"model": "claude-sonnet-4-5", "temperature": 0.5, "topP": 0.9, "anthropicVersion": "2026-10-21"}),
     ] {
-        assert_eq!(Node::new("anthropic-model", props).sent().body.get("top_p"), None);
+        assert_eq!(Node::new("anthropic-model", props).request().body.get("top_p"), None);
     }
 }
 
 #[test]
-fn thinking_has_its_conditions() {
-    for (props, refusal) in [
+fn requirements_of_thinking() {
+    for (props, error) in [
         (
             json!({"thinkingBudget": 2_000, "maxTokens": 1_000}),
             "`thinkingBudget` (2000) must be smaller than `maxTokens` (1000)",
@@ -360,49 +360,49 @@ fn thinking_has_its_conditions() {
         ),
         (
             json!({"model": "claude-sonnet-4-5", "thinkingBudget": 2_000, "maxTokens": 4_000, "temperature": 0.5}),
-            "a model that thinks takes no `temperature` but 1; remove it",
+            "with thinking, the only `temperature` is 1; remove it",
         ),
     ] {
-        assert_eq!(Node::new("anthropic-model", props).refusal(), refusal);
+        assert_eq!(Node::new("anthropic-model", props).build_error(), error);
     }
-    // Without a limit of its own there is room for an answer behind it.
-    let sent = Node::new("anthropic-model", json!({"thinkingBudget": 2_000})).sent();
-    assert_eq!(sent.body["max_tokens"], json!(3_000));
-    // A temperature that is not sent is in nobody's way.
+    // Without `maxTokens`, the limit leaves room for an answer after the thinking.
+    let request = Node::new("anthropic-model", json!({"thinkingBudget": 2_000})).request();
+    assert_eq!(request.body["max_tokens"], json!(3_000));
+    // A temperature that is not sent is not refused.
     let props = json!({"thinkingBudget": 2_000, "maxTokens": 4_000, "temperature": 0.5});
-    assert_eq!(Node::new("anthropic-model", props).sent().body["thinking"]["budget_tokens"], json!(2_000));
+    assert_eq!(Node::new("anthropic-model", props).request().body["thinking"]["budget_tokens"], json!(2_000));
 }
 
 #[test]
-fn a_long_answer_of_anthropic_comes_in_pieces() {
+fn long_answers_of_anthropic_are_streamed() {
     for (props, stream) in [
         (json!({"maxTokens": 21_333}), Value::Null),
         (json!({"maxTokens": 21_334}), json!(true)),
         (json!({"maxTokens": 64_000, "stream": false}), Value::Null),
         (json!({"stream": true}), json!(true)),
     ] {
-        assert_eq!(Node::new("anthropic-model", props).sent().body["stream"], stream);
+        assert_eq!(Node::new("anthropic-model", props).request().body["stream"], stream);
     }
 }
 
 #[test]
-fn azure_as_it_comes() {
+fn defaults_of_azure() {
     let props = json!({"endpoint": "https://mine.openai.azure.com", "deployment": "prod"});
-    let sent = Node::new("model.azure.openai", props.clone()).sent();
+    let request = Node::new("model.azure.openai", props.clone()).request();
     let path = "/openai/deployments/prod/chat/completions?api-version=2024-12-01-preview";
-    assert_eq!(sent.url, format!("https://mine.openai.azure.com{path}"));
-    assert_eq!(sent.header("api-key"), Some("az-of-the-environment"));
-    assert_eq!(sent.header("authorization"), None);
-    assert_eq!(sent.settings(), json!({"max_tokens": 800}));
-    assert_eq!(patience("model.azure.openai", &props), (15_000, 3));
+    assert_eq!(request.url, format!("https://mine.openai.azure.com{path}"));
+    assert_eq!(request.header("api-key"), Some("az-of-the-environment"));
+    assert_eq!(request.header("authorization"), None);
+    assert_eq!(request.settings(), json!({"max_tokens": 800}));
+    assert_eq!(timeout_and_attempts("model.azure.openai", &props), (15_000, 3));
     for (props, missing) in [
         (json!({"deployment": "d"}), "endpoint"),
         (json!({"endpoint": " ", "deployment": "d"}), "endpoint"),
         (json!({"endpoint": "https://mine.openai.azure.com"}), "deployment"),
         (json!({"endpoint": "https://mine.openai.azure.com", "deployment": ""}), "deployment"),
     ] {
-        let refusal = Node::new("model.azure.openai", props).refusal();
-        assert_eq!(refusal, format!("it has no `{missing}`"));
+        let error = Node::new("model.azure.openai", props).build_error();
+        assert_eq!(error, format!("it has no `{missing}`"));
     }
 }
 
@@ -429,23 +429,23 @@ fn every_property_of_azure() {
         options: None,
     };
     for props in spellings(serde_json::to_value(config).unwrap()) {
-        let sent = Node::new("model.azure.openai", props.clone()).sent();
+        let request = Node::new("model.azure.openai", props.clone()).request();
         let path = "/openai/deployments/gpt-4o/chat/completions?api-version=2025-01-01";
-        assert_eq!(sent.url, format!("https://mine.openai.azure.com{path}"));
-        assert_eq!(sent.header("api-key"), Some("own-key"));
+        assert_eq!(request.url, format!("https://mine.openai.azure.com{path}"));
+        assert_eq!(request.header("api-key"), Some("own-key"));
         assert_eq!(
-            sent.settings(),
+            request.settings(),
             json!({
                 "max_completion_tokens": 50, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["END"],
                 "reasoning_effort": "minimal", "stream": true, "stream_options": {"include_usage": true},
             })
         );
-        assert_eq!(patience("model.azure.openai", &props), (1_234, 2));
+        assert_eq!(timeout_and_attempts("model.azure.openai", &props), (1_234, 2));
     }
 }
 
 #[test]
-fn the_addresses_of_azure() {
+fn addresses_of_azure() {
     let mine = "https://mine.openai.azure.com";
     for (endpoint, deployment, version, path) in [
         (mine, "d", "v1", "/openai/v1/chat/completions"),
@@ -455,32 +455,32 @@ fn the_addresses_of_azure() {
         (mine, "d", "a&b=c", "/openai/deployments/d/chat/completions?api-version=a%26b%3Dc"),
     ] {
         let props = json!({"endpoint": endpoint, "deployment": deployment, "apiVersion": version});
-        assert_eq!(Node::new("model.azure.openai", props).sent().url, format!("{mine}{path}"));
+        assert_eq!(Node::new("model.azure.openai", props).request().url, format!("{mine}{path}"));
     }
     let props = json!({"endpoint": format!("{mine}/proxy/?a=b"), "deployment": "d", "apiVersion": "1"});
     assert_eq!(
-        Node::new("model.azure.openai", props).sent().url,
+        Node::new("model.azure.openai", props).request().url,
         format!("{mine}/proxy/openai/deployments/d/chat/completions?a=b&api-version=1")
     );
-    // Only the undated path needs the model's name, and only it knows the new name of the limit everywhere.
+    // The path without a date needs the model, and always uses the new name of the token limit.
     let props = json!({"endpoint": mine, "deployment": "prod", "apiVersion": "v1"});
-    let sent = Node::new("model.azure.openai", props).sent();
-    assert_eq!(sent.settings(), json!({"model": "prod", "max_completion_tokens": 800}));
+    let request = Node::new("model.azure.openai", props).request();
+    assert_eq!(request.settings(), json!({"model": "prod", "max_completion_tokens": 800}));
     let props = json!({"endpoint": mine, "deployment": "gpt-5", "temperature": 0.5});
-    let sent = Node::new("model.azure.openai", props).sent();
-    assert_eq!(sent.settings(), json!({"max_completion_tokens": 8_192}));
+    let request = Node::new("model.azure.openai", props).request();
+    assert_eq!(request.settings(), json!({"max_completion_tokens": 8_192}));
 }
 
 #[test]
-fn ollama_as_it_comes() {
-    let sent = Node::alone("ollama-model", json!({})).sent();
-    assert_eq!(sent.url, "http://127.0.0.1:11434/api/chat");
-    assert_eq!(sent.headers.len(), 1);
+fn defaults_of_ollama() {
+    let request = Node::without_env("ollama-model", json!({})).request();
+    assert_eq!(request.url, "http://127.0.0.1:11434/api/chat");
+    assert_eq!(request.headers.len(), 1);
     assert_eq!(
-        sent.settings(),
+        request.settings(),
         json!({"model": OLLAMA_MODEL, "stream": false, "options": {"num_predict": 1_000}})
     );
-    assert_eq!(patience("ollama-model", &json!({})), (600_000, 3));
+    assert_eq!(timeout_and_attempts("ollama-model", &json!({})), (600_000, 3));
 }
 
 #[test]
@@ -507,27 +507,27 @@ fn every_property_of_ollama() {
         options: None,
     };
     for props in spellings(serde_json::to_value(config).unwrap()) {
-        let sent = Node::new("ollama-model", props.clone()).sent();
-        assert_eq!(sent.url, "https://ollama.example/behind/api/chat");
-        assert_eq!(sent.header("authorization"), Some("Bearer own-key"));
+        let request = Node::new("ollama-model", props.clone()).request();
+        assert_eq!(request.url, "https://ollama.example/behind/api/chat");
+        assert_eq!(request.header("authorization"), Some("Bearer own-key"));
         assert_eq!(
-            sent.settings(),
+            request.settings(),
             json!({
                 "model": "qwen3", "stream": true, "keep_alive": "5m", "think": false,
                 "options": {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "seed": 7, "num_predict": 50,
                     "num_ctx": 4_096, "stop": ["END"]},
             })
         );
-        assert_eq!(patience("ollama-model", &props), (1_234, 4));
+        assert_eq!(timeout_and_attempts("ollama-model", &props), (1_234, 4));
     }
     let props = json!({"topK": 0, "keepAlive": "", "temperature": 1, "capabilities": {"sampling": false}});
-    let settings = Node::new("ollama-model", props).sent().settings();
+    let settings = Node::new("ollama-model", props).request().settings();
     assert_eq!(settings["options"], json!({"num_predict": 1_000}));
     assert_eq!(settings.get("keep_alive"), None);
 }
 
 #[test]
-fn properties_that_do_not_fit_are_not_quoted() {
+fn properties_of_a_wrong_type_are_not_quoted() {
     for (type_name, props) in [
         ("openai-model", json!({"temperature": "hidden"})),
         ("openai-model", json!({"api": "hidden"})),
@@ -536,14 +536,14 @@ fn properties_that_do_not_fit_are_not_quoted() {
         ("model.azure.openai", json!({"timeoutMs": 1.5})),
         ("ollama-model", json!({"think": "hidden"})),
     ] {
-        let refusal = Node::new(type_name, props).refusal();
+        let error = Node::new(type_name, props).build_error();
         let text = "run `redflow check` for details";
-        assert_eq!(refusal, format!("its properties do not fit the type `{type_name}`; {text}"));
+        assert_eq!(error, format!("its properties do not fit the type `{type_name}`; {text}"));
     }
 }
 
 #[test]
-fn an_old_version_of_azure_is_asked_for_what_it_knows() {
+fn old_versions_of_azure_get_only_supported_settings() {
     let schema = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
     let schema = serde_json::value::to_raw_value(&schema).unwrap();
     for (version, format, usage) in [
@@ -553,15 +553,15 @@ fn an_old_version_of_azure_is_asked_for_what_it_knows() {
         ("v1", "json_schema", true),
     ] {
         let props = json!({"endpoint": "https://mine.openai.azure.com", "deployment": "gpt-4o", "apiVersion": version, "stream": true});
-        let sent =
-            Node::new("model.azure.openai", props).wanting(AnswerKind::Action { schema: Some(&schema) });
-        assert_eq!(sent.body["response_format"]["type"], format, "{version}");
-        assert_eq!(sent.body.get("stream_options").is_some(), usage, "{version}");
+        let request =
+            Node::new("model.azure.openai", props).request_for(AnswerKind::Action { schema: Some(&schema) });
+        assert_eq!(request.body["response_format"]["type"], format, "{version}");
+        assert_eq!(request.body.get("stream_options").is_some(), usage, "{version}");
     }
 }
 
 #[test]
-fn an_address_of_azure_with_what_the_interface_adds() {
+fn an_address_of_azure_may_include_the_path_of_the_api() {
     for (endpoint, version, path) in [
         ("https://mine.openai.azure.com/openai/v1/", "v1", "/openai/v1/chat/completions"),
         ("https://mine.openai.azure.com/openai", "v1", "/openai/v1/chat/completions"),
@@ -573,11 +573,11 @@ fn an_address_of_azure_with_what_the_interface_adds() {
         ("https://gate.example/team", "v1", "/team/openai/v1/chat/completions"),
     ] {
         let props = json!({"endpoint": endpoint, "deployment": "d", "apiVersion": version, "credentials": {"apiKey": "k-123456789"}});
-        let sent = Node::new("model.azure.openai", props).sent();
+        let request = Node::new("model.azure.openai", props).request();
         assert!(
-            sent.url.ends_with(path) && sent.url.matches("openai/").count() == 1,
+            request.url.ends_with(path) && request.url.matches("openai/").count() == 1,
             "{endpoint}: {}",
-            sent.url
+            request.url
         );
     }
 }
@@ -588,7 +588,7 @@ fn a_key_in_an_address_is_refused_and_not_quoted() {
         ["api_key=QUERYSECRET", "key=QUERYSECRET", "subscription-key=QUERYSECRET", "a=1&token=QUERYSECRET"]
     {
         let props = json!({"baseURL": format!("https://h.example/v1?{query}")});
-        let refusal = Node::new("openai-model", props).refusal();
-        assert_eq!(refusal, "`baseURL` must not hold a key; put it into the node's credentials", "{query}");
+        let error = Node::new("openai-model", props).build_error();
+        assert_eq!(error, "`baseURL` must not hold a key; put it into the node's credentials", "{query}");
     }
 }

@@ -1,4 +1,4 @@
-//! A way out that leads nowhere: it keeps what was sent and answers from a script.
+//! A transport without a network: it records requests and responds from a script.
 
 use crate::samples;
 use crate::transport::{Endpoint, Incoming, Pieces, Transport, TransportError};
@@ -19,31 +19,36 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// What comes back.
+/// A scripted response.
 #[derive(Clone)]
 pub(crate) enum Reply {
-    Answer { status: u16, headers: Vec<(&'static str, String)>, pieces: Vec<Result<Bytes, TransportError>> },
-    Fails(TransportError),
-    Never,
+    Response {
+        status: u16,
+        headers: Vec<(&'static str, String)>,
+        parts: Vec<Result<Bytes, TransportError>>,
+    },
+    Error(TransportError),
+    /// The provider never responds.
+    Hang,
 }
 
 impl Reply {
-    pub(crate) fn of(status: u16, headers: &[(&'static str, &str)], body: &str) -> Self {
+    pub(crate) fn new(status: u16, headers: &[(&'static str, &str)], body: &str) -> Self {
         let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Self::Answer { status, headers, pieces: vec![Ok(Bytes::copy_from_slice(body.as_bytes()))] }
+        Self::Response { status, headers, parts: vec![Ok(Bytes::copy_from_slice(body.as_bytes()))] }
     }
 }
 
-/// What a request looked like.
+/// A request that the transport received.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent {
+pub(crate) struct RecordedRequest {
     pub(crate) url: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
     pub(crate) endpoint: Endpoint,
 }
 
-impl Sent {
+impl RecordedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
@@ -58,30 +63,30 @@ impl Sent {
     }
 }
 
-/// Keeps what is sent. Where the script has ended, every wire gets the answer it hopes for.
+/// Records every request. After the end of the script, every wire gets a good answer.
 #[derive(Default)]
 pub(crate) struct Recording {
     pub(crate) script: Mutex<VecDeque<Reply>>,
-    pub(crate) seen: Mutex<Vec<(Sent, tokio::time::Instant)>>,
+    pub(crate) received: Mutex<Vec<(RecordedRequest, tokio::time::Instant)>>,
 }
 
 impl Recording {
-    pub(crate) fn with(script: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+    pub(crate) fn new(script: impl IntoIterator<Item = Reply>) -> Arc<Self> {
         Arc::new(Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() })
     }
 
-    pub(crate) fn sent(&self) -> Vec<Sent> {
-        self.seen.lock().unwrap().iter().map(|(sent, _)| sent.clone()).collect()
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.received.lock().unwrap().iter().map(|(request, _)| request.clone()).collect()
     }
 
-    /// How long after one another the requests came.
+    /// The times between the requests, in milliseconds.
     pub(crate) fn waits(&self) -> Vec<u128> {
-        let seen = self.seen.lock().unwrap();
-        seen.windows(2).map(|pair| (pair[1].1 - pair[0].1).as_millis()).collect()
+        let received = self.received.lock().unwrap();
+        received.windows(2).map(|pair| (pair[1].1 - pair[0].1).as_millis()).collect()
     }
 }
 
-fn hoped_for(path: &str) -> Value {
+fn good_answer(path: &str) -> Value {
     if path.ends_with("/chat/completions") {
         let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 100});
         json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}], "usage": usage})
@@ -104,53 +109,53 @@ impl Transport for Recording {
     ) -> BoxFuture<'a, Result<Incoming, TransportError>> {
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         let headers = endpoint.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
-        let sent = Sent {
+        let request = RecordedRequest {
             url: endpoint.url.to_string(),
             headers: headers.collect(),
             body: serde_json::from_slice(&body).unwrap(),
             endpoint: endpoint.clone(),
         };
-        self.seen.lock().unwrap().push((sent, tokio::time::Instant::now()));
+        self.received.lock().unwrap().push((request, tokio::time::Instant::now()));
         let scripted = self.script.lock().unwrap().pop_front();
         Box::pin(async move {
             let json = [("content-type", "application/json")];
-            let hoped = || Reply::of(200, &json, &hoped_for(endpoint.url.path()).to_string());
-            match scripted.unwrap_or_else(hoped) {
-                Reply::Fails(error) => Err(error),
-                Reply::Never => std::future::pending().await,
-                Reply::Answer { status, headers, pieces } => {
+            let default = || Reply::new(200, &json, &good_answer(endpoint.url.path()).to_string());
+            match scripted.unwrap_or_else(default) {
+                Reply::Error(error) => Err(error),
+                Reply::Hang => std::future::pending().await,
+                Reply::Response { status, headers, parts } => {
                     let header = |(name, value): (&'static str, String)| {
                         (HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap())
                     };
                     let headers: HeaderMap = headers.into_iter().map(header).collect();
-                    Ok(Incoming { status, headers, body: Box::new(Scripted(pieces.into())) })
+                    Ok(Incoming { status, headers, body: Box::new(ScriptedBody(parts.into())) })
                 }
             }
         })
     }
 }
 
-struct Scripted(VecDeque<Result<Bytes, TransportError>>);
+struct ScriptedBody(VecDeque<Result<Bytes, TransportError>>);
 
-impl Pieces for Scripted {
+impl Pieces for ScriptedBody {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
         Box::pin(async { self.0.pop_front().transpose() })
     }
 }
 
-/// Counts the calls that are made again.
+/// Records the retries of all calls.
 #[derive(Default)]
-pub(crate) struct Retries(pub(crate) Mutex<Vec<String>>);
+pub(crate) struct RetryLog(pub(crate) Mutex<Vec<String>>);
 
-impl Meter for Retries {
-    fn record(&self, measure: Measurement<'_>) {
-        if let Measurement::ModelRetry { provider, failed } = measure {
+impl Meter for RetryLog {
+    fn record(&self, measurement: Measurement<'_>) {
+        if let Measurement::ModelRetry { provider, failed } = measurement {
             self.0.lock().unwrap().push(format!("{provider} {failed}", failed = failed.as_str()));
         }
     }
 }
 
-/// A node of a flow, and what it is asked.
+/// A model node of a flow, and the tools of its agent.
 pub(crate) struct Node {
     type_name: &'static str,
     props: Value,
@@ -159,7 +164,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// One that has its key.
+    /// A node whose keys are in the environment.
     pub(crate) fn new(type_name: &'static str, props: Value) -> Self {
         let env = vec![
             ("OPENAI_API_KEY", "sk-of-the-environment"),
@@ -169,8 +174,8 @@ impl Node {
         Self { type_name, props, env, tools: Vec::new() }
     }
 
-    /// One in an empty environment.
-    pub(crate) fn alone(type_name: &'static str, props: Value) -> Self {
+    /// A node in an empty environment.
+    pub(crate) fn without_env(type_name: &'static str, props: Value) -> Self {
         Self { env: Vec::new(), ..Self::new(type_name, props) }
     }
 
@@ -179,15 +184,15 @@ impl Node {
         register(&mut adapters, settings);
         let node = NodeSummary { id: "m".into(), type_name: self.type_name.to_owned(), name: String::new() };
         let env = |name: &str| {
-            self.env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            self.env.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         };
         let props = self.props.as_object().unwrap();
         adapters.models[self.type_name](NodeConfig { node: &node, props, env: &env, takes: &|_| () })
     }
 
-    /// Why it cannot be built.
-    pub(crate) fn refusal(&self) -> String {
-        let transport: Arc<dyn Transport> = Recording::with([]);
+    /// Why the model cannot be built.
+    pub(crate) fn build_error(&self) -> String {
+        let transport: Arc<dyn Transport> = Recording::new([]);
         let settings = ModelSettings { transport: Some(transport), ..ModelSettings::default() };
         match self.build(settings) {
             Ok(_) => panic!("{} was built from {}", self.type_name, self.props),
@@ -195,18 +200,18 @@ impl Node {
         }
     }
 
-    /// Asks it once. Time stands still, but for the waits between two tries.
-    pub(crate) fn ask(
+    /// Calls the model once. The clock advances only while the driver waits for a retry.
+    pub(crate) fn call(
         &self,
         answer_kind: AnswerKind<'_>,
         recording: &Arc<Recording>,
         settings: ModelSettings,
     ) -> Result<ModelAnswer, Failure> {
-        self.ask_heard(answer_kind, recording, settings, None)
+        self.call_observed(answer_kind, recording, settings, None)
     }
 
-    /// The same, with someone who hears the answer as it comes in.
-    pub(crate) fn ask_heard(
+    /// The same, with an observer of the deltas.
+    pub(crate) fn call_observed(
         &self,
         answer_kind: AnswerKind<'_>,
         recording: &Arc<Recording>,
@@ -225,16 +230,16 @@ impl Node {
         runtime.unwrap().block_on(model.call(request))
     }
 
-    /// The request it makes when something is wanted of it.
-    pub(crate) fn wanting(&self, answer_kind: AnswerKind<'_>) -> Sent {
-        let recording = Recording::with([]);
-        let _ = self.ask(answer_kind, &recording, ModelSettings::default());
-        recording.sent().remove(0)
+    /// The request of a call for this kind of answer.
+    pub(crate) fn request_for(&self, answer_kind: AnswerKind<'_>) -> RecordedRequest {
+        let recording = Recording::new([]);
+        let _ = self.call(answer_kind, &recording, ModelSettings::default());
+        recording.requests().remove(0)
     }
 
-    /// The request it makes when an answer is wanted and no tools are there.
-    pub(crate) fn sent(&self) -> Sent {
-        self.wanting(AnswerKind::Reply(ToolChoice::None))
+    /// The request of a call for a reply without tools.
+    pub(crate) fn request(&self) -> RecordedRequest {
+        self.request_for(AnswerKind::Reply(ToolChoice::None))
     }
 }
 

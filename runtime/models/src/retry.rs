@@ -1,69 +1,69 @@
-//! Whether a call that failed is made again, and when.
+//! Whether a failed call is retried, and when.
 //!
-//! Owns the rules the official clients keep. Pure: the clock and the dice come in from outside.
+//! Owns the same rules as the official clients. Pure: the clock and the random number are arguments.
 
-use crate::fault::Fault;
+use crate::call_error::CallError;
 use http::HeaderMap;
 use std::time::Duration;
 
-/// Who asks for longer than this gets no second call: the run is told instead.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// If a provider requests a longer wait, the call is not retried, and the run gets the error.
+pub const MAX_REQUESTED_WAIT: Duration = Duration::from_secs(60);
 
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(8);
+const FIRST_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// What the headers of a failure say of another try.
+/// What the headers of an error response say about a retry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Advice {
-    /// Whether the provider wants one, if it says so.
+pub struct RetryAdvice {
+    /// Whether the provider recommends a retry. None if it does not say.
     pub should_retry: Option<bool>,
-    /// How long to wait before it, if the provider says so.
+    /// How long to wait before it. None if the provider does not say.
     pub after: Option<Duration>,
 }
 
-impl Advice {
-    /// Reads the headers. What cannot be understood is not there. `now` in milliseconds since 1970.
+impl RetryAdvice {
+    /// Reads the headers and ignores unreadable ones. `now` is in milliseconds since 1970.
     #[must_use]
-    pub fn of(headers: &HeaderMap, now: u64) -> Self {
+    pub fn from_headers(headers: &HeaderMap, now: u64) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
         let should_retry = match text("x-should-retry") {
             Some("true") => Some(true),
             Some("false") => Some(false),
             _ => None,
         };
-        let millis = text("retry-after-ms").and_then(|text| wait(text, 1e-3));
+        let millis = text("retry-after-ms").and_then(|text| parse_duration(text, 1e-3));
         let after = millis.or_else(|| {
             let text = text("retry-after")?;
-            wait(text, 1.0).or_else(|| until(text, now))
+            parse_duration(text, 1.0).or_else(|| time_until(text, now))
         });
         Self { should_retry, after }
     }
 }
 
-fn wait(text: &str, unit: f64) -> Option<Duration> {
+fn parse_duration(text: &str, seconds_per_unit: f64) -> Option<Duration> {
     let number: f64 = text.parse().ok()?;
-    Duration::try_from_secs_f64(number * unit).ok()
+    Duration::try_from_secs_f64(number * seconds_per_unit).ok()
 }
 
-/// The time until an HTTP date; none left if it is past.
-fn until(text: &str, now: u64) -> Option<Duration> {
+/// The time until an HTTP date. Zero for a date in the past.
+fn time_until(text: &str, now: u64) -> Option<Duration> {
     let date = jiff::fmt::rfc2822::parse(text).ok()?;
     let at = u64::try_from(date.timestamp().as_millisecond()).ok()?;
     Some(Duration::from_millis(at.saturating_sub(now)))
 }
 
-/// How long to wait before the next try; none if there is to be none. `tries` counts those already made, from
-/// 1; `dice` is between 0 and 1.
+/// How long to wait before the next attempt. None if there is no further attempt. `attempts` counts those
+/// made, from 1; `random` is between 0 and 1.
 #[must_use]
-pub fn next_wait(fault: &Fault, tries: u32, max_retries: u32, dice: f64) -> Option<Duration> {
-    if tries > max_retries || !fault.may_pass() {
+pub fn retry_delay(error: &CallError, attempts: u32, max_retries: u32, random: f64) -> Option<Duration> {
+    if attempts > max_retries || !error.is_retryable() {
         return None;
     }
-    match fault.advice().after {
-        Some(after) => (after <= LONGEST_WAIT).then_some(after),
+    match error.advice().after {
+        Some(after) => (after <= MAX_REQUESTED_WAIT).then_some(after),
         None => {
-            let doubled = FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16));
-            Some(doubled.min(LONGEST_BACKOFF).mul_f64(1.0 - 0.25 * dice.clamp(0.0, 1.0)))
+            let doubled = FIRST_BACKOFF.saturating_mul(1 << attempts.saturating_sub(1).min(16));
+            Some(doubled.min(MAX_BACKOFF).mul_f64(1.0 - 0.25 * random.clamp(0.0, 1.0)))
         }
     }
 }

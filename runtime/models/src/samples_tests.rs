@@ -1,55 +1,72 @@
-//! Conversations for the tests of wires, and the golden files their requests are kept in.
+//! Conversations for the tests of all wires, and the golden files of their requests.
 //!
 //! `UPDATE_GOLDEN=1` writes the files again.
 
-use crate::wire::{Chat, Format, Wire};
+use crate::wire::{AnswerFormat, ChatRequest, Reasoning, Wire};
 use pretty_assertions::assert_eq;
+use proptest::prelude::{Strategy, prop};
 use redflow_contract::node_config::OnUnknown;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use redflow_ports::ToolChoice;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Arc;
 
-/// What is asked, owned.
+/// A [`ChatRequest`] that owns its parts.
 #[derive(Clone, Default)]
 pub(crate) struct Sample {
     pub(crate) messages: Vec<Arc<ChatMessage>>,
     pub(crate) tools: Vec<ToolSpec>,
-    pub(crate) choice: ToolChoice,
+    pub(crate) tool_choice: ToolChoice,
     pub(crate) json: bool,
     pub(crate) schema: Option<Box<RawValue>>,
     pub(crate) stream: bool,
-    pub(crate) reasoning: bool,
+    pub(crate) reasoning: Reasoning,
 }
 
 impl Sample {
-    pub(crate) fn chat(&self) -> Chat<'_> {
-        Chat {
+    fn request(&self) -> ChatRequest<'_> {
+        ChatRequest {
             messages: &self.messages,
             tools: &self.tools,
-            tool_choice: self.choice,
+            tool_choice: self.tool_choice,
             format: match &self.schema {
-                Some(schema) => Format::JsonSchema(schema),
-                None if self.json => Format::JsonObject,
-                None => Format::Text,
+                Some(schema) => AnswerFormat::JsonSchema(schema),
+                None if self.json => AnswerFormat::JsonObject,
+                None => AnswerFormat::Text,
             },
             stream: self.stream,
             reasoning: self.reasoning,
         }
     }
 
+    fn encode(&self, wire: &dyn Wire) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        wire.encode(&self.request(), &mut bytes).unwrap();
+        bytes
+    }
+
     pub(crate) fn body(&self, wire: &dyn Wire) -> Value {
-        let mut out = Vec::new();
-        wire.encode(&self.chat(), &mut out).unwrap();
-        serde_json::from_slice(&out).unwrap()
+        serde_json::from_slice(&self.encode(wire)).unwrap()
+    }
+
+    /// Compares the body with the golden file of this name.
+    pub(crate) fn check_golden(&self, wire: &dyn Wire, name: &str) {
+        let bytes = self.encode(wire);
+        let body: Value = serde_json::from_slice(&bytes).unwrap();
+        // The value shows every byte: it keeps the order of keys, and no key is there twice.
+        assert_eq!(serde_json::to_string(&body).unwrap(), String::from_utf8(bytes).unwrap());
+        let text = format!("{body:#}\n");
+        let file = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(&file).unwrap_or_default(), "{file}");
     }
 }
 
-/// A conversation and nothing else.
-pub(crate) fn of(messages: impl IntoIterator<Item = ChatMessage>) -> Sample {
+pub(crate) fn conversation(messages: impl IntoIterator<Item = ChatMessage>) -> Sample {
     Sample { messages: messages.into_iter().map(Arc::new).collect(), ..Sample::default() }
 }
 
@@ -61,7 +78,7 @@ pub(crate) fn user(text: &str) -> ChatMessage {
     ChatMessage::new(ChatRole::User, text)
 }
 
-pub(crate) fn model(text: &str) -> ChatMessage {
+pub(crate) fn assistant(text: &str) -> ChatMessage {
     ChatMessage::new(ChatRole::Assistant, text)
 }
 
@@ -69,16 +86,20 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> RequestedCall {
     RequestedCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
-pub(crate) fn calling(text: &str, calls: &[RequestedCall]) -> ChatMessage {
-    ChatMessage { tool_calls: calls.to_vec(), ..model(text) }
+pub(crate) fn assistant_calls(text: &str, calls: &[RequestedCall]) -> ChatMessage {
+    ChatMessage { tool_calls: calls.to_vec(), ..assistant(text) }
 }
 
-pub(crate) fn result(id: &str, text: &str) -> ChatMessage {
+pub(crate) fn tool_result(id: &str, text: &str) -> ChatMessage {
     ChatMessage { tool_call_id: Some(id.to_owned()), ..ChatMessage::new(ChatRole::Tool, text) }
 }
 
-pub(crate) fn thinking(wire: &str, parts: &[Value], message: ChatMessage) -> ChatMessage {
-    ChatMessage { reasoning: Some(OpaqueParts { wire: wire.to_owned(), parts: parts.to_vec() }), ..message }
+pub(crate) fn opaque(wire: &str, parts: &[Value]) -> Option<OpaqueParts> {
+    Some(OpaqueParts { wire: wire.to_owned(), parts: parts.to_vec() })
+}
+
+pub(crate) fn with_reasoning(wire: &str, parts: &[Value], message: ChatMessage) -> ChatMessage {
+    ChatMessage { reasoning: opaque(wire, parts), ..message }
 }
 
 pub(crate) fn tool(name: &str, description: &str, input_schema: Option<Value>) -> ToolSpec {
@@ -93,7 +114,7 @@ pub(crate) fn tool(name: &str, description: &str, input_schema: Option<Value>) -
     }
 }
 
-pub(crate) fn tools() -> Vec<ToolSpec> {
+pub(crate) fn two_tools() -> Vec<ToolSpec> {
     let schema = json!({
         "type": "object",
         "properties": {"expression": {"type": "string", "description": "Such as 2+2."}},
@@ -103,13 +124,13 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
     vec![tool("calculator", "Evaluates an expression.", Some(schema)), tool("clock", "", None)]
 }
 
-/// Agent Core's first call.
-pub(crate) fn first() -> Sample {
+/// The first request of Agent Core.
+pub(crate) fn first_request() -> Sample {
     let prompt = "You are an execution agent.\n\nAlways respond in valid JSON";
-    Sample { json: true, ..of([system(prompt), user("What is 2+2? \"Quoted\", Grüße.\n")]) }
+    Sample { json: true, ..conversation([system(prompt), user("What is 2+2? \"Quoted\", Grüße.\n")]) }
 }
 
-pub(crate) fn first_by_schema() -> Sample {
+pub(crate) fn first_request_with_schema() -> Sample {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -119,64 +140,60 @@ pub(crate) fn first_by_schema() -> Sample {
         "required": ["action", "message"],
         "additionalProperties": false,
     });
-    Sample { schema: Some(serde_json::value::to_raw_value(&schema).unwrap()), ..first() }
+    Sample { schema: Some(serde_json::value::to_raw_value(&schema).unwrap()), ..first_request() }
 }
 
-/// Agent Core's second call: what came of the first is a user's message.
-pub(crate) fn later() -> Sample {
+/// The second request of Agent Core, with the outcome of a tool call as a user message.
+pub(crate) fn second_request() -> Sample {
     let action = r#"{"action":"tool","tool":"calculator","input":{"expression":"2+2"},"confidence":0.4}"#;
-    let mut sample = first();
-    sample.messages.push(Arc::new(model(action)));
+    let mut sample = first_request();
+    sample.messages.push(Arc::new(assistant(action)));
     sample.messages.push(Arc::new(user(r#"{"success":true,"output":4}"#)));
     sample
 }
 
-/// A turn from a memory before the input, and before it the end of one whose beginning was forgotten.
-pub(crate) fn recalled() -> Sample {
-    of([
+/// A turn of a memory before the input, and before it the end of a turn whose start was trimmed.
+pub(crate) fn request_with_memory() -> Sample {
+    conversation([
         system("Answer in short."),
-        model("You are welcome."),
+        assistant("You are welcome."),
         user("My name is Ada."),
-        model("Noted."),
+        assistant("Noted."),
         user("And who am I?"),
     ])
 }
 
-pub(crate) fn offered() -> Sample {
-    let asked = of([system("Use the tools."), user("What is 2+2?")]);
-    Sample { tools: tools(), choice: ToolChoice::Required, ..asked }
+pub(crate) fn request_with_tools() -> Sample {
+    let messages = conversation([system("Use the tools."), user("What is 2+2?")]);
+    Sample { tools: two_tools(), tool_choice: ToolChoice::Required, ..messages }
 }
 
 /// Two calls at once, of which one fails.
 pub(crate) fn tool_turn() -> Sample {
     let calls =
         [call("toolu_1", "calculator", r#"{"expression":"1/0"}"#), call("toolu_2", "clock", "not JSON")];
-    let mut sample = offered();
-    sample.choice = ToolChoice::Auto;
-    sample.messages.push(Arc::new(calling("I will look.", &calls)));
-    sample.messages.push(Arc::new(result("toolu_1", r#"{"success":false,"error":"Division by zero."}"#)));
-    sample.messages.push(Arc::new(result("toolu_2", r#"{"success":true,"output":"12:00"}"#)));
+    let mut sample = Sample { tool_choice: ToolChoice::Auto, ..request_with_tools() };
+    let failure = r#"{"success":false,"error":"Division by zero."}"#;
+    sample.messages.push(Arc::new(assistant_calls("I will look.", &calls)));
+    sample.messages.push(Arc::new(tool_result("toolu_1", failure)));
+    sample.messages.push(Arc::new(tool_result("toolu_2", r#"{"success":true,"output":"12:00"}"#)));
     sample
 }
 
-/// The same with what the model thought before.
-pub(crate) fn thoughtful_turn(wire: &str, parts: &[Value]) -> Sample {
-    let mut sample = Sample { reasoning: true, ..tool_turn() };
-    let place = sample.messages.iter().position(|message| !message.tool_calls.is_empty()).unwrap();
-    let message = ChatMessage::clone(&sample.messages[place]);
-    sample.messages[place] = Arc::new(thinking(wire, parts, message));
+/// The same with the reasoning of the model before its calls.
+pub(crate) fn tool_turn_with_reasoning(wire: &str, parts: &[Value]) -> Sample {
+    let mut sample = Sample { reasoning: Reasoning::Keep, ..tool_turn() };
+    let index = sample.messages.iter().position(|message| !message.tool_calls.is_empty()).unwrap();
+    let message = ChatMessage::clone(&sample.messages[index]);
+    sample.messages[index] = Arc::new(with_reasoning(wire, parts, message));
     sample
 }
 
-pub(crate) fn check_golden(name: &str, wire: &dyn Wire, sample: &Sample) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(format!("{name}.json"));
-    let body = sample.body(wire);
-    let written = format!("{}\n", serde_json::to_string_pretty(&body).unwrap());
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &written).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(body, serde_json::from_str::<Value>(&golden).unwrap_or_default(), "{name}");
-    assert_eq!(written, golden, "{name}");
+/// The parts of a streamed text.
+pub(crate) fn text_parts() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec("[ -~äß€😀\n\"\\\\]{0,6}", 0..6)
+}
+
+pub(crate) fn as_strs(parts: &[String]) -> Vec<&str> {
+    parts.iter().map(String::as_str).collect()
 }

@@ -1,4 +1,4 @@
-//! `scripted-model`: answers from a list, so that flows run without a network and without a key.
+//! `scripted-model`: answers from a list, so that flows run without a network or a key.
 
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::node_config::ScriptedModelConfig;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The k-th call of a run gets the k-th reply; the last one repeats.
+/// The k-th call of a run gets the k-th reply. After the last one, the last one repeats.
 #[derive(Debug)]
 pub struct ScriptedModel {
     info: ModelInfo,
@@ -17,10 +17,10 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// From the node's properties.
+    /// Builds the model from the node's properties.
     ///
     /// # Errors
-    /// Without at least one reply.
+    /// When the node has no reply.
     pub fn build(config: NodeConfig<'_>) -> Result<Arc<dyn ChatModel>, BuildError> {
         let ScriptedModelConfig { replies, delay_ms } = config.typed()?;
         if replies.is_empty() {
@@ -46,8 +46,8 @@ impl ChatModel for ScriptedModel {
             if !self.delay.is_zero() {
                 tokio::time::sleep(self.delay).await;
             }
-            let place = usize::try_from(request.iteration).unwrap_or(usize::MAX).saturating_sub(1);
-            let text = self.replies.get(place).or(self.replies.last()).cloned().unwrap_or_default();
+            let index = usize::try_from(request.iteration).unwrap_or(usize::MAX).saturating_sub(1);
+            let text = self.replies.get(index).or(self.replies.last()).cloned().unwrap_or_default();
             if let Some(deltas) = request.deltas {
                 deltas.text(1, &text);
             }
@@ -80,11 +80,15 @@ mod tests {
         })
     }
 
-    async fn ask(model: &dyn ChatModel, iteration: u32) -> String {
-        ask_heard(model, iteration, None).await
+    async fn call(model: &dyn ChatModel, iteration: u32) -> String {
+        call_observed(model, iteration, None).await
     }
 
-    async fn ask_heard(model: &dyn ChatModel, iteration: u32, deltas: Option<&dyn DeltaObserver>) -> String {
+    async fn call_observed(
+        model: &dyn ChatModel,
+        iteration: u32,
+        deltas: Option<&dyn DeltaObserver>,
+    ) -> String {
         let spec = AgentSpec {
             agent: NodeRef { instance: InstanceId::local(), node_id: "a".into() },
             type_name: "agent-core".to_owned(),
@@ -113,35 +117,35 @@ mod tests {
     async fn the_kth_call_gets_the_kth_reply_and_the_last_repeats() {
         let model = build(&json!({"replies": ["as it is", {"b": 1, "a": 2}, 7]})).unwrap();
         let answers =
-            [ask(&*model, 1).await, ask(&*model, 2).await, ask(&*model, 3).await, ask(&*model, 9).await];
+            [call(&*model, 1).await, call(&*model, 2).await, call(&*model, 3).await, call(&*model, 9).await];
         assert_eq!(answers, ["as it is", r#"{"b":1,"a":2}"#, "7", "7"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_delay_is_waited_for() {
+    async fn the_reply_comes_after_the_delay() {
         let model = build(&json!({"replies": ["x"], "delayMs": 250})).unwrap();
         let before = Instant::now();
-        ask(&*model, 1).await;
+        call(&*model, 1).await;
         assert_eq!(before.elapsed(), Duration::from_millis(250));
     }
 
     #[tokio::test]
-    async fn who_hears_it_hears_it_whole() {
+    async fn an_observer_receives_the_whole_reply() {
         #[derive(Default)]
-        struct Heard(Mutex<Vec<(u32, String)>>);
-        impl DeltaObserver for Heard {
+        struct TextLog(Mutex<Vec<(u32, String)>>);
+        impl DeltaObserver for TextLog {
             fn text(&self, attempt: u32, text: &str) {
                 self.0.lock().unwrap().push((attempt, text.to_owned()));
             }
         }
         let model = build(&json!({"replies": ["as it is", {"b": 1}]})).unwrap();
-        let heard = Heard::default();
-        ask_heard(&*model, 2, Some(&heard)).await;
-        assert_eq!(heard.0.into_inner().unwrap(), [(1, r#"{"b":1}"#.to_owned())]);
+        let log = TextLog::default();
+        call_observed(&*model, 2, Some(&log)).await;
+        assert_eq!(log.0.into_inner().unwrap(), [(1, r#"{"b":1}"#.to_owned())]);
     }
 
     #[test]
-    fn no_replies_cannot_be_built() {
+    fn a_model_without_replies_cannot_be_built() {
         for props in [json!({"replies": []}), json!({}), json!({"replies": "x"})] {
             assert!(build(&props).is_err(), "{props}");
         }

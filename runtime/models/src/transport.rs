@@ -1,7 +1,7 @@
-//! The way to a provider: one POST, one answer, read piece by piece.
+//! Sends one POST to a provider, and streams the body of its response.
 //!
-//! Owns the HTTP client: its proxy, its certificates, its timeouts. Never retries, never follows a redirect,
-//! and never puts a library's words or an address with a password into an error.
+//! Owns the HTTP client with its proxy, certificates and timeouts. Never retries and never follows a
+//! redirect. Its errors never hold a library's text or an address, which may contain a password.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -12,9 +12,9 @@ use std::time::Duration;
 use std::{fmt, io};
 use url::{Host, Url};
 
-/// Makes one POST. Dropping the future closes the connection or resets its stream.
+/// Sends one POST. Dropping the future closes the connection or resets its stream.
 pub trait Transport: Send + Sync {
-    /// Sends a body and waits for the head of the answer.
+    /// Sends a body and waits for the head of the response.
     fn post<'a>(
         &'a self,
         endpoint: &'a Endpoint,
@@ -22,17 +22,17 @@ pub trait Transport: Send + Sync {
     ) -> BoxFuture<'a, Result<Incoming, TransportError>>;
 }
 
-/// Where to send to, and what to say there. Keys are marked, so that no log shows them.
+/// The address and headers of a request. Keys are marked as sensitive, so that no log shows them.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// The address.
+    /// Without credentials.
     pub url: Url,
     /// The headers of every request.
     pub headers: HeaderMap,
 }
 
 impl Endpoint {
-    /// An address, with the headers every wire sends.
+    /// An address, with the headers that every wire sends.
     #[must_use]
     pub fn new(url: Url) -> Self {
         let mut headers = HeaderMap::with_capacity(4);
@@ -40,10 +40,10 @@ impl Endpoint {
         Self { url, headers }
     }
 
-    /// Adds a header.
+    /// Adds or replaces a header.
     ///
     /// # Errors
-    /// When the value cannot stand in a header.
+    /// When the value cannot be a header value.
     pub fn header(mut self, name: &'static str, value: &str) -> Result<Self, InvalidHeader> {
         let value = HeaderValue::from_str(value).map_err(|_| InvalidHeader)?;
         self.headers.insert(HeaderName::from_static(name), value);
@@ -53,7 +53,7 @@ impl Endpoint {
     /// Adds a header that no log shows.
     ///
     /// # Errors
-    /// When the value cannot stand in a header.
+    /// When the value cannot be a header value.
     pub fn secret_header(mut self, name: &'static str, value: &str) -> Result<Self, InvalidHeader> {
         let mut value = HeaderValue::from_str(value).map_err(|_| InvalidHeader)?;
         value.set_sensitive(true);
@@ -62,63 +62,63 @@ impl Endpoint {
     }
 }
 
-/// A header holds a line break or the like.
+/// A header value has a line break or another forbidden character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidHeader;
 
-/// The head of an answer, and a way to the rest.
+/// The head of a response, and its body as a stream.
 pub struct Incoming {
-    /// The status.
+    /// The HTTP status, of success or failure.
     pub status: u16,
-    /// The headers.
+    /// All headers.
     pub headers: HeaderMap,
-    /// The body.
+    /// Unread so far.
     pub body: Box<dyn Pieces>,
 }
 
-/// A body that is read piece by piece.
+/// The body of a response, read part by part.
 pub trait Pieces: Send {
-    /// The next piece; none at the end.
+    /// The next part, or none at the end.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>>;
 }
 
-/// The way was not there, or was lost.
+/// Why there is no connection, or no complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// Nobody listens there.
+    /// The host refused the connection.
     #[error("nothing listens there")]
     Refused,
-    /// The name is not known.
+    /// DNS does not know the name.
     #[error("its name cannot be resolved")]
     NotFound,
-    /// No connection in time.
+    /// The connection took longer than [`HttpSettings::connect_timeout`].
     #[error("no connection was made in time")]
     ConnectTimeout,
-    /// The other side cannot prove who it is.
+    /// The TLS handshake failed.
     #[error("its TLS certificate is not trusted, or it does not speak TLS")]
     Tls,
-    /// Another reason why there is no connection.
+    /// Any other reason why there is no connection.
     #[error("no connection could be made")]
     Connect,
-    /// The connection was there and was lost.
+    /// The connection broke after it was made.
     #[error("the connection was lost before the answer ended")]
     Lost,
-    /// What came is another language.
+    /// The server uses another protocol.
     #[error("what it sends is not HTTP; check the address")]
     NotHttp,
 }
 
-/// What all calls share.
+/// Settings of the HTTP client.
 #[derive(Clone)]
 pub struct HttpSettings {
-    /// A proxy for every call, such as `http://proxy:3128`. Without one, the usual environment variables count,
-    /// but not for calls to this machine.
+    /// A proxy for every request, such as `http://proxy:3128`. Without one, the usual environment variables
+    /// apply, but not for requests to this machine.
     pub proxy: Option<Url>,
-    /// Certificates that are trusted beside the system's, as PEM.
+    /// Certificates to trust in addition to the system's, as PEM.
     pub extra_ca: Vec<u8>,
-    /// How long a connection may take to be made.
+    /// The longest time to make a connection.
     pub connect_timeout: Duration,
-    /// Whether nothing newer than HTTP/1.1 is spoken: sockets are opened with it.
+    /// Whether to use HTTP/1.1 only, which WebSockets need.
     pub http1_only: bool,
 }
 
@@ -133,7 +133,7 @@ impl Default for HttpSettings {
     }
 }
 
-/// Without the proxy: its address may hold a password.
+/// Leaves out the proxy, whose address may hold a password.
 impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpSettings")
@@ -144,15 +144,15 @@ impl fmt::Debug for HttpSettings {
     }
 }
 
-/// The HTTP client of this build.
+/// The transport of the product, based on reqwest.
 #[derive(Clone)]
 pub struct ReqwestTransport {
     client: Client,
-    /// For this machine, which no proxy of the environment can reach.
+    /// For this machine, which a proxy of the environment cannot reach.
     local: Client,
 }
 
-/// Without the clients: they know the proxy.
+/// Leaves out the clients, which know the proxy.
 impl fmt::Debug for ReqwestTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ReqwestTransport")
@@ -160,12 +160,12 @@ impl fmt::Debug for ReqwestTransport {
 }
 
 impl ReqwestTransport {
-    /// A client with these settings.
+    /// Builds the HTTP clients.
     ///
     /// # Errors
-    /// A sentence, when they cannot be used.
+    /// A sentence, when the settings cannot be used.
     pub fn new(settings: &HttpSettings) -> Result<Self, String> {
-        // The first one wins; another part of the process may have been here before.
+        // Only the first call has an effect, and another part of the process may have made it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut trusted = Vec::new();
         if !settings.extra_ca.is_empty() {
@@ -186,35 +186,35 @@ impl ReqwestTransport {
                 .referer(false)
                 .tls_certs_merge(trusted.clone())
         };
-        let built = |builder: ClientBuilder| {
+        let build = |builder: ClientBuilder| {
             builder.build().map_err(|_| "the HTTP client cannot be built with these settings")
         };
         let Some(proxy) = &settings.proxy else {
-            return Ok(Self { client: built(builder())?, local: built(builder().no_proxy())? });
+            return Ok(Self { client: build(builder())?, local: build(builder().no_proxy())? });
         };
         if !matches!(proxy.scheme(), "http" | "https") {
             return Err("the proxy's address must begin with http:// or https://".to_owned());
         }
         let proxy = Proxy::all(proxy.as_str()).map_err(|_| "the proxy's address cannot be used")?;
-        let client = built(builder().proxy(proxy))?;
+        let client = build(builder().proxy(proxy))?;
         Ok(Self { local: client.clone(), client })
     }
 
-    /// The client for an address: loopback addresses never go through a proxy of the environment.
+    /// The client for an address. Loopback addresses never use a proxy of the environment.
     #[must_use]
     pub fn client(&self, url: &Url) -> &Client {
         if is_local(url) { &self.local } else { &self.client }
     }
 }
 
-/// Whether a host is one of these, or below one.
+/// Whether a host is one of these domains, or a subdomain.
 pub(crate) fn is_within(host: &str, domains: &[&str]) -> bool {
     domains
         .iter()
         .any(|domain| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
-/// Whether an address is on this machine.
+/// Whether an address is a loopback address.
 #[must_use]
 pub fn is_local(url: &Url) -> bool {
     match url.host() {
@@ -234,58 +234,54 @@ impl Transport for ReqwestTransport {
         let request = self.client(&endpoint.url).post(endpoint.url.clone());
         let request = request.headers(endpoint.headers.clone()).body(body).send();
         Box::pin(async move {
-            let mut response = request.await.map_err(|error| judge(&error))?;
+            let mut response = request.await.map_err(|error| TransportError::from(&error))?;
             let status = response.status().as_u16();
             let headers = std::mem::take(response.headers_mut());
-            Ok(Incoming { status, headers, body: Box::new(Body(response)) })
+            Ok(Incoming { status, headers, body: Box::new(ReqwestBody(response)) })
         })
     }
 }
 
-struct Body(Response);
+struct ReqwestBody(Response);
 
-impl Pieces for Body {
+impl Pieces for ReqwestBody {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async { self.0.chunk().await.map_err(|error| judge(&error)) })
+        Box::pin(async { self.0.chunk().await.map_err(|error| TransportError::from(&error)) })
     }
 }
 
+/// Classifies an error of the library without its text, which may hold an address with a password.
 impl From<&reqwest::Error> for TransportError {
     fn from(error: &reqwest::Error) -> Self {
-        judge(error)
+        let causes = || std::iter::successors(error.source(), |cause| cause_of(*cause));
+        if !error.is_connect() {
+            let is_parse_error = |cause: &hyper::Error| cause.is_parse();
+            let is_not_http = causes().any(|cause| cause.downcast_ref().is_some_and(is_parse_error));
+            return if is_not_http { Self::NotHttp } else { Self::Lost };
+        }
+        if error.is_timeout() {
+            return Self::ConnectTimeout;
+        }
+        for cause in causes() {
+            if cause.downcast_ref::<rustls::Error>().is_some() {
+                return Self::Tls;
+            }
+            match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+                Some(io::ErrorKind::ConnectionRefused) => return Self::Refused,
+                Some(io::ErrorKind::TimedOut) => return Self::ConnectTimeout,
+                _ => {}
+            }
+            // The resolver's error has a private type, so only its text identifies it.
+            if cause.to_string().starts_with("dns error") {
+                return Self::NotFound;
+            }
+        }
+        Self::Connect
     }
 }
 
-/// What a library's error means, without its words: they may hold an address, and that a password.
-fn judge(error: &reqwest::Error) -> TransportError {
-    let causes = || std::iter::successors(error.source(), |cause| beneath(*cause));
-    if !error.is_connect() {
-        let is_other = |cause: &hyper::Error| cause.is_parse();
-        let garbled = causes().any(|cause| cause.downcast_ref().is_some_and(is_other));
-        return if garbled { TransportError::NotHttp } else { TransportError::Lost };
-    }
-    if error.is_timeout() {
-        return TransportError::ConnectTimeout;
-    }
-    for cause in causes() {
-        if cause.downcast_ref::<rustls::Error>().is_some() {
-            return TransportError::Tls;
-        }
-        match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
-            Some(io::ErrorKind::ConnectionRefused) => return TransportError::Refused,
-            Some(io::ErrorKind::TimedOut) => return TransportError::ConnectTimeout,
-            _ => {}
-        }
-        // The resolver's error has a private type; this is all it tells of itself.
-        if cause.to_string().starts_with("dns error") {
-            return TransportError::NotFound;
-        }
-    }
-    TransportError::Connect
-}
-
-/// What lies beneath an error. One of the system's that wraps another does not count that one as its source.
-fn beneath<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+/// The cause of an error. An `io::Error` that wraps another error does not name it as its source.
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inner) => Some(inner),
         None => error.source(),

@@ -1,7 +1,8 @@
-//! What every wire does: writes a request, reads an answer, puts a stream together, tells an error.
+//! What every wire format does: encode a request, decode an answer, assemble a stream, parse an error.
 //!
-//! Owns the words the wires and the driver share. Pure: no socket, no clock, no key is ever seen here.
+//! Owns the types that the wires and the driver share. Pure: sees no socket, no clock and no key.
 
+use crate::event_stream::StreamFormat;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::ChatMessage;
@@ -9,82 +10,88 @@ use redflow_ports::ToolChoice;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// What to ask a model.
+/// A request to a model, before a wire encodes it.
 #[derive(Debug, Clone, Copy)]
-pub struct Chat<'a> {
-    /// The conversation, oldest first: at most one system message at its beginning, then user and assistant
-    /// messages, and tool messages after the assistant message that asked for them.
+pub struct ChatRequest<'a> {
+    /// The conversation, oldest first. A system message can only be the first one. Tool messages follow the
+    /// assistant message that requested their calls.
     pub messages: &'a [Arc<ChatMessage>],
-    /// The tools the model may call natively.
+    /// The tools that the model may call natively.
     pub tools: &'a [ToolSpec],
-    /// Whether it may; only with tools.
+    /// Whether the model may call tools. Has no effect without tools.
     pub tool_choice: ToolChoice,
-    /// How the text of the answer is to look.
-    pub format: Format<'a>,
-    /// Whether the answer is to come in pieces.
+    /// The format of the answer's text.
+    pub format: AnswerFormat<'a>,
+    /// Whether the provider sends the answer as a stream.
     pub stream: bool,
-    /// Whether reasoning is kept, to be sent back.
-    pub reasoning: bool,
+    /// Whether to send reasoning back, and to keep it from the answer.
+    pub reasoning: Reasoning,
 }
 
-/// How the text of an answer is to look.
+/// The format of an answer's text.
 #[derive(Debug, Clone, Copy)]
-pub enum Format<'a> {
-    /// As the model likes.
+pub enum AnswerFormat<'a> {
+    /// Any text.
     Text,
-    /// JSON mode.
+    /// Any JSON object, in the provider's JSON mode.
     JsonObject,
-    /// By a schema of the strict subset.
+    /// JSON by a schema of the strict subset that all providers accept.
     JsonSchema(&'a RawValue),
 }
 
-/// How a stream is cut into events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// Server-sent events.
-    Sse,
-    /// One JSON object per line.
-    Lines,
+/// What happens to the reasoning of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reasoning {
+    /// It is part of the conversation, and goes back to the same wire.
+    Keep,
+    /// It is dropped.
+    #[default]
+    Discard,
 }
 
-/// One provider's language.
+impl Reasoning {
+    pub(crate) fn is_kept(self) -> bool {
+        self == Self::Keep
+    }
+}
+
+/// The wire format of one provider's API.
 pub trait Wire: Send + Sync {
-    /// Its name: whose reasoning parts are whose.
+    /// Marks reasoning parts, which go back only to the wire that made them.
     fn name(&self) -> &'static str;
 
     /// Writes the body of a request.
     ///
     /// # Errors
-    /// When it cannot be written.
-    fn encode(&self, chat: &Chat<'_>, out: &mut Vec<u8>) -> serde_json::Result<()>;
+    /// When a value cannot be serialized.
+    fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()>;
 
-    /// Reads the body of an answer that came with a status of success. `reasoning` as in [`Chat`].
+    /// Reads the body of a response with a success status.
     ///
     /// # Errors
-    /// When it is not what this wire says.
-    fn decode(&self, body: &[u8], reasoning: bool) -> Result<ModelAnswer, WireError>;
+    /// When the body holds an error, or does not follow this wire format.
+    fn decode(&self, body: &[u8], reasoning: Reasoning) -> Result<ModelAnswer, WireError>;
 
-    /// How its streams are cut.
-    fn framing(&self) -> Framing;
+    /// How its streams are split into events.
+    fn stream_format(&self) -> StreamFormat;
 
-    /// Puts one stream together. `reasoning` as in [`Chat`].
-    fn assemble(&self, reasoning: bool) -> Box<dyn Assemble>;
+    /// Starts to assemble one stream.
+    fn assembler(&self, reasoning: Reasoning) -> Box<dyn AnswerAssembler>;
 
-    /// Reads the body of an answer that came with a status of failure. Never fails: what cannot be read is empty.
-    fn error(&self, status: u16, body: &[u8]) -> ProviderError;
+    /// Reads the body of a response with an error status. Never fails: unreadable parts are empty.
+    fn parse_error(&self, status: u16, body: &[u8]) -> ProviderError;
 }
 
-/// Puts a stream together, event by event.
-pub trait Assemble: Send {
-    /// Takes one event: its name, if the stream names events, and its data. True when it was the last one.
+/// Assembles the answer of a stream, event by event.
+pub trait AnswerAssembler: Send {
+    /// Adds one event: its name, if the stream names events, and its data. True for the last event.
     ///
     /// # Errors
-    /// When the provider reports an error, or the event is not what this wire says.
-    fn event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError>;
+    /// When the provider reports an error, or the event does not follow this wire format.
+    fn add_event(&mut self, name: Option<&str>, data: &[u8]) -> Result<bool, WireError>;
 
-    /// Tells the text of the answer so far, in as many parts as it lies in. No reasoning, and nothing that is
-    /// said to tools.
-    fn text(&self, tell: &mut dyn FnMut(&str));
+    /// Visits the parts of the answer's text so far, without reasoning and without arguments of tool calls.
+    fn visit_text(&self, visit: &mut dyn FnMut(&str));
 
     /// The whole answer, after the last event.
     ///
@@ -93,26 +100,26 @@ pub trait Assemble: Send {
     fn finish(self: Box<Self>) -> Result<ModelAnswer, WireError>;
 }
 
-/// Why an answer is none.
+/// Why a response holds no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WireError {
-    /// The provider says so, in the midst of a stream or in a body that came with a status of success.
+    /// The provider reported it, within a stream or in a body with a success status.
     Provider(ProviderError),
-    /// It is not what this wire says. The text is ours and quotes nothing.
-    Garbled(&'static str),
+    /// The response does not follow this wire format. The text is ours and quotes nothing.
+    Malformed(&'static str),
     /// The stream ended before the answer did.
-    Cut,
+    Interrupted,
 }
 
-/// An error as a provider reports it.
+/// An error as the provider reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderError {
-    /// The HTTP status; in a stream the one the same error has outside of it.
+    /// The HTTP status. In a stream, the status that the same error has elsewhere.
     pub status: u16,
-    /// The provider's class of error, such as `rate_limit_error`; empty if it names none.
+    /// The provider's type of error, such as `rate_limit_error`. Empty if it has none.
     pub kind: String,
-    /// The provider's code, such as `insufficient_quota`; empty if it names none.
+    /// The provider's code, such as `insufficient_quota`. Empty if it has none.
     pub code: String,
-    /// The provider's words.
+    /// The provider's own text.
     pub message: String,
 }

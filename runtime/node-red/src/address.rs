@@ -1,19 +1,19 @@
-//! Where a Node-RED is: which addresses can be one, and what lies below them.
+//! The address of a Node-RED, and the URLs below it.
 
 use crate::client::TOKEN_VARIABLE;
 use url::Url;
 
-/// The address of a Node-RED. A path is its `httpAdminRoot`.
+/// Parses the address of a Node-RED. A path in it is its `httpAdminRoot`.
 ///
 /// # Errors
-/// A sentence that says what is wanted. It quotes nothing: the text may hold a password.
+/// A sentence that says what is expected. It does not quote the text, which may hold a password.
 pub fn parse_address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let mut url = url.ok_or_else(|| "it must be an address such as http://127.0.0.1:1880".to_owned())?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(format!(
-            "it must hold no name and no password: give an access token of Node-RED in {TOKEN_VARIABLE}"
+            "it must hold no name and no password: put an access token of Node-RED in {TOKEN_VARIABLE}"
         ));
     }
     if url.query().is_some() || url.fragment().is_some() {
@@ -26,22 +26,22 @@ pub fn parse_address(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// An address below a Node-RED's: `path` begins with a slash and is taken as it is. None for one that would lead out of
-/// it, or that says the same in another way.
-pub(crate) fn below(base: &Url, path: &str, query: Option<&str>) -> Option<Url> {
-    let whole = format!("{}{path}", base.path().trim_end_matches('/'));
+/// A URL below the address. `path` starts with a slash and is not changed. None for a path that leaves the
+/// address or that is not in its normal form.
+pub(crate) fn join(base: &Url, path: &str, query: Option<&str>) -> Option<Url> {
+    let full_path = format!("{}{path}", base.path().trim_end_matches('/'));
     let mut url = base.clone();
-    url.set_path(&whole);
+    url.set_path(&full_path);
     url.set_query(query);
-    (path.starts_with('/') && url.path() == whole && url.query() == query).then_some(url)
+    (path.starts_with('/') && url.path() == full_path && url.query() == query).then_some(url)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{below, parse_address};
+    use super::{join, parse_address};
 
     #[test]
-    fn an_address_is_http_and_holds_no_secret() {
+    fn an_address_is_http_and_holds_no_password() {
         for good in ["http://127.0.0.1:1880", "https://flows.example/", "http://[::1]:1880/admin"] {
             assert!(parse_address(good).is_ok_and(|url| url.path().ends_with('/')), "{good}");
         }
@@ -57,16 +57,19 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_stays_there() {
+    fn a_joined_url_stays_below_the_address() {
         let base = parse_address("http://a:1880/admin").unwrap();
-        let at = |path, query| below(&base, path, query).map(String::from);
-        assert_eq!(at("/flows", None).as_deref(), Some("http://a:1880/admin/flows"));
-        assert_eq!(at("/nodes/a%2Fb", Some("x=1")).as_deref(), Some("http://a:1880/admin/nodes/a%2Fb?x=1"));
-        assert_eq!(at("//evil.example/", None).as_deref(), Some("http://a:1880/admin//evil.example/"));
+        let joined = |path, query| join(&base, path, query).map(String::from);
+        assert_eq!(joined("/flows", None).as_deref(), Some("http://a:1880/admin/flows"));
+        assert_eq!(
+            joined("/nodes/a%2Fb", Some("x=1")).as_deref(),
+            Some("http://a:1880/admin/nodes/a%2Fb?x=1")
+        );
+        assert_eq!(joined("//evil.example/", None).as_deref(), Some("http://a:1880/admin//evil.example/"));
         for out in
             ["/../settings", "/%2e%2e/settings", "/a/.%2E/../..", "/..\\settings", "settings", "/./flows", ""]
         {
-            assert_eq!(at(out, None), None, "{out}");
+            assert_eq!(joined(out, None), None, "{out}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Questions to the Admin API, each with its bound in bytes and in time.
+//! Requests to the Admin API, each bounded in bytes and time.
 
-use crate::address::below;
+use crate::address::join;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -17,23 +17,24 @@ use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
-/// Where the access token comes from. Never from a flag: whoever lists processes would see it.
+/// The variable with the access token. There is no flag for it, because a list of processes would show it.
 pub const TOKEN_VARIABLE: &str = "NODE_RED_TOKEN";
 
-/// Bytes of an answer, as of a flow.
-pub(crate) const MAX_ANSWER_BYTES: usize = 40 * 1024 * 1024;
-/// How long Node-RED may say nothing. A deploy is answered when the nodes before it have stopped, which may take 15 s.
-pub(crate) const SILENCE: Duration = Duration::from_secs(60);
-/// Characters of what Node-RED says that are repeated.
-const MAX_QUOTED: usize = 200;
+/// Enough for a large flow.
+pub(crate) const MAX_RESPONSE_BYTES: usize = 40 * 1024 * 1024;
+/// How long Node-RED may send nothing. It responds to a deploy when the old nodes have stopped, which may
+/// take 15 s.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Characters of a text of Node-RED that an error repeats.
+const MAX_QUOTED_CHARS: usize = 200;
 
-/// Nesting of an answer: a flow, and what it is wrapped in.
-const ROOM_AROUND_FLOWS: usize = 2;
+/// The nesting that a response adds around the flow.
+const RESPONSE_DEPTH: usize = 2;
 
 const API_VERSION: HeaderName = HeaderName::from_static("node-red-api-version");
 const DEPLOYMENT_TYPE: HeaderName = HeaderName::from_static("node-red-deployment-type");
 
-/// One Node-RED, and the right to ask it.
+/// A client of one Node-RED, with its access token.
 #[derive(Clone)]
 pub struct NodeRed {
     pub(crate) base: Url,
@@ -42,30 +43,30 @@ pub struct NodeRed {
     bearer: Option<HeaderValue>,
 }
 
-/// Without the token.
+/// Leaves out the token.
 impl fmt::Debug for NodeRed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeRed").field("base", &self.base.as_str()).finish_non_exhaustive()
     }
 }
 
-/// The flow that Node-RED has.
+/// The flow that is deployed in Node-RED.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DeployedFlow {
-    /// Its nodes, without credentials.
+    /// A list of nodes, without credentials.
     pub flows: Value,
-    /// What Node-RED calls it. Means nothing but that it is the same.
+    /// Node-RED's revision of the flow. Equal revisions mean equal flows.
     pub rev: String,
 }
 
-/// What a deploy stops and starts anew.
+/// What a deploy restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeployType {
-    /// Everything.
+    /// All nodes.
     Full,
-    /// Tabs with changes.
+    /// The tabs with changes.
     Flows,
-    /// Changed nodes.
+    /// The changed nodes.
     Nodes,
 }
 
@@ -80,78 +81,84 @@ impl DeployType {
 }
 
 impl NodeRed {
-    /// A Node-RED at an address that [`crate::parse_address`] gave. The client must follow no redirects and speak HTTP/1.1
-    /// only: `/comms` needs it.
+    /// `base` comes from [`crate::parse_address`]. `client` must not follow redirects, and must use HTTP/1.1
+    /// only, which `/comms` needs.
     ///
     /// # Errors
-    /// A sentence, if the token cannot stand in a header.
+    /// A sentence, if the token cannot be a header value.
     pub fn new(base: Url, client: Client, token: Option<SecretString>) -> Result<Self, String> {
         let bearer = token.as_ref().map(|token| {
             let value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()));
             let mut value =
-                value.map_err(|_| format!("the token in {TOKEN_VARIABLE} cannot stand in a header"))?;
+                value.map_err(|_| format!("the token in {TOKEN_VARIABLE} cannot be a header value"))?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         });
         Ok(Self { base, client, bearer: bearer.transpose()?, token })
     }
 
-    /// Where it is.
+    /// Its address, which ends with a slash.
     #[must_use]
     pub fn url(&self) -> &str {
         self.base.as_str()
     }
 
-    /// The flow that it has.
+    /// Reads the deployed flow.
     ///
     /// # Errors
     /// `NODE_RED_UNREACHABLE`, `NODE_RED_REFUSED`.
     pub async fn flows(&self) -> Result<DeployedFlow, ApiError> {
-        let request = self.ask(Method::GET, "/flows")?.header(API_VERSION, "v2");
-        let body = self.answer(request).await?;
-        let deployed: DeployedFlow = self.read(&body)?;
+        let request = self.request(Method::GET, "/flows")?.header(API_VERSION, "v2");
+        let body = self.send(request).await?;
+        let deployed: DeployedFlow = self.parse(&body)?;
         if !deployed.flows.is_array() {
-            return Err(self.foreign("its flow is no list of nodes"));
+            return Err(self.not_node_red("its flow is not a list of nodes"));
         }
         Ok(deployed)
     }
 
-    /// Deploys a flow in the place of the one that `rev` names. Gives what Node-RED calls the new one.
+    /// Replaces the flow of revision `rev`. Returns the new revision.
     ///
     /// # Errors
-    /// As for [`NodeRed::flows`]; `NODE_RED_REFUSED` also if another flow is there.
-    pub async fn deploy(&self, flows: &Value, rev: &str, how: DeployType) -> Result<String, ApiError> {
+    /// As for [`NodeRed::flows`]; `NODE_RED_REFUSED` also if the deployed flow has another revision.
+    pub async fn deploy(
+        &self,
+        flows: &Value,
+        rev: &str,
+        deploy_type: DeployType,
+    ) -> Result<String, ApiError> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct Deployed {
             rev: String,
         }
         let body = serde_json::to_vec(&json!({"flows": flows, "rev": rev})).unwrap_or_default();
         let request = self
-            .ask(Method::POST, "/flows")?
+            .request(Method::POST, "/flows")?
             .header(API_VERSION, "v2")
-            .header(DEPLOYMENT_TYPE, how.as_header())
+            .header(DEPLOYMENT_TYPE, deploy_type.as_header())
             .header(CONTENT_TYPE, "application/json")
             .body(body);
-        let body = self.answer(request).await?;
-        Ok(self.read::<Answer>(&body)?.rev)
+        let body = self.send(request).await?;
+        Ok(self.parse::<Deployed>(&body)?.rev)
     }
 
-    /// Its version, if it says so.
+    /// The version of Node-RED. None if it cannot be read.
     pub async fn version(&self) -> Option<String> {
-        let body = self.answer(self.ask(Method::GET, "/settings").ok()?).await.ok()?;
+        let body = self.send(self.request(Method::GET, "/settings").ok()?).await.ok()?;
         let settings: Value = serde_json::from_slice(&body).ok()?;
-        settings.get("version")?.as_str().map(quoted)
+        settings.get("version")?.as_str().map(quote)
     }
 
-    /// Whether it asks who somebody is at all. One that does not refuses whoever shows a token at `/comms`.
-    pub(crate) async fn wants_users(&self) -> Result<bool, ApiError> {
-        let body = self.answer(self.ask(Method::GET, "/auth/login")?).await?;
-        let login: Value = self.read(&body)?;
+    /// Whether Node-RED requires a login. One without logins refuses a token at `/comms`.
+    pub(crate) async fn requires_login(&self) -> Result<bool, ApiError> {
+        let body = self.send(self.request(Method::GET, "/auth/login")?).await?;
+        let login: Value = self.parse(&body)?;
         Ok(login.as_object().is_some_and(|login| !login.is_empty()))
     }
 
-    fn ask(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
-        let url = below(&self.base, path, None).ok_or_else(|| self.foreign("its address cannot be used"))?;
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
+        let url =
+            join(&self.base, path, None).ok_or_else(|| self.not_node_red("its address cannot be used"))?;
         let request = self.client.request(method, url).header(ACCEPT, "application/json");
         Ok(match &self.bearer {
             Some(bearer) => request.header(AUTHORIZATION, bearer.clone()),
@@ -159,47 +166,50 @@ impl NodeRed {
         })
     }
 
-    async fn answer(&self, request: RequestBuilder) -> Result<Vec<u8>, ApiError> {
-        let response = self.sent(request).await?;
+    /// Returns the body of a successful response.
+    async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, ApiError> {
+        let response = self.send_head(request).await?;
         let status = response.status();
-        let body = self.body(response).await?;
+        let body = self.read_body(response).await?;
         if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
     }
 
-    /// The head of an answer.
-    pub(crate) async fn sent(&self, request: RequestBuilder) -> Result<Response, ApiError> {
-        match timeout(SILENCE, request.send()).await {
+    /// Returns the response once its head has arrived.
+    async fn send_head(&self, request: RequestBuilder) -> Result<Response, ApiError> {
+        match timeout(RESPONSE_TIMEOUT, request.send()).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(self.unreachable(why(&error))),
-            Err(_) => Err(self.unreachable("it does not answer")),
+            Ok(Err(error)) => Err(self.unreachable(explain(&error))),
+            Err(_) => Err(self.unreachable("it does not respond")),
         }
     }
 
-    /// The next piece of an answer; none at its end.
-    pub(crate) async fn piece(&self, response: &mut Response) -> Result<Option<Bytes>, ApiError> {
-        match timeout(SILENCE, response.chunk()).await {
-            Ok(Ok(piece)) => Ok(piece),
-            Ok(Err(error)) => Err(self.unreachable(why(&error))),
-            Err(_) => Err(self.unreachable("it says nothing any more")),
+    /// The next part of the body, or none at its end.
+    pub(crate) async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, ApiError> {
+        match timeout(RESPONSE_TIMEOUT, response.chunk()).await {
+            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Err(error)) => Err(self.unreachable(explain(&error))),
+            Err(_) => Err(self.unreachable("it stopped sending")),
         }
     }
 
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, ApiError> {
+    async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, ApiError> {
         let mut bytes = Vec::new();
-        while let Some(piece) = self.piece(&mut response).await? {
-            if bytes.len() + piece.len() > MAX_ANSWER_BYTES {
-                return Err(self.foreign(&format!("its answer has more than {MAX_ANSWER_BYTES} bytes")));
+        while let Some(chunk) = self.next_chunk(&mut response).await? {
+            if bytes.len() + chunk.len() > MAX_RESPONSE_BYTES {
+                return Err(
+                    self.not_node_red(&format!("its response has more than {MAX_RESPONSE_BYTES} bytes"))
+                );
             }
-            bytes.extend_from_slice(&piece);
+            bytes.extend_from_slice(&chunk);
         }
         Ok(bytes)
     }
 
-    fn read<T: for<'a> Deserialize<'a>>(&self, body: &[u8]) -> Result<T, ApiError> {
-        let depth = FlowLimits::default().max_depth + ROOM_AROUND_FLOWS;
-        let value = parse_strict(body, JsonLimits { max_bytes: MAX_ANSWER_BYTES, max_depth: depth }).ok();
-        let read = value.and_then(|value| serde_json::from_value(value).ok());
-        read.ok_or_else(|| self.foreign("its answer is not what Node-RED answers"))
+    fn parse<T: for<'a> Deserialize<'a>>(&self, body: &[u8]) -> Result<T, ApiError> {
+        let depth = FlowLimits::default().max_depth + RESPONSE_DEPTH;
+        let value = parse_strict(body, JsonLimits { max_bytes: MAX_RESPONSE_BYTES, max_depth: depth }).ok();
+        let parsed = value.and_then(|value| serde_json::from_value(value).ok());
+        parsed.ok_or_else(|| self.not_node_red("its response is not one of Node-RED"))
     }
 
     pub(crate) fn unreachable(&self, why: &str) -> ApiError {
@@ -207,22 +217,22 @@ impl NodeRed {
         ApiError::new(ApiCode::NodeRedUnreachable, text)
     }
 
-    /// That its `/comms` was there and is closed.
+    /// The error for a `/comms` that was open and is now closed.
     #[must_use]
     pub fn lost(&self) -> ApiError {
         self.unreachable("it closed its /comms")
     }
 
-    pub(crate) fn foreign(&self, why: &str) -> ApiError {
+    pub(crate) fn not_node_red(&self, why: &str) -> ApiError {
         let text = format!(
-            "What answers at {} is no Node-RED: {why}. With `httpAdminRoot` in its settings, that path is part of the \
-             address.",
+            "What answers at {} is not a Node-RED: {why}. If Node-RED's settings have `httpAdminRoot`, that path is part of \
+             the address.",
             self.base
         );
         ApiError::new(ApiCode::NodeRedUnreachable, text)
     }
 
-    /// What a refusal means, and what to do about it.
+    /// Explains an error status, with a remedy.
     pub(crate) fn refused(&self, status: StatusCode, body: &[u8]) -> ApiError {
         let number = status.as_u16();
         let text = match status {
@@ -230,48 +240,48 @@ impl NodeRed {
                 format!("Node-RED at {} wants an access token (401): set {TOKEN_VARIABLE}.", self.base)
             }
             StatusCode::UNAUTHORIZED => format!(
-                "Node-RED at {} does not take the access token in {TOKEN_VARIABLE} (401): it is wrong or too old, or may \
-                 not do this.",
+                "Node-RED at {} does not take the access token in {TOKEN_VARIABLE} (401): it is wrong or expired, or it \
+                 lacks the permission.",
                 self.base
             ),
             StatusCode::CONFLICT => format!(
-                "Another flow was deployed in Node-RED at {} meanwhile (409): pull it, merge, and push again.",
+                "Another flow was deployed in Node-RED at {} in the meantime (409): pull it, merge, and push again.",
                 self.base
             ),
-            StatusCode::NOT_FOUND => return self.foreign("it knows no such address (404)"),
-            _ if status.is_redirection() => return self.foreign(&format!("it sends elsewhere ({number})")),
+            StatusCode::NOT_FOUND => return self.not_node_red("it does not know the path (404)"),
+            _ if status.is_redirection() => return self.not_node_red(&format!("it redirects ({number})")),
             _ => {
-                let said = said(body).map(|said| format!(": {said}")).unwrap_or_default();
-                format!("Node-RED at {} refused ({number}){said}.", self.base)
+                let reason = refusal_reason(body).map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("Node-RED at {} refused ({number}){reason}.", self.base)
             }
         };
         ApiError::new(ApiCode::NodeRedRefused, text)
     }
 }
 
-/// What Node-RED says of its refusal.
-fn said(body: &[u8]) -> Option<String> {
+fn refusal_reason(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = |key: &str| body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     match (text("code"), text("message")) {
-        (Some(code), Some(message)) => Some(quoted(&format!("{code}, {message}"))),
-        (code, message) => code.or(message).map(quoted),
+        (Some(code), Some(message)) => Some(quote(&format!("{code}, {message}"))),
+        (code, message) => code.or(message).map(quote),
     }
 }
 
-/// A stranger's text: short, and nothing that acts on a terminal.
-fn quoted(text: &str) -> String {
-    let text: String = text.chars().take(MAX_QUOTED).map(|c| if c.is_control() { ' ' } else { c }).collect();
+/// A short version of a foreign text, without control characters that could act on a terminal.
+fn quote(text: &str) -> String {
+    let text: String =
+        text.chars().take(MAX_QUOTED_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.trim_end_matches('.').to_owned()
 }
 
-/// What a library's error means, without its words.
-pub(crate) fn why(error: &reqwest::Error) -> &'static str {
+/// Explains an error of the HTTP client in our own words.
+pub(crate) fn explain(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
-        "no connection was made in time"
+        "the connection timed out"
     } else if error.is_connect() {
-        "nothing listens there, or its name or its certificate is not known here"
+        "no server listens there, or its name or its certificate is unknown here"
     } else {
-        "the connection was lost before the answer ended"
+        "the connection was lost before the response ended"
     }
 }

@@ -1,11 +1,11 @@
-//! A request of somebody else that goes on to Node-RED.
+//! Forwards the requests of other clients to Node-RED.
 //!
-//! Owns which headers go along in either direction: those named here, and no others. So no cookie goes out or comes
-//! in, no word about connections, and of tokens only what the caller is said to have brought for Node-RED. Never adds the
-//! token of this process.
+//! Owns which headers pass in each direction: the ones named here, and no others. So no cookie and no
+//! connection header passes. The only token that passes is the one that the client sent for Node-RED. Never
+//! adds the token of this process.
 
-use crate::address::below;
-use crate::client::{MAX_ANSWER_BYTES, NodeRed, SILENCE};
+use crate::address::join;
+use crate::client::{MAX_RESPONSE_BYTES, NodeRed, RESPONSE_TIMEOUT, explain};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use http::header;
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::timeout;
 
-/// What goes on of a request, beside an `Authorization` that is Node-RED's.
-const TO_NODE_RED: [HeaderName; 7] = [
+/// Headers of a request that pass, besides an `Authorization` for Node-RED.
+const REQUEST_HEADERS: [HeaderName; 7] = [
     header::ACCEPT,
     header::ACCEPT_LANGUAGE,
     header::CONTENT_TYPE,
@@ -29,8 +29,8 @@ const TO_NODE_RED: [HeaderName; 7] = [
     HeaderName::from_static("node-red-deployment-type"),
 ];
 
-/// What comes back of an answer.
-const FROM_NODE_RED: [HeaderName; 7] = [
+/// Headers of a response that pass.
+const RESPONSE_HEADERS: [HeaderName; 7] = [
     header::CONTENT_TYPE,
     header::CONTENT_LANGUAGE,
     header::CONTENT_ENCODING,
@@ -40,127 +40,127 @@ const FROM_NODE_RED: [HeaderName; 7] = [
     header::WWW_AUTHENTICATE,
 ];
 
-/// What is asked.
+/// A request to forward, without its body.
 pub struct ProxyRequest<'a> {
-    /// How.
+    /// Any method: Node-RED decides which it supports.
     pub method: Method,
-    /// Where, from Node-RED's address on.
+    /// Starts with a slash, below Node-RED's address.
     pub path: &'a str,
-    /// What is behind the `?`.
+    /// Without the `?`.
     pub query: Option<&'a str>,
-    /// The caller's headers, of which some go on.
+    /// The headers of the client, of which only a few pass.
     pub headers: &'a HeaderMap,
-    /// What the caller shows Node-RED. Nothing else is shown to it.
+    /// The only credential that Node-RED gets.
     pub authorization: Option<&'a HeaderValue>,
-    /// Bytes of a body that goes on.
+    /// A larger body fails with [`ProxyError::BodyTooLarge`].
     pub max_body_bytes: usize,
 }
 
-/// What Node-RED answers, whatever it is.
+/// The response of Node-RED, with any status.
 pub struct ProxyResponse {
-    /// The status.
+    /// As Node-RED sent it, errors included.
     pub status: http::StatusCode,
-    /// The headers that come back.
+    /// Only the headers that may pass.
     pub headers: HeaderMap,
-    /// The body, as it comes. It breaks off where it is too large.
+    /// A stream that ends with an error where the body is too large.
     pub body: futures::stream::BoxStream<'static, io::Result<Bytes>>,
 }
 
-/// Why a request did not go on.
+/// Why a request was not forwarded.
 #[derive(Debug)]
 pub enum ProxyError {
-    /// Its address means something else to Node-RED.
+    /// Its path would leave the address of Node-RED.
     Address,
-    /// Its body is too large.
+    /// Its body is larger than `max_body_bytes`.
     BodyTooLarge,
-    /// Node-RED is not there.
+    /// Node-RED did not respond, or its response is too large.
     NodeRed(ApiError),
 }
 
 impl NodeRed {
-    /// Lets a request go on. `body` is none if there is none.
+    /// Forwards a request, and returns once the head of the response has arrived.
     ///
     /// # Errors
-    /// When it does not.
+    /// See [`ProxyError`].
     pub async fn forward<B, E>(
         &self,
-        asked: ProxyRequest<'_>,
+        forwarded: ProxyRequest<'_>,
         body: Option<B>,
     ) -> Result<ProxyResponse, ProxyError>
     where
         B: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Send + 'static,
     {
-        let url = below(&self.base, asked.path, asked.query).ok_or(ProxyError::Address)?;
-        let mut headers = picked(asked.headers, &TO_NODE_RED);
-        if let Some(authorization) = asked.authorization {
+        let url = join(&self.base, forwarded.path, forwarded.query).ok_or(ProxyError::Address)?;
+        let mut headers = pick_headers(forwarded.headers, &REQUEST_HEADERS);
+        if let Some(authorization) = forwarded.authorization {
             let mut authorization = authorization.clone();
             authorization.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, authorization);
         }
-        let mut request = self.client.request(asked.method, url).headers(headers);
-        let is_too_large = Arc::new(AtomicBool::new(false));
+        let mut request = self.client.request(forwarded.method, url).headers(headers);
+        let too_large = Arc::new(AtomicBool::new(false));
         if let Some(body) = body {
-            request = request.body(bounded(body, asked.max_body_bytes, Arc::clone(&is_too_large)));
+            request = request.body(limit_body(body, forwarded.max_body_bytes, Arc::clone(&too_large)));
         }
-        let response = match timeout(SILENCE, request.send()).await {
+        let response = match timeout(RESPONSE_TIMEOUT, request.send()).await {
             Ok(Ok(response)) => response,
-            _ if is_too_large.load(Ordering::Relaxed) => return Err(ProxyError::BodyTooLarge),
-            Ok(Err(error)) => return Err(ProxyError::NodeRed(self.unreachable(crate::client::why(&error)))),
-            Err(_) => return Err(ProxyError::NodeRed(self.unreachable("it does not answer"))),
+            _ if too_large.load(Ordering::Relaxed) => return Err(ProxyError::BodyTooLarge),
+            Ok(Err(error)) => return Err(ProxyError::NodeRed(self.unreachable(explain(&error)))),
+            Err(_) => return Err(ProxyError::NodeRed(self.unreachable("it does not respond"))),
         };
-        let most = u64::try_from(MAX_ANSWER_BYTES).unwrap_or(u64::MAX);
-        if response.content_length().is_some_and(|length| length > most) {
+        let max_bytes = u64::try_from(MAX_RESPONSE_BYTES).unwrap_or(u64::MAX);
+        if response.content_length().is_some_and(|length| length > max_bytes) {
             let text =
-                format!("Node-RED's answer has more than {MAX_ANSWER_BYTES} bytes, which is not passed on.");
+                format!("Node-RED's response has more than {MAX_RESPONSE_BYTES} bytes, which is the limit.");
             return Err(ProxyError::NodeRed(ApiError::new(ApiCode::NodeRedRefused, text)));
         }
-        let headers = picked(response.headers(), &FROM_NODE_RED);
-        Ok(ProxyResponse { status: response.status(), headers, body: self.pieces(response).boxed() })
+        let headers = pick_headers(response.headers(), &RESPONSE_HEADERS);
+        Ok(ProxyResponse { status: response.status(), headers, body: self.stream_body(response).boxed() })
     }
 
-    fn pieces(&self, response: Response) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    fn stream_body(&self, response: Response) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         let state = Some((self.clone(), response, 0_usize));
         futures::stream::unfold(state, |state| async {
-            let (node_red, mut response, so_far) = state?;
-            match node_red.piece(&mut response).await {
+            let (node_red, mut response, read) = state?;
+            match node_red.next_chunk(&mut response).await {
                 Ok(None) => None,
-                Ok(Some(piece)) if so_far + piece.len() <= MAX_ANSWER_BYTES => {
-                    let so_far = so_far + piece.len();
-                    Some((Ok(piece), Some((node_red, response, so_far))))
+                Ok(Some(chunk)) if read + chunk.len() <= MAX_RESPONSE_BYTES => {
+                    let read = read + chunk.len();
+                    Some((Ok(chunk), Some((node_red, response, read))))
                 }
-                Ok(Some(_)) => Some((Err(io::Error::other("the answer is too large")), None)),
-                Err(_) => Some((Err(io::Error::other("the answer broke off")), None)),
+                Ok(Some(_)) => Some((Err(io::Error::other("the response is too large")), None)),
+                Err(_) => Some((Err(io::Error::other("the response was cut off")), None)),
             }
         })
     }
 }
 
-/// The headers of these names, each as often as it is there.
-fn picked(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
-    let mut found = HeaderMap::new();
+/// The headers of these names, with all their values.
+fn pick_headers(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
+    let mut picked = HeaderMap::new();
     for name in names {
         for value in headers.get_all(name) {
-            found.append(name.clone(), value.clone());
+            picked.append(name.clone(), value.clone());
         }
     }
-    found
+    picked
 }
 
-/// A body that breaks off where it is too large.
-fn bounded<B, E>(body: B, most: usize, is_too_large: Arc<AtomicBool>) -> Body
+/// A body that ends with an error, and sets the flag, where it is too large.
+fn limit_body<B, E>(body: B, max_bytes: usize, too_large: Arc<AtomicBool>) -> Body
 where
     B: Stream<Item = Result<Bytes, E>> + Send + 'static,
     E: Send + 'static,
 {
-    let mut so_far = 0_usize;
-    Body::wrap_stream(body.map(move |piece| {
-        let piece = piece.map_err(|_| io::Error::other("the body broke off"))?;
-        so_far = so_far.saturating_add(piece.len());
-        if so_far > most {
-            is_too_large.store(true, Ordering::Relaxed);
+    let mut read = 0_usize;
+    Body::wrap_stream(body.map(move |chunk| {
+        let chunk = chunk.map_err(|_| io::Error::other("the body was cut off"))?;
+        read = read.saturating_add(chunk.len());
+        if read > max_bytes {
+            too_large.store(true, Ordering::Relaxed);
             return Err(io::Error::other("the body is too large"));
         }
-        Ok(piece)
+        Ok(chunk)
     }))
 }

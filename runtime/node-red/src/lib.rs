@@ -1,8 +1,9 @@
-//! A Node-RED from outside, without the bridge: its address, its Admin API, its `/comms`.
+//! A client of a Node-RED without the bridge: its address, its Admin API, its `/comms`, and forwarded
+//! requests.
 //!
-//! Owns how it is asked and what its refusals mean. Every failure is an `ApiError`: `NODE_RED_UNREACHABLE` or
-//! `NODE_RED_REFUSED`. Never follows a redirect, asks twice, reads without bound, or shows a token. What the flows
-//! mean is not known here.
+//! Owns the requests and the meaning of refusals. Every failure is an `ApiError`: `NODE_RED_UNREACHABLE` or
+//! `NODE_RED_REFUSED`. Never follows a redirect, retries, reads without bound, or prints a token. Never reads
+//! what a flow means.
 
 mod address;
 mod client;

@@ -1,9 +1,9 @@
-//! `/comms`: the socket on which Node-RED tells its editor what happens.
+//! `/comms`: the WebSocket on which Node-RED sends notifications to its editor.
 //!
-//! Owns the handshake, the bounds and the few words of it that matter here. The handshake is a request of the same HTTP
-//! client as all others, so proxies and certificates count for it as well.
+//! Owns the handshake, the bounds and the few notifications that matter here. The handshake uses the same
+//! HTTP client as all other requests, and so the same proxies and certificates.
 
-use crate::client::{NodeRed, why};
+use crate::client::{NodeRed, explain};
 use futures::{SinkExt as _, StreamExt as _};
 use http::header::{
     AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -21,47 +21,47 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
-/// Bytes of a message of Node-RED: fifty notices of its nodes.
+/// Node-RED sends up to fifty notifications in one message.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
-/// How long the handshake and each message to Node-RED may take. An upgrade that nobody takes is not answered.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long Node-RED may say nothing before it is asked whether it is there; it has as long again to answer. It says
-/// something every 15 s by itself.
-const SILENCE: Duration = Duration::from_secs(25);
+/// How long the handshake and each message to Node-RED may take. Node-RED does not respond to an unknown
+/// upgrade.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long Node-RED may send nothing before it gets a ping, and how long it may take to respond. It sends a
+/// heartbeat every 15 s.
+const PING_INTERVAL: Duration = Duration::from_secs(25);
 
-/// What a deploy is told on.
-const DEPLOYED: &str = "notification/runtime-deploy";
+const DEPLOY_TOPIC: &str = "notification/runtime-deploy";
 
-/// A socket to Node-RED.
+/// An open `/comms`, for the text messages of Node-RED.
 pub struct Socket {
     inner: WebSocketStream<Upgraded>,
-    asked: bool,
+    pinged: bool,
 }
 
-/// What Node-RED tells of deploys.
+/// An open `/comms`, parsed into the events that matter here.
 pub struct Comms {
     socket: Socket,
 }
 
-/// What was told.
+/// A notification of Node-RED.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommsEvent {
-    /// A flow has been deployed; what Node-RED calls it, if it says so.
-    DeployedFlow(Option<String>),
-    /// The token was refused, or there was none.
+    /// A flow was deployed, with this revision if Node-RED names it.
+    Deployed(Option<String>),
+    /// Node-RED refused the token, or required one.
     Refused,
-    /// Something else.
+    /// Any other notification.
     Other,
 }
 
 impl NodeRed {
-    /// Opens `/comms` and shows nothing but what is given.
+    /// Opens `/comms`. Sends no credential except the given one.
     ///
     /// # Errors
     /// `NODE_RED_UNREACHABLE`, `NODE_RED_REFUSED`.
     pub async fn socket(&self, authorization: Option<&HeaderValue>) -> Result<Socket, ApiError> {
-        let Some(url) = crate::address::below(&self.base, "/comms", None) else {
-            return Err(self.foreign("its address cannot be used"));
+        let Some(url) = crate::address::join(&self.base, "/comms", None) else {
+            return Err(self.not_node_red("its address cannot be used"));
         };
         let key = generate_key();
         let mut request = self
@@ -74,10 +74,10 @@ impl NodeRed {
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
-        let opened = timeout(PATIENCE, async {
+        let opened = timeout(SEND_TIMEOUT, async {
             let response = request.send().await.map_err(|error| match error.is_connect() {
-                true => self.unreachable(why(&error)),
-                // Node-RED cuts off an upgrade that nobody takes.
+                true => self.unreachable(explain(&error)),
+                // Node-RED closes the connection of an unknown upgrade.
                 false => self.no_comms(),
             })?;
             let status = response.status();
@@ -89,136 +89,141 @@ impl NodeRed {
             }
             let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
             if accepted.is_none_or(|accepted| *accepted != derive_accept_key(key.as_bytes())) {
-                return Err(self.foreign("it does not open a socket as it should"));
+                return Err(self.not_node_red("its WebSocket handshake is wrong"));
             }
-            response.upgrade().await.map_err(|error| self.unreachable(why(&error)))
+            response.upgrade().await.map_err(|error| self.unreachable(explain(&error)))
         });
         let upgraded = opened.await.unwrap_or_else(|_| Err(self.no_comms()))?;
-        let bounds = WebSocketConfig::default()
+        let limits = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
-        let inner = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(bounds)).await;
-        Ok(Socket { inner, asked: false })
+        let inner = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits)).await;
+        Ok(Socket { inner, pinged: false })
     }
 
-    /// Opens `/comms` to hear of deploys, with this process' token where Node-RED asks who somebody is.
+    /// Opens `/comms` for events. Sends the token of this process if Node-RED requires a login.
     ///
     /// # Errors
     /// As for [`NodeRed::socket`].
     pub async fn comms(&self) -> Result<Comms, ApiError> {
-        let shows = match &self.token {
-            Some(token) if self.wants_users().await? => Some(token),
+        let token = match &self.token {
+            Some(token) if self.requires_login().await? => Some(token),
             _ => None,
         };
         let mut socket = self.socket(None).await?;
-        // Whoever may look without a token is let in when it says something.
-        let first = match shows {
+        // Without a token, Node-RED accepts the client after its first message.
+        let first = match token {
             Some(token) => json!({"auth": token.expose_secret()}),
-            None => json!({"subscribe": DEPLOYED}),
+            None => json!({"subscribe": DEPLOY_TOPIC}),
         };
         if socket.say(first.to_string()).await.is_none() {
-            return Err(self.unreachable("its /comms was closed"));
+            return Err(self.unreachable("it closed its /comms"));
         }
         Ok(Comms { socket })
     }
 
-    /// That `/comms` refused the token, or that there was none.
+    /// The error for a `/comms` that refused the token, or required one.
     #[must_use]
     pub fn comms_refused(&self) -> ApiError {
         self.refused(StatusCode::UNAUTHORIZED, b"")
     }
 
     fn no_comms(&self) -> ApiError {
-        let text = format!("Node-RED at {} does not open its /comms, as with `disableEditor`.", self.base);
+        let text = format!(
+            "Node-RED at {} does not open its /comms. Is the editor disabled (`disableEditor`)?",
+            self.base
+        );
         ApiError::new(ApiCode::NodeRedRefused, text)
     }
 }
 
 impl Comms {
-    /// The next thing that is told; none when the socket is closed or Node-RED says nothing any more.
+    /// The events of the next message. None when the socket is closed or Node-RED stopped responding.
     pub async fn next(&mut self) -> Option<Vec<CommsEvent>> {
-        Some(heard(&self.socket.hear().await?))
+        Some(parse_events(&self.socket.hear().await?))
     }
 }
 
 impl Socket {
-    /// The next text; none when it is closed, Node-RED says nothing any more, or says too much at once.
+    /// The next text message. None when the socket is closed, Node-RED stopped responding, or a message is
+    /// too large.
     pub async fn hear(&mut self) -> Option<String> {
         loop {
-            match timeout(SILENCE, self.inner.next()).await {
+            match timeout(PING_INTERVAL, self.inner.next()).await {
                 Ok(Some(Ok(message))) => {
-                    self.asked = false;
+                    self.pinged = false;
                     match message {
                         Message::Text(text) => return Some(text.as_str().to_owned()),
                         Message::Close(_) => return None,
-                        // The library answers pings with what is written next.
-                        Message::Ping(_) => self.put(None).await?,
+                        // The library sends the pong with the next write.
+                        Message::Ping(_) => self.write(None).await?,
                         _ => {}
                     }
                 }
                 Ok(Some(Err(_)) | None) => return None,
-                Err(_) if self.asked => return None,
+                Err(_) if self.pinged => return None,
                 Err(_) => {
-                    self.asked = true;
-                    self.put(Some(Message::Ping(bytes::Bytes::new()))).await?;
+                    self.pinged = true;
+                    self.write(Some(Message::Ping(bytes::Bytes::new()))).await?;
                 }
             }
         }
     }
 
-    /// Says something; none if it is not taken in time.
+    /// Sends a text message. None if Node-RED does not accept it in time.
     pub async fn say(&mut self, text: String) -> Option<()> {
-        self.put(Some(Message::Text(text.into()))).await
+        self.write(Some(Message::Text(text.into()))).await
     }
 
-    async fn put(&mut self, message: Option<Message>) -> Option<()> {
+    /// Only flushes without a message.
+    async fn write(&mut self, message: Option<Message>) -> Option<()> {
         let written = async {
             match message {
                 Some(message) => self.inner.send(message).await,
                 None => self.inner.flush().await,
             }
         };
-        timeout(PATIENCE, written).await.ok()?.ok()
+        timeout(SEND_TIMEOUT, written).await.ok()?.ok()
     }
 }
 
-/// What matters of a message. What cannot be read means nothing: a palette may say anything here.
-fn heard(text: &str) -> Vec<CommsEvent> {
+/// A message that cannot be parsed is another event: any palette may send on this socket.
+fn parse_events(text: &str) -> Vec<CommsEvent> {
     match serde_json::from_str(text) {
-        Ok(Value::Array(notices)) => notices.iter().map(notice).collect(),
-        Ok(Value::Object(said)) if said.get("auth").and_then(Value::as_str) == Some("fail") => {
+        Ok(Value::Array(notifications)) => notifications.iter().map(parse_event).collect(),
+        Ok(Value::Object(reply)) if reply.get("auth").and_then(Value::as_str) == Some("fail") => {
             vec![CommsEvent::Refused]
         }
         _ => vec![CommsEvent::Other],
     }
 }
 
-fn notice(notice: &Value) -> CommsEvent {
-    if notice.get("topic").and_then(Value::as_str) != Some(DEPLOYED) {
+fn parse_event(notification: &Value) -> CommsEvent {
+    if notification.get("topic").and_then(Value::as_str) != Some(DEPLOY_TOPIC) {
         return CommsEvent::Other;
     }
-    let revision = notice.pointer("/data/revision").and_then(Value::as_str);
-    CommsEvent::DeployedFlow(revision.map(str::to_owned))
+    let revision = notification.pointer("/data/revision").and_then(Value::as_str);
+    CommsEvent::Deployed(revision.map(str::to_owned))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CommsEvent, heard};
+    use super::{CommsEvent, parse_events};
 
     #[test]
-    fn deploys_and_refusals_are_heard_among_all_else() {
-        let told = heard(
+    fn finds_deploys_and_refusals_among_other_messages() {
+        let events = parse_events(
             r#"[{"topic":"hb","data":1},{"topic":"notification/runtime-deploy","data":{"revision":"abc"}},
                 {"topic":"notification/runtime-deploy"},7,null]"#,
         );
-        let deployed = |rev: Option<&str>| CommsEvent::DeployedFlow(rev.map(str::to_owned));
+        let deployed = |rev: Option<&str>| CommsEvent::Deployed(rev.map(str::to_owned));
         assert_eq!(
-            told,
+            events,
             [CommsEvent::Other, deployed(Some("abc")), deployed(None), CommsEvent::Other, CommsEvent::Other]
         );
-        assert_eq!(heard(r#"{"auth":"fail"}"#), [CommsEvent::Refused]);
+        assert_eq!(parse_events(r#"{"auth":"fail"}"#), [CommsEvent::Refused]);
         for other in [r#"{"auth":"ok"}"#, "", "no JSON", "[[[", "null"] {
-            assert_eq!(heard(other), [CommsEvent::Other], "{other}");
+            assert_eq!(parse_events(other), [CommsEvent::Other], "{other}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The listener against real sockets: what a stranger may send, and that a good request is answered after all of it.
+//! The listener with real sockets: whatever a client sends, the next good request gets a response.
 
 #![allow(
     clippy::expect_used,
@@ -7,8 +7,8 @@
     reason = "a test fails by panicking, and reads best when its helpers take what they are given"
 )]
 
-mod cap;
-mod close;
-mod forms;
-mod house;
-mod time;
+mod connection_limit;
+mod malformed;
+mod shutdown;
+mod test_server;
+mod timeouts;

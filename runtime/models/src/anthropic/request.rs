@@ -1,15 +1,15 @@
 //! The body of a request.
 //!
-//! Borrows everything and writes it in one go. The API wants turns that alternate and begin with the user's, a
-//! result for every call right after it, and ids that occur once. A conversation is brought into that shape:
-//! - neighbouring messages of one side become one turn; a turn that says nothing says `(empty)`;
-//! - a conversation that begins with the model, or not at all, gets a user's `…` before it;
-//! - a call without a result gets one that says so; a result without a call is left out;
-//! - an id of another provider's, if it would be refused, is replaced by its place.
+//! Borrows everything and writes it at once. The API requires turns that alternate, the user's first. A
+//! result must follow each call, and ids must be unique. So this module changes a conversation:
+//! - Adjacent messages of one role become one turn. An empty turn becomes `(empty)`.
+//! - A conversation that is empty or starts with the model gets a user turn `…` first.
+//! - A call without a result gets one that says so. A result without a call is left out.
+//! - An id that the API would refuse is replaced by the position of the call.
 
 use super::{AnthropicMessages, NAME};
-use crate::loose::{Arguments, InputSchema};
-use crate::wire::{Chat, Format};
+use crate::lenient::{Arguments, InputSchema};
+use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_ports::ToolChoice;
@@ -18,17 +18,20 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// What the user said before a conversation that begins with the model.
+const USER: &str = "user";
+const ASSISTANT: &str = "assistant";
+/// The user turn before a conversation that starts with the model.
 const OPENING: &str = "…";
-/// What a turn says that says nothing: empty text is refused.
+/// The text of an empty turn, because the API refuses empty text.
 const EMPTY: &str = "(empty)";
-/// What came of a call that has no result.
+/// The result of a call that has none.
 const NO_RESULT: &str = "(no result)";
 
 #[derive(Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct RequestBody<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +40,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Kind>,
+    tool_choice: Option<ToolChoiceParam>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +50,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop_sequences: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
+    thinking: Option<ThinkingParam>,
     #[serde(skip_serializing_if = "OutputConfig::is_empty")]
     output_config: OutputConfig<'a>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -55,12 +58,12 @@ pub(super) struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct Kind {
+struct ToolChoiceParam {
     r#type: &'static str,
 }
 
 #[derive(Serialize)]
-struct Thinking {
+struct ThinkingParam {
     r#type: &'static str,
     budget_tokens: u32,
 }
@@ -85,10 +88,10 @@ impl OutputConfig<'_> {
     }
 }
 
-impl<'a> Body<'a> {
-    pub(super) fn new(wire: &'a AnthropicMessages, chat: &Chat<'a>) -> Self {
+impl<'a> RequestBody<'a> {
+    pub(super) fn new(wire: &'a AnthropicMessages, chat: &ChatRequest<'a>) -> Self {
         let (system, messages) = match chat.messages.split_first() {
-            Some((first, rest)) if first.role == ChatRole::System => (said(first), rest),
+            Some((first, rest)) if first.role == ChatRole::System => (text_of(first), rest),
             _ => (None, chat.messages),
         };
         let choice = match chat.tool_choice {
@@ -96,24 +99,26 @@ impl<'a> Body<'a> {
             ToolChoice::Required => "any",
             ToolChoice::None => "none",
         };
-        let with_tools = !chat.tools.is_empty();
+        let has_tools = !chat.tools.is_empty();
         let format = match chat.format {
-            Format::JsonSchema(schema) => Some(OutputFormat { r#type: "json_schema", schema }),
-            // There is no JSON mode; the prompt alone says what is wanted.
-            Format::JsonObject | Format::Text => None,
+            AnswerFormat::JsonSchema(schema) => Some(OutputFormat { r#type: "json_schema", schema }),
+            // The API has no JSON mode, so only the prompt requests JSON.
+            AnswerFormat::JsonObject | AnswerFormat::Text => None,
         };
         Self {
             model: &wire.model,
             max_tokens: wire.max_tokens,
             system,
-            messages: Turns { all: messages, reasoning: chat.reasoning },
-            tools: with_tools.then_some(Tools(chat.tools)),
-            tool_choice: with_tools.then_some(Kind { r#type: choice }),
+            messages: Turns { messages, reasoning: chat.reasoning },
+            tools: has_tools.then_some(Tools(chat.tools)),
+            tool_choice: has_tools.then_some(ToolChoiceParam { r#type: choice }),
             temperature: wire.temperature,
             top_p: wire.top_p,
             top_k: wire.top_k,
             stop_sequences: &wire.stop,
-            thinking: wire.thinking_budget.map(|budget_tokens| Thinking { r#type: "enabled", budget_tokens }),
+            thinking: wire
+                .thinking_budget
+                .map(|budget_tokens| ThinkingParam { r#type: "enabled", budget_tokens }),
             output_config: OutputConfig { effort: wire.effort, format },
             stream: chat.stream,
         }
@@ -140,52 +145,50 @@ impl Serialize for Tools<'_> {
 }
 
 struct Turns<'a> {
-    all: &'a [Arc<ChatMessage>],
-    reasoning: bool,
+    messages: &'a [Arc<ChatMessage>],
+    reasoning: Reasoning,
 }
 
 impl Serialize for Turns<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let all = self.all;
+        let all = self.messages;
         let mut turns = serializer.serialize_seq(None)?;
-        if all.first().is_none_or(|first| of_model(first)) {
-            turns
-                .serialize_element(&Turn { by_model: false, blocks: vec![Block::Text { text: OPENING }] })?;
+        if all.first().is_none_or(|first| is_assistant(first)) {
+            turns.serialize_element(&Turn { role: USER, blocks: vec![Block::Text { text: OPENING }] })?;
         }
-        let (mut before, mut from) = (0, 0);
-        for group in all.chunk_by(|one, next| of_model(one) == of_model(next)) {
-            let to = from + group.len();
-            let by_model = group.first().is_some_and(|first| of_model(first));
-            let blocks = if by_model {
-                model_blocks(all, from, to, self.reasoning)
+        let (mut previous, mut start) = (0, 0);
+        for group in all.chunk_by(|one, next| is_assistant(one) == is_assistant(next)) {
+            let end = start + group.len();
+            let turn = if group.first().is_some_and(|first| is_assistant(first)) {
+                Turn { role: ASSISTANT, blocks: assistant_blocks(all, start..end, self.reasoning) }
             } else {
-                user_blocks(all, before, from, to)
+                Turn { role: USER, blocks: user_blocks(all, previous..start, start..end) }
             };
-            turns.serialize_element(&Turn { by_model, blocks })?;
-            (before, from) = (from, to);
+            turns.serialize_element(&turn)?;
+            (previous, start) = (start, end);
         }
         turns.end()
     }
 }
 
-fn of_model(message: &ChatMessage) -> bool {
+fn is_assistant(message: &ChatMessage) -> bool {
     message.role == ChatRole::Assistant
 }
 
-/// Its text, unless that is empty or blank: both are refused.
-fn said(message: &ChatMessage) -> Option<&str> {
+/// The text, unless it is blank, which the API refuses.
+fn text_of(message: &ChatMessage) -> Option<&str> {
     Some(message.content.as_str()).filter(|text| !text.trim().is_empty())
 }
 
 struct Turn<'a> {
-    by_model: bool,
+    role: &'static str,
     blocks: Vec<Block<'a>>,
 }
 
 impl Serialize for Turn<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut turn = serializer.serialize_struct("Turn", 2)?;
-        turn.serialize_field("role", if self.by_model { "assistant" } else { "user" })?;
+        turn.serialize_field("role", self.role)?;
         match self.blocks.as_slice() {
             [] => turn.serialize_field("content", EMPTY)?,
             [Block::Text { text }] => turn.serialize_field("content", text)?,
@@ -217,16 +220,16 @@ enum Block<'a> {
     Opaque(&'a Value),
 }
 
-/// What the model said in the messages `from..to`.
-fn model_blocks(all: &[Arc<ChatMessage>], from: usize, to: usize, reasoning: bool) -> Vec<Block<'_>> {
+/// The blocks of these messages of the model.
+fn assistant_blocks(all: &[Arc<ChatMessage>], turn: Range<usize>, reasoning: Reasoning) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
-    for at in from..to {
-        let message = &all[at];
-        let opaque = message.reasoning.iter().filter(|opaque| reasoning && opaque.wire == NAME);
+    for index in turn {
+        let message = &all[index];
+        let opaque = message.reasoning.iter().filter(|opaque| reasoning.is_kept() && opaque.wire == NAME);
         blocks.extend(opaque.flat_map(|opaque| &opaque.parts).map(Block::Opaque));
-        blocks.extend(said(message).map(|text| Block::Text { text }));
+        blocks.extend(text_of(message).map(|text| Block::Text { text }));
         blocks.extend(message.tool_calls.iter().enumerate().map(|(nth, call)| Block::ToolUse {
-            id: id_of(all, at, nth),
+            id: call_id(all, index, nth),
             name: &call.name,
             input: Arguments(&call.arguments),
         }));
@@ -234,48 +237,48 @@ fn model_blocks(all: &[Arc<ChatMessage>], from: usize, to: usize, reasoning: boo
     blocks
 }
 
-/// What the model is told in the messages `from..to`: first what came of its calls in `before..from`.
-fn user_blocks(all: &[Arc<ChatMessage>], before: usize, from: usize, to: usize) -> Vec<Block<'_>> {
-    let told = &all[from..to];
+/// The blocks of these messages of the user. The results for the calls of the previous turn come first.
+fn user_blocks(all: &[Arc<ChatMessage>], previous: Range<usize>, turn: Range<usize>) -> Vec<Block<'_>> {
+    let messages = &all[turn];
     let mut blocks = Vec::new();
-    for at in before..from {
-        for (nth, call) in all[at].tool_calls.iter().enumerate() {
-            let is_its = |message: &&Arc<ChatMessage>| message.tool_call_id.as_ref() == Some(&call.id);
-            let (content, is_error) = match told.iter().find(is_its) {
+    for index in previous {
+        for (nth, call) in all[index].tool_calls.iter().enumerate() {
+            let is_result = |message: &&Arc<ChatMessage>| message.tool_call_id.as_ref() == Some(&call.id);
+            let (content, is_error) = match messages.iter().find(is_result) {
                 Some(result) => (result.content.as_str(), is_failure(&result.content)),
                 None => (NO_RESULT, true),
             };
-            blocks.push(Block::ToolResult { tool_use_id: id_of(all, at, nth), content, is_error });
+            blocks.push(Block::ToolResult { tool_use_id: call_id(all, index, nth), content, is_error });
         }
     }
-    let texts = told.iter().filter(|message| message.role != ChatRole::Tool);
-    blocks.extend(texts.filter_map(|message| said(message)).map(|text| Block::Text { text }));
+    let texts = messages.iter().filter(|message| message.role != ChatRole::Tool);
+    blocks.extend(texts.filter_map(|message| text_of(message)).map(|text| Block::Text { text }));
     blocks
 }
 
-/// A call's id, if the API takes it: a few characters only, and no call before has it. Else its place, which
-/// stays the same as the conversation grows.
-fn id_of(all: &[Arc<ChatMessage>], at: usize, nth: usize) -> Cow<'_, str> {
-    let calls = &all[at].tool_calls;
+/// The id of a call, if the API accepts its characters and no earlier call has it. Else its position, which
+/// stays the same when the conversation grows.
+fn call_id(all: &[Arc<ChatMessage>], index: usize, nth: usize) -> Cow<'_, str> {
+    let calls = &all[index].tool_calls;
     let id = calls[nth].id.as_str();
-    let clean = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    let mut earlier = all[..at].iter().flat_map(|message| &message.tool_calls).chain(&calls[..nth]);
-    if clean && !id.is_empty() && !earlier.any(|call| call.id == id) {
+    let is_valid = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let mut earlier = all[..index].iter().flat_map(|message| &message.tool_calls).chain(&calls[..nth]);
+    if is_valid && !id.is_empty() && !earlier.any(|call| call.id == id) {
         Cow::Borrowed(id)
     } else {
-        Cow::Owned(format!("call_at_{at}_{nth}"))
+        Cow::Owned(format!("call_at_{index}_{nth}"))
     }
 }
 
-/// Whether an observation says that the call failed.
-fn is_failure(observation: &str) -> bool {
+/// Whether the result of a tool reports a failure.
+fn is_failure(result: &str) -> bool {
     #[derive(Deserialize)]
-    struct Observation {
+    struct ToolOutput {
         success: bool,
     }
-    // An array would be read too.
-    observation.trim_start().starts_with('{')
-        && serde_json::from_str(observation).is_ok_and(|Observation { success }| !success)
+    // serde would also accept an array.
+    result.trim_start().starts_with('{')
+        && serde_json::from_str(result).is_ok_and(|ToolOutput { success }| !success)
 }
 
 #[cfg(test)]

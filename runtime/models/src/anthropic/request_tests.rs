@@ -1,8 +1,10 @@
 use super::{AnthropicMessages, NAME};
 use crate::samples::{
-    Sample, call, calling, check_golden, first, first_by_schema, later, model, of, offered, recalled, result,
-    system, thinking, thoughtful_turn, tool, tool_turn, user,
+    Sample, assistant, assistant_calls, call, conversation, first_request, first_request_with_schema,
+    request_with_memory, request_with_tools, second_request, system, tool, tool_result, tool_turn,
+    tool_turn_with_reasoning, user, with_reasoning,
 };
+use crate::wire::Reasoning::{Discard, Keep};
 use pretty_assertions::assert_eq;
 use redflow_ports::ToolChoice;
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ fn wire() -> AnthropicMessages {
     }
 }
 
-fn thought() -> [Value; 2] {
+fn thinking_blocks() -> [Value; 2] {
     [
         json!({"type": "thinking", "thinking": "Two calls.", "signature": "c2ln"}),
         json!({"type": "redacted_thinking", "data": "b3BhcXVl"}),
@@ -23,39 +25,43 @@ fn thought() -> [Value; 2] {
 }
 
 #[test]
-fn requests_are_as_they_were() {
+fn request_bodies_equal_their_golden_files() {
     let limited =
         AnthropicMessages { stop: vec!["END".to_owned(), "STOP".to_owned()], effort: Some("high"), ..wire() };
-    // Only the API's version of 2023 takes these.
+    // Only the API version of 2023 accepts these settings.
     let sampled =
         AnthropicMessages { temperature: Some(0.7), top_p: Some(0.9), top_k: Some(40), ..limited.clone() };
-    let thinks = AnthropicMessages { max_tokens: 8192, thinking_budget: Some(2048), ..wire() };
+    let thinking = AnthropicMessages { max_tokens: 8192, thinking_budget: Some(2048), ..wire() };
     let cases = [
-        ("first", wire(), first()),
-        ("first-schema", wire(), first_by_schema()),
-        ("later", wire(), later()),
-        ("recalled", wire(), recalled()),
-        ("tools", wire(), offered()),
+        ("first", wire(), first_request()),
+        ("first-schema", wire(), first_request_with_schema()),
+        ("later", wire(), second_request()),
+        ("recalled", wire(), request_with_memory()),
+        ("tools", wire(), request_with_tools()),
         ("tool-turn", wire(), tool_turn()),
-        ("options", limited, first_by_schema()),
-        ("sampling-2023-06-01", sampled, first_by_schema()),
-        ("stream", wire(), Sample { stream: true, ..first() }),
-        ("thinking", thinks, thoughtful_turn(NAME, &thought())),
+        ("options", limited, first_request_with_schema()),
+        ("sampling-2023-06-01", sampled, first_request_with_schema()),
+        ("stream", wire(), Sample { stream: true, ..first_request() }),
+        ("thinking", thinking, tool_turn_with_reasoning(NAME, &thinking_blocks())),
     ];
     for (name, wire, sample) in cases {
-        check_golden(&format!("anthropic-{name}"), &wire, &sample);
+        sample.check_golden(&wire, &format!("anthropic-{name}"));
     }
 }
 
 #[test]
-fn conversations_become_turns_that_alternate() {
+fn conversations_become_alternating_turns() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let cases = [
-        ("none at all", of([]), json!([{"role": "user", "content": "…"}])),
-        ("only rules", of([system("Be good.")]), json!([{"role": "user", "content": "…"}])),
+        ("no messages", conversation([]), json!([{"role": "user", "content": "…"}])),
         (
-            "the model first",
-            of([model("a"), user("b")]),
+            "only a system message",
+            conversation([system("Be good.")]),
+            json!([{"role": "user", "content": "…"}]),
+        ),
+        (
+            "the assistant first",
+            conversation([assistant("a"), user("b")]),
             json!([
                 {"role": "user", "content": "…"},
                 {"role": "assistant", "content": "a"},
@@ -63,8 +69,8 @@ fn conversations_become_turns_that_alternate() {
             ]),
         ),
         (
-            "neighbours",
-            of([user("a"), user("b"), model("c"), model("d"), user("e")]),
+            "adjacent messages",
+            conversation([user("a"), user("b"), assistant("c"), assistant("d"), user("e")]),
             json!([
                 {"role": "user", "content": [text("a"), text("b")]},
                 {"role": "assistant", "content": [text("c"), text("d")]},
@@ -73,7 +79,7 @@ fn conversations_become_turns_that_alternate() {
         ),
         (
             "empty and blank texts",
-            of([user("a"), user(""), model(" \n"), user("b")]),
+            conversation([user("a"), user(""), assistant(" \n"), user("b")]),
             json!([
                 {"role": "user", "content": "a"},
                 {"role": "assistant", "content": "(empty)"},
@@ -81,8 +87,8 @@ fn conversations_become_turns_that_alternate() {
             ]),
         ),
         (
-            "rules in the midst",
-            of([user("a"), system("Be good."), model("b"), user("c")]),
+            "a system message in the middle",
+            conversation([user("a"), system("Be good."), assistant("b"), user("c")]),
             json!([
                 {"role": "user", "content": [text("a"), text("Be good.")]},
                 {"role": "assistant", "content": "b"},
@@ -96,9 +102,9 @@ fn conversations_become_turns_that_alternate() {
 }
 
 #[test]
-fn the_rules_are_apart_and_left_out_when_empty() {
-    assert_eq!(of([system("Be good."), user("a")]).body(&wire())["system"], "Be good.");
-    for sample in [of([user("a")]), of([system(" "), user("a")])] {
+fn the_system_message_is_separate_and_left_out_when_empty() {
+    assert_eq!(conversation([system("Be good."), user("a")]).body(&wire())["system"], "Be good.");
+    for sample in [conversation([user("a")]), conversation([system(" "), user("a")])] {
         assert_eq!(sample.body(&wire()).get("system"), None);
     }
 }
@@ -110,9 +116,15 @@ fn turns(sample: &Sample) -> Vec<Value> {
 }
 
 #[test]
-fn results_come_first_in_the_order_of_the_calls() {
+fn results_come_first_in_the_order_of_their_calls() {
     let calls = [call("a", "x", "{}"), call("b", "y", "{}")];
-    let sample = of([user("?"), calling("", &calls), result("b", "2"), user("And?"), result("a", "1")]);
+    let sample = conversation([
+        user("?"),
+        assistant_calls("", &calls),
+        tool_result("b", "2"),
+        user("And?"),
+        tool_result("a", "1"),
+    ]);
     let expected = [
         json!([
             {"type": "tool_use", "id": "a", "name": "x", "input": {}},
@@ -129,20 +141,25 @@ fn results_come_first_in_the_order_of_the_calls() {
 
 #[test]
 fn every_call_has_a_result_and_every_result_a_call() {
-    let sample = of([user("?"), calling("", &[call("a", "x", "{}")]), result("z", "0"), user("Go on.")]);
+    let sample = conversation([
+        user("?"),
+        assistant_calls("", &[call("a", "x", "{}")]),
+        tool_result("z", "0"),
+        user("Go on."),
+    ]);
     let missing = json!([
         {"type": "tool_result", "tool_use_id": "a", "content": "(no result)", "is_error": true},
         {"type": "text", "text": "Go on."},
     ]);
     assert_eq!(turns(&sample)[1], missing);
-    assert_eq!(turns(&of([user("?"), model("Hm."), result("z", "0")]))[1], "(empty)");
-    // A result that says nothing is one all the same.
-    let silent = of([user("?"), calling("", &[call("a", "x", "{}")]), result("a", "")]);
-    assert_eq!(turns(&silent)[1], json!([{"type": "tool_result", "tool_use_id": "a"}]));
+    assert_eq!(turns(&conversation([user("?"), assistant("Hm."), tool_result("z", "0")]))[1], "(empty)");
+    // An empty result is still a result.
+    let empty = conversation([user("?"), assistant_calls("", &[call("a", "x", "{}")]), tool_result("a", "")]);
+    assert_eq!(turns(&empty)[1], json!([{"type": "tool_result", "tool_use_id": "a"}]));
 }
 
 #[test]
-fn failures_are_marked() {
+fn failed_results_are_marked() {
     let cases = [
         (r#"{"success":false,"error":"no"}"#, true),
         (r#" {"error":"no","success":false}"#, true),
@@ -155,13 +172,17 @@ fn failures_are_marked() {
         ("plain", false),
     ];
     for (content, failed) in cases {
-        let sample = of([user("?"), calling("", &[call("a", "x", "{}")]), result("a", content)]);
+        let sample = conversation([
+            user("?"),
+            assistant_calls("", &[call("a", "x", "{}")]),
+            tool_result("a", content),
+        ]);
         assert_eq!(turns(&sample)[1][0].get("is_error"), failed.then_some(&json!(true)), "{content}");
     }
 }
 
 #[test]
-fn arguments_are_an_object() {
+fn arguments_are_always_an_object() {
     let cases = [
         (r#" {"b": 1, "a": [1.0, 1e2]} "#, r#"{"b":1,"a":[1.0,100.0]}"#),
         ("", "{}"),
@@ -171,24 +192,33 @@ fn arguments_are_an_object() {
         (r#""{}""#, "{}"),
     ];
     for (arguments, input) in cases {
-        let sample = of([user("?"), calling("", &[call("a", "x", arguments)]), result("a", "1")]);
+        let sample = conversation([
+            user("?"),
+            assistant_calls("", &[call("a", "x", arguments)]),
+            tool_result("a", "1"),
+        ]);
         assert_eq!(turns(&sample)[0][0]["input"].to_string(), input, "{arguments}");
     }
 }
 
 #[test]
-fn ids_that_would_be_refused_are_replaced_by_their_place() {
-    let turn = |id: &str| [calling("", &[call(id, "x", "{}")]), result(id, "1")];
+fn invalid_ids_are_replaced_by_the_position_of_the_call() {
+    let turn = |id: &str| [assistant_calls("", &[call(id, "x", "{}")]), tool_result(id, "1")];
     let first = [user("?")].into_iter();
-    let sample =
-        of(first.chain(["call_0", "call_0", "x.y:0", "", "toolu_A-1"].iter().flat_map(|id| turn(id))));
+    let sample = conversation(
+        first.chain(["call_0", "call_0", "x.y:0", "", "toolu_A-1"].iter().flat_map(|id| turn(id))),
+    );
     let ids = |key: &str, skip: usize| -> Vec<Value> {
         turns(&sample).into_iter().skip(skip).step_by(2).map(|content| content[0][key].clone()).collect()
     };
     let expected = ["call_0", "call_at_3_0", "call_at_5_0", "call_at_7_0", "toolu_A-1"];
     assert_eq!(ids("id", 0), expected);
     assert_eq!(ids("tool_use_id", 1), expected);
-    let twice = of([user("?"), calling("", &[call("a", "x", "{}"), call("a", "y", "{}")]), result("a", "1")]);
+    let twice = conversation([
+        user("?"),
+        assistant_calls("", &[call("a", "x", "{}"), call("a", "y", "{}")]),
+        tool_result("a", "1"),
+    ]);
     assert_eq!(
         (&turns(&twice)[0][0]["id"], &turns(&twice)[0][1]["id"]),
         (&json!("a"), &json!("call_at_1_1"))
@@ -196,25 +226,29 @@ fn ids_that_would_be_refused_are_replaced_by_their_place() {
 }
 
 #[test]
-fn thoughts_go_back_to_their_own_wire_if_they_are_wanted() {
+fn sends_reasoning_back_only_to_its_own_wire_and_only_if_kept() {
     let turn = |wire: &str, reasoning| {
-        let message = thinking(wire, &thought(), model("Hm."));
-        turns(&Sample { reasoning, ..of([user("?"), message, user("!")]) }).swap_remove(0)
+        let message = with_reasoning(wire, &thinking_blocks(), assistant("Hm."));
+        turns(&Sample { reasoning, ..conversation([user("?"), message, user("!")]) }).swap_remove(0)
     };
-    let mut blocks = thought().to_vec();
+    let mut blocks = thinking_blocks().to_vec();
     blocks.push(json!({"type": "text", "text": "Hm."}));
-    assert_eq!(turn(NAME, true), Value::Array(blocks));
-    assert_eq!(turn(NAME, false), "Hm.");
-    assert_eq!(turn("openai-responses", true), "Hm.");
+    assert_eq!(turn(NAME, Keep), Value::Array(blocks));
+    assert_eq!(turn(NAME, Discard), "Hm.");
+    assert_eq!(turn("openai-responses", Keep), "Hm.");
 }
 
 #[test]
-fn tools_are_offered_with_a_choice() {
+fn sends_tools_with_a_tool_choice() {
     let cases = [(ToolChoice::Auto, "auto"), (ToolChoice::Required, "any"), (ToolChoice::None, "none")];
-    for (choice, kind) in cases {
-        assert_eq!(Sample { choice, ..offered() }.body(&wire())["tool_choice"], json!({"type": kind}));
+    for (tool_choice, kind) in cases {
+        assert_eq!(
+            Sample { tool_choice, ..request_with_tools() }.body(&wire())["tool_choice"],
+            json!({"type": kind})
+        );
     }
-    let none = Sample { tools: vec![], choice: ToolChoice::Required, ..offered() }.body(&wire());
+    let none =
+        Sample { tools: vec![], tool_choice: ToolChoice::Required, ..request_with_tools() }.body(&wire());
     assert_eq!((none.get("tools"), none.get("tool_choice")), (None, None));
     let schemas = [
         (None, json!({"type": "object"})),
@@ -224,14 +258,14 @@ fn tools_are_offered_with_a_choice() {
         (Some(json!({"type": "object", "title": "T"})), json!({"type": "object", "title": "T"})),
     ];
     for (schema, written) in schemas {
-        let sample = Sample { tools: vec![tool("x", "", schema)], ..offered() };
+        let sample = Sample { tools: vec![tool("x", "", schema)], ..request_with_tools() };
         assert_eq!(sample.body(&wire())["tools"], json!([{"name": "x", "input_schema": written}]));
     }
 }
 
 #[test]
-fn what_is_not_set_is_not_sent() {
-    let body = of([user("a")]).body(&AnthropicMessages { effort: Some("low"), ..wire() });
+fn sends_only_the_settings_that_are_set() {
+    let body = conversation([user("a")]).body(&AnthropicMessages { effort: Some("low"), ..wire() });
     let keys: Vec<&String> = body.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["model", "max_tokens", "messages", "output_config"]);
     assert_eq!(body["output_config"], json!({"effort": "low"}));

@@ -1,7 +1,7 @@
-//! Connections are kept, and lead through a proxy where there is one.
+//! Connections are reused, and use a proxy if there is one.
 
-use crate::ask::{CHAT, KEY, WIRES, fails, text};
-use crate::server::{Server, Step, json, nowhere, stream, whole};
+use crate::scripted_server::{ScriptedServer, Step, json, response, stream, unused_address};
+use crate::wires::{CHAT, KEY, WIRES, call_error, call_text};
 use futures::future::join_all;
 use redflow_contract::code::RunErrorCode as Code;
 use redflow_models::ModelSettings;
@@ -11,34 +11,34 @@ use serde_json::json as value;
 #[tokio::test]
 async fn many_calls_share_few_connections() {
     for wire in WIRES {
-        let server = Server::start(vec![json(wire.answer); 30]).await;
+        let server = ScriptedServer::start(vec![json(wire.answer); 30]).await;
         let model = wire.at(&server, value!({}));
         for _ in 0..30 {
-            assert_eq!(text(&*model).await, "hi");
+            assert_eq!(call_text(&*model).await, "hi");
         }
-        assert_eq!((server.requests(), server.seen().connections), (30, 1));
+        assert_eq!((server.request_count(), server.seen().connections), (30, 1));
     }
-    let server = Server::start(vec![json(CHAT.answer); 100]).await;
+    let server = ScriptedServer::start(vec![json(CHAT.answer); 100]).await;
     let model = CHAT.at(&server, value!({}));
     for _ in 0..10 {
-        join_all((0..10).map(|_| text(&*model))).await;
+        join_all((0..10).map(|_| call_text(&*model))).await;
     }
     assert!(server.seen().connections <= 20, "{}", server.seen().connections);
 }
 
 #[tokio::test]
-async fn so_do_streams() {
+async fn streams_share_few_connections() {
     for wire in WIRES {
-        // The last event is not the end of the body: what is left of it must not cost the connection.
+        // The body goes on after the last event. The rest must not prevent reuse of the connection.
         let bytes = stream(wire.events).into_iter().filter_map(|step| match step {
             Step::Send(bytes) => Some(bytes),
             _ => None,
         });
         let at_once = vec![Step::Send(bytes.flatten().collect())];
-        let server = Server::start(vec![at_once; 20]).await;
+        let server = ScriptedServer::start(vec![at_once; 20]).await;
         let model = wire.at(&server, value!({"stream": true}));
         for _ in 0..20 {
-            assert_eq!(text(&*model).await, "hi");
+            assert_eq!(call_text(&*model).await, "hi");
         }
         let seen = server.seen();
         assert_eq!(seen.requests.len(), 20);
@@ -47,28 +47,30 @@ async fn so_do_streams() {
 }
 
 #[tokio::test]
-async fn errors_do_not_cost_a_connection() {
+async fn a_connection_is_reused_after_an_error() {
     let soon = [("retry-after-ms", "1")];
-    let server = Server::start([whole(500, &soon, "{}"), whole(429, &soon, "{}"), json(CHAT.answer)]).await;
-    assert_eq!(text(&*CHAT.at(&server, value!({"maxRetries": 2}))).await, "hi");
-    assert_eq!((server.requests(), server.seen().connections), (3, 1));
+    let server =
+        ScriptedServer::start([response(500, &soon, "{}"), response(429, &soon, "{}"), json(CHAT.answer)])
+            .await;
+    assert_eq!(call_text(&*CHAT.at(&server, value!({"maxRetries": 2}))).await, "hi");
+    assert_eq!((server.request_count(), server.seen().connections), (3, 1));
 }
 
-fn through(proxy: &str) -> ModelSettings {
+fn with_proxy(proxy: &str) -> ModelSettings {
     let http = HttpSettings { proxy: Some(proxy.parse().unwrap()), ..HttpSettings::default() };
     ModelSettings { http, ..ModelSettings::default() }
 }
 
 #[tokio::test]
-async fn a_proxy_gets_every_call() {
-    let proxy = Server::start([json(CHAT.answer), json(CHAT.answer)]).await;
-    let settings = through(&format!("http://user:passwort@{}", proxy.address));
+async fn a_configured_proxy_gets_every_request() {
+    let proxy = ScriptedServer::start([json(CHAT.answer), json(CHAT.answer)]).await;
+    let settings = with_proxy(&format!("http://user:passwort@{}", proxy.address));
     let model = CHAT.at_url("http://models.invalid:8080", value!({}), settings).unwrap();
-    assert_eq!(text(&*model).await, "hi");
-    // Also those to this machine: who names a proxy means it.
-    let here = format!("http://{}", nowhere().await);
-    let model = CHAT.at_url(&here, value!({}), through(&proxy.url())).unwrap();
-    assert_eq!(text(&*model).await, "hi");
+    assert_eq!(call_text(&*model).await, "hi");
+    // A configured proxy is also used for this machine.
+    let local = format!("http://{}", unused_address().await);
+    let model = CHAT.at_url(&local, value!({}), with_proxy(&proxy.url())).unwrap();
+    assert_eq!(call_text(&*model).await, "hi");
     let seen = proxy.seen();
     let first = seen.requests[0].head.lines().next();
     assert_eq!(first, Some("POST http://models.invalid:8080/v1/chat/completions HTTP/1.1"));
@@ -79,17 +81,17 @@ async fn a_proxy_gets_every_call() {
 
 #[tokio::test]
 async fn a_proxy_that_refuses_is_told_of_without_its_password() {
-    let proxy = Server::start([whole(407, &[], ""), whole(407, &[], "")]).await;
+    let proxy = ScriptedServer::start([response(407, &[], ""), response(407, &[], "")]).await;
     let address = format!("http://user:passwort@{}", proxy.address);
-    let settings = through(&address);
+    let settings = with_proxy(&address);
     assert!(!format!("{:?}", settings.http).contains("passwort"));
     let model = CHAT.at_url("http://models.invalid", value!({}), settings).unwrap();
-    let (code, message) = fails(&*model).await;
+    let (code, message) = call_error(&*model).await;
     assert_eq!(code, Code::ModelError);
     assert!(message.contains("(HTTP 407)") && !message.contains("passwort"), "{message}");
-    // Before TLS begins, there is not even a connection; and the key has not been sent.
-    let model = CHAT.at_url("https://models.invalid", value!({}), through(&address)).unwrap();
-    let (code, message) = fails(&*model).await;
+    // The proxy refused before TLS, so the key was not sent.
+    let model = CHAT.at_url("https://models.invalid", value!({}), with_proxy(&address)).unwrap();
+    let (code, message) = call_error(&*model).await;
     assert_eq!(code, Code::ProviderUnavailable);
     assert!(message.contains("no connection could be made") && !message.contains("passwort"), "{message}");
     let request = &proxy.seen().requests[1];
@@ -98,15 +100,15 @@ async fn a_proxy_that_refuses_is_told_of_without_its_password() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_not_there() {
-    let proxy = format!("http://{}", nowhere().await);
-    let model = CHAT.at_url("http://models.invalid", value!({}), through(&proxy)).unwrap();
-    let (code, message) = fails(&*model).await;
+async fn a_proxy_that_is_not_running() {
+    let proxy = format!("http://{}", unused_address().await);
+    let model = CHAT.at_url("http://models.invalid", value!({}), with_proxy(&proxy)).unwrap();
+    let (code, message) = call_error(&*model).await;
     assert_eq!(code, Code::ProviderUnavailable);
     assert!(message.ends_with("nothing listens there"), "{message}");
 }
 
-/// The environment belongs to the process, so this runs in one of its own.
+/// Runs in its own process, because it changes the environment.
 #[test]
 fn a_proxy_of_the_environment_is_not_for_this_machine() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -119,18 +121,18 @@ fn a_proxy_of_the_environment_is_not_for_this_machine() {
         command.env(name, format!("http://127.0.0.1:{port}"));
     }
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
 }
 
 #[tokio::test]
-#[ignore = "needs an environment of its own: run by the test above"]
+#[ignore = "needs its own environment; the test above runs it"]
 async fn behind_a_proxy_of_the_environment() {
-    let server = Server::start([json(CHAT.answer)]).await;
+    let server = ScriptedServer::start([json(CHAT.answer)]).await;
     let model = CHAT.at_url(&server.url(), value!({}), ModelSettings::default()).unwrap();
-    assert_eq!(text(&*model).await, "hi");
-    // Every other call goes to the proxy, which is not there; a name nobody has would be told of otherwise.
+    assert_eq!(call_text(&*model).await, "hi");
+    // Every other request uses the proxy, which is not running. Without it, the error would name DNS.
     let model = CHAT.at_url("http://models.invalid", value!({}), ModelSettings::default()).unwrap();
-    let (_, message) = fails(&*model).await;
+    let (_, message) = call_error(&*model).await;
     assert!(message.ends_with("nothing listens there"), "{message}");
 }

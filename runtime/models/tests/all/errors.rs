@@ -1,7 +1,7 @@
-//! Errors a provider reports: what each is called, and which are tried again.
+//! Errors that a provider reports: their codes, and which are retried.
 
-use crate::ask::{ANTHROPIC, CHAT, KEY, OLLAMA, RESPONSES, WIRES, fails, text};
-use crate::server::{Server, Step, json, whole};
+use crate::scripted_server::{ScriptedServer, Step, json, response};
+use crate::wires::{ANTHROPIC, CHAT, KEY, OLLAMA, RESPONSES, WIRES, call_error, call_text};
 use redflow_contract::code::RunErrorCode as Code;
 use serde_json::json as value;
 
@@ -9,11 +9,11 @@ const SOON: (&str, &str) = ("retry-after-ms", "1");
 
 fn error(status: u16, headers: &[(&str, &str)], kind: &str, code: &str) -> Vec<Step> {
     let error = value!({"type": kind, "code": code, "message": "That was it."});
-    whole(status, headers, value!({"error": error}).to_string())
+    response(status, headers, value!({"error": error}).to_string())
 }
 
 #[tokio::test]
-async fn what_is_wrong_for_good_is_asked_once() {
+async fn permanent_errors_are_not_retried() {
     let should = [SOON, ("x-should-retry", "true")];
     for wire in WIRES {
         for (reply, code, sentence) in [
@@ -41,7 +41,7 @@ async fn what_is_wrong_for_good_is_asked_once() {
                 "refused the request (HTTP 400",
             ),
             (error(422, &[SOON], "", ""), Code::ModelError, "refused the request (HTTP 422"),
-            // No waiting and no header brings back money.
+            // Neither waiting nor a header helps when the budget is exhausted.
             (error(402, &should, "billing_error", ""), Code::QuotaExceeded, "is used up"),
             (
                 error(429, &should, "insufficient_quota", "insufficient_quota"),
@@ -49,7 +49,7 @@ async fn what_is_wrong_for_good_is_asked_once() {
                 "is used up",
             ),
             (error(429, &should, "", "credit_balance_exhausted"), Code::QuotaExceeded, "is used up"),
-            // Who asks for an hour is not asked again.
+            // After a request to wait an hour there is no retry.
             (error(429, &[("retry-after", "3600")], "", ""), Code::RateLimit, "it asks to wait 3600 s"),
             (
                 error(500, &[SOON, ("x-should-retry", "false")], "", ""),
@@ -57,26 +57,27 @@ async fn what_is_wrong_for_good_is_asked_once() {
                 "out of order",
             ),
         ] {
-            let server = Server::start([reply]).await;
-            let (found, message) = fails(&*wire.at(&server, value!({"model": "m", "maxRetries": 2}))).await;
-            assert_eq!((found, server.requests()), (code, 1), "{message}");
+            let server = ScriptedServer::start([reply]).await;
+            let (found, message) =
+                call_error(&*wire.at(&server, value!({"model": "m", "maxRetries": 2}))).await;
+            assert_eq!((found, server.request_count()), (code, 1), "{message}");
             assert!(message.contains(sentence), "{message}");
             if !wire.type_name.contains("ollama") {
                 assert!(message.contains("That was it."), "{message}");
             }
-            assert!(!message.contains("asked"), "{message}");
+            assert!(!message.contains("attempts"), "{message}");
         }
     }
-    // Anthropic keeps its code elsewhere.
+    // Anthropic has its code in another field.
     let details =
         r#"{"error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
-    let server = Server::start([whole(429, &should, details)]).await;
-    let (code, _) = fails(&*ANTHROPIC.at(&server, value!({"maxRetries": 2}))).await;
-    assert_eq!((code, server.requests()), (Code::QuotaExceeded, 1));
+    let server = ScriptedServer::start([response(429, &should, details)]).await;
+    let (code, _) = call_error(&*ANTHROPIC.at(&server, value!({"maxRetries": 2}))).await;
+    assert_eq!((code, server.request_count()), (Code::QuotaExceeded, 1));
 }
 
 #[tokio::test]
-async fn what_may_pass_is_asked_again() {
+async fn passing_errors_are_retried() {
     for wire in WIRES {
         for (failures, requests) in [
             (vec![error(429, &[SOON], "rate_limit_error", "rate_limit_exceeded")], 2),
@@ -87,30 +88,30 @@ async fn what_may_pass_is_asked_again() {
             (vec![error(400, &[SOON, ("x-should-retry", "true")], "", "")], 2),
             (vec![error(429, &[("retry-after", "0")], "", "")], 2),
         ] {
-            let server = Server::start(failures.into_iter().chain([json(wire.answer)])).await;
-            assert_eq!(text(&*wire.at(&server, value!({"maxRetries": 2}))).await, "hi");
-            assert_eq!(server.requests(), requests);
+            let server = ScriptedServer::start(failures.into_iter().chain([json(wire.answer)])).await;
+            assert_eq!(call_text(&*wire.at(&server, value!({"maxRetries": 2}))).await, "hi");
+            assert_eq!(server.request_count(), requests);
         }
     }
 }
 
 #[tokio::test]
-async fn in_the_end_it_is_said() {
-    for (wire, who) in [
+async fn the_last_error_is_reported_with_the_number_of_attempts() {
+    for (wire, provider) in [
         (CHAT, "OpenAI's interface"),
         (RESPONSES, "OpenAI's interface"),
         (ANTHROPIC, "Anthropic"),
         (OLLAMA, "Ollama"),
     ] {
-        let script = (0..3).map(|_| whole(529, &[SOON], "")).collect::<Vec<_>>();
-        let server = Server::start(script).await;
-        // Two retries are what a node has that says nothing.
-        let (code, message) = fails(&*wire.at(&server, value!({"maxRetries": null}))).await;
-        assert_eq!((code, server.requests()), (Code::ProviderUnavailable, 3));
-        let place = server.address;
+        let script = (0..3).map(|_| response(529, &[SOON], "")).collect::<Vec<_>>();
+        let server = ScriptedServer::start(script).await;
+        // Two retries are the default.
+        let (code, message) = call_error(&*wire.at(&server, value!({"maxRetries": null}))).await;
+        assert_eq!((code, server.request_count()), (Code::ProviderUnavailable, 3));
+        let address = server.address;
         assert_eq!(
             message,
-            format!("{who} ({place}) is overloaded or out of order (HTTP 529) (asked 3 times)")
+            format!("{provider} ({address}) is overloaded or out of order (HTTP 529) (after 3 attempts)")
         );
     }
 }
@@ -118,22 +119,25 @@ async fn in_the_end_it_is_said() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
-        let other = Server::start([]).await;
-        let away = format!("{}/v1/chat/completions", other.url());
-        let server = Server::start([whole(status, &[("location", &away)], "")]).await;
-        let (code, message) = fails(&*CHAT.at(&server, value!({"maxRetries": 2}))).await;
-        assert_eq!((code, server.requests()), (Code::ModelError, 1));
-        assert!(message.contains("redirects to elsewhere; correct its address (HTTP 30"), "{message}");
+        let other = ScriptedServer::start([]).await;
+        let target = format!("{}/v1/chat/completions", other.url());
+        let server = ScriptedServer::start([response(status, &[("location", &target)], "")]).await;
+        let (code, message) = call_error(&*CHAT.at(&server, value!({"maxRetries": 2}))).await;
+        assert_eq!((code, server.request_count()), (Code::ModelError, 1));
+        assert!(
+            message.contains("redirects to another address; correct the address of the node (HTTP 30"),
+            "{message}"
+        );
         assert_eq!(other.seen().connections, 0);
     }
 }
 
 #[tokio::test]
-async fn a_key_that_is_told_back_is_hidden() {
+async fn a_key_in_an_error_is_redacted() {
     for wire in WIRES {
         let body = value!({"error": {"message": format!("Incorrect API key provided: {KEY}.")}}).to_string();
-        let server = Server::start([whole(401, &[], body)]).await;
-        let (code, message) = fails(&*wire.at(&server, value!({}))).await;
+        let server = ScriptedServer::start([response(401, &[], body)]).await;
+        let (code, message) = call_error(&*wire.at(&server, value!({}))).await;
         assert_eq!(code, Code::InvalidCredentials);
         assert!(message.ends_with("Incorrect API key provided: [redacted]."), "{message}");
         assert!(!message.contains(KEY));
@@ -141,13 +145,13 @@ async fn a_key_that_is_told_back_is_hidden() {
 }
 
 #[tokio::test]
-async fn an_error_that_cannot_be_read_is_still_one() {
+async fn an_unreadable_error_body_is_still_an_error() {
     for body in
         [&b"\xFF\xFE"[..], b"<html>", b"[]", b"null", b"{\"error\":5}", b"{\"error\":{\"message\":[]}}"]
     {
         for wire in WIRES {
-            let server = Server::start([whole(401, &[], body)]).await;
-            let (code, message) = fails(&*wire.at(&server, value!({}))).await;
+            let server = ScriptedServer::start([response(401, &[], body)]).await;
+            let (code, message) = call_error(&*wire.at(&server, value!({}))).await;
             assert_eq!(code, Code::InvalidCredentials);
             assert!(message.contains("(HTTP 401)"), "{message}");
         }

@@ -1,4 +1,4 @@
-//! The models as the engine meets them, against servers that do what no server should.
+//! Models as the engine calls them, with servers that misbehave in every way.
 
 #![allow(
     clippy::expect_used,
@@ -9,10 +9,10 @@
 )]
 
 mod answers;
-mod ask;
-mod bounds;
-mod broken;
+mod broken_connections;
 mod connections;
 mod errors;
-mod server;
+mod limits;
+mod scripted_server;
 mod tls;
+mod wires;

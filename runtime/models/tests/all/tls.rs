@@ -1,7 +1,7 @@
-//! Who a provider is, is proven by its certificate.
+//! TLS: a certificate proves the identity of a provider.
 
-use crate::ask::{CHAT, KEY, fails, text};
-use crate::server::{Server, Step, json};
+use crate::scripted_server::{ScriptedServer, Step, json};
+use crate::wires::{CHAT, KEY, call_error, call_text};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use redflow_contract::code::RunErrorCode as Code;
 use redflow_models::ModelSettings;
@@ -13,8 +13,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// An authority nobody knows, and a server it vouches for under these names.
-fn authority(names: &[&str]) -> (String, TlsAcceptor) {
+/// A new certificate authority, and a server with its certificate for these names.
+fn new_authority(names: &[&str]) -> (String, TlsAcceptor) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -31,11 +31,11 @@ fn authority(names: &[&str]) -> (String, TlsAcceptor) {
     (issuer.pem(), TlsAcceptor::from(Arc::new(config)))
 }
 
-fn trusting(pem: &str) -> HttpSettings {
+fn trust(pem: &str) -> HttpSettings {
     HttpSettings { extra_ca: pem.as_bytes().to_vec(), ..HttpSettings::default() }
 }
 
-fn with(http: HttpSettings) -> ModelSettings {
+fn with_http(http: HttpSettings) -> ModelSettings {
     ModelSettings { http, ..ModelSettings::default() }
 }
 
@@ -43,43 +43,43 @@ const NOT_TRUSTED: &str = "its TLS certificate is not trusted, or it does not sp
 
 #[tokio::test]
 async fn a_certificate_is_trusted_when_its_authority_is() {
-    let (pem, acceptor) = authority(&["127.0.0.1"]);
-    let server = Server::start_with([json(CHAT.answer), json(CHAT.answer)], Some(acceptor)).await;
+    let (pem, acceptor) = new_authority(&["127.0.0.1"]);
+    let server = ScriptedServer::start_with_tls([json(CHAT.answer), json(CHAT.answer)], Some(acceptor)).await;
     let url = format!("https://{}", server.address);
-    let stranger = CHAT.at_url(&url, value!({}), ModelSettings::default()).unwrap();
-    let (code, message) = fails(&*stranger).await;
+    let untrusting = CHAT.at_url(&url, value!({}), ModelSettings::default()).unwrap();
+    let (code, message) = call_error(&*untrusting).await;
     assert_eq!(code, Code::ProviderUnavailable);
     assert!(message.ends_with(NOT_TRUSTED), "{message}");
-    assert_eq!(server.requests(), 0);
-    let (other, _) = authority(&["127.0.0.1"]);
-    // Among others, and with words around them.
+    assert_eq!(server.request_count(), 0);
+    let (other, _) = new_authority(&["127.0.0.1"]);
+    // Also in a bundle with other certificates and comments.
     for bundle in [pem.clone(), format!("# ours\n{other}\n{pem}")] {
-        let friend = CHAT.at_url(&url, value!({}), with(trusting(&bundle))).unwrap();
-        assert_eq!(text(&*friend).await, "hi");
+        let trusting = CHAT.at_url(&url, value!({}), with_http(trust(&bundle))).unwrap();
+        assert_eq!(call_text(&*trusting).await, "hi");
     }
-    let wrong = CHAT.at_url(&url, value!({}), with(trusting(&other))).unwrap();
-    assert!(fails(&*wrong).await.1.ends_with(NOT_TRUSTED));
-    assert_eq!(server.requests(), 2);
+    let wrong = CHAT.at_url(&url, value!({}), with_http(trust(&other))).unwrap();
+    assert!(call_error(&*wrong).await.1.ends_with(NOT_TRUSTED));
+    assert_eq!(server.request_count(), 2);
 }
 
 #[tokio::test]
-async fn another_name_is_another_server() {
-    let (pem, acceptor) = authority(&["models.invalid"]);
-    let server = Server::start_with([], Some(acceptor)).await;
+async fn a_certificate_for_another_name_is_refused() {
+    let (pem, acceptor) = new_authority(&["models.invalid"]);
+    let server = ScriptedServer::start_with_tls([], Some(acceptor)).await;
     let url = format!("https://{}", server.address);
-    let model = CHAT.at_url(&url, value!({}), with(trusting(&pem))).unwrap();
-    assert!(fails(&*model).await.1.ends_with(NOT_TRUSTED));
-    assert_eq!(server.requests(), 0);
+    let model = CHAT.at_url(&url, value!({}), with_http(trust(&pem))).unwrap();
+    assert!(call_error(&*model).await.1.ends_with(NOT_TRUSTED));
+    assert_eq!(server.request_count(), 0);
 }
 
 #[tokio::test]
 async fn through_a_proxy_only_the_server_sees_the_key() {
-    let (pem, acceptor) = authority(&["models.invalid"]);
-    // Behind the proxy's first answer, the same connection leads to the server.
-    let proxy = Server::start_with([json(CHAT.answer)], Some(acceptor)).await;
-    let http = HttpSettings { proxy: Some(proxy.url().parse().unwrap()), ..trusting(&pem) };
-    let model = CHAT.at_url("https://models.invalid", value!({}), with(http)).unwrap();
-    assert_eq!(text(&*model).await, "hi");
+    let (pem, acceptor) = new_authority(&["models.invalid"]);
+    // After the `CONNECT`, the same connection plays the server.
+    let proxy = ScriptedServer::start_with_tls([json(CHAT.answer)], Some(acceptor)).await;
+    let http = HttpSettings { proxy: Some(proxy.url().parse().unwrap()), ..trust(&pem) };
+    let model = CHAT.at_url("https://models.invalid", value!({}), with_http(http)).unwrap();
+    assert_eq!(call_text(&*model).await, "hi");
     let seen = proxy.seen();
     assert_eq!(seen.requests[0].head.lines().next(), Some("CONNECT models.invalid:443 HTTP/1.1"));
     assert_eq!(seen.requests[0].header("authorization"), None);
@@ -88,7 +88,7 @@ async fn through_a_proxy_only_the_server_sees_the_key() {
 }
 
 #[tokio::test]
-async fn what_is_no_tls_is_told_apart() {
+async fn a_server_without_tls_is_reported() {
     use tokio::io::AsyncWriteExt as _;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
@@ -98,13 +98,13 @@ async fn what_is_no_tls_is_told_apart() {
         stream
     });
     let model = CHAT.at_url(&url, value!({}), ModelSettings::default()).unwrap();
-    let (code, message) = fails(&*model).await;
+    let (code, message) = call_error(&*model).await;
     assert_eq!(code, Code::ProviderUnavailable);
     assert!(message.ends_with(NOT_TRUSTED), "{message}");
     drop(server.await.unwrap());
-    // And the other way round: TLS where plain HTTP is spoken.
+    // The reverse: a TLS server at an http address.
     let alert = Step::Send(b"\x15\x03\x03\x00\x02\x02\x46".to_vec());
-    let server = Server::start([vec![alert, Step::Close]]).await;
-    let (_, message) = fails(&*CHAT.at(&server, value!({}))).await;
+    let server = ScriptedServer::start([vec![alert, Step::Close]]).await;
+    let (_, message) = call_error(&*CHAT.at(&server, value!({}))).await;
     assert!(message.ends_with("what it sends is not HTTP; check the address"), "{message}");
 }

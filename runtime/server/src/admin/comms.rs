@@ -39,7 +39,7 @@ pub(crate) async fn comms(
 ) -> Answer {
     let upgrade = peer::upgrade(&app, asked)?.protocols([COMMS_PROTOCOL]);
     // Whoever showed nothing has a little time to do so.
-    if caller.by != AuthMethod::Nobody {
+    if caller.by != AuthMethod::Anonymous {
         app.access.require(&caller, Scope::Read)?;
     }
     Ok(upgrade.on_upgrade(move |socket| async move { Editor::new(app, caller, socket).live().await }))
@@ -76,7 +76,7 @@ impl Editor {
 
     /// Whoever brought nothing shows a token now; nothing is told before.
     async fn come_in(&mut self) -> Result<(), End> {
-        if self.peer.caller.by != AuthMethod::Nobody {
+        if self.peer.caller.by != AuthMethod::Anonymous {
             return Ok(());
         }
         let until = Instant::now() + self.peer.app.settings.auth_patience;

@@ -70,7 +70,7 @@ async fn listen(app: &App, beside: &AttachedNodeRed, mut comms: Comms, wait: &mu
         // It was there and said something: the next trouble is a new one.
         wait.begin_again();
         let known = beside.state().revision.clone();
-        let is_new = |heard: &CommsEvent| matches!(heard, CommsEvent::DeployedFlow(revision) if revision.is_none() || *revision != known);
+        let is_new = |heard: &CommsEvent| matches!(heard, CommsEvent::Deployed(revision) if revision.is_none() || *revision != known);
         if told.iter().any(is_new)
             && let Err(error) = look(app, beside).await
         {

@@ -1,6 +1,6 @@
-//! Builds models as a flow does, and asks them.
+//! The four wires with sample answers, and models that use them.
 
-use crate::server::{Server, Step};
+use crate::scripted_server::{ScriptedServer, Step};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
@@ -16,18 +16,18 @@ use std::sync::Arc;
 
 pub(crate) const KEY: &str = "sk-hidden-0123456789";
 
-/// One of the four wires, and how it says things.
+/// One of the four wires, with samples of its answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wire {
     pub(crate) type_name: &'static str,
     pub(crate) api: &'static str,
-    /// Where it is below the server's address.
+    /// Its path below the address of the server.
     pub(crate) path: &'static str,
-    /// An answer that says `hi`.
+    /// A whole answer with the text `hi`.
     pub(crate) answer: &'static str,
-    /// The same as a stream, event by event.
+    /// The same answer as the events of a stream.
     pub(crate) events: &'static [&'static str],
-    /// An event that says the provider cannot go on.
+    /// An event that reports an error of the provider.
     pub(crate) failure: &'static str,
 }
 
@@ -86,12 +86,24 @@ pub(crate) const OLLAMA: Wire = Wire {
     failure: "{\"error\":\"Overloaded\"}\n",
 };
 
-/// What is tried with every wire: its name, whether the answer is to come in pieces, and what the server does.
-pub(crate) type Case = (&'static str, bool, fn(Wire) -> Vec<Step>);
+/// A test of every wire.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) stream: bool,
+    pub(crate) script: fn(Wire) -> Vec<Step>,
+}
+
+pub(crate) fn whole(name: &'static str, script: fn(Wire) -> Vec<Step>) -> Case {
+    Case { name, stream: false, script }
+}
+
+pub(crate) fn streamed(name: &'static str, script: fn(Wire) -> Vec<Step>) -> Case {
+    Case { name, stream: true, script }
+}
 
 pub(crate) const WIRES: [Wire; 4] = [CHAT, RESPONSES, ANTHROPIC, OLLAMA];
 
-/// The client of this build. Each takes a while to be made, and the models of a process share one anyway.
+/// One HTTP client per thread, because creating one is slow. The models of a process share one too.
 fn client() -> Arc<dyn Transport> {
     thread_local! {
         static CLIENT: Arc<dyn Transport> =
@@ -101,8 +113,8 @@ fn client() -> Arc<dyn Transport> {
 }
 
 impl Wire {
-    /// A model at a server, with a key, no second tries and more properties.
-    pub(crate) fn at(self, server: &Server, more: Value) -> Arc<dyn ChatModel> {
+    /// A model at this server, with a key, without retries, and with more properties.
+    pub(crate) fn at(self, server: &ScriptedServer, more: Value) -> Arc<dyn ChatModel> {
         let settings = ModelSettings { transport: Some(client()), ..ModelSettings::default() };
         self.at_url(&server.url(), more, settings).unwrap()
     }
@@ -132,7 +144,7 @@ fn build(type_name: &str, props: &Value, settings: ModelSettings) -> Result<Arc<
     adapters.models[type_name](NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () })
 }
 
-pub(crate) async fn ask(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
+pub(crate) async fn call(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
     let spec = AgentSpec {
         agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
         type_name: "agent-core".to_owned(),
@@ -159,13 +171,13 @@ pub(crate) async fn ask(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
     answer
 }
 
-/// Asks, and reads the text.
-pub(crate) async fn text(model: &dyn ChatModel) -> String {
-    ask(model).await.unwrap().text
+/// The text of a successful call.
+pub(crate) async fn call_text(model: &dyn ChatModel) -> String {
+    call(model).await.unwrap().text
 }
 
-/// Asks in vain.
-pub(crate) async fn fails(model: &dyn ChatModel) -> (RunErrorCode, String) {
-    let failure = ask(model).await.unwrap_err();
+/// The code and message of a failed call.
+pub(crate) async fn call_error(model: &dyn ChatModel) -> (RunErrorCode, String) {
+    let failure = call(model).await.unwrap_err();
     (failure.code, failure.message)
 }

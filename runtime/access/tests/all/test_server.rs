@@ -17,16 +17,16 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// No test waits longer than this for anything.
+/// The longest wait of any test.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) shutdown: CancellationToken,
     pub(crate) served: JoinHandle<usize>,
     /// Ends one request to `/slow`.
     pub(crate) release: Arc<Notify>,
-    /// One request to `/slow` has arrived.
+    /// Notified when a request to `/slow` arrives.
     pub(crate) arrived: Arc<Notify>,
 }
 
@@ -34,8 +34,7 @@ pub(crate) fn settings() -> AccessSettings {
     AccessSettings::default()
 }
 
-/// Starts to serve.
-pub(crate) fn open(settings: &AccessSettings, drain: Duration) -> House {
+pub(crate) fn start(settings: &AccessSettings, drain: Duration) -> TestServer {
     let listener = listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let (shutdown, release, arrived) =
@@ -43,7 +42,7 @@ pub(crate) fn open(settings: &AccessSettings, drain: Duration) -> House {
     let router = router(Arc::clone(&release), Arc::clone(&arrived));
     let (stop, settings) = (shutdown.clone(), settings.clone());
     let served = tokio::spawn(async move { listen::serve(listener, router, &settings, stop, drain).await });
-    House { address, shutdown, served, release, arrived }
+    TestServer { address, shutdown, served, release, arrived }
 }
 
 fn router(release: Arc<Notify>, arrived: Arc<Notify>) -> Router {
@@ -60,7 +59,7 @@ fn router(release: Arc<Notify>, arrived: Arc<Notify>) -> Router {
         .route("/socket", get(socket))
 }
 
-/// Becomes a socket that says everything back.
+/// Upgrades to a socket that echoes everything.
 async fn socket(mut request: Request) -> impl IntoResponse {
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
@@ -71,47 +70,49 @@ async fn socket(mut request: Request) -> impl IntoResponse {
     (StatusCode::SWITCHING_PROTOCOLS, [(header::CONNECTION, "upgrade"), (header::UPGRADE, "echo")])
 }
 
-impl House {
+impl TestServer {
     pub(crate) async fn connect(&self) -> Client {
         Client(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// Sends bytes and gives everything that comes back until the connection is closed.
+    /// Sends bytes, and returns everything received until the connection is closed.
     pub(crate) async fn send(&self, bytes: &[u8]) -> String {
         let mut client = self.connect().await;
         client.write(bytes).await;
-        client.rest().await
+        client.read_to_end().await
     }
 
-    /// A good request is answered.
-    pub(crate) async fn check_well(&self) {
-        let answer = self.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("well"), "{answer}");
+    /// Checks that a good request gets its response.
+    pub(crate) async fn check_healthy(&self) {
+        let response = self.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("well"), "{response}");
     }
 
-    /// Stops, and gives how many connections had to be cut.
-    pub(crate) async fn close(self) -> usize {
+    /// Stops, and returns how many connections were aborted.
+    pub(crate) async fn stop(self) -> usize {
         self.shutdown.cancel();
-        tokio::time::timeout(DEADLINE, self.served).await.expect("it stops").unwrap()
+        tokio::time::timeout(DEADLINE, self.served).await.expect("the server stops").unwrap()
     }
 }
 
 pub(crate) struct Client(pub(crate) TcpStream);
 
 impl Client {
-    /// What the other side does not take any more is of no matter.
+    /// Ignores a peer that stopped reading.
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
-        let _ = tokio::time::timeout(DEADLINE, self.0.write_all(bytes)).await.expect("it takes bytes");
+        let _ = tokio::time::timeout(DEADLINE, self.0.write_all(bytes)).await.expect("the server reads");
     }
 
-    /// Everything until the connection is closed, however that is.
-    pub(crate) async fn rest(&mut self) -> String {
+    /// Reads until the connection is closed or reset.
+    pub(crate) async fn read_to_end(&mut self) -> String {
         let mut bytes = Vec::new();
-        let _ = tokio::time::timeout(DEADLINE, self.0.read_to_end(&mut bytes)).await.expect("it closes");
+        let _ = tokio::time::timeout(DEADLINE, self.0.read_to_end(&mut bytes))
+            .await
+            .expect("the connection closes");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Reads until this text has come.
+    /// Reads until this text arrived.
     pub(crate) async fn read_until(&mut self, end: &str) -> String {
         let mut text = String::new();
         let read = async {
@@ -120,7 +121,7 @@ impl Client {
                 text.push(char::from(byte));
             }
         };
-        tokio::time::timeout(DEADLINE, read).await.expect("it answers");
+        tokio::time::timeout(DEADLINE, read).await.expect("the server responds");
         text
     }
 }

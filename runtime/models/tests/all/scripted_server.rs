@@ -1,6 +1,6 @@
-//! An HTTP/1.1 server that follows a script: what it does with the nth request is the nth entry's business.
+//! An HTTP/1.1 server that follows a script: the nth entry says what it does with the nth request.
 //!
-//! It knows no HTTP but what it needs to cut requests out of the bytes. What it has seen can be waited for.
+//! It parses only as much HTTP as it needs to split requests. Tests can wait for what it has seen.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,29 +12,29 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// One thing a server does with a request.
+/// One step of the response to a request.
 #[derive(Clone)]
 pub(crate) enum Step {
-    /// These bytes, as they are.
+    /// Sends these bytes unchanged.
     Send(Vec<u8>),
-    /// These again and again, as fast as they are taken, until the other side has gone.
+    /// Repeats these bytes as fast as possible, until the client disconnects.
     Flood(Vec<u8>),
-    /// These again and again, a little at a time, until the other side has gone.
+    /// Repeats these bytes slowly, until the client disconnects.
     Drip(Vec<u8>),
-    /// Nothing, until it is told to go on.
+    /// Waits for this notification.
     Wait(Arc<Notify>),
-    /// Nothing, until the other side has gone.
-    Hold,
-    /// The end of the connection, in good order.
+    /// Sends nothing until the client disconnects.
+    Hang,
+    /// Closes the connection properly.
     Close,
-    /// The end of the connection, as if the machine had died.
+    /// Resets the connection, as after a crash.
     Reset,
 }
 
-/// What a request looked like.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// Its head, in lower case but for the first line.
+    /// The request line, then the headers with names in lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.filter(|(known, _)| *known == name).map(|(_, value)| value).next()
+        lines.filter(|(header, _)| *header == name).map(|(_, value)| value).next()
     }
 }
 
@@ -51,47 +51,47 @@ impl Request {
 pub(crate) struct Seen {
     pub(crate) connections: usize,
     pub(crate) requests: Vec<Request>,
-    /// How often the other side went while it was waited for, or was being sent to.
-    pub(crate) gone: usize,
-    /// Bytes of floods that were taken.
+    /// How often a client disconnected during a step.
+    pub(crate) disconnects: usize,
+    /// Bytes of floods that clients received.
     pub(crate) flooded: usize,
 }
 
-struct Shared {
+struct ServerState {
     script: Mutex<VecDeque<Vec<Step>>>,
     seen: watch::Sender<Seen>,
     tls: Option<TlsAcceptor>,
 }
 
-/// A server that ends with its test.
-pub(crate) struct Server {
+/// Stops when it is dropped.
+pub(crate) struct ScriptedServer {
     pub(crate) address: SocketAddr,
-    shared: Arc<Shared>,
+    state: Arc<ServerState>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Server {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Server {
+impl ScriptedServer {
     pub(crate) async fn start(script: impl IntoIterator<Item = Vec<Step>>) -> Self {
-        Self::start_with(script, None).await
+        Self::start_with_tls(script, None).await
     }
 
-    /// One that speaks TLS, or turns to it when it is asked to `CONNECT`.
-    pub(crate) async fn start_with(
+    /// With TLS from the start, or after a `CONNECT`.
+    pub(crate) async fn start_with_tls(
         script: impl IntoIterator<Item = Vec<Step>>,
         tls: Option<TlsAcceptor>,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let script = Mutex::new(script.into_iter().collect());
-        let shared = Arc::new(Shared { script, seen: watch::Sender::new(Seen::default()), tls });
-        let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Self { address, shared, task }
+        let state = Arc::new(ServerState { script, seen: watch::Sender::new(Seen::default()), tls });
+        let task = tokio::spawn(accept(listener, Arc::clone(&state)));
+        Self { address, state, task }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -99,99 +99,98 @@ impl Server {
     }
 
     pub(crate) fn seen(&self) -> Seen {
-        self.shared.seen.borrow().clone()
+        self.state.seen.borrow().clone()
     }
 
-    /// How many requests came.
-    pub(crate) fn requests(&self) -> usize {
-        self.shared.seen.borrow().requests.len()
+    pub(crate) fn request_count(&self) -> usize {
+        self.state.seen.borrow().requests.len()
     }
 
-    /// Waits until it has seen something.
-    pub(crate) async fn until(&self, has: impl FnMut(&Seen) -> bool) -> Seen {
-        self.shared.seen.subscribe().wait_for(has).await.unwrap().clone()
+    /// Waits until the condition is true.
+    pub(crate) async fn wait_until(&self, condition: impl FnMut(&Seen) -> bool) -> Seen {
+        self.state.seen.subscribe().wait_for(condition).await.unwrap().clone()
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    // The connections end with the server.
+async fn accept(listener: TcpListener, state: Arc<ServerState>) {
+    // The set closes all connections when the server stops.
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        shared.seen.send_modify(|seen| seen.connections += 1);
-        connections.spawn(connection(stream, Arc::clone(&shared)));
+        state.seen.send_modify(|seen| seen.connections += 1);
+        connections.spawn(handle_connection(stream, Arc::clone(&state)));
     }
 }
 
-async fn connection(mut stream: TcpStream, shared: Arc<Shared>) {
+async fn handle_connection(mut stream: TcpStream, state: Arc<ServerState>) {
     stream.set_nodelay(true).unwrap();
-    let Some(acceptor) = &shared.tls else {
-        if serve(&mut stream, &shared).await == Ending::Reset {
+    let Some(acceptor) = &state.tls else {
+        if serve(&mut stream, &state).await == EndOfConnection::Reset {
             stream.set_zero_linger().unwrap();
         }
         return;
     };
     let mut first = [0_u8; 7];
-    let known = stream.peek(&mut first).await.unwrap_or_default();
-    if &first[..known] == b"CONNECT" {
+    let length = stream.peek(&mut first).await.unwrap_or_default();
+    if &first[..length] == b"CONNECT" {
         let Some(request) = read_request(&mut stream).await else { return };
-        shared.seen.send_modify(|seen| seen.requests.push(request));
+        state.seen.send_modify(|seen| seen.requests.push(request));
         stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await.unwrap();
     }
-    // Who does not trust the certificate goes.
+    // A client that does not trust the certificate disconnects.
     if let Ok(mut stream) = acceptor.accept(stream).await {
-        serve(&mut stream, &shared).await;
+        serve(&mut stream, &state).await;
     }
 }
 
 #[derive(PartialEq)]
-enum Ending {
+enum EndOfConnection {
     Closed,
     Reset,
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, shared: &Shared) -> Ending {
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, state: &ServerState) -> EndOfConnection {
     while let Some(request) = read_request(stream).await {
-        let steps = shared.script.lock().unwrap().pop_front();
-        shared.seen.send_modify(|seen| seen.requests.push(request));
-        for step in steps.expect("a request nobody has reckoned with") {
-            let gone = match step {
+        let steps = state.script.lock().unwrap().pop_front();
+        state.seen.send_modify(|seen| seen.requests.push(request));
+        for step in steps.expect("a request that the script does not expect") {
+            let disconnected = match step {
                 Step::Send(bytes) => stream.write_all(&bytes).await.is_err(),
                 Step::Flood(bytes) => {
                     while stream.write_all(&bytes).await.is_ok() {
-                        shared.seen.send_modify(|seen| seen.flooded += bytes.len());
+                        state.seen.send_modify(|seen| seen.flooded += bytes.len());
                     }
                     true
                 }
                 Step::Drip(bytes) => {
-                    // Slowness is what this is about; nobody waits for it to be over.
-                    let mut beat = tokio::time::interval(Duration::from_millis(5));
+                    // The test is about slowness, and does not wait for the end.
+                    let mut interval = tokio::time::interval(Duration::from_millis(5));
                     while stream.write_all(&bytes).await.is_ok() && stream.flush().await.is_ok() {
-                        beat.tick().await;
+                        interval.tick().await;
                     }
                     true
                 }
-                Step::Wait(told) => {
-                    told.notified().await;
+                Step::Wait(notify) => {
+                    notify.notified().await;
                     false
                 }
-                Step::Hold => {
+                Step::Hang => {
                     while !matches!(stream.read(&mut [0; 1024]).await, Ok(0) | Err(_)) {}
                     true
                 }
                 Step::Close => {
                     let _ = stream.shutdown().await;
-                    return Ending::Closed;
+                    return EndOfConnection::Closed;
                 }
-                Step::Reset => return Ending::Reset,
+                Step::Reset => return EndOfConnection::Reset,
             };
             let _ = stream.flush().await;
-            if gone {
-                shared.seen.send_modify(|seen| seen.gone += 1);
-                return Ending::Closed;
+            if disconnected {
+                state.seen.send_modify(|seen| seen.disconnects += 1);
+                return EndOfConnection::Closed;
             }
         }
     }
-    Ending::Closed
+    EndOfConnection::Closed
 }
 
 async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<Request> {
@@ -207,7 +206,7 @@ async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<Request> {
     let mut body = bytes.split_off(end);
     let text = String::from_utf8(bytes).unwrap();
     let (first, rest) = text.split_once("\r\n").unwrap();
-    // Names in any case are the same; values are not.
+    // Header names are case-insensitive; values are not.
     let lines = rest.lines().filter_map(|line| line.split_once(':'));
     let lines = lines.map(|(name, value)| format!("{}: {}\n", name.to_ascii_lowercase(), value.trim()));
     let request = Request { head: format!("{first}\n{}", lines.collect::<String>()), body: Vec::new() };
@@ -220,24 +219,24 @@ async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<Request> {
     Some(Request { body, ..request })
 }
 
-/// A head, without an end.
+/// A response head without the final empty line.
 pub(crate) fn head(status: u16, headers: &[(&str, &str)]) -> String {
     let lines = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
     format!("HTTP/1.1 {status} Whatever\r\n{}", lines.collect::<String>())
 }
 
-/// A whole answer of its own length.
-pub(crate) fn whole(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<Step> {
+/// A whole response with its content length.
+pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<Step> {
     let body = body.as_ref();
     let head = format!("{}content-length: {}\r\n\r\n", head(status, headers), body.len());
     vec![Step::Send([head.as_bytes(), body].concat())]
 }
 
 pub(crate) fn json(body: impl AsRef<[u8]>) -> Vec<Step> {
-    whole(200, &[("content-type", "application/json")], body)
+    response(200, &[("content-type", "application/json")], body)
 }
 
-/// The beginning of a stream.
+/// The head of a streamed response.
 pub(crate) fn stream_head() -> Step {
     let headers = [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")];
     Step::Send(format!("{}\r\n", head(200, &headers)).into_bytes())
@@ -248,14 +247,14 @@ pub(crate) fn chunk(data: impl AsRef<[u8]>) -> Vec<u8> {
     [format!("{:x}\r\n", data.len()).as_bytes(), data, b"\r\n"].concat()
 }
 
-/// A stream from its beginning to its end, in these pieces.
-pub(crate) fn stream<T: AsRef<[u8]>>(pieces: impl IntoIterator<Item = T>) -> Vec<Step> {
+/// A whole streamed response in these parts.
+pub(crate) fn stream<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Vec<Step> {
     let end = Step::Send(b"0\r\n\r\n".to_vec());
-    let pieces = pieces.into_iter().map(|piece| Step::Send(chunk(piece)));
-    std::iter::once(stream_head()).chain(pieces).chain([end]).collect()
+    let parts = parts.into_iter().map(|part| Step::Send(chunk(part)));
+    std::iter::once(stream_head()).chain(parts).chain([end]).collect()
 }
 
-/// Where nobody listens.
-pub(crate) async fn nowhere() -> SocketAddr {
+/// An address without a listener.
+pub(crate) async fn unused_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }

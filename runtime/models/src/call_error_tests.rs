@@ -1,20 +1,20 @@
-use super::{Fault, plain};
-use crate::retry::Advice;
+use super::{CallError, shorten};
+use crate::retry::RetryAdvice;
 use crate::transport::TransportError;
 use crate::wire::{ProviderError, WireError};
 use redflow_contract::code::RunErrorCode;
 use std::time::Duration;
 
-fn provider(status: u16, kind: &str, code: &str) -> Fault {
+fn provider(status: u16, kind: &str, code: &str) -> CallError {
     let error =
         ProviderError { status, kind: kind.to_owned(), code: code.to_owned(), message: String::new() };
-    Fault::Provider(error, Advice::default())
+    CallError::Provider(error, RetryAdvice::default())
 }
 
 #[test]
-fn each_failure_has_its_code() {
+fn each_error_has_its_code() {
     use RunErrorCode as Code;
-    for (fault, code) in [
+    for (error, code) in [
         (provider(401, "authentication_error", ""), Code::InvalidCredentials),
         (provider(403, "permission_error", ""), Code::InvalidCredentials),
         (provider(429, "rate_limit_error", "rate_limit_exceeded"), Code::RateLimit),
@@ -35,36 +35,39 @@ fn each_failure_has_its_code() {
         (provider(400, "invalid_request_error", ""), Code::ModelError),
         (provider(409, "conflict_error", ""), Code::ModelError),
         (provider(302, "", ""), Code::ModelError),
-        (Fault::Transport(TransportError::Refused), Code::ProviderUnavailable),
-        (Fault::Transport(TransportError::ConnectTimeout), Code::Timeout),
-        (WireError::Cut.into(), Code::ProviderUnavailable),
-        (WireError::Garbled("x").into(), Code::ModelError),
-        (Fault::TooLarge(5), Code::ModelError),
-        (Fault::TimedOut(Duration::from_secs(1)), Code::Timeout),
+        (CallError::Transport(TransportError::Refused), Code::ProviderUnavailable),
+        (CallError::Transport(TransportError::ConnectTimeout), Code::Timeout),
+        (WireError::Interrupted.into(), Code::ProviderUnavailable),
+        (WireError::Malformed("x").into(), Code::ModelError),
+        (CallError::TooLarge(5), Code::ModelError),
+        (CallError::TimedOut(Duration::from_secs(1)), Code::Timeout),
     ] {
-        assert_eq!(fault.code(), code, "{fault:?}");
+        assert_eq!(error.code(), code, "{error:?}");
     }
 }
 
 #[test]
-fn what_people_read() {
-    let mut said = ProviderError {
+fn messages_for_users() {
+    let mut error = ProviderError {
         status: 429,
         kind: "rate_limit_error".to_owned(),
         code: String::new(),
         message: "Slow\ndown \u{1b}[31m".to_owned(),
     };
-    let advice = Advice { should_retry: None, after: Some(Duration::from_millis(61_200)) };
-    let text = Fault::Provider(said.clone(), advice).sentence("Anthropic (host)", "m", 3);
+    let advice = RetryAdvice { should_retry: None, after: Some(Duration::from_millis(61_200)) };
+    let text = CallError::Provider(error.clone(), advice).message("Anthropic (host)", "m", 3);
     assert_eq!(
         text,
         "Anthropic (host) asks for fewer requests (HTTP 429, rate_limit_error); it asks to wait 62 s: \
-         Slow down  [31m (asked 3 times)"
+         Slow down  [31m (after 3 attempts)"
     );
-    said.status = 302;
-    let text = Fault::Provider(said, Advice::default()).sentence("X", "m", 1);
-    assert!(text.starts_with("X redirects to elsewhere; correct its address (HTTP 302"), "{text}");
-    let text = Fault::Transport(TransportError::Refused).sentence("X", "m", 1);
+    error.status = 302;
+    let text = CallError::Provider(error, RetryAdvice::default()).message("X", "m", 1);
+    assert!(
+        text.starts_with("X redirects to another address; correct the address of the node (HTTP 302"),
+        "{text}"
+    );
+    let text = CallError::Transport(TransportError::Refused).message("X", "m", 1);
     assert_eq!(text, "X could not be reached: nothing listens there");
-    assert_eq!(plain(&"ä".repeat(400), 300).chars().count(), 301);
+    assert_eq!(shorten(&"ä".repeat(400), 300).chars().count(), 301);
 }

@@ -1,4 +1,5 @@
-//! Connections never take the last descriptors. Changes what the whole process may open, so it has one of its own.
+//! Connections never use the last descriptors. The test changes the limit of its process, so it needs its
+//! own.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -6,19 +7,19 @@
 use redflow_access::listen::raise_open_file_limit;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-fn limit(current: u64, maximum: u64) {
+fn set_limit(current: u64, maximum: u64) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) }).unwrap();
 }
 
 #[test]
-fn the_limit_is_raised_as_far_as_it_goes_and_some_descriptors_are_left() {
-    limit(300, 1500);
+fn raises_the_limit_as_far_as_needed_and_leaves_some_descriptors() {
+    set_limit(300, 1500);
     assert_eq!(raise_open_file_limit(100), 100);
-    assert_eq!(getrlimit(Resource::Nofile).current, Some(300), "it was enough");
+    assert_eq!(getrlimit(Resource::Nofile).current, Some(300), "the limit was high enough");
     assert_eq!(raise_open_file_limit(1000), 1000);
     assert_eq!(getrlimit(Resource::Nofile).current, Some(1128));
-    limit(300, 500);
+    set_limit(300, 500);
     assert_eq!(raise_open_file_limit(1000), 372);
-    limit(100, 100);
+    set_limit(100, 100);
     assert_eq!(raise_open_file_limit(1000), 1);
 }

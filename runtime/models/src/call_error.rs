@@ -1,0 +1,203 @@
+//! Why a call failed: its code, whether a retry can help, and the message for users.
+
+use crate::retry::RetryAdvice;
+use crate::transport::TransportError;
+use crate::wire::{ProviderError, WireError};
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::scrub::Scrubber;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Why one attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallError {
+    /// The provider reported an error.
+    Provider(ProviderError, RetryAdvice),
+    /// The provider could not be reached, or the connection was lost.
+    Transport(TransportError),
+    /// The answer does not follow the wire format.
+    Malformed(&'static str),
+    /// The stream ended before the answer did.
+    Interrupted,
+    /// The answer has more than this many bytes.
+    TooLarge(usize),
+    /// The call took longer than this limit.
+    TimedOut(Duration),
+}
+
+/// Codes for an exhausted budget, where waiting does not help.
+const BILLING_CODES: [&str; 7] = [
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "organization_spend_limit_exceeded",
+    "project_spend_limit_exceeded",
+    "organization_usage_limit_exceeded",
+    "enforced_spend_limit_reached",
+    "billing_error",
+];
+
+const TOO_LONG_CODES: [&str; 3] = ["context_length_exceeded", "string_above_max_length", "request_too_large"];
+
+impl From<WireError> for CallError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Provider(error) => Self::Provider(error, RetryAdvice::default()),
+            WireError::Malformed(what) => Self::Malformed(what),
+            WireError::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl From<TransportError> for CallError {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+impl CallError {
+    /// The code of the run error.
+    #[must_use]
+    pub fn code(&self) -> RunErrorCode {
+        let error = match self {
+            Self::Provider(error, _) => error,
+            Self::Transport(TransportError::ConnectTimeout) | Self::TimedOut(_) => {
+                return RunErrorCode::Timeout;
+            }
+            Self::Transport(_) | Self::Interrupted => return RunErrorCode::ProviderUnavailable,
+            Self::Malformed(_) | Self::TooLarge(_) => return RunErrorCode::ModelError,
+        };
+        if is_billing(error) {
+            return RunErrorCode::QuotaExceeded;
+        }
+        if has_code(error, &["content_filter", "content_policy_violation"]) {
+            return RunErrorCode::ModelRefused;
+        }
+        match error.status {
+            401 | 403 => RunErrorCode::InvalidCredentials,
+            429 => RunErrorCode::RateLimit,
+            404 => RunErrorCode::ModelNotFound,
+            400 if has_code(error, &TOO_LONG_CODES) => RunErrorCode::ContextLength,
+            400 if has_code(error, &["model_not_found"]) => RunErrorCode::ModelNotFound,
+            413 => RunErrorCode::ContextLength,
+            408 | 504 => RunErrorCode::Timeout,
+            500.. => RunErrorCode::ProviderUnavailable,
+            _ => RunErrorCode::ModelError,
+        }
+    }
+
+    /// Whether the same call may succeed a little later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Provider(error, advice) => {
+                !is_billing(error)
+                    && advice.should_retry.unwrap_or(matches!(error.status, 408 | 409 | 429 | 500..))
+            }
+            Self::Transport(TransportError::NotHttp) => false,
+            Self::Transport(_) | Self::Interrupted => true,
+            Self::Malformed(_) | Self::TooLarge(_) | Self::TimedOut(_) => false,
+        }
+    }
+
+    /// What the provider says about a retry.
+    #[must_use]
+    pub fn advice(&self) -> RetryAdvice {
+        match self {
+            Self::Provider(_, advice) => *advice,
+            _ => RetryAdvice::default(),
+        }
+    }
+
+    /// Removes secrets from the texts of the provider. Call it before the texts are shortened.
+    pub(crate) fn scrub(&mut self, secrets: &Scrubber) {
+        if let Self::Provider(error, _) = self {
+            for text in [&mut error.kind, &mut error.code, &mut error.message] {
+                secrets.text(text);
+            }
+        }
+    }
+
+    /// What happened, for users. `provider` is its name and host; `attempts` is how often it was called.
+    #[must_use]
+    pub fn message(&self, provider: &str, model: &str, attempts: u32) -> String {
+        let mut text = match self {
+            Self::Provider(error, advice) => provider_message(error, *advice, self.code(), provider, model),
+            Self::Transport(error) => format!("{provider} could not be reached: {error}"),
+            Self::Malformed(what) => format!("{provider} sent an invalid answer: {what}"),
+            Self::Interrupted => format!("the answer of {provider} broke off before it ended"),
+            Self::TooLarge(limit) => format!("the answer of {provider} has more than {limit} bytes"),
+            Self::TimedOut(limit) => format!("{provider} did not answer within {} ms", limit.as_millis()),
+        };
+        if attempts > 1 {
+            let _ = write!(text, " (after {attempts} attempts)");
+        }
+        text
+    }
+}
+
+fn provider_message(
+    error: &ProviderError,
+    advice: RetryAdvice,
+    code: RunErrorCode,
+    provider: &str,
+    model: &str,
+) -> String {
+    let mut text = match code {
+        RunErrorCode::InvalidCredentials => {
+            format!("{provider} refused the key; check the node's credentials or the environment variable")
+        }
+        RunErrorCode::RateLimit => format!("{provider} asks for fewer requests"),
+        RunErrorCode::QuotaExceeded => format!("the quota or balance at {provider} is used up"),
+        RunErrorCode::ModelNotFound => {
+            format!("{provider} does not know the model `{model}`, or the address is wrong")
+        }
+        RunErrorCode::ContextLength => format!("the conversation is longer than `{model}` can read"),
+        RunErrorCode::ModelRefused => format!("{provider} refused to answer this conversation"),
+        RunErrorCode::Timeout => format!("{provider} timed out"),
+        RunErrorCode::ProviderUnavailable => format!("{provider} is overloaded or out of order"),
+        _ if (300..400).contains(&error.status) => {
+            format!("{provider} redirects to another address; correct the address of the node")
+        }
+        _ => format!("{provider} refused the request"),
+    };
+    let _ = write!(text, " (HTTP {}", error.status);
+    for name in [&error.kind, &error.code] {
+        if !name.is_empty() {
+            let _ = write!(text, ", {}", shorten(name, 80));
+        }
+    }
+    text.push(')');
+    if let Some(after) = advice.after.filter(|_| code == RunErrorCode::RateLimit) {
+        let _ = write!(text, "; it asks to wait {} s", after.as_secs_f64().ceil());
+    }
+    if !error.message.is_empty() {
+        let _ = write!(text, ": {}", shorten(&error.message, 300));
+    }
+    // Servers with OpenAI's API do not agree on this setting.
+    if error.status == 400 && error.message.contains("response_format") {
+        text.push_str("; set `structuredOutput` on the node to json_schema, json_object or none");
+    }
+    text
+}
+
+/// A foreign text on one line, shortened.
+pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
+    let mut out: String =
+        text.chars().take(max_chars).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(max_chars).is_some() {
+        out.push('…');
+    }
+    out.trim().to_owned()
+}
+
+fn is_billing(error: &ProviderError) -> bool {
+    error.status == 402 || has_code(error, &BILLING_CODES)
+}
+
+fn has_code(error: &ProviderError, codes: &[&str]) -> bool {
+    codes.contains(&error.kind.as_str()) || codes.contains(&error.code.as_str())
+}
+
+#[cfg(test)]
+#[path = "call_error_tests.rs"]
+mod tests;
