@@ -36,7 +36,7 @@ const MAX_LISTED: usize = 100;
 pub(crate) async fn deploy(app: &App, request: DeployRequest) -> Result<DeployAnswer, Problem> {
     let make = move |before: &ActiveFlow, limits: &FlowLimits| {
         check_revision(&request, before)?;
-        RawFlow::from_value(request.flows, limits).map_err(flow_refused)
+        RawFlow::from_value(request.flows, limits).map_err(Problem::flow_refused)
     };
     let active = change(app, Tolerance::Strict, make).await?;
     Ok(DeployAnswer { revision: active.revision().to_owned(), report: (*active.report).clone() })
@@ -51,11 +51,11 @@ where
     let (before, flow_builder) = (app.active_flow(), app.flow_builder.clone());
     let prepare = move || {
         let raw = make(&before, &flow_builder.settings.flow_limits)?.into_array();
-        refuse_invalid_credentials(&raw).map_err(flow_refused)?;
-        let prepared = flow_builder.prepare(raw, &before.credentials).map_err(flow_refused)?;
+        refuse_invalid_credentials(&raw).map_err(Problem::flow_refused)?;
+        let prepared = flow_builder.prepare(raw, &before.credentials).map_err(Problem::flow_refused)?;
         match tolerance {
             Tolerance::Strict if !prepared.active.report.ok => {
-                Err(flow_refused((*prepared.active.report).clone()))
+                Err(Problem::flow_refused((*prepared.active.report).clone()))
             }
             Tolerance::Strict | Tolerance::RefuseAgents => Ok(prepared),
         }
@@ -71,7 +71,7 @@ pub(crate) async fn reload(app: &App) -> Result<ActiveFlow, Problem> {
     let _lock = app.deploy_lock.lock().await;
     let loaded = load_stored(&app.work_slots, &app.flow_builder, &app.flow_store).await;
     let PreparedFlow { active, built, .. } = loaded.map_err(|failure| match failure {
-        StartFailure::Flow(report) => flow_refused(report),
+        StartFailure::Flow(report) => Problem::flow_refused(report),
         StartFailure::Api(error) => error.into(),
     })?;
     Ok(activate(app, active, built).await)
@@ -237,14 +237,4 @@ fn refuse_invalid_credentials(raw: &RawFlow) -> Result<(), CheckReport> {
         })
         .collect();
     if diagnostics.is_empty() { Ok(()) } else { Err(CheckReport { diagnostics, ..CheckReport::default() }) }
-}
-
-/// The error of a flow that is not deployed because of its problems.
-pub(crate) fn flow_refused(report: CheckReport) -> Problem {
-    // The first error comes first, because some clients show only the beginning of the text.
-    let first = report.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
-    let first = first.map(|first| format!("{}: {}. ", first.code, first.message)).unwrap_or_default();
-    let text =
-        format!("{first}The flow has errors. `report` lists each with its remedy. Nothing was changed.");
-    ApiError { report: Some(report), ..ApiError::new(ApiCode::FlowRefused, text) }.into()
 }

@@ -4,7 +4,8 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redflow_contract::api::{ApiError, ProblemCode};
-use redflow_contract::code::{ApiCode, RunErrorCode};
+use redflow_contract::code::{ApiCode, RunErrorCode, Severity};
+use redflow_contract::diagnostic::CheckReport;
 use redflow_ports::{FileStoreError, StoreError};
 use serde::Serialize;
 
@@ -22,6 +23,16 @@ impl Problem {
         let code = ProblemCode::Run(RunErrorCode::Internal);
         let message = "The sidecar failed while it handled this request. See its log.".to_owned();
         ApiError { code, message, report: None, revision: None }.into()
+    }
+
+    /// The error of a flow that is not deployed because of its problems.
+    pub(crate) fn flow_refused(report: CheckReport) -> Self {
+        // The first error comes first, because some clients show only the beginning of the text.
+        let first = report.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
+        let first = first.map(|first| format!("{}: {}. ", first.code, first.message)).unwrap_or_default();
+        let text =
+            format!("{first}The flow has errors. `report` lists each with its remedy. Nothing was changed.");
+        ApiError { report: Some(report), ..ApiError::new(ApiCode::FlowRefused, text) }.into()
     }
 
     pub(crate) fn stopping() -> Self {

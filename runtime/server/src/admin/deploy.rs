@@ -4,7 +4,7 @@ use super::error::{AdminError, AdminResult};
 use crate::active_flow::ActiveFlow;
 use crate::app::App;
 use crate::body;
-use crate::deploy::{self, Tolerance, flow_refused, revision_conflict};
+use crate::deploy::{self, Tolerance, revision_conflict};
 use crate::response::{Problem, json, raw};
 use crate::work_slots::BodySlot;
 use axum::body::Body;
@@ -90,7 +90,7 @@ pub(crate) async fn deploy(State(app): State<Arc<App>>, headers: HeaderMap, body
                 if revision.is_some_and(|revision| revision != before.revision()) {
                     return Err(revision_conflict(before));
                 }
-                RawFlow::from_value(flow, limits).map_err(flow_refused)
+                RawFlow::from_value(flow, limits).map_err(Problem::flow_refused)
             };
             change(app, slot, make).await?
         }

@@ -8,7 +8,6 @@ use super::error::AdminResult;
 use crate::active_flow::ActiveFlow;
 use crate::app::App;
 use crate::body;
-use crate::deploy::flow_refused;
 use crate::request::Path;
 use crate::response::{Problem, json, printable};
 use crate::work_slots::BodySlot;
@@ -158,7 +157,7 @@ fn parse_nodes(active: &ActiveFlow) -> Result<Vec<Node>, Problem> {
 }
 
 fn to_flow(nodes: Vec<Node>, limits: &FlowLimits) -> Result<RawFlow, Problem> {
-    RawFlow::from_value(nodes.into_iter().map(Value::Object).collect(), limits).map_err(flow_refused)
+    RawFlow::from_value(nodes.into_iter().map(Value::Object).collect(), limits).map_err(Problem::flow_refused)
 }
 
 /// To Node-RED a node without a position is a config node. But a node that a tool made without one still has

@@ -3,12 +3,12 @@
 //! Owns what happens when it deploys. Its flow and credentials are in memory only; Node-RED sends them again
 //! to a sidecar that does not have them.
 
-use super::EngineParts;
+use super::engine_parts::EngineParts;
 use super::host::{NodeRedHost, adapters};
 use super::observer::BridgeObserver;
 use super::session::BridgeSession;
 use crate::active_flow::{FlowBuilder, PreparedFlow};
-use crate::deploy::flow_refused;
+use crate::response::Problem;
 use crate::work_slots::WorkSlots;
 use redflow_contract::Message;
 use redflow_contract::api::{AgentState, ApiError};
@@ -128,8 +128,8 @@ impl Instance {
         let flow_builder = self.flow_builder.clone();
         let prepare = move || {
             let raw = RawFlow::from_value(Value::Array(flows), &flow_builder.settings.flow_limits)
-                .map_err(flow_refused)?;
-            flow_builder.prepare(raw, &to_credentials(credentials)).map_err(flow_refused)
+                .map_err(Problem::flow_refused)?;
+            flow_builder.prepare(raw, &to_credentials(credentials)).map_err(Problem::flow_refused)
         };
         let prepared = self.work_slots.run_blocking(prepare).await.and_then(|prepared| prepared);
         let PreparedFlow { active, built, .. } = match prepared {

@@ -3,6 +3,7 @@
 //! Owns which Node-REDs are known, and the engine of each. `socket` speaks the protocol; `session` and
 //! `outbox` keep the messages that must arrive.
 
+pub(crate) mod engine_parts;
 mod host;
 mod instance;
 pub(crate) mod instances;
@@ -13,14 +14,11 @@ pub(crate) mod run_requests;
 mod session;
 pub(crate) mod socket;
 
-use crate::active_flow::FlowBuilder;
-use crate::hub::Hub;
-use crate::work_slots::WorkSlots;
+use engine_parts::EngineParts;
 use instance::Instance;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use redflow_contract::id::InstanceId;
-use redflow_ports::{Clock, Meter, RunReader, RunStore};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,17 +30,6 @@ const DISCONNECT_DELAY: Duration = Duration::from_millis(150);
 
 /// How long Node-REDs may take to receive that the sidecar has stopped.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
-
-/// The parts that every engine is built from.
-pub(crate) struct EngineParts {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) store: Arc<dyn RunStore>,
-    pub(crate) run_reader: Arc<dyn RunReader>,
-    pub(crate) meter: Arc<dyn Meter>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) flow_builder: FlowBuilder,
-    pub(crate) work_slots: Arc<WorkSlots>,
-}
 
 /// All known Node-REDs.
 pub(crate) struct Bridge {
