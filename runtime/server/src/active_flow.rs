@@ -1,8 +1,8 @@
-//! The flow in force: checked, built, and what is told of it.
+//! The active flow: its data for responses, and the way from a document to a running flow.
 //!
-//! Owns the way from a document to something that runs, and its revision. Never writes anything.
+//! Owns the revision of a flow. Never writes a file.
 
-use crate::redflow_ui::stored::Stored;
+use crate::redflow_ui::stored_items::StoredItems;
 use crate::settings::Settings;
 use redflow_contract::api::{AgentState, FlowList, FlowSummary};
 use redflow_contract::catalogue::lookup;
@@ -20,9 +20,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Hex digits of a revision.
-const REVISION: usize = 32;
+const REVISION_DIGITS: usize = 32;
 
-/// What is told of the flow in force.
+/// The deployed flow, as requests read it. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ActiveFlow {
     pub(crate) list: Arc<FlowList>,
@@ -30,9 +30,9 @@ pub(crate) struct ActiveFlow {
     pub(crate) nodes: Arc<str>,
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) report: Arc<CheckReport>,
-    /// The chat nodes that run.
+    /// The enabled chat nodes.
     pub(crate) chats: Arc<HashSet<NodeId>>,
-    /// The inject nodes that run: none that is switched off.
+    /// The enabled inject nodes.
     pub(crate) injects: Arc<HashSet<NodeId>>,
     pub(crate) is_empty: bool,
 }
@@ -41,40 +41,42 @@ impl ActiveFlow {
     pub(crate) fn revision(&self) -> &str {
         &self.list.revision
     }
+
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentState> {
+        self.list.flows.iter().flat_map(|flow| &flow.agents)
+    }
 }
 
-/// A flow that can be put in force.
-pub(crate) struct Prepared {
-    pub(crate) told: ActiveFlow,
+/// A flow that is ready to be activated.
+pub(crate) struct PreparedFlow {
+    pub(crate) active: ActiveFlow,
     pub(crate) built: BuiltFlow,
-    pub(crate) shelved: StoredFlow,
+    pub(crate) stored: StoredFlow,
 }
 
-/// What a flow is checked and built with.
+/// Checks and builds the flows of one instance.
 #[derive(Clone)]
 pub(crate) struct FlowBuilder {
     pub(crate) adapters: Arc<Adapters>,
     pub(crate) env: fn(&str) -> Option<String>,
     pub(crate) settings: Arc<Settings>,
-    /// What the Redflow UI stores: credentials among it. Only for the flow of the sidecar itself.
-    pub(crate) stored: Arc<Stored>,
-    /// Whose flows they are.
+    /// Holds credentials from the Redflow UI. Only the flow of the sidecar itself gets them.
+    pub(crate) stored_items: Arc<StoredItems>,
+    /// The instance that owns the flows: the sidecar itself or a Node-RED.
     pub(crate) instance: InstanceId,
 }
 
 impl FlowBuilder {
-    /// The same for the flow of a Node-RED, which runs what has no part in an agent itself.
-    pub(crate) fn of(&self, instance: InstanceId, adapters: Arc<Adapters>) -> Self {
+    /// A builder for the flow of a Node-RED, which runs all nodes outside its agents itself.
+    pub(crate) fn for_instance(&self, instance: InstanceId, adapters: Arc<Adapters>) -> Self {
         Self { adapters, instance, ..self.clone() }
     }
 
     fn runs(&self, type_name: &str) -> bool {
-        let elsewhere = self.adapters.flow_tools.is_some();
-        self.adapters.runs(type_name)
-            || elsewhere && matches!(lookup(type_name).role, Role::Data | Role::Chat)
+        let has_host = self.adapters.flow_tools.is_some();
+        self.adapters.runs(type_name) || has_host && matches!(lookup(type_name).role, Role::Data | Role::Chat)
     }
 
-    /// Checks a flow.
     pub(crate) fn check(&self, raw: RawFlow, profile: Profile) -> Result<CheckedFlow, CheckReport> {
         let options = CheckOptions {
             profile,
@@ -87,48 +89,49 @@ impl FlowBuilder {
         check_flow(raw, &options)
     }
 
-    /// Makes a flow ready, with what its nodes have of credentials. An agent with errors is refused, the rest runs.
+    /// Checks and builds a flow. `before` holds the credentials that its nodes already have. An agent with
+    /// errors is refused, the rest runs.
     ///
     /// # Errors
     /// When the whole flow is refused.
-    pub(crate) fn prepare(&self, raw: RawFlow, before: &Credentials) -> Result<Prepared, CheckReport> {
+    pub(crate) fn prepare(&self, raw: RawFlow, before: &Credentials) -> Result<PreparedFlow, CheckReport> {
         let mut raw = raw.into_array();
         raw.extract_plain_keys(None);
         let credentials = raw.take_credentials(before);
         let json = raw.to_json();
         let nodes = serde_json::to_string(&json).unwrap_or_default();
         let pretty = serde_json::to_vec_pretty(&json).unwrap_or_default();
-        let revision = Digest::of(nodes.as_bytes()).to_hex().chars().take(REVISION).collect();
+        let revision = Digest::of(nodes.as_bytes()).to_hex().chars().take(REVISION_DIGITS).collect();
         drop(json);
         let mut flows = tabs(&raw);
         if self.instance == InstanceId::local() {
-            raw.insert_credentials(&self.stored.credentials(&raw, &credentials));
+            raw.insert_credentials(&self.stored_items.merge_credentials(&raw, &credentials));
         } else {
             raw.insert_credentials(&credentials);
         }
         let checked = self.check(raw, self.settings.profile)?;
         let report = Arc::new(checked.report.clone());
-        let agents = states(&checked);
-        let injects = Arc::new(injects(&checked.flow));
+        let agents = agent_states(&checked);
+        let injects = Arc::new(inject_nodes(&checked.flow));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
         let built = build_flow(checked, &self.adapters, &self.env);
-        let mut places: HashMap<String, usize> =
-            flows.iter().enumerate().map(|(place, flow)| (flow.id.to_string(), place)).collect();
+        let mut tab_index: HashMap<String, usize> =
+            flows.iter().enumerate().map(|(index, flow)| (flow.id.to_string(), index)).collect();
         for (tab, mut state) in agents {
             if let Some(error) = built.refusal(&state.node.id) {
                 state.ready = false;
                 if state.problems.is_empty() {
-                    state.problems = vec![unbuilt(&state, error)];
+                    state.problems = vec![build_problem(&state, error)];
                 }
             }
-            let place = *places.entry(tab).or_insert_with_key(|tab| {
-                // Neither a tab nor the id of one.
-                flows.push(unnamed(tab, 0));
+            let index = *tab_index.entry(tab).or_insert_with_key(|tab| {
+                // The agent is on no tab and names none.
+                flows.push(unnamed_tab(tab, 0));
                 flows.len() - 1
             });
-            flows[place].agents.push(state);
+            flows[index].agents.push(state);
         }
-        let told = ActiveFlow {
+        let active = ActiveFlow {
             list: Arc::new(FlowList { revision, flows }),
             nodes: nodes.into(),
             credentials: Arc::new(credentials.clone()),
@@ -137,13 +140,13 @@ impl FlowBuilder {
             injects,
             is_empty,
         };
-        Ok(Prepared { told, built, shelved: StoredFlow { flows: pretty, credentials } })
+        Ok(PreparedFlow { active, built, stored: StoredFlow { flows: pretty, credentials } })
     }
 }
 
-/// An agent whose properties the checker takes, and whose model, memory or tool cannot be made of its.
-fn unbuilt(state: &AgentState, error: &RunError) -> Diagnostic {
-    let help = "Correct the node the message names, and deploy again.".to_owned();
+/// The problem of an agent that passes the checker, but whose model, memory or tool cannot be built.
+fn build_problem(state: &AgentState, error: &RunError) -> Diagnostic {
+    let help = "Correct the node that the message names, and deploy again.".to_owned();
     let message = error.message.clone();
     Diagnostic {
         node: Some(state.node.clone()),
@@ -152,9 +155,9 @@ fn unbuilt(state: &AgentState, error: &RunError) -> Diagnostic {
 }
 
 fn tabs(raw: &RawFlow) -> Vec<FlowSummary> {
-    let mut on_it: HashMap<&str, u32> = HashMap::new();
+    let mut node_counts: HashMap<&str, u32> = HashMap::new();
     for tab in raw.nodes().iter().filter_map(|node| node.text("z")) {
-        *on_it.entry(tab).or_default() += 1;
+        *node_counts.entry(tab).or_default() += 1;
     }
     let is_tab = |type_name: &str| type_name == "tab" || type_name == "subflow";
     let mut flows = Vec::new();
@@ -163,29 +166,29 @@ fn tabs(raw: &RawFlow) -> Vec<FlowSummary> {
             type_name: node.type_name.clone(),
             label: node.summary().name,
             disabled: node.flag("disabled"),
-            ..unnamed(node.id.as_str(), on_it.remove(node.id.as_str()).unwrap_or_default())
+            ..unnamed_tab(node.id.as_str(), node_counts.remove(node.id.as_str()).unwrap_or_default())
         });
     }
-    // An export of some nodes has the id of their tab and not the tab.
-    let mut rest: Vec<(&str, u32)> = on_it.into_iter().collect();
+    // An export of single nodes names their tab and does not contain it.
+    let mut rest: Vec<(&str, u32)> = node_counts.into_iter().collect();
     rest.sort_unstable();
-    flows.extend(rest.into_iter().map(|(id, nodes)| unnamed(id, nodes)));
+    flows.extend(rest.into_iter().map(|(id, nodes)| unnamed_tab(id, nodes)));
     flows
 }
 
 /// A tab of which only the id is known.
-fn unnamed(id: &str, nodes: u32) -> FlowSummary {
+fn unnamed_tab(id: &str, nodes: u32) -> FlowSummary {
     let (id, type_name) = (NodeId::from(id), "tab".to_owned());
     FlowSummary { id, type_name, label: String::new(), disabled: false, nodes, agents: Vec::new() }
 }
 
-fn injects(flow: &ResolvedFlow) -> HashSet<NodeId> {
+fn inject_nodes(flow: &ResolvedFlow) -> HashSet<NodeId> {
     let is_inject = |ix: &usize| !flow.nodes[*ix].is_virtual && flow.raw(*ix).type_name == "inject";
     (0..flow.nodes.len()).filter(is_inject).map(|ix| flow.nodes[ix].id.clone()).collect()
 }
 
-/// The agents with the tab each is on.
-fn states(checked: &CheckedFlow) -> Vec<(String, AgentState)> {
+/// The agents, each with the id of its tab.
+fn agent_states(checked: &CheckedFlow) -> Vec<(String, AgentState)> {
     let state = |agent: &CheckedAgent| {
         let (ready, problems) = match &agent.verdict {
             Verdict::Ready(_) => (true, Vec::new()),

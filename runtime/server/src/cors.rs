@@ -1,70 +1,72 @@
-//! What browsers are told so that pages of the Redflow UI can use its routes, and pages of nobody else anything.
+//! The CORS headers that let pages of the Redflow UI use its routes, and no other page anything.
 //!
-//! Owns the headers of CORS. Never decides who may come in, and never names more than the one origin: no star, no
-//! credentials.
+//! Never decides who may call. Never names more than the one origin: no star, no credentials.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use redflow_access::AccessControl;
-use redflow_contract::route::{Method as Way, ROUTES};
+use redflow_contract::route::{Method as RouteMethod, ROUTES};
 
-/// The headers that such a page may send along, beside those that every page may.
+/// Request headers that a page of the UI may send, beyond those that every page may send.
 const HEADERS: HeaderValue = HeaderValue::from_static(
     "content-type, node-red-api-version, node-red-deployment-type, accept, authorization",
 );
 
-/// How long a browser may go by what it was told, in seconds.
+/// How long a browser may reuse a preflight response, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// What a browser asks before a page of the web may reach this machine, and what it wants to hear.
-const ASKS_PRIVATE: HeaderName = HeaderName::from_static("access-control-request-private-network");
-const ALLOWS_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+/// Browsers ask this before a public page may reach a private address, and expect the second header.
+const REQUEST_PRIVATE: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// What the Redflow UI may know of the answer to a request of its own.
+/// The permission of a Redflow UI page to read one response.
 pub(crate) struct Cors {
     origin: HeaderValue,
-    /// How the address may be asked.
-    ways: Vec<&'static str>,
+    /// The methods of the requested path that are for the UI.
+    methods: Vec<&'static str>,
 }
 
 impl Cors {
-    /// For a request at this path of the table, or at none of them; nothing unless it comes from the Redflow UI and
-    /// asks for what is that UI's. An address that is not there is: it has to see that it is not.
-    pub(crate) fn of(access: &AccessControl, request: &Request, path: Option<&str>) -> Option<Self> {
+    /// The permission for a request, if it comes from the Redflow UI and asks for one of its routes. An
+    /// unknown path (`None`) counts as one of its routes, because the page has to see the 404.
+    pub(crate) fn for_request(access: &AccessControl, request: &Request, path: Option<&str>) -> Option<Self> {
         let origin = access.redflow_ui(request.uri(), request.headers())?;
-        let ways: Vec<&str> = match path {
-            None => [Way::Get, Way::Post, Way::Put, Way::Delete].map(Way::as_str).to_vec(),
+        let methods: Vec<&str> = match path {
+            None => [RouteMethod::Get, RouteMethod::Post, RouteMethod::Put, RouteMethod::Delete]
+                .map(RouteMethod::as_str)
+                .to_vec(),
             Some(path) => {
-                let its = ROUTES.iter().filter(|route| route.for_redflow_ui && route.path == path);
-                its.map(|route| route.method.as_str()).collect()
+                let routes = ROUTES.iter().filter(|route| route.for_redflow_ui && route.path == path);
+                routes.map(|route| route.method.as_str()).collect()
             }
         };
         let origin = HeaderValue::from_str(origin).ok()?;
-        (!ways.is_empty()).then_some(Self { origin, ways })
+        (!methods.is_empty()).then_some(Self { origin, methods })
     }
 
-    /// What a browser hears that asks whether the page may do what it is about to; none for any other request.
+    /// The response to a preflight request; none for any other request.
     pub(crate) fn preflight(&self, request: &Request) -> Option<Response> {
         let headers = request.headers();
-        let asks = request.method() == Method::OPTIONS
+        let is_preflight = request.method() == Method::OPTIONS
             && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        if !asks {
+        if !is_preflight {
             return None;
         }
-        let mut answer = StatusCode::NO_CONTENT.into_response();
-        let told = answer.headers_mut();
-        told.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_str(&self.ways.join(", ")).ok()?);
-        told.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
-        told.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-        if headers.get(ASKS_PRIVATE).is_some_and(|asks| asks == "true") {
-            told.insert(ALLOWS_PRIVATE, HeaderValue::from_static("true"));
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let allowed = response.headers_mut();
+        let methods = HeaderValue::from_str(&self.methods.join(", ")).ok()?;
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        allowed.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+        if headers.get(REQUEST_PRIVATE).is_some_and(|value| value == "true") {
+            allowed.insert(ALLOW_PRIVATE, HeaderValue::from_static("true"));
         }
-        Some(answer)
+        Some(response)
     }
 
-    /// Lets the page read an answer, whatever came of its request.
-    pub(crate) fn open(self, headers: &mut HeaderMap) {
+    /// Lets the page read a response, whether its request succeeded or failed.
+    pub(crate) fn allow_reading(self, headers: &mut HeaderMap) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.origin);
         headers.append(header::VARY, HeaderValue::from_static("Origin"));
     }

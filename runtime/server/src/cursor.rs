@@ -1,40 +1,40 @@
-//! Cursors: which log, and where in it. Opaque to everyone else.
+//! Cursors: the id of an event log and a position in it. Opaque to clients.
 
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
 use redflow_contract::stream::CURSOR_START;
 use redflow_ports::EventLog;
 
-/// The cursor of a position.
+/// Writes the cursor of a position.
 pub(crate) fn cursor(log: &str, position: u64) -> String {
     format!("{log}.{position:x}")
 }
 
-/// The position of a cursor: everything after it is still kept.
+/// Reads the position out of a cursor. The log still has every event after it.
 pub(crate) fn position(log: &dyn EventLog, cursor: &str) -> Result<u64, ApiError> {
     let bounds = log.bounds();
     if cursor == CURSOR_START {
         return Ok(bounds.oldest);
     }
     let unknown = || {
-        let text = "The cursor is not one of this sidecar's events: its data directory is another one, or was \
-                    restored. Read what you need of the runs, then subscribe without `after`.";
+        let text = "The cursor is not from this sidecar's event log. The data directory was replaced or \
+                    restored. Read the runs you need, then subscribe without `after`.";
         ApiError::new(ApiCode::CursorUnknown, text)
     };
-    let (id, place) = cursor.rsplit_once('.').ok_or_else(unknown)?;
-    let position = u64::from_str_radix(place, 16).map_err(|_| unknown())?;
-    if id != log.id() || position > bounds.newest || place.starts_with('+') {
+    let (id, digits) = cursor.rsplit_once('.').ok_or_else(unknown)?;
+    let position = u64::from_str_radix(digits, 16).map_err(|_| unknown())?;
+    if id != log.id() || position > bounds.newest || digits.starts_with('+') {
         return Err(unknown());
     }
     if position < bounds.oldest {
-        return Err(gone());
+        return Err(events_gone());
     }
     Ok(position)
 }
 
-/// What a reader asks for is no longer there.
-pub(crate) fn gone() -> ApiError {
-    let text = "The events after the cursor are no longer kept. Read what you need of the runs, then subscribe \
-                with `after: \"0\"` or without it. `server.events_kept` says how many are kept.";
+/// The log has dropped the events that a reader needs next.
+pub(crate) fn events_gone() -> ApiError {
+    let text = "The events after the cursor are no longer stored. Read the runs you need, then subscribe \
+                with `after: \"0\"` or without it. `server.events_kept` sets how many events are stored.";
     ApiError::new(ApiCode::EventsGone, text)
 }

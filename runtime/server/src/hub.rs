@@ -1,7 +1,7 @@
-//! One reader of the log for all sockets: every event is put into its frame once, however many look.
+//! Reads the event log once for all sockets and writes each event into its frame once.
 //!
-//! Owns the newest frames, and the deltas on their way. A socket only has a position; one that is far behind reads
-//! from the log itself. So a reader costs no memory here, however slow it is.
+//! Owns the newest frames and the broadcast of deltas. A socket has a position and no queue; one that is far
+//! behind reads from the log itself. So a slow client costs no memory here.
 
 use crate::cursor::cursor;
 use crate::redflow_ui::frames::Frames;
@@ -16,28 +16,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 
-/// Frames that are held for readers that keep up.
+/// Frames that are held for sockets that keep up.
 const MAX_FRAMES: usize = 4096;
 const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 
-/// Events that are taken at once.
+/// Events that are read from the log at once.
 const PAGE: usize = 256;
 
-/// Deltas that wait for a slow reader before it misses some.
+/// Deltas that wait for a slow socket before it misses some.
 const MAX_DELTAS: usize = 256;
 
-/// How long to wait after the log could not be read.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long to wait after a failed read of the log.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// An event as it goes to sockets.
+/// An event, serialised for sockets.
 #[derive(Debug, Clone)]
-pub(crate) struct Frame {
+pub(crate) struct EventFrame {
     pub(crate) position: u64,
     pub(crate) run: Option<RunId>,
     pub(crate) text: Utf8Bytes,
 }
 
-/// A piece of an answer as it goes to sockets.
+/// A delta, serialised for sockets.
 #[derive(Debug, Clone)]
 pub(crate) struct DeltaFrame {
     pub(crate) run: RunId,
@@ -46,10 +46,10 @@ pub(crate) struct DeltaFrame {
 
 pub(crate) struct Hub {
     pub(crate) log: Arc<dyn EventLog>,
-    recent: Mutex<Ring<Frame>>,
+    recent: Mutex<Ring<EventFrame>>,
     newest: watch::Sender<u64>,
     deltas: broadcast::Sender<DeltaFrame>,
-    delta_readers: AtomicUsize,
+    delta_subscribers: AtomicUsize,
 }
 
 impl Hub {
@@ -57,30 +57,31 @@ impl Hub {
         let newest = log.bounds().newest;
         let recent = Mutex::new(Ring::new(newest, MAX_FRAMES, MAX_FRAME_BYTES));
         let (newest, (deltas, _)) = (watch::Sender::new(newest), broadcast::channel(MAX_DELTAS));
-        Arc::new(Self { log, recent, newest, deltas, delta_readers: AtomicUsize::new(0) })
+        Arc::new(Self { log, recent, newest, deltas, delta_subscribers: AtomicUsize::new(0) })
     }
 
-    /// Takes events out of the log as they come. Ends with the runtime.
-    pub(crate) async fn pump(self: Arc<Self>) {
+    /// Reads new events from the log until the task is aborted.
+    pub(crate) async fn follow_log(self: Arc<Self>) {
         let mut last = *self.newest.borrow();
         loop {
             self.log.wait_past(last).await;
             let Ok(events) = self.log.after(last, PAGE).await else {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             };
             let Some(newest) = events.last().map(|event| event.position) else { continue };
-            self.take(events);
+            self.add(events);
             last = newest;
             self.newest.send_replace(last);
         }
     }
 
-    fn take(&self, events: Vec<LoggedEvent>) {
-        let frames: Vec<Frame> = events.into_iter().map(|event| self.frame(event)).collect();
+    fn add(&self, events: Vec<LoggedEvent>) {
+        let frames: Vec<EventFrame> = events.into_iter().map(|event| self.frame(event)).collect();
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         for frame in frames {
-            // The log has forgotten what nobody had read yet. Places are counted, so nothing may be missing between.
+            // The log has dropped events before they were read here. The ring counts positions, so it must
+            // not have a gap.
             if recent.newest() + 1 != frame.position {
                 recent.restart(frame.position.saturating_sub(1));
             }
@@ -89,91 +90,91 @@ impl Hub {
         }
     }
 
-    /// `{"type":"event","cursor":…,"event":…}`, without reading the event again.
-    fn frame(&self, LoggedEvent { position, run, json }: LoggedEvent) -> Frame {
+    /// `{"type":"event","cursor":…,"event":…}`, without parsing the event.
+    fn frame(&self, LoggedEvent { position, run, json }: LoggedEvent) -> EventFrame {
         let cursor = cursor(self.log.id(), position);
         let text = format!(r#"{{"type":"event","cursor":"{cursor}","event":{json}}}"#);
-        Frame { position, run, text: text.into() }
+        EventFrame { position, run, text: text.into() }
     }
 
-    /// The position of the newest event that can be read here.
+    /// Watches the position of the newest event that [`Hub::after`] gives.
     pub(crate) fn newest(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
 
-    /// Events after a position, oldest first; none if there is none yet.
-    pub(crate) async fn after(&self, position: u64, most: usize) -> Result<Vec<Frame>, StoreError> {
+    /// At most `max` events after a position, oldest first; an empty list if there are none yet.
+    pub(crate) async fn after(&self, position: u64, max: usize) -> Result<Vec<EventFrame>, StoreError> {
         if position >= *self.newest.borrow() {
             return Ok(Vec::new());
         }
-        if let Some(frames) = self.recent_after(position, most) {
+        if let Some(frames) = self.recent_after(position, max) {
             return Ok(frames);
         }
-        let events = self.log.after(position, most).await?;
+        let events = self.log.after(position, max).await?;
         Ok(events.into_iter().map(|event| self.frame(event)).collect())
     }
 
-    fn recent_after(&self, position: u64, most: usize) -> Option<Vec<Frame>> {
+    fn recent_after(&self, position: u64, max: usize) -> Option<Vec<EventFrame>> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.after(position, most)
+        recent.after(position, max)
     }
 
-    /// Whether anybody looks at pieces of answers.
-    pub(crate) fn watches_deltas(&self) -> bool {
-        self.delta_readers.load(Ordering::Relaxed) > 0
+    /// Whether a socket has subscribed to deltas.
+    pub(crate) fn has_delta_subscribers(&self) -> bool {
+        self.delta_subscribers.load(Ordering::Relaxed) > 0
     }
 
-    /// A piece of an answer came in.
-    pub(crate) fn delta(&self, delta: ModelDelta) {
+    /// Sends a delta to its subscribers.
+    pub(crate) fn send_delta(&self, delta: ModelDelta) {
         let run = delta.run_id.clone();
         if let Ok(text) = serde_json::to_string(&EventsMessage::Delta { delta }) {
-            // Nobody may look any more.
+            // Fails if the last subscriber has gone, which is no problem.
             let _ = self.deltas.send(DeltaFrame { run, text: text.into() });
         }
     }
 
-    /// Pieces of answers from now on.
-    pub(crate) fn deltas(self: &Arc<Self>) -> Deltas {
-        self.delta_readers.fetch_add(1, Ordering::Relaxed);
-        Deltas { hub: Arc::clone(self), receiver: self.deltas.subscribe() }
+    /// Subscribes to deltas from now on.
+    pub(crate) fn subscribe_deltas(self: &Arc<Self>) -> DeltaSubscription {
+        self.delta_subscribers.fetch_add(1, Ordering::Relaxed);
+        DeltaSubscription { hub: Arc::clone(self), receiver: self.deltas.subscribe() }
     }
 }
 
-/// Somebody who looks at answers as they come in.
-pub(crate) struct Deltas {
+/// Receives deltas until it is dropped.
+pub(crate) struct DeltaSubscription {
     hub: Arc<Hub>,
     receiver: broadcast::Receiver<DeltaFrame>,
 }
 
-impl Deltas {
-    /// The next one. Those that were missed are gone: the durable answer stands in their place.
+impl DeltaSubscription {
+    /// Waits for the next delta. Missed ones are gone; the durable answer replaces them.
     pub(crate) async fn next(&mut self) -> DeltaFrame {
         loop {
             match self.receiver.recv().await {
                 Ok(frame) => return frame,
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
-                // The hub holds a sender.
+                // Does not happen: the hub holds a sender.
                 Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
             }
         }
     }
 }
 
-impl Drop for Deltas {
+impl Drop for DeltaSubscription {
     fn drop(&mut self) {
-        self.hub.delta_readers.fetch_sub(1, Ordering::Relaxed);
+        self.hub.delta_subscribers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// What the engine tells. Events of runs come from the log, once they are on the disk.
-pub(crate) struct Sink {
+/// Observes the engine of the sidecar itself. Run events come from the log instead, once they are on disk.
+pub(crate) struct EngineObserver {
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) frames: Arc<Frames>,
     pub(crate) chats: Arc<dyn ChatStore>,
 }
 
-impl EventSink for Sink {
+impl EventSink for EngineObserver {
     fn watches_runs(&self) -> bool {
         false
     }
@@ -188,11 +189,11 @@ impl EventSink for Sink {
     }
 
     fn watches_deltas(&self) -> bool {
-        self.hub.watches_deltas()
+        self.hub.has_delta_subscribers()
     }
 
     fn watches_flow_steps(&self) -> bool {
-        self.frames.is_watched()
+        self.frames.has_observers()
     }
 
     fn flow_step(&self, start: StartId, step: FlowStep<'_>) {
@@ -200,7 +201,7 @@ impl EventSink for Sink {
     }
 
     fn delta(&self, delta: ModelDelta) {
-        self.hub.delta(delta);
+        self.hub.send_delta(delta);
     }
 }
 
@@ -212,13 +213,12 @@ mod tests {
     use redflow_store::{EventLogSettings, MemoryStore};
     use std::sync::Arc;
 
-    /// A log may forget faster than anybody reads.
     #[tokio::test]
-    async fn what_was_forgotten_unread_does_not_hide_what_came_after() {
+    async fn gives_new_events_after_the_log_dropped_unread_ones() {
         let settings = EventLogSettings { max_events: 4, ..EventLogSettings::default() };
         let log = Arc::new(MemoryStore::keeping_with_log(1, settings));
         let hub = Hub::new(log.clone());
-        let pump = tokio::spawn(Arc::clone(&hub).pump());
+        let following = tokio::spawn(Arc::clone(&hub).follow_log());
         let mut newest = hub.newest();
         let deployed =
             || FlowEvent::Deployed { revision: "1".to_owned(), agents: 0, refused: 0, instance: None };
@@ -226,10 +226,11 @@ mod tests {
             (0..events).for_each(|_| log.append(1, deployed()));
             newest.wait_for(|newest| *newest == last).await.unwrap();
         }
-        let positions = |frames: Vec<super::Frame>| frames.iter().map(|f| f.position).collect::<Vec<_>>();
+        let positions =
+            |frames: Vec<super::EventFrame>| frames.iter().map(|f| f.position).collect::<Vec<_>>();
         assert_eq!(positions(hub.after(21, 64).await.unwrap()), [22, 23]);
-        // Who is further back sees that something is missing.
+        // A reader further back sees the gap.
         assert_eq!(positions(hub.after(2, 64).await.unwrap()), [20, 21, 22, 23]);
-        pump.abort();
+        following.abort();
     }
 }

@@ -1,9 +1,8 @@
-//! What the sidecar knows: its health, its numbers, its document, node types, edges and codes.
+//! Facts about the sidecar: health, metrics, the OpenAPI document, node types, edges and codes.
 
-use crate::answer::{Answer, Problem, bytes_of, json};
-use crate::body::printable;
-use crate::routes::Path;
-use crate::sidecar::App;
+use crate::app::App;
+use crate::request::Path;
+use crate::response::{ApiResult, Problem, json, printable, raw};
 use axum::extract::State;
 use axum::response::Response;
 use redflow_contract::api::{CodeEntry, CodeSet, Health};
@@ -13,29 +12,29 @@ use std::sync::Arc;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-fn told(app: &App) -> Health {
+fn current_health(app: &App) -> Health {
     Health { live: true, ready: app.is_ready(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
-    json(200, &told(&app))
+    json(200, &current_health(&app))
 }
 
 pub(crate) async fn live(State(app): State<Arc<App>>) -> Response {
-    json(200, &told(&app))
+    json(200, &current_health(&app))
 }
 
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
-    let health = told(&app);
+    let health = current_health(&app);
     json(if health.ready { 200 } else { 503 }, &health)
 }
 
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
-    bytes_of(200, OPENMETRICS, (app.metrics)())
+    raw(200, OPENMETRICS, (app.render_metrics)())
 }
 
 pub(crate) async fn openapi() -> Response {
-    bytes_of(200, "application/json", schemas::OPENAPI)
+    raw(200, "application/json", schemas::OPENAPI)
 }
 
 pub(crate) async fn catalogue() -> Response {
@@ -46,9 +45,9 @@ pub(crate) async fn edges() -> Response {
     json(200, &edge::EDGE_TABLE)
 }
 
-/// Every code. One that is in several sets is told once for each.
+/// All codes. A code of several sets has one entry for each set.
 fn entries() -> Vec<CodeEntry> {
-    macro_rules! of {
+    macro_rules! entries_of {
         ($type:ty, $set:expr) => {
             <$type>::ALL.iter().map(|code| CodeEntry {
                 code: code.as_str().to_owned(),
@@ -59,18 +58,19 @@ fn entries() -> Vec<CodeEntry> {
             })
         };
     }
-    let first = of!(DiagnosticCode, CodeSet::Diagnostic).chain(of!(RunErrorCode, CodeSet::Run));
-    first.chain(of!(StoreCode, CodeSet::Store)).chain(of!(ApiCode, CodeSet::Api)).collect()
+    let diagnostics = entries_of!(DiagnosticCode, CodeSet::Diagnostic);
+    let runs = diagnostics.chain(entries_of!(RunErrorCode, CodeSet::Run));
+    runs.chain(entries_of!(StoreCode, CodeSet::Store)).chain(entries_of!(ApiCode, CodeSet::Api)).collect()
 }
 
 pub(crate) async fn codes() -> Response {
     json(200, &entries())
 }
 
-pub(crate) async fn code(Path(asked): Path) -> Answer {
-    let found = entries().into_iter().find(|entry| entry.code == asked);
+pub(crate) async fn code(Path(name): Path) -> ApiResult {
+    let found = entries().into_iter().find(|entry| entry.code == name);
     let Some(entry) = found else {
-        let text = format!("There is no code `{}`; /api/codes lists them all.", printable(&asked));
+        let text = format!("There is no code `{}`. /api/codes lists all codes.", printable(&name));
         return Err(Problem::new(ApiCode::NotFound, text));
     };
     let (page, mend) = (code::page(&entry.code), code::remedy(&entry.code));

@@ -1,17 +1,19 @@
-//! The sidecar: a flow that runs, and the interface to it over HTTP and sockets.
+//! The sidecar: runs a flow, and serves it over HTTP and WebSockets.
 //!
-//! Owns routes, answers, the socket of events, and which flow is in force. Who may come in is `access`'s; what runs is
-//! `engine`'s; where things are kept is behind `ports`. Knows no adapter.
+//! Owns the routes, the responses, the event sockets and the active flow. The crate `access` decides who may
+//! call, `engine` runs the flow, and `ports` hides all storage. This crate knows no adapter.
 
 mod active_flow;
 mod admin;
-mod answer;
+mod agent_status;
+mod app;
 mod attached;
 mod body;
 mod bridge;
 mod cors;
 mod cursor;
 mod deploy;
+mod event_socket;
 mod flows;
 mod guard;
 mod hub;
@@ -19,14 +21,19 @@ mod info;
 mod pages;
 mod peer;
 mod redflow_ui;
+mod refused_origins;
+mod request;
+mod response;
 mod ring;
 mod routes;
 mod run_events;
 mod runs;
 mod settings;
 mod sidecar;
-mod socket;
+mod start_failure;
 mod starts;
+mod work_slots;
 
 pub use settings::{Parts, Settings};
-pub use sidecar::{Sidecar, StartFailure};
+pub use sidecar::Sidecar;
+pub use start_failure::StartFailure;

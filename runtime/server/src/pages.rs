@@ -1,9 +1,9 @@
-//! What a browser sees, and how it gets in: a one-time code becomes a cookie.
+//! The home page, and the sign-in of browsers: a one-time code becomes a session cookie.
 
-use crate::answer::{Answer, bytes_of, json, redirect};
+use crate::app::App;
 use crate::body;
-use crate::runs::{pairs, unknown_parameter};
-use crate::sidecar::App;
+use crate::request::{query_pairs, unknown_parameter};
+use crate::response::{ApiResult, json, raw, redirect};
 use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -18,14 +18,14 @@ pub(crate) async fn sign_in_codes(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     body: Body,
-) -> Answer {
-    body::none(body, &app.settings).await?;
+) -> ApiResult {
+    body::expect_none(body, &app).await?;
     Ok(json(200, &app.access.sign_in_code(&caller, app.clock.now())?))
 }
 
-pub(crate) async fn sign_in(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Answer {
+pub(crate) async fn sign_in(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> ApiResult {
     let mut code = None;
-    for (name, value) in pairs(query.as_deref()) {
+    for (name, value) in query_pairs(query.as_deref()) {
         match name.as_str() {
             "code" => code = Some(value),
             other => return Err(unknown_parameter(other)),
@@ -35,8 +35,8 @@ pub(crate) async fn sign_in(State(app): State<Arc<App>>, RawQuery(query): RawQue
     Ok(with_cookie(cookie))
 }
 
-pub(crate) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
-    body::none(body, &app.settings).await?;
+pub(crate) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+    body::expect_none(body, &app).await?;
     Ok(with_cookie(app.access.sign_out(&headers)))
 }
 
@@ -48,20 +48,19 @@ fn with_cookie(cookie: HeaderValue) -> Response {
 
 pub(crate) async fn home(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Response {
     let signed_in = app.access.require(&caller, Scope::Read).is_ok();
-    let told = app.active_flow();
-    let agents: usize = told.list.flows.iter().map(|flow| flow.agents.len()).sum();
+    let active = app.active_flow();
     let state = if signed_in {
         format!(
-            "<p>You are signed in. The flow in force has {} and {}.</p>\
+            "<p>You are signed in. The active flow has {} and {}.</p>\
              <p><a href=\"/api/flows\">flows</a> · <a href=\"/api/runs\">runs</a> · \
-             <a href=\"/openapi.json\">the interface</a> · <a href=\"/metrics\">metrics</a></p>\
+             <a href=\"/openapi.json\">API description</a> · <a href=\"/metrics\">metrics</a></p>\
              <form method=\"post\" action=\"/api/sign-out\"><button>Sign out</button></form>",
-            count(told.list.flows.len(), "tab"),
-            count(agents, "agent"),
+            count(active.list.flows.len(), "tab"),
+            count(active.agents().count(), "agent"),
         )
     } else {
         "<p>You are not signed in. Run <code>redflow token --browser</code> on the machine of the sidecar and open \
-         the address it prints.</p>"
+         the address that it prints.</p>"
             .to_owned()
     };
     let version = env!("CARGO_PKG_VERSION");
@@ -70,11 +69,11 @@ pub(crate) async fn home(State(app): State<Arc<App>>, Extension(caller): Extensi
          <meta name=\"viewport\" content=\"width=device-width\">\
          <style>body{{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;\
          color:#222;background:#fff}}a{{color:#8f0000}}code{{background:#eee;padding:.1em .3em}}</style>\
-         <h1>Redflow Runtime</h1><p>Version {version} is running beside you.</p>{state}</html>"
+         <h1>Redflow Runtime</h1><p>Version {version} is running.</p>{state}</html>"
     );
-    bytes_of(200, HTML, page)
+    raw(200, HTML, page)
 }
 
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -1,10 +1,9 @@
-//! The other side of a socket: how much it may say, how long it may take, when it is cut off.
+//! The client of a WebSocket: limits on its messages, idle checks, its token, and how its socket is closed.
 //!
-//! Owns what all sockets have in common: their bounds, signs of life, the token they were opened with, the last word.
-//! Never knows what is said on them.
+//! Owns what all sockets have in common. Knows nothing of the messages themselves.
 
-use crate::answer::Problem;
-use crate::sidecar::App;
+use crate::app::App;
+use crate::response::Problem;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use futures::{SinkExt as _, StreamExt as _};
@@ -18,225 +17,255 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-/// Bytes a socket reads at once. Readers say little; what the library would choose costs each of them 128 KiB and the
+/// Bytes of the read buffer. Clients send little, and the library's default costs 128 KiB a socket and the
 /// time to clear it.
-const READ_AT_ONCE: usize = 4096;
+const READ_BUFFER_BYTES: usize = 4096;
 
-/// Bytes that are gathered before they are written, unless there are no more.
-const WRITTEN_AT_ONCE: usize = 16 * 1024;
+/// Bytes that are collected before they are written.
+const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
-/// How often it is looked at whether a socket that talks, or is talked to, may still be open.
-const RECHECK: Duration = Duration::from_secs(1);
+/// How often the token of a busy socket is checked again.
+const TOKEN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long the last word may take.
-const LAST_WORD: Duration = Duration::from_secs(1);
+/// How long the closing handshake may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A request to open a socket, within our bounds.
+/// A request to open a socket, or why it is none.
+pub(crate) type UpgradeRequest = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+/// Accepts a request to open a socket, with the usual limit on messages.
 ///
 /// # Errors
-/// When it is none, or the sidecar is stopping.
-pub(crate) fn upgrade(
-    app: &App,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<WebSocketUpgrade, Problem> {
-    upgrade_for(app, asked, app.settings.max_message_bytes)
+/// When the request is no upgrade, or the sidecar is stopping.
+pub(crate) fn upgrade(app: &App, request: UpgradeRequest) -> Result<WebSocketUpgrade, Problem> {
+    upgrade_with_limit(app, request, app.settings.max_message_bytes)
 }
 
-/// The same, for messages of so many bytes.
+/// Accepts a request to open a socket.
 ///
 /// # Errors
-/// The same.
-pub(crate) fn upgrade_for(
+/// When the request is no upgrade, or the sidecar is stopping.
+pub(crate) fn upgrade_with_limit(
     app: &App,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-    most: usize,
+    request: UpgradeRequest,
+    max_message_bytes: usize,
 ) -> Result<WebSocketUpgrade, Problem> {
-    let asked = asked.map_err(|_| {
-        Problem::new(ApiCode::RequestInvalid, "This address is a WebSocket (version 13); open it as one.")
+    let upgrade = request.map_err(|_| {
+        Problem::new(ApiCode::RequestInvalid, "This route is a WebSocket (version 13). Open it as one.")
     })?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    Ok(asked
-        .max_message_size(most)
-        .max_frame_size(most)
-        .read_buffer_size(READ_AT_ONCE)
-        .write_buffer_size(WRITTEN_AT_ONCE)
+    Ok(upgrade
+        .max_message_size(max_message_bytes)
+        .max_frame_size(max_message_bytes)
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
         .max_write_buffer_size(usize::MAX))
 }
 
 /// Why a socket is closed.
-pub(crate) enum End {
-    /// The other side has gone, or does not answer.
-    Gone,
-    /// We close it, and say why.
-    Close(ApiError),
+pub(crate) enum CloseReason {
+    /// The client has disconnected or does not answer.
+    PeerGone,
+    /// The sidecar closes it and sends this error.
+    Error(ApiError),
 }
 
-impl From<ApiError> for End {
+impl From<ApiError> for CloseReason {
     fn from(error: ApiError) -> Self {
-        Self::Close(error)
+        Self::Error(error)
     }
 }
 
-/// What was waited for.
-pub(crate) enum Sign {
+/// What happened on a socket.
+pub(crate) enum PeerEvent {
     /// The sidecar stops.
     Stopping,
-    /// Something came, or nothing will any more.
-    Came(Option<Result<Message, axum::Error>>),
-    /// Nothing came for a while.
-    Quiet,
+    /// A message came, or the stream ended.
+    Message(Option<Result<Message, axum::Error>>),
+    /// The idle timer ended.
+    Idle,
 }
 
-/// The other side of one socket.
+/// Whether silence of the client counts while the socket waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdleTimer {
+    Running,
+    Paused,
+}
+
+impl IdleTimer {
+    /// Paused after something was sent: the client may still be busy with that.
+    pub(crate) fn paused_if(sent: bool) -> Self {
+        if sent { Self::Paused } else { Self::Running }
+    }
+}
+
+/// The client of one socket.
 pub(crate) struct Peer {
     pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,
     socket: WebSocket,
-    /// How much it may say; none for one that is trusted with as much as it has to say.
+    /// How many messages the client may send; none for a Node-RED, which sends as many as it needs.
     rate: Option<RateBucket>,
-    /// Bytes of a message.
-    most: usize,
-    /// When something came last, and whether it was asked for a sign of life since.
-    heard: Instant,
-    asked: bool,
-    /// When its token was last seen to be good.
-    checked: Instant,
-    /// Made once and not for every message: the sidecar's end, and the time at which nothing may have been heard.
+    max_message_bytes: usize,
+    last_received: Instant,
+    /// Whether a ping was sent since then.
+    ping_pending: bool,
+    token_checked: Instant,
+    /// These two are made once, because a new one for every message would be slow.
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
-    quiet: Pin<Box<Sleep>>,
+    idle: Pin<Box<Sleep>>,
 }
 
 impl Peer {
     pub(crate) fn new(app: Arc<App>, caller: Caller, socket: WebSocket) -> Self {
         app.meter.record(Measurement::SocketOpened);
-        let (access, now) = (&app.settings.access, app.clock.now());
-        let rate = Some(RateBucket::new(access.requests_per_second, access.request_burst, now));
-        let most = app.settings.max_message_bytes;
-        let heard = Instant::now();
+        let (access, clock_now) = (&app.settings.access, app.clock.now());
+        let rate = Some(RateBucket::new(access.requests_per_second, access.request_burst, clock_now));
+        let max_message_bytes = app.settings.max_message_bytes;
+        let now = Instant::now();
         let stopping = Box::pin(app.stop.clone().cancelled_owned());
-        let quiet = Box::pin(tokio::time::sleep_until(heard + app.settings.heartbeat));
-        Self { app, caller, socket, rate, most, heard, asked: false, checked: heard, stopping, quiet }
+        let idle = Box::pin(tokio::time::sleep_until(now + app.settings.heartbeat));
+        Self {
+            app,
+            caller,
+            socket,
+            rate,
+            max_message_bytes,
+            last_received: now,
+            ping_pending: false,
+            token_checked: now,
+            stopping,
+            idle,
+        }
     }
 
-    /// A Node-RED: it may say as much as it has to, in messages of so many bytes, and until its engine has stopped.
-    pub(crate) fn unmetered(app: Arc<App>, caller: Caller, socket: WebSocket, most: usize) -> Self {
+    /// A Node-RED: without a rate limit, and open until its engine has stopped.
+    pub(crate) fn node_red(
+        app: Arc<App>,
+        caller: Caller,
+        socket: WebSocket,
+        max_message_bytes: usize,
+    ) -> Self {
         let stopping = Box::pin(app.bridge.stopped.clone().cancelled_owned());
-        Self { rate: None, most, stopping, ..Self::new(app, caller, socket) }
+        Self { rate: None, max_message_bytes, stopping, ..Self::new(app, caller, socket) }
     }
 
-    /// Waits for a sign; not for silence, if that means nothing now. Nothing is lost if it is not waited for to the
-    /// end.
-    pub(crate) async fn sign(&mut self, may_be_quiet: bool) -> Sign {
+    /// Waits for the next event. A caller that drops the future loses none.
+    pub(crate) async fn next_event(&mut self, idle_timer: IdleTimer) -> PeerEvent {
         tokio::select! {
             biased;
-            () = &mut self.stopping => Sign::Stopping,
-            message = self.socket.recv() => Sign::Came(message),
-            () = &mut self.quiet, if may_be_quiet => Sign::Quiet,
+            () = &mut self.stopping => PeerEvent::Stopping,
+            message = self.socket.recv() => PeerEvent::Message(message),
+            () = &mut self.idle, if idle_timer == IdleTimer::Running => PeerEvent::Idle,
         }
     }
 
-    /// What was said, if a sign is that.
+    /// Handles an event and gives the text, if it was a text message.
     ///
     /// # Errors
-    /// When the socket is to be closed.
-    pub(crate) async fn take(&mut self, sign: Sign) -> Result<Option<Utf8Bytes>, End> {
-        match sign {
-            Sign::Stopping => {
-                let text = "The sidecar is stopping. Come back, and go on where you were.";
+    /// When the socket must be closed.
+    pub(crate) async fn handle(&mut self, event: PeerEvent) -> Result<Option<Utf8Bytes>, CloseReason> {
+        match event {
+            PeerEvent::Stopping => {
+                let text = "The sidecar is stopping. Reconnect later and continue from your last position.";
                 Err(ApiError::new(ApiCode::Stopping, text).into())
             }
-            Sign::Quiet => self.ask_whether_it_is_there().await.map(|()| None),
-            Sign::Came(message) => {
-                (self.heard, self.asked) = (Instant::now(), false);
-                self.hear(message).await
+            PeerEvent::Idle => self.ping_if_idle().await.map(|()| None),
+            PeerEvent::Message(message) => {
+                (self.last_received, self.ping_pending) = (Instant::now(), false);
+                self.read(message).await
             }
         }
     }
 
-    async fn hear(
+    async fn read(
         &mut self,
         message: Option<Result<Message, axum::Error>>,
-    ) -> Result<Option<Utf8Bytes>, End> {
+    ) -> Result<Option<Utf8Bytes>, CloseReason> {
         match message {
-            Some(Ok(Message::Text(text))) => self.count().map(|()| Some(text)),
-            // The library answers pings by itself.
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.count().map(|()| None),
-            Some(Ok(Message::Binary(_))) => Err(invalid("Messages are JSON text, not binary.").into()),
+            Some(Ok(Message::Text(text))) => self.count_message().map(|()| Some(text)),
+            // The library answers pings itself.
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.count_message().map(|()| None),
+            Some(Ok(Message::Binary(_))) => Err(invalid("Messages must be JSON text, not binary.").into()),
             Some(Ok(Message::Close(_))) => {
-                // The library has its answer ready.
-                let _ = tokio::time::timeout(LAST_WORD, self.socket.flush()).await;
-                Err(End::Gone)
+                // The library has prepared the answer.
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.socket.flush()).await;
+                Err(CloseReason::PeerGone)
             }
-            None => Err(End::Gone),
-            Some(Err(error)) => Err(self.failed(&error)),
+            None => Err(CloseReason::PeerGone),
+            Some(Err(error)) => Err(self.read_error(&error)),
         }
     }
 
-    /// Nothing was heard for a while: it has as long again to answer.
-    async fn ask_whether_it_is_there(&mut self) -> Result<(), End> {
+    /// Pings a silent client, or gives it up if the last ping got no answer.
+    async fn ping_if_idle(&mut self) -> Result<(), CloseReason> {
         let heartbeat = self.app.settings.heartbeat;
-        let is_quiet = self.heard.elapsed() >= heartbeat;
-        if is_quiet && self.asked {
-            return Err(End::Gone);
+        let is_idle = self.last_received.elapsed() >= heartbeat;
+        if is_idle && self.ping_pending {
+            return Err(CloseReason::PeerGone);
         }
-        if is_quiet {
-            (self.heard, self.asked) = (Instant::now(), true);
+        if is_idle {
+            (self.last_received, self.ping_pending) = (Instant::now(), true);
         }
-        self.quiet.as_mut().reset(self.heard + heartbeat);
-        if is_quiet { self.write(Message::Ping(axum::body::Bytes::new())).await } else { Ok(()) }
+        self.idle.as_mut().reset(self.last_received + heartbeat);
+        if is_idle { self.write(Message::Ping(axum::body::Bytes::new())).await } else { Ok(()) }
     }
 
-    /// A socket does not outlive its token for long: one that says nothing is looked at with every heartbeat.
+    /// Checks the token again, so that a socket does not outlive it for long. A silent socket is checked with
+    /// every heartbeat.
     ///
     /// # Errors
-    /// When its token is no longer accepted.
-    pub(crate) fn check_token(&mut self) -> Result<(), End> {
-        if self.checked.elapsed() >= RECHECK {
+    /// When the token is no longer accepted.
+    pub(crate) fn check_token(&mut self) -> Result<(), CloseReason> {
+        if self.token_checked.elapsed() >= TOKEN_CHECK_INTERVAL {
             self.app.access.recheck(&self.caller, self.app.clock.now())?;
-            self.checked = Instant::now();
+            self.token_checked = Instant::now();
         }
         Ok(())
     }
 
-    fn count(&mut self) -> Result<(), End> {
+    fn count_message(&mut self) -> Result<(), CloseReason> {
         let now = self.app.clock.now();
         if self.rate.as_mut().is_none_or(|rate| rate.take(now)) {
             return Ok(());
         }
-        let text = "Too many messages came on this socket. Send fewer.";
+        let text = "This socket received too many messages. Send fewer.";
         Err(ApiError::new(ApiCode::RateLimited, text).into())
     }
 
-    /// What the library refuses: a frame that is too large or is none at all.
-    fn failed(&self, error: &axum::Error) -> End {
+    /// The reason for an error of the library: an oversized frame, invalid UTF-8, or no frame at all.
+    fn read_error(&self, error: &axum::Error) -> CloseReason {
         let text = error.to_string();
         if text.contains("too long") || text.contains("too big") {
-            let most = self.most;
-            let text = format!("A message may have {most} bytes at most.");
+            let text = format!("A message may have {} bytes at most.", self.max_message_bytes);
             return ApiError::new(ApiCode::MessageTooLarge, text).into();
         }
         if text.contains("UTF-8") || text.contains("utf-8") {
-            return invalid("A message is no UTF-8 text.").into();
+            return invalid("A message is not UTF-8 text.").into();
         }
-        End::Gone
+        CloseReason::PeerGone
     }
 
-    /// Says one thing.
+    /// Sends one message.
     ///
     /// # Errors
-    /// When it is not taken in time, or nobody is there.
-    pub(crate) async fn say(&mut self, text: impl Into<Utf8Bytes>) -> Result<(), End> {
+    /// When the client does not take it in time, or has gone.
+    pub(crate) async fn send(&mut self, text: impl Into<Utf8Bytes>) -> Result<(), CloseReason> {
         self.write(Message::Text(text.into())).await
     }
 
-    /// Says several things; all of them have to be taken in the time that one has.
+    /// Sends several messages. Together they have the time that one message has.
     ///
     /// # Errors
-    /// As for [`Peer::say`].
-    pub(crate) async fn say_all(&mut self, texts: impl IntoIterator<Item = Utf8Bytes>) -> Result<(), End> {
-        let patience = self.app.settings.reader_patience;
+    /// When the client does not take them in time, or has gone.
+    pub(crate) async fn send_all(
+        &mut self,
+        texts: impl IntoIterator<Item = Utf8Bytes>,
+    ) -> Result<(), CloseReason> {
+        let timeout = self.app.settings.send_timeout;
         let socket = &mut self.socket;
         let sending = async {
             for text in texts {
@@ -244,26 +273,31 @@ impl Peer {
             }
             socket.flush().await
         };
-        in_time(patience, sending).await
+        send_in_time(timeout, sending).await
     }
 
-    async fn write(&mut self, message: Message) -> Result<(), End> {
-        in_time(self.app.settings.reader_patience, self.socket.send(message)).await
+    async fn write(&mut self, message: Message) -> Result<(), CloseReason> {
+        send_in_time(self.app.settings.send_timeout, self.socket.send(message)).await
     }
 
-    /// Ends it: with the last words, if we close it and there are any, and with the code as the reason.
-    pub(crate) async fn close(mut self, end: End, last_words: impl FnOnce(ApiError) -> Option<String>) {
-        let code = match &end {
-            End::Close(error) => error.code.as_str(),
-            End::Gone => "",
+    /// Closes the socket. If the sidecar closes it, the client gets a final message, if any, and a close
+    /// frame with the code.
+    pub(crate) async fn close(
+        mut self,
+        reason: CloseReason,
+        final_message: impl FnOnce(ApiError) -> Option<String>,
+    ) {
+        let code = match &reason {
+            CloseReason::Error(error) => error.code.as_str(),
+            CloseReason::PeerGone => "",
         };
         self.app.meter.record(Measurement::SocketClosed { code });
-        if let End::Close(error) = end {
-            let _ = tokio::time::timeout(LAST_WORD, self.goodbye(error, last_words)).await;
+        if let CloseReason::Error(error) = reason {
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.send_close(error, final_message)).await;
         }
     }
 
-    async fn goodbye(&mut self, error: ApiError, last_words: impl FnOnce(ApiError) -> Option<String>) {
+    async fn send_close(&mut self, error: ApiError, final_message: impl FnOnce(ApiError) -> Option<String>) {
         let code = error.code;
         let number = match code {
             // Not "going away": the Redflow UI takes that for a wrong address and tries another one.
@@ -273,34 +307,34 @@ impl Peer {
             ProblemCode::Run(_) => close_code::ERROR,
             _ => close_code::POLICY,
         };
-        if let Some(text) = last_words(error) {
+        if let Some(text) = final_message(error) {
             let _ = self.socket.send(Message::Text(text.into())).await;
         }
         let reason = Utf8Bytes::from(code.as_str().to_owned());
         let _ = self.socket.send(Message::Close(Some(CloseFrame { code: number, reason }))).await;
-        // Until the other side has said goodbye, or time is up.
+        // Until the client has answered the close frame. The caller bounds the time.
         while let Some(Ok(_)) = self.socket.next().await {}
     }
 }
 
-async fn in_time(
-    patience: Duration,
+async fn send_in_time(
+    timeout: Duration,
     sending: impl Future<Output = Result<(), axum::Error>>,
-) -> Result<(), End> {
-    match tokio::time::timeout(patience, sending).await {
+) -> Result<(), CloseReason> {
+    match tokio::time::timeout(timeout, sending).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(End::Gone),
+        Ok(Err(_)) => Err(CloseReason::PeerGone),
         Err(_) => Err(too_slow().into()),
     }
 }
 
-/// A message that the protocol does not have.
+/// The error for a message that the protocol does not have.
 pub(crate) fn invalid(text: &str) -> ApiError {
     ApiError::new(ApiCode::MessageInvalid, text)
 }
 
-/// The other side takes too little.
+/// The error for a client that does not take its messages in time.
 pub(crate) fn too_slow() -> ApiError {
-    let text = "You did not take your events in time. Come back, and go on where you were.";
+    let text = "The client did not take its messages in time. Reconnect and continue from the last position.";
     ApiError::new(ApiCode::ReaderTooSlow, text)
 }

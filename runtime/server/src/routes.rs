@@ -1,47 +1,58 @@
-//! Which handler answers which route of the contract's table.
+//! The router: one handler for each route of the contract's table.
 
 use crate::admin::{comms, deploy, info as admin, inject, tabs};
-use crate::answer::{Answer, Problem};
+use crate::app::App;
 use crate::redflow_ui::{azure, chat, observability, storage};
-use crate::sidecar::App;
-use crate::{attached, bridge, flows, guard, info, pages, run_events, runs, socket, starts};
+use crate::response::{ApiResult, Problem};
+use crate::{attached, bridge, event_socket, flows, guard, info, pages, run_events, runs, starts};
 use axum::Router;
-use axum::extract::{Extension, FromRequestParts, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{Extension, Request, State};
 use axum::routing::{MethodRouter, delete, get, post, put};
 use redflow_access::Caller;
 use redflow_contract::code::ApiCode;
 use redflow_contract::route::{Method, ROUTES, RouteId};
 use std::sync::Arc;
 
-/// Every route, behind the guard.
+/// Builds the router with all routes behind the guard.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let forwards = app.beside.get().is_some_and(|beside| beside.forwards);
+    let node_red_routes = match app.attached.get() {
+        Some(attached) if attached.forwards => NodeRedRoutes::Forward,
+        _ => NodeRedRoutes::Serve,
+    };
     let mut router = Router::new();
     for route in ROUTES {
-        router = router.route(route.path, handler(route.id, forwards));
+        router = router.route(route.path, handler(route.id, node_red_routes));
     }
     router
         .route("/api/flows/check", get(flows::check_tab))
-        .fallback(unknown)
-        .method_not_allowed_fallback(other_method)
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard::guard))
         .with_state(Arc::clone(app))
 }
 
-/// `forwards` says that what is Node-RED's goes on to one.
-fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
+/// Who handles the routes of Node-RED's Admin API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NodeRedRoutes {
+    /// This sidecar.
+    Serve,
+    /// The attached Node-RED.
+    Forward,
+}
+
+fn handler(route: RouteId, node_red_routes: NodeRedRoutes) -> MethodRouter<Arc<App>> {
+    let forwards = node_red_routes == NodeRedRoutes::Forward;
     match route {
         RouteId::Comms if forwards => get(attached::comms),
-        its if forwards && attached::is_node_reds(its) => forwarded(its),
+        admin_route if forwards && attached::is_admin_route(admin_route) => forwarding(admin_route),
         RouteId::Health => get(info::health),
         RouteId::HealthLive => get(info::live),
         RouteId::HealthReady => get(info::ready),
         RouteId::Metrics => get(info::metrics),
         RouteId::OpenApi => get(info::openapi),
-        RouteId::Events => get(socket::events),
-        RouteId::Bridge => get(bridge::bridge),
-        RouteId::Instances => get(bridge::list),
+        RouteId::Events => get(event_socket::events),
+        RouteId::Bridge => get(bridge::socket::open),
+        RouteId::Instances => get(bridge::instances::list),
         RouteId::Home => get(pages::home),
         RouteId::SignIn => get(pages::sign_in),
         RouteId::SignInCodes => post(pages::sign_in_codes),
@@ -50,7 +61,7 @@ fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
         RouteId::Flow => get(flows::one),
         RouteId::Check => post(flows::check),
         RouteId::Deployment => get(flows::deployment),
-        RouteId::Deploy => post(flows::deploy),
+        RouteId::Deploy => post(flows::deploy_flow),
         RouteId::StartRun => post(starts::start),
         RouteId::Runs => get(runs::list),
         RouteId::Run => get(runs::one),
@@ -63,7 +74,7 @@ fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
         RouteId::Edges => get(info::edges),
         RouteId::Codes => get(info::codes),
         RouteId::Code => get(info::code),
-        RouteId::Beside => get(attached::beside),
+        RouteId::Beside => get(attached::state),
         RouteId::AdminFlows => get(deploy::flows),
         RouteId::AdminDeploy => post(deploy::deploy),
         RouteId::AdminFlowsState => get(deploy::state),
@@ -91,8 +102,8 @@ fn handler(route: RouteId, forwards: bool) -> MethodRouter<Arc<App>> {
     }
 }
 
-/// One that goes on to Node-RED.
-fn forwarded(route: RouteId) -> MethodRouter<Arc<App>> {
+/// A handler that forwards requests to the attached Node-RED.
+fn forwarding(route: RouteId) -> MethodRouter<Arc<App>> {
     let row = ROUTES.iter().find(|row| row.id == route);
     match row.map_or(Method::Get, |row| row.method) {
         Method::Get => get(attached::forward),
@@ -102,40 +113,23 @@ fn forwarded(route: RouteId) -> MethodRouter<Arc<App>> {
     }
 }
 
-/// The part of an address that varies. The library's own would refuse what is no text without a code.
-pub(crate) struct Path(pub(crate) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Path {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let found = axum::extract::Path::<String>::from_request_parts(parts, state).await;
-        found.map(|axum::extract::Path(part)| Self(part)).map_err(|_| {
-            Problem::new(ApiCode::RequestInvalid, "The address stands for bytes that are no UTF-8 text.")
-        })
-    }
-}
-
-async fn unknown(
+async fn unknown_path(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Answer {
-    attached::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
-        Err(Problem::new(
-            ApiCode::RouteUnknown,
-            "There is nothing at this address; /openapi.json lists what there is.",
-        ))
+) -> ApiResult {
+    attached::forward_unknown(&app, &caller, request).await.unwrap_or_else(|| {
+        Err(Problem::new(ApiCode::RouteUnknown, "There is no such route. /openapi.json lists all routes."))
     })
 }
 
-async fn other_method(
+async fn unknown_method(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Answer {
-    attached::unknown(&app, &caller, request).await.unwrap_or_else(|()| {
-        let text = "This address does not take this method; see /openapi.json.";
+) -> ApiResult {
+    attached::forward_unknown(&app, &caller, request).await.unwrap_or_else(|| {
+        let text = "This route does not have this method. See /openapi.json.";
         Err(Problem::new(ApiCode::MethodRefused, text))
     })
 }

@@ -1,13 +1,13 @@
-//! The events of one run, as a list or as a stream that goes on until the run is over.
+//! `/api/runs/{id}/events`: the events of one run, as a list or as a stream that ends with the run.
 //!
-//! What has been is read from the journal, of which events are a function; what comes is taken from the log. `seq`
-//! counts without gaps, so that nothing is missing or doubled where the two meet.
+//! Past events are computed from the journal, new ones come from the event log. `seq` counts without gaps, so
+//! no event is missing or sent twice where the two meet.
 
-use crate::answer::{Answer, Problem, bytes_of, json};
-use crate::hub::Frame;
-use crate::routes::Path;
-use crate::runs::{invalid, look, pairs, unknown_parameter};
-use crate::sidecar::{App, blocking};
+use crate::app::App;
+use crate::hub::EventFrame;
+use crate::request::{Path, invalid, query_pairs, unknown_parameter};
+use crate::response::{ApiResult, Problem, json, raw};
+use crate::runs::find_run;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, header};
@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often a stream says that it is there.
+/// Interval of the comments that keep a quiet stream open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Events that are taken from the log at once.
+/// Events that are read from the log at once.
 const PAGE: usize = 64;
 
 pub(crate) async fn events(
@@ -34,31 +34,31 @@ pub(crate) async fn events(
     Path(run): Path,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-) -> Answer {
+) -> ApiResult {
     let run = RunId::from(run);
-    let after = after(query.as_deref(), &headers)?;
-    // From here on the log has whatever the journal does not have yet.
+    let last_seen = last_seen_seq(query.as_deref(), &headers)?;
+    // Taken before the journal is read, so that the log has all events which the journal lacks.
     let newest = app.hub.newest();
     let position = *newest.borrow();
-    let found = look(&app, &run).await?;
-    let over = found.summary.status.is_over() || found.problem.is_some();
-    let told = blocking(move || redflow_react::replay_events(&found.journal, true).0).await?;
-    let told: Vec<RunEvent> = told.into_iter().filter(|event| event.seq > after).collect();
+    let record = find_run(&app, &run).await?;
+    let is_over = record.summary.status.is_over() || record.problem.is_some();
+    let events = app.run_blocking(move || redflow_react::replay_events(&record.journal, true).0).await?;
+    let events: Vec<RunEvent> = events.into_iter().filter(|event| event.seq > last_seen).collect();
     if !wants_stream(&headers) {
-        return Ok(json(200, &told));
+        return Ok(json(200, &events));
     }
-    let stream = Follow {
+    let stream = RunEventStream {
         run,
-        seq: told.last().map_or(after, |event| event.seq),
-        ready: told.iter().map(written).collect(),
-        over,
+        seq: events.last().map_or(last_seen, |event| event.seq),
+        ready: events.iter().map(sse_event).collect(),
+        is_over,
         position,
         newest,
         app,
         caller,
     };
-    let body = Body::from_stream(stream::unfold(stream, Follow::next));
-    Ok(bytes_of(200, "text/event-stream", body))
+    let body = Body::from_stream(stream::unfold(stream, RunEventStream::next));
+    Ok(raw(200, "text/event-stream", body))
 }
 
 fn wants_stream(headers: &HeaderMap) -> bool {
@@ -68,51 +68,56 @@ fn wants_stream(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The last event the reader has. A stream that reconnects knows better than its address.
-fn after(query: Option<&str>, headers: &HeaderMap) -> Result<u32, Problem> {
+/// The `seq` of the last event that the client has. A client that reconnects sends it as a header, which
+/// counts more than the query.
+fn last_seen_seq(query: Option<&str>, headers: &HeaderMap) -> Result<u32, Problem> {
     let mut after = 0;
-    for (name, value) in pairs(query) {
+    for (name, value) in query_pairs(query) {
         match name.as_str() {
-            "after" => after = value.parse().map_err(|_| invalid("`after` is the `seq` of an event."))?,
+            "after" => {
+                after = value.parse().map_err(|_| invalid("`after` must be the `seq` of an event."))?
+            }
             other => return Err(unknown_parameter(other)),
         }
     }
     match headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok())) {
         None => Ok(after),
         Some(Some(last)) => Ok(last),
-        Some(None) => Err(invalid("`Last-Event-ID` is the `seq` of an event.")),
+        Some(None) => Err(invalid("`Last-Event-ID` must be the `seq` of an event.")),
     }
 }
 
-fn written(event: &RunEvent) -> Bytes {
+/// An event in the format of server-sent events.
+fn sse_event(event: &RunEvent) -> Bytes {
     let json = serde_json::to_string(event).unwrap_or_default();
     Bytes::from(format!("id: {}\ndata: {json}\n\n", event.seq))
 }
 
-/// A reader of one run.
-struct Follow {
+/// The state of one stream.
+struct RunEventStream {
     run: RunId,
-    /// The last event that was sent or waits to be.
+    /// The `seq` of the last event that was sent or is ready.
     seq: u32,
     ready: VecDeque<Bytes>,
-    over: bool,
+    is_over: bool,
     position: u64,
     newest: watch::Receiver<u64>,
     app: Arc<App>,
     caller: Caller,
 }
 
-impl Follow {
+impl RunEventStream {
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
                 return Some((Ok(bytes), self));
             }
-            // A stream outlives the request that opened it: who is no longer let in is told so when coming back.
-            if self.over || self.app.access.recheck(&self.caller, self.app.clock.now()).is_err() {
+            // A stream outlives its request, so the token is checked again. The client learns the reason when
+            // it reconnects.
+            if self.is_over || self.app.access.recheck(&self.caller, self.app.clock.now()).is_err() {
                 return None;
             }
-            // The log could not be read, or has forgotten what comes next: the reader comes back and gets the rest
+            // The log cannot be read, or has dropped the next event. The client reconnects and gets the rest
             // from the journal.
             let frames = self.app.hub.after(self.position, PAGE).await.ok()?;
             if frames.first().is_some_and(|first| first.position > self.position + 1) {
@@ -124,18 +129,18 @@ impl Follow {
                     () = stop.cancelled() => return None,
                     changed = self.newest.changed() => changed.ok()?,
                     () = tokio::time::sleep(HEARTBEAT) => {
-                        return Some((Ok(Bytes::from_static(b": still here\n\n")), self));
+                        return Some((Ok(Bytes::from_static(b": heartbeat\n\n")), self));
                     }
                 }
             }
             for frame in frames {
                 self.position = frame.position;
-                self.take(&frame);
+                self.add(&frame);
             }
         }
     }
 
-    fn take(&mut self, frame: &Frame) {
+    fn add(&mut self, frame: &EventFrame) {
         if frame.run.as_ref() != Some(&self.run) {
             return;
         }
@@ -143,8 +148,8 @@ impl Follow {
         let StreamEvent::Run { event } = *event else { return };
         if event.seq > self.seq {
             self.seq = event.seq;
-            self.over = matches!(event.event, RunEventKind::RunFinished { .. });
-            self.ready.push_back(written(&event));
+            self.is_over = matches!(event.event, RunEventKind::RunFinished { .. });
+            self.ready.push_back(sse_event(&event));
         }
     }
 }

@@ -1,55 +1,55 @@
-//! Runs: listed, shown, ended, answered, replayed.
+//! `/api/runs`: lists, shows, cancels, resolves and replays runs.
 
-use crate::answer::{Answer, Problem, bytes_of, json};
+use crate::app::App;
 use crate::body;
-use crate::body::printable;
-use crate::routes::Path;
-use crate::sidecar::{App, blocking};
+use crate::bridge::run_requests::engine_of;
+use crate::request::{Path, invalid, query_pairs, unknown_parameter};
+use crate::response::{ApiResult, Problem, json, printable, raw};
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use redflow_contract::api::{CancelRequest, ResolveRequest, RunList};
-use redflow_contract::code::{ApiCode, StoreCode};
+use redflow_contract::code::StoreCode;
 use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::replay::StoreProblem;
 use redflow_contract::run::RunStatus;
 use redflow_ports::{RunFilter, RunRecord, StoreError};
 use std::sync::Arc;
 
-/// Runs on a page, if the reader does not say, and at most.
+/// Runs on a page: the default and the maximum.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1000;
 
-/// Characters of a reason.
+/// Characters of the reason of a cancel.
 const MAX_REASON: usize = 1000;
 
-pub(crate) async fn list(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Answer {
+pub(crate) async fn list(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> ApiResult {
     let mut filter = RunFilter { limit: PAGE, ..RunFilter::default() };
-    for (name, value) in pairs(query.as_deref()) {
+    for (name, value) in query_pairs(query.as_deref()) {
         match name.as_str() {
-            "status" => filter.statuses = Some(statuses(&value)?),
+            "status" => filter.statuses = Some(parse_statuses(&value)?),
             "agent" => filter.agent = Some(NodeId::from(value)),
             "instance" => filter.instance = Some(InstanceId::from(value)),
             "before" => filter.before = Some(RunId::from(value)),
             "limit" => {
                 let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-                filter.limit =
-                    limit.ok_or_else(|| invalid(format!("`limit` is a number from 1 to {MAX_PAGE}.")))?;
+                filter.limit = limit
+                    .ok_or_else(|| invalid(format!("`limit` must be a number from 1 to {MAX_PAGE}.")))?;
             }
             other => return Err(unknown_parameter(other)),
         }
     }
     let limit = filter.limit;
-    // One more, to know whether there is another page.
+    // One run more, to learn whether there is another page.
     filter.limit += 1;
-    let mut runs = app.catalogue.list(filter).await?;
+    let mut runs = app.run_reader.list(filter).await?;
     let more = runs.len() > limit;
     runs.truncate(limit);
     let next = runs.last().filter(|_| more).map(|run| run.run_id.clone());
     Ok(json(200, &RunList { runs, next }))
 }
 
-fn statuses(value: &str) -> Result<Vec<RunStatus>, Problem> {
+fn parse_statuses(value: &str) -> Result<Vec<RunStatus>, Problem> {
     let parse = |name: &str| {
         serde_json::from_value(name.into())
             .map_err(|_| invalid(format!("There is no status `{}`.", printable(name))))
@@ -57,51 +57,36 @@ fn statuses(value: &str) -> Result<Vec<RunStatus>, Problem> {
     value.split(',').map(parse).collect()
 }
 
-/// What stands in a query.
-pub(crate) fn pairs(query: Option<&str>) -> Vec<(String, String)> {
-    let parts = query.unwrap_or_default().as_bytes();
-    form_urlencoded::parse(parts).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
-}
-
-pub(crate) fn invalid(text: impl Into<String>) -> Problem {
-    Problem::new(ApiCode::RequestInvalid, text)
-}
-
-pub(crate) fn unknown_parameter(name: &str) -> Problem {
-    invalid(format!("There is no parameter `{}`; see /openapi.json.", printable(name)))
-}
-
-/// A run that must be there.
-pub(crate) async fn look(app: &App, run: &RunId) -> Result<RunRecord, Problem> {
-    app.catalogue.look(run).await?.ok_or_else(|| {
-        let text =
-            format!("There is no run `{}`; /api/runs lists those that are kept.", printable(run.as_str()));
+/// Reads a run, or fails with `RUN_UNKNOWN`.
+pub(crate) async fn find_run(app: &App, run: &RunId) -> Result<RunRecord, Problem> {
+    app.run_reader.look(run).await?.ok_or_else(|| {
+        let text = format!("There is no run `{}`. /api/runs lists the stored runs.", printable(run.as_str()));
         StoreError::new(StoreCode::RunUnknown, text).into()
     })
 }
 
-pub(crate) async fn one(State(app): State<Arc<App>>, Path(run): Path) -> Answer {
-    let RunRecord { summary, journal, problem } = look(&app, &RunId::from(run)).await?;
+pub(crate) async fn one(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {
+    let RunRecord { summary, journal, problem } = find_run(&app, &RunId::from(run)).await?;
     let problem = problem.map(|StoreError { code, message }| StoreProblem { code, message });
-    blocking(move || json(200, &redflow_react::run_detail(summary, &journal, problem))).await
+    app.run_blocking(move || json(200, &redflow_react::run_detail(summary, &journal, problem))).await
 }
 
-pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> Answer {
-    let RunRecord { journal, problem, .. } = look(&app, &RunId::from(run)).await?;
+pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {
+    let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
     match problem {
-        // Half a journal would be taken for a whole one.
+        // A client could not tell half a journal from a whole one.
         Some(problem) => Err(problem.into()),
-        None => Ok(bytes_of(200, "application/jsonl", journal)),
+        None => Ok(raw(200, "application/jsonl", journal)),
     }
 }
 
-pub(crate) async fn replay(State(app): State<Arc<App>>, Path(run): Path, body: Body) -> Answer {
-    body::none(body, &app.settings).await?;
-    let RunRecord { journal, problem, .. } = look(&app, &RunId::from(run)).await?;
+pub(crate) async fn replay(State(app): State<Arc<App>>, Path(run): Path, body: Body) -> ApiResult {
+    body::expect_none(body, &app).await?;
+    let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
     if let Some(problem) = problem {
         return Err(problem.into());
     }
-    let report = blocking(move || redflow_react::replay(&journal)).await?;
+    let report = app.run_blocking(move || redflow_react::replay(&journal)).await?;
     Ok(json(200, &report))
 }
 
@@ -110,8 +95,8 @@ pub(crate) async fn cancel(
     Path(run): Path,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
-    let CancelRequest { reason } = body::message(&headers, body, &app.settings).await?;
+) -> ApiResult {
+    let CancelRequest { reason } = body::read_message(&headers, body, &app).await?;
     let reason = reason.unwrap_or_else(|| "by request".to_owned());
     if reason.chars().count() > MAX_REASON {
         return Err(invalid(format!("The reason has more than {MAX_REASON} characters.")));
@@ -120,7 +105,7 @@ pub(crate) async fn cancel(
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    app.driver(&run).await?.cancel(run.clone(), reason).await?;
+    engine_of(&app, &run).await?.cancel(run.clone(), reason).await?;
     summary(&app, &run).await
 }
 
@@ -129,17 +114,17 @@ pub(crate) async fn resolve(
     Path(run): Path,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
-    let ResolveRequest { call_id, result } = body::message(&headers, body, &app.settings).await?;
+) -> ApiResult {
+    let ResolveRequest { call_id, result } = body::read_message(&headers, body, &app).await?;
     let run = RunId::from(run);
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    app.driver(&run).await?.resolve(run.clone(), call_id, result).await?;
+    engine_of(&app, &run).await?.resolve(run.clone(), call_id, result).await?;
     summary(&app, &run).await
 }
 
-/// Where a run is after something was asked of it.
-async fn summary(app: &App, run: &RunId) -> Answer {
-    Ok(json(200, &look(app, run).await?.summary))
+/// The state of a run after a request changed it.
+async fn summary(app: &App, run: &RunId) -> ApiResult {
+    Ok(json(200, &find_run(app, run).await?.summary))
 }

@@ -1,4 +1,4 @@
-//! What a sidecar is made of, and its bounds.
+//! The parts that a sidecar is built from, and its settings.
 
 use redflow_access::{AccessSettings, Tokens};
 use redflow_contract::flow::Profile;
@@ -8,74 +8,74 @@ use redflow_ports::{Adapters, ChatStore, Clock, EventLog, FlowStore, Meter, RunR
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a sidecar needs of the world.
+/// The adapters and stores that a sidecar uses.
 pub struct Parts {
-    /// Time and ids.
+    /// Gives times and new ids.
     pub clock: Arc<dyn Clock>,
-    /// Where runs are kept. It must keep their events.
+    /// Stores runs. It must also store their events.
     pub store: Arc<dyn RunStore>,
-    /// The same, to look at.
+    /// Reads the runs of the same store.
     pub catalogue: Arc<dyn RunReader>,
-    /// The log of events.
+    /// The event log of the same store.
     pub log: Arc<dyn EventLog>,
-    /// Where the flow is kept.
+    /// Stores the flow and its credentials.
     pub shelf: Arc<dyn FlowStore>,
-    /// What was said in chats.
+    /// Stores the histories of chat nodes.
     pub chats: Arc<dyn ChatStore>,
-    /// What the Redflow UI stores.
+    /// Stores the items of the Redflow UI.
     pub drawer: Arc<dyn UiStorage>,
-    /// What this build can run.
+    /// Builds the nodes that this build can run.
     pub adapters: Arc<Adapters>,
-    /// Who counts and times.
+    /// Takes measurements.
     pub meter: Arc<dyn Meter>,
-    /// What was counted and timed, as OpenMetrics text.
+    /// Renders the measurements as OpenMetrics text.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// The process environment, as far as flows may see it.
+    /// Looks up the environment variables that flows may see.
     pub env: fn(&str) -> Option<String>,
-    /// The file of the flow: runs that began with another one are left alone.
+    /// The path of the flow file. Runs that began with another file are not resumed.
     pub source: Option<Arc<str>>,
-    /// Who may come in.
+    /// The tokens that callers may use.
     pub tokens: Tokens,
 }
 
-/// How a sidecar behaves. The bounds are the defaults of `redflow serve`.
+/// Settings of a sidecar. The default values are those of `redflow serve`.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How strictly agents are read.
+    /// How strictly the properties of agents are checked.
     pub profile: Profile,
-    /// Bounds on flows.
+    /// Limits on a flow document.
     pub flow_limits: FlowLimits,
-    /// Bounds on runs.
+    /// Limits on one run.
     pub run_limits: RunLimits,
-    /// Bounds on all runs together.
+    /// Limits on all runs together.
     pub engine_limits: EngineLimits,
-    /// Who may come in, and how many.
+    /// Hosts, origins, rates and the number of connections.
     pub access: AccessSettings,
-    /// Bytes of a body.
+    /// Bytes of a request body.
     pub max_body_bytes: usize,
-    /// Keys of all objects and elements of all lists of a body together.
+    /// Object keys and list elements of a request body, all levels together.
     pub max_body_keys: usize,
-    /// How long a body may take to arrive.
+    /// How long a request body may take to arrive.
     pub body_timeout: Duration,
-    /// Bytes of a message on the socket of events.
+    /// Bytes of a message from a client of a socket, other than the bridge.
     pub max_message_bytes: usize,
-    /// How long a reader may take to make room for the next events before it is cut off.
-    pub reader_patience: Duration,
-    /// How often a socket that says nothing is asked whether it is there; it has that long to answer.
+    /// How long a client may block the sending of messages before its socket is closed.
+    pub send_timeout: Duration,
+    /// After this silence a client is pinged. After the same time without an answer its socket is closed.
     pub heartbeat: Duration,
-    /// How long whoever opens the editor's socket without a token may take to send one.
-    pub auth_patience: Duration,
-    /// How often the editor's socket is sent a heartbeat.
+    /// How long a client of `/comms` or `/bridge` may take to send its first message.
+    pub first_message_timeout: Duration,
+    /// Interval of the heartbeats on `/comms`.
     pub comms_heartbeat: Duration,
-    /// Sockets of the Redflow UI that are open at the same time.
+    /// Sockets on `/observability` that may be open at once.
     pub max_observers: u32,
-    /// How often each of them is told that the sidecar is there.
+    /// Interval of the heartbeats on `/observability`.
     pub observability_heartbeat: Duration,
-    /// Node-REDs whose agents run here, at most.
+    /// Node-REDs that may use the bridge at once.
     pub max_instances: usize,
-    /// Bytes of a message on the socket of a Node-RED: a whole flow.
+    /// Bytes of a message on `/bridge`. One message carries a whole flow.
     pub max_bridge_bytes: usize,
-    /// How long runs may take to finish what they are at when the sidecar is to stop.
+    /// How long runs may take to finish their current effect when the sidecar stops.
     pub drain: Duration,
 }
 
@@ -91,9 +91,9 @@ impl Default for Settings {
             max_body_keys: 2_000_000,
             body_timeout: Duration::from_secs(30),
             max_message_bytes: 64 * 1024,
-            reader_patience: Duration::from_secs(15),
+            send_timeout: Duration::from_secs(15),
             heartbeat: Duration::from_secs(30),
-            auth_patience: Duration::from_secs(10),
+            first_message_timeout: Duration::from_secs(10),
             comms_heartbeat: Duration::from_secs(15),
             max_observers: 256,
             observability_heartbeat: Duration::from_secs(15),

@@ -1,9 +1,10 @@
-//! Starting: a run that was answered for is kept.
+//! `POST /api/runs`: starts runs. A run in the response is already stored.
 
-use crate::answer::{Answer, Problem, json};
+use crate::app::App;
 use crate::body;
-use crate::runs::{invalid, look};
-use crate::sidecar::{App, blocking};
+use crate::request::invalid;
+use crate::response::{ApiResult, Problem, json};
+use crate::runs::find_run;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -19,59 +20,59 @@ use tokio_util::sync::CancellationToken;
 /// Bytes of an idempotency key.
 const MAX_KEY: usize = 200;
 
-pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
+pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
     let key = idempotency_key(&headers)?;
-    let StartRequest { node, payload, wait } = body::message(&headers, body, &app.settings).await?;
+    let StartRequest { node, payload, wait } = body::read_message(&headers, body, &app).await?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
     let order = StartOrder { node, payload, key, ..StartOrder::default() };
-    let started = app.engine.start(order, &CancellationToken::new()).await.map_err(problem)?;
+    let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
     let rest = async { if wait { started.rest.await.ok() } else { None } };
-    // Who waits for a run that is stopped with the sidecar is told which it is.
+    // When the sidecar stops, a waiting client still learns the id of its run.
     let reports = tokio::select! {
         reports = rest => reports,
         () = app.stop.cancelled() => None,
     };
     if let Some(reports) = reports {
-        let mut runs: Vec<StartedRun> = reports.into_iter().map(ended).collect();
+        let mut runs: Vec<StartedRun> = reports.into_iter().map(ended_run).collect();
         if runs.is_empty() {
-            // They began with an earlier start of the same key.
+            // An earlier start with the same key began these runs.
             for (run_id, agent) in started.runs {
-                runs.push(at_rest(&app, run_id, agent).await?);
+                runs.push(wait_until_at_rest(&app, run_id, agent).await?);
             }
         }
         return Ok(json(200, &StartAnswer { runs }));
     }
-    let begun = started.runs.into_iter().map(|(run, agent)| begun(run, agent));
-    let runs = begun.chain(started.refused.into_iter().map(ended)).collect();
+    let running = started.runs.into_iter().map(|(run, agent)| running_run(run, agent));
+    let runs = running.chain(started.refused.into_iter().map(ended_run)).collect();
     Ok(json(202, &StartAnswer { runs }))
 }
 
-/// A run that somebody else started, once it has come to rest.
-async fn at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Result<StartedRun, Problem> {
-    let mut news = app.hub.newest();
+/// Waits until a run of an earlier start has ended or waits for a person.
+async fn wait_until_at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Result<StartedRun, Problem> {
+    let mut newest = app.hub.newest();
     loop {
-        let found = look(app, &run_id).await?;
-        if found.summary.status != RunStatus::Running || app.stop.is_cancelled() {
-            let told =
-                blocking(move || redflow_react::run_detail(found.summary, &found.journal, None)).await?;
-            let RunSummary { status, waiting, .. } = told.summary;
-            return Ok(StartedRun { status, waiting, result: told.result, ..begun(run_id, agent) });
+        let run = find_run(app, &run_id).await?;
+        if run.summary.status != RunStatus::Running || app.stop.is_cancelled() {
+            let read = move || redflow_react::run_detail(run.summary, &run.journal, None);
+            let detail = app.run_blocking(read).await?;
+            let RunSummary { status, waiting, .. } = detail.summary;
+            return Ok(StartedRun { status, waiting, result: detail.result, ..running_run(run_id, agent) });
         }
         tokio::select! {
-            _ = news.changed() => {}
+            _ = newest.changed() => {}
             () = app.stop.cancelled() => {}
         }
     }
 }
 
-fn begun(run_id: RunId, agent: NodeSummary) -> StartedRun {
+fn running_run(run_id: RunId, agent: NodeSummary) -> StartedRun {
     StartedRun { run_id, agent, status: RunStatus::Running, refused: None, waiting: None, result: None }
 }
 
-fn ended(RunReport { run_id, agent, end }: RunReport) -> StartedRun {
-    let run = begun(run_id, agent);
+fn ended_run(RunReport { run_id, agent, end }: RunReport) -> StartedRun {
+    let run = running_run(run_id, agent);
     match end {
         RunEnd::Finished { ending, message } => {
             let status = match ending {
@@ -96,16 +97,16 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let key = key.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
     match (key, keys.next()) {
         (Some(key), None) => Ok(Some(key.to_owned())),
-        _ => {
-            Err(invalid(format!("`Idempotency-Key` is one text of 1 to {MAX_KEY} visible ASCII characters.")))
-        }
+        _ => Err(invalid(format!(
+            "`Idempotency-Key` must be one value of 1 to {MAX_KEY} visible ASCII characters."
+        ))),
     }
 }
 
-pub(crate) fn problem(error: StartError) -> Problem {
+pub(crate) fn start_problem(error: StartError) -> Problem {
     match error {
         StartError::NoFlow => {
-            Problem::new(ApiCode::NodeNotStartable, "No flow is deployed; deploy one first.")
+            Problem::new(ApiCode::NodeNotStartable, "No flow is deployed. Deploy one first.")
         }
         StartError::NodeUnknown(text) => Problem::new(ApiCode::NotFound, text),
         StartError::NotConnected(text) => Problem::new(ApiCode::ChatNotConnected, text),

@@ -1,14 +1,14 @@
-//! Nodes that come without an id: each gets one.
+//! Gives an id to every node that comes without one.
 //!
-//! The Redflow UI duplicates a tab by sending its nodes as they are but for their ids, so that their wires still lead to
-//! the nodes they were copied from. Those that are copies of nodes in force are found, and lead to each other.
+//! To duplicate a tab, the Redflow UI sends its nodes without ids, but their wires still name the original
+//! nodes. This module finds the copies of active nodes and connects them to each other.
 
 use redflow_contract::catalogue;
 use redflow_contract::edge::Role;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// A node as JSON has it.
+/// A node as a JSON object.
 pub(super) type Node = Map<String, Value>;
 
 /// Properties that name other nodes.
@@ -17,71 +17,74 @@ const REFERENCES: &[&str] = &["wires", "links", "scope", "nodes", "g"];
 /// Properties by which an agent names other nodes.
 const BINDINGS: &[&str] = &["model", "memory", "tools"];
 
-/// Gives an id to every node that has none.
-pub(super) fn give_ids(nodes: &mut [Node], active_flow: &[Node], fresh: &dyn Fn() -> String) {
-    let has_none = |node: &&mut Node| match node.get("id") {
+/// Gives an id to every node that has none, and redirects its references to copies.
+pub(super) fn assign_ids(nodes: &mut [Node], active_flow: &[Node], new_id: &dyn Fn() -> String) {
+    let lacks_id = |node: &&mut Node| match node.get("id") {
         None | Some(Value::Null) => true,
         Some(id) => id.as_str() == Some(""),
     };
-    let mut new: Vec<&mut Node> = nodes.iter_mut().filter(has_none).collect();
-    let mut originals = originals(&new, active_flow);
-    let mut copied = HashMap::new();
+    let mut new: Vec<&mut Node> = nodes.iter_mut().filter(lacks_id).collect();
+    let mut originals = find_originals(&new, active_flow);
+    let mut copies = HashMap::new();
     for node in &mut new {
         node.shift_remove("id");
-        let id = fresh();
-        if let Some(original) = originals.get_mut(&text_of(node)).and_then(VecDeque::pop_front) {
-            copied.insert(original.to_owned(), id.clone());
+        let id = new_id();
+        if let Some(original) = originals.get_mut(&to_text(node)).and_then(VecDeque::pop_front) {
+            copies.insert(original.to_owned(), id.clone());
         }
         node.shift_insert(0, "id".to_owned(), Value::from(id));
     }
     for node in new {
-        let is_agent = text(node, "type").is_some_and(|name| catalogue::lookup(name).role == Role::Agent);
+        let is_agent =
+            text_property(node, "type").is_some_and(|name| catalogue::lookup(name).role == Role::Agent);
         let bindings = if is_agent { BINDINGS } else { &[] };
         for property in REFERENCES.iter().chain(bindings) {
             if let Some(value) = node.get_mut(*property) {
-                rename(value, &copied);
+                redirect(value, &copies);
             }
         }
     }
 }
 
-/// The ids of the nodes in force that may have been copied, by the rest of them.
-fn originals<'a>(new: &[&mut Node], active_flow: &'a [Node]) -> HashMap<String, VecDeque<&'a str>> {
-    let tabs: HashSet<&str> = new.iter().filter_map(|node| text(node, "z")).collect();
+/// The ids of the active nodes that may have been copied, by the text of their other properties.
+fn find_originals<'a>(new: &[&mut Node], active_flow: &'a [Node]) -> HashMap<String, VecDeque<&'a str>> {
+    let tabs: HashSet<&str> = new.iter().filter_map(|node| text_property(node, "z")).collect();
     let mut found: HashMap<String, VecDeque<&str>> = HashMap::new();
-    for node in active_flow.iter().filter(|node| text(node, "z").is_some_and(|tab| tabs.contains(tab))) {
+    for node in
+        active_flow.iter().filter(|node| text_property(node, "z").is_some_and(|tab| tabs.contains(tab)))
+    {
         let mut rest = node.clone();
         rest.shift_remove("id");
-        found.entry(text_of(&rest)).or_default().extend(text(node, "id"));
+        found.entry(to_text(&rest)).or_default().extend(text_property(node, "id"));
     }
     found
 }
 
-/// The same text for the same properties in the same order.
-fn text_of(node: &Node) -> String {
+/// Equal properties in equal order give equal texts.
+fn to_text(node: &Node) -> String {
     serde_json::to_string(node).unwrap_or_default()
 }
 
-/// A property that is text.
-pub(super) fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+/// The value of a text property.
+pub(super) fn text_property<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.get(key).and_then(Value::as_str)
 }
 
-fn rename(value: &mut Value, copied: &HashMap<String, String>) {
+fn redirect(value: &mut Value, copies: &HashMap<String, String>) {
     match value {
         Value::String(id) => {
-            if let Some(copy) = copied.get(id.as_str()) {
+            if let Some(copy) = copies.get(id.as_str()) {
                 id.clone_from(copy);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, copied)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redirect(item, copies)),
         _ => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Node, give_ids};
+    use super::{Node, assign_ids};
     use pretty_assertions::assert_eq;
     use serde_json::{Value, json};
     use std::cell::Cell;
@@ -93,12 +96,12 @@ mod tests {
     fn with_ids(sent: Value, active_flow: Value) -> Value {
         let next = Cell::new(0);
         let mut sent = nodes(sent);
-        give_ids(&mut sent, &nodes(active_flow), &|| format!("new{}", next.replace(next.get() + 1)));
+        assign_ids(&mut sent, &nodes(active_flow), &|| format!("new{}", next.replace(next.get() + 1)));
         serde_json::to_value(sent).unwrap()
     }
 
     #[test]
-    fn copies_lead_to_each_other() {
+    fn connects_copied_nodes_to_each_other() {
         let active_flow = json!([
             {"id": "t", "type": "tab"},
             {"id": "ask", "type": "inject", "z": "t", "payload": "agent", "wires": [["agent"]]},
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_an_id_and_what_is_no_copy_stays_as_it_is() {
+    fn leaves_other_nodes_unchanged() {
         let sent = json!([{"id": "a", "type": "debug", "wires": [["b"]]}, {"type": "debug", "z": "t", "wires": [["b"]]},
                           {"id": "", "type": "x"}, {"id": null, "type": "x"}, {"id": 5, "type": "x"}]);
         let expected = json!([{"id": "a", "type": "debug", "wires": [["b"]]},

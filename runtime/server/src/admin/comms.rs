@@ -1,14 +1,13 @@
-//! `ws /comms`: what Node-RED tells its editor.
+//! `ws /comms`: the socket of Node-RED's editor.
 //!
-//! Owns the words of that socket: how somebody who brought no token shows one, what may be asked, in what portions
-//! notices go out. What there is to tell is the editor_notices's.
+//! Owns the protocol: late authentication, subscriptions, and batches of notices. `editor_notices` holds the
+//! notices.
 
-use crate::admin::editor_notices;
-use crate::answer::Answer;
-use crate::peer::{self, End, Peer, too_slow};
-use crate::sidecar::App;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Utf8Bytes, WebSocket, WebSocketUpgrade};
+use crate::admin::editor_notices::heartbeat;
+use crate::app::App;
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, too_slow};
+use crate::response::ApiResult;
+use axum::extract::ws::{Utf8Bytes, WebSocket};
 use axum::extract::{Extension, State};
 use redflow_access::{AuthMethod, Caller};
 use redflow_contract::api::{ApiError, ProblemCode, Scope};
@@ -24,80 +23,80 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 
 /// Notices in one message.
-const MOST: usize = 50;
+const BATCH: usize = 50;
 
-/// How long a notice waits for others to go with.
-const GATHER: Duration = Duration::from_millis(50);
+/// How long a notice waits for others of the same batch.
+const BATCH_DELAY: Duration = Duration::from_millis(50);
 
-/// Nesting of a message that is looked at.
+/// Nesting of a message that is parsed.
 const MAX_DEPTH: usize = 16;
 
 pub(crate) async fn comms(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Answer {
-    let upgrade = peer::upgrade(&app, asked)?.protocols([COMMS_PROTOCOL]);
-    // Whoever showed nothing has a little time to do so.
+    request: UpgradeRequest,
+) -> ApiResult {
+    let upgrade = peer::upgrade(&app, request)?.protocols([COMMS_PROTOCOL]);
+    // A client without a token may send it as its first message.
     if caller.by != AuthMethod::Anonymous {
         app.access.require(&caller, Scope::Read)?;
     }
-    Ok(upgrade.on_upgrade(move |socket| async move { Editor::new(app, caller, socket).live().await }))
+    Ok(upgrade.on_upgrade(move |socket| async move { EditorSocket::new(app, caller, socket).run().await }))
 }
 
-/// An editor that looks.
-struct Editor {
+struct EditorSocket {
     peer: Peer,
     newest: watch::Receiver<u64>,
-    /// The last notice it was sent.
+    /// The position of the last notice that was sent.
     position: u64,
-    /// When what has come since is to go out, if something has.
-    flush: Option<Pin<Box<Sleep>>>,
+    /// Ends when the next batch must be sent, if there is one.
+    batch_timer: Option<Pin<Box<Sleep>>>,
     heartbeat: Interval,
 }
 
-impl Editor {
+impl EditorSocket {
     fn new(app: Arc<App>, caller: Caller, socket: WebSocket) -> Self {
-        let newest = app.board.feed.newest();
+        let newest = app.editor_notices.feed.newest();
         let position = *newest.borrow();
         let every = app.settings.comms_heartbeat;
         let mut heartbeat = tokio::time::interval_at(Instant::now() + every, every);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { peer: Peer::new(app, caller, socket), newest, position, flush: None, heartbeat }
+        Self { peer: Peer::new(app, caller, socket), newest, position, batch_timer: None, heartbeat }
     }
 
-    async fn live(mut self) {
-        let end = match self.come_in().await {
-            Ok(()) => self.talk().await,
-            Err(end) => end,
+    async fn run(mut self) {
+        let reason = match self.receive_token().await {
+            Ok(()) => self.run_until_closed().await,
+            Err(reason) => reason,
         };
-        self.peer.close(end, |error| is_refusal(&error).then(|| r#"{"auth":"fail"}"#.to_owned())).await;
+        self.peer.close(reason, |error| is_auth_error(&error).then(|| r#"{"auth":"fail"}"#.to_owned())).await;
     }
 
-    /// Whoever brought nothing shows a token now; nothing is told before.
-    async fn come_in(&mut self) -> Result<(), End> {
+    /// Waits for the token of a client that has not authenticated. It gets no notice before.
+    async fn receive_token(&mut self) -> Result<(), CloseReason> {
         if self.peer.caller.by != AuthMethod::Anonymous {
             return Ok(());
         }
-        let until = Instant::now() + self.peer.app.settings.auth_patience;
+        let deadline = Instant::now() + self.peer.app.settings.first_message_timeout;
         let text = loop {
-            let Ok(sign) = tokio::time::timeout_at(until, self.peer.sign(false)).await else {
-                return Err(unauthorized("No token came in time: send {\"auth\": TOKEN} first.").into());
+            let event = self.peer.next_event(IdleTimer::Paused);
+            let Ok(event) = tokio::time::timeout_at(deadline, event).await else {
+                return Err(unauthorized("No token arrived in time. Send {\"auth\": TOKEN} first.").into());
             };
-            if let Some(text) = self.peer.take(sign).await? {
+            if let Some(text) = self.peer.handle(event).await? {
                 break text;
             }
         };
-        match self.read(&text) {
-            Some(Asked::Auth(token)) => self.authenticate(&token).await?,
-            _ => return Err(unauthorized("The first message was no {\"auth\": TOKEN}.").into()),
+        match self.parse(&text) {
+            Some(EditorRequest::Auth(token)) => self.authenticate(&token).await?,
+            _ => return Err(unauthorized("The first message must be {\"auth\": TOKEN}.").into()),
         }
-        // What happened before is none of its business.
+        // It gets no notice from before its authentication.
         self.position = *self.newest.borrow_and_update();
         Ok(())
     }
 
-    async fn authenticate(&mut self, token: &str) -> Result<(), End> {
+    async fn authenticate(&mut self, token: &str) -> Result<(), CloseReason> {
         let app = &self.peer.app;
         let admitted = app.access.authenticate_token(token, app.clock.now()).and_then(|caller| {
             app.access.require(&caller, Scope::Read)?;
@@ -105,112 +104,111 @@ impl Editor {
         });
         match admitted {
             Ok(caller) => self.peer.caller = caller,
-            // Whoever guesses too often learns that, and nothing else.
+            // A client that guesses too often gets the code of the rate limit.
             Err(error) => return Err(error.into()),
         }
-        self.peer.say(r#"{"auth":"ok"}"#).await
+        self.peer.send(r#"{"auth":"ok"}"#).await
     }
 
-    /// Until it ends.
-    async fn talk(&mut self) -> End {
+    async fn run_until_closed(&mut self) -> CloseReason {
         loop {
-            if let Err(end) = self.turn().await {
-                return end;
+            if let Err(reason) = self.step().await {
+                return reason;
             }
         }
     }
 
-    /// Waits for whatever comes first.
-    async fn turn(&mut self) -> Result<(), End> {
+    /// Waits for the next thing to do.
+    async fn step(&mut self) -> Result<(), CloseReason> {
         self.peer.check_token()?;
-        let flush = self.flush.as_mut();
-        let is_due = async {
-            match flush {
-                Some(flush) => flush.await,
+        let batch_timer = self.batch_timer.as_mut();
+        let batch_due = async {
+            match batch_timer {
+                Some(timer) => timer.await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            sign = self.peer.sign(true) => match self.peer.take(sign).await? {
-                Some(text) => self.hear(&text).await,
+            event = self.peer.next_event(IdleTimer::Running) => match self.peer.handle(event).await? {
+                Some(text) => self.handle(&text).await,
                 None => Ok(()),
             },
             _ = self.heartbeat.tick() => {
-                let beat = editor_notices::heartbeat(self.peer.app.clock.now());
+                let beat = heartbeat(self.peer.app.clock.now());
                 self.send(beat.into_iter().collect()).await
             }
-            () = is_due => self.send_news().await,
-            _ = self.newest.changed() => self.gather().await,
+            () = batch_due => self.send_batch().await,
+            _ = self.newest.changed() => self.schedule_batch().await,
         }
     }
 
-    /// There is something: it goes out soon, or at once if there is enough of it.
-    async fn gather(&mut self) -> Result<(), End> {
+    /// Sends a full batch at once, and a smaller one after a delay.
+    async fn schedule_batch(&mut self) -> Result<(), CloseReason> {
         let waiting = self.newest.borrow_and_update().saturating_sub(self.position);
-        if waiting >= MOST as u64 {
-            return self.send_news().await;
+        if waiting >= BATCH as u64 {
+            return self.send_batch().await;
         }
-        if waiting > 0 && self.flush.is_none() {
-            self.flush = Some(Box::pin(tokio::time::sleep(GATHER)));
+        if waiting > 0 && self.batch_timer.is_none() {
+            self.batch_timer = Some(Box::pin(tokio::time::sleep(BATCH_DELAY)));
         }
         Ok(())
     }
 
-    /// Sends what has come. Whoever is so far behind that it is gone is cut off.
-    async fn send_news(&mut self) -> Result<(), End> {
-        let Some(notices) = self.peer.app.board.feed.after(self.position, MOST) else {
+    /// Sends the next batch. A client so far behind that notices are gone is disconnected.
+    async fn send_batch(&mut self) -> Result<(), CloseReason> {
+        let Some(notices) = self.peer.app.editor_notices.feed.after(self.position, BATCH) else {
             return Err(too_slow().into());
         };
-        let (sent, is_all) = (notices.len() as u64, notices.len() < MOST);
+        let (sent, is_all) = (notices.len() as u64, notices.len() < BATCH);
         self.send(notices).await?;
         self.position += sent;
-        // The other side is listened to before the next portion.
-        self.flush = (!is_all).then(|| Box::pin(tokio::time::sleep(Duration::ZERO)));
+        // The socket is read before the next batch is sent.
+        self.batch_timer = (!is_all).then(|| Box::pin(tokio::time::sleep(Duration::ZERO)));
         Ok(())
     }
 
-    /// Sends notices, in portions.
-    async fn send(&mut self, notices: Vec<Utf8Bytes>) -> Result<(), End> {
+    /// Sends notices in batches.
+    async fn send(&mut self, notices: Vec<Utf8Bytes>) -> Result<(), CloseReason> {
         if notices.is_empty() {
             return Ok(());
         }
         self.peer.app.meter.record(Measurement::EventsSent { events: notices.len() as u64 });
-        let portion = |notices: &[Utf8Bytes]| {
+        let to_batch = |notices: &[Utf8Bytes]| {
             let texts: Vec<&str> = notices.iter().map(Utf8Bytes::as_str).collect();
             Utf8Bytes::from(format!("[{}]", texts.join(",")))
         };
-        self.peer.say_all(notices.chunks(MOST).map(portion)).await
+        self.peer.send_all(notices.chunks(BATCH).map(to_batch)).await
     }
 
-    async fn hear(&mut self, text: &str) -> Result<(), End> {
-        match self.read(text) {
-            Some(Asked::Auth(token)) => self.authenticate(&token).await,
-            Some(Asked::Subscribe(pattern)) => {
-                let retained = self.peer.app.board.retained(&pattern);
+    async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
+        match self.parse(text) {
+            Some(EditorRequest::Auth(token)) => self.authenticate(&token).await,
+            Some(EditorRequest::Subscribe(pattern)) => {
+                let retained = self.peer.app.editor_notices.retained(&pattern);
                 self.send(retained).await
             }
-            // As Node-RED does: what means nothing here may mean something to another release.
+            // Unknown messages are ignored, as in Node-RED: another release may know them.
             None => Ok(()),
         }
     }
 
-    fn read(&self, text: &str) -> Option<Asked> {
+    fn parse(&self, text: &str) -> Option<EditorRequest> {
         let limits = JsonLimits { max_bytes: self.peer.app.settings.max_message_bytes, max_depth: MAX_DEPTH };
-        let Ok(Value::Object(mut said)) = parse_strict(text.as_bytes(), limits) else { return None };
-        match (said.remove("auth"), said.remove("subscribe")) {
-            (Some(Value::String(token)), _) => Some(Asked::Auth(token)),
-            (None, Some(Value::String(pattern))) => Some(Asked::Subscribe(pattern)),
+        let Ok(Value::Object(mut message)) = parse_strict(text.as_bytes(), limits) else { return None };
+        match (message.remove("auth"), message.remove("subscribe")) {
+            (Some(Value::String(token)), _) => Some(EditorRequest::Auth(token)),
+            (None, Some(Value::String(pattern))) => Some(EditorRequest::Subscribe(pattern)),
             _ => None,
         }
     }
 }
 
-/// What an editor says that means something here.
-enum Asked {
-    /// It shows a token.
+/// A message of an editor.
+enum EditorRequest {
+    /// Sends a token.
     Auth(String),
-    /// It wants what is retained on these topics. It is told everything that comes anyway.
+    /// Asks for the retained notices of these topics. New notices are sent without a subscription.
     Subscribe(String),
 }
 
@@ -218,7 +216,7 @@ fn unauthorized(text: &str) -> ApiError {
     ApiError::new(ApiCode::Unauthorized, text)
 }
 
-/// Whether an editor is to ask its user for a new token.
-fn is_refusal(error: &ApiError) -> bool {
+/// Whether the editor has to ask its user for a new token.
+fn is_auth_error(error: &ApiError) -> bool {
     matches!(error.code, ProblemCode::Api(ApiCode::Unauthorized | ApiCode::Forbidden))
 }

@@ -1,11 +1,12 @@
-//! `/flows`: the whole flow, read and deployed.
+//! `/flows`: reads and deploys the whole flow.
 
-use super::refusal::{Answer, Refusal};
+use super::error::{AdminError, AdminResult};
 use crate::active_flow::ActiveFlow;
-use crate::answer::{Problem, bytes_of, json};
-use crate::body::{self, Turn};
-use crate::deploy::{Tolerance, conflict, refused};
-use crate::sidecar::App;
+use crate::app::App;
+use crate::body;
+use crate::deploy::{self, Tolerance, revision_conflict};
+use crate::response::{Problem, json, raw};
+use crate::work_slots::BodySlot;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -16,49 +17,50 @@ use redflow_flow::RawFlow;
 use serde_json::{Map, Value, json as value};
 use std::sync::Arc;
 
-/// How the flow is wrapped.
+/// The version of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
-    /// Not at all.
+    /// A bare array of nodes.
     V1,
-    /// With its revision.
+    /// An object with the nodes and their revision.
     V2,
 }
 
 impl Version {
-    fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
-        match one(headers, "node-red-api-version") {
+    fn from_headers(headers: &HeaderMap) -> Result<Self, AdminError> {
+        match single_value(headers, "node-red-api-version") {
             Ok(None | Some("v1")) => Ok(Self::V1),
             Ok(Some("v2")) => Ok(Self::V2),
-            Ok(Some(_)) | Err(()) => Err(Refusal::ApiVersion),
+            Ok(Some(_)) | Err(()) => Err(AdminError::UnknownApiVersion),
         }
     }
 }
 
-/// Where the flow comes from. Node-RED also tells by this header which nodes it stops and starts: all, those that
-/// changed, or those on tabs that changed. Here a deploy stops nothing but runs whose agent is gone, and nodes that did
-/// not change lose nothing, so `full`, `nodes` and `flows` are the same.
+/// Where the flow comes from. In Node-RED the header also says which nodes restart: all, those that changed,
+/// or those on changed tabs. Here a deploy ends only runs whose agent was removed, and unchanged nodes lose
+/// nothing. So `full`, `nodes` and `flows` are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Body,
-    Shelf,
+    /// The stored flow is loaded again.
+    Store,
 }
 
 impl Source {
-    fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
-        match one(headers, "node-red-deployment-type") {
+    fn from_headers(headers: &HeaderMap) -> Result<Self, AdminError> {
+        match single_value(headers, "node-red-deployment-type") {
             Ok(None | Some("full" | "nodes" | "flows")) => Ok(Self::Body),
-            Ok(Some("reload")) => Ok(Self::Shelf),
+            Ok(Some("reload")) => Ok(Self::Store),
             Ok(Some(_)) | Err(()) => {
-                let text = "`Node-RED-Deployment-Type` is `full`, `nodes`, `flows` or `reload`.";
-                Err(Refusal::new(ApiCode::RequestInvalid, text))
+                let text = "`Node-RED-Deployment-Type` must be `full`, `nodes`, `flows` or `reload`.";
+                Err(AdminError::new(ApiCode::RequestInvalid, text))
             }
         }
     }
 }
 
-/// The one value of a header, if there is one.
-fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
+/// The value of a header, if there is one. More than one value is an error.
+fn single_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
@@ -67,55 +69,55 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
     }
 }
 
-/// The whole flow. Its text is kept as it is, and not made anew for everyone who asks.
-pub(crate) async fn flows(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    let told = app.active_flow();
-    let text = match Version::of(&headers)? {
-        Version::V1 => told.nodes.to_string(),
-        Version::V2 => format!(r#"{{"flows":{},"rev":"{}"}}"#, told.nodes, told.revision()),
+/// The whole flow. Its JSON text is stored ready, so that a request need not write it again.
+pub(crate) async fn flows(State(app): State<Arc<App>>, headers: HeaderMap) -> AdminResult {
+    let active = app.active_flow();
+    let text = match Version::from_headers(&headers)? {
+        Version::V1 => active.nodes.to_string(),
+        Version::V2 => format!(r#"{{"flows":{},"rev":"{}"}}"#, active.nodes, active.revision()),
     };
-    Ok(bytes_of(200, "application/json", text))
+    Ok(raw(200, "application/json", text))
 }
 
-pub(crate) async fn deploy(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
-    let version = Version::of(&headers)?;
-    let told = match Source::of(&headers)? {
-        Source::Shelf => reload(app).await?,
+pub(crate) async fn deploy(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> AdminResult {
+    let version = Version::from_headers(&headers)?;
+    let active = match Source::from_headers(&headers)? {
+        Source::Store => reload(app).await?,
         Source::Body => {
-            let (document, turn) = body::flow(&headers, body, &app.settings).await?;
-            let Wanted { flow, revision } = Wanted::read(version, document)?;
+            let (document, slot) = body::read_flow(&headers, body, &app).await?;
+            let DeployBody { flow, revision } = DeployBody::parse(version, document)?;
             let make = move |before: &ActiveFlow, limits: &FlowLimits| {
-                if revision.is_some_and(|made_from| made_from != before.revision()) {
-                    return Err(conflict(before));
+                if revision.is_some_and(|revision| revision != before.revision()) {
+                    return Err(revision_conflict(before));
                 }
-                RawFlow::from_value(flow, limits).map_err(refused)
+                RawFlow::from_value(flow, limits).map_err(Problem::flow_refused)
             };
-            change(app, turn, make).await?
+            change(app, slot, make).await?
         }
     };
     Ok(match version {
         Version::V1 => StatusCode::NO_CONTENT.into_response(),
-        Version::V2 => json(200, &value!({"rev": told.revision()})),
+        Version::V2 => json(200, &value!({"rev": active.revision()})),
     })
 }
 
-/// The flow always runs: it cannot be stopped without being taken away.
+/// The flow always runs; this sidecar cannot stop it.
 pub(crate) async fn state() -> Response {
     json(200, &value!({"state": "start"}))
 }
 
-/// Puts a flow in force that is made of the one before. An agent with errors is refused, the rest runs.
-pub(super) async fn change<M>(app: Arc<App>, turn: Turn, make: M) -> Result<ActiveFlow, Problem>
+/// Deploys a flow that is made from the active one. An agent with errors is refused, the rest runs.
+pub(super) async fn change<M>(app: Arc<App>, slot: BodySlot, make: M) -> Result<ActiveFlow, Problem>
 where
     M: FnOnce(&ActiveFlow, &FlowLimits) -> Result<RawFlow, Problem> + Send + 'static,
 {
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    // What has begun is done, also when nobody waits for it any more.
+    // A task of its own, so that a deploy that began ends also when the client disconnects.
     let deploying = tokio::spawn(async move {
-        let _turn = turn;
-        app.change(Tolerance::RefuseAgents, make).await
+        let _slot = slot;
+        deploy::change(&app, Tolerance::RefuseAgents, make).await
     });
     deploying.await.map_err(|_| Problem::internal())?
 }
@@ -124,42 +126,43 @@ async fn reload(app: Arc<App>) -> Result<ActiveFlow, Problem> {
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    tokio::spawn(async move { app.reload().await }).await.map_err(|_| Problem::internal())?
+    tokio::spawn(async move { deploy::reload(&app).await }).await.map_err(|_| Problem::internal())?
 }
 
-/// What a body asks for.
-struct Wanted {
+/// The body of a deploy.
+struct DeployBody {
     /// `{flows, credentials}`.
     flow: Value,
-    /// The revision it was made from, whatever that is; none deploys over anything.
+    /// The revision that the flow was made from. Without one any flow is replaced.
     revision: Option<Value>,
 }
 
-impl Wanted {
-    fn read(version: Version, document: Value) -> Result<Self, Problem> {
+impl DeployBody {
+    fn parse(version: Version, document: Value) -> Result<Self, Problem> {
         let mut wrapped = match (version, document) {
             (Version::V1, flows @ Value::Array(_)) => {
                 return Ok(Self { flow: flows, revision: None });
             }
             (Version::V1, _) => {
                 return Err(invalid(
-                    "The body is an array of nodes, or `{flows, rev}` with `Node-RED-API-Version: v2`.",
+                    "The body must be an array of nodes, or `{flows, rev}` with `Node-RED-API-Version: v2`.",
                 ));
             }
             (Version::V2, Value::Object(wrapped)) => wrapped,
-            (Version::V2, _) => return Err(invalid("The body is an object: `{flows, rev}`.")),
+            (Version::V2, _) => return Err(invalid("The body must be an object: `{flows, rev}`.")),
         };
         let flows = wrapped.swap_remove("flows").filter(Value::is_array);
-        let flows = flows.ok_or_else(|| invalid("`flows` is an array of nodes."))?;
+        let flows = flows.ok_or_else(|| invalid("`flows` must be an array of nodes."))?;
         let credentials = match wrapped.swap_remove("credentials") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(own)) if own.get("$").is_none_or(|text| !text.is_string()) => own,
             Some(Value::Object(_)) => {
-                let text = "`credentials` are encrypted. `redflow credentials import` takes Node-RED's credentials file.";
+                let text = "`credentials` are encrypted. Import Node-RED's credentials file with \
+                            `redflow credentials import`.";
                 return Err(invalid(text));
             }
             Some(_) => {
-                return Err(invalid("`credentials` is an object: for each node its names and values."));
+                return Err(invalid("`credentials` must be an object: for each node its names and values."));
             }
         };
         let revision = wrapped.swap_remove("rev");

@@ -1,102 +1,101 @@
-//! Values as Node-RED sends them to its debug sidebar: a text, and a word on what it is.
+//! Encodes values as Node-RED sends them to its debug sidebar: a text and a format.
 //!
-//! Owns the conventions of that: what is cut where, and what stands for something that JSON has no word for. Lengths
-//! are counted as JavaScript counts them.
+//! Owns Node-RED's conventions: where values are cut, and how values that JSON lacks are written. Lengths are
+//! counted as JavaScript counts them.
 
 use serde_json::{Map, Number, Value, json};
 
-/// Characters of a text, and elements of a list, that are shown.
+/// Characters of a text, and elements of a list, that are sent.
 const MAX_LENGTH: usize = 1000;
 
-/// Whole numbers up to here are whole in JavaScript too.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// JavaScript represents whole numbers below this exactly.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A value on its way to the sidebar.
+/// A value in the format of the sidebar.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Encoded {
-    /// The value, or its JSON.
+pub(crate) struct DebugValue {
+    /// The text itself, or the JSON of another value.
     pub(crate) msg: String,
-    /// What it is: `string[5]`, `Object`, `array[3]`, `number`, `boolean`, `null`.
+    /// The type: `string[5]`, `Object`, `array[3]`, `number`, `boolean`, `null`.
     pub(crate) format: String,
 }
 
-/// Makes a value ready to be shown.
-pub(crate) fn encode(value: &Value) -> Encoded {
+pub(crate) fn encode(value: &Value) -> DebugValue {
     let (msg, format) = match value {
         Value::Null => ("(undefined)".to_owned(), "null".to_owned()),
         Value::Bool(flag) => (flag.to_string(), "boolean".to_owned()),
-        Value::Number(number) => (whole(number).to_string(), "number".to_owned()),
+        Value::Number(number) => (to_js_number(number).to_string(), "number".to_owned()),
         Value::String(text) => return encode_text(text),
-        Value::Array(items) => (shortened(value).to_string(), format!("array[{}]", items.len())),
-        Value::Object(_) => (shortened(value).to_string(), "Object".to_owned()),
+        Value::Array(items) => (shorten(value).to_string(), format!("array[{}]", items.len())),
+        Value::Object(_) => (shorten(value).to_string(), "Object".to_owned()),
     };
-    Encoded { msg, format }
+    DebugValue { msg, format }
 }
 
-/// The same for a text.
-pub(crate) fn encode_text(text: &str) -> Encoded {
-    Encoded { msg: cut(text), format: format!("string[{}]", length(text)) }
+pub(crate) fn encode_text(text: &str) -> DebugValue {
+    DebugValue { msg: shorten_text(text), format: format!("string[{}]", utf16_length(text)) }
 }
 
-fn shortened(value: &Value) -> Value {
+fn shorten(value: &Value) -> Value {
     match value {
         Value::Null | Value::Bool(_) => value.clone(),
-        Value::Number(number) => Value::Number(whole(number)),
-        Value::String(text) => Value::String(cut(text)),
+        Value::Number(number) => Value::Number(to_js_number(number)),
+        Value::String(text) => Value::String(shorten_text(text)),
         Value::Array(items) => {
-            let shown = items.iter().take(MAX_LENGTH).map(shortened).collect();
+            let start = items.iter().take(MAX_LENGTH).map(shorten).collect();
             if items.len() <= MAX_LENGTH {
-                return Value::Array(shown);
+                return Value::Array(start);
             }
-            json!({"__enc__": true, "type": "array", "data": Value::Array(shown), "length": items.len()})
+            json!({"__enc__": true, "type": "array", "data": Value::Array(start), "length": items.len()})
         }
-        Value::Object(map) => Value::Object(shortened_object(map)),
+        Value::Object(map) => Value::Object(shorten_object(map)),
     }
 }
 
-fn shortened_object(map: &Map<String, Value>) -> Map<String, Value> {
-    let one = |(key, value): (&String, &Value)| {
-        // An HTTP request and the answer to it, as Node-RED has them on messages.
+fn shorten_object(map: &Map<String, Value>) -> Map<String, Value> {
+    let shorten_property = |(key, value): (&String, &Value)| {
+        // The request and response objects of Node-RED's HTTP nodes.
         let is_internal = key == "_req" || key == "_res";
         let internal = || json!({"__enc__": true, "type": "internal"});
-        (key.clone(), if is_internal { internal() } else { shortened(value) })
+        (key.clone(), if is_internal { internal() } else { shorten(value) })
     };
-    let Some(bytes) = bytes_of(map) else { return map.iter().map(one).collect() };
-    let mut shown: Map<String, Value> = map.iter().filter(|(key, _)| *key != "data").map(one).collect();
-    shown.insert("data".to_owned(), bytes.iter().take(MAX_LENGTH).map(shortened).collect());
-    shown.insert("__enc__".to_owned(), Value::Bool(true));
-    shown.insert("length".to_owned(), Value::from(bytes.len()));
-    shown
+    let Some(bytes) = buffer_bytes(map) else { return map.iter().map(shorten_property).collect() };
+    let rest = map.iter().filter(|(key, _)| *key != "data");
+    let mut object: Map<String, Value> = rest.map(shorten_property).collect();
+    object.insert("data".to_owned(), bytes.iter().take(MAX_LENGTH).map(shorten).collect());
+    object.insert("__enc__".to_owned(), Value::Bool(true));
+    object.insert("length".to_owned(), Value::from(bytes.len()));
+    object
 }
 
-/// The bytes, if this is what becomes of a `Buffer` in JSON.
-fn bytes_of(map: &Map<String, Value>) -> Option<&Vec<Value>> {
+/// The bytes, if the object is the JSON of a Node.js `Buffer`.
+fn buffer_bytes(map: &Map<String, Value>) -> Option<&Vec<Value>> {
     let is_buffer = map.get("type").and_then(Value::as_str) == Some("Buffer");
     map.get("data").and_then(Value::as_array).filter(|_| is_buffer)
 }
 
-/// JavaScript has one kind of number and writes 1.0 as 1.
-fn whole(number: &Number) -> Number {
+/// Writes 1.0 as 1, as JavaScript does.
+fn to_js_number(number: &Number) -> Number {
     match number.as_f64() {
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT =>
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT =>
         {
-            #[allow(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+            #[allow(clippy::cast_possible_truncation, reason = "the number is whole and small enough")]
             Number::from(float as i64)
         }
         _ => number.clone(),
     }
 }
 
-fn length(text: &str) -> usize {
+fn utf16_length(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-fn cut(text: &str) -> String {
-    if text.len() <= MAX_LENGTH || length(text) <= MAX_LENGTH {
+fn shorten_text(text: &str) -> String {
+    if text.len() <= MAX_LENGTH || utf16_length(text) <= MAX_LENGTH {
         return text.to_owned();
     }
     let mut left = MAX_LENGTH;
-    // A character that takes two places is not cut in half.
+    // A character of two UTF-16 units is not cut in half.
     let fits = |char: &char| {
         let fits = char.len_utf16() <= left;
         left = if fits { left - char.len_utf16() } else { 0 };
@@ -107,17 +106,17 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoded, encode};
+    use super::{DebugValue, encode};
     use pretty_assertions::assert_eq;
     use serde_json::{Value, json};
 
     fn encoded(value: &Value) -> (String, String) {
-        let Encoded { msg, format } = encode(value);
+        let DebugValue { msg, format } = encode(value);
         (msg, format)
     }
 
     #[test]
-    fn values_are_shown_as_the_sidebar_knows_them() {
+    fn encodes_values_as_node_red_does() {
         let (x1000, x1001) = ("x".repeat(1000), "x".repeat(1001));
         let rows = [
             (json!("hello"), "hello", "string[5]"),
@@ -147,7 +146,7 @@ mod tests {
                 r#"{"b":{"type":"Buffer","data":[1,2,3],"__enc__":true,"length":3}}"#,
                 "Object",
             ),
-            // Not what becomes of a Buffer.
+            // Not the JSON of a Buffer.
             (json!({"type": "Buffer"}), r#"{"type":"Buffer"}"#, "Object"),
             (json!({"type": "Buffer", "data": "x"}), r#"{"type":"Buffer","data":"x"}"#, "Object"),
         ];
@@ -157,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_cut_and_say_how_long_they_were() {
+    fn cuts_long_lists_and_sends_their_length() {
         let long: Vec<u32> = (0..1500).collect();
-        let shown = json!({"__enc__": true, "type": "array", "data": long[..1000], "length": 1500});
-        assert_eq!(encoded(&json!(long)), (shown.to_string(), "array[1500]".to_owned()));
+        let cut = json!({"__enc__": true, "type": "array", "data": long[..1000], "length": 1500});
+        assert_eq!(encoded(&json!(long)), (cut.to_string(), "array[1500]".to_owned()));
         let inside = encoded(&json!({"list": long, "bytes": {"type": "Buffer", "data": long}})).0;
         let bytes = json!({"type": "Buffer", "data": long[..1000], "__enc__": true, "length": 1500});
-        assert_eq!(inside, json!({"list": shown, "bytes": bytes}).to_string());
+        assert_eq!(inside, json!({"list": cut, "bytes": bytes}).to_string());
         assert_eq!(
             encoded(&json!(long[..1000])),
             (json!(long[..1000]).to_string(), "array[1000]".to_owned())
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_takes_two_places_is_not_cut_in_half() {
+    fn does_not_cut_a_character_in_half() {
         let text = format!("{}🙂🙂", "x".repeat(999));
         assert_eq!(encoded(&json!(text)), (format!("{}...", "x".repeat(999)), "string[1003]".to_owned()));
         // Many bytes, few characters.

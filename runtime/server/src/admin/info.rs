@@ -1,11 +1,11 @@
-//! What this is: node types, settings, diagnostics.
+//! `/nodes`, `/settings` and `/diagnostics`: facts about this runtime in Node-RED's format.
 //!
-//! Says `version` as Node-RED does, because tools compare it with versions of Node-RED to know what they may ask: it is
-//! the version whose Admin API this speaks. Whose program it is stands beside it, under `redflow`. Never says a path, a
-//! variable of the environment, or whether a secret is set.
+//! `version` is the Node-RED version whose Admin API this speaks, because tools compare it to choose their
+//! requests. The version of the sidecar is under `redflow`. Never shows a path, an environment variable, or
+//! whether a secret is set.
 
-use crate::answer::json;
-use crate::sidecar::App;
+use crate::app::App;
+use crate::response::json;
 use axum::extract::State;
 use axum::response::Response;
 use redflow_contract::edge::Role;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 /// The Node-RED whose Admin API this speaks.
 const NODE_RED: &str = "4.1.0";
 
-/// The module of the nodes that are Node-RED's own.
+/// The module of Node-RED's own nodes.
 const CORE: &str = "node-red";
 
-/// The module of ours.
+/// The module of our nodes.
 const OURS: &str = "@redflow/runtime";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Ours among the types that are no part of an agent.
+/// Our node types outside agents.
 const OUR_DATA_NODES: [&str; 1] = ["flow-tool-return"];
 
 /// A node set as Node-RED lists it.
@@ -44,11 +44,11 @@ struct NodeSet {
 }
 
 pub(crate) async fn nodes(State(app): State<Arc<App>>) -> Response {
-    json(200, &sets(&app.flow_builder.adapters))
+    json(200, &node_sets(&app.flow_builder.adapters))
 }
 
-/// The types this build runs, and no others.
-fn sets(adapters: &Adapters) -> Vec<NodeSet> {
+/// The node types that this build runs.
+fn node_sets(adapters: &Adapters) -> Vec<NodeSet> {
     let listed = catalogue::CATALOGUE.iter().map(|row| row.name).filter(|name| adapters.runs(name));
     let built = adapters.models.keys().chain(adapters.memories.keys()).chain(adapters.tools.keys());
     let types: BTreeSet<&str> = listed.chain(built.copied()).chain(adapters.nodes.keys().copied()).collect();
@@ -56,11 +56,11 @@ fn sets(adapters: &Adapters) -> Vec<NodeSet> {
     for name in types {
         let is_ours = catalogue::lookup(name).role != Role::Data || OUR_DATA_NODES.contains(&name);
         let module = if is_ours { OURS } else { CORE };
-        // Node-RED has its link nodes in one set, and every other type that runs here in one of its own.
+        // Node-RED has its link nodes in one set, and every other type that runs here in its own set.
         let set = if module == CORE && name.starts_with("link ") { "link" } else { name };
         sets.entry((module, set)).or_default().push(name);
     }
-    let told = |((module, name), types)| NodeSet {
+    let to_set = |((module, name), types)| NodeSet {
         id: format!("{module}/{name}"),
         name,
         types,
@@ -70,23 +70,19 @@ fn sets(adapters: &Adapters) -> Vec<NodeSet> {
         module,
         version: if module == CORE { NODE_RED } else { VERSION },
     };
-    sets.into_iter().map(told).collect()
+    sets.into_iter().map(to_set).collect()
 }
 
 pub(crate) async fn settings() -> Response {
-    json(200, &told_settings())
-}
-
-fn told_settings() -> Value {
-    value!({
+    let settings: Value = value!({
         "httpNodeRoot": "/",
         "version": NODE_RED,
         "redflow": {"version": VERSION},
-        // There is none: no node that runs here has a context.
+        // No node that runs here has a context.
         "context": {"default": "", "stores": []},
         "libraries": [],
         "flowFilePretty": true,
-        // With a key the sidecar made itself.
+        // The sidecar made the key itself.
         "flowEncryptionType": "system",
         "externalModules": {
             "palette": {"allowInstall": false, "allowUpdate": false, "allowUpload": false},
@@ -94,11 +90,12 @@ fn told_settings() -> Value {
         },
         "diagnostics": {"enabled": true, "ui": false},
         "runtimeState": {"enabled": false, "ui": false},
-    })
+    });
+    json(200, &settings)
 }
 
 pub(crate) async fn diagnostics(State(app): State<Arc<App>>) -> Response {
-    let told = value!({
+    let report = value!({
         "report": "diagnostics",
         "scope": "basic",
         "time": {"utc": iso_time(app.clock.now())},
@@ -119,10 +116,10 @@ pub(crate) async fn diagnostics(State(app): State<Arc<App>>) -> Response {
             },
         },
     });
-    json(200, &told)
+    json(200, &report)
 }
 
-/// As Node.js calls it.
+/// The architecture by its Node.js name.
 fn arch() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "x64",
@@ -131,7 +128,7 @@ fn arch() -> &'static str {
     }
 }
 
-/// As Node.js calls it.
+/// The platform by its Node.js name.
 fn platform() -> &'static str {
     match std::env::consts::OS {
         "macos" => "darwin",

@@ -1,10 +1,10 @@
-//! `/inject`: fires an inject node.
+//! `POST /inject/{id}`: fires an inject node.
 
-use crate::answer::{Answer, Problem, bytes_of};
-use crate::body::{self, printable};
-use crate::routes::Path;
-use crate::sidecar::App;
-use crate::starts::problem;
+use crate::app::App;
+use crate::body;
+use crate::request::Path;
+use crate::response::{ApiResult, Problem, printable, raw};
+use crate::starts::start_problem;
 use axum::body::Body;
 use axum::extract::State;
 use redflow_contract::code::ApiCode;
@@ -12,19 +12,19 @@ use redflow_engine::StartOrder;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Answers when the runs it set off are kept. An agent that is refused says so where its answers go, not here: the node
-/// did fire.
-pub(crate) async fn inject(State(app): State<Arc<App>>, Path(id): Path, body: Body) -> Answer {
-    body::none(body, &app.settings).await?;
+/// Responds when the runs are stored. A refused agent is no failure of this request, because the node did
+/// fire; the error leaves the agent as its result.
+pub(crate) async fn inject(State(app): State<Arc<App>>, Path(id): Path, body: Body) -> ApiResult {
+    body::expect_none(body, &app).await?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let told = app.active_flow();
-    let Some(node) = told.injects.get(id.as_str()) else {
-        let text = format!("There is no inject node `{}` that is switched on.", printable(&id));
+    let active = app.active_flow();
+    let Some(node) = active.injects.get(id.as_str()) else {
+        let text = format!("There is no enabled inject node `{}`.", printable(&id));
         return Err(Problem::new(ApiCode::NotFound, text));
     };
     let order = StartOrder { node: Some(node.clone()), ..StartOrder::default() };
-    app.engine.start(order, &CancellationToken::new()).await.map_err(problem)?;
-    Ok(bytes_of(200, "text/plain; charset=utf-8", "OK"))
+    app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
+    Ok(raw(200, "text/plain; charset=utf-8", "OK"))
 }

@@ -1,16 +1,16 @@
-//! `/flow`: one tab, read, added, replaced and taken away; and `global`, which is what is on no tab.
+//! `/flow`: reads, adds, replaces and deletes one tab, or `global`, the nodes on no tab.
 //!
-//! Owns how a tab is cut out of the flow and put back. What is made of the flow is made while nobody else deploys.
+//! Owns how a tab is taken out of the flow and put back. Changes are made under the deploy lock.
 
-use super::assign_ids::{Node, give_ids, text};
+use super::assign_ids::{Node, assign_ids, text_property};
 use super::deploy::{change, invalid};
-use super::refusal::Answer;
+use super::error::AdminResult;
 use crate::active_flow::ActiveFlow;
-use crate::answer::{Problem, json};
-use crate::body::{self, Turn, printable};
-use crate::deploy::refused;
-use crate::routes::Path;
-use crate::sidecar::{App, blocking};
+use crate::app::App;
+use crate::body;
+use crate::request::Path;
+use crate::response::{Problem, json, printable};
+use crate::work_slots::BodySlot;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -24,38 +24,38 @@ use serde_json::{Value, json as value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What is on no tab goes by this name.
+/// The id that stands for the nodes on no tab.
 const GLOBAL: &str = "global";
 
-/// The parts of a tab or subflow that are lists of its nodes.
+/// The properties of a tab or subflow that list its nodes.
 const LISTS: [&str; 3] = ["nodes", "configs", "subflows"];
 
-pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path) -> Answer {
-    let told = app.active_flow();
-    if id != GLOBAL && !is_tab(&told, &id) {
-        return Err(unknown(&id).into());
+pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path) -> AdminResult {
+    let active = app.active_flow();
+    if id != GLOBAL && !is_tab(&active, &id) {
+        return Err(unknown_tab(&id).into());
     }
-    let answer = blocking(move || {
-        let nodes = nodes_of(&told)?;
+    let response = app.run_blocking(move || {
+        let nodes = parse_nodes(&active)?;
         Ok(json(200, &if id == GLOBAL { global(nodes) } else { tab(&id, nodes) }))
     });
-    Ok(answer.await.and_then(|answer: Result<Response, Problem>| answer)?)
+    Ok(response.await.and_then(|response: Result<Response, Problem>| response)?)
 }
 
-pub(crate) async fn add(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
-    let (sent, turn): (Node, Turn) = read(&app, &headers, body).await?;
+pub(crate) async fn add(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> AdminResult {
+    let (sent, slot) = read_tab(&app, &headers, body).await?;
     if !sent.contains_key("nodes") {
-        return Err(invalid("A flow has `nodes`, an array.").into());
+        return Err(invalid("A flow must have `nodes`, an array.").into());
     }
     let clock = Arc::clone(&app.clock);
-    // Whatever id was sent, as Node-RED does: it may be that of a tab there is.
+    // Ignores the id in the body, as Node-RED does, because a tab may already have it.
     let id = clock.message_id();
-    let of_tab = id.clone();
-    change(app, turn, move |before, limits| {
-        let mut nodes = nodes_of(before)?;
-        let new = on_tab(&of_tab, sent, &nodes, &*clock)?;
+    let tab_id = id.clone();
+    change(app, slot, move |before, limits| {
+        let mut nodes = parse_nodes(before)?;
+        let new = tab_nodes(&tab_id, sent, &nodes, &*clock)?;
         nodes.extend(new);
-        flow(nodes, limits)
+        to_flow(nodes, limits)
     })
     .await?;
     Ok(json(200, &value!({"id": id})))
@@ -66,29 +66,30 @@ pub(crate) async fn put(
     Path(id): Path,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
-    let (sent, turn): (Node, Turn) = read(&app, &headers, body).await?;
-    let (clock, of_tab) = (Arc::clone(&app.clock), id.clone());
-    change(app, turn, move |before, limits| {
-        let nodes = nodes_of(before)?;
-        if of_tab == GLOBAL {
+) -> AdminResult {
+    let (sent, slot) = read_tab(&app, &headers, body).await?;
+    let (clock, tab_id) = (Arc::clone(&app.clock), id.clone());
+    change(app, slot, move |before, limits| {
+        let nodes = parse_nodes(before)?;
+        if tab_id == GLOBAL {
             let tabs: HashSet<&str> = tab_ids(before).collect();
-            let stays = |node: &Node| {
-                text(node, "type") == Some("tab") || text(node, "z").is_some_and(|z| tabs.contains(z))
+            let is_on_tab = |node: &Node| {
+                text_property(node, "type") == Some("tab")
+                    || text_property(node, "z").is_some_and(|z| tabs.contains(z))
             };
-            let new = on_no_tab(sent, &nodes, &*clock)?;
-            let rest = nodes.into_iter().filter(stays);
-            return flow(rest.chain(new).collect(), limits);
+            let new = global_nodes(sent, &nodes, &*clock)?;
+            let rest = nodes.into_iter().filter(is_on_tab);
+            return to_flow(rest.chain(new).collect(), limits);
         }
-        if !is_tab(before, &of_tab) {
-            return Err(unknown(&of_tab));
+        if !is_tab(before, &tab_id) {
+            return Err(unknown_tab(&tab_id));
         }
-        let new = on_tab(&of_tab, sent, &nodes, &*clock)?;
-        // Where it was before: Node-RED puts it last, and the tabs of an editor change places.
-        let place = nodes.iter().take_while(|node| !is_on(node, &of_tab)).count();
-        let mut rest: Vec<Node> = nodes.into_iter().filter(|node| !is_on(node, &of_tab)).collect();
-        rest.splice(place..place, new);
-        flow(rest, limits)
+        let new = tab_nodes(&tab_id, sent, &nodes, &*clock)?;
+        // The tab stays where it was. Node-RED puts it last, so that the tabs of an editor change places.
+        let index = nodes.iter().take_while(|node| !belongs_to(node, &tab_id)).count();
+        let mut rest: Vec<Node> = nodes.into_iter().filter(|node| !belongs_to(node, &tab_id)).collect();
+        rest.splice(index..index, new);
+        to_flow(rest, limits)
     })
     .await?;
     Ok(json(200, &value!({"id": id})))
@@ -99,210 +100,212 @@ pub(crate) async fn delete(
     Extension(caller): Extension<Caller>,
     Path(id): Path,
     body: Body,
-) -> Answer {
-    body::none(body, &app.settings).await?;
+) -> AdminResult {
+    body::expect_none(body, &app).await?;
     if id == GLOBAL {
-        let text = "`global` cannot be taken away. PUT it without what is to go.";
+        let text = "`global` cannot be deleted. PUT it without the nodes to remove.";
         return Err(Problem::new(ApiCode::RequestInvalid, text).into());
     }
     change(app, None, move |before, limits| {
         if !is_tab(before, &id) {
-            return Err(unknown(&id));
+            return Err(unknown_tab(&id));
         }
-        let rest = nodes_of(before)?.into_iter().filter(|node| !is_on(node, &id));
-        flow(rest.collect(), limits)
+        let rest = parse_nodes(before)?.into_iter().filter(|node| !belongs_to(node, &id));
+        to_flow(rest.collect(), limits)
     })
     .await?;
-    // The Redflow UI reads every answer as JSON, and takes none for a failure.
+    // The Redflow UI parses every response as JSON and takes an empty one for a failure.
     if caller.by == AuthMethod::RedflowUi {
         return Ok(json(200, &value!({})));
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<(Node, Turn), Problem> {
-    let (document, turn) = body::flow(headers, body, &app.settings).await?;
+async fn read_tab(app: &App, headers: &HeaderMap, body: Body) -> Result<(Node, BodySlot), Problem> {
+    let (document, slot) = body::read_flow(headers, body, app).await?;
     match document {
-        Value::Object(sent) => Ok((sent, turn)),
-        _ => Err(invalid("The body is an object: `{label, nodes}`.")),
+        Value::Object(sent) => Ok((sent, slot)),
+        _ => Err(invalid("The body must be an object: `{label, nodes}`.")),
     }
 }
 
-fn unknown(id: &str) -> Problem {
-    Problem::new(ApiCode::NotFound, format!("There is no tab `{}`; /flows has them all.", printable(id)))
+fn unknown_tab(id: &str) -> Problem {
+    Problem::new(ApiCode::NotFound, format!("There is no tab `{}`. /flows lists them.", printable(id)))
 }
 
-/// The ids of tabs, also of those that are only named by their nodes.
-fn tab_ids(told: &ActiveFlow) -> impl Iterator<Item = &str> {
-    let tabs = told.list.flows.iter().filter(|flow| flow.type_name == "tab");
+/// The ids of all tabs, including those that only their nodes name.
+fn tab_ids(active: &ActiveFlow) -> impl Iterator<Item = &str> {
+    let tabs = active.list.flows.iter().filter(|flow| flow.type_name == "tab");
     tabs.map(|flow| flow.id.as_str()).filter(|id| !id.is_empty())
 }
 
-fn is_tab(told: &ActiveFlow, id: &str) -> bool {
-    tab_ids(told).any(|tab| tab == id)
+fn is_tab(active: &ActiveFlow, id: &str) -> bool {
+    tab_ids(active).any(|tab| tab == id)
 }
 
-/// Is the tab, or on it.
-fn is_on(node: &Node, tab: &str) -> bool {
-    text(node, "z") == Some(tab) || is_itself(node, tab)
+/// Whether a node is the tab, or is on it.
+fn belongs_to(node: &Node, tab: &str) -> bool {
+    text_property(node, "z") == Some(tab) || is_tab_node(node, tab)
 }
 
-fn is_itself(node: &Node, tab: &str) -> bool {
-    text(node, "type") == Some("tab") && text(node, "id") == Some(tab)
+fn is_tab_node(node: &Node, tab: &str) -> bool {
+    text_property(node, "type") == Some("tab") && text_property(node, "id") == Some(tab)
 }
 
-fn nodes_of(told: &ActiveFlow) -> Result<Vec<Node>, Problem> {
-    serde_json::from_str(&told.nodes).map_err(|_| Problem::internal())
+fn parse_nodes(active: &ActiveFlow) -> Result<Vec<Node>, Problem> {
+    serde_json::from_str(&active.nodes).map_err(|_| Problem::internal())
 }
 
-fn flow(nodes: Vec<Node>, limits: &FlowLimits) -> Result<RawFlow, Problem> {
-    RawFlow::from_value(nodes.into_iter().map(Value::Object).collect(), limits).map_err(refused)
+fn to_flow(nodes: Vec<Node>, limits: &FlowLimits) -> Result<RawFlow, Problem> {
+    RawFlow::from_value(nodes.into_iter().map(Value::Object).collect(), limits).map_err(Problem::flow_refused)
 }
 
-/// To Node-RED a node without a place is a config node. Nodes that a tool made without one are wired all the same.
+/// To Node-RED a node without a position is a config node. But a node that a tool made without one still has
+/// wires.
 fn is_config(node: &Node) -> bool {
     let has = |key| node.contains_key(key);
-    let is_node = (has("x") && has("y")) || has("wires") || text(node, "type") == Some("group");
+    let is_node = (has("x") && has("y")) || has("wires") || text_property(node, "type") == Some("group");
     !is_node
 }
 
-/// A tab or subflow with its nodes in it.
-fn filled(mut itself: Node, on_it: Vec<Node>) -> Node {
-    let (configs, nodes): (Vec<Node>, Vec<Node>) = on_it.into_iter().partition(is_config);
-    itself.insert("nodes".to_owned(), list(nodes));
+/// Adds the lists of its nodes to a tab or subflow.
+fn with_nodes(mut parent: Node, children: Vec<Node>) -> Node {
+    let (configs, nodes): (Vec<Node>, Vec<Node>) = children.into_iter().partition(is_config);
+    parent.insert("nodes".to_owned(), to_array(nodes));
     if !configs.is_empty() {
-        itself.insert("configs".to_owned(), list(configs));
+        parent.insert("configs".to_owned(), to_array(configs));
     }
-    itself
+    parent
 }
 
-fn list(nodes: Vec<Node>) -> Value {
+fn to_array(nodes: Vec<Node>) -> Value {
     nodes.into_iter().map(Value::Object).collect()
 }
 
 fn tab(id: &str, nodes: Vec<Node>) -> Node {
-    let mut itself = Node::new();
-    itself.insert("id".to_owned(), Value::from(id));
-    let mut on_it = Vec::new();
+    let mut tab = Node::new();
+    tab.insert("id".to_owned(), Value::from(id));
+    let mut children = Vec::new();
     for node in nodes {
-        if is_itself(&node, id) {
-            itself
-                .extend(node.into_iter().filter(|(key, _)| key != "type" && !LISTS.contains(&key.as_str())));
-        } else if text(&node, "z") == Some(id) {
-            on_it.push(node);
+        if is_tab_node(&node, id) {
+            tab.extend(node.into_iter().filter(|(key, _)| key != "type" && !LISTS.contains(&key.as_str())));
+        } else if text_property(&node, "z") == Some(id) {
+            children.push(node);
         }
     }
-    filled(itself, on_it)
+    with_nodes(tab, children)
 }
 
 fn global(nodes: Vec<Node>) -> Node {
-    let (templates, rest): (Vec<Node>, Vec<Node>) =
-        nodes.into_iter().partition(|node| text(node, "type") == Some("subflow"));
-    let mut on_them: HashMap<String, Vec<Node>> = HashMap::new();
-    for id in templates.iter().filter_map(|template| text(template, "id")) {
-        on_them.insert(id.to_owned(), Vec::new());
+    let (subflows, rest): (Vec<Node>, Vec<Node>) =
+        nodes.into_iter().partition(|node| text_property(node, "type") == Some("subflow"));
+    let mut children: HashMap<String, Vec<Node>> = HashMap::new();
+    for id in subflows.iter().filter_map(|subflow| text_property(subflow, "id")) {
+        children.insert(id.to_owned(), Vec::new());
     }
     let mut configs = Vec::new();
-    for node in rest.into_iter().filter(|node| text(node, "type") != Some("tab")) {
-        match text(&node, "z").filter(|z| !z.is_empty()).map(str::to_owned) {
+    for node in rest.into_iter().filter(|node| text_property(node, "type") != Some("tab")) {
+        match text_property(&node, "z").filter(|z| !z.is_empty()).map(str::to_owned) {
             None => configs.push(node),
-            // What is not on a subflow is on a tab, if only by naming it.
+            // A node that is not on a subflow is on a tab, even if the flow does not contain that tab.
             Some(z) => {
-                if let Some(on_it) = on_them.get_mut(&z) {
-                    on_it.push(node);
+                if let Some(nodes) = children.get_mut(&z) {
+                    nodes.push(node);
                 }
             }
         }
     }
-    let mut itself = Node::new();
-    itself.insert("id".to_owned(), Value::from(GLOBAL));
+    let mut global = Node::new();
+    global.insert("id".to_owned(), Value::from(GLOBAL));
     if !configs.is_empty() {
-        itself.insert("configs".to_owned(), list(configs));
+        global.insert("configs".to_owned(), to_array(configs));
     }
-    if !templates.is_empty() {
-        let with_nodes = |template: Node| {
-            let on_it = text(&template, "id").and_then(|id| on_them.remove(id)).unwrap_or_default();
-            filled(template, on_it)
+    if !subflows.is_empty() {
+        let with_children = |subflow: Node| {
+            let nodes = text_property(&subflow, "id").and_then(|id| children.remove(id)).unwrap_or_default();
+            with_nodes(subflow, nodes)
         };
-        let subflows = templates.into_iter().map(with_nodes).collect();
-        itself.insert("subflows".to_owned(), list(subflows));
+        let subflows = subflows.into_iter().map(with_children).collect();
+        global.insert("subflows".to_owned(), to_array(subflows));
     }
-    itself
+    global
 }
 
-/// The nodes of a list of a body, each with an id.
-fn taken(sent: &mut Node, key: &str) -> Result<Vec<Node>, Problem> {
+/// Removes a list of nodes from a body.
+fn take_nodes(sent: &mut Node, key: &str) -> Result<Vec<Node>, Problem> {
     let nodes = match sent.shift_remove(key) {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(nodes)) => nodes,
-        Some(_) => return Err(invalid(format!("`{key}` is an array of nodes."))),
+        Some(_) => return Err(invalid(format!("`{key}` must be an array of nodes."))),
     };
-    let mut taken = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        let Value::Object(node) = node else {
-            return Err(invalid(format!("Every entry of `{key}` is an object with a `type`.")));
-        };
-        taken.push(node);
-    }
-    Ok(taken)
+    let to_node = |node| match node {
+        Value::Object(node) => Ok(node),
+        _ => Err(invalid(format!("Every entry of `{key}` must be an object with a `type`."))),
+    };
+    nodes.into_iter().map(to_node).collect()
 }
 
-/// Nodes of a body that are to be on a tab or subflow.
-fn contents(sent: &mut Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
-    let mut nodes = taken(sent, "nodes")?;
-    nodes.extend(taken(sent, "configs")?);
-    if nodes.iter().any(|node| matches!(text(node, "type"), Some("tab" | "subflow"))) {
+/// The nodes of a body that will be on a tab or subflow, each with an id.
+fn take_children(sent: &mut Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
+    let mut nodes = take_nodes(sent, "nodes")?;
+    nodes.extend(take_nodes(sent, "configs")?);
+    if nodes.iter().any(|node| matches!(text_property(node, "type"), Some("tab" | "subflow"))) {
         return Err(invalid(
-            "A tab holds neither tabs nor subflows. Add a tab by itself, subflows to `global`.",
+            "A tab cannot contain tabs or subflows. Add each tab by its own request, subflows to `global`.",
         ));
     }
-    give_ids(&mut nodes, active_flow, &|| clock.message_id());
+    assign_ids(&mut nodes, active_flow, &|| clock.message_id());
     Ok(nodes)
 }
 
-fn put_on(nodes: &mut [Node], tab: &str) {
+fn set_tab(nodes: &mut [Node], tab: &str) {
     for node in nodes {
         node.insert("z".to_owned(), Value::from(tab));
     }
 }
 
-/// A tab of a body: itself, and what is on it.
-fn on_tab(id: &str, mut sent: Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
-    let mut nodes = contents(&mut sent, active_flow, clock)?;
-    put_on(&mut nodes, id);
-    let mut itself = Node::new();
-    itself.insert("id".to_owned(), Value::from(id));
-    itself.insert("type".to_owned(), Value::from("tab"));
-    let own = |key: &str| !["id", "type", "subflows"].contains(&key);
-    itself.extend(sent.into_iter().filter(|(key, _)| own(key)));
-    nodes.insert(0, itself);
+/// The tab of a body: the tab node, then the nodes on it.
+fn tab_nodes(
+    id: &str,
+    mut sent: Node,
+    active_flow: &[Node],
+    clock: &dyn Clock,
+) -> Result<Vec<Node>, Problem> {
+    let mut nodes = take_children(&mut sent, active_flow, clock)?;
+    set_tab(&mut nodes, id);
+    let mut tab = Node::new();
+    tab.insert("id".to_owned(), Value::from(id));
+    tab.insert("type".to_owned(), Value::from("tab"));
+    let is_kept = |key: &str| !["id", "type", "subflows"].contains(&key);
+    tab.extend(sent.into_iter().filter(|(key, _)| is_kept(key)));
+    nodes.insert(0, tab);
     Ok(nodes)
 }
 
-/// What a body has for no tab: config nodes and subflows.
-fn on_no_tab(mut sent: Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
-    let mut nodes = taken(&mut sent, "configs")?;
+/// The nodes of a body for `global`: config nodes, and subflows with their nodes.
+fn global_nodes(mut sent: Node, active_flow: &[Node], clock: &dyn Clock) -> Result<Vec<Node>, Problem> {
+    let mut nodes = take_nodes(&mut sent, "configs")?;
     let is_misplaced = |node: &Node| {
-        matches!(text(node, "type"), Some("tab" | "subflow"))
-            || text(node, "z").is_some_and(|z| !z.is_empty())
+        matches!(text_property(node, "type"), Some("tab" | "subflow"))
+            || text_property(node, "z").is_some_and(|z| !z.is_empty())
     };
     if nodes.iter().any(is_misplaced) {
         return Err(invalid(
-            "`configs` of `global` are on no tab: they have no `z`, and are neither tabs nor subflows.",
+            "`configs` of `global` must be on no tab: without `z`, and neither tabs nor subflows.",
         ));
     }
-    give_ids(&mut nodes, active_flow, &|| clock.message_id());
-    for mut template in taken(&mut sent, "subflows")? {
-        if text(&template, "type") != Some("subflow") {
-            return Err(invalid("Every entry of `subflows` is of the type `subflow`."));
+    assign_ids(&mut nodes, active_flow, &|| clock.message_id());
+    for mut subflow in take_nodes(&mut sent, "subflows")? {
+        if text_property(&subflow, "type") != Some("subflow") {
+            return Err(invalid("Every entry of `subflows` must have the type `subflow`."));
         }
-        let mut on_it = contents(&mut template, active_flow, clock)?;
-        let Some(id) = text(&template, "id").map(str::to_owned) else {
-            return Err(invalid("Every entry of `subflows` has an `id`."));
+        let mut children = take_children(&mut subflow, active_flow, clock)?;
+        let Some(id) = text_property(&subflow, "id").map(str::to_owned) else {
+            return Err(invalid("Every entry of `subflows` must have an `id`."));
         };
-        put_on(&mut on_it, &id);
-        nodes.push(template);
-        nodes.extend(on_it);
+        set_tab(&mut children, &id);
+        nodes.push(subflow);
+        nodes.extend(children);
     }
     Ok(nodes)
 }

@@ -1,13 +1,11 @@
-//! `/comms` of the Node-RED beside, for the Redflow UI: text by text in both directions, each bounded.
+//! Forwards `ws /comms` of the Redflow UI to the attached Node-RED: text messages of bounded size, both ways.
 //!
-//! Owns nothing but the passing on. What is said is Node-RED's and the caller's; our token is not among it.
+//! Never sends a token of this sidecar to Node-RED.
 
-use super::proxy::for_node_red;
-use crate::answer::{Answer, Problem};
-use crate::peer::{self, End, Peer};
-use crate::sidecar::App;
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use super::proxy::node_red_authorization;
+use crate::app::App;
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest};
+use crate::response::{ApiResult, Problem};
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use redflow_access::Caller;
@@ -21,44 +19,44 @@ pub(crate) async fn comms(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Answer {
-    let upgrade = peer::upgrade(&app, asked)?.protocols([COMMS_PROTOCOL]);
-    // What is said first is for Node-RED, so whoever comes in has shown before who it is.
+    request: UpgradeRequest,
+) -> ApiResult {
+    let upgrade = peer::upgrade(&app, request)?.protocols([COMMS_PROTOCOL]);
+    // The first message is for Node-RED, so the client must have authenticated before it.
     app.access.require(&caller, Scope::Read)?;
-    let Some(beside) = app.beside.get() else { return Err(Problem::internal()) };
-    let socket = beside.node_red.socket(for_node_red(&caller, &headers)).await?;
-    Ok(upgrade.on_upgrade(move |ours| async move {
-        let mut peer = Peer::new(app, caller, ours);
-        let end = pass_on(&mut peer, socket).await;
-        peer.close(end, |_| None).await;
+    let Some(attached) = app.attached.get() else { return Err(Problem::internal()) };
+    let socket = attached.node_red.socket(node_red_authorization(&caller, &headers)).await?;
+    Ok(upgrade.on_upgrade(move |client| async move {
+        let mut peer = Peer::new(app, caller, client);
+        let reason = forward_messages(&mut peer, socket).await;
+        peer.close(reason, |_| None).await;
     }))
 }
 
-/// Until one of both has gone.
-async fn pass_on(peer: &mut Peer, mut node_red: Socket) -> End {
+/// Forwards messages until one side has closed its socket.
+async fn forward_messages(peer: &mut Peer, mut node_red: Socket) -> CloseReason {
     loop {
-        if let Err(end) = peer.check_token() {
-            return end;
+        if let Err(reason) = peer.check_token() {
+            return reason;
         }
-        let passed = tokio::select! {
+        let forwarded = tokio::select! {
             biased;
-            sign = peer.sign(true) => match peer.take(sign).await {
-                Ok(Some(text)) => node_red.say(text.as_str().to_owned()).await.ok_or_else(gone),
+            event = peer.next_event(IdleTimer::Running) => match peer.handle(event).await {
+                Ok(Some(text)) => node_red.say(text.as_str().to_owned()).await.ok_or_else(node_red_closed),
                 Ok(None) => Ok(()),
-                Err(end) => Err(end),
+                Err(reason) => Err(reason),
             },
             text = node_red.hear() => match text {
-                Some(text) => peer.say(text).await,
-                None => Err(gone()),
+                Some(text) => peer.send(text).await,
+                None => Err(node_red_closed()),
             },
         };
-        if let Err(end) = passed {
-            return end;
+        if let Err(reason) = forwarded {
+            return reason;
         }
     }
 }
 
-fn gone() -> End {
-    ApiError::new(ApiCode::NodeRedUnreachable, "Node-RED closed its /comms.").into()
+fn node_red_closed() -> CloseReason {
+    ApiError::new(ApiCode::NodeRedUnreachable, "Node-RED closed its /comms socket.").into()
 }

@@ -1,10 +1,10 @@
-//! Requests that go on to Node-RED: the Admin API, and addresses that nobody here knows.
+//! Forwards requests to the attached Node-RED: its Admin API, and paths that this sidecar does not have.
 //!
-//! Owns which addresses are whose, and what of a caller's token goes on: one that was brought for Node-RED, never one
-//! of ours. Who may come in was decided before, as for every request.
+//! Owns which paths are forwarded. Forwards a token that is meant for Node-RED, and never one of this
+//! sidecar. The guard has authenticated the caller before, as for every request.
 
-use crate::answer::{Answer, Problem, bytes_of};
-use crate::sidecar::App;
+use crate::app::App;
+use crate::response::{ApiResult, Problem, raw};
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -15,8 +15,8 @@ use redflow_contract::route::{ROUTES, RouteId};
 use redflow_node_red::{ProxyError, ProxyRequest, ProxyResponse};
 use std::sync::Arc;
 
-/// What stays ours whatever comes after it.
-const OURS: [&str; 12] = [
+/// First segments of the paths that are never forwarded.
+const OWN_SEGMENTS: [&str; 12] = [
     "api",
     "events",
     "observability",
@@ -31,8 +31,8 @@ const OURS: [&str; 12] = [
     "redflow",
 ];
 
-/// Whether a route is one of Node-RED's own, which goes on to it where there is one.
-pub(crate) fn is_node_reds(route: RouteId) -> bool {
+/// Whether a route belongs to Node-RED's Admin API.
+pub(crate) fn is_admin_route(route: RouteId) -> bool {
     matches!(
         route,
         RouteId::AdminFlows
@@ -49,64 +49,61 @@ pub(crate) fn is_node_reds(route: RouteId) -> bool {
     )
 }
 
-/// A request at an address that is not in our table, or asked as it does not say: it goes on, unless the address is ours.
-/// Gives the request back if so.
-pub(crate) async fn unknown(app: &App, caller: &Caller, request: Request) -> Result<Answer, ()> {
-    let is_ours = is_ours(request.uri().path());
-    match app.beside.get() {
-        Some(beside) if beside.forwards && !is_ours => Ok(go_on(app, caller, request).await),
-        _ => Err(()),
+/// Forwards a request whose path or method is not in the table of routes. Gives none if it is not forwarded.
+pub(crate) async fn forward_unknown(app: &App, caller: &Caller, request: Request) -> Option<ApiResult> {
+    let is_own = is_own_path(request.uri().path());
+    match app.attached.get() {
+        Some(attached) if attached.forwards && !is_own => Some(forward_request(app, caller, request).await),
+        _ => None,
     }
 }
 
-fn is_ours(path: &str) -> bool {
+fn is_own_path(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    first.is_empty() || OURS.contains(&first)
+    first.is_empty() || OWN_SEGMENTS.contains(&first)
 }
 
-/// A request at an address of Node-RED's Admin API.
-pub(crate) async fn forward(State(app): State<Arc<App>>, request: Request) -> Answer {
+/// Forwards a request to Node-RED's Admin API.
+pub(crate) async fn forward(State(app): State<Arc<App>>, request: Request) -> ApiResult {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else { return Err(Problem::internal()) };
-    go_on(&app, &caller, request).await
+    forward_request(&app, &caller, request).await
 }
 
-async fn go_on(app: &App, caller: &Caller, request: Request) -> Answer {
-    let Some(beside) = app.beside.get() else { return Err(Problem::internal()) };
-    app.access.require(caller, needed(&request))?;
+async fn forward_request(app: &App, caller: &Caller, request: Request) -> ApiResult {
+    let Some(attached) = app.attached.get() else { return Err(Problem::internal()) };
+    app.access.require(caller, required_scope(&request))?;
     let (head, body) = request.into_parts();
     if head.headers.contains_key(header::UPGRADE) {
-        let text = "Of Node-RED's sockets /comms goes on from here, and no other.";
+        let text = "/comms is the only socket of Node-RED that this sidecar forwards.";
         return Err(Problem::new(ApiCode::RequestInvalid, text));
     }
-    let most = app.settings.max_body_bytes;
-    if body.size_hint().lower() > most as u64 {
-        return Err(too_large(most));
+    let max_bytes = app.settings.max_body_bytes;
+    if body.size_hint().lower() > max_bytes as u64 {
+        return Err(too_large(max_bytes));
     }
     let has_body = body.size_hint().exact() != Some(0);
-    let asked = ProxyRequest {
+    let proxied = ProxyRequest {
         method: head.method,
         path: head.uri.path(),
         query: head.uri.query(),
         headers: &head.headers,
-        authorization: for_node_red(caller, &head.headers),
-        max_body_bytes: most,
+        authorization: node_red_authorization(caller, &head.headers),
+        max_body_bytes: max_bytes,
     };
-    let forwarded = beside.node_red.forward(asked, has_body.then(|| body.into_data_stream())).await;
-    let ProxyResponse { status, headers, body } = forwarded.map_err(|refusal| match refusal {
-        ProxyError::Address => {
-            Problem::new(ApiCode::RequestInvalid, "The address has parts such as `..` that lead elsewhere.")
-        }
-        ProxyError::BodyTooLarge => too_large(most),
+    let forwarded = attached.node_red.forward(proxied, has_body.then(|| body.into_data_stream())).await;
+    let ProxyResponse { status, headers, body } = forwarded.map_err(|error| match error {
+        ProxyError::Address => Problem::new(ApiCode::RequestInvalid, "The path has segments such as `..`."),
+        ProxyError::BodyTooLarge => too_large(max_bytes),
         ProxyError::NodeRed(error) => error.into(),
     })?;
-    let mut answer = bytes_of(status.as_u16(), "application/octet-stream", Body::from_stream(body));
-    answer.headers_mut().remove(header::CONTENT_TYPE);
-    answer.headers_mut().extend(headers);
-    Ok(answer)
+    let mut response = raw(status.as_u16(), "application/octet-stream", Body::from_stream(body));
+    response.headers_mut().remove(header::CONTENT_TYPE);
+    response.headers_mut().extend(headers);
+    Ok(response)
 }
 
-/// What a caller must be allowed to have a request go on. What is in our table is judged by it before.
-fn needed(request: &Request) -> Scope {
+/// The scope that a caller needs for a request to be forwarded: that of the table, or else by the method.
+fn required_scope(request: &Request) -> Scope {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let known = ROUTES
         .iter()
@@ -118,36 +115,36 @@ fn needed(request: &Request) -> Scope {
     }
 }
 
-/// What a caller brought for Node-RED: a page of the Redflow UI needs no token here, so one that it sends is Node-RED's.
-/// Everybody else's is ours.
-pub(super) fn for_node_red<'a>(caller: &Caller, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+/// The `Authorization` header that is for Node-RED. A page of the Redflow UI needs no token here, so its
+/// token is for Node-RED. The token of any other caller is for this sidecar.
+pub(super) fn node_red_authorization<'a>(caller: &Caller, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
     headers.get(header::AUTHORIZATION).filter(|_| caller.by == AuthMethod::RedflowUi)
 }
 
-fn too_large(most: usize) -> Problem {
-    let text = format!("The body has more than {most} bytes, which is what goes on to Node-RED.");
+fn too_large(max_bytes: usize) -> Problem {
+    let text = format!("The body has more than {max_bytes} bytes, the limit for forwarded requests.");
     Problem::new(ApiCode::BodyTooLarge, text)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{OURS, is_node_reds, is_ours};
+    use super::{OWN_SEGMENTS, is_admin_route, is_own_path};
     use redflow_contract::route::{ROUTES, RouteId};
 
     #[test]
-    fn every_route_of_the_table_is_ours_or_node_reds() {
+    fn every_route_is_either_own_or_forwarded() {
         for route in ROUTES {
-            let is_its = is_node_reds(route.id) || matches!(route.id, RouteId::Comms);
-            // Redflow's own, at an address that Node-RED uses for something else.
+            let is_forwarded = is_admin_route(route.id) || matches!(route.id, RouteId::Comms);
+            // A route of Redflow whose first segment is also one of Node-RED's.
             let is_both = route.id == RouteId::CredentialFlags;
-            assert!(is_its != is_ours(route.path) || is_both, "{}", route.path);
+            assert!(is_forwarded != is_own_path(route.path) || is_both, "{}", route.path);
         }
         for path in ["/", "//", "/api", "/api/none", "//api/none", "/health/x", "/redflow/other"] {
-            assert!(is_ours(path), "{path}");
+            assert!(is_own_path(path), "{path}");
         }
         for path in ["/flows", "/nodes/x", "/context/global", "/apis", "/auth/token", "/red/red.js"] {
-            assert!(!is_ours(path), "{path}");
+            assert!(!is_own_path(path), "{path}");
         }
-        assert!(OURS.iter().all(|name| !name.contains('/')));
+        assert!(OWN_SEGMENTS.iter().all(|name| !name.contains('/')));
     }
 }

@@ -1,6 +1,6 @@
-//! The engine's view of Node-RED: it takes what leaves agents, and does the calls of tools that are flows.
+//! Node-RED as the engine sees it: a host that takes messages of agents and calls flow tools.
 
-use super::session::BridgeSession;
+use super::session::{BridgeSession, Delivery};
 use redflow_contract::Message;
 use redflow_contract::bridge::{BridgeMessage, START_PROPERTY};
 use redflow_contract::effect::ToolCall;
@@ -10,27 +10,30 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long before its time is up a call that was never sent is given up, at most.
-const HASTE_MS: u64 = 100;
+/// The most that is taken off the time of a call for sending it. See [`FlowTool::request`].
+const MAX_SEND_MARGIN_MS: u64 = 100;
 
-/// Node-RED as a host.
-pub(super) struct NodeRed {
-    pub(super) link: Arc<BridgeSession>,
+pub(super) struct NodeRedHost {
+    pub(super) session: Arc<BridgeSession>,
 }
 
-impl Host for NodeRed {
+impl Host for NodeRedHost {
     fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool> {
-        let (last, is_kept) = (message.last, message.effect.is_some());
-        // What never began is in no journal.
-        let arrival = self.link.deliver(&leaving(message), last, is_kept);
-        // Whoever is dropped without an answer had no room.
+        let delivery = match (message.last, &message.effect) {
+            (false, _) => Delivery::ModelAnswer,
+            (true, Some(_)) => Delivery::Result,
+            // Without an effect the run never began, so no journal has the message.
+            (true, None) => Delivery::StartReply,
+        };
+        let arrival = self.session.deliver(&to_bridge_message(message), delivery);
+        // The sender is dropped when the outbox is full.
         Box::pin(async move { arrival.await.unwrap_or(false) })
     }
 }
 
-/// What leaves an agent, as Node-RED is told of it.
-pub(super) fn leaving(sent: AgentMessage) -> BridgeMessage {
-    let AgentMessage { node, port, run, effect, last, message } = sent;
+/// Converts a message of an agent to a message of the bridge protocol.
+pub(super) fn to_bridge_message(message: AgentMessage) -> BridgeMessage {
+    let AgentMessage { node, port, run, effect, last, message } = message;
     let mut message = Arc::unwrap_or_clone(message);
     let start = match message.remove(START_PROPERTY) {
         Some(Value::String(start)) => Some(start),
@@ -40,19 +43,29 @@ pub(super) fn leaving(sent: AgentMessage) -> BridgeMessage {
     BridgeMessage::Send { seq: 0, node, port, run, effect, start, last, message }
 }
 
-/// The message with the start it belongs to.
-pub(super) fn marked(mut message: Message, start: &str) -> Message {
+/// Adds the id of the start to a message. It stays on the message through the run, so that Node-RED can match
+/// the result.
+pub(super) fn with_start(mut message: Message, start: &str) -> Message {
     message.insert(START_PROPERTY.to_owned(), Value::from(start));
     message
 }
 
 /// A tool whose calls are messages in Node-RED.
 struct FlowTool {
-    link: Arc<BridgeSession>,
+    session: Arc<BridgeSession>,
+}
+
+/// What Node-RED does with a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallMode {
+    /// Makes the call.
+    Make,
+    /// Only reports the outcome of a call that was made before, if it knows it.
+    Query,
 }
 
 impl FlowTool {
-    fn ask(&self, call: &ToolCall, known: bool) -> BoxFuture<'_, ToolOutcome> {
+    fn request(&self, call: &ToolCall, mode: CallMode) -> BoxFuture<'_, ToolOutcome> {
         let effect = call.declared.unwrap_or(EffectClass::AtMostOnce);
         let message = BridgeMessage::ToolCall {
             seq: 0,
@@ -66,11 +79,12 @@ impl FlowTool {
             timeout_ms: call.timeout_ms,
             idempotency_key: call.idempotency_key,
             effect,
-            known,
+            known: mode == CallMode::Query,
         };
-        // A little less than the call may take: what was never sent must be known before its time is up.
-        let patience = Duration::from_millis(call.timeout_ms - (call.timeout_ms / 10).min(HASTE_MS));
-        Box::pin(self.link.call(call.call_id.clone(), message, effect, patience))
+        // A little less than the call may take: the engine must learn in time that a call was never sent.
+        let margin = (call.timeout_ms / 10).min(MAX_SEND_MARGIN_MS);
+        let send_timeout = Duration::from_millis(call.timeout_ms - margin);
+        Box::pin(self.session.call(call.call_id.clone(), message, effect, send_timeout))
     }
 }
 
@@ -80,19 +94,19 @@ impl Tool for FlowTool {
     }
 
     fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
-        self.ask(call, false)
+        self.request(call, CallMode::Make)
     }
 
     fn recover_outcome<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
-        self.ask(call, true)
+        self.request(call, CallMode::Query)
     }
 }
 
-/// The adapters of a sidecar whose flow is in Node-RED: its ordinary nodes run there, and so do flows that are tools.
-pub(super) fn adapters(own: &Adapters, link: &Arc<BridgeSession>) -> Adapters {
-    let link = Arc::clone(link);
+/// The adapters for the flow of a Node-RED, which runs ordinary nodes and flow tools itself.
+pub(super) fn adapters(own: &Adapters, session: &Arc<BridgeSession>) -> Adapters {
+    let session = Arc::clone(session);
     let flow_tool: ToolBuilder =
-        Arc::new(move |_| Ok(Arc::new(FlowTool { link: Arc::clone(&link) }) as Arc<dyn Tool>));
+        Arc::new(move |_| Ok(Arc::new(FlowTool { session: Arc::clone(&session) }) as Arc<dyn Tool>));
     let mut adapters = own.clone();
     adapters.nodes.clear();
     adapters.tools.insert("flow-tool", Arc::clone(&flow_tool));

@@ -1,15 +1,15 @@
-//! One Node-RED: the engine that runs its agents, the flow it has, and the link to it.
+//! One Node-RED: the engine that runs its agents, its flow, and its session.
 //!
-//! Owns what happens when it deploys. Its flow and its credentials are kept in memory only: it sends them again whenever
-//! they are not known here.
+//! Owns what happens when it deploys. Its flow and credentials are in memory only; Node-RED sends them again
+//! to a sidecar that does not have them.
 
-use super::EngineParts;
-use super::host::{NodeRed, adapters};
+use super::engine_parts::EngineParts;
+use super::host::{NodeRedHost, adapters};
 use super::observer::BridgeObserver;
 use super::session::BridgeSession;
-use crate::active_flow::{FlowBuilder, Prepared};
-use crate::deploy::refused;
-use crate::sidecar::blocking;
+use crate::active_flow::{FlowBuilder, PreparedFlow};
+use crate::response::Problem;
+use crate::work_slots::WorkSlots;
 use redflow_contract::Message;
 use redflow_contract::api::{AgentState, ApiError};
 use redflow_contract::bridge::{BridgeMessage, InstanceState};
@@ -18,15 +18,18 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::{InstanceId, NodeId};
 use redflow_engine::{Engine, Ports};
 use redflow_flow::RawFlow;
-use redflow_ports::{Credentials, EventSink as _, RunReader};
+use redflow_ports::{Credentials, EventSink as _, RunReader, RunStore};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// What is told of it.
+/// Refused agents that are logged one by one.
+const MAX_LOGGED: usize = 100;
+
+/// What `/api/instances` shows of a Node-RED, apart from its session.
 #[derive(Debug, Clone, Default)]
-struct Told {
+struct InstanceInfo {
     node_red: String,
     bridge: String,
     revision: Option<String>,
@@ -36,70 +39,85 @@ struct Told {
 pub(crate) struct Instance {
     pub(super) id: InstanceId,
     pub(super) engine: Engine,
-    pub(super) link: Arc<BridgeSession>,
-    pub(super) catalogue: Arc<dyn RunReader>,
-    sink: Arc<BridgeObserver>,
+    pub(super) session: Arc<BridgeSession>,
+    pub(super) store: Arc<dyn RunStore>,
+    pub(super) run_reader: Arc<dyn RunReader>,
+    pub(super) work_slots: Arc<WorkSlots>,
+    observer: Arc<BridgeObserver>,
     flow_builder: FlowBuilder,
-    told: Mutex<Told>,
-    /// One deploy at a time; whether runs of an earlier time were brought back.
+    info: Mutex<InstanceInfo>,
+    /// Held during a deploy, so that there is one at a time. Holds whether earlier runs were recovered.
     recovered: tokio::sync::Mutex<bool>,
 }
 
 impl Instance {
     pub(super) fn new(id: InstanceId, engine_parts: &EngineParts) -> Self {
-        let EngineParts { clock, store, catalogue, meter, hub, flow_builder } = engine_parts;
-        // A name that no other process gives: it need not be secret.
-        let link = Arc::new(BridgeSession::new(clock.run_id().to_string()));
-        let sink = Arc::new(BridgeObserver {
+        let EngineParts { clock, store, run_reader, meter, hub, flow_builder, work_slots } = engine_parts;
+        // The id of the session must be unique, but need not be secret.
+        let session = Arc::new(BridgeSession::new(clock.run_id().to_string()));
+        let observer = Arc::new(BridgeObserver {
             hub: Arc::clone(hub),
             clock: Arc::clone(clock),
-            link: Arc::clone(&link),
+            session: Arc::clone(&session),
         });
-        let flow_builder = flow_builder.of(id.clone(), Arc::new(adapters(&flow_builder.adapters, &link)));
+        let adapters = Arc::new(adapters(&flow_builder.adapters, &session));
+        let flow_builder = flow_builder.for_instance(id.clone(), adapters);
         let ports = Ports {
             clock: Arc::clone(clock),
-            events: sink.clone(),
+            events: observer.clone(),
             store: Arc::clone(store),
             adapters: Arc::clone(&flow_builder.adapters),
             instance: id.clone(),
             source: Some(Arc::from(format!("node-red:{id}"))),
-            host: Some(Arc::new(NodeRed { link: Arc::clone(&link) })),
+            host: Some(Arc::new(NodeRedHost { session: Arc::clone(&session) })),
             listens: false,
             meter: Arc::clone(meter),
             env: flow_builder.env,
         };
-        let engine = Engine::new(None, ports, flow_builder.settings.engine_limits);
-        let (told, recovered) = (Mutex::default(), tokio::sync::Mutex::new(false));
-        Self { id, engine, link, catalogue: Arc::clone(catalogue), sink, flow_builder, told, recovered }
-    }
-
-    /// Whether it is away, so that another one may have its place.
-    pub(super) fn is_idle(&self) -> bool {
-        !self.link.is_connected()
-    }
-
-    pub(super) fn introduce(&self, node_red: String, bridge: String) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        (told.node_red, told.bridge) = (node_red, bridge);
-    }
-
-    pub(super) fn state(&self) -> InstanceState {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (waiting, open_calls) = self.link.counts();
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        InstanceState {
-            instance: self.id.clone(),
-            connected: self.link.is_connected(),
-            node_red: told.node_red,
-            bridge: told.bridge,
-            revision: told.revision,
-            agents: told.agents,
-            waiting: count(waiting),
-            open_calls: count(open_calls),
+        Self {
+            id,
+            engine: Engine::new(None, ports, flow_builder.settings.engine_limits),
+            session,
+            store: Arc::clone(store),
+            run_reader: Arc::clone(run_reader),
+            work_slots: Arc::clone(work_slots),
+            observer,
+            flow_builder,
+            info: Mutex::default(),
+            recovered: tokio::sync::Mutex::new(false),
         }
     }
 
-    /// Puts the flow of Node-RED in force. An agent with errors is refused, the rest runs. Gives what Node-RED is told.
+    pub(super) fn is_connected(&self) -> bool {
+        self.session.is_connected()
+    }
+
+    /// Sets the versions that `hello` names.
+    pub(super) fn set_versions(&self, node_red: String, bridge: String) {
+        let mut info = self.info();
+        (info.node_red, info.bridge) = (node_red, bridge);
+    }
+
+    pub(super) fn state(&self) -> InstanceState {
+        let info = self.info().clone();
+        let (waiting, open_calls) = self.session.counts();
+        InstanceState {
+            instance: self.id.clone(),
+            connected: self.is_connected(),
+            node_red: info.node_red,
+            bridge: info.bridge,
+            revision: info.revision,
+            agents: info.agents,
+            waiting: saturated(waiting),
+            open_calls: saturated(open_calls),
+        }
+    }
+
+    fn info(&self) -> MutexGuard<'_, InstanceInfo> {
+        self.info.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Deploys the flow of Node-RED and gives the reply. An agent with errors is refused, the rest runs.
     pub(super) async fn deploy(
         self: &Arc<Self>,
         revision: String,
@@ -110,70 +128,70 @@ impl Instance {
         let flow_builder = self.flow_builder.clone();
         let prepare = move || {
             let raw = RawFlow::from_value(Value::Array(flows), &flow_builder.settings.flow_limits)
-                .map_err(refused)?;
-            flow_builder.prepare(raw, &given(credentials)).map_err(refused)
+                .map_err(Problem::flow_refused)?;
+            flow_builder.prepare(raw, &to_credentials(credentials)).map_err(Problem::flow_refused)
         };
-        let prepared = blocking(prepare).await.and_then(|prepared| prepared);
-        let Prepared { told, built, .. } = match prepared {
+        let prepared = self.work_slots.run_blocking(prepare).await.and_then(|prepared| prepared);
+        let PreparedFlow { active, built, .. } = match prepared {
             Ok(prepared) => prepared,
             Err(problem) => {
                 let ApiError { code, message, .. } = &*problem.0;
-                tracing::warn!(
-                    instance = self.id.as_str(),
-                    code = code.as_str(),
-                    "Node-RED's flow is refused: {message}"
-                );
+                let (instance, code) = (self.id.as_str(), code.as_str());
+                tracing::warn!(instance, code, "refused the flow of Node-RED: {message}");
                 return BridgeMessage::FlowsRefused { seq: 0, revision, error: *problem.0 };
             }
         };
         self.engine.deploy(built).await;
-        let agents: Vec<AgentState> = told.list.flows.iter().flat_map(|flow| flow.agents.clone()).collect();
-        self.tell_deployed(&revision, &agents);
+        let agents: Vec<AgentState> = active.agents().cloned().collect();
+        self.report_deploy(&revision, &agents);
         {
-            let mut own = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            (own.revision, own.agents) = (Some(revision.clone()), agents.clone());
+            let mut info = self.info();
+            (info.revision, info.agents) = (Some(revision.clone()), agents.clone());
         }
         if !std::mem::replace(&mut *recovered, true) {
             self.recover();
-            tokio::spawn(Arc::clone(self).ask_again());
+            tokio::spawn(Arc::clone(self).query_waiting_calls());
         }
-        let report = CheckReport::clone(&told.report);
+        let report = CheckReport::clone(&active.report);
         BridgeMessage::Deployed { seq: 0, revision, agents, report }
     }
 
-    fn tell_deployed(&self, revision: &str, agents: &[AgentState]) {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    /// Logs the refused agents, and appends the event of the deploy.
+    fn report_deploy(&self, revision: &str, agents: &[AgentState]) {
         let refused = agents.iter().filter(|agent| !agent.ready);
-        for agent in refused.clone().take(100) {
+        for agent in refused.clone().take(MAX_LOGGED) {
             let code = agent.problems.first().map_or("", |problem| problem.code.as_str());
             let (instance, agent) = (self.id.as_str(), agent.node.id.as_str());
-            tracing::warn!(instance, agent, code, "an agent is refused; /api/instances says why");
+            tracing::warn!(instance, agent, code, "refused an agent; see /api/instances for the reason");
         }
-        let (revision, refused) = (revision.to_owned(), count(refused.count()));
-        let (agents, instance) = (count(agents.len()), Some(self.id.clone()));
-        self.sink.flow_event(&FlowEvent::Deployed { revision, agents, refused, instance });
+        let (revision, refused) = (revision.to_owned(), saturated(refused.count()));
+        let (agents, instance) = (saturated(agents.len()), Some(self.id.clone()));
+        self.append_event(&FlowEvent::Deployed { revision, agents, refused, instance });
     }
 
-    /// Tells everybody who looks at events.
-    pub(super) fn told(&self, event: &FlowEvent) {
-        self.sink.flow_event(event);
+    pub(super) fn append_event(&self, event: &FlowEvent) {
+        self.observer.flow_event(event);
     }
 
-    /// Brings runs of an earlier time back, and sends results that have not arrived.
+    /// Resumes earlier runs, and sends results again that have not arrived.
     pub(super) fn recover(self: &Arc<Self>) {
         let own = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = own.engine.recover(&CancellationToken::new()).await {
                 let (instance, code) = (own.id.as_str(), error.code.as_str());
-                tracing::error!(instance, code, "runs could not be brought back: {}", error.message);
+                tracing::error!(instance, code, "could not recover runs: {}", error.message);
             }
         });
     }
 }
 
-fn given(credentials: BTreeMap<NodeId, BTreeMap<String, String>>) -> Credentials {
-    let own = |values: BTreeMap<String, String>| -> Message {
+fn to_credentials(credentials: BTreeMap<NodeId, BTreeMap<String, String>>) -> Credentials {
+    let to_message = |values: BTreeMap<String, String>| -> Message {
         values.into_iter().map(|(name, value)| (name, Value::from(value))).collect()
     };
-    credentials.into_iter().map(|(node, values)| (node, own(values))).collect()
+    credentials.into_iter().map(|(node, values)| (node, to_message(values))).collect()
+}
+
+fn saturated(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,9 +1,8 @@
-//! What Node-RED asks: runs to start and to end, and what came of calls. Each is acknowledged when it is done with for
-//! good.
+//! Requests of Node-RED: starts and cancels runs, and takes tool results that no call waits for.
 
-use super::host::{leaving, marked};
+use super::host::{to_bridge_message, with_start};
 use super::instance::Instance;
-use crate::sidecar::{App, blocking};
+use super::session::Delivery;
 use redflow_contract::Message;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::bridge::{BridgeMessage, ToolReply};
@@ -24,132 +23,128 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// How long a late reply waits for its run to come to rest, and how often it looks at first and at last.
-const REST: Duration = Duration::from_secs(30);
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_secs(2);
+/// How long a late reply waits until its run can take it, and the first and the longest time between two
+/// checks.
+const LATE_REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+const FIRST_CHECK_DELAY: Duration = Duration::from_millis(50);
+const MAX_CHECK_DELAY: Duration = Duration::from_secs(2);
 
-/// Waiting runs that are asked for.
-const MAX_ASKED: usize = 1_000;
+/// Waiting runs whose calls are queried.
+const MAX_QUERIED: usize = 1_000;
 
-/// The key of a start: no key that comes over HTTP has a line feed.
-fn key(instance: &InstanceId, start: &str) -> String {
+/// The idempotency key of a start. It contains a line feed, so no key from HTTP can equal it.
+fn start_key(instance: &InstanceId, start: &str) -> String {
     format!("bridge\n{instance}\n{start}")
 }
 
-/// What is on its way to Node-RED: each says whether it has arrived.
+/// One receiver for each reply to a start. It gives whether the reply has arrived at Node-RED.
 pub(super) type Arrivals = Vec<oneshot::Receiver<bool>>;
 
-/// What a run has to do with the result of a call that nobody waits for.
-enum Need {
-    /// It waits for a person, or for this.
-    Waits,
-    /// It may come to wait for it, or asks for it again.
-    AtWork,
-    /// It has it: only the word of that was lost.
-    Known,
-    /// Nothing, any more.
-    None,
+/// What a run can do with a late tool result.
+enum LateResultUse {
+    /// The run waits for a person, who can be replaced by this result.
+    Resolves,
+    /// The run is under way. It may wait for the result later, or queries the call again.
+    MaybeLater,
+    /// The journal has the result already; only its acknowledgement was lost.
+    AlreadyRecorded,
+    Useless,
 }
 
-/// Whether a journal has this result of a call.
-fn has(summary: RunSummary, journal: &[u8], call: &CallId, wanted: &ToolResult) -> bool {
+fn journal_has_result(summary: RunSummary, journal: &[u8], call: &CallId, result: &ToolResult) -> bool {
     let iteration = |call: &CallId| call.as_str().rsplit(':').next()?.parse::<u32>().ok();
     let calls = redflow_react::run_detail(summary, journal, None).calls;
-    let own = calls.iter().find(|known| Some(known.iteration) == iteration(call));
-    own.is_some_and(|known| known.result.as_ref() == Some(wanted))
+    let recorded = calls.iter().find(|recorded| Some(recorded.iteration) == iteration(call));
+    recorded.is_some_and(|recorded| recorded.result.as_ref() == Some(result))
 }
 
 impl Instance {
-    /// Begins a run, once for each start. Gives what is still to arrive before the start is done with; none if it is to
-    /// be sent again.
+    /// Begins a run, once for each start. Gives the replies that Node-RED must receive before the start
+    /// counts as processed; none if Node-RED must send the start again.
     pub(super) async fn start(&self, start: String, node: NodeId, message: Message) -> Option<Arrivals> {
         let order = StartOrder {
             node: Some(node),
-            message: Some(marked(message, &start)),
-            key: Some(key(&self.id, &start)),
+            message: Some(with_start(message, &start)),
+            key: Some(start_key(&self.id, &start)),
             ..StartOrder::default()
         };
-        let words = match self.engine.start(order, &CancellationToken::new()).await {
+        let replies = match self.engine.start(order, &CancellationToken::new()).await {
             Err(StartError::Stopping) => return None,
             Err(error) => {
-                let (code, message) = told(&error);
+                let (code, message) = start_error(&error);
                 vec![BridgeMessage::StartFailed { seq: 0, start, code, message }]
             }
             Ok(StartOutcome { runs, refused, rest }) if runs.is_empty() && refused.is_empty() => {
-                // It only made a memory forget. If that did not even come to an end, nobody knows what it was.
+                // The start only cleared a memory. If the engine stopped before the end, the outcome is
+                // unknown.
                 rest.await.ok()?;
                 vec![BridgeMessage::StartDone { seq: 0, start }]
             }
-            Ok(StartOutcome { refused, .. }) => refused.into_iter().filter_map(last_word).collect(),
+            Ok(StartOutcome { refused, .. }) => refused.into_iter().filter_map(refused_result).collect(),
         };
-        // Nobody else keeps these: the start is done with when Node-RED has taken them.
-        Some(words.iter().map(|word| self.link.deliver(word, true, false)).collect())
+        // Only the outbox has these replies, so the start is processed when Node-RED has received them.
+        Some(replies.iter().map(|reply| self.session.deliver(reply, Delivery::StartReply)).collect())
     }
 
-    /// Ends the run of a start.
-    pub(super) async fn cancel(&self, app: &App, start: &str, reason: String) {
-        let cause = format!("api:{}", key(&self.id, start));
-        if let Ok(Some(run)) = app.bridge.engine_parts.store.started_by(&cause).await {
-            // It may be over.
+    /// Cancels the run of a start.
+    pub(super) async fn cancel(&self, start: &str, reason: String) {
+        let cause = format!("api:{}", start_key(&self.id, start));
+        if let Ok(Some(run)) = self.store.started_by(&cause).await {
+            // Fails if the run has ended, which is no problem.
             let _ = self.engine.cancel(run, reason).await;
         }
     }
 
-    /// What came of a call that nobody waits for in this process: a run that waits for a person may.
-    pub(super) async fn came_late(
-        self: Arc<Self>,
-        app: Arc<App>,
-        run: RunId,
-        call: CallId,
-        reply: ToolReply,
-    ) {
+    /// Takes the reply to a call that this process does not wait for. A run may wait for a person to give it.
+    pub(super) async fn handle_late_reply(self: Arc<Self>, run: RunId, call: CallId, reply: ToolReply) {
         let result = match reply {
             ToolReply::Returned { output } => ToolResult::ok(output),
             ToolReply::Failed { error } => ToolResult::failed(error),
-            // Nobody is told what nobody knows.
+            // It tells the run nothing new.
             ToolReply::Unknown { .. } => return,
         };
-        let late = || StoreError::new(StoreCode::RunNotWaiting, "the call is over");
+        let too_late = || StoreError::new(StoreCode::RunNotWaiting, "the call is over");
         let settle = async {
-            let mut pause = FIRST_LOOK;
+            let mut delay = FIRST_CHECK_DELAY;
             loop {
-                match self.need_of(&app, &run, &call, &result).await {
-                    Need::Known => return Ok(()),
-                    Need::None => return Err(late()),
-                    Need::Waits => match self.engine.resolve(run.clone(), call.clone(), result.clone()).await
-                    {
-                        Err(error) if error.code == StoreCode::RunNotWaiting => {}
-                        other => return other,
-                    },
-                    // One that is being brought back must not be in other hands then; it asks for the call again.
-                    Need::AtWork => {}
+                match self.late_result_use(&run, &call, &result).await {
+                    LateResultUse::AlreadyRecorded => return Ok(()),
+                    LateResultUse::Useless => return Err(too_late()),
+                    LateResultUse::Resolves => {
+                        match self.engine.resolve(run.clone(), call.clone(), result.clone()).await {
+                            Err(error) if error.code == StoreCode::RunNotWaiting => {}
+                            other => return other,
+                        }
+                    }
+                    // A run that is being resumed must not be changed meanwhile. It queries the call itself.
+                    LateResultUse::MaybeLater => {}
                 }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LAST_LOOK);
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(MAX_CHECK_DELAY);
             }
         };
-        let settled = tokio::time::timeout(REST, settle).await.unwrap_or_else(|_| Err(late()));
-        if let Err(error) = settled {
-            self.dropped(&app, &run, &error).await;
+        let settled = tokio::time::timeout(LATE_REPLY_TIMEOUT, settle).await;
+        if let Err(error) = settled.unwrap_or_else(|_| Err(too_late())) {
+            self.report_dropped_reply(&run, &error).await;
         }
     }
 
-    /// Asks Node-RED what came of the calls that runs wait for a person to tell: it may know, and the word of it was lost.
-    pub(super) async fn ask_again(self: Arc<Self>) {
+    /// Asks Node-RED for the outcome of all calls that runs wait for. It may know an outcome whose reply was
+    /// lost.
+    pub(super) async fn query_waiting_calls(self: Arc<Self>) {
         let filter = RunFilter {
             statuses: Some(vec![RunStatus::Waiting]),
             instance: Some(self.id.clone()),
-            limit: MAX_ASKED,
+            limit: MAX_QUERIED,
             ..RunFilter::default()
         };
-        let Ok(waiting) = self.catalogue.list(filter).await else { return };
+        let Ok(waiting) = self.run_reader.list(filter).await else { return };
         let calls = waiting.into_iter().filter_map(|run| Some((run.waiting.clone()?, run)));
-        let asked = calls.map(|(call, run)| self.ask(run, call));
-        futures::future::join_all(asked).await;
+        let queries = calls.map(|(call, run)| self.query_call(run, call));
+        futures::future::join_all(queries).await;
     }
 
-    async fn ask(&self, run: RunSummary, call: WaitingCall) {
+    async fn query_call(&self, run: RunSummary, call: WaitingCall) {
         let message = BridgeMessage::ToolCall {
             seq: 0,
             run: run.run_id.clone(),
@@ -164,66 +159,62 @@ impl Instance {
             effect: EffectClass::AtMostOnce,
             known: true,
         };
-        let asked = self.link.call(call.call_id.clone(), message, EffectClass::AtMostOnce, REST);
-        if let Ok(ToolOutcome::Returned(result)) = tokio::time::timeout(REST, asked).await {
-            // A person may have been faster.
+        let class = EffectClass::AtMostOnce;
+        let query = self.session.call(call.call_id.clone(), message, class, LATE_REPLY_TIMEOUT);
+        if let Ok(ToolOutcome::Returned(result)) = tokio::time::timeout(LATE_REPLY_TIMEOUT, query).await {
             let _ = self.engine.resolve(run.run_id, call.call_id, result).await;
         }
     }
 
-    /// What a run has to do with a result.
-    async fn need_of(&self, app: &App, run: &RunId, call: &CallId, result: &ToolResult) -> Need {
-        let Some(RunRecord { summary, journal, .. }) = app.catalogue.look(run).await.ok().flatten() else {
-            return Need::None;
+    async fn late_result_use(&self, run: &RunId, call: &CallId, result: &ToolResult) -> LateResultUse {
+        let Some(RunRecord { summary, journal, .. }) = self.run_reader.look(run).await.ok().flatten() else {
+            return LateResultUse::Useless;
         };
-        // A run of another Node-RED is none of its business.
+        // A Node-RED must not change the run of another one.
         if summary.agent.instance != self.id {
-            return Need::None;
+            return LateResultUse::Useless;
         }
         if summary.status == RunStatus::Waiting {
-            return Need::Waits;
+            return LateResultUse::Resolves;
         }
         let is_over = summary.status.is_over();
-        let (call, wanted) = (call.clone(), result.clone());
-        match blocking(move || has(summary, &journal, &call, &wanted)).await {
-            Ok(true) => Need::Known,
-            _ if is_over => Need::None,
-            _ => Need::AtWork,
+        let (call, result) = (call.clone(), result.clone());
+        let search = move || journal_has_result(summary, &journal, &call, &result);
+        match self.work_slots.run_blocking(search).await {
+            Ok(true) => LateResultUse::AlreadyRecorded,
+            _ if is_over => LateResultUse::Useless,
+            _ => LateResultUse::MaybeLater,
         }
     }
 
-    /// A reply came when nobody waited for it.
-    async fn dropped(&self, app: &App, run: &RunId, why: &StoreError) {
-        let found = app.catalogue.look(run).await.ok().flatten();
-        let reason = match why.code {
-            StoreCode::ResultInvalid => why.message.clone(),
-            _ => "a tool's reply came too late: the call it answers is over".to_owned(),
+    /// Reports a late reply that no run can use to the log, the event log and Node-RED.
+    async fn report_dropped_reply(&self, run: &RunId, error: &StoreError) {
+        let reason = match error.code {
+            StoreCode::ResultInvalid => error.message.clone(),
+            _ => "the reply of a tool came too late: its call is over".to_owned(),
         };
-        tracing::warn!(
-            instance = self.id.as_str(),
-            run = run.as_str(),
-            reason,
-            "a reply of a tool was dropped"
-        );
-        let Some(found) = found else { return };
-        let node = found.summary.agent.node_id;
-        let (type_name, name) = ("agent-core".to_owned(), found.summary.name);
+        let (instance, run_id) = (self.id.as_str(), run.as_str());
+        tracing::warn!(instance, run = run_id, reason, "dropped the reply of a tool");
+        let Some(record) = self.run_reader.look(run).await.ok().flatten() else { return };
+        let node = record.summary.agent.node_id;
+        let (type_name, name) = ("agent-core".to_owned(), record.summary.name);
         let summary = NodeSummary { id: node.clone(), type_name, name };
-        self.told(&FlowEvent::ReplyDropped { node: summary, reason: reason.clone() });
+        self.append_event(&FlowEvent::ReplyDropped { node: summary, reason: reason.clone() });
         let code = ProblemCode::Api(ApiCode::ReplyDropped);
-        self.link.tell(&BridgeMessage::Notice { node, code, message: reason });
+        self.session.send_unnumbered(&BridgeMessage::Notice { node, code, message: reason });
     }
 }
 
-/// What leaves an agent whose run did not begin.
-fn last_word(RunReport { run_id, agent, end }: RunReport) -> Option<BridgeMessage> {
+/// The result message of a run that was refused before it began.
+fn refused_result(RunReport { run_id, agent, end }: RunReport) -> Option<BridgeMessage> {
     let RunEnd::Refused { message, .. } = end else { return None };
     let ports = lookup(&agent.type_name).outputs.unwrap_or_default();
     let port = ports.iter().position(|port| *port == PortKind::Result)?;
-    Some(leaving(AgentMessage { node: agent.id, port, run: run_id, effect: None, last: true, message }))
+    let message = AgentMessage { node: agent.id, port, run: run_id, effect: None, last: true, message };
+    Some(to_bridge_message(message))
 }
 
-fn told(error: &StartError) -> (ProblemCode, String) {
+fn start_error(error: &StartError) -> (ProblemCode, String) {
     let code = match error {
         StartError::NoFlow | StartError::NodeUnknown(_) => ProblemCode::Api(ApiCode::NotFound),
         StartError::NotConnected(_) | StartError::NotStartable(_) => {

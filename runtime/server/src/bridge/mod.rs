@@ -1,51 +1,40 @@
-//! `ws /bridge`: Node-REDs whose agents run here.
+//! `ws /bridge`: the Node-REDs whose agents run here.
 //!
-//! Owns which Node-REDs are known, the engine of each, and which run belongs to which. What is said on the socket is
-//! `socket`'s, what must arrive is `outbox`'s and `link`'s.
+//! Owns which Node-REDs are known, and the engine of each. `socket` speaks the protocol; `session` and
+//! `outbox` keep the messages that must arrive.
 
+pub(crate) mod engine_parts;
 mod host;
 mod instance;
+pub(crate) mod instances;
 mod intake;
 mod observer;
 mod outbox;
+pub(crate) mod run_requests;
 mod session;
-mod socket;
+pub(crate) mod socket;
 
-pub(crate) use instance::Instance;
-pub(crate) use socket::bridge;
-
-use crate::active_flow::FlowBuilder;
-use crate::answer::{Answer, json};
-use crate::hub::Hub;
-use crate::sidecar::App;
-use axum::extract::State;
+use engine_parts::EngineParts;
+use instance::Instance;
 use redflow_contract::api::ApiError;
-use redflow_contract::bridge::InstanceList;
-use redflow_contract::code::{ApiCode, StoreCode};
-use redflow_contract::id::{InstanceId, RunId};
-use redflow_contract::run::RunRequest;
-use redflow_engine::Engine;
-use redflow_ports::{Clock, Meter, PendingRequest, RunReader, RunStore, StoreError};
+use redflow_contract::code::ApiCode;
+use redflow_contract::id::InstanceId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What every engine is made with.
-pub(crate) struct EngineParts {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) store: Arc<dyn RunStore>,
-    pub(crate) catalogue: Arc<dyn RunReader>,
-    pub(crate) meter: Arc<dyn Meter>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) flow_builder: FlowBuilder,
-}
+/// How long a Node-RED that stops together with its sidecar may take to disconnect.
+const DISCONNECT_DELAY: Duration = Duration::from_millis(150);
 
-/// Every Node-RED that is known.
+/// How long Node-REDs may take to receive that the sidecar has stopped.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// All known Node-REDs.
 pub(crate) struct Bridge {
     engine_parts: EngineParts,
-    /// Told when every engine has stopped: until then Node-REDs can answer the calls that are under way.
+    /// Cancelled when every engine has stopped. Until then Node-REDs can answer calls that are under way.
     pub(crate) stopped: CancellationToken,
     /// How many sockets are open.
     sockets: watch::Sender<usize>,
@@ -62,26 +51,28 @@ impl Bridge {
         self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A Node-RED, known from now on. One that is away makes room for it, if there is none.
+    /// The instance of a Node-RED, made if it is new. When the limit is reached, a disconnected one is
+    /// removed.
     ///
     /// # Errors
-    /// When all there may be are here.
-    pub(crate) fn enter(&self, id: &InstanceId) -> Result<Arc<Instance>, ApiError> {
+    /// When the limit is reached and all Node-REDs are connected.
+    fn instance(&self, id: &InstanceId) -> Result<Arc<Instance>, ApiError> {
         let mut instances = self.lock();
         if let Some(known) = instances.get(id) {
             return Ok(Arc::clone(known));
         }
-        let most = self.engine_parts.flow_builder.settings.max_instances;
-        if instances.len() >= most {
-            let away = instances.iter().find(|(_, instance)| instance.is_idle()).map(|(id, _)| id.clone());
-            let Some(gone) = away.and_then(|away| instances.remove(&away)) else {
-                let text = format!("This sidecar serves {most} Node-REDs already, and may not serve more.");
+        let max = self.engine_parts.flow_builder.settings.max_instances;
+        if instances.len() >= max {
+            let idle =
+                instances.iter().find(|(_, instance)| !instance.is_connected()).map(|(id, _)| id.clone());
+            let Some(removed) = idle.and_then(|idle| instances.remove(&idle)) else {
+                let text = format!("This sidecar already serves {max} Node-REDs, which is its limit.");
                 return Err(ApiError::new(ApiCode::TooManyInstances, text));
             };
-            // Its runs are as their journals have them, and go on when it comes back.
+            // Its runs resume from their journals when it connects again.
             tokio::spawn(async move {
-                gone.engine.shutdown(Duration::ZERO).await;
-                gone.link.forget();
+                removed.engine.shutdown(Duration::ZERO).await;
+                removed.session.reset();
             });
         }
         let instance = Arc::new(Instance::new(id.clone(), &self.engine_parts));
@@ -93,44 +84,38 @@ impl Bridge {
         self.lock().values().cloned().collect()
     }
 
-    /// Whether an instance has not had to make room for another one.
-    fn is_here(&self, instance: &Arc<Instance>) -> bool {
+    /// Whether an instance is still known. It may have been removed in favour of another one.
+    fn is_registered(&self, instance: &Arc<Instance>) -> bool {
         self.lock().get(&instance.id).is_some_and(|known| Arc::ptr_eq(known, instance))
     }
 
-    /// A socket is open, as long as this is kept.
-    fn opened(&self) -> OpenSocket {
+    /// Counts an open socket until the guard is dropped.
+    fn count_socket(&self) -> OpenSocket {
         self.sockets.send_modify(|open| *open += 1);
         OpenSocket(self.sockets.clone())
     }
 
-    /// Stops every engine, and then says goodbye.
+    /// Stops every engine, then closes the sockets.
     pub(crate) async fn shutdown(&self, drain: Duration) {
         let all = self.all();
-        if all.iter().any(|instance| !instance.is_idle()) {
-            // A Node-RED that stops with its sidecar has gone by then.
-            tokio::time::sleep(PARTING).await;
+        if all.iter().any(|instance| instance.is_connected()) {
+            // A Node-RED that stops together with its sidecar has disconnected after this delay.
+            tokio::time::sleep(DISCONNECT_DELAY).await;
         }
-        // One that is not there answers nothing: its runs need not wait for it.
+        // A disconnected Node-RED answers no call, so its runs need not wait for one.
         let stop = |instance: &Arc<Instance>| {
-            let drain = if instance.is_idle() { Duration::ZERO } else { drain };
+            let drain = if instance.is_connected() { drain } else { Duration::ZERO };
             let instance = Arc::clone(instance);
             async move { instance.engine.shutdown(drain).await }
         };
         let engines = futures::future::join_all(all.iter().map(stop));
-        // A run that does not come to rest must not keep the others.
-        let _ = tokio::time::timeout(drain + GOODBYE, engines).await;
+        // An engine that does not stop in time must not block the others.
+        let _ = tokio::time::timeout(drain + CLOSE_TIMEOUT, engines).await;
         self.stopped.cancel();
         let mut sockets = self.sockets.subscribe();
-        let _ = tokio::time::timeout(GOODBYE, sockets.wait_for(|open| *open == 0)).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, sockets.wait_for(|open| *open == 0)).await;
     }
 }
-
-/// How long a Node-RED that stops as well may take to say so.
-const PARTING: Duration = Duration::from_millis(150);
-
-/// How long Node-REDs may take to hear that the sidecar has stopped.
-const GOODBYE: Duration = Duration::from_millis(1_500);
 
 struct OpenSocket(watch::Sender<usize>);
 
@@ -138,65 +123,4 @@ impl Drop for OpenSocket {
     fn drop(&mut self) {
         self.0.send_modify(|open| *open = open.saturating_sub(1));
     }
-}
-
-/// Who drives a run.
-pub(crate) enum Driver<'a> {
-    /// The sidecar itself.
-    Own(&'a Engine),
-    /// The engine of a Node-RED.
-    Of(Arc<Instance>),
-}
-
-impl std::ops::Deref for Driver<'_> {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        match self {
-            Self::Own(engine) => engine,
-            Self::Of(instance) => &instance.engine,
-        }
-    }
-}
-
-impl App {
-    /// Who drives a run. Also of a Node-RED that has not come back yet: such a run can be ended, and answered.
-    pub(crate) async fn driver(&self, run: &RunId) -> Result<Driver<'_>, StoreError> {
-        let found = self.catalogue.look(run).await?;
-        let of = found.map(|found| found.summary.agent.instance).filter(|of| *of != InstanceId::local());
-        match of {
-            None => Ok(Driver::Own(&self.engine)),
-            Some(of) => {
-                let entered = self.bridge.enter(&of);
-                entered.map(Driver::Of).map_err(|error| StoreError::new(StoreCode::RunBlocked, error.message))
-            }
-        }
-    }
-
-    /// Does what other processes ask of runs, whoever drives them. Ends with the runtime.
-    pub(crate) async fn hear_requests(self: Arc<Self>) {
-        loop {
-            for PendingRequest { id, run, request } in self.bridge.engine_parts.store.requests().await {
-                let app = Arc::clone(&self);
-                tokio::spawn(async move {
-                    let done = app.obey(run, request).await;
-                    app.bridge.engine_parts.store.answer(id, done.err().map(|error| error.code));
-                });
-            }
-        }
-    }
-
-    async fn obey(&self, run: RunId, request: RunRequest) -> Result<(), StoreError> {
-        let driver = self.driver(&run).await?;
-        match request {
-            RunRequest::Cancel { reason } => driver.cancel(run, reason).await,
-            RunRequest::Resolve { call_id, result } => driver.resolve(run, call_id, result).await,
-        }
-    }
-}
-
-/// Every Node-RED that is known.
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Answer {
-    let instances = app.bridge.all().iter().map(|instance| instance.state()).collect();
-    Ok(json(200, &InstanceList { instances }))
 }

@@ -1,12 +1,11 @@
-//! What the engine of a Node-RED tells: to everybody's log, and to that Node-RED.
+//! Observes the engine of a Node-RED: reports to the event log, and to that Node-RED.
 
 use super::session::BridgeSession;
+use crate::agent_status::{AgentStatus, RunPhase, status_of};
 use crate::hub::Hub;
-use redflow_contract::action::ActionKind;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::bridge::{BridgeMessage, StatusFill, StatusShape};
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::envelope::StopReason;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::stream::ModelDelta;
 use redflow_ports::{Clock, EventSink};
@@ -15,7 +14,7 @@ use std::sync::Arc;
 pub(super) struct BridgeObserver {
     pub(super) hub: Arc<Hub>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) link: Arc<BridgeSession>,
+    pub(super) session: Arc<BridgeSession>,
 }
 
 impl EventSink for BridgeObserver {
@@ -24,21 +23,24 @@ impl EventSink for BridgeObserver {
     }
 
     fn run_event(&self, event: &RunEvent) {
-        if let Some((fill, shape, text)) = status(&event.event) {
-            let (node, run) = (event.agent.node_id.clone(), event.run_id.clone());
-            self.link.show(&event.agent.node_id, &BridgeMessage::Status { node, run, fill, shape, text });
+        let node = &event.agent.node_id;
+        if let Some(AgentStatus { phase, text }) = status_of(&event.event) {
+            let (fill, shape) = appearance(phase);
+            let run = event.run_id.clone();
+            self.session
+                .set_status(node, &BridgeMessage::Status { node: node.clone(), run, fill, shape, text });
         }
         if let RunEventKind::WaitingForOutcome { tool, reason, .. } = &event.event {
-            let (run, node) = (&event.run_id, event.agent.node_id.clone());
+            let run = &event.run_id;
             let message = format!(
-                "run {run} waits until somebody says what came of `{tool}` ({reason}): \
+                "run {run} waits because the outcome of `{tool}` is unknown ({reason}). Answer with \
                  `redflow runs resolve {run} --done` or `--not-done`"
             );
             let code = ProblemCode::Run(RunErrorCode::ToolOutcomeUnknown);
-            self.link.tell(&BridgeMessage::Notice { node, code, message });
+            self.session.send_unnumbered(&BridgeMessage::Notice { node: node.clone(), code, message });
         }
-        if self.link.is_watched() {
-            self.link.tell(&BridgeMessage::Event { event: Box::new(event.clone()) });
+        if self.session.is_watched() {
+            self.session.send_unnumbered(&BridgeMessage::Event { event: Box::new(event.clone()) });
         }
     }
 
@@ -47,47 +49,21 @@ impl EventSink for BridgeObserver {
     }
 
     fn watches_deltas(&self) -> bool {
-        self.hub.watches_deltas()
+        self.hub.has_delta_subscribers()
     }
 
     fn delta(&self, delta: ModelDelta) {
-        self.hub.delta(delta);
+        self.hub.send_delta(delta);
     }
 }
 
-/// What an agent shows of an event; nothing of those that follow each other too fast to be read.
-fn status(event: &RunEventKind) -> Option<(StatusFill, StatusShape, String)> {
-    use StatusFill::{Blue, Green, Red, Yellow};
-    use StatusShape::{Dot, Ring};
-    Some(match event {
-        RunEventKind::ModelCalled { iteration, .. } => (Blue, Ring, format!("iteration {iteration}: model")),
-        RunEventKind::ToolCalled { iteration, tool, .. } => {
-            (Blue, Ring, format!("iteration {iteration}: {tool}"))
-        }
-        RunEventKind::ModelAnswered { iteration, action: ActionKind::Final, .. } => {
-            (Blue, Ring, format!("iteration {iteration}: final"))
-        }
-        RunEventKind::WaitingForOutcome { tool, .. } => {
-            (Yellow, Ring, format!("waits: what came of {tool}?"))
-        }
-        RunEventKind::RunFinished { error: Some(error), iterations, .. } => {
-            (Red, Dot, format!("{} after {}", error.code, counted(*iterations)))
-        }
-        RunEventKind::RunFinished { stop_reason: StopReason::FinalAnswer, iterations, .. } => {
-            (Green, Dot, format!("done after {}", counted(*iterations)))
-        }
-        RunEventKind::RunFinished { stop_reason, iterations, .. } => {
-            let why = match stop_reason {
-                StopReason::ConfidenceThreshold => "sure enough",
-                StopReason::IterationLimit => "stopped",
-                StopReason::FinalAnswer | StopReason::Error => "over",
-            };
-            (Yellow, Dot, format!("{why} after {}", counted(*iterations)))
-        }
-        _ => return None,
-    })
-}
-
-fn counted(iterations: u32) -> String {
-    if iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") }
+/// The colour and shape of a phase in Node-RED's editor.
+fn appearance(phase: RunPhase) -> (StatusFill, StatusShape) {
+    match phase {
+        RunPhase::Running => (StatusFill::Blue, StatusShape::Ring),
+        RunPhase::Waiting => (StatusFill::Yellow, StatusShape::Ring),
+        RunPhase::Completed => (StatusFill::Green, StatusShape::Dot),
+        RunPhase::Stopped => (StatusFill::Yellow, StatusShape::Dot),
+        RunPhase::Failed => (StatusFill::Red, StatusShape::Dot),
+    }
 }

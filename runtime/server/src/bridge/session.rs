@@ -1,9 +1,9 @@
-//! What joins an engine with its Node-RED, whether a socket is open or not.
+//! The session between an engine and its Node-RED, with or without an open socket.
 //!
-//! Owns what is on its way in both directions, the calls that are open, and what becomes of both when one of the two is
-//! another process than before.
+//! Owns the messages under way in both directions and the open calls. Decides what happens to both when one
+//! side restarts.
 
-use super::outbox::{Full, Kind, Outbox};
+use super::outbox::{Kind, Outbox, OutboxFull};
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::api::ApiError;
 use redflow_contract::bridge::{BridgeMessage, ToolReply};
@@ -17,22 +17,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// Messages that are written at once.
+/// Messages that are sent at once.
 const PAGE: usize = 64;
 
-/// Events of runs that wait for a slow Node-RED before it misses some.
+/// Run events that wait for a slow Node-RED. The oldest are dropped first.
 const MAX_EVENTS: usize = 1_000;
 
-/// Notices that wait for Node-RED; the oldest are lost first.
+/// Notices that wait for Node-RED. The oldest are dropped first.
 const MAX_NOTICES: usize = 100;
 
-/// Messages that are done with before Node-RED is told of it at once: it keeps each until then.
-const MANY_ACKS: u64 = 64;
+/// Processed messages after which an acknowledgement is sent at once, because Node-RED holds each until then.
+const MAX_UNACKNOWLEDGED: u64 = 64;
 
-/// Why nobody knows what came of a call.
-const RESTARTED: &str = "Node-RED was restarted while the call was under way";
+/// Why the outcome of a call is unknown.
+const RESTARTED: &str = "Node-RED restarted while the call was under way";
 
-/// A call that somebody waits for.
+/// A call whose outcome a run waits for.
 struct OpenCall {
     message: BridgeMessage,
     class: EffectClass,
@@ -41,108 +41,125 @@ struct OpenCall {
 
 #[derive(Default)]
 struct State {
-    /// The Node-RED process that was here last.
+    /// The id of the Node-RED process that connected last.
     boot: Option<String>,
-    /// The socket that is open, by its number; none if none is.
+    /// The number of the open socket.
     socket: Option<u64>,
+    /// How many sockets there have been.
     sockets: u64,
     outbox: Outbox,
     calls: HashMap<CallId, OpenCall>,
-    /// Which numbers count: those before a new beginning do not.
+    /// Counts up when numbers start again at 1. Numbers of an earlier epoch mean nothing.
     epoch: u64,
-    /// The last number that came.
+    /// The number of the last message from Node-RED.
     received: u64,
-    /// Numbers after the last that was acknowledged whose message is done with.
-    done: BTreeSet<u64>,
-    acked: u64,
-    /// What the other side was told of that.
-    told: u64,
+    /// Processed messages whose predecessors are not all processed.
+    processed: BTreeSet<u64>,
+    /// All messages up to this number are processed.
+    processed_up_to: u64,
+    /// The last number that was acknowledged to Node-RED.
+    acknowledged: u64,
     statuses: BTreeMap<NodeId, Utf8Bytes>,
     notices: VecDeque<Utf8Bytes>,
     events: VecDeque<Utf8Bytes>,
     watched: bool,
-    /// Whether a result could not be taken, and must be sent again.
-    lost: bool,
+    /// Whether the outbox was too full for a result, which must be sent again.
+    dropped_result: bool,
 }
 
 pub(crate) struct BridgeSession {
-    /// Names what this side remembers: another one after a restart.
-    pub(crate) session: String,
+    /// Tells Node-RED whether this side still has the session. A restart makes a new one.
+    pub(crate) id: String,
     state: Mutex<State>,
-    news: Notify,
+    changed: Notify,
 }
 
-/// How often statuses are written at most: nobody reads faster.
-pub(crate) const PACE: Duration = Duration::from_millis(200);
+/// The shortest time between two sendings of statuses. People read no faster.
+pub(crate) const STATUS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long they wait for something to ride along with.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(600);
+/// The longest time that statuses and acknowledgements wait for another message to be sent with.
+pub(crate) const MAX_DELAY: Duration = Duration::from_millis(600);
 
-/// What is to be written, and whether the statuses are among it.
-pub(crate) struct Written {
+/// What a run or a start waits for when it sends a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// The answer of a model. The run goes on without its arrival if Node-RED is not connected.
+    ModelAnswer,
+    /// The result of a run, which the store can give again.
+    Result,
+    /// The reply to a start that began no run. Only the outbox holds it.
+    StartReply,
+}
+
+/// The next messages for a socket.
+pub(crate) struct Batch {
     pub(crate) texts: Vec<Utf8Bytes>,
-    pub(crate) shows: bool,
+    pub(crate) has_statuses: bool,
 }
 
-/// What a socket is told when it joins.
-pub(crate) struct Joined {
+/// The place of a new socket in the session.
+pub(crate) struct JoinedSocket {
     pub(crate) socket: u64,
     pub(crate) epoch: u64,
     pub(crate) received: u64,
 }
 
 impl BridgeSession {
-    pub(crate) fn new(session: String) -> Self {
-        Self { session, state: Mutex::default(), news: Notify::new() }
+    pub(crate) fn new(id: String) -> Self {
+        Self { id, state: Mutex::default(), changed: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A socket is open. The one before, of the same process, is done for.
+    /// Adds a new socket. It replaces an open socket of the same Node-RED process.
     ///
     /// # Errors
-    /// When another process has one open, or speaks of numbers that were never given.
-    pub(crate) fn join(&self, boot: &str, session: Option<&str>, received: u64) -> Result<Joined, ApiError> {
+    /// When another process is connected, or `received` was never sent.
+    pub(crate) fn join(
+        &self,
+        boot: &str,
+        session: Option<&str>,
+        received: u64,
+    ) -> Result<JoinedSocket, ApiError> {
         let mut state = self.lock();
         let same_boot = state.boot.as_deref() == Some(boot);
         if state.socket.is_some() && !same_boot {
-            let text = "Another Node-RED with the same instance id is connected. If this one is a copy, give it an id of \
-                        its own.";
+            let text = "Another Node-RED with the same instance id is connected. If this one is a copy, give it \
+                        its own id.";
             return Err(ApiError::new(ApiCode::InstanceTaken, text));
         }
-        if same_boot && session == Some(&self.session) {
+        if same_boot && session == Some(&self.id) {
             if !state.outbox.resume(received) {
-                return Err(ApiError::new(
-                    ApiCode::MessageInvalid,
-                    "`received` is a number that was never given.",
-                ));
+                let text = "`received` is a number that was never sent.";
+                return Err(ApiError::new(ApiCode::MessageInvalid, text));
             }
-            // What was said last on the socket before may not have been heard.
-            state.told = 0;
+            // The last acknowledgement on the old socket may be lost, so it is sent again.
+            state.acknowledged = 0;
         } else {
             if !same_boot {
-                state.another_process();
+                state.handle_restart();
             }
             state.outbox.renumber();
-            (state.received, state.acked, state.told, state.watched) = (0, 0, 0, false);
-            state.done.clear();
+            (state.received, state.processed_up_to, state.acknowledged) = (0, 0, 0);
+            state.watched = false;
+            state.processed.clear();
             state.epoch += 1;
         }
         state.boot = Some(boot.to_owned());
         state.sockets += 1;
         let socket = state.sockets;
         state.socket = Some(socket);
-        let joined = Joined { socket, epoch: state.epoch, received: state.received };
+        let joined = JoinedSocket { socket, epoch: state.epoch, received: state.received };
         drop(state);
-        // The socket before this one, if it is still there, sees that it is done for.
-        self.news.notify_waiters();
-        self.news.notify_one();
+        // Wakes the replaced socket too, so that it closes.
+        self.changed.notify_waiters();
+        self.changed.notify_one();
         Ok(joined)
     }
 
-    /// A socket has gone.
+    /// Removes a socket that has closed.
     pub(crate) fn leave(&self, socket: u64) {
         let mut state = self.lock();
         if state.socket == Some(socket) {
@@ -152,8 +169,8 @@ impl BridgeSession {
         }
     }
 
-    /// Its engine has stopped: nothing that waits here will arrive any more, and nobody waits for it.
-    pub(crate) fn forget(&self) {
+    /// Drops all messages and calls, because the engine has stopped.
+    pub(crate) fn reset(&self) {
         *self.lock() = State::default();
     }
 
@@ -161,194 +178,197 @@ impl BridgeSession {
         self.lock().socket.is_some()
     }
 
-    /// Messages that wait, and calls that are open.
+    /// The number of waiting messages and of open calls.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
         (state.outbox.len(), state.calls.len())
     }
 
-    /// Waits until there is something to be written.
-    pub(crate) fn news(&self) -> tokio::sync::futures::Notified<'_> {
-        self.news.notified()
+    /// Waits until there may be something to send.
+    pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
     }
 
-    /// What is to be written now, if this long ago statuses were; none if another socket has taken its place. Statuses and
-    /// acknowledgements ride along with what must be written, or wait for their time: to wake Node-RED costs it something.
-    pub(crate) fn next(&self, socket: u64, since: Duration) -> Option<Written> {
+    /// The next messages for a socket; none if another socket has replaced it. Statuses and acknowledgements
+    /// are sent with other messages, or after a delay, because each wake-up costs Node-RED time.
+    /// `since_statuses` is the time since statuses were last sent.
+    pub(crate) fn next_batch(&self, socket: u64, since_statuses: Duration) -> Option<Batch> {
         let mut state = self.lock();
         if state.socket != Some(socket) {
             return None;
         }
-        let mut texts = state.outbox.next(PAGE);
+        let mut texts = state.outbox.next_messages(PAGE);
         texts.extend(state.notices.drain(..));
         let events = state.events.len().min(PAGE);
         texts.extend(state.events.drain(..events));
-        let is_time = since >= PATIENCE;
-        let shows = is_time || (!texts.is_empty() && since >= PACE);
-        if shows {
+        let is_due = since_statuses >= MAX_DELAY;
+        let has_statuses = is_due || (!texts.is_empty() && since_statuses >= STATUS_INTERVAL);
+        if has_statuses {
             texts.extend(std::mem::take(&mut state.statuses).into_values());
         }
-        let owed = state.acked - state.told;
-        if owed > 0 && (is_time || !texts.is_empty() || owed >= MANY_ACKS) {
-            state.told = state.acked;
-            texts.extend(text(&BridgeMessage::Ack { seq: state.acked }));
+        let owed = state.processed_up_to - state.acknowledged;
+        if owed > 0 && (is_due || !texts.is_empty() || owed >= MAX_UNACKNOWLEDGED) {
+            state.acknowledged = state.processed_up_to;
+            texts.extend(to_text(&BridgeMessage::Ack { seq: state.acknowledged }));
         }
-        Some(Written { texts, shows })
+        Some(Batch { texts, has_statuses })
     }
 
-    /// Whether something waits to be written that need not wait for its time.
+    /// Whether something must be sent at once.
     pub(crate) fn has_more(&self) -> bool {
         let state = self.lock();
-        state.outbox.has_more() || !state.events.is_empty() || state.acked - state.told >= MANY_ACKS
+        let owed = state.processed_up_to - state.acknowledged;
+        state.outbox.has_more() || !state.events.is_empty() || owed >= MAX_UNACKNOWLEDGED
     }
 
-    /// Whether something waits for its time.
-    pub(crate) fn has_patience(&self) -> bool {
+    /// Whether something waits for its delay.
+    pub(crate) fn has_delayed(&self) -> bool {
         let state = self.lock();
-        !state.statuses.is_empty() || state.acked > state.told
+        !state.statuses.is_empty() || state.processed_up_to > state.acknowledged
     }
 
-    /// A numbered message came. Whether it is new.
+    /// Counts a numbered message. Gives whether it is new.
     ///
     /// # Errors
-    /// When one is missing before it.
+    /// When a message before it is missing.
     pub(crate) fn receive(&self, socket: u64, seq: u64) -> Result<bool, ApiError> {
         let mut state = self.lock();
-        // Another socket has taken its place: what comes on this one comes there again.
+        // Node-RED sends the messages of a replaced socket again on the new one.
         if seq <= state.received || state.socket != Some(socket) {
             return Ok(false);
         }
         if seq != state.received + 1 {
-            return Err(ApiError::new(ApiCode::MessageInvalid, "A message is missing: `seq` counts by one."));
+            return Err(ApiError::new(
+                ApiCode::MessageInvalid,
+                "A message is missing: `seq` must increase by one.",
+            ));
         }
         state.received = seq;
         Ok(true)
     }
 
-    /// A numbered message is done with for good.
-    pub(crate) fn done(&self, epoch: u64, seq: u64) {
+    /// Marks a numbered message as processed, so that it can be acknowledged.
+    pub(crate) fn mark_processed(&self, epoch: u64, seq: u64) {
         let mut state = self.lock();
         if state.epoch != epoch {
             return;
         }
-        state.done.insert(seq);
-        let before = state.acked;
+        state.processed.insert(seq);
+        let before = state.processed_up_to;
         loop {
-            let next = state.acked + 1;
-            if !state.done.remove(&next) {
+            let next = state.processed_up_to + 1;
+            if !state.processed.remove(&next) {
                 break;
             }
-            state.acked = next;
+            state.processed_up_to = next;
         }
-        if state.acked > before {
+        if state.processed_up_to > before {
             drop(state);
-            self.news.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    pub(crate) fn acknowledged(&self, socket: u64, seq: u64) -> Result<(), ApiError> {
+    /// Removes the messages that Node-RED has acknowledged.
+    ///
+    /// # Errors
+    /// When the number was never sent.
+    pub(crate) fn acknowledge(&self, socket: u64, seq: u64) -> Result<(), ApiError> {
         let mut state = self.lock();
         let known = state.socket != Some(socket) || state.outbox.acknowledge(seq);
         drop(state);
-        let unknown = || ApiError::new(ApiCode::MessageInvalid, "`ack` names a number that was never given.");
+        let unknown = || ApiError::new(ApiCode::MessageInvalid, "`ack` names a number that was never sent.");
         if known { Ok(()) } else { Err(unknown()) }
     }
 
-    /// Sends something that must arrive.
-    pub(crate) fn send(&self, message: &BridgeMessage, kind: Kind) -> Result<(), Full> {
+    /// Sends a message that must arrive.
+    pub(crate) fn send(&self, message: &BridgeMessage, kind: Kind) -> Result<(), OutboxFull> {
         let mut state = self.lock();
         let pushed = state.outbox.push(message, kind);
-        if pushed.is_err() {
-            state.lost = true;
-        }
+        state.dropped_result |= pushed.is_err();
         drop(state);
-        self.news.notify_one();
+        self.changed.notify_one();
         pushed
     }
 
-    /// Sends what a run waits for; the answer is whether it has arrived.
-    pub(crate) fn deliver(
-        &self,
-        message: &BridgeMessage,
-        last: bool,
-        is_kept: bool,
-    ) -> oneshot::Receiver<bool> {
+    /// Sends a message that must arrive, and reports its arrival.
+    pub(crate) fn deliver(&self, message: &BridgeMessage, delivery: Delivery) -> oneshot::Receiver<bool> {
         let (arrived, arrival) = oneshot::channel();
         let mut state = self.lock();
-        let kind = match (last, state.socket) {
-            (true, _) if is_kept => Kind::Result(arrived),
-            (true, _) => Kind::LastWord(arrived),
-            (false, Some(_)) => Kind::Response(arrived),
-            (false, None) => {
+        let kind = match delivery {
+            Delivery::Result => Kind::Result(arrived),
+            Delivery::StartReply => Kind::StartReply(arrived),
+            Delivery::ModelAnswer if state.socket.is_some() => Kind::ModelAnswer(arrived),
+            Delivery::ModelAnswer => {
                 let _ = arrived.send(true);
                 Kind::Plain
             }
         };
-        state.lost |= state.outbox.push(message, kind).is_err();
+        state.dropped_result |= state.outbox.push(message, kind).is_err();
         drop(state);
-        self.news.notify_one();
+        self.changed.notify_one();
         arrival
     }
 
-    /// Whether results could not be taken, and there is room for them now. They are to be sent again then.
-    pub(crate) fn take_lost(&self) -> bool {
+    /// Whether results were dropped and there is room for them now. Then the caller sends them again.
+    pub(crate) fn take_dropped_result(&self) -> bool {
         let mut state = self.lock();
-        let again = state.lost && state.outbox.has_room();
-        state.lost &= !again;
-        again
+        let can_resend = state.dropped_result && state.outbox.has_room();
+        state.dropped_result &= !can_resend;
+        can_resend
     }
 
-    /// Makes a call, or asks what came of one, and waits for that; so long at most if Node-RED is not even there to take
-    /// it. Whoever stops waiting takes nothing of it any more.
+    /// Makes or queries a call and waits for its outcome. A call that cannot be sent within `send_timeout` is
+    /// withdrawn. If the future is dropped, the reply is not used.
     pub(crate) async fn call(
         &self,
         id: CallId,
         message: BridgeMessage,
         class: EffectClass,
-        patience: Duration,
+        send_timeout: Duration,
     ) -> ToolOutcome {
         let (reply, replied) = oneshot::channel();
-        let was_made_before = matches!(message, BridgeMessage::ToolCall { known: true, .. });
-        let not_sent = |why: &str| match was_made_before {
+        let is_query = matches!(message, BridgeMessage::ToolCall { known: true, .. });
+        let not_sent = |reason: &str| match is_query {
             true => ToolOutcome::interrupted(),
-            false => ToolOutcome::Returned(ToolResult::failed(why)),
+            false => ToolOutcome::Returned(ToolResult::failed(reason)),
         };
         {
             let mut state = self.lock();
             if state.outbox.push(&message, Kind::Call(id.clone())).is_err() {
-                return not_sent("the call was not made: too much waits for Node-RED already");
+                return not_sent("the call was not made: too many messages wait for Node-RED");
             }
             state.calls.insert(id.clone(), OpenCall { message, class, reply });
         }
-        self.news.notify_one();
-        let waits = Waits { link: self, id };
+        self.changed.notify_one();
+        let guard = CallGuard { session: self, id };
         let replied =
             async { replied.await.unwrap_or_else(|_| ToolOutcome::Unknown { reason: RESTARTED.to_owned() }) };
         tokio::pin!(replied);
-        if let Ok(outcome) = tokio::time::timeout(patience, &mut replied).await {
+        if let Ok(outcome) = tokio::time::timeout(send_timeout, &mut replied).await {
             return outcome;
         }
-        if self.lock().outbox.take_back(&waits.id) {
-            return not_sent("the call was not made: Node-RED was not there to take it in time");
+        if self.lock().outbox.withdraw_call(&guard.id) {
+            return not_sent("the call was not made: Node-RED was not connected in time");
         }
-        // Whoever asked knows how long to wait for it.
+        // The engine bounds the time of the call itself.
         replied.await
     }
 
-    /// What came of a call, if somebody still waits for it.
+    /// Completes an open call.
     ///
     /// # Errors
-    /// The reply, if nobody does.
-    pub(crate) fn answered(&self, call: &CallId, reply: ToolReply) -> Result<(), ToolReply> {
+    /// Gives the reply back if the call is not open.
+    pub(crate) fn complete_call(&self, call: &CallId, reply: ToolReply) -> Result<(), ToolReply> {
         let Some(open) = self.lock().calls.remove(call) else { return Err(reply) };
-        let _ = open.reply.send(outcome(reply));
+        let _ = open.reply.send(to_outcome(reply));
         Ok(())
     }
 
-    pub(crate) fn watch(&self, events: bool) {
+    /// Sets whether Node-RED wants run events.
+    pub(crate) fn set_watched(&self, watched: bool) {
         let mut state = self.lock();
-        state.watched = events;
-        if !events {
+        state.watched = watched;
+        if !watched {
             state.events.clear();
         }
     }
@@ -357,70 +377,71 @@ impl BridgeSession {
         self.lock().watched
     }
 
-    /// Only the newest status of an agent counts.
-    pub(crate) fn show(&self, node: &NodeId, status: &BridgeMessage) {
-        let Some(status) = text(status) else { return };
+    /// Replaces the waiting status of an agent, because only the newest counts.
+    pub(crate) fn set_status(&self, node: &NodeId, status: &BridgeMessage) {
+        let Some(status) = to_text(status) else { return };
         let mut state = self.lock();
         if state.socket.is_some() {
             state.statuses.insert(node.clone(), status);
             drop(state);
-            self.news.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    pub(crate) fn tell(&self, event: &BridgeMessage) {
+    /// Sends an event or a notice, which may be lost.
+    pub(crate) fn send_unnumbered(&self, message: &BridgeMessage) {
         let mut state = self.lock();
         if state.socket.is_some() {
             let State { events, notices, .. } = &mut *state;
-            let (queue, most) = match event {
+            let (queue, max) = match message {
                 BridgeMessage::Event { .. } => (events, MAX_EVENTS),
                 _ => (notices, MAX_NOTICES),
             };
-            if queue.len() >= most {
+            if queue.len() >= max {
                 queue.pop_front();
             }
-            queue.extend(text(event));
+            queue.extend(to_text(message));
             drop(state);
-            self.news.notify_one();
+            self.changed.notify_one();
         }
     }
 }
 
 impl State {
-    /// Node-RED was restarted. What it was at is gone with it: calls that may be made again are, the others are nobody's
-    /// to tell.
-    fn another_process(&mut self) {
-        self.outbox.forget_written_calls();
+    /// Node-RED has restarted and lost its calls. Those that may be repeated are made again. The outcome of
+    /// the others is unknown.
+    fn handle_restart(&mut self) {
+        self.outbox.remove_sent_calls();
         let (again, lost): (Vec<_>, Vec<_>) = std::mem::take(&mut self.calls)
             .into_iter()
             .partition(|(id, open)| self.outbox.has_call(id) || open.class != EffectClass::AtMostOnce);
         drop(lost);
         for (id, open) in again {
-            let waits = self.outbox.has_call(&id);
-            if waits || self.outbox.push(&open.message, Kind::Call(id.clone())).is_ok() {
+            let is_waiting = self.outbox.has_call(&id);
+            if is_waiting || self.outbox.push(&open.message, Kind::Call(id.clone())).is_ok() {
                 self.calls.insert(id, open);
             }
         }
     }
 }
 
-/// Somebody waits for a call.
-struct Waits<'a> {
-    link: &'a BridgeSession,
+/// Closes a call when the run no longer waits for it.
+struct CallGuard<'a> {
+    session: &'a BridgeSession,
     id: CallId,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.link.lock();
+        let mut state = self.session.lock();
         state.calls.remove(&self.id);
-        if !state.outbox.take_back(&self.id) {
-            state.outbox.only_ask(&self.id);
+        if !state.outbox.withdraw_call(&self.id) {
+            state.outbox.turn_into_query(&self.id);
         }
     }
 }
 
-fn outcome(reply: ToolReply) -> ToolOutcome {
+fn to_outcome(reply: ToolReply) -> ToolOutcome {
     match reply {
         ToolReply::Returned { output } => ToolOutcome::Returned(ToolResult::ok(output)),
         ToolReply::Failed { error } => ToolOutcome::Returned(ToolResult::failed(error)),
@@ -428,7 +449,7 @@ fn outcome(reply: ToolReply) -> ToolOutcome {
     }
 }
 
-fn text(message: &BridgeMessage) -> Option<Utf8Bytes> {
+fn to_text(message: &BridgeMessage) -> Option<Utf8Bytes> {
     serde_json::to_string(message).ok().map(Utf8Bytes::from)
 }
 

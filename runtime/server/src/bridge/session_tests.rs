@@ -1,4 +1,4 @@
-use super::BridgeSession;
+use super::{BridgeSession, Delivery, MAX_DELAY, MAX_UNACKNOWLEDGED, STATUS_INTERVAL};
 use redflow_contract::Message;
 use redflow_contract::bridge::{BridgeMessage, ToolReply};
 use redflow_contract::digest::Digest;
@@ -7,7 +7,12 @@ use redflow_contract::node_config::EffectClass;
 use redflow_ports::ToolOutcome;
 use std::time::Duration;
 
-fn call(known: bool) -> BridgeMessage {
+/// A call, or a query for its outcome if the call is `known`.
+struct TestCall {
+    known: bool,
+}
+
+fn tool_call(TestCall { known }: TestCall) -> BridgeMessage {
     BridgeMessage::ToolCall {
         seq: 0,
         run: "r".into(),
@@ -24,117 +29,122 @@ fn call(known: bool) -> BridgeMessage {
     }
 }
 
-fn link() -> BridgeSession {
+fn new_session() -> BridgeSession {
     BridgeSession::new("session".to_owned())
 }
 
-/// A call that was made before this process began was made, whether or not anybody can be asked.
+/// A query asks for a call that an earlier process made, so its outcome stays unknown.
 #[tokio::test]
-async fn what_was_never_sent_was_not_made_unless_it_was_made_before() {
-    let fill = |link: &BridgeSession| {
+async fn a_call_that_was_not_sent_fails_and_a_query_stays_unknown() {
+    let fill = |session: &BridgeSession| {
         let start = "x".repeat(super::super::outbox::MAX_WAITING_BYTES - 100);
-        drop(link.deliver(&BridgeMessage::StartDone { seq: 0, start }, true, true));
+        drop(session.deliver(&BridgeMessage::StartDone { seq: 0, start }, Delivery::Result));
     };
     for is_full in [false, true] {
         for known in [false, true] {
-            let link = link();
+            let session = new_session();
             if is_full {
-                fill(&link);
+                fill(&session);
             }
-            let asked =
-                link.call("r:1".into(), call(known), EffectClass::AtMostOnce, Duration::from_millis(5));
-            match asked.await {
+            let timeout = Duration::from_millis(5);
+            let call =
+                session.call("r:1".into(), tool_call(TestCall { known }), EffectClass::AtMostOnce, timeout);
+            match call.await {
                 ToolOutcome::Returned(result) => {
-                    assert!(!known && result.error.is_some_and(|why| why.contains("was not made")));
+                    assert!(!known && result.error.is_some_and(|error| error.contains("was not made")));
                 }
                 ToolOutcome::Unknown { reason } => assert!(known && reason == ToolOutcome::INTERRUPTED),
             }
-            assert_eq!(link.counts(), (usize::from(is_full), 0));
+            assert_eq!(session.counts(), (usize::from(is_full), 0));
         }
     }
 }
 
 #[tokio::test]
-async fn a_result_that_found_no_room_is_sent_again_when_there_is_some() {
-    let link = link();
-    let socket = link.join("b", None, 0).unwrap().socket;
+async fn a_result_that_the_full_outbox_dropped_is_sent_again_later() {
+    let session = new_session();
+    let socket = session.join("b", None, 0).unwrap().socket;
     let start = "x".repeat(super::super::outbox::MAX_WAITING_BYTES / 2);
     let big = BridgeMessage::StartDone { seq: 0, start };
-    let first = link.deliver(&big, true, true);
-    let second = link.deliver(&big, true, true);
-    assert!(second.await.is_err(), "there is no room for it");
-    assert!(!link.take_lost(), "and none yet");
-    link.next(socket, super::PACE).unwrap();
-    link.acknowledged(socket, 1).unwrap();
+    let first = session.deliver(&big, Delivery::Result);
+    let second = session.deliver(&big, Delivery::Result);
+    assert!(second.await.is_err(), "the outbox is full");
+    assert!(!session.take_dropped_result(), "the outbox is still full");
+    session.next_batch(socket, STATUS_INTERVAL).unwrap();
+    session.acknowledge(socket, 1).unwrap();
     assert_eq!(first.await, Ok(true));
-    assert!(link.take_lost() && !link.take_lost());
+    assert!(session.take_dropped_result() && !session.take_dropped_result());
 }
 
-/// Numbers of an earlier beginning, and of a socket that has been replaced, mean nothing.
 #[test]
-fn old_numbers_do_not_count() {
-    let link = link();
-    let first = link.join("b", None, 0).unwrap();
-    assert!(link.receive(first.socket, 1).unwrap());
-    // The same process has lost its session, and counts anew.
-    let second = link.join("b", None, 0).unwrap();
-    assert!(!link.receive(first.socket, 1).unwrap());
-    assert!(link.receive(second.socket, 1).unwrap());
-    link.next(second.socket, super::PACE).unwrap();
-    link.done(first.epoch, 1);
-    assert!(!link.has_patience(), "nothing is acknowledged");
-    assert!(link.acknowledged(first.socket, 99).is_ok() && link.acknowledged(second.socket, 99).is_err());
-    link.done(second.epoch, 1);
-    assert!(link.has_patience());
+fn ignores_numbers_of_an_earlier_epoch_or_a_replaced_socket() {
+    let session = new_session();
+    let first = session.join("b", None, 0).unwrap();
+    assert!(session.receive(first.socket, 1).unwrap());
+    // The same process has lost its session, so numbers start again.
+    let second = session.join("b", None, 0).unwrap();
+    assert!(!session.receive(first.socket, 1).unwrap());
+    assert!(session.receive(second.socket, 1).unwrap());
+    session.next_batch(second.socket, STATUS_INTERVAL).unwrap();
+    session.mark_processed(first.epoch, 1);
+    assert!(!session.has_delayed(), "nothing is processed");
+    assert!(session.acknowledge(first.socket, 99).is_ok() && session.acknowledge(second.socket, 99).is_err());
+    session.mark_processed(second.epoch, 1);
+    assert!(session.has_delayed());
 }
 
-/// An acknowledgement waits for something else to be said, or for its time, or until there are many.
+/// An acknowledgement waits for another message, for its delay, or until there are many.
 #[test]
-fn acknowledgements_ride_along() {
-    let link = link();
-    let super::Joined { socket, epoch, .. } = link.join("b", None, 0).unwrap();
-    let take = |seq| {
-        assert!(link.receive(socket, seq).unwrap());
-        link.done(epoch, seq);
+fn sends_acknowledgements_with_other_messages() {
+    let session = new_session();
+    let super::JoinedSocket { socket, epoch, .. } = session.join("b", None, 0).unwrap();
+    let process = |seq| {
+        assert!(session.receive(socket, seq).unwrap());
+        session.mark_processed(epoch, seq);
     };
-    let said = |is_time| {
-        let since = if is_time { super::PATIENCE } else { super::PACE };
-        link.next(socket, since).unwrap().texts.iter().map(ToString::to_string).collect::<Vec<_>>()
+    let sent_after = |since| {
+        session.next_batch(socket, since).unwrap().texts.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    take(1);
-    assert!(said(false).is_empty() && !link.has_more());
-    assert_eq!(said(true), [r#"{"type":"ack","seq":1}"#]);
-    take(2);
-    drop(link.deliver(&BridgeMessage::StartDone { seq: 0, start: "s".to_owned() }, false, true));
-    assert_eq!(said(false), [r#"{"type":"start_done","seq":1,"start":"s"}"#, r#"{"type":"ack","seq":2}"#]);
-    assert!(!link.has_patience());
-    (3..3 + super::MANY_ACKS).for_each(take);
-    assert!(link.has_more());
-    assert_eq!(said(false), [r#"{"type":"ack","seq":66}"#]);
+    process(1);
+    assert!(sent_after(STATUS_INTERVAL).is_empty() && !session.has_more());
+    assert_eq!(sent_after(MAX_DELAY), [r#"{"type":"ack","seq":1}"#]);
+    process(2);
+    drop(session.deliver(&BridgeMessage::StartDone { seq: 0, start: "s".to_owned() }, Delivery::ModelAnswer));
+    let expected = [r#"{"type":"start_done","seq":1,"start":"s"}"#, r#"{"type":"ack","seq":2}"#];
+    assert_eq!(sent_after(STATUS_INTERVAL), expected);
+    assert!(!session.has_delayed());
+    (3..3 + MAX_UNACKNOWLEDGED).for_each(process);
+    assert!(session.has_more());
+    assert_eq!(sent_after(STATUS_INTERVAL), [r#"{"type":"ack","seq":66}"#]);
 }
 
 #[tokio::test]
-async fn an_answer_of_a_model_never_waits_for_nobody() {
-    let link = link();
+async fn a_model_answer_does_not_wait_for_a_disconnected_node_red() {
+    let session = new_session();
     let message = BridgeMessage::StartDone { seq: 0, start: "s".to_owned() };
-    assert_eq!(link.deliver(&message, false, true).await, Ok(true));
-    let socket = link.join("b", None, 0).unwrap().socket;
-    let waits = link.deliver(&message, false, true);
-    link.leave(socket);
-    assert_eq!(waits.await, Ok(true));
-    assert_eq!(link.counts().0, 2, "both are still there to be taken");
+    assert_eq!(session.deliver(&message, Delivery::ModelAnswer).await, Ok(true));
+    let socket = session.join("b", None, 0).unwrap().socket;
+    let arrival = session.deliver(&message, Delivery::ModelAnswer);
+    session.leave(socket);
+    assert_eq!(arrival.await, Ok(true));
+    assert_eq!(session.counts().0, 2, "both messages still wait");
 }
 
 #[tokio::test]
-async fn a_reply_is_for_who_waits() {
-    let link = link();
+async fn a_reply_completes_an_open_call_only() {
+    let session = new_session();
     let reply = || ToolReply::Failed { error: "no".to_owned() };
-    let asked = link.call("r:1".into(), call(false), EffectClass::Read, Duration::from_secs(60));
+    let call = session.call(
+        "r:1".into(),
+        tool_call(TestCall { known: false }),
+        EffectClass::Read,
+        Duration::from_secs(60),
+    );
     let answer = async {
         tokio::task::yield_now().await;
-        link.answered(&CallId::from("r:1"), reply()).unwrap();
+        session.complete_call(&CallId::from("r:1"), reply()).unwrap();
     };
-    let (outcome, ()) = tokio::join!(asked, answer);
+    let (outcome, ()) = tokio::join!(call, answer);
     assert!(matches!(outcome, ToolOutcome::Returned(result) if result.error.as_deref() == Some("no")));
-    assert_eq!(link.answered(&CallId::from("r:1"), reply()), Err(reply()));
+    assert_eq!(session.complete_call(&CallId::from("r:1"), reply()), Err(reply()));
 }

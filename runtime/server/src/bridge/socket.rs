@@ -1,151 +1,160 @@
-//! The socket of one Node-RED: what comes in is read and handed on, what is to go out is written.
+//! The socket of one Node-RED: parses its messages, hands them on, and sends what the session has for it.
 //!
-//! Owns the first words, and the order in which messages are taken. Keeps nothing that must outlive the socket.
+//! Owns the handshake and the order in which messages are handled. Holds nothing that must outlive the
+//! socket.
 
 use super::instance::Instance;
 use super::outbox::Kind;
-use super::session::{Joined, PATIENCE, Written};
-use crate::answer::Answer;
-use crate::peer::{self, End, Peer, invalid};
-use crate::sidecar::App;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use super::session::{Batch, JoinedSocket, MAX_DELAY};
+use crate::app::App;
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid};
+use crate::response::ApiResult;
+use axum::extract::ws::WebSocket;
 use axum::extract::{Extension, State};
 use redflow_access::Caller;
+use redflow_contract::Message;
 use redflow_contract::api::ApiError;
-use redflow_contract::bridge::{BRIDGE_PROTOCOL, BridgeLimits, BridgeMessage, BridgeRequest};
+use redflow_contract::bridge::{BRIDGE_PROTOCOL, BridgeLimits, BridgeMessage, BridgeRequest, ToolReply};
 use redflow_contract::code::ApiCode;
-use redflow_contract::id::InstanceId;
+use redflow_contract::id::{CallId, InstanceId, NodeId, RunId};
 use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::limits::RunLimits;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Starts of one socket that are being worked on before it is read on.
+/// Starts and cancels of one socket that are under way before it is read again.
 const MAX_AT_ONCE: usize = 1_024;
 
-/// Replies that came late and may still be of use to a run, at the same time.
+/// Late replies of one socket that are handled at once.
 const MAX_LATE: usize = 256;
 
-/// Nesting of a message: that of a flow, and what is around it.
+/// Nesting of a message: that of a flow, and the levels around it.
 const MAX_DEPTH: usize = 128;
 
 /// Characters of an instance id, a boot or a start.
 const MAX_ID: usize = 200;
 
-pub(crate) async fn bridge(
+pub(crate) async fn open(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Answer {
-    let most = app.settings.max_bridge_bytes;
-    let upgrade = peer::upgrade_for(&app, asked, most)?.protocols([BRIDGE_PROTOCOL]);
-    Ok(upgrade.on_upgrade(move |socket| open(app, caller, socket)))
+    request: UpgradeRequest,
+) -> ApiResult {
+    let max_bytes = app.settings.max_bridge_bytes;
+    let upgrade = peer::upgrade_with_limit(&app, request, max_bytes)?.protocols([BRIDGE_PROTOCOL]);
+    Ok(upgrade.on_upgrade(move |socket| serve(app, caller, socket)))
 }
 
-async fn open(app: Arc<App>, caller: Caller, socket: WebSocket) {
-    let most = app.settings.max_bridge_bytes;
-    let _open = app.bridge.opened();
-    let mut peer = Peer::unmetered(app, caller, socket, most);
-    let end = match hello(&mut peer).await {
-        Ok((instance, Joined { socket, epoch, received })) => {
-            let (working, late) = (Arc::new(Semaphore::new(MAX_AT_ONCE)), Arc::new(Semaphore::new(MAX_LATE)));
-            let mut talk = Talk { peer, instance, socket, epoch, working, late, shown: Instant::now() };
-            let end = talk.go_on(received).await;
-            talk.instance.link.leave(talk.socket);
-            peer = talk.peer;
-            end
+async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket) {
+    let max_bytes = app.settings.max_bridge_bytes;
+    let _open = app.bridge.count_socket();
+    let mut peer = Peer::node_red(app, caller, socket, max_bytes);
+    let reason = match receive_hello(&mut peer).await {
+        Ok((instance, JoinedSocket { socket, epoch, received })) => {
+            let mut bridge_socket = BridgeSocket {
+                peer,
+                instance,
+                socket,
+                epoch,
+                work_slots: Arc::new(Semaphore::new(MAX_AT_ONCE)),
+                late_slots: Arc::new(Semaphore::new(MAX_LATE)),
+                statuses_sent: Instant::now(),
+            };
+            let reason = bridge_socket.run(received).await;
+            bridge_socket.instance.session.leave(bridge_socket.socket);
+            peer = bridge_socket.peer;
+            reason
         }
-        Err(end) => end,
+        Err(reason) => reason,
     };
     let closing = |ApiError { code, message, .. }: ApiError| {
         serde_json::to_string(&BridgeMessage::Closing { code, message }).ok()
     };
-    peer.close(end, closing).await;
+    peer.close(reason, closing).await;
 }
 
-/// The first words: who it is, and where both left off.
-async fn hello(peer: &mut Peer) -> Result<(Arc<Instance>, Joined), End> {
-    let patience = peer.app.settings.auth_patience;
+/// Receives the first message: which Node-RED it is, and up to which message it has received.
+async fn receive_hello(peer: &mut Peer) -> Result<(Arc<Instance>, JoinedSocket), CloseReason> {
+    let timeout = peer.app.settings.first_message_timeout;
     let text = async {
         loop {
-            let sign = peer.sign(true).await;
-            if let Some(text) = peer.take(sign).await? {
-                return Ok::<_, End>(text);
+            let event = peer.next_event(IdleTimer::Running).await;
+            if let Some(text) = peer.handle(event).await? {
+                return Ok::<_, CloseReason>(text);
             }
         }
     };
-    let text = tokio::time::timeout(patience, text).await;
-    let text = text.map_err(|_| invalid("No `hello` came in time."))??;
+    let text = tokio::time::timeout(timeout, text).await;
+    let text = text.map_err(|_| invalid("`hello` did not arrive in time."))??;
     let BridgeRequest::Hello { protocol, instance, boot, node_red, bridge, session, received } =
-        read(&text, &peer.app)?
+        parse_request(&text, &peer.app)?
     else {
-        return Err(invalid("The first message is `hello`.").into());
+        return Err(invalid("The first message must be `hello`.").into());
     };
     if protocol != BRIDGE_PROTOCOL {
         let text = format!(
-            "This sidecar speaks {BRIDGE_PROTOCOL}; bring the palette module and the sidecar to the same release."
+            "This sidecar speaks {BRIDGE_PROTOCOL}. Install the same release of the palette module and the \
+             sidecar."
         );
         return Err(ApiError::new(ApiCode::ProtocolMismatch, text).into());
     }
     check_id("instance", instance.as_str())?;
     check_id("boot", &boot)?;
     if instance == InstanceId::local() {
-        return Err(invalid("`local` is the sidecar's own instance.").into());
+        return Err(invalid("`local` is the instance of the sidecar itself.").into());
     }
-    let cut = |text: String| text.chars().take(MAX_ID).collect::<String>();
-    let known = peer.app.bridge.enter(&instance)?;
-    let joined = known.link.join(&boot, session.as_deref(), received)?;
-    if !peer.app.bridge.is_here(&known) {
-        // Another Node-RED has taken its place between the two.
-        known.link.leave(joined.socket);
-        return Err(ApiError::new(ApiCode::Stopping, "Come again: this engine has just been stopped.").into());
+    let instance = peer.app.bridge.instance(&instance)?;
+    let joined = instance.session.join(&boot, session.as_deref(), received)?;
+    if !peer.app.bridge.is_registered(&instance) {
+        // Another Node-RED has replaced this instance in between.
+        instance.session.leave(joined.socket);
+        let text = "The engine of this Node-RED has just been stopped. Connect again.";
+        return Err(ApiError::new(ApiCode::Stopping, text).into());
     }
-    known.introduce(cut(node_red), cut(bridge));
-    Ok((known, joined))
+    let shorten = |text: String| text.chars().take(MAX_ID).collect::<String>();
+    instance.set_versions(shorten(node_red), shorten(bridge));
+    Ok((instance, joined))
 }
 
-fn check_id(what: &str, id: &str) -> Result<(), ApiError> {
-    let is_sound = !id.is_empty() && id.len() <= MAX_ID && id.chars().all(|c| c.is_ascii_graphic());
-    let odd = || invalid(&format!("`{what}` has 1 to {MAX_ID} visible ASCII characters."));
-    if is_sound { Ok(()) } else { Err(odd()) }
+fn check_id(name: &str, id: &str) -> Result<(), ApiError> {
+    let is_valid = !id.is_empty() && id.len() <= MAX_ID && id.chars().all(|c| c.is_ascii_graphic());
+    let error = || invalid(&format!("`{name}` must have 1 to {MAX_ID} visible ASCII characters."));
+    if is_valid { Ok(()) } else { Err(error()) }
 }
 
-struct Talk {
+struct BridgeSocket {
     peer: Peer,
     instance: Arc<Instance>,
     socket: u64,
-    /// Which numbers count on it.
+    /// The epoch of the numbers on this socket.
     epoch: u64,
-    /// Starts that are being worked on, and replies that came late.
-    working: Arc<Semaphore>,
-    late: Arc<Semaphore>,
-    /// When statuses were sent last.
-    shown: Instant,
+    work_slots: Arc<Semaphore>,
+    late_slots: Arc<Semaphore>,
+    /// When statuses were last sent.
+    statuses_sent: Instant,
 }
 
-impl Talk {
-    async fn go_on(&mut self, received: u64) -> End {
-        if let Err(end) = self.welcome(received).await {
-            return end;
+impl BridgeSocket {
+    async fn run(&mut self, received: u64) -> CloseReason {
+        if let Err(reason) = self.send_welcome(received).await {
+            return reason;
         }
-        self.send_lost_again();
+        self.resend_dropped_results();
         loop {
-            if let Err(end) = self.turn().await {
-                return end;
+            if let Err(reason) = self.step().await {
+                return reason;
             }
         }
     }
 
-    /// Results that found no room are sent again when there is some.
-    fn send_lost_again(&self) {
-        if self.instance.link.take_lost() {
+    /// Sends results that a full outbox dropped, when it has room again.
+    fn resend_dropped_results(&self) {
+        if self.instance.session.take_dropped_result() {
             self.instance.recover();
         }
     }
 
-    async fn welcome(&mut self, received: u64) -> Result<(), End> {
+    async fn send_welcome(&mut self, received: u64) -> Result<(), CloseReason> {
         let settings = &self.peer.app.settings;
         let RunLimits { max_message_bytes, max_result_bytes, max_value_depth, .. } = settings.run_limits;
         let limits = BridgeLimits {
@@ -154,116 +163,124 @@ impl Talk {
             max_result_bytes,
             max_value_depth,
         };
-        let (version, session) = (env!("CARGO_PKG_VERSION").to_owned(), self.instance.link.session.clone());
+        let (version, session) = (env!("CARGO_PKG_VERSION").to_owned(), self.instance.session.id.clone());
         let text = serde_json::to_string(&BridgeMessage::Welcome { version, session, received, limits });
-        self.peer.say(text.map_err(|_| End::Gone)?).await
+        self.peer.send(text.map_err(|_| CloseReason::PeerGone)?).await
     }
 
-    /// Writes what there is, then waits for whatever comes first.
-    async fn turn(&mut self) -> Result<(), End> {
+    /// Sends the next messages, then waits for the next thing to do.
+    async fn step(&mut self) -> Result<(), CloseReason> {
         self.peer.check_token()?;
-        let link = Arc::clone(&self.instance.link);
-        let Some(Written { texts, shows }) = link.next(self.socket, self.shown.elapsed()) else {
-            return Err(End::Gone);
-        };
-        if shows {
-            self.shown = Instant::now();
+        let session = Arc::clone(&self.instance.session);
+        let batch = session.next_batch(self.socket, self.statuses_sent.elapsed());
+        let Some(Batch { texts, has_statuses }) = batch else { return Err(CloseReason::PeerGone) };
+        if has_statuses {
+            self.statuses_sent = Instant::now();
         }
-        let wrote = !texts.is_empty();
-        if wrote {
-            self.peer.say_all(texts).await?;
+        let sent = !texts.is_empty();
+        if sent {
+            self.peer.send_all(texts).await?;
         }
-        let busy = link.has_more();
-        let next_time = self.shown + PATIENCE;
-        let has_patience = link.has_patience();
+        let has_more = session.has_more();
+        let next_time = self.statuses_sent + MAX_DELAY;
+        let has_delayed = session.has_delayed();
         tokio::select! {
             biased;
-            sign = self.peer.sign(!wrote) => match self.peer.take(sign).await? {
-                Some(text) => self.hear(&text).await,
+            event = self.peer.next_event(IdleTimer::paused_if(sent)) => match self.peer.handle(event).await? {
+                Some(text) => self.handle(&text).await,
                 None => Ok(()),
             },
-            // What was written counts as a turn: the next one looks at whether anybody is there.
-            () = std::future::ready(()), if busy || wrote => Ok(()),
-            () = link.news() => Ok(()),
-            () = tokio::time::sleep_until(next_time), if has_patience => Ok(()),
+            // The next step checks whether the client is idle.
+            () = std::future::ready(()), if has_more || sent => Ok(()),
+            () = session.changed() => Ok(()),
+            () = tokio::time::sleep_until(next_time), if has_delayed => Ok(()),
         }
     }
 
-    async fn hear(&mut self, text: &str) -> Result<(), End> {
-        let request = read(text, &self.peer.app)?;
-        if let Some(seq) = number(&request)
-            && !self.instance.link.receive(self.socket, seq)?
+    async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
+        let request = parse_request(text, &self.peer.app)?;
+        let session = &self.instance.session;
+        if let Some(seq) = seq_of(&request)
+            && !session.receive(self.socket, seq)?
         {
             return Ok(());
         }
         match request {
-            BridgeRequest::Hello { .. } => return Err(invalid("`hello` is said once.").into()),
+            BridgeRequest::Hello { .. } => return Err(invalid("`hello` may be sent once.").into()),
             BridgeRequest::Ack { seq } => {
-                self.instance.link.acknowledged(self.socket, seq)?;
-                self.send_lost_again();
+                session.acknowledge(self.socket, seq)?;
+                self.resend_dropped_results();
             }
-            BridgeRequest::Watch { events } => self.instance.link.watch(events),
-            // An engine that stops takes neither. Not acknowledged, so they are said again to the next one.
+            BridgeRequest::Watch { events } => session.set_watched(events),
+            // A stopping engine takes neither. Without an acknowledgement Node-RED sends them to the next
+            // sidecar.
             BridgeRequest::Flows { .. } | BridgeRequest::Start { .. }
                 if self.peer.app.stop.is_cancelled() => {}
             BridgeRequest::Flows { seq, revision, flows, credentials } => {
-                let answer = self.instance.deploy(revision, flows, credentials).await;
-                // If there is no room for it, nothing else is taken either.
-                let _ = self.instance.link.send(&answer, Kind::Plain);
-                self.instance.link.done(self.epoch, seq);
+                let reply = self.instance.deploy(revision, flows, credentials).await;
+                // A full outbox drops the reply. Then nothing else is sent either.
+                let _ = session.send(&reply, Kind::Plain);
+                session.mark_processed(self.epoch, seq);
             }
             BridgeRequest::Start { seq, start, node, message } => {
                 check_id("start", &start)?;
-                let (instance, link, epoch) =
-                    (Arc::clone(&self.instance), Arc::clone(&self.instance.link), self.epoch);
-                let working = Arc::clone(&self.working);
-                // Never longer than an engine takes: what has to arrive first must not keep others from being read.
-                let place = working.acquire_owned().await;
-                tokio::spawn(async move {
-                    let arrivals = instance.start(start, node, message).await;
-                    drop(place);
-                    let Some(arrivals) = arrivals else { return };
-                    let arrived = futures::future::join_all(arrivals).await;
-                    if arrived.into_iter().all(|arrived| arrived == Ok(true)) {
-                        link.done(epoch, seq);
-                    }
-                });
+                self.start(seq, start, node, message).await;
             }
-            BridgeRequest::Cancel { seq, start, reason } => {
-                let (instance, app) = (Arc::clone(&self.instance), Arc::clone(&self.peer.app));
-                let (link, epoch) = (Arc::clone(&self.instance.link), self.epoch);
-                let reason = reason.chars().take(MAX_ID).collect();
-                let place = Arc::clone(&self.working).acquire_owned().await;
-                tokio::spawn(async move {
-                    instance.cancel(&app, &start, reason).await;
-                    link.done(epoch, seq);
-                    drop(place);
-                });
-            }
+            BridgeRequest::Cancel { seq, start, reason } => self.cancel(seq, start, reason).await,
             BridgeRequest::ToolResult { seq, run, call, reply } => {
-                // Node-RED remembers what it has answered: after a crash it is asked again.
-                let late = self.instance.link.answered(&call, reply).err();
-                self.instance.link.done(self.epoch, seq);
+                // Acknowledged at once: Node-RED remembers its replies, and is queried again after a crash.
+                let late = session.complete_call(&call, reply).err();
+                session.mark_processed(self.epoch, seq);
                 if let Some(reply) = late {
-                    let (instance, app) = (Arc::clone(&self.instance), Arc::clone(&self.peer.app));
-                    match Arc::clone(&self.late).try_acquire_owned() {
-                        Ok(place) => drop(tokio::spawn(async move {
-                            instance.came_late(app, run, call, reply).await;
-                            drop(place);
-                        })),
-                        // Those runs will ask again, or a person will.
-                        Err(_) => {
-                            tracing::warn!(run = run.as_str(), "too many replies come late; one was dropped")
-                        }
-                    }
+                    self.handle_late_reply(run, call, reply);
                 }
             }
         }
         Ok(())
     }
+
+    /// Starts a run in a task of its own. The start is processed when its replies have arrived.
+    async fn start(&mut self, seq: u64, start: String, node: NodeId, message: Message) {
+        let (instance, epoch) = (Arc::clone(&self.instance), self.epoch);
+        // The slot is held until the engine has taken the start, not until replies arrive. Their
+        // acknowledgements come on this socket, which must be read meanwhile.
+        let slot = Arc::clone(&self.work_slots).acquire_owned().await;
+        tokio::spawn(async move {
+            let arrivals = instance.start(start, node, message).await;
+            drop(slot);
+            let Some(arrivals) = arrivals else { return };
+            let arrived = futures::future::join_all(arrivals).await;
+            if arrived.into_iter().all(|arrived| arrived == Ok(true)) {
+                instance.session.mark_processed(epoch, seq);
+            }
+        });
+    }
+
+    async fn cancel(&mut self, seq: u64, start: String, reason: String) {
+        let (instance, epoch) = (Arc::clone(&self.instance), self.epoch);
+        let reason = reason.chars().take(MAX_ID).collect();
+        let slot = Arc::clone(&self.work_slots).acquire_owned().await;
+        tokio::spawn(async move {
+            instance.cancel(&start, reason).await;
+            instance.session.mark_processed(epoch, seq);
+            drop(slot);
+        });
+    }
+
+    fn handle_late_reply(&self, run: RunId, call: CallId, reply: ToolReply) {
+        let instance = Arc::clone(&self.instance);
+        match Arc::clone(&self.late_slots).try_acquire_owned() {
+            Ok(slot) => drop(tokio::spawn(async move {
+                instance.handle_late_reply(run, call, reply).await;
+                drop(slot);
+            })),
+            // The run queries the call again, or a person resolves it.
+            Err(_) => tracing::warn!(run = run.as_str(), "dropped a late tool reply; too many came at once"),
+        }
+    }
 }
 
-fn number(request: &BridgeRequest) -> Option<u64> {
+fn seq_of(request: &BridgeRequest) -> Option<u64> {
     match request {
         BridgeRequest::Flows { seq, .. }
         | BridgeRequest::Start { seq, .. }
@@ -273,9 +290,10 @@ fn number(request: &BridgeRequest) -> Option<u64> {
     }
 }
 
-fn read(text: &str, app: &App) -> Result<BridgeRequest, ApiError> {
+fn parse_request(text: &str, app: &App) -> Result<BridgeRequest, ApiError> {
     let limits = JsonLimits { max_bytes: app.settings.max_bridge_bytes, max_depth: MAX_DEPTH };
-    let value = parse_strict(text.as_bytes(), limits).map_err(|_| invalid("A message is no sound JSON."))?;
-    serde_json::from_value(value)
-        .map_err(|_| invalid("A message is none of the protocol's; see BridgeRequest in @redflow/bindings."))
+    let value = parse_strict(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
+    serde_json::from_value(value).map_err(|_| {
+        invalid("A message does not match the protocol. See BridgeRequest in @redflow/bindings.")
+    })
 }

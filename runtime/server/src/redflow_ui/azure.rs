@@ -1,14 +1,14 @@
-//! `/azure-openai/test-connection`: one small call with what the UI has.
+//! `/azure-openai/test-connection`: tests a connection with one small model call.
 //!
-//! Owns the words and the status the UI reads. The call is made by the same adapter as those of agents, under stricter
-//! rules: the caller names the address. So the environment's key goes to Azure alone, and what anybody else answers is
-//! not told. The key is in no answer and no log.
+//! Owns the texts and the status codes that the UI reads. The call uses the adapter of the agents, under
+//! stricter rules, because the caller chooses the address. So the key of the environment goes to Azure only,
+//! and the answer of any other server stays hidden. The key is in no response and no log line.
 
-use super::masked::MASK;
+use super::masking::MASK;
 use crate::active_flow::FlowBuilder;
-use crate::answer::{Answer, json};
+use crate::app::App;
 use crate::body;
-use crate::sidecar::App;
+use crate::response::{ApiResult, json};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -28,23 +28,20 @@ use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::Semaphore;
 use url::Url;
 
+/// The node type whose adapter makes the call.
 const TYPE: &str = "model.azure.openai";
 
-/// What the model is asked, and how much it may say.
-const QUESTION: &str = "This is a test of the connection. Answer with OK.";
+/// The question, and the limits on the answer.
+const QUESTION: &str = "This is a test of the connection. ApiResult with OK.";
 const MAX_TOKENS: u32 = 10;
 const TIMEOUT_MS: u64 = 10_000;
 
 /// Bytes of a body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Tests that are made at the same time, whoever asks for them.
-static TESTS: Semaphore = Semaphore::const_new(4);
-
-/// What the UI sends. It holds a key, so nobody can print it.
+/// The request of the UI. It holds a key, so it has no `Debug`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Connection {
@@ -58,57 +55,54 @@ struct Connection {
     api_key: Option<String>,
 }
 
-/// A model to try, and the secrets that nobody is to read.
-struct Trial {
+/// A model to test, and the secrets that no response may contain.
+struct ConnectionTest {
     model: Arc<dyn ChatModel>,
     secrets: Scrubber,
-    who: Who,
+    server: Server,
 }
 
-/// Who is asked.
+/// Who owns the server that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum Server {
     Azure,
-    /// It may be any service of this machine or of the network around it: nobody gets to read there by this.
+    /// Possibly an internal service. A caller must not read its answers through this sidecar.
     Other,
 }
 
-impl Who {
-    /// Parsed as the adapter does it.
+impl Server {
+    /// Parses the endpoint as the adapter does.
     fn at(endpoint: &str) -> Self {
         let is_azure = |url: &Url| url.scheme() == "https" && url.host_str().is_some_and(is_azure_host);
         if Url::parse(endpoint.trim()).as_ref().is_ok_and(is_azure) { Self::Azure } else { Self::Other }
     }
 }
 
-/// Why nothing came of it.
-struct Refusal {
+/// Why a test failed.
+struct TestFailure {
     status: u16,
     code: &'static str,
     error: String,
 }
 
-pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
-    let (connection, _) = body::within(&headers, body, &app.settings, MAX_BODY_BYTES).await?;
-    let Ok(_place) = TESTS.try_acquire() else {
-        let error = "Other connections are being tested; try again when they are done.".to_owned();
-        return Ok(Refusal { status: 429, code: ApiCode::RateLimited.as_str(), error }.answer());
+pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+    let (connection, _) = body::read_limited(&headers, body, &app, MAX_BODY_BYTES).await?;
+    let Some(_slot) = app.work_slots.connection_test() else {
+        let error = "Too many connections are being tested. Try again later.".to_owned();
+        return Ok(TestFailure { status: 429, code: ApiCode::RateLimited.as_str(), error }.response());
     };
-    Ok(match attempt(&app.flow_builder, connection).await {
-        Ok(answer) => answer,
-        Err(refusal) => refusal.answer(),
-    })
+    Ok(run_test(&app.flow_builder, connection).await.unwrap_or_else(TestFailure::response))
 }
 
-async fn attempt(flow_builder: &FlowBuilder, connection: Connection) -> Result<Response, Refusal> {
+async fn run_test(flow_builder: &FlowBuilder, connection: Connection) -> Result<Response, TestFailure> {
     let deployment = connection.deployment.clone();
-    let Trial { model, secrets, who } = Trial::of(flow_builder, connection)?;
+    let ConnectionTest { model, secrets, server } = ConnectionTest::new(flow_builder, connection)?;
     let since = Instant::now();
-    let answer = ask(&*model).await;
+    let answer = call_model(&*model).await;
     let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
     let answer = answer.map_err(|mut failure| {
         secrets.failure(&mut failure);
-        Refusal::of(failure, who)
+        TestFailure::from_model(failure, server)
     })?;
     let mut metadata = json!({"deployment": deployment, "durationMs": duration_ms});
     if let Some(usage) = answer.usage {
@@ -116,23 +110,23 @@ async fn attempt(flow_builder: &FlowBuilder, connection: Connection) -> Result<R
         metadata["completionTokens"] = Value::from(usage.output_tokens);
         metadata["totalTokens"] = Value::from(usage.input_tokens.saturating_add(usage.output_tokens));
     }
-    if let Some(mut model) = answer.model.filter(|_| who == Who::Azure) {
+    if let Some(mut model) = answer.model.filter(|_| server == Server::Azure) {
         secrets.text(&mut model);
         metadata["model"] = Value::from(model);
     }
     Ok(json(200, &json!({"success": true, "message": "Connection successful", "metadata": metadata})))
 }
 
-impl Trial {
-    fn of(flow_builder: &FlowBuilder, connection: Connection) -> Result<Self, Refusal> {
+impl ConnectionTest {
+    fn new(flow_builder: &FlowBuilder, connection: Connection) -> Result<Self, TestFailure> {
         let Connection { endpoint, deployment, api_version, api_key } = connection;
-        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let non_empty = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let (Some(endpoint), Some(deployment), Some(version)) =
-            (given(endpoint), given(deployment), given(api_version))
+            (non_empty(endpoint), non_empty(deployment), non_empty(api_version))
         else {
-            return Err(Refusal::bad("`endpoint`, `deployment` and `apiVersion` are needed."));
+            return Err(TestFailure::invalid("`endpoint`, `deployment` and `apiVersion` are required."));
         };
-        let who = Who::at(&endpoint);
+        let server = Server::at(&endpoint);
         let mut props = Message::new();
         for (name, value) in [("endpoint", endpoint), ("deployment", deployment), ("apiVersion", version)] {
             props.insert(name.to_owned(), Value::from(value));
@@ -140,7 +134,7 @@ impl Trial {
         props.insert("maxTokens".to_owned(), Value::from(MAX_TOKENS));
         props.insert("timeoutMs".to_owned(), Value::from(TIMEOUT_MS));
         props.insert("maxRetries".to_owned(), Value::from(0));
-        if let Some(key) = given(api_key).filter(|key| key != MASK) {
+        if let Some(key) = non_empty(api_key).filter(|key| key != MASK) {
             props.insert("credentials".to_owned(), json!({"apiKey": key}));
         }
         let node = NodeSummary { id: TYPE.into(), type_name: TYPE.to_owned(), name: String::new() };
@@ -149,24 +143,25 @@ impl Trial {
             has_key.set(true);
             secrets.borrow_mut().add(secret);
         };
-        let env = |name: &str| (flow_builder.env)(name).filter(|_| who == Who::Azure);
+        let env = |name: &str| (flow_builder.env)(name).filter(|_| server == Server::Azure);
         let config = NodeConfig { node: &node, props: &props, env: &env, takes: &takes };
         let Some(build) = flow_builder.adapters.models.get(TYPE) else {
-            return Err(Refusal::bad("This build cannot run models of Azure."));
+            return Err(TestFailure::invalid("This build has no models of Azure."));
         };
-        let model = build(config)
-            .map_err(|error| Refusal::bad(&format!("The connection cannot be made: {}.", error.reason)))?;
+        let model = build(config).map_err(|error| {
+            TestFailure::invalid(&format!("The connection is invalid: {}.", error.reason))
+        })?;
         if !has_key.get() {
-            return Err(Refusal::bad(
-                "`apiKey` is needed: send it. The one in AZURE_OPENAI_API_KEY goes to Azure's own hosts over https, and \
-                 to no other address.",
+            return Err(TestFailure::invalid(
+                "`apiKey` is required. The key in AZURE_OPENAI_API_KEY is sent to Azure's own hosts over https \
+                 only.",
             ));
         }
-        Ok(Self { model, secrets: secrets.into_inner(), who })
+        Ok(Self { model, secrets: secrets.into_inner(), server })
     }
 }
 
-async fn ask(model: &dyn ChatModel) -> Result<redflow_contract::fact::ModelAnswer, Failure> {
+async fn call_model(model: &dyn ChatModel) -> Result<redflow_contract::fact::ModelAnswer, Failure> {
     let spec = AgentSpec {
         agent: NodeRef { instance: InstanceId::local(), node_id: TYPE.into() },
         type_name: "agent-core".to_owned(),
@@ -183,39 +178,38 @@ async fn ask(model: &dyn ChatModel) -> Result<redflow_contract::fact::ModelAnswe
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
     let answer_kind = AnswerKind::Reply(ToolChoice::None);
-    // An answer that is cut off after so few tokens is an answer.
+    // An answer that is cut at the token limit is a success too.
     model
         .call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas: None })
         .await
 }
 
-impl Refusal {
-    /// What was sent cannot be tried.
-    fn bad(error: &str) -> Self {
+impl TestFailure {
+    fn invalid(error: &str) -> Self {
         Self { status: 400, code: ApiCode::BodyInvalid.as_str(), error: error.to_owned() }
     }
 
-    fn of(failure: Failure, who: Who) -> Self {
-        let (status, ours) = match failure.code {
-            RunErrorCode::InvalidCredentials => (401, "The key was refused there"),
-            RunErrorCode::ModelNotFound => (404, "There is no such deployment"),
+    fn from_model(failure: Failure, server: Server) -> Self {
+        let (status, summary) = match failure.code {
+            RunErrorCode::InvalidCredentials => (401, "The server refused the key"),
+            RunErrorCode::ModelNotFound => (404, "The server has no such deployment"),
             RunErrorCode::RateLimit | RunErrorCode::QuotaExceeded => {
-                (429, "There were too many requests there")
+                (429, "The server received too many requests")
             }
             RunErrorCode::ProviderUnavailable => {
-                (503, "Nobody is there, or somebody who does not answer as Azure does")
+                (503, "The server is unavailable, or does not answer like Azure")
             }
-            RunErrorCode::Timeout => (504, "There was no answer in time"),
-            _ => (502, "The request was refused there, or its answer is not one of Azure's"),
+            RunErrorCode::Timeout => (504, "The server did not answer in time"),
+            _ => (502, "The server refused the request, or does not answer like Azure"),
         };
-        let error = match who {
-            Who::Azure => failure.message,
-            Who::Other => format!("{ours}. What was said is told of Azure's own hosts only."),
+        let error = match server {
+            Server::Azure => failure.message,
+            Server::Other => format!("{summary}. Its answer is shown for Azure's own hosts only."),
         };
         Self { status, code: failure.code.as_str(), error }
     }
 
-    fn answer(self) -> Response {
+    fn response(self) -> Response {
         let Self { status, code, error } = self;
         json(status, &json!({"success": false, "error": error, "code": code, "statusCode": status}))
     }

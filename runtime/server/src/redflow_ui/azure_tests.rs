@@ -1,15 +1,15 @@
-use super::{Refusal, Who};
+use super::{Server, TestFailure};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::run_error::Failure;
 
 #[test]
-fn only_https_at_its_own_hosts_is_azure() {
+fn only_https_to_azure_hosts_is_azure() {
     for endpoint in [
         "https://name.openai.azure.com",
         " HTTPS://NAME.OpenAI.Azure.com:443/openai?x=1 ",
         "https://name.services.ai.azure.com/",
     ] {
-        assert_eq!(Who::at(endpoint), Who::Azure, "{endpoint}");
+        assert_eq!(Server::at(endpoint), Server::Azure, "{endpoint}");
     }
     for endpoint in [
         "http://name.openai.azure.com",
@@ -23,18 +23,19 @@ fn only_https_at_its_own_hosts_is_azure() {
         "name.openai.azure.com",
         "",
     ] {
-        assert_eq!(Who::at(endpoint), Who::Other, "{endpoint}");
+        assert_eq!(Server::at(endpoint), Server::Other, "{endpoint}");
     }
 }
 
 #[test]
-fn what_was_said_is_told_of_azure_alone() {
-    const SAID: &str = "what an inner service says";
+fn shows_the_answer_of_azure_only() {
+    const ANSWER: &str = "the answer of an internal service";
     for code in RunErrorCode::ALL {
-        let refusal = |who| Refusal::of(Failure { code: *code, message: SAID.to_owned() }, who);
-        let (azure, other) = (refusal(Who::Azure), refusal(Who::Other));
-        assert_eq!(azure.error, SAID);
-        assert!(!other.error.contains(SAID) && other.error.len() > 60, "{}", other.error);
+        let failure =
+            |server| TestFailure::from_model(Failure { code: *code, message: ANSWER.to_owned() }, server);
+        let (azure, other) = (failure(Server::Azure), failure(Server::Other));
+        assert_eq!(azure.error, ANSWER);
+        assert!(!other.error.contains(ANSWER) && other.error.len() > 60, "{}", other.error);
         assert_eq!((azure.status, azure.code), (other.status, other.code));
         assert_eq!(other.code, code.as_str());
     }

@@ -1,9 +1,10 @@
-//! One frame: what one start sets off, as the UI is told of it.
+//! A frame: the events that the UI gets for the cascade of one start.
 //!
-//! Owns the promise that no node stays running: whatever was shown to begin is shown to be done before the frame ends.
+//! Owns the guarantee that no node stays running in the UI: every node that began is shown as done before the
+//! frame ends.
 
-use super::payloads::{self, Wrong};
-use super::preview::{self, LONG, Secrets};
+use super::payloads::{self, ANSWER_PORT, ErrorInfo};
+use super::preview::{LONG, Secrets, preview_message, preview_text};
 use redflow_contract::Millis;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::code::RunErrorCode;
@@ -18,20 +19,17 @@ use redflow_ports::{FlowStep, ServiceCall, StepOutcome};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The outputs of Agent Core that lead to its services.
-const TO_MODEL: u32 = 0;
-const TO_TOOLS: u32 = 1;
+/// The output ports of Agent Core that lead to its services.
+const MODEL_PORT: u32 = 0;
+const TOOL_PORT: u32 = 1;
 
-/// The output of Agent Core that carries each answer; whatever it says of a failure is said again by the result.
-const ANSWERS: usize = 4;
-
-/// What is told, and when.
-pub(crate) struct Told {
+/// Events of one moment, on their way to the UI.
+pub(crate) struct EventBatch {
     pub(crate) now: Millis,
     pub(crate) events: Vec<ObservabilityEvent>,
 }
 
-/// A frame that goes on.
+/// A frame that has not ended.
 pub(crate) struct Frame {
     id: String,
     started_at: Millis,
@@ -41,183 +39,190 @@ pub(crate) struct Frame {
     secrets: Secrets,
 }
 
-/// What is known of a node in a frame.
+/// The state of a node in a frame.
 #[derive(Default)]
 struct Node {
     type_name: String,
-    /// When it got something last.
-    since: Option<Millis>,
-    /// Whether the UI shows that it runs.
-    runs: bool,
-    failed: bool,
-    waits: bool,
-    /// What it said went wrong last.
-    failure: Option<Failure>,
-    /// The agent that uses it.
-    used_by: Option<NodeId>,
+    /// When it last received a message.
+    received_at: Option<Millis>,
+    /// Whether the UI shows it as running.
+    is_running: bool,
+    has_failed: bool,
+    has_waited: bool,
+    last_failure: Option<Failure>,
+    /// The agent that called it.
+    caller: Option<NodeId>,
 }
 
-/// How a node is done with what it got.
+/// The output event of a node.
 struct Output<'a> {
     behavior: NodeBehavior,
-    /// What it sends, by which output.
+    /// The payload, and the port unless the node failed without sending.
     sent: Option<(Option<u32>, PayloadPreview)>,
-    /// What is told to have gone wrong.
-    wrong: Option<Wrong<'a>>,
+    /// Sent as an error event too.
+    error: Option<ErrorInfo<'a>>,
 }
 
 impl Output<'_> {
     fn sent(port: u32, payload: PayloadPreview) -> Self {
-        Self { behavior: NodeBehavior::Transformed, sent: Some((Some(port), payload)), wrong: None }
+        Self { behavior: NodeBehavior::Transformed, sent: Some((Some(port), payload)), error: None }
     }
 
-    fn nothing(behavior: NodeBehavior) -> Self {
-        Self { behavior, sent: None, wrong: None }
+    fn without_payload(behavior: NodeBehavior) -> Self {
+        Self { behavior, sent: None, error: None }
     }
 }
 
 impl<'a> Output<'a> {
-    fn wrong(self, wrong: Option<Wrong<'a>>) -> Self {
-        let behavior = if wrong.is_some() { NodeBehavior::Terminated } else { self.behavior };
-        Self { behavior, wrong, ..self }
+    fn with_error(self, error: Option<ErrorInfo<'a>>) -> Self {
+        let behavior = if error.is_some() { NodeBehavior::Terminated } else { self.behavior };
+        Self { behavior, error, ..self }
     }
 }
 
 impl Frame {
-    /// Begins one; without a trigger if it was under way before anybody looked.
+    /// Begins a frame. It has no trigger if the cascade began before there was an observer.
     pub(crate) fn begin(
         id: String,
         trigger: Option<&NodeSummary>,
         secrets: Secrets,
-        told: &mut Told,
+        batch: &mut EventBatch,
     ) -> Self {
-        let started_at = told.now;
+        let started_at = batch.now;
         let mut nodes = BTreeMap::new();
         let trigger = trigger.map(|node| {
-            // The UI shows that the trigger runs from here on.
-            let begun = Node { type_name: node.type_name.clone(), runs: true, ..Node::default() };
-            nodes.insert(node.id.clone(), Node { since: Some(started_at), ..begun });
+            // The UI shows the trigger as running from now on.
+            let type_name = node.type_name.clone();
+            let received_at = Some(started_at);
+            nodes.insert(
+                node.id.clone(),
+                Node { type_name, received_at, is_running: true, ..Node::default() },
+            );
             node.id.clone()
         });
         let data = FrameStart { id: id.clone(), started_at, trigger_node_id: trigger.clone() };
-        told.events.push(ObservabilityEvent::FrameStart { ts: told.now, frame_id: id.clone(), data });
+        batch.events.push(ObservabilityEvent::FrameStart { ts: batch.now, frame_id: id.clone(), data });
         Self { id, started_at, trigger, nodes, outputs: 0, secrets }
     }
 
-    /// Something of it moved.
-    pub(crate) fn moved(&mut self, moved: FlowStep<'_>, told: &mut Told) {
-        match moved {
+    /// Adds the events of a flow step.
+    pub(crate) fn add_step(&mut self, step: FlowStep<'_>, batch: &mut EventBatch) {
+        match step {
             FlowStep::Started { .. } | FlowStep::Ended => {}
             FlowStep::Received { node, message } => {
-                let payload = preview::of_message(message, &self.secrets);
-                self.input(node, payload, told);
+                let payload = preview_message(message, &self.secrets);
+                self.add_input(node, payload, batch);
             }
             FlowStep::Sent { node, port, message, error } => {
-                let wrong = error.map(wrong);
+                let info = error.map(error_info);
                 let is_agent = lookup(&node.type_name).role == Role::Agent;
-                let outcome = || payloads::outcome(message, port, wrong, &self.secrets);
-                let special = if is_agent { outcome() } else { None };
-                let payload = special.unwrap_or_else(|| preview::of_message(message, &self.secrets));
-                let mut output = Output::sent(u32::try_from(port).unwrap_or(u32::MAX), payload).wrong(wrong);
-                if is_agent && port == ANSWERS {
-                    // The result says it once more.
-                    output.wrong = None;
+                let agent_message = || payloads::agent_message(message, port, info, &self.secrets);
+                let special = if is_agent { agent_message() } else { None };
+                let payload = special.unwrap_or_else(|| preview_message(message, &self.secrets));
+                let port_number = u32::try_from(port).unwrap_or(u32::MAX);
+                let mut output = Output::sent(port_number, payload).with_error(info);
+                if is_agent && port == ANSWER_PORT {
+                    // The result repeats the error, and one error event is enough.
+                    output.error = None;
                 }
-                self.output(node, output, told);
-                self.node(node).failure = error.cloned();
+                self.add_output(node, output, batch);
+                self.node(node).last_failure = error.cloned();
             }
             FlowStep::Done { node, outcome } => {
                 let output = match outcome {
-                    StepOutcome::Completed => Output::nothing(NodeBehavior::PassThrough),
-                    StepOutcome::Waiting => Output::nothing(NodeBehavior::Filtered),
-                    StepOutcome::Failed(failure) => self.broken(wrong(failure)),
+                    StepOutcome::Completed => Output::without_payload(NodeBehavior::PassThrough),
+                    StepOutcome::Waiting => Output::without_payload(NodeBehavior::Filtered),
+                    StepOutcome::Failed(failure) => self.failed_output(error_info(failure)),
                 };
-                self.output(node, output, told);
+                self.add_output(node, output, batch);
                 if let StepOutcome::Failed(failure) = outcome {
-                    self.node(node).failure = Some(failure.clone());
+                    self.node(node).last_failure = Some(failure.clone());
                 }
             }
             FlowStep::ModelCalled { service_call, transcript } => {
-                self.asked(service_call, TO_MODEL, &payloads::request(service_call, transcript), told);
+                let request = payloads::model_request(service_call, transcript);
+                self.add_call(service_call, MODEL_PORT, &request, batch);
             }
             FlowStep::ModelAnswered { service_call, answer } => {
                 let payload = match answer {
-                    Ok(answer) => payloads::answer(answer),
-                    Err(failure) => wrong(failure).payload(Some(service_call.run)),
+                    Ok(answer) => payloads::model_answer(answer),
+                    Err(failure) => error_info(failure).payload(Some(service_call.run)),
                 };
-                let took = self.node(service_call.service).took(told.now);
-                let reply = payloads::reply(service_call, &payload, answer.ok(), took, &self.secrets);
-                self.output(
-                    service_call.service,
-                    Output::sent(0, reply).wrong(answer.err().map(wrong)),
-                    told,
-                );
-                self.input(service_call.agent, payloads::payload(&payload, &self.secrets), told);
+                let duration = self.node(service_call.service).duration(batch.now);
+                let message =
+                    payloads::model_message(service_call, &payload, answer.ok(), duration, &self.secrets);
+                let output = Output::sent(0, message).with_error(answer.err().map(error_info));
+                self.add_output(service_call.service, output, batch);
+                self.add_input(service_call.agent, payloads::payload(&payload, &self.secrets), batch);
             }
             FlowStep::ToolCalled { service_call, call } => {
-                self.asked(service_call, TO_TOOLS, &Value::Object(call.input.clone()), told);
+                self.add_call(service_call, TOOL_PORT, &Value::Object(call.input.clone()), batch);
             }
             FlowStep::ToolReturned { service_call, result, .. } => {
                 let (payload, text) = match result {
-                    Ok(result) => payloads::result(result),
-                    Err(reason) => return self.lost(service_call, reason, told),
+                    Ok(result) => payloads::tool_result(result),
+                    Err(reason) => return self.add_unknown_outcome(service_call, reason, batch),
                 };
-                let wrong = text.map(|message| Wrong { code: RunErrorCode::ToolError.as_str(), message });
+                let error = text.map(|message| ErrorInfo { code: RunErrorCode::ToolError.as_str(), message });
                 let payload = payloads::payload(&payload, &self.secrets);
-                self.output(service_call.service, Output::sent(0, payload.clone()).wrong(wrong), told);
-                self.input(service_call.agent, payload, told);
+                let output = Output::sent(0, payload.clone()).with_error(error);
+                self.add_output(service_call.service, output, batch);
+                self.add_input(service_call.agent, payload, batch);
             }
         }
     }
 
-    /// An agent asks one of its services.
-    fn asked(&mut self, ask: &ServiceCall<'_>, port: u32, payload: &Value, told: &mut Told) {
+    /// An agent calls one of its services.
+    fn add_call(&mut self, call: &ServiceCall<'_>, port: u32, payload: &Value, batch: &mut EventBatch) {
         let payload = payloads::payload(payload, &self.secrets);
-        self.output(ask.agent, Output::sent(port, payload.clone()), told);
-        self.input(ask.service, payload, told);
-        self.node(ask.service).used_by = Some(ask.agent.id.clone());
+        self.add_output(call.agent, Output::sent(port, payload.clone()), batch);
+        self.add_input(call.service, payload, batch);
+        self.node(call.service).caller = Some(call.agent.id.clone());
     }
 
-    /// Nobody knows what a tool did, so the agent gets nothing from it.
-    fn lost(&mut self, ask: &ServiceCall<'_>, reason: &str, told: &mut Told) {
-        let wrong = Wrong { code: RunErrorCode::ToolOutcomeUnknown.as_str(), message: reason };
-        let output = self.broken(wrong);
-        self.output(ask.service, output, told);
+    /// The outcome of a tool call is unknown, so the agent receives nothing from the tool.
+    fn add_unknown_outcome(&mut self, call: &ServiceCall<'_>, reason: &str, batch: &mut EventBatch) {
+        let error = ErrorInfo { code: RunErrorCode::ToolOutcomeUnknown.as_str(), message: reason };
+        let output = self.failed_output(error);
+        self.add_output(call.service, output, batch);
     }
 
-    /// Nothing of it moves any more. Nodes that were not heard of again are done too.
-    pub(crate) fn end(mut self, told: &mut Told) {
+    /// Ends the frame, and shows all nodes as done that still run.
+    pub(crate) fn end(mut self, batch: &mut EventBatch) {
         let open: Vec<(NodeSummary, Option<Failure>)> = self
             .nodes
             .iter()
-            .filter(|(_, node)| node.runs)
+            .filter(|(_, node)| node.is_running)
             .map(|(id, node)| {
                 let (id, type_name, name) = (id.clone(), node.type_name.clone(), String::new());
-                let user = node.used_by.as_ref().and_then(|agent| self.nodes.get(agent));
-                (NodeSummary { id, type_name, name }, user.and_then(|user| user.failure.clone()))
+                let caller = node.caller.as_ref().and_then(|agent| self.nodes.get(agent));
+                (NodeSummary { id, type_name, name }, caller.and_then(|caller| caller.last_failure.clone()))
             })
             .collect();
         for (node, failure) in open {
-            let nothing = Output::nothing(NodeBehavior::PassThrough);
-            // Its agent failed while it was at work.
-            let output = failure.as_ref().map_or(nothing, |failure| self.broken(wrong(failure)));
-            self.output(&node, output, told);
+            // A failure here is that of the agent, which ended while its service was at work.
+            let output = match &failure {
+                Some(failure) => self.failed_output(error_info(failure)),
+                None => Output::without_payload(NodeBehavior::PassThrough),
+            };
+            self.add_output(&node, output, batch);
         }
         let count = |is: fn(&Node) -> bool| saturated(self.nodes.values().filter(|node| is(node)).count());
         let stats = FrameStats {
             node_count: count(|_| true),
             outputs_emitted: self.outputs,
-            filtered_nodes: count(|node| node.waits),
-            errored_nodes: count(|node| node.failed),
-            duration_ms: told.now.saturating_sub(self.started_at),
+            filtered_nodes: count(|node| node.has_waited),
+            errored_nodes: count(|node| node.has_failed),
+            duration_ms: batch.now.saturating_sub(self.started_at),
         };
-        let data = FrameEnd { id: self.id.clone(), ended_at: told.now, stats };
-        told.events.push(ObservabilityEvent::FrameEnd { ts: told.now, frame_id: self.id, data });
+        let data = FrameEnd { id: self.id.clone(), ended_at: batch.now, stats };
+        batch.events.push(ObservabilityEvent::FrameEnd { ts: batch.now, frame_id: self.id, data });
     }
 
-    /// The nodes the UI shows to run, with their types.
+    /// The ids and types of the nodes that the UI shows as running.
     pub(crate) fn running(&self) -> impl Iterator<Item = (&NodeId, &str)> {
-        self.nodes.iter().filter(|(_, node)| node.runs).map(|(id, node)| (id, node.type_name.as_str()))
+        let running = self.nodes.iter().filter(|(_, node)| node.is_running);
+        running.map(|(id, node)| (id, node.type_name.as_str()))
     }
 
     fn node(&mut self, node: &NodeSummary) -> &mut Node {
@@ -226,29 +231,30 @@ impl Frame {
             .or_insert_with(|| Node { type_name: node.type_name.clone(), ..Node::default() })
     }
 
-    fn input(&mut self, node: &NodeSummary, payload: PayloadPreview, told: &mut Told) {
+    fn add_input(&mut self, node: &NodeSummary, payload: PayloadPreview, batch: &mut EventBatch) {
         let own = self.node(node);
-        (own.since, own.runs) = (Some(told.now), true);
-        let input = IoEvent { direction: IoDirection::Input, port: None, timestamp: told.now, payload };
+        (own.received_at, own.is_running) = (Some(batch.now), true);
+        let input = IoEvent { direction: IoDirection::Input, port: None, timestamp: batch.now, payload };
         let data = NodeInput {
             node_id: node.id.clone(),
             node_type: node.type_name.clone(),
             input: Some(Box::new(input)),
             sampled: true,
         };
-        let (ts, frame_id, node_id) = (told.now, self.id.clone(), node.id.clone());
-        told.events.push(ObservabilityEvent::NodeInput { ts, frame_id, node_id, data });
+        let (ts, frame_id, node_id) = (batch.now, self.id.clone(), node.id.clone());
+        batch.events.push(ObservabilityEvent::NodeInput { ts, frame_id, node_id, data });
     }
 
-    /// A node that failed and sends nothing: the reason stands where people look for what it sent.
-    fn broken<'a>(&self, wrong: Wrong<'a>) -> Output<'a> {
-        let payload = payloads::payload(&wrong.payload(None), &self.secrets);
+    /// The output of a node that failed and sends nothing. The error takes the place of the payload, where
+    /// people look.
+    fn failed_output<'a>(&self, error: ErrorInfo<'a>) -> Output<'a> {
+        let payload = payloads::payload(&error.payload(None), &self.secrets);
         let behavior = NodeBehavior::Terminated;
-        Output { behavior, sent: Some((None, payload)), wrong: Some(wrong) }
+        Output { behavior, sent: Some((None, payload)), error: Some(error) }
     }
 
-    fn output(&mut self, node: &NodeSummary, output: Output<'_>, told: &mut Told) {
-        let Output { behavior, sent, wrong } = output;
+    fn add_output(&mut self, node: &NodeSummary, output: Output<'_>, batch: &mut EventBatch) {
+        let Output { behavior, sent, error } = output;
         let role = match &sent {
             _ if self.trigger.as_ref() == Some(&node.id) => NodeRole::Trigger,
             None if behavior == NodeBehavior::PassThrough => NodeRole::Sink,
@@ -258,39 +264,45 @@ impl Frame {
             self.outputs = self.outputs.saturating_add(1);
         }
         let own = self.node(node);
-        own.runs = false;
-        own.failed |= behavior == NodeBehavior::Terminated;
-        own.waits |= behavior == NodeBehavior::Filtered;
-        let timing =
-            NodeTiming { received_at: own.since, sent_at: told.now, duration_ms: own.took(told.now) };
+        own.is_running = false;
+        own.has_failed |= behavior == NodeBehavior::Terminated;
+        own.has_waited |= behavior == NodeBehavior::Filtered;
+        let (received_at, duration_ms) = (own.received_at, own.duration(batch.now));
+        let timing = NodeTiming { received_at, sent_at: batch.now, duration_ms };
         let semantics = NodeSemantics { role, behavior };
         let frame = Some(self.id.clone());
-        told.events.push(node_output(node, frame.clone(), told.now, sent, semantics, Some(timing)));
-        if let Some(wrong) = wrong {
-            told.events.push(node_error(node, frame, told.now, wrong, &self.secrets));
+        batch.events.push(node_output(node, frame.clone(), batch.now, sent, semantics, Some(timing)));
+        if let Some(error) = error {
+            batch.events.push(node_error(node, frame, batch.now, error, &self.secrets));
         }
     }
 }
 
 impl Node {
-    fn took(&self, now: Millis) -> Option<u64> {
-        self.since.map(|since| now.saturating_sub(since))
+    /// Milliseconds since it last received a message.
+    fn duration(&self, now: Millis) -> Option<u64> {
+        self.received_at.map(|received_at| now.saturating_sub(received_at))
     }
 }
 
-/// What a deployment says of an agent that may not run.
-pub(crate) fn refused(node: &NodeSummary, wrong: Wrong<'_>, secrets: &Secrets, told: &mut Told) {
-    let payload = payloads::payload(&wrong.payload(None), secrets);
+/// Adds the events of an agent that a deploy refused.
+pub(crate) fn add_refused_agent(
+    node: &NodeSummary,
+    error: ErrorInfo<'_>,
+    secrets: &Secrets,
+    batch: &mut EventBatch,
+) {
+    let payload = payloads::payload(&error.payload(None), secrets);
     let semantics = NodeSemantics { role: NodeRole::Transform, behavior: NodeBehavior::Terminated };
-    told.events.push(node_output(node, None, told.now, Some((None, payload)), semantics, None));
-    told.events.push(node_error(node, None, told.now, wrong, secrets));
+    batch.events.push(node_output(node, None, batch.now, Some((None, payload)), semantics, None));
+    batch.events.push(node_error(node, None, batch.now, error, secrets));
 }
 
-/// A node that was done while somebody did not look.
-pub(crate) fn done(node: &NodeId, type_name: &str, told: &mut Told) {
+/// Adds an event, outside any frame, that shows a node as done.
+pub(crate) fn add_node_done(node: &NodeId, type_name: &str, batch: &mut EventBatch) {
     let node = NodeSummary { id: node.clone(), type_name: type_name.to_owned(), name: String::new() };
     let semantics = NodeSemantics { role: NodeRole::Sink, behavior: NodeBehavior::PassThrough };
-    told.events.push(node_output(&node, None, told.now, None, semantics, None));
+    batch.events.push(node_output(&node, None, batch.now, None, semantics, None));
 }
 
 fn node_output(
@@ -317,17 +329,17 @@ fn node_error(
     node: &NodeSummary,
     frame_id: Option<String>,
     ts: Millis,
-    wrong: Wrong<'_>,
+    error: ErrorInfo<'_>,
     secrets: &Secrets,
 ) -> ObservabilityEvent {
-    let message = preview::of_text(wrong.message, &LONG, secrets);
-    let error = NodeErrorText { message, code: wrong.code.to_owned() };
+    let message = preview_text(error.message, &LONG, secrets);
+    let error = NodeErrorText { message, code: error.code.to_owned() };
     let data = NodeError { node_id: node.id.clone(), node_type: node.type_name.clone(), error };
     ObservabilityEvent::NodeError { ts, frame_id, node_id: node.id.clone(), data }
 }
 
-fn wrong(failure: &Failure) -> Wrong<'_> {
-    Wrong { code: failure.code.as_str(), message: &failure.message }
+fn error_info(failure: &Failure) -> ErrorInfo<'_> {
+    ErrorInfo { code: failure.code.as_str(), message: &failure.message }
 }
 
 fn saturated(n: usize) -> u32 {

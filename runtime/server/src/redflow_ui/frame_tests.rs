@@ -5,7 +5,7 @@
 )]
 
 use super::super::preview::Secrets;
-use super::{Frame, Told};
+use super::{EventBatch, Frame};
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use redflow_contract::Message;
@@ -33,7 +33,7 @@ fn failure(code: RunErrorCode, text: &str) -> Failure {
     Failure { code, message: text.to_owned() }
 }
 
-/// A flow like the one people draw, and a frame of it. Every move takes a millisecond.
+/// A typical flow and a frame of it. Every step takes a millisecond.
 struct Scene {
     inject: NodeSummary,
     agent: NodeSummary,
@@ -42,16 +42,16 @@ struct Scene {
     debug: NodeSummary,
     run: RunId,
     tools: Vec<String>,
-    told: Told,
+    batch: EventBatch,
     frame: Option<Frame>,
 }
 
 impl Scene {
     fn new() -> Self {
-        let mut told = Told { now: 1000, events: Vec::new() };
+        let mut batch = EventBatch { now: 1000, events: Vec::new() };
         let inject = node("i1", "inject");
         let id = "frame-1000-1".to_owned();
-        let frame = Some(Frame::begin(id, Some(&inject), Secrets::default(), &mut told));
+        let frame = Some(Frame::begin(id, Some(&inject), Secrets::default(), &mut batch));
         Self {
             inject,
             agent: node("a1", "agent-core"),
@@ -60,47 +60,47 @@ impl Scene {
             debug: node("d1", "debug"),
             run: RunId::from("run-1"),
             tools: vec!["calculator".to_owned()],
-            told,
+            batch,
             frame,
         }
     }
 
-    fn see(&mut self, moved: FlowStep<'_>) {
-        self.told.now += 1;
-        self.frame.as_mut().unwrap().moved(moved, &mut self.told);
+    fn step(&mut self, step: FlowStep<'_>) {
+        self.batch.now += 1;
+        self.frame.as_mut().unwrap().add_step(step, &mut self.batch);
     }
 
     fn received(&mut self, node: &NodeSummary, value: Value) {
-        self.see(FlowStep::Received { node, message: &message(value) });
+        self.step(FlowStep::Received { node, message: &message(value) });
     }
 
     fn sent(&mut self, node: &NodeSummary, port: usize, value: Value, error: Option<&Failure>) {
-        self.see(FlowStep::Sent { node, port, message: &message(value), error });
+        self.step(FlowStep::Sent { node, port, message: &message(value), error });
     }
 
     fn done(&mut self, node: &NodeSummary, outcome: StepOutcome<'_>) {
-        self.see(FlowStep::Done { node, outcome });
+        self.step(FlowStep::Done { node, outcome });
     }
 
-    fn asks(&mut self, iteration: u32, says: &[(ChatRole, &str)]) {
+    fn model_called(&mut self, iteration: u32, messages: &[(ChatRole, &str)]) {
         let mut transcript = Transcript::default();
-        says.iter().for_each(|(role, text)| transcript.push(Arc::new(ChatMessage::new(*role, *text))));
+        messages.iter().for_each(|(role, text)| transcript.push(Arc::new(ChatMessage::new(*role, *text))));
         let (run, agent, service, tools) =
             (self.run.clone(), self.agent.clone(), self.model.clone(), self.tools.clone());
         let service_call =
             &ServiceCall { run: &run, iteration, agent: &agent, service: &service, tools: &tools };
-        self.see(FlowStep::ModelCalled { service_call, transcript: &transcript });
+        self.step(FlowStep::ModelCalled { service_call, transcript: &transcript });
     }
 
-    fn answers(&mut self, iteration: u32, answer: Result<&ModelAnswer, &Failure>) {
+    fn model_answered(&mut self, iteration: u32, answer: Result<&ModelAnswer, &Failure>) {
         let (run, agent, service) = (self.run.clone(), self.agent.clone(), self.model.clone());
         let service_call =
             &ServiceCall { run: &run, iteration, agent: &agent, service: &service, tools: &[] };
-        self.see(FlowStep::ModelAnswered { service_call, answer });
+        self.step(FlowStep::ModelAnswered { service_call, answer });
     }
 
-    /// A tool is called; what comes of it, if anything does.
-    fn calls(&mut self, result: Option<Result<&ToolResult, &str>>) {
+    /// A tool is called, or returns if there is a result.
+    fn tool(&mut self, result: Option<Result<&ToolResult, &str>>) {
         let (run, agent, service) = (self.run.clone(), self.agent.clone(), self.tool.clone());
         let service_call =
             &ServiceCall { run: &run, iteration: 1, agent: &agent, service: &service, tools: &[] };
@@ -117,30 +117,30 @@ impl Scene {
             declared: None,
         };
         match result {
-            None => self.see(FlowStep::ToolCalled { service_call, call }),
-            Some(result) => self.see(FlowStep::ToolReturned { service_call, call, result }),
+            None => self.step(FlowStep::ToolCalled { service_call, call }),
+            Some(result) => self.step(FlowStep::ToolReturned { service_call, call, result }),
         }
     }
 
-    /// Everything that was told, as it goes over the wire.
-    fn over(mut self) -> Vec<Value> {
-        self.told.now += 1;
-        self.frame.take().unwrap().end(&mut self.told);
-        self.told.events.iter().map(|event| serde_json::to_value(event).unwrap()).collect()
+    /// Ends the frame and gives all events as JSON.
+    fn end(mut self) -> Vec<Value> {
+        self.batch.now += 1;
+        self.frame.take().unwrap().end(&mut self.batch);
+        self.batch.events.iter().map(|event| serde_json::to_value(event).unwrap()).collect()
     }
 }
 
-fn says(text: &str) -> ModelAnswer {
+fn answer(text: &str) -> ModelAnswer {
     let usage = Some(Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() });
     ModelAnswer { text: text.to_owned(), usage, model: Some("gpt".to_owned()), ..ModelAnswer::default() }
 }
 
-/// A result as agents send it.
-fn result(action: &str, text: Value) -> Value {
+/// An `agentResult`.
+fn agent_result(action: &str, text: Value) -> Value {
     json!({"action": action, "message": text, "iteration": 1, "traceId": "run-1"})
 }
 
-/// The event, the node, the port, and how it behaved.
+/// One line for each event: its type, node, port, role and behavior.
 fn outline(events: &[Value]) -> Vec<String> {
     let line = |event: &Value| {
         let part = |pointer: &str| {
@@ -158,7 +158,7 @@ fn outline(events: &[Value]) -> Vec<String> {
     events.iter().map(line).collect()
 }
 
-/// The nodes the UI would show as running at the end.
+/// The nodes that the UI shows as running at the end.
 fn still_running(events: &[Value]) -> HashSet<String> {
     let mut running = HashSet::new();
     for event in events {
@@ -176,19 +176,19 @@ fn still_running(events: &[Value]) -> HashSet<String> {
 }
 
 #[test]
-fn a_tool_iteration_is_told_step_by_step() {
+fn shows_a_tool_iteration_step_by_step() {
     let mut scene = Scene::new();
     let (inject, agent, debug) = (scene.inject.clone(), scene.agent.clone(), scene.debug.clone());
     scene.sent(&inject, 0, json!({"payload": "2+2?"}), None);
     scene.received(&agent, json!({"payload": "2+2?"}));
-    scene.asks(1, &[(ChatRole::System, "Rules."), (ChatRole::User, "2+2?")]);
+    scene.model_called(1, &[(ChatRole::System, "Rules."), (ChatRole::User, "2+2?")]);
     let call =
         json!({"action": "tool", "tool": "calculator", "input": {"expression": "2+2"}, "confidence": 0.8});
-    scene.answers(1, Ok(&says(&call.to_string())));
-    scene.sent(&agent, 4, json!({"payload": call, "agentResult": result("tool", json!(null))}), None);
-    scene.calls(None);
-    scene.calls(Some(Ok(&ToolResult::ok(json!({"output": 4})))));
-    scene.asks(
+    scene.model_answered(1, Ok(&answer(&call.to_string())));
+    scene.sent(&agent, 4, json!({"payload": call, "agentResult": agent_result("tool", json!(null))}), None);
+    scene.tool(None);
+    scene.tool(Some(Ok(&ToolResult::ok(json!({"output": 4})))));
+    scene.model_called(
         2,
         &[
             (ChatRole::System, "Rules."),
@@ -198,17 +198,17 @@ fn a_tool_iteration_is_told_step_by_step() {
         ],
     );
     let last = json!({"action": "final", "message": "4"});
-    scene.answers(2, Ok(&says(&last.to_string())));
+    scene.model_answered(2, Ok(&answer(&last.to_string())));
     let core = json!({"type": "model_response", "traceId": "run-1", "iteration": 2});
     let envelope = json!({"input": "2+2?"});
-    let said = json!({"payload": last, "agentResult": result("final", json!("4")), "_agentCore": core, "envelope": envelope, "other": 1});
-    scene.sent(&agent, 4, said, None);
+    let message = json!({"payload": last, "agentResult": agent_result("final", json!("4")), "_agentCore": core, "envelope": envelope, "other": 1});
+    scene.sent(&agent, 4, message, None);
     let ended =
         json!({"payload": "4", "agentResult": {"completed": true, "message": "4"}, "envelope": envelope});
     scene.sent(&agent, 3, ended.clone(), None);
     scene.received(&debug, ended);
     scene.done(&debug, StepOutcome::Completed);
-    let events = scene.over();
+    let events = scene.end();
     assert_eq!(
         outline(&events),
         [
@@ -240,17 +240,17 @@ fn a_tool_iteration_is_told_step_by_step() {
 }
 
 #[test]
-fn a_failed_answer_is_told_as_such_and_the_agent_says_why_it_ends() {
+fn shows_a_failed_model_answer_and_the_error_of_the_agent() {
     let mut scene = Scene::new();
     let agent = scene.agent.clone();
     scene.received(&agent, json!({"payload": "?"}));
-    scene.asks(1, &[(ChatRole::User, "?")]);
+    scene.model_called(1, &[(ChatRole::User, "?")]);
     let down = failure(RunErrorCode::ProviderUnavailable, "HTTP 500");
-    scene.answers(1, Err(&down));
+    scene.model_answered(1, Err(&down));
     let ended = json!({"payload": {"error": {}}, "agentResult": {"completed": false, "message": null}});
     scene.sent(&agent, 4, ended.clone(), Some(&down));
     scene.sent(&agent, 3, ended, Some(&down));
-    let events = scene.over();
+    let events = scene.end();
     assert_eq!(
         outline(&events),
         [
@@ -271,7 +271,7 @@ fn a_failed_answer_is_told_as_such_and_the_agent_says_why_it_ends() {
     let error = json!({"code": "PROVIDER_UNAVAILABLE", "message": "HTTP 500", "traceId": "run-1"});
     assert_eq!(events[4]["data"]["outputs"][0]["payload"]["preview"]["payload"]["error"], error);
     assert_eq!(events[5]["data"]["error"], json!({"code": "PROVIDER_UNAVAILABLE", "message": "HTTP 500"}));
-    // The chat has something to show.
+    // The chat of the UI shows this.
     assert_eq!(events[7]["data"]["outputs"][0]["payload"]["fullMessage"], "HTTP 500");
     let stats =
         json!({"nodeCount": 3, "outputsEmitted": 4, "filteredNodes": 0, "erroredNodes": 2, "durationMs": 6});
@@ -279,14 +279,14 @@ fn a_failed_answer_is_told_as_such_and_the_agent_says_why_it_ends() {
 }
 
 #[test]
-fn a_call_that_was_cut_off_ends_with_its_agent() {
+fn an_interrupted_call_ends_with_its_agent() {
     let mut scene = Scene::new();
     let agent = scene.agent.clone();
     scene.received(&agent, json!({"payload": "?"}));
-    scene.asks(1, &[(ChatRole::User, "?")]);
-    let cancelled = failure(RunErrorCode::Cancelled, "Somebody wanted it.");
+    scene.model_called(1, &[(ChatRole::User, "?")]);
+    let cancelled = failure(RunErrorCode::Cancelled, "A person cancelled it.");
     scene.sent(&agent, 3, json!({"agentResult": {"completed": false}}), Some(&cancelled));
-    let events = scene.over();
+    let events = scene.end();
     assert_eq!(
         outline(&events)[4..],
         [
@@ -301,7 +301,7 @@ fn a_call_that_was_cut_off_ends_with_its_agent() {
 }
 
 #[test]
-fn what_an_ordinary_node_comes_to_is_told() {
+fn shows_the_outcome_of_an_ordinary_node() {
     let mut scene = Scene::new();
     let (function, debug) = (node("f1", "function"), scene.debug.clone());
     scene.received(&function, json!({"payload": 1}));
@@ -310,10 +310,10 @@ fn what_an_ordinary_node_comes_to_is_told() {
     scene.done(&debug, StepOutcome::Completed);
     let agent = scene.agent.clone();
     scene.received(&agent, json!({"payload": 1}));
-    scene.calls(None);
-    scene.calls(Some(Err("the line went dead")));
+    scene.tool(None);
+    scene.tool(Some(Err("the connection was lost")));
     scene.done(&agent, StepOutcome::Waiting);
-    let events = scene.over();
+    let events = scene.end();
     assert_eq!(
         outline(&events),
         [
@@ -333,8 +333,8 @@ fn what_an_ordinary_node_comes_to_is_told() {
             "frame:end",
         ]
     );
-    let shown = &events[2]["data"]["outputs"][0]["payload"]["preview"];
-    assert_eq!(*shown, json!({"error": {"code": "INTERNAL", "message": "It threw."}}));
+    let preview = &events[2]["data"]["outputs"][0]["payload"]["preview"];
+    assert_eq!(*preview, json!({"error": {"code": "INTERNAL", "message": "It threw."}}));
     assert_eq!(events[10]["data"]["error"]["code"], "TOOL_OUTCOME_UNKNOWN");
     let stats =
         json!({"nodeCount": 5, "outputsEmitted": 1, "filteredNodes": 1, "erroredNodes": 2, "durationMs": 9});
@@ -343,56 +343,56 @@ fn what_an_ordinary_node_comes_to_is_told() {
 }
 
 #[test]
-fn a_tool_that_fails_is_told_as_such_and_the_agent_hears_of_it() {
+fn shows_a_failed_tool_and_its_result_at_the_agent() {
     let mut scene = Scene::new();
-    scene.calls(None);
-    scene.calls(Some(Ok(&ToolResult::failed("no such number"))));
-    let events = scene.over();
+    scene.tool(None);
+    scene.tool(Some(Ok(&ToolResult::failed("no such number"))));
+    let events = scene.end();
     assert_eq!(
         outline(&events)[3..6],
         ["node:output t1 0 transform terminated", "node:error t1", "node:input a1"]
     );
     assert_eq!(events[4]["data"]["error"], json!({"code": "TOOL_ERROR", "message": "no such number"}));
-    let heard = &events[5]["data"]["input"]["payload"]["preview"];
-    assert_eq!(*heard, json!({"success": false, "error": "no such number"}));
+    let received = &events[5]["data"]["input"]["payload"]["preview"];
+    assert_eq!(*received, json!({"success": false, "error": "no such number"}));
 }
 
 #[test]
-fn what_a_model_says_is_shown_as_it_says_it() {
-    let shown = |answer: &ModelAnswer| {
+fn shows_the_answer_of_a_model() {
+    let payload_of = |answer: &ModelAnswer| {
         let mut scene = Scene::new();
-        scene.answers(1, Ok(answer));
-        scene.over()[1]["data"]["outputs"][0]["payload"].clone()
+        scene.model_answered(1, Ok(answer));
+        scene.end()[1]["data"]["outputs"][0]["payload"].clone()
     };
-    // No action at all.
-    let text = shown(&says("I do not know."));
+    // A text that is no action.
+    let text = payload_of(&answer("I do not know."));
     assert_eq!(text["preview"]["payload"], "I do not know.");
     assert_eq!(text.get("completePayload"), None);
-    // An action, with its secrets hidden and its counts shown.
-    let action = shown(&says(r#"{"action":"final","message":"x","apiKey":"sk-1"}"#));
+    // An action with a secret, which is hidden, and with token counts, which are not.
+    let action = payload_of(&answer(r#"{"action":"final","message":"x","apiKey":"sk-1"}"#));
     let safe = json!({"action": "final", "message": "x", "apiKey": "[REDACTED]"});
     assert_eq!((&action["preview"]["payload"], &action["completePayload"]), (&safe, &safe));
     let metadata = json!({"model": "gpt", "promptTokens": 7, "completionTokens": 3, "totalTokens": 10, "traceId": "run-1"});
     assert_eq!(action["preview"]["metadata"], metadata);
-    // Calls it asks for natively.
+    // Native tool calls.
     let call = redflow_contract::transcript::RequestedCall {
         id: "1".to_owned(),
         name: "calculator".to_owned(),
         arguments: r#"{"expression":"1"}"#.to_owned(),
     };
-    let native = shown(&ModelAnswer { tool_calls: vec![call], ..ModelAnswer::default() });
+    let native = payload_of(&ModelAnswer { tool_calls: vec![call], ..ModelAnswer::default() });
     let calls = json!([{"tool": "calculator", "input": {"expression": "1"}}]);
     assert_eq!(native["preview"]["payload"], json!({"action": "tool", "calls": calls, "message": ""}));
 }
 
 #[test]
-fn what_an_agent_says_is_shown_whole_without_its_secrets() {
+fn shows_the_whole_message_of_an_agent_without_secrets() {
     let mut scene = Scene::new();
     let agent = scene.agent.clone();
     let long = "x".repeat(20_000);
-    let said = json!({"payload": {"message": long}, "agentResult": {"message": long, "password": "p"}});
-    scene.sent(&agent, 4, said, None);
-    let events = scene.over();
+    let message = json!({"payload": {"message": long}, "agentResult": {"message": long, "password": "p"}});
+    scene.sent(&agent, 4, message, None);
+    let events = scene.end();
     let payload = &events[1]["data"]["outputs"][0]["payload"];
     assert_eq!(payload["fullMessage"], long.as_str());
     assert_eq!(payload["agentResult"], json!({"message": long, "password": "[REDACTED]"}));
@@ -402,58 +402,62 @@ fn what_an_agent_says_is_shown_whole_without_its_secrets() {
     );
 }
 
-/// Any moves in any order, as a frame that began in their midst may see them.
+/// Any steps in any order, because a frame can begin in the middle of a cascade.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Received(usize),
-    Sent(usize, usize, bool),
+    Sent { node: usize, port: usize, fails: bool },
     Done(usize, u8),
-    Asks,
-    Answers(bool),
-    Calls,
-    Returns(u8),
+    ModelCalled,
+    ModelAnswered { ok: bool },
+    ToolCalled,
+    ToolReturned(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (0..5usize).prop_map(Step::Received),
-        (0..5usize, 0..5usize, any::<bool>()).prop_map(|(node, port, fails)| Step::Sent(node, port, fails)),
-        (0..5usize, 0..3u8).prop_map(|(node, how)| Step::Done(node, how)),
-        Just(Step::Asks),
-        any::<bool>().prop_map(Step::Answers),
-        Just(Step::Calls),
-        (0..3u8).prop_map(Step::Returns),
+        (0..5usize, 0..5usize, any::<bool>()).prop_map(|(node, port, fails)| Step::Sent {
+            node,
+            port,
+            fails
+        }),
+        (0..5usize, 0..3u8).prop_map(|(node, outcome)| Step::Done(node, outcome)),
+        Just(Step::ModelCalled),
+        any::<bool>().prop_map(|ok| Step::ModelAnswered { ok }),
+        Just(Step::ToolCalled),
+        (0..3u8).prop_map(Step::ToolReturned),
     ]
 }
 
 proptest! {
     #[test]
-    fn no_node_stays_running_whatever_moves(steps in proptest::collection::vec(step(), 0..40)) {
+    fn no_node_stays_running_after_any_steps(steps in proptest::collection::vec(step(), 0..40)) {
         let mut scene = Scene::new();
         let nodes = [&scene.inject, &scene.agent, &scene.model, &scene.tool, &scene.debug].map(Clone::clone);
-        let wrong = failure(RunErrorCode::Cancelled, "Enough.");
+        let error = failure(RunErrorCode::Cancelled, "Enough.");
         for step in &steps {
             match *step {
                 Step::Received(at) => scene.received(&nodes[at], json!({"payload": 1})),
-                Step::Sent(at, port, fails) => {
-                    scene.sent(&nodes[at], port, json!({"agentResult": {}}), fails.then_some(&wrong));
+                Step::Sent { node, port, fails } => {
+                    scene.sent(&nodes[node], port, json!({"agentResult": {}}), fails.then_some(&error));
                 }
                 Step::Done(at, 0) => scene.done(&nodes[at], StepOutcome::Completed),
                 Step::Done(at, 1) => scene.done(&nodes[at], StepOutcome::Waiting),
-                Step::Done(at, _) => scene.done(&nodes[at], StepOutcome::Failed(&wrong)),
-                Step::Asks => scene.asks(1, &[]),
-                Step::Answers(true) => scene.answers(1, Ok(&says("{}"))),
-                Step::Answers(false) => scene.answers(1, Err(&wrong)),
-                Step::Calls => scene.calls(None),
-                Step::Returns(0) => scene.calls(Some(Err("lost"))),
-                Step::Returns(1) => scene.calls(Some(Ok(&ToolResult::failed("bad")))),
-                Step::Returns(_) => scene.calls(Some(Ok(&ToolResult::ok(json!(1))))),
+                Step::Done(at, _) => scene.done(&nodes[at], StepOutcome::Failed(&error)),
+                Step::ModelCalled => scene.model_called(1, &[]),
+                Step::ModelAnswered { ok: true } => scene.model_answered(1, Ok(&answer("{}"))),
+                Step::ModelAnswered { ok: false } => scene.model_answered(1, Err(&error)),
+                Step::ToolCalled => scene.tool(None),
+                Step::ToolReturned(0) => scene.tool(Some(Err("lost"))),
+                Step::ToolReturned(1) => scene.tool(Some(Ok(&ToolResult::failed("bad")))),
+                Step::ToolReturned(_) => scene.tool(Some(Ok(&ToolResult::ok(json!(1))))),
             }
         }
-        let events = scene.over();
+        let events = scene.end();
         prop_assert_eq!(still_running(&events), HashSet::new());
-        let of = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
-        prop_assert_eq!((of("frame:start"), of("frame:end")), (1, 1));
+        let count = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
+        prop_assert_eq!((count("frame:start"), count("frame:end")), (1, 1));
         prop_assert_eq!(events.last().unwrap()["event"].as_str(), Some("frame:end"));
         for event in &events {
             prop_assert_eq!(event["frameId"].as_str(), Some("frame-1000-1"));

@@ -1,10 +1,10 @@
-//! From what moves to what the UI is shown: frames, inputs, outputs.
+//! Turns flow steps into the events of frames for the Redflow UI.
 //!
-//! Owns which frames go on, and the messages on their way to sockets. Makes nothing if nobody looks, and keeps nothing
-//! of what nobody looked at.
+//! Owns the open frames and the queue of messages for sockets. Without an observer it makes and holds
+//! nothing.
 
-use super::frame::{self, Frame, Told};
-use super::payloads::Wrong;
+use super::frame::{EventBatch, Frame, add_node_done, add_refused_agent};
+use super::payloads::ErrorInfo;
 use super::preview::{LONG, Secrets};
 use crate::ring::Feed;
 use axum::extract::ws::Utf8Bytes;
@@ -21,132 +21,126 @@ use tokio::sync::watch;
 /// Messages that are held for sockets that keep up.
 const MAX_MESSAGES: usize = 4096;
 
-/// Room for them.
+/// Bytes of these messages.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-// The largest of all has room: a preview, what an agent says of its run, and a text of characters that JSON writes as
-// six.
+// The largest message fits: a preview, the result of an agent, and a text whose characters take six bytes
+// each in JSON.
 const _: () = assert!(2 * LONG.bytes + 6 * LONG.chars < MAX_BYTES);
 
-/// Frames that go on at the same time. The oldest ends when there are more; what still moves of it is another frame.
+/// Frames that are open at once. When there are more, the oldest ends, and its further steps make another
+/// frame.
 const MAX_OPEN: usize = 1024;
 
-/// Nodes that are remembered to have run when somebody stopped looking.
-const MAX_LEFT: usize = 1000;
+/// Nodes that ran when an observer disconnected and that are remembered.
+const MAX_REMEMBERED: usize = 1000;
 
-/// How long, in milliseconds: the UI comes back within half a minute, or is another one.
-const LEFT_FOR: Millis = 60_000;
+/// How long they are remembered, in milliseconds. The UI reconnects within half a minute.
+const REMEMBERED_FOR: Millis = 60_000;
 
-/// Makes frames of moves, for the sockets that are open.
+/// Makes the frames for all open sockets.
 pub(crate) struct Frames {
     clock: Arc<dyn Clock>,
     feed: Feed,
-    watchers: AtomicU32,
+    observers: AtomicU32,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     open: BTreeMap<StartId, Frame>,
-    /// How many have begun: it tells frames of the same moment apart.
-    begun: u64,
+    /// How many frames have begun. Part of the id of a frame.
+    frame_count: u64,
     secrets: Secrets,
-    /// Nodes that ran when somebody stopped looking, and when that was.
-    left: BTreeMap<NodeId, (String, Millis)>,
+    /// Nodes that ran when an observer disconnected: their types, and when that was.
+    were_running: BTreeMap<NodeId, (String, Millis)>,
 }
 
 impl Frames {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         let feed = Feed::new(MAX_MESSAGES, MAX_BYTES);
-        Arc::new(Self { clock, feed, watchers: AtomicU32::new(0), state: Mutex::default() })
+        Arc::new(Self { clock, feed, observers: AtomicU32::new(0), state: Mutex::default() })
     }
 
-    /// Whether anybody looks.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watchers() > 0
+    pub(crate) fn has_observers(&self) -> bool {
+        self.observers() > 0
     }
 
-    /// How many look.
-    pub(crate) fn watchers(&self) -> u32 {
-        self.watchers.load(Ordering::Relaxed)
+    pub(crate) fn observers(&self) -> u32 {
+        self.observers.load(Ordering::Relaxed)
     }
 
-    /// Another one looks, from now on; none if there are that many already.
-    pub(crate) fn watch(self: &Arc<Self>, most: u32) -> Option<Watcher> {
+    /// Adds an observer; none if there are already `max`.
+    pub(crate) fn observe(self: &Arc<Self>, max: u32) -> Option<FrameObserver> {
         let mut state = self.state();
-        let watchers = self.watchers();
-        if watchers >= most {
+        let observers = self.observers();
+        if observers >= max {
             return None;
         }
-        self.watchers.store(watchers + 1, Ordering::Relaxed);
+        self.observers.store(observers + 1, Ordering::Relaxed);
         let newest = self.feed.newest();
         let position = *newest.borrow();
-        let mut told = self.told();
-        state.told_meanwhile(&mut told);
-        let first = told.events.iter().filter_map(text).collect();
-        Some(Watcher { frames: Arc::clone(self), newest, position, first })
+        let mut batch = self.new_batch();
+        state.add_done_meanwhile(&mut batch);
+        let first = batch.events.iter().filter_map(to_text).collect();
+        Some(FrameObserver { frames: Arc::clone(self), newest, position, first })
     }
 
-    /// The flow that is about to be in force knows these secrets.
-    pub(crate) fn knows(&self, scrubber: &Arc<Scrubber>) {
-        self.state().secrets.deployed(Arc::clone(scrubber));
+    /// Adds the secrets of a flow that is about to become active.
+    pub(crate) fn add_secrets(&self, scrubber: &Arc<Scrubber>) {
+        self.state().secrets.add_flow(Arc::clone(scrubber));
     }
 
-    /// Something moved.
     pub(crate) fn flow_step(&self, start: StartId, step: FlowStep<'_>) {
         let mut state = self.state();
-        // The last one may have gone since it was asked.
-        if self.is_watched() {
-            let mut told = self.told();
-            state.moved(start, step, &mut told);
-            self.tell(told);
+        // The last observer may have gone since the engine checked.
+        if self.has_observers() {
+            let mut batch = self.new_batch();
+            state.add_step(start, step, &mut batch);
+            self.publish(&batch);
         }
     }
 
-    /// A deployment refuses an agent.
-    pub(crate) fn refused(&self, node: &NodeSummary, code: &str, message: &str) {
+    /// Reports that a deploy refused an agent.
+    pub(crate) fn report_refused(&self, node: &NodeSummary, code: &str, message: &str) {
         let state = self.state();
-        if self.is_watched() {
-            let mut told = self.told();
-            frame::refused(node, Wrong { code, message }, &state.secrets, &mut told);
-            self.tell(told);
+        if self.has_observers() {
+            let mut batch = self.new_batch();
+            add_refused_agent(node, ErrorInfo { code, message }, &state.secrets, &mut batch);
+            self.publish(&batch);
         }
     }
 
-    /// A deployment takes an agent that an earlier one refused.
-    pub(crate) fn mended(&self, node: &NodeSummary) {
+    /// Reports that an agent is ready which was refused before.
+    pub(crate) fn report_ready(&self, node: &NodeSummary) {
         let _state = self.state();
-        if self.is_watched() {
-            let mut told = self.told();
-            frame::done(&node.id, &node.type_name, &mut told);
-            self.tell(told);
+        if self.has_observers() {
+            let mut batch = self.new_batch();
+            add_node_done(&node.id, &node.type_name, &mut batch);
+            self.publish(&batch);
         }
     }
 
-    /// What a deployment said of agents, for who looks only now: an agent, a code and why.
-    pub(crate) fn refusals<'a>(
+    /// The events of all refused agents, for a new observer. Each agent comes with a code and a message.
+    pub(crate) fn refusal_events<'a>(
         &self,
         refused: impl Iterator<Item = (&'a NodeSummary, &'a str, String)>,
     ) -> Vec<Utf8Bytes> {
-        let mut told = self.told();
+        let mut batch = self.new_batch();
         let state = self.state();
         for (node, code, message) in refused {
-            frame::refused(node, Wrong { code, message: &message }, &state.secrets, &mut told);
+            add_refused_agent(node, ErrorInfo { code, message: &message }, &state.secrets, &mut batch);
         }
-        told.events.iter().filter_map(text).collect()
+        batch.events.iter().filter_map(to_text).collect()
     }
 
-    fn told(&self) -> Told {
-        Told { now: self.clock.now(), events: Vec::new() }
+    fn new_batch(&self) -> EventBatch {
+        EventBatch { now: self.clock.now(), events: Vec::new() }
     }
 
-    /// Under the lock of the state: what is told first is sent first.
-    fn tell(&self, told: Told) {
-        for event in told.events {
-            if let Some(text) = text(&event) {
-                self.feed.tell(text);
-            }
-        }
+    /// The caller holds the lock of the state, so that events are sent in order.
+    fn publish(&self, batch: &EventBatch) {
+        batch.events.iter().filter_map(to_text).for_each(|text| self.feed.push(text));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -154,113 +148,113 @@ impl Frames {
     }
 }
 
-/// A message as it goes to sockets.
-pub(crate) fn text(event: &ObservabilityEvent) -> Option<Utf8Bytes> {
+/// Serialises an event for sockets.
+pub(crate) fn to_text(event: &ObservabilityEvent) -> Option<Utf8Bytes> {
     serde_json::to_string(event).ok().map(Utf8Bytes::from)
 }
 
 impl State {
-    fn moved(&mut self, start: StartId, moved: FlowStep<'_>, told: &mut Told) {
-        if matches!(moved, FlowStep::Ended) {
+    fn add_step(&mut self, start: StartId, step: FlowStep<'_>, batch: &mut EventBatch) {
+        if matches!(step, FlowStep::Ended) {
             if let Some(frame) = self.open.remove(&start) {
-                frame.end(told);
+                frame.end(batch);
             }
             return;
         }
         if !self.open.contains_key(&start) {
-            // Who has not seen a node get something is not told that it is done with it.
-            if matches!(moved, FlowStep::Done { .. }) {
+            // No observer has seen the node begin, so none needs to see that it is done.
+            if matches!(step, FlowStep::Done { .. }) {
                 return;
             }
-            self.begin(start, moved, told);
+            self.begin_frame(start, step, batch);
         }
         if let Some(frame) = self.open.get_mut(&start) {
-            frame.moved(moved, told);
+            frame.add_step(step, batch);
         }
     }
 
-    /// Somebody stops looking, perhaps only to come back.
-    fn leave(&mut self, now: Millis) {
+    /// Remembers the running nodes when an observer disconnects, because it may reconnect.
+    fn remember_running(&mut self, now: Millis) {
         for (node, type_name) in self.open.values().flat_map(Frame::running) {
-            if self.left.len() < MAX_LEFT || self.left.contains_key(node) {
-                self.left.insert(node.clone(), (type_name.to_owned(), now));
+            if self.were_running.len() < MAX_REMEMBERED || self.were_running.contains_key(node) {
+                self.were_running.insert(node.clone(), (type_name.to_owned(), now));
             }
         }
     }
 
-    /// Who comes back shows as running what has been done meanwhile.
-    fn told_meanwhile(&mut self, told: &mut Told) {
-        let now = told.now;
-        self.left.retain(|_, (_, at)| now.saturating_sub(*at) <= LEFT_FOR);
-        for (node, (type_name, _)) in &self.left {
-            let runs = self.open.values().flat_map(Frame::running).any(|(other, _)| other == node);
-            if !runs {
-                frame::done(node, type_name, told);
+    /// Adds the nodes that are done since an observer disconnected. When it reconnects, it still shows them
+    /// as running.
+    fn add_done_meanwhile(&mut self, batch: &mut EventBatch) {
+        let now = batch.now;
+        self.were_running.retain(|_, (_, at)| now.saturating_sub(*at) <= REMEMBERED_FOR);
+        for (node, (type_name, _)) in &self.were_running {
+            let is_running = self.open.values().flat_map(Frame::running).any(|(other, _)| other == node);
+            if !is_running {
+                add_node_done(node, type_name, batch);
             }
         }
     }
 
-    fn begin(&mut self, start: StartId, moved: FlowStep<'_>, told: &mut Told) {
+    fn begin_frame(&mut self, start: StartId, step: FlowStep<'_>, batch: &mut EventBatch) {
         if self.open.len() >= MAX_OPEN
             && let Some((_, oldest)) = self.open.pop_first()
         {
-            oldest.end(told);
+            oldest.end(batch);
         }
-        self.begun += 1;
-        let id = format!("frame-{}-{}", told.now, self.begun);
-        let trigger = match moved {
+        self.frame_count += 1;
+        let id = format!("frame-{}-{}", batch.now, self.frame_count);
+        let trigger = match step {
             FlowStep::Started { trigger } => Some(trigger),
             _ => None,
         };
-        self.open.insert(start, Frame::begin(id, trigger, self.secrets.clone(), told));
+        self.open.insert(start, Frame::begin(id, trigger, self.secrets.clone(), batch));
     }
 }
 
-/// Somebody who looks. Has a position and nothing else of what is to be sent.
-pub(crate) struct Watcher {
+/// Reads the messages for one socket. Holds a position and no queue.
+pub(crate) struct FrameObserver {
     frames: Arc<Frames>,
     newest: watch::Receiver<u64>,
     position: u64,
     first: Vec<Utf8Bytes>,
 }
 
-impl Watcher {
-    /// What is to be sent before anything else.
-    pub(crate) fn first(&mut self) -> Vec<Utf8Bytes> {
+impl FrameObserver {
+    /// The messages to send before all others.
+    pub(crate) fn take_first(&mut self) -> Vec<Utf8Bytes> {
         std::mem::take(&mut self.first)
     }
 
-    /// The next messages, none if there are none yet; nothing at all if it is too slow and has lost some.
-    pub(crate) fn next(&mut self, most: usize) -> Option<Vec<Utf8Bytes>> {
-        let texts = self.frames.feed.after(self.position, most)?;
+    /// The next messages, possibly an empty list; none if the observer was too slow and has missed some.
+    pub(crate) fn next(&mut self, max: usize) -> Option<Vec<Utf8Bytes>> {
+        let texts = self.frames.feed.after(self.position, max)?;
         self.position += texts.len() as u64;
         Some(texts)
     }
 
-    /// What is to be sent before the socket is closed though things go on: nothing is to stay running for ever in the
-    /// eyes of who is not told any more.
-    pub(crate) fn last(&mut self) -> Vec<Utf8Bytes> {
-        let mut told = self.frames.told();
+    /// The messages to send before the sidecar closes the socket: all running nodes as done, so that none
+    /// stays running in the UI.
+    pub(crate) fn final_events(&mut self) -> Vec<Utf8Bytes> {
+        let mut batch = self.frames.new_batch();
         for (node, type_name) in self.frames.state().open.values().flat_map(Frame::running) {
-            frame::done(node, type_name, &mut told);
+            add_node_done(node, type_name, &mut batch);
         }
-        told.events.iter().filter_map(text).collect()
+        batch.events.iter().filter_map(to_text).collect()
     }
 
-    /// Waits for more.
-    pub(crate) async fn more(&mut self) {
+    pub(crate) async fn wait_for_more(&mut self) {
         let position = self.position;
-        // The feed outlives its readers.
+        // Never fails: the feed outlives its observers.
         let _ = self.newest.wait_for(|newest| *newest > position).await;
     }
 }
 
-impl Drop for Watcher {
+impl Drop for FrameObserver {
     fn drop(&mut self) {
         let mut state = self.frames.state();
-        state.leave(self.frames.clock.now());
-        if self.frames.watchers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // What moves unseen from now on is not told, not even its end.
+        state.remember_running(self.frames.clock.now());
+        if self.frames.observers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // No frame goes on without an observer, not even to its end.
             state.open.clear();
             self.frames.feed.clear();
         }

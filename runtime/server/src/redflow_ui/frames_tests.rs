@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::{Frames, MAX_OPEN, Watcher};
+use super::{FrameObserver, Frames, MAX_OPEN};
 use pretty_assertions::assert_eq;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::scrub::Scrubber;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// It is always noon.
-struct Noon;
+/// A clock that always shows 12.
+struct FixedClock;
 
-impl Clock for Noon {
+impl Clock for FixedClock {
     fn now(&self) -> Millis {
         12
     }
@@ -28,45 +28,45 @@ impl Clock for Noon {
 }
 
 fn frames() -> Arc<Frames> {
-    Frames::new(Arc::new(Noon))
+    Frames::new(Arc::new(FixedClock))
 }
 
 fn node(id: &str, type_name: &str) -> NodeSummary {
     NodeSummary { id: NodeId::from(id), type_name: type_name.to_owned(), name: String::new() }
 }
 
-fn carrying(text: &str) -> Message {
+fn message(text: &str) -> Message {
     json!({"payload": text}).as_object().unwrap().clone()
 }
 
-fn events(watcher: &mut Watcher) -> Vec<Value> {
-    watcher.next(usize::MAX).unwrap().iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+fn events(observer: &mut FrameObserver) -> Vec<Value> {
+    observer.next(usize::MAX).unwrap().iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
 fn begin(frames: &Frames, start: u64) {
     frames.flow_step(StartId(start), FlowStep::Started { trigger: &node("i1", "inject") });
 }
 
-fn over(frames: &Frames, start: u64) {
+fn end(frames: &Frames, start: u64) {
     frames.flow_step(StartId(start), FlowStep::Ended);
 }
 
 #[test]
-fn two_starts_at_once_are_two_frames() {
+fn makes_a_frame_for_each_start() {
     let frames = frames();
-    let mut watcher = frames.watch(9).unwrap();
+    let mut observer = frames.observe(9).unwrap();
     let debug = node("d1", "debug");
     begin(&frames, 1);
     begin(&frames, 2);
     for start in [2, 1] {
-        frames.flow_step(StartId(start), FlowStep::Received { node: &debug, message: &carrying("x") });
+        frames.flow_step(StartId(start), FlowStep::Received { node: &debug, message: &message("x") });
     }
-    over(&frames, 1);
+    end(&frames, 1);
     frames.flow_step(StartId(2), FlowStep::Done { node: &debug, outcome: StepOutcome::Completed });
-    over(&frames, 2);
-    // Nothing of it is there any more, so there is nothing to end.
-    over(&frames, 2);
-    let told: Vec<(String, String, String)> = events(&mut watcher)
+    end(&frames, 2);
+    // The frame has ended, so a second end has no effect.
+    end(&frames, 2);
+    let sent: Vec<(String, String, String)> = events(&mut observer)
         .iter()
         .map(|event| {
             let part = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
@@ -87,154 +87,154 @@ fn two_starts_at_once_are_two_frames() {
         ("frame:end", second, ""),
     ];
     let expected = expected.map(|(event, frame, node)| (event.to_owned(), frame.to_owned(), node.to_owned()));
-    assert_eq!(told, expected);
+    assert_eq!(sent, expected);
 }
 
 #[test]
-fn nothing_is_made_or_kept_if_nobody_looks() {
+fn makes_and_holds_nothing_without_an_observer() {
     let frames = frames();
-    assert!(!frames.is_watched());
+    assert!(!frames.has_observers());
     begin(&frames, 1);
-    frames.refused(&node("a1", "agent-core"), "CONFIG_INVALID", "No model.");
+    frames.report_refused(&node("a1", "agent-core"), "CONFIG_INVALID", "No model.");
     assert_eq!((frames.state().open.len(), *frames.feed.newest().borrow()), (0, 0));
-    let first = frames.watch(9).unwrap();
-    let second = frames.watch(9).unwrap();
+    let first = frames.observe(9).unwrap();
+    let second = frames.observe(9).unwrap();
     begin(&frames, 1);
     drop(first);
-    assert_eq!((frames.watchers(), frames.state().open.len()), (1, 1));
+    assert_eq!((frames.observers(), frames.state().open.len()), (1, 1));
     drop(second);
-    assert_eq!((frames.watchers(), frames.state().open.len()), (0, 0));
-    // What goes on unseen begins again for who looks then, and as another frame.
-    let mut late = frames.watch(9).unwrap();
+    assert_eq!((frames.observers(), frames.state().open.len()), (0, 0));
+    // A cascade that went on unobserved begins another frame for a new observer.
+    let mut late = frames.observe(9).unwrap();
     assert_eq!(events(&mut late), [] as [Value; 0]);
-    // Who has not seen a node get something is not told that it is done with it.
+    // A node that was not seen to begin is not shown as done.
     frames.flow_step(
         StartId(1),
         FlowStep::Done { node: &node("d1", "debug"), outcome: StepOutcome::Completed },
     );
     assert_eq!(events(&mut late), [] as [Value; 0]);
-    let (node, message) = (&node("d2", "junction"), &carrying("x"));
+    let (node, message) = (&node("d2", "junction"), &message("x"));
     frames.flow_step(StartId(1), FlowStep::Sent { node, port: 0, message, error: None });
-    over(&frames, 1);
-    let told = events(&mut late);
-    let names: Vec<&str> = told.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    end(&frames, 1);
+    let sent = events(&mut late);
+    let names: Vec<&str> = sent.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(names, ["frame:start", "node:output", "frame:end"]);
-    assert_eq!(told[0]["data"], json!({"id": "frame-12-2", "startedAt": 12}));
+    assert_eq!(sent[0]["data"], json!({"id": "frame-12-2", "startedAt": 12}));
 }
 
 #[test]
-fn no_more_look_than_may() {
+fn limits_the_number_of_observers() {
     let frames = frames();
-    let one = frames.watch(1);
-    assert!(one.is_some() && frames.watch(1).is_none());
+    let one = frames.observe(1);
+    assert!(one.is_some() && frames.observe(1).is_none());
     drop(one);
-    assert!(frames.watch(1).is_some());
+    assert!(frames.observe(1).is_some());
 }
 
 #[test]
-fn frames_that_go_on_are_bounded() {
+fn limits_the_number_of_open_frames() {
     let frames = frames();
-    let mut watcher = frames.watch(9).unwrap();
+    let mut observer = frames.observe(9).unwrap();
     for start in 0..=MAX_OPEN as u64 {
         begin(&frames, start);
     }
-    let told = events(&mut watcher);
+    let sent = events(&mut observer);
     assert_eq!(frames.state().open.len(), MAX_OPEN);
-    let ended: Vec<&Value> = told.iter().filter(|event| event["event"] == "frame:end").collect();
+    let ended: Vec<&Value> = sent.iter().filter(|event| event["event"] == "frame:end").collect();
     assert_eq!((ended.len(), ended[0]["frameId"].as_str().unwrap()), (1, "frame-12-1"));
 }
 
 #[test]
-fn a_refused_agent_is_told_without_a_frame() {
+fn reports_a_refused_agent_outside_frames() {
     let frames = frames();
     let mut scrubber = Scrubber::default();
     scrubber.add("open-sesame");
-    frames.knows(&Arc::new(scrubber));
-    let mut watcher = frames.watch(9).unwrap();
-    frames.refused(&node("a1", "agent-core"), "EDGE_REJECTED", "Not open-sesame.");
-    let told = events(&mut watcher);
+    frames.add_secrets(&Arc::new(scrubber));
+    let mut observer = frames.observe(9).unwrap();
+    frames.report_refused(&node("a1", "agent-core"), "EDGE_REJECTED", "Not open-sesame.");
+    let sent = events(&mut observer);
     let error = json!({"code": "EDGE_REJECTED", "message": "Not [redacted]."});
-    assert_eq!(told.len(), 2);
-    assert_eq!((&told[0]["event"], told[0].get("frameId")), (&json!("node:output"), None));
-    assert_eq!(told[0]["data"]["semantics"], json!({"role": "transform", "behavior": "terminated"}));
-    assert_eq!(told[0]["data"]["outputs"][0]["payload"]["preview"], json!({"error": error}));
-    assert_eq!((&told[1]["event"], &told[1]["data"]["error"]), (&json!("node:error"), &error));
+    assert_eq!(sent.len(), 2);
+    assert_eq!((&sent[0]["event"], sent[0].get("frameId")), (&json!("node:output"), None));
+    assert_eq!(sent[0]["data"]["semantics"], json!({"role": "transform", "behavior": "terminated"}));
+    assert_eq!(sent[0]["data"]["outputs"][0]["payload"]["preview"], json!({"error": error}));
+    assert_eq!((&sent[1]["event"], &sent[1]["data"]["error"]), (&json!("node:error"), &error));
 }
 
 #[test]
-fn known_secrets_are_told_nowhere() {
+fn removes_known_secrets_from_events() {
     let frames = frames();
     let mut scrubber = Scrubber::default();
     scrubber.add("open-sesame");
-    frames.knows(&Arc::new(scrubber));
-    let mut watcher = frames.watch(9).unwrap();
+    frames.add_secrets(&Arc::new(scrubber));
+    let mut observer = frames.observe(9).unwrap();
     frames.flow_step(
         StartId(1),
-        FlowStep::Received { node: &node("d1", "debug"), message: &carrying("open-sesame") },
+        FlowStep::Received { node: &node("d1", "debug"), message: &message("open-sesame") },
     );
-    let told = events(&mut watcher);
-    assert_eq!(told[1]["data"]["input"]["payload"]["preview"], "[redacted]");
+    let sent = events(&mut observer);
+    assert_eq!(sent[1]["data"]["input"]["payload"]["preview"], "[redacted]");
 }
 
 #[tokio::test]
-async fn who_is_too_slow_has_lost_something_and_knows() {
+async fn a_slow_observer_learns_that_it_missed_messages() {
     let frames = frames();
-    let (mut slow, mut quick) = (frames.watch(9).unwrap(), frames.watch(9).unwrap());
+    let (mut slow, mut quick) = (frames.observe(9).unwrap(), frames.observe(9).unwrap());
     for start in 0..3000 {
         begin(&frames, start);
-        over(&frames, start);
-        quick.more().await;
+        end(&frames, start);
+        quick.wait_for_more().await;
         assert_eq!(events(&mut quick).len(), 3);
     }
     assert!(slow.next(1).is_none());
 }
 
 #[test]
-fn who_comes_back_is_told_of_what_was_done_meanwhile() {
+fn tells_a_reconnected_observer_which_nodes_are_done_meanwhile() {
     let frames = frames();
-    let (stays, leaves) = (frames.watch(9).unwrap(), frames.watch(9).unwrap());
+    let (stays, leaves) = (frames.observe(9).unwrap(), frames.observe(9).unwrap());
     begin(&frames, 1);
     frames.flow_step(
         StartId(1),
-        FlowStep::Received { node: &node("a1", "agent-core"), message: &carrying("x") },
+        FlowStep::Received { node: &node("a1", "agent-core"), message: &message("x") },
     );
     drop(leaves);
-    // What runs is not done: its end is still to come.
-    assert_eq!(frames.watch(9).unwrap().first().len(), 0);
-    over(&frames, 1);
+    // A running node is not shown as done.
+    assert_eq!(frames.observe(9).unwrap().take_first().len(), 0);
+    end(&frames, 1);
     drop(stays);
-    let mut back = frames.watch(9).unwrap();
-    let told: Vec<Value> = back.first().iter().map(|text| serde_json::from_str(text).unwrap()).collect();
-    let ids: Vec<&str> = told.iter().map(|event| event["nodeId"].as_str().unwrap()).collect();
+    let mut reconnected = frames.observe(9).unwrap();
+    let sent: Vec<Value> =
+        reconnected.take_first().iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    let ids: Vec<&str> = sent.iter().map(|event| event["nodeId"].as_str().unwrap()).collect();
     assert_eq!(ids, ["a1", "i1"]);
     assert!(
-        told.iter().all(|event| event["event"] == "node:output" && event["data"]["outputs"] == json!([]))
+        sent.iter().all(|event| event["event"] == "node:output" && event["data"]["outputs"] == json!([]))
     );
-    assert!(back.first().is_empty(), "once for each");
+    assert!(reconnected.take_first().is_empty(), "they are given once");
 }
 
 #[test]
-fn what_was_left_is_not_remembered_for_ever_nor_without_bound() {
-    let clock = Arc::new(Hands(AtomicU64::new(12)));
+fn forgets_running_nodes_after_a_time_and_beyond_a_limit() {
+    let clock = Arc::new(SettableClock(AtomicU64::new(12)));
     let frames = Frames::new(clock.clone());
-    let watcher = frames.watch(9).unwrap();
+    let observer = frames.observe(9).unwrap();
     begin(&frames, 1);
     for number in 0..1100 {
         let node = node(&format!("n{number}"), "debug");
-        frames.flow_step(StartId(1), FlowStep::Received { node: &node, message: &carrying("x") });
+        frames.flow_step(StartId(1), FlowStep::Received { node: &node, message: &message("x") });
     }
-    drop(watcher);
-    assert_eq!(frames.watch(9).unwrap().first().len(), 1000);
+    drop(observer);
+    assert_eq!(frames.observe(9).unwrap().take_first().len(), 1000);
     clock.0.store(60_012, Ordering::Relaxed);
-    assert_eq!(frames.watch(9).unwrap().first().len(), 1000);
+    assert_eq!(frames.observe(9).unwrap().take_first().len(), 1000);
     clock.0.store(60_013, Ordering::Relaxed);
-    assert_eq!(frames.watch(9).unwrap().first().len(), 0);
+    assert_eq!(frames.observe(9).unwrap().take_first().len(), 0);
 }
 
-/// A clock that is set by hand.
-struct Hands(AtomicU64);
+struct SettableClock(AtomicU64);
 
-impl Clock for Hands {
+impl Clock for SettableClock {
     fn now(&self) -> Millis {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,14 +1,14 @@
-//! What the Redflow UI uses beside Node-RED's Admin API.
+//! The routes that the Redflow UI uses in addition to Node-RED's Admin API.
 //!
-//! Owns the shapes that are Redflow's: frames, chats, storage. Never gives a secret back.
+//! Owns Redflow's formats: frames, chats, storage. Never sends a secret to a client.
 
 pub(crate) mod azure;
 pub(crate) mod chat;
 mod frame;
 pub(crate) mod frames;
-mod masked;
+mod masking;
 pub(crate) mod observability;
 mod payloads;
 mod preview;
 pub(crate) mod storage;
-pub(crate) mod stored;
+pub(crate) mod stored_items;

@@ -1,14 +1,12 @@
-//! `ws /observability`: what moves, live. Nothing is asked for, and nothing is sent again.
+//! `ws /observability`: sends live frames to the Redflow UI. There are no subscriptions and no repeats.
 //!
-//! Owns the life of one socket of the UI. Holds a position and nothing else of what is to be sent.
+//! Owns one socket of the UI. It holds a position and no queue, so a slow client costs no memory.
 
-use super::frames::{Watcher, text};
-use crate::answer::{Answer, Problem};
+use super::frames::{FrameObserver, to_text};
+use crate::app::App;
 use crate::deploy::refusals;
-use crate::peer::{self, End, Peer, too_slow};
-use crate::sidecar::App;
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, too_slow};
+use crate::response::{ApiResult, Problem};
 use axum::extract::{Extension, State};
 use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
@@ -18,100 +16,101 @@ use redflow_contract::observability::ObservabilityEvent;
 use std::sync::Arc;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Messages that are sent before the socket is listened to again.
+/// Messages that are sent before the socket is read again.
 const PAGE: usize = 64;
 
-/// Nesting of a message: it has none worth the name.
+/// Nesting of a message. Valid messages are flat.
 const MAX_DEPTH: usize = 8;
 
 pub(crate) async fn observability(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Answer {
-    let upgrade = peer::upgrade(&app, asked)?;
-    let most = app.settings.max_observers;
-    let watcher = app.frames.watch(most).ok_or_else(|| {
-        let text = format!("{most} of these sockets are open, and no more are taken. Close some.");
+    request: UpgradeRequest,
+) -> ApiResult {
+    let upgrade = peer::upgrade(&app, request)?;
+    let max = app.settings.max_observers;
+    let observer = app.frames.observe(max).ok_or_else(|| {
+        let text = format!("{max} of these sockets are open, which is the limit. Close some.");
         Problem::new(ApiCode::TooManyConnections, text)
     })?;
     Ok(upgrade.on_upgrade(move |socket| async move {
         let period = app.settings.observability_heartbeat;
-        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut reader = Reader { peer: Peer::new(app, caller, socket), watcher, beat };
-        let end = reader.live().await;
-        // Whoever lingers over its goodbye does not look any more.
-        drop(reader.watcher);
-        reader.peer.close(end, |_| None).await;
+        let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut socket = ObservabilitySocket { peer: Peer::new(app, caller, socket), observer, heartbeat };
+        let reason = socket.run().await;
+        // It stops observing before the closing handshake, which can be slow.
+        drop(socket.observer);
+        socket.peer.close(reason, |_| None).await;
     }))
 }
 
-struct Reader {
+struct ObservabilitySocket {
     peer: Peer,
-    watcher: Watcher,
-    beat: Interval,
+    observer: FrameObserver,
+    heartbeat: Interval,
 }
 
-impl Reader {
-    /// Until it ends.
-    async fn live(&mut self) -> End {
+impl ObservabilitySocket {
+    async fn run(&mut self) -> CloseReason {
         let message = "Connected to the Redflow Runtime".to_owned();
         let hello = ObservabilityEvent::Connected { ts: self.now(), message };
-        if let Err(end) = self.say(&hello).await {
-            return end;
+        if let Err(reason) = self.send(&hello).await {
+            return reason;
         }
-        let mut first = self.watcher.first();
-        let told = self.peer.app.active_flow();
-        first.extend(self.peer.app.frames.refusals(refusals(&told)));
-        if let Err(end) = self.peer.say_all(first).await {
-            return end;
+        let mut first = self.observer.take_first();
+        let active = self.peer.app.active_flow();
+        first.extend(self.peer.app.frames.refusal_events(refusals(&active)));
+        if let Err(reason) = self.peer.send_all(first).await {
+            return reason;
         }
         loop {
-            if let Err(end) = self.turn().await {
-                if let End::Close(ApiError { code: ProblemCode::Api(ApiCode::Stopping), .. }) = &end {
-                    let last = self.watcher.last();
-                    // It is closed in any case.
-                    let _ = self.peer.say_all(last).await;
+            if let Err(reason) = self.step().await {
+                if let CloseReason::Error(ApiError { code: ProblemCode::Api(ApiCode::Stopping), .. }) =
+                    &reason
+                {
+                    let last = self.observer.final_events();
+                    // The socket is closed even if this fails.
+                    let _ = self.peer.send_all(last).await;
                 }
-                return end;
+                return reason;
             }
         }
     }
 
-    /// Sends what there is, else waits for whatever comes first.
-    async fn turn(&mut self) -> Result<(), End> {
+    /// Sends a page of messages, or waits for the next thing to do.
+    async fn step(&mut self) -> Result<(), CloseReason> {
         self.peer.check_token()?;
-        let texts = self.watcher.next(PAGE).ok_or_else(too_slow)?;
+        let texts = self.observer.next(PAGE).ok_or_else(too_slow)?;
         let sent = !texts.is_empty();
         if sent {
-            self.peer.say_all(texts).await?;
+            self.peer.send_all(texts).await?;
         }
         tokio::select! {
             biased;
-            sign = self.peer.sign(!sent) => match self.peer.take(sign).await? {
-                Some(text) => self.answer(&text).await,
+            event = self.peer.next_event(IdleTimer::paused_if(sent)) => match self.peer.handle(event).await? {
+                Some(text) => self.handle(&text).await,
                 None => Ok(()),
             },
-            _ = self.beat.tick() => {
-                let connections = self.peer.app.frames.watchers();
-                self.say(&ObservabilityEvent::Heartbeat { ts: self.now(), connections }).await
+            _ = self.heartbeat.tick() => {
+                let connections = self.peer.app.frames.observers();
+                self.send(&ObservabilityEvent::Heartbeat { ts: self.now(), connections }).await
             }
-            () = self.watcher.more() => Ok(()),
+            () = self.observer.wait_for_more() => Ok(()),
             () = std::future::ready(()), if sent => Ok(()),
         }
     }
 
-    /// A ping is answered. Whatever else it says means nothing.
-    async fn answer(&mut self, text: &str) -> Result<(), End> {
+    /// Answers a ping and ignores other messages.
+    async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
         let limits = JsonLimits { max_bytes: self.peer.app.settings.max_message_bytes, max_depth: MAX_DEPTH };
-        let is_ping = parse_strict(text.as_bytes(), limits).is_ok_and(|said| said["type"] == "ping");
-        if is_ping { self.say(&ObservabilityEvent::Pong { ts: self.now() }).await } else { Ok(()) }
+        let is_ping = parse_strict(text.as_bytes(), limits).is_ok_and(|message| message["type"] == "ping");
+        if is_ping { self.send(&ObservabilityEvent::Pong { ts: self.now() }).await } else { Ok(()) }
     }
 
-    async fn say(&mut self, event: &ObservabilityEvent) -> Result<(), End> {
-        match text(event) {
-            Some(text) => self.peer.say(text).await,
+    async fn send(&mut self, event: &ObservabilityEvent) -> Result<(), CloseReason> {
+        match to_text(event) {
+            Some(text) => self.peer.send(text).await,
             None => Ok(()),
         }
     }

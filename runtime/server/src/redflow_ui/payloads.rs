@@ -1,9 +1,9 @@
-//! What agents, models and tools say to each other, as payloads.
+//! The payloads that frames show for calls between agents, models and tools.
 //!
-//! Owns the shapes the UI knows from messages that were sent along wires. Here no such message exists: an agent asks
-//! its services itself.
+//! Owns the formats that the UI knows from messages on wires. Here no such message exists, because an agent
+//! calls its services directly.
 
-use super::preview::{self, LONG, SHORT, Secrets};
+use super::preview::{LONG, SHORT, Secrets, preview_object, preview_text, preview_value};
 use redflow_contract::Message;
 use redflow_contract::fact::{ModelAnswer, ToolResult};
 use redflow_contract::id::RunId;
@@ -12,18 +12,18 @@ use redflow_contract::transcript::{ChatRole, Transcript};
 use redflow_ports::ServiceCall;
 use serde_json::{Map, Value, json};
 
-/// The output of an agent that carries each answer of its model.
-const ANSWERS: usize = 4;
+/// The output port of an agent that carries each answer of its model.
+pub(super) const ANSWER_PORT: usize = 4;
 
-/// Something went wrong.
+/// An error as frames show it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wrong<'a> {
+pub(crate) struct ErrorInfo<'a> {
     pub(crate) code: &'a str,
     pub(crate) message: &'a str,
 }
 
-impl Wrong<'_> {
-    /// As a payload; with the run it happened in, if there is one.
+impl ErrorInfo<'_> {
+    /// The error as a payload, with the id of its run if there is one.
     pub(crate) fn payload(self, run: Option<&RunId>) -> Value {
         let Self { code, message } = self;
         let mut error = json!({"code": code, "message": message});
@@ -34,46 +34,46 @@ impl Wrong<'_> {
     }
 }
 
-/// What a model is asked: the rules, and what was said last.
-pub(crate) fn request(ask: &ServiceCall<'_>, transcript: &Transcript) -> Value {
+/// The request to a model: the system prompt and the last message.
+pub(crate) fn model_request(call: &ServiceCall<'_>, transcript: &Transcript) -> Value {
     let last = |roles: &[ChatRole]| {
-        let mut said = transcript.segments().iter().rev();
-        said.find(|segment| roles.contains(&segment.role)).map(|segment| segment.content.as_str())
+        let mut messages = transcript.segments().iter().rev();
+        messages.find(|segment| roles.contains(&segment.role)).map(|segment| segment.content.as_str())
     };
-    let tools: Vec<Value> = ask.tools.iter().map(|name| json!({"name": name})).collect();
+    let tools: Vec<Value> = call.tools.iter().map(|name| json!({"name": name})).collect();
     json!({
         "systemPrompt": last(&[ChatRole::System]).unwrap_or_default(),
         "userPrompt": last(&[ChatRole::User, ChatRole::Tool]).unwrap_or_default(),
         "tools": tools,
-        "traceId": ask.run,
-        "envelope": {"iteration": ask.iteration},
+        "traceId": call.run,
+        "envelope": {"iteration": call.iteration},
     })
 }
 
-/// What a model answered: the action, if its text is one, else the text.
-pub(crate) fn answer(answer: &ModelAnswer) -> Value {
+/// The answer of a model: the action, if its text is one, or else the text.
+pub(crate) fn model_answer(answer: &ModelAnswer) -> Value {
     if !answer.tool_calls.is_empty() {
-        let call = |name: &String, arguments: &String| {
+        let to_call = |name: &String, arguments: &String| {
             let input = serde_json::from_str(arguments).unwrap_or_else(|_| json!(arguments));
             json!({"tool": name, "input": input})
         };
         let calls: Vec<Value> =
-            answer.tool_calls.iter().map(|asked| call(&asked.name, &asked.arguments)).collect();
+            answer.tool_calls.iter().map(|call| to_call(&call.name, &call.arguments)).collect();
         return json!({"action": "tool", "calls": calls, "message": answer.text});
     }
     let action = serde_json::from_str::<Map<String, Value>>(&answer.text);
     action.map_or_else(|_| json!(answer.text), Value::Object)
 }
 
-/// What a model sends back, as the message that would carry it.
-pub(crate) fn reply(
-    ask: &ServiceCall<'_>,
+/// The message that would carry the answer of a model on a wire.
+pub(crate) fn model_message(
+    call: &ServiceCall<'_>,
     payload: &Value,
     answer: Option<&ModelAnswer>,
-    took: Option<u64>,
+    duration_ms: Option<u64>,
     secrets: &Secrets,
 ) -> PayloadPreview {
-    let core = json!({"type": "model_response", "traceId": ask.run, "iteration": ask.iteration});
+    let core = json!({"type": "model_response", "traceId": call.run, "iteration": call.iteration});
     let mut metadata = Map::new();
     if let Some(model) = answer.and_then(|answer| answer.model.as_ref()) {
         metadata.insert("model".to_owned(), json!(model));
@@ -84,18 +84,18 @@ pub(crate) fn reply(
         metadata.insert("completionTokens".to_owned(), json!(usage.output_tokens));
         metadata.insert("totalTokens".to_owned(), json!(total));
     }
-    if let Some(took) = took {
-        metadata.insert("durationMs".to_owned(), json!(took));
+    if let Some(duration_ms) = duration_ms {
+        metadata.insert("durationMs".to_owned(), json!(duration_ms));
     }
-    metadata.insert("traceId".to_owned(), json!(ask.run));
+    metadata.insert("traceId".to_owned(), json!(call.run));
     let metadata = Value::Object(metadata);
     let parts = [("payload", payload), ("_agentCore", &core), ("metadata", &metadata)];
-    let complete = payload.is_object().then(|| preview::of_value(payload, &LONG, secrets).preview);
-    PayloadPreview { complete_payload: complete, ..preview::of_parts(&parts, &LONG, secrets) }
+    let complete = payload.is_object().then(|| preview_value(payload, &LONG, secrets).preview);
+    PayloadPreview { complete_payload: complete, ..preview_object(&parts, &LONG, secrets) }
 }
 
-/// What a tool returned, and what went wrong with it.
-pub(crate) fn result(result: &ToolResult) -> (Value, Option<&str>) {
+/// The result of a tool, and its error if it failed.
+pub(crate) fn tool_result(result: &ToolResult) -> (Value, Option<&str>) {
     if result.success {
         return (result.output.clone().unwrap_or_default(), None);
     }
@@ -103,32 +103,33 @@ pub(crate) fn result(result: &ToolResult) -> (Value, Option<&str>) {
     (json!({"success": false, "error": text}), Some(text))
 }
 
-/// What an agent says of its run, with the whole of it for the UI's chat; none if the message is no such thing.
-pub(crate) fn outcome(
+/// The preview of an agent's message with `agentResult`, with the whole text for the chat of the UI; none for
+/// any other message.
+pub(crate) fn agent_message(
     message: &Message,
     port: usize,
-    wrong: Option<Wrong<'_>>,
+    error: Option<ErrorInfo<'_>>,
     secrets: &Secrets,
 ) -> Option<PayloadPreview> {
     let result = message.get("agentResult")?;
     let keys = ["agentResult", "payload", "_agentCore", "envelope"];
     let parts: Vec<(&str, &Value)> =
         keys.into_iter().filter_map(|key| message.get(key).map(|value| (key, value))).collect();
-    let said = || {
+    let full_text = || {
         let payload = message.get("payload");
         let texts = [result.get("message"), payload.and_then(|payload| payload.get("message")), payload];
-        let said = texts.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.is_empty());
-        said.or(wrong.map(|wrong| wrong.message))
+        let text = texts.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.is_empty());
+        text.or(error.map(|error| error.message))
     };
-    let said = if port == ANSWERS { said() } else { None };
+    let full_text = if port == ANSWER_PORT { full_text() } else { None };
     Some(PayloadPreview {
-        agent_result: Some(preview::of_value(result, &LONG, secrets).preview),
-        full_message: said.map(|text| preview::of_text(text, &LONG, secrets)),
-        ..preview::of_parts(&parts, &LONG, secrets)
+        agent_result: Some(preview_value(result, &LONG, secrets).preview),
+        full_message: full_text.map(|text| preview_text(text, &LONG, secrets)),
+        ..preview_object(&parts, &LONG, secrets)
     })
 }
 
-/// The same for everything else: its payload.
+/// The preview of any other payload.
 pub(crate) fn payload(value: &Value, secrets: &Secrets) -> PayloadPreview {
-    preview::of_value(value, &SHORT, secrets)
+    preview_value(value, &SHORT, secrets)
 }

@@ -1,7 +1,6 @@
-//! The beginning of what a message carries, without its secrets.
+//! Previews of payloads: cut to limits, and without secrets.
 //!
-//! Owns how much of a value is shown, and what is hidden in it. Whatever it is given, what it makes has room within
-//! its limits.
+//! Owns how much of a value is shown and what is hidden. A preview never exceeds its limits.
 
 use redflow_contract::Message;
 use redflow_contract::observability::PayloadPreview;
@@ -11,57 +10,57 @@ use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What stands in the place of a value whose name says that it is a secret.
+/// Replaces a value whose name marks it as a secret.
 const HIDDEN: &str = "[REDACTED]";
 
-/// What is behind a text that was cut.
+/// Appended to a text that was cut.
 const CUT: &str = "...[truncated]";
 
-/// The key behind those that are shown.
+/// The key that follows the keys that are shown.
 const MORE: &str = "...";
 
-/// Elements and keys of one value that its size is estimated by.
+/// Elements and keys of one value that count for its estimated size.
 const ESTIMATED: usize = 100;
 
-/// Nesting down to which a size is estimated.
+/// Levels of nesting that count for an estimated size.
 const ESTIMATED_DEPTH: usize = 64;
 
-/// How much of a value is shown.
+/// Limits of a preview.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Bytes of its JSON.
+    /// Bytes of the JSON text.
     pub(crate) bytes: usize,
-    /// Nesting.
+    /// Levels of nesting.
     pub(crate) depth: usize,
     /// Keys of one object.
     pub(crate) keys: usize,
     /// Elements of one list.
     pub(crate) items: usize,
-    /// Characters of one text, counted as JavaScript does.
+    /// UTF-16 units of one text, as JavaScript counts.
     pub(crate) chars: usize,
 }
 
-/// For what nodes get and send.
+/// For messages of ordinary nodes.
 pub(crate) const SHORT: Limits = Limits { bytes: 50_000, depth: 6, keys: 50, items: 20, chars: 5_000 };
 
-/// For what agents and models say: the UI's chat shows it whole.
+/// For messages of agents and models, which the chat of the UI shows as a whole.
 pub(crate) const LONG: Limits =
     Limits { bytes: 5_000_000, depth: 20, keys: 500, items: 1_000, chars: 500_000 };
 
-/// Flows whose secrets are known: the one in force, and those before it, whose runs may still go on.
+/// Flows whose secrets are known: the active one and earlier ones, whose runs may still go on.
 const KNOWN_FLOWS: usize = 9;
 
-/// The secrets that are known.
+/// The known secrets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Secrets {
-    /// Of each flow, the latest last.
+    /// One entry for each flow, the newest last.
     flows: VecDeque<Arc<Scrubber>>,
-    /// Of all of them: one that holds another is found first, whichever flow it is of.
+    /// The secrets of all flows, so that a secret which contains another one is found first.
     all: Arc<Scrubber>,
 }
 
 impl Secrets {
-    pub(crate) fn deployed(&mut self, scrubber: Arc<Scrubber>) {
+    pub(crate) fn add_flow(&mut self, scrubber: Arc<Scrubber>) {
         self.flows.push_back(scrubber);
         if self.flows.len() > KNOWN_FLOWS {
             self.flows.pop_front();
@@ -71,80 +70,86 @@ impl Secrets {
         self.all = Arc::new(all);
     }
 
-    fn without(&self, text: &str) -> String {
+    fn redact(&self, text: &str) -> String {
         let mut clean = text.to_owned();
         self.all.text(&mut clean);
         clean
     }
 
-    /// The beginning of a text, and whether there is more. What is not shown is not looked at: a text can be long.
-    fn beginning(&self, text: &str, chars: usize) -> (String, bool) {
-        let end = end_of(text, chars).map_or(text.len(), |end| self.all.cut_at(text, end));
-        let mut shown = self.without(text.get(..end).unwrap_or_default());
-        // What stands for a secret can be longer than it is.
-        let longer = end_of(&shown, chars);
-        let is_cut = end < text.len() || longer.is_some();
+    /// The beginning of a text without secrets, and whether it was cut. Only the beginning is searched,
+    /// because a text can be long.
+    fn redact_start(&self, text: &str, chars: usize) -> (String, bool) {
+        let end = cut_position(text, chars).map_or(text.len(), |end| self.all.cut_at(text, end));
+        let mut start = self.redact(text.get(..end).unwrap_or_default());
+        // The replacement of a secret can be longer than the secret.
+        let excess = cut_position(&start, chars);
+        let is_cut = end < text.len() || excess.is_some();
         if is_cut {
-            shown.truncate(longer.unwrap_or(shown.len()));
-            shown.push_str(CUT);
+            start.truncate(excess.unwrap_or(start.len()));
+            start.push_str(CUT);
         }
-        (shown, is_cut)
+        (start, is_cut)
     }
 }
 
-/// What a message carries: its payload, or all of it if it has none.
-pub(crate) fn of_message(message: &Message, secrets: &Secrets) -> PayloadPreview {
+/// The preview of a message: of its payload, or of the whole message if it has none.
+pub(crate) fn preview_message(message: &Message, secrets: &Secrets) -> PayloadPreview {
     match message.get("payload") {
-        Some(payload) => of_value(payload, &SHORT, secrets),
+        Some(payload) => preview_value(payload, &SHORT, secrets),
         None => {
             let size = size_of_map(message, 0);
-            finish("object", size, &SHORT, |walk| walk.object(message, 0), secrets)
+            build("object", size, &SHORT, |builder| builder.object(message, 0), secrets)
         }
     }
 }
 
-/// A value.
-pub(crate) fn of_value(value: &Value, limits: &Limits, secrets: &Secrets) -> PayloadPreview {
-    finish(type_name(value), size_of(value, 0), limits, |walk| walk.value(value, 0), secrets)
+pub(crate) fn preview_value(value: &Value, limits: &Limits, secrets: &Secrets) -> PayloadPreview {
+    build(type_name(value), size_of(value, 0), limits, |builder| builder.value(value, 0), secrets)
 }
 
-/// An object of these parts.
-pub(crate) fn of_parts(parts: &[(&str, &Value)], limits: &Limits, secrets: &Secrets) -> PayloadPreview {
-    let size = parts.iter().map(|(name, value)| size_of_text(name) + size_of(value, 1)).sum();
-    finish("object", size, limits, |walk| walk.parts(parts.len(), parts.iter().copied(), 0), secrets)
+/// The preview of an object with these properties.
+pub(crate) fn preview_object(
+    properties: &[(&str, &Value)],
+    limits: &Limits,
+    secrets: &Secrets,
+) -> PayloadPreview {
+    let size = properties.iter().map(|(name, value)| size_of_text(name) + size_of(value, 1)).sum();
+    let show = |builder: &mut PreviewBuilder<'_>| {
+        builder.properties(properties.len(), properties.iter().copied(), 0)
+    };
+    build("object", size, limits, show, secrets)
 }
 
-/// A text, as long as one may be.
-pub(crate) fn of_text(text: &str, limits: &Limits, secrets: &Secrets) -> String {
-    secrets.beginning(text, limits.chars).0
+pub(crate) fn preview_text(text: &str, limits: &Limits, secrets: &Secrets) -> String {
+    secrets.redact_start(text, limits.chars).0
 }
 
-fn finish(
+fn build(
     type_name: &str,
     size: u64,
     limits: &Limits,
-    show: impl FnOnce(&mut Walk<'_>) -> Option<Value>,
+    show: impl FnOnce(&mut PreviewBuilder<'_>) -> Option<Value>,
     secrets: &Secrets,
 ) -> PayloadPreview {
-    let mut walk = Walk { limits, secrets, bytes: 0, truncated: false };
-    let shown = show(&mut walk).filter(|shown| json_bytes(shown) <= limits.bytes);
-    let truncated = walk.truncated || shown.is_none();
-    let preview = shown.unwrap_or_else(|| {
+    let mut builder = PreviewBuilder { limits, secrets, bytes: 0, truncated: false };
+    let preview = show(&mut builder).filter(|preview| json_bytes(preview) <= limits.bytes);
+    let truncated = builder.truncated || preview.is_none();
+    let preview = preview.unwrap_or_else(|| {
         json!({"_notice": "The payload is too large to be shown.", "_originalSize": size, "_type": type_name})
     });
     PayloadPreview { preview, type_name: type_name.to_owned(), size, truncated, ..PayloadPreview::default() }
 }
 
-/// A way through a value. Nothing comes of it once there is too much.
-struct Walk<'a> {
+/// Builds a preview. Its methods give none once the preview is too large.
+struct PreviewBuilder<'a> {
     limits: &'a Limits,
     secrets: &'a Secrets,
-    /// What is shown has at least as many bytes.
+    /// A lower bound of the bytes so far.
     bytes: usize,
     truncated: bool,
 }
 
-impl Walk<'_> {
+impl PreviewBuilder<'_> {
     fn count(&mut self, bytes: usize) -> Option<()> {
         self.bytes += bytes;
         (self.bytes <= self.limits.bytes).then_some(())
@@ -169,10 +174,10 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str) -> Option<Value> {
-        let (shown, is_cut) = self.secrets.beginning(text, self.limits.chars);
+        let (start, is_cut) = self.secrets.redact_start(text, self.limits.chars);
         self.truncated |= is_cut;
-        self.count(shown.len() + 2)?;
-        Some(Value::String(shown))
+        self.count(start.len() + 2)?;
+        Some(Value::String(start))
     }
 
     fn list(&mut self, items: &[Value], depth: usize) -> Option<Value> {
@@ -180,51 +185,51 @@ impl Walk<'_> {
             return self.marker(format!("[Array: {} items]", items.len()));
         }
         self.count(2)?;
-        let mut shown = Vec::new();
+        let mut values = Vec::new();
         for item in items.iter().take(self.limits.items) {
-            shown.push(self.value(item, depth + 1)?);
+            values.push(self.value(item, depth + 1)?);
         }
         if let Some(more) = items.len().checked_sub(self.limits.items).filter(|more| *more > 0) {
-            shown.push(self.marker(format!("...[{more} more items]"))?);
+            values.push(self.marker(format!("...[{more} more items]"))?);
         }
-        Some(Value::Array(shown))
+        Some(Value::Array(values))
     }
 
     fn object(&mut self, map: &Map<String, Value>, depth: usize) -> Option<Value> {
-        if let Some(bytes) = binary(map) {
+        if let Some(bytes) = buffer_length(map) {
             return self.marker(format!("[Binary data: {bytes} bytes]"));
         }
         if depth >= self.limits.depth {
             return self.marker("[Object]".to_owned());
         }
-        self.parts(map.len(), map.iter().map(|(name, value)| (name.as_str(), value)), depth)
+        self.properties(map.len(), map.iter().map(|(name, value)| (name.as_str(), value)), depth)
     }
 
-    fn parts<'v>(
+    fn properties<'v>(
         &mut self,
-        all: usize,
-        parts: impl Iterator<Item = (&'v str, &'v Value)>,
+        count: usize,
+        properties: impl Iterator<Item = (&'v str, &'v Value)>,
         depth: usize,
     ) -> Option<Value> {
         self.count(2)?;
-        let mut shown = Map::new();
-        for (name, value) in parts.take(self.limits.keys) {
-            // Counted before it is looked at: a name can be long.
+        let mut object = Map::new();
+        for (name, value) in properties.take(self.limits.keys) {
+            // Counted before it is searched, because a name can be long.
             self.count(name.len())?;
             let value = if is_secret_name(name) { HIDDEN.into() } else { self.value(value, depth + 1)? };
-            shown.insert(self.secrets.without(name), value);
+            object.insert(self.secrets.redact(name), value);
         }
-        if let Some(more) = all.checked_sub(self.limits.keys).filter(|more| *more > 0) {
+        if let Some(more) = count.checked_sub(self.limits.keys).filter(|more| *more > 0) {
             let more = self.marker(format!("[{more} more keys]"))?;
-            shown.insert(MORE.to_owned(), more);
+            object.insert(MORE.to_owned(), more);
         }
-        Some(Value::Object(shown))
+        Some(Value::Object(object))
     }
 }
 
-/// Where a text has as many characters as it may have, if it has more.
-fn end_of(text: &str, chars: usize) -> Option<usize> {
-    // No character has fewer bytes than JavaScript counts.
+/// Where a text must be cut to have at most `chars` UTF-16 units, if it has more.
+fn cut_position(text: &str, chars: usize) -> Option<usize> {
+    // Every character has at least as many bytes as UTF-16 units.
     if text.len() <= chars {
         return None;
     }
@@ -235,8 +240,8 @@ fn end_of(text: &str, chars: usize) -> Option<usize> {
     })
 }
 
-/// How many bytes a Node-RED Buffer has, if it is one.
-fn binary(map: &Map<String, Value>) -> Option<usize> {
+/// The length of a Node.js `Buffer`, if the object is the JSON of one.
+fn buffer_length(map: &Map<String, Value>) -> Option<usize> {
     let (2, Some("Buffer"), Some(Value::Array(data))) =
         (map.len(), map.get("type").and_then(Value::as_str), map.get("data"))
     else {
@@ -245,7 +250,7 @@ fn binary(map: &Map<String, Value>) -> Option<usize> {
     data.iter().all(Value::is_number).then_some(data.len())
 }
 
-/// As JavaScript names it, or `array`, or `null`.
+/// The type by its JavaScript name, or `array`, or `null`.
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -257,7 +262,7 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Bytes a value takes, roughly: two for each character.
+/// An estimate of the bytes of a value: two for each UTF-16 unit of text.
 fn size_of(value: &Value, depth: usize) -> u64 {
     match value {
         Value::Null | Value::Number(_) => 8,
@@ -272,11 +277,11 @@ fn size_of(value: &Value, depth: usize) -> u64 {
 }
 
 fn size_of_map(map: &Map<String, Value>, depth: usize) -> u64 {
-    if let Some(bytes) = binary(map) {
+    if let Some(bytes) = buffer_length(map) {
         return bytes as u64;
     }
-    let parts = map.iter().take(ESTIMATED);
-    parts.map(|(name, value)| size_of_text(name) + size_of(value, depth + 1)).sum()
+    let properties = map.iter().take(ESTIMATED);
+    properties.map(|(name, value)| size_of_text(name) + size_of(value, depth + 1)).sum()
 }
 
 fn size_of_text(text: &str) -> u64 {

@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told to: HTTP by hand, sockets by the library.
+//! A test client that sends exact bytes: HTTP by hand, WebSockets with the library.
 
 use futures::{SinkExt as _, StreamExt as _};
 use redflow_contract::stream::{EventsMessage, EventsRequest, StreamEvent};
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-/// Nothing here takes this long.
+/// The time limit of every wait in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -36,29 +36,30 @@ impl Reply {
         lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
-    /// Checked for being well before it is looked at.
+    /// Asserts the status and gives the body.
     pub(crate) fn ok(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
         self.json()
     }
 
+    /// Asserts that the response is an error with this status and code.
     pub(crate) fn refused(&self, status: u16, code: &str) {
         assert_eq!((self.status, self.code().as_str()), (status, code), "{self:?}");
         assert!(!self.json()["message"].as_str().unwrap_or_default().is_empty());
     }
 }
 
-/// Sends bytes and reads until the other side closes.
+/// Sends bytes and reads until the server closes the connection.
 pub(crate) async fn raw(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(addr).await.unwrap();
-    // The other side may have had enough before everything was sent.
+    // The server may close the connection before everything was sent.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
     answer
 }
 
-/// Reads an answer out of bytes.
+/// Parses an HTTP response.
 pub(crate) fn reply(bytes: &[u8]) -> Reply {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or_else(|| {
         panic!("no answer: {}", String::from_utf8_lossy(bytes));
@@ -85,7 +86,7 @@ fn unchunk(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A request, piece by piece.
+/// An HTTP request.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) addr: SocketAddr,
@@ -101,7 +102,7 @@ impl Request {
         Self { addr, line: format!("{method} {path} HTTP/1.1"), headers, body: Vec::new() }
     }
 
-    /// Takes the place of an earlier one.
+    /// Sets a header, replacing an earlier value.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -137,18 +138,24 @@ impl Request {
     }
 }
 
-/// A socket of events.
+/// A WebSocket, by default to `/events`.
 pub(crate) struct Socket {
     pub(crate) stream: WebSocketStream<TcpStream>,
 }
 
 impl Socket {
-    /// Opens one; the answer if it is none.
+    /// Opens `/events`.
+    ///
+    /// # Errors
+    /// The response, if the server refuses.
     pub(crate) async fn try_open(addr: SocketAddr, headers: &[(&str, &str)]) -> Result<Self, Reply> {
         Self::try_open_at(addr, "/events", headers).await
     }
 
-    /// The same at another address.
+    /// Opens a socket at a path.
+    ///
+    /// # Errors
+    /// The response, if the server refuses.
     pub(crate) async fn try_open_at(
         addr: SocketAddr,
         path: &str,
@@ -179,7 +186,7 @@ impl Socket {
         }
     }
 
-    /// Opens one with a token and hears it say hello.
+    /// Opens `/events` with a token and receives `hello`.
     pub(crate) async fn open(addr: SocketAddr, token: &str) -> Self {
         let bearer = format!("Bearer {token}");
         let mut socket = Self::try_open(addr, &[("authorization", &bearer)]).await.unwrap();
@@ -200,7 +207,7 @@ impl Socket {
         self.say(&EventsRequest::Subscribe { after, runs: None, deltas: false }).await;
     }
 
-    /// The next message; none if the socket is closed.
+    /// Receives the next message; none if the socket is closed.
     pub(crate) async fn next(&mut self) -> Option<EventsMessage> {
         loop {
             match timeout(PATIENCE, self.stream.next()).await.unwrap()?.ok()? {
@@ -217,7 +224,7 @@ impl Socket {
         self.next().await.unwrap()
     }
 
-    /// The next event.
+    /// Receives the next event.
     pub(crate) async fn event(&mut self) -> (String, StreamEvent) {
         loop {
             match self.hear().await {
@@ -228,7 +235,7 @@ impl Socket {
         }
     }
 
-    /// Events until one is as wanted, that one too.
+    /// Receives events up to and including the first that matches.
     pub(crate) async fn until(
         &mut self,
         wanted: impl Fn(&StreamEvent) -> bool,

@@ -1,7 +1,7 @@
-//! The editor's socket: who may listen, what is told in what portions, what is told again.
+//! `ws /comms`: authentication, notices in batches, and retained notices.
 
 use crate::client::{PATIENCE, Socket};
-use crate::kit::{Setup, TOKEN, World, calling, eventually, flow, plain, token};
+use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow, plain_flow, token, tool_flow};
 use futures::{SinkExt as _, StreamExt as _};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::Scope;
@@ -12,59 +12,58 @@ use tokio_tungstenite::tungstenite::Message;
 
 const UI: &str = "http://localhost:5173";
 
-/// What an editor hears.
+/// A message that an editor receives.
 #[derive(Debug, PartialEq)]
-enum Heard {
-    /// Some notices at once.
+enum Received {
+    /// A batch of notices.
     Notices(Vec<Value>),
-    /// Anything else.
-    Word(Value),
-    /// The end, and why.
+    Other(Value),
+    /// The socket is closed, with the reason.
     Closed(String),
 }
 
-struct Editor {
+struct EditorClient {
     socket: Socket,
-    /// Notices that came together with those that were waited for.
+    /// The rest of the last batch.
     rest: Vec<Value>,
 }
 
-impl Editor {
-    async fn open(world: &World, headers: &[(&str, &str)]) -> Self {
-        let socket = Socket::try_open_at(world.addr, "/comms", headers).await;
+impl EditorClient {
+    async fn open(sidecar: &TestSidecar, headers: &[(&str, &str)]) -> Self {
+        let socket = Socket::try_open_at(sidecar.addr, "/comms", headers).await;
         Self { socket: socket.unwrap_or_else(|answer| panic!("{answer:?}")), rest: Vec::new() }
     }
 
-    async fn admitted(world: &World) -> Self {
-        Self::open(world, &[("authorization", &format!("Bearer {TOKEN}"))]).await
+    async fn open_with_token(sidecar: &TestSidecar) -> Self {
+        Self::open(sidecar, &[("authorization", &format!("Bearer {TOKEN}"))]).await
     }
 
-    async fn say(&mut self, message: Value) {
+    async fn send(&mut self, message: Value) {
         self.socket.send(Message::text(message.to_string())).await;
     }
 
-    async fn hear(&mut self) -> Heard {
+    async fn receive(&mut self) -> Received {
         loop {
             match timeout(PATIENCE, self.socket.stream.next()).await.unwrap() {
                 Some(Ok(Message::Text(text))) => {
                     return match serde_json::from_str(&text).unwrap() {
-                        Value::Array(notices) => Heard::Notices(notices),
-                        word => Heard::Word(word),
+                        Value::Array(notices) => Received::Notices(notices),
+                        other => Received::Other(other),
                     };
                 }
                 Some(Ok(Message::Close(frame))) => {
                     let reason = frame.map(|frame| frame.reason.to_string());
-                    return Heard::Closed(reason.unwrap_or_default());
+                    return Received::Closed(reason.unwrap_or_default());
                 }
                 Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Heard::Closed("without a word".to_owned()),
+                Some(Err(_)) | None => return Received::Closed("without a close frame".to_owned()),
             }
         }
     }
 
     async fn notices(&mut self) -> Vec<Value> {
-        match self.hear().await {
-            Heard::Notices(notices) => {
+        match self.receive().await {
+            Received::Notices(notices) => {
                 assert!((1..=50).contains(&notices.len()), "{}", notices.len());
                 notices
             }
@@ -80,8 +79,8 @@ impl Editor {
         self.rest.remove(0)
     }
 
-    /// The next notice of a topic, or of those below it.
-    async fn of(&mut self, topic: &str) -> Value {
+    /// The next notice of a topic, or of a topic below it.
+    async fn next_of(&mut self, topic: &str) -> Value {
         loop {
             let notice = self.next().await;
             if notice["topic"].as_str().unwrap().starts_with(topic) {
@@ -90,11 +89,11 @@ impl Editor {
         }
     }
 
-    /// What stands under the agent, until it is this.
-    async fn statuses(&mut self, fill: &str) -> Vec<String> {
+    /// The statuses of the agent, up to one with this fill.
+    async fn statuses_until(&mut self, fill: &str) -> Vec<String> {
         let mut texts = Vec::new();
         loop {
-            let Value::Object(data) = self.of("status/agent").await["data"].take() else {
+            let Value::Object(data) = self.next_of("status/agent").await["data"].take() else {
                 panic!("no object")
             };
             let text = |key: &str| data[key].as_str().unwrap().to_owned();
@@ -105,10 +104,10 @@ impl Editor {
         }
     }
 
-    /// The end, after whatever was on its way.
-    async fn end(mut self) -> String {
+    /// Reads until the socket is closed and gives the reason.
+    async fn close_reason(mut self) -> String {
         loop {
-            if let Heard::Closed(reason) = self.hear().await {
+            if let Received::Closed(reason) = self.receive().await {
                 return reason;
             }
         }
@@ -119,8 +118,8 @@ fn auth(token: &str) -> Value {
     json!({"auth": token})
 }
 
-/// A flow whose inject shows a value.
-fn showing(payload: &str, payload_type: &str, debugs: usize) -> Value {
+/// A flow whose inject node sends a value to debug nodes.
+fn debug_flow(payload: &str, payload_type: &str, debugs: usize) -> Value {
     let ids: Vec<String> = (0..debugs).map(|number| format!("debug {number}")).collect();
     let mut nodes = vec![
         json!({"id": "tab", "type": "tab", "label": "Home"}),
@@ -134,46 +133,46 @@ fn showing(payload: &str, payload_type: &str, debugs: usize) -> Value {
     Value::Array(nodes)
 }
 
-/// A sidecar that has told of its start.
-async fn started(setup: Setup, flow: Value) -> World {
-    let world = setup.start(Some(flow)).await;
-    eventually("its start is told", || async {
-        let mut editor = Editor::admitted(&world).await;
-        editor.say(json!({"subscribe": "notification/runtime-deploy"})).await;
-        // Is answered, if that is not.
-        editor.say(auth(TOKEN)).await;
-        matches!(editor.hear().await, Heard::Notices(_)).then_some(())
+/// Starts a sidecar and waits until the notices of its start were sent.
+async fn start_with(setup: Setup, flow: Value) -> TestSidecar {
+    let sidecar = setup.start(Some(flow)).await;
+    eventually("the notice of its deploy is sent", || async {
+        let mut editor = EditorClient::open_with_token(&sidecar).await;
+        editor.send(json!({"subscribe": "notification/runtime-deploy"})).await;
+        // The answer to this comes next if there was no notice.
+        editor.send(auth(TOKEN)).await;
+        matches!(editor.receive().await, Received::Notices(_)).then_some(())
     })
     .await;
-    world
+    sidecar
 }
 
-async fn with(flow: Value) -> World {
-    started(Setup::default(), flow).await
+async fn start(flow: Value) -> TestSidecar {
+    start_with(Setup::default(), flow).await
 }
 
-async fn fire(world: &World) {
-    world.post("/api/runs", json!({"node": "ask"})).await.ok(202);
-}
-
-#[tokio::test]
-async fn whoever_brings_no_token_is_told_nothing_before_it_sends_one() {
-    let world = with(plain()).await;
-    let mut watching = Editor::admitted(&world).await;
-    let mut late = Editor::open(&world, &[]).await;
-    world.run(json!({"node": "agent", "payload": "?"})).await;
-    watching.of("debug").await;
-    late.say(auth(TOKEN)).await;
-    assert_eq!(late.hear().await, Heard::Word(json!({"auth": "ok"})));
-    world.run(json!({"node": "agent", "payload": "?"})).await;
-    // Of the first run it hears nothing.
-    assert_eq!(late.statuses("grey").await[0], "green ring started");
+async fn fire(sidecar: &TestSidecar) {
+    sidecar.post("/api/runs", json!({"node": "ask"})).await.ok(202);
 }
 
 #[tokio::test]
-async fn a_wrong_token_and_anything_else_is_refused() {
-    let world = with(plain()).await;
-    let words = [
+async fn sends_nothing_before_the_token_arrives() {
+    let sidecar = start(plain_flow()).await;
+    let mut observer = EditorClient::open_with_token(&sidecar).await;
+    let mut late = EditorClient::open(&sidecar, &[]).await;
+    sidecar.run(json!({"node": "agent", "payload": "?"})).await;
+    observer.next_of("debug").await;
+    late.send(auth(TOKEN)).await;
+    assert_eq!(late.receive().await, Received::Other(json!({"auth": "ok"})));
+    sidecar.run(json!({"node": "agent", "payload": "?"})).await;
+    // It gets no notice of the first run.
+    assert_eq!(late.statuses_until("grey").await[0], "green ring started");
+}
+
+#[tokio::test]
+async fn refuses_a_wrong_token_or_another_first_message() {
+    let sidecar = start(plain_flow()).await;
+    let messages = [
         auth("a guess").to_string(),
         auth("").to_string(),
         json!({"auth": 5}).to_string(),
@@ -184,60 +183,60 @@ async fn a_wrong_token_and_anything_else_is_refused() {
         String::new(),
         format!(r#"{{"auth":"a guess","auth":"{TOKEN}"}}"#),
     ];
-    for word in words {
-        let mut editor = Editor::open(&world, &[]).await;
-        editor.socket.send(Message::text(word.clone())).await;
-        assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "fail"})), "{word}");
-        assert_eq!(editor.hear().await, Heard::Closed("UNAUTHORIZED".to_owned()), "{word}");
+    for message in messages {
+        let mut editor = EditorClient::open(&sidecar, &[]).await;
+        editor.socket.send(Message::text(message.clone())).await;
+        assert_eq!(editor.receive().await, Received::Other(json!({"auth": "fail"})), "{message}");
+        assert_eq!(editor.receive().await, Received::Closed("UNAUTHORIZED".to_owned()), "{message}");
     }
-    // Those who are in and show another token are held to that one.
-    let mut editor = Editor::admitted(&world).await;
-    editor.say(auth(TOKEN)).await;
-    assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "ok"})));
-    editor.say(auth("a guess")).await;
-    assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "fail"})));
-    assert_eq!(editor.hear().await, Heard::Closed("UNAUTHORIZED".to_owned()));
+    // A later token replaces the one of the request.
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    editor.send(auth(TOKEN)).await;
+    assert_eq!(editor.receive().await, Received::Other(json!({"auth": "ok"})));
+    editor.send(auth("a guess")).await;
+    assert_eq!(editor.receive().await, Received::Other(json!({"auth": "fail"})));
+    assert_eq!(editor.receive().await, Received::Closed("UNAUTHORIZED".to_owned()));
 }
 
 #[tokio::test]
-async fn guesses_are_counted() {
+async fn limits_guesses_of_tokens() {
     let mut setup = Setup::default();
     (setup.settings.access.failures_per_second, setup.settings.access.failure_burst) = (0, 3);
-    let world = started(setup, plain()).await;
-    let mut ends = Vec::new();
+    let sidecar = start_with(setup, plain_flow()).await;
+    let mut reasons = Vec::new();
     for _ in 0..4 {
-        let mut editor = Editor::open(&world, &[]).await;
-        editor.say(auth("a guess")).await;
-        ends.push(editor.end().await);
+        let mut editor = EditorClient::open(&sidecar, &[]).await;
+        editor.send(auth("a guess")).await;
+        reasons.push(editor.close_reason().await);
     }
-    assert_eq!(ends, ["UNAUTHORIZED", "UNAUTHORIZED", "UNAUTHORIZED", "RATE_LIMITED"]);
-    // Who knows the token comes in.
-    let mut editor = Editor::open(&world, &[]).await;
-    editor.say(auth(TOKEN)).await;
-    assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "ok"})));
+    assert_eq!(reasons, ["UNAUTHORIZED", "UNAUTHORIZED", "UNAUTHORIZED", "RATE_LIMITED"]);
+    // The right token still works.
+    let mut editor = EditorClient::open(&sidecar, &[]).await;
+    editor.send(auth(TOKEN)).await;
+    assert_eq!(editor.receive().await, Received::Other(json!({"auth": "ok"})));
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_is_not_waited_for() {
+async fn closes_a_socket_that_sends_no_token_in_time() {
     let mut setup = Setup::default();
-    setup.settings.auth_patience = Duration::from_millis(50);
-    let world = started(setup, plain()).await;
-    let mut editor = Editor::open(&world, &[]).await;
-    // Signs of life are no token.
+    setup.settings.first_message_timeout = Duration::from_millis(50);
+    let sidecar = start_with(setup, plain_flow()).await;
+    let mut editor = EditorClient::open(&sidecar, &[]).await;
+    // A ping does not count as a token.
     let _ = editor.socket.stream.send(Message::Ping("x".into())).await;
-    assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "fail"})));
-    assert_eq!(editor.hear().await, Heard::Closed("UNAUTHORIZED".to_owned()));
+    assert_eq!(editor.receive().await, Received::Other(json!({"auth": "fail"})));
+    assert_eq!(editor.receive().await, Received::Closed("UNAUTHORIZED".to_owned()));
 }
 
 #[tokio::test]
-async fn a_token_may_come_with_the_request_and_other_pages_may_not() {
+async fn accepts_a_token_in_the_request_and_refuses_other_pages() {
     let mut setup = Setup::default();
     setup.settings.access.redflow_ui = Some(UI.to_owned());
-    let world = started(setup, plain()).await;
+    let sidecar = start_with(setup, plain_flow()).await;
     let offered = format!("redflow.comms.v1, redflow.token.{TOKEN}");
     for headers in [[("sec-websocket-protocol", offered.as_str())], [("origin", UI)]] {
-        let mut editor = Editor::open(&world, &headers).await;
-        editor.say(json!({"subscribe": "notification/runtime-state"})).await;
+        let mut editor = EditorClient::open(&sidecar, &headers).await;
+        editor.send(json!({"subscribe": "notification/runtime-state"})).await;
         assert_eq!(editor.next().await["data"], json!({"state": "start", "deploy": true}));
     }
     for (headers, status, code) in [
@@ -246,82 +245,79 @@ async fn a_token_may_come_with_the_request_and_other_pages_may_not() {
         (vec![("authorization", "Bearer guess")], 401, "UNAUTHORIZED"),
         (vec![("host", "evil.example")], 403, "HOST_REFUSED"),
     ] {
-        match Socket::try_open_at(world.addr, "/comms", &headers).await {
+        match Socket::try_open_at(sidecar.addr, "/comms", &headers).await {
             Err(answer) => answer.refused(status, code),
             Ok(_) => panic!("{headers:?} opened a socket"),
         }
     }
-    world.get("/comms").await.refused(400, "REQUEST_INVALID");
+    sidecar.get("/comms").await.refused(400, "REQUEST_INVALID");
 }
 
 #[tokio::test]
-async fn a_socket_does_not_outlive_the_token_it_was_shown() {
+async fn a_socket_does_not_outlive_a_token_from_its_first_message() {
     let mut setup = Setup::default();
     setup.settings.heartbeat = Duration::from_millis(300);
-    let world = started(setup, plain()).await;
-    let token = token(world.dir.path(), "guest", &[Scope::Read], 1);
+    let sidecar = start_with(setup, plain_flow()).await;
+    let token = token(sidecar.dir.path(), "guest", &[Scope::Read], 1);
     let mut editor = eventually("the token is known", || async {
-        let mut editor = Editor::open(&world, &[]).await;
-        editor.say(auth(&token)).await;
-        (editor.hear().await == Heard::Word(json!({"auth": "ok"}))).then_some(editor)
+        let mut editor = EditorClient::open(&sidecar, &[]).await;
+        editor.send(auth(&token)).await;
+        (editor.receive().await == Received::Other(json!({"auth": "ok"}))).then_some(editor)
     })
     .await;
-    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
-    assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "fail"})));
-    assert_eq!(editor.hear().await, Heard::Closed("UNAUTHORIZED".to_owned()));
+    redflow_access::tokens::remove(sidecar.dir.path(), "guest").unwrap();
+    assert_eq!(editor.receive().await, Received::Other(json!({"auth": "fail"})));
+    assert_eq!(editor.receive().await, Received::Closed("UNAUTHORIZED".to_owned()));
 }
 
 #[tokio::test]
-async fn how_an_agent_stands_is_told_and_told_again_to_who_asks() {
-    let world = with(calling("calculator-tool")).await;
-    let mut editor = Editor::admitted(&world).await;
-    world.run(json!({"node": "agent", "payload": "?"})).await;
+async fn sends_the_status_of_an_agent_and_repeats_it_to_subscribers() {
+    let sidecar = start(tool_flow("calculator-tool")).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    sidecar.run(json!({"node": "agent", "payload": "?"})).await;
     assert_eq!(
-        editor.statuses("grey").await,
+        editor.statuses_until("grey").await,
         [
             "green ring started",
-            "green ring iteration 1",
-            "green ring tool act",
-            "green ring iteration 2",
-            "grey dot completed"
+            "green ring iteration 1: model",
+            "green ring iteration 1: act",
+            "green ring iteration 2: model",
+            "green ring iteration 2: final",
+            "grey dot done after 2 iterations"
         ]
     );
-    let mut late = Editor::admitted(&world).await;
-    for (pattern, answers) in
+    let mut late = EditorClient::open_with_token(&sidecar).await;
+    let done = json!({"fill": "grey", "shape": "dot", "text": "done after 2 iterations"});
+    for (pattern, matches) in
         [("status/+", true), ("debug", false), ("nothing/#", false), ("status/agent", true)]
     {
-        late.say(json!({"subscribe": pattern})).await;
-        if answers {
-            assert_eq!(
-                late.notices().await,
-                [
-                    json!({"topic": "status/agent", "data": {"fill": "grey", "shape": "dot", "text": "completed"}})
-                ]
-            );
+        late.send(json!({"subscribe": pattern})).await;
+        if matches {
+            assert_eq!(late.notices().await, [json!({"topic": "status/agent", "data": done})]);
         }
     }
 }
 
 #[tokio::test]
-async fn a_run_that_waits_or_fails_is_seen() {
-    let world = with(calling("tool.lost")).await;
-    let mut editor = Editor::admitted(&world).await;
-    let run = world.run(json!({"node": "agent", "payload": "?"})).await["runs"][0]["runId"].clone();
-    let waits = editor.statuses("yellow").await;
-    assert_eq!(waits.last().unwrap(), "yellow ring waiting for an outcome");
-    world.post(&format!("/api/runs/{}/cancel", run.as_str().unwrap()), json!({})).await.ok(200);
-    assert_eq!(editor.statuses("red").await, ["red ring CANCELLED"]);
+async fn shows_the_status_of_a_waiting_and_a_failed_run() {
+    let sidecar = start(tool_flow("tool.lost")).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    let run = sidecar.run(json!({"node": "agent", "payload": "?"})).await["runs"][0]["runId"].clone();
+    let waiting = editor.statuses_until("yellow").await;
+    assert_eq!(waiting.last().unwrap(), "yellow ring waiting for the outcome of act");
+    sidecar.post(&format!("/api/runs/{}/cancel", run.as_str().unwrap()), json!({})).await.ok(200);
+    assert_eq!(editor.statuses_until("red").await, ["red ring CANCELLED after 1 iteration"]);
 }
 
 #[tokio::test]
-async fn an_error_nobody_caught_is_shown_as_one() {
-    let mut nodes = plain();
+async fn shows_an_uncaught_error_in_the_sidebar() {
+    let mut nodes = plain_flow();
     nodes[3]["replies"] = json!(["this is no action"]);
-    let world = with(nodes).await;
-    let mut editor = Editor::admitted(&world).await;
-    world.run(json!({"node": "agent", "payload": "?"})).await;
+    let sidecar = start(nodes).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    sidecar.run(json!({"node": "agent", "payload": "?"})).await;
     let failed = loop {
-        let shown = editor.of("debug").await["data"].take();
+        let shown = editor.next_of("debug").await["data"].take();
         if shown["level"] == 20 {
             break shown;
         }
@@ -336,58 +332,58 @@ async fn an_error_nobody_caught_is_shown_as_one() {
 }
 
 #[tokio::test]
-async fn a_deploy_is_told_and_what_is_gone_has_no_status() {
-    let mut refused = plain();
+async fn sends_a_notice_of_a_deploy_and_clears_old_statuses() {
+    let mut refused = plain_flow();
     refused[2]["strategy"] = json!("another");
-    let world = with(refused).await;
-    let mut editor = Editor::admitted(&world).await;
-    editor.say(json!({"subscribe": "status/#"})).await;
+    let sidecar = start(refused).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    editor.send(json!({"subscribe": "status/#"})).await;
     let red = editor.notices().await;
     assert_eq!([&red[0]["topic"], &red[0]["data"]["fill"]], ["status/agent", "red"]);
-    let deploy = |flows: Value| world.post("/api/deployment", json!({"flows": flows, "force": true}));
+    let deploy = |flows: Value| sidecar.post("/api/deployment", json!({"flows": flows, "force": true}));
 
-    // Mended, it has none; after a run, it has that of the run, and keeps it.
-    let revision = deploy(plain()).await.ok(200)["revision"].clone();
-    assert_eq!(editor.of("status/agent").await["data"], json!({}));
+    // A corrected agent has no status. After a run it has one, and keeps it over a deploy.
+    let revision = deploy(plain_flow()).await.ok(200)["revision"].clone();
+    assert_eq!(editor.next_of("status/agent").await["data"], json!({}));
     assert_eq!(
-        editor.of("notification/runtime-state").await["data"],
+        editor.next_of("notification/runtime-state").await["data"],
         json!({"state": "start", "deploy": true})
     );
-    assert_eq!(editor.of("notification/runtime-deploy").await["data"], json!({"revision": revision}));
-    world.run(json!({"node": "agent", "payload": "?"})).await;
-    editor.statuses("grey").await;
-    deploy(plain()).await.ok(200);
-    assert_eq!(editor.of("").await["topic"], "debug");
-    assert_eq!(editor.of("").await["topic"], "notification/runtime-state");
-    assert_eq!(editor.of("").await["topic"], "notification/runtime-deploy");
+    assert_eq!(editor.next_of("notification/runtime-deploy").await["data"], json!({"revision": revision}));
+    sidecar.run(json!({"node": "agent", "payload": "?"})).await;
+    editor.statuses_until("grey").await;
+    deploy(plain_flow()).await.ok(200);
+    assert_eq!(editor.next_of("").await["topic"], "debug");
+    assert_eq!(editor.next_of("").await["topic"], "notification/runtime-state");
+    assert_eq!(editor.next_of("").await["topic"], "notification/runtime-deploy");
 
-    deploy(showing("1", "num", 1)).await.ok(200);
-    assert_eq!(editor.of("").await, json!({"topic": "status/agent", "data": {}}));
-    editor.of("notification/runtime-deploy").await;
-    editor.say(json!({"subscribe": "#"})).await;
-    let left: Vec<Value> = editor.notices().await.iter().map(|notice| notice["topic"].clone()).collect();
-    assert_eq!(left, ["notification/runtime-deploy", "notification/runtime-state"]);
+    deploy(debug_flow("1", "num", 1)).await.ok(200);
+    assert_eq!(editor.next_of("").await, json!({"topic": "status/agent", "data": {}}));
+    editor.next_of("notification/runtime-deploy").await;
+    editor.send(json!({"subscribe": "#"})).await;
+    let retained: Vec<Value> = editor.notices().await.iter().map(|notice| notice["topic"].clone()).collect();
+    assert_eq!(retained, ["notification/runtime-deploy", "notification/runtime-state"]);
 }
 
 #[tokio::test]
-async fn a_refused_agent_is_told_of_at_a_deploy() {
-    let world = with(plain()).await;
-    let mut editor = Editor::admitted(&world).await;
-    let mut refused = plain();
+async fn reports_a_refused_agent_at_a_deploy() {
+    let sidecar = start(plain_flow()).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    let mut refused = plain_flow();
     refused[2]["strategy"] = json!("another");
     let body = json!({"flows": refused});
-    let request = world.request("POST", "/flows").token(TOKEN).header("node-red-api-version", "v2");
+    let request = sidecar.request("POST", "/flows").token(TOKEN).header("node-red-api-version", "v2");
     request.json(body).send().await.ok(200);
-    let status = editor.of("status/agent").await["data"].take();
+    let status = editor.next_of("status/agent").await["data"].take();
     assert_eq!([&status["fill"], &status["shape"]], ["red", "ring"]);
-    let shown = editor.of("debug").await["data"].take();
+    let shown = editor.next_of("debug").await["data"].take();
     assert_eq!((&shown["id"], &shown["level"]), (&json!("agent"), &json!(20)));
     let code = status["text"].as_str().unwrap();
     assert!(shown["msg"].as_str().unwrap().starts_with(code), "{shown}");
 }
 
 #[tokio::test]
-async fn what_debug_nodes_show_comes_as_node_red_writes_it() {
+async fn sends_debug_messages_in_node_reds_format() {
     for (payload, kind, msg, format) in [
         ("hello", "str", "hello", "string[5]"),
         ("7", "num", "7", "number"),
@@ -396,21 +392,23 @@ async fn what_debug_nodes_show_comes_as_node_red_writes_it() {
         ("[1,2,3]", "json", "[1,2,3]", "array[3]"),
         ("null", "json", "(undefined)", "null"),
     ] {
-        let world = with(showing(payload, kind, 1)).await;
-        let mut editor = Editor::admitted(&world).await;
-        fire(&world).await;
-        let Value::Object(mut data) = editor.of("debug").await["data"].take() else { panic!("no object") };
+        let sidecar = start(debug_flow(payload, kind, 1)).await;
+        let mut editor = EditorClient::open_with_token(&sidecar).await;
+        fire(&sidecar).await;
+        let Value::Object(mut data) = editor.next_of("debug").await["data"].take() else {
+            panic!("no object")
+        };
         assert!(data.remove("timestamp").unwrap().is_u64());
         let expected = json!({"id": "debug 0", "z": "tab", "path": "tab", "name": "Shows", "property": "payload",
                               "msg": msg, "format": format});
         assert_eq!(Value::Object(data), expected);
     }
-    let mut whole = showing("hello", "str", 1);
+    let mut whole = debug_flow("hello", "str", 1);
     whole[2]["complete"] = json!("true");
-    let world = with(whole).await;
-    let mut editor = Editor::admitted(&world).await;
-    fire(&world).await;
-    let data = editor.of("debug").await["data"].take();
+    let sidecar = start(whole).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    fire(&sidecar).await;
+    let data = editor.next_of("debug").await["data"].take();
     assert_eq!(
         (&data["topic"], &data["format"], data.get("property")),
         (&json!("t"), &json!("Object"), None)
@@ -420,60 +418,60 @@ async fn what_debug_nodes_show_comes_as_node_red_writes_it() {
 }
 
 #[tokio::test]
-async fn much_at_once_goes_out_in_portions_and_in_order() {
+async fn sends_many_notices_in_ordered_batches() {
     const MANY: usize = 240;
-    let world = with(showing("x", "str", MANY)).await;
-    let mut editor = Editor::admitted(&world).await;
-    fire(&world).await;
-    let (mut ids, mut portions) = (Vec::new(), 0);
+    let sidecar = start(debug_flow("x", "str", MANY)).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    fire(&sidecar).await;
+    let (mut ids, mut batches) = (Vec::new(), 0);
     while ids.len() < MANY {
-        portions += 1;
+        batches += 1;
         ids.extend(editor.notices().await.iter().map(|notice| notice["data"]["id"].clone()));
     }
-    assert!(portions < MANY, "one by one");
+    assert!(batches < MANY, "one by one");
     let expected: Vec<Value> = (0..MANY).map(|number| json!(format!("debug {number}"))).collect();
     assert_eq!(ids, expected);
 }
 
 #[tokio::test]
-async fn a_heartbeat_comes_whether_or_not_something_happens() {
+async fn sends_heartbeats() {
     let mut setup = Setup::default();
     setup.settings.comms_heartbeat = Duration::from_millis(30);
-    let world = started(setup, plain()).await;
-    let mut editor = Editor::admitted(&world).await;
-    let first = editor.of("hb").await["data"].as_u64().unwrap();
-    let second = editor.of("hb").await["data"].as_u64().unwrap();
+    let sidecar = start_with(setup, plain_flow()).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    let first = editor.next_of("hb").await["data"].as_u64().unwrap();
+    let second = editor.next_of("hb").await["data"].as_u64().unwrap();
     assert!(first > 1_600_000_000_000 && second >= first);
 }
 
 #[tokio::test]
-async fn fifty_editors_are_told_the_same() {
-    let world = with(showing("x", "str", 3)).await;
+async fn sends_the_same_notices_to_fifty_editors() {
+    let sidecar = start(debug_flow("x", "str", 3)).await;
     let mut editors = Vec::new();
     for _ in 0..50 {
-        editors.push(Editor::admitted(&world).await);
+        editors.push(EditorClient::open_with_token(&sidecar).await);
     }
-    // All are past the door before something happens.
+    // All are connected before the first notice.
     for editor in &mut editors {
-        editor.say(auth(TOKEN)).await;
-        assert_eq!(editor.hear().await, Heard::Word(json!({"auth": "ok"})));
+        editor.send(auth(TOKEN)).await;
+        assert_eq!(editor.receive().await, Received::Other(json!({"auth": "ok"})));
     }
-    fire(&world).await;
+    fire(&sidecar).await;
     for editor in &mut editors {
         for number in 0..3 {
-            assert_eq!(editor.of("debug").await["data"]["id"], json!(format!("debug {number}")));
+            assert_eq!(editor.next_of("debug").await["data"]["id"], json!(format!("debug {number}")));
         }
     }
 }
 
 #[tokio::test]
-async fn what_means_nothing_is_ignored_and_what_is_too_much_closes_the_socket() {
+async fn ignores_unknown_messages_and_closes_on_oversized_ones() {
     let mut setup = Setup::default();
     setup.settings.max_message_bytes = 2000;
-    let world = started(setup, plain()).await;
-    let mut editor = Editor::admitted(&world).await;
+    let sidecar = start_with(setup, plain_flow()).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
     let deep = "[".repeat(900) + &"]".repeat(900);
-    for word in [
+    for message in [
         "no json",
         "",
         "[]",
@@ -486,9 +484,9 @@ async fn what_means_nothing_is_ignored_and_what_is_too_much_closes_the_socket() 
         r#"{"topic":"multiplayer/connect","data":{"session":"x"}}"#,
         &format!(r#"{{"topic":"x","data":{deep}}}"#),
     ] {
-        editor.socket.send(Message::text(word.to_owned())).await;
+        editor.socket.send(Message::text(message.to_owned())).await;
     }
-    editor.say(json!({"subscribe": "notification/runtime-deploy"})).await;
+    editor.send(json!({"subscribe": "notification/runtime-deploy"})).await;
     assert_eq!(editor.next().await["topic"], "notification/runtime-deploy");
 
     let cases = [
@@ -499,79 +497,79 @@ async fn what_means_nothing_is_ignored_and_what_is_too_much_closes_the_socket() 
         for headers in [vec![], vec![("authorization", format!("Bearer {TOKEN}"))]] {
             let headers: Vec<(&str, &str)> =
                 headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            let mut editor = Editor::open(&world, &headers).await;
+            let mut editor = EditorClient::open(&sidecar, &headers).await;
             editor.socket.send(message.clone()).await;
-            assert_eq!(editor.end().await, code);
+            assert_eq!(editor.close_reason().await, code);
         }
     }
 }
 
 #[tokio::test]
-async fn an_editor_that_says_too_much_is_cut_off() {
+async fn closes_the_socket_of_an_editor_that_sends_too_much() {
     let mut setup = Setup::default();
     (setup.settings.access.requests_per_second, setup.settings.access.request_burst) = (1, 20);
-    let world = setup.start(Some(plain())).await;
-    let mut editor = Editor::admitted(&world).await;
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
     for _ in 0..50 {
         if editor.socket.stream.send(Message::text("{}")).await.is_err() {
             break;
         }
     }
-    assert_eq!(editor.end().await, "RATE_LIMITED");
+    assert_eq!(editor.close_reason().await, "RATE_LIMITED");
 }
 
 #[tokio::test]
-async fn an_editor_that_takes_nothing_is_cut_off_and_the_others_are_not() {
-    /// More than the buffers of the system hold.
+async fn closes_the_socket_of_a_blocked_editor_only() {
+    /// More than the buffers of the operating system hold.
     const MANY: usize = 1200;
     let mut setup = Setup::default();
-    setup.settings.reader_patience = Duration::from_secs(1);
+    setup.settings.send_timeout = Duration::from_secs(1);
     let texts: Vec<String> = (0..12).map(|_| "x".repeat(1000)).collect();
-    let world = started(setup, showing(&json!(texts).to_string(), "json", 1)).await;
-    let _stuck = Editor::admitted(&world).await;
-    let mut lively = Editor::admitted(&world).await;
+    let sidecar = start_with(setup, debug_flow(&json!(texts).to_string(), "json", 1)).await;
+    let _blocked = EditorClient::open_with_token(&sidecar).await;
+    let mut reading = EditorClient::open_with_token(&sidecar).await;
     let counting = tokio::spawn(async move {
         for _ in 0..MANY {
-            lively.of("debug").await;
+            reading.next_of("debug").await;
         }
     });
     for _ in 0..MANY {
-        fire(&world).await;
+        fire(&sidecar).await;
     }
     counting.await.unwrap();
-    eventually("it is cut off", || async {
-        let metrics = world.get("/metrics").await;
+    eventually("its socket is closed", || async {
+        let metrics = sidecar.get("/metrics").await;
         String::from_utf8_lossy(&metrics.body).contains("closed READER_TOO_SLOW").then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn editors_are_told_when_the_sidecar_stops() {
-    let world = with(plain()).await;
-    let in_it = Editor::admitted(&world).await;
-    let before_it = Editor::open(&world, &[]).await;
-    world.begin_to_stop();
-    for editor in [in_it, before_it] {
-        assert_eq!(editor.end().await, "STOPPING");
+async fn tells_editors_that_the_sidecar_stops() {
+    let sidecar = start(plain_flow()).await;
+    let authenticated = EditorClient::open_with_token(&sidecar).await;
+    let waiting = EditorClient::open(&sidecar, &[]).await;
+    sidecar.begin_to_stop();
+    for editor in [authenticated, waiting] {
+        assert_eq!(editor.close_reason().await, "STOPPING");
     }
 }
 
 #[tokio::test]
-async fn ids_are_text_whatever_they_hold() {
+async fn treats_node_ids_as_plain_text() {
     let mut nodes = flow(json!([{"action": "final", "message": "42"}]), &[]);
     let text = nodes.to_string().replace("\"agent\"", r##""a/+/#\"\\ .b""##);
     nodes = serde_json::from_str(&text).unwrap();
-    let world = with(nodes).await;
-    let mut editor = Editor::admitted(&world).await;
-    world.run(json!({"node": "a/+/#\"\\ .b", "payload": "?"})).await;
-    while editor.of("status/").await["data"]["fill"] != "grey" {}
+    let sidecar = start(nodes).await;
+    let mut editor = EditorClient::open_with_token(&sidecar).await;
+    sidecar.run(json!({"node": "a/+/#\"\\ .b", "payload": "?"})).await;
+    while editor.next_of("status/").await["data"]["fill"] != "grey" {}
     for pattern in ["status/#", "status/a/#", "status/a/+/+", "status/a/+/#\"\\ .b"] {
-        editor.say(json!({"subscribe": pattern})).await;
-        let status = editor.of("status/").await;
+        editor.send(json!({"subscribe": pattern})).await;
+        let status = editor.next_of("status/").await;
         assert_eq!(
             (&status["topic"], &status["data"]["text"]),
-            (&json!("status/a/+/#\"\\ .b"), &json!("completed"))
+            (&json!("status/a/+/#\"\\ .b"), &json!("done after 1 iteration"))
         );
     }
 }

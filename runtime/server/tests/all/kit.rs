@@ -1,4 +1,4 @@
-//! A sidecar of its own for every test.
+//! Starts a sidecar for a test, and builds flows for it.
 
 use crate::client::{Reply, Request, Socket};
 use redflow_access::Tokens;
@@ -21,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const TOKEN: &str = "the-token-of-these-tests";
 
-/// A sidecar that serves, and how to reach it.
-pub(crate) struct World {
+/// A running sidecar with its own data directory.
+pub(crate) struct TestSidecar {
     pub(crate) addr: SocketAddr,
     pub(crate) dir: Arc<TempDir>,
     stop: CancellationToken,
     serving: JoinHandle<()>,
-    /// A path that lets one browser in.
+    /// A path that signs in one browser.
     pub(crate) sign_in: String,
 }
 
@@ -53,31 +53,31 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Starts with a flow on the shelf, if one is given.
-    pub(crate) async fn start(self, flow: Option<Value>) -> World {
+    /// Starts a sidecar, with a stored flow if one is given.
+    pub(crate) async fn start(self, flow: Option<Value>) -> TestSidecar {
         let Self { mut settings, dir, log, env } = self;
-        let shelf = FlowFile::new(dir.path().join("flows.json"), dir.path().to_owned());
+        let flow_file = FlowFile::new(dir.path().join("flows.json"), dir.path().to_owned());
         if let Some(flow) = flow {
             let flows = flow.to_string().into_bytes();
-            shelf.save(&StoredFlow { flows, ..StoredFlow::default() }).unwrap();
+            flow_file.save(&StoredFlow { flows, ..StoredFlow::default() }).unwrap();
         }
         let listener = redflow_access::listen::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = listener.local_addr().unwrap();
         settings.access.listen = addr;
         let store = Arc::new(Store::open_with_log(dir.path(), log).unwrap());
         let tokens = Tokens::open(dir.path(), Some(TOKEN.to_owned().into())).unwrap();
-        let seen = Arc::new(Seen::default());
+        let closed_sockets = Arc::new(ClosedSockets::default());
         let parts = Parts {
             clock: Arc::new(SystemClock),
             catalogue: store.clone(),
             log: store.clone(),
             chats: store.clone(),
             store,
-            shelf: Arc::new(shelf),
+            shelf: Arc::new(flow_file),
             drawer: Arc::new(UiStorageFile::new(dir.path())),
             adapters: Arc::new(adapters()),
-            meter: seen.clone(),
-            metrics: Arc::new(move || seen.text()),
+            meter: closed_sockets.clone(),
+            metrics: Arc::new(move || closed_sockets.text()),
             env,
             source: None,
             tokens,
@@ -86,23 +86,24 @@ impl Setup {
         let sign_in = sidecar.sign_in_path().unwrap();
         let stop = CancellationToken::new();
         let serving = tokio::spawn(sidecar.serve(listener, stop.clone()));
-        World { addr, dir, stop, serving, sign_in }
+        TestSidecar { addr, dir, stop, serving, sign_in }
     }
 }
 
-impl World {
-    pub(crate) async fn with(flow: Value) -> Self {
+impl TestSidecar {
+    /// Starts a sidecar with default settings and this flow.
+    pub(crate) async fn start(flow: Value) -> Self {
         Setup::default().start(Some(flow)).await
     }
 
-    /// Stops, and gives what the next one goes on with.
+    /// Stops it and gives its data directory, for the next sidecar.
     pub(crate) async fn stop(self) -> Arc<TempDir> {
         self.stop.cancel();
         self.serving.await.unwrap();
         self.dir
     }
 
-    /// Lets it stop by itself, to look at what it says meanwhile.
+    /// Begins to stop it and does not wait for the end.
     pub(crate) fn begin_to_stop(&self) {
         self.stop.cancel();
     }
@@ -123,7 +124,7 @@ impl World {
         Socket::open(self.addr, TOKEN).await
     }
 
-    /// Starts something and waits for its end.
+    /// Starts runs and waits for their end.
     pub(crate) async fn run(&self, body: Value) -> Value {
         let mut body = body;
         body["wait"] = json!(true);
@@ -135,53 +136,53 @@ impl World {
     }
 }
 
-/// Why sockets were closed.
+/// A meter that records why sockets were closed.
 #[derive(Default)]
-struct Seen(Mutex<String>);
+struct ClosedSockets(Mutex<String>);
 
-impl Seen {
+impl ClosedSockets {
     fn text(&self) -> String {
         format!("{}# EOF\n", self.0.lock().unwrap())
     }
 }
 
-impl Meter for Seen {
-    fn record(&self, measure: Measurement<'_>) {
-        if let Measurement::SocketClosed { code } = measure {
+impl Meter for ClosedSockets {
+    fn record(&self, measurement: Measurement<'_>) {
+        if let Measurement::SocketClosed { code } = measurement {
             self.0.lock().unwrap().push_str(&format!("closed {code}\n"));
         }
     }
 }
 
-/// Everything of this release, and a tool that never knows what it did.
+/// All adapters of this release, and two test tools.
 fn adapters() -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, redflow_models::ModelSettings::default());
     redflow_tools::register(&mut adapters);
     redflow_memory::register(&mut adapters, redflow_memory::MemorySettings::default());
     redflow_nodes::register(&mut adapters);
-    adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(Lost))));
-    adapters.tools.insert("tool.slow", Arc::new(|_| Ok(Arc::new(Slow))));
+    adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(UnknownOutcomeTool))));
+    adapters.tools.insert("tool.slow", Arc::new(|_| Ok(Arc::new(SlowTool))));
     adapters
 }
 
-/// Its calls are sent, and nobody knows what came of them.
-struct Lost;
+/// A tool whose outcome is always unknown.
+struct UnknownOutcomeTool;
 
-impl Tool for Lost {
+impl Tool for UnknownOutcomeTool {
     fn effect(&self, _input: &Message) -> EffectClass {
         EffectClass::AtMostOnce
     }
 
     fn call<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
-        Box::pin(async { ToolOutcome::Unknown { reason: "the line went dead".to_owned() } })
+        Box::pin(async { ToolOutcome::Unknown { reason: "the connection was lost".to_owned() } })
     }
 }
 
-/// Its calls come to nothing for an hour.
-struct Slow;
+/// A tool that takes an hour.
+struct SlowTool;
 
-impl Tool for Slow {
+impl Tool for SlowTool {
     fn effect(&self, _input: &Message) -> EffectClass {
         EffectClass::Read
     }
@@ -194,9 +195,9 @@ impl Tool for Slow {
     }
 }
 
-/// A tab with an agent that a scripted model answers for, an inject before it and a debug node behind it.
+/// A tab with an agent, its scripted model and tools, an inject node before it and a debug node after it.
 pub(crate) fn flow(replies: Value, tools: &[(&str, &str)]) -> Value {
-    // An agent has a tool.
+    // An agent must have a tool.
     let tools = if tools.is_empty() { &[("calculator", "calculator-tool")] } else { tools };
     let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
     let mut nodes = vec![
@@ -217,33 +218,33 @@ pub(crate) fn flow(replies: Value, tools: &[(&str, &str)]) -> Value {
     Value::Array(nodes)
 }
 
-/// Says 42 at once.
-pub(crate) fn plain() -> Value {
+/// A flow whose agent answers 42 at once.
+pub(crate) fn plain_flow() -> Value {
     flow(json!([{"action": "final", "message": "42"}]), &[])
 }
 
-/// Calls a tool once, then says 42.
-pub(crate) fn calling(type_name: &str) -> Value {
+/// A flow whose agent calls a tool once, then answers 42.
+pub(crate) fn tool_flow(type_name: &str) -> Value {
     let call = json!({"action": "tool", "tool": "act", "input": {"expression": "6 * 7"}, "confidence": 1});
     flow(json!([call, {"action": "final", "message": "42"}]), &[("act", type_name)])
 }
 
-/// Waits until something is so.
+/// Waits until `poll` gives a value.
 pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
-    what: &str,
-    mut look: impl FnMut() -> F,
+    condition: &str,
+    mut poll: impl FnMut() -> F,
 ) -> T {
     let end = tokio::time::Instant::now() + crate::client::PATIENCE;
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
-        assert!(tokio::time::Instant::now() < end, "never: {what}");
+        assert!(tokio::time::Instant::now() < end, "never: {condition}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// A further token with these scopes.
+/// Adds a token with these scopes.
 pub(crate) fn token(dir: &Path, name: &str, scopes: &[redflow_contract::api::Scope], now: Millis) -> String {
     use secrecy::ExposeSecret as _;
     redflow_access::tokens::add(dir, name, scopes, now).unwrap().expose_secret().to_owned()

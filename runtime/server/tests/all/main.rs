@@ -1,4 +1,4 @@
-//! The sidecar as its readers see it: over real sockets, with the real store.
+//! Tests of the sidecar as clients see it: over real sockets, with the real store.
 
 #![allow(
     clippy::panic,
@@ -7,24 +7,24 @@
     reason = "a test fails by panicking, and reads best when its helpers take what they are given"
 )]
 
-mod admin;
+mod admin_flows;
 mod admin_tabs;
-mod azure;
-mod azure_server;
+mod azure_connection_test;
+mod azure_stand_in;
 mod bridge;
-mod browser;
+mod browser_sign_in;
 mod chat;
 mod client;
 mod comms;
-mod events;
+mod credentials;
+mod event_socket;
 mod flows;
-mod hostile;
+mod hostile_input;
 mod kit;
-mod logs;
+mod log_secrets;
 mod observability;
-mod redflow_origin;
+mod redflow_ui_origin;
 mod route_access;
 mod run_events;
 mod runs;
-mod secrets;
-mod storage;
+mod ui_storage;

@@ -1,7 +1,7 @@
-//! Every route: with a wrong token, a wrong host, a wrong page and a wrong body; and its place in the document.
+//! Access to every route: wrong tokens, hosts, origins and bodies, and the OpenAPI document.
 
 use crate::client::{PATIENCE, Reply, Request, Socket, reply};
-use crate::kit::{TOKEN, World, plain, token};
+use crate::kit::{TOKEN, TestSidecar, plain_flow, token};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::Scope;
 use redflow_contract::route::{ANY_BODY, Answer, Method, ROUTES, Route};
@@ -20,7 +20,7 @@ pub(crate) fn is_socket(route: &Route) -> bool {
     route.answer.1 == Answer::Socket
 }
 
-/// Asks for a socket: the answer, and nothing of what comes over the socket.
+/// Requests a WebSocket and gives the response, without any message of the socket.
 pub(crate) async fn upgrade(request: Request) -> Reply {
     let request = request
         .header("connection", "Upgrade")
@@ -47,28 +47,32 @@ pub(crate) async fn upgrade(request: Request) -> Reply {
 
 #[tokio::test]
 async fn no_route_opens_to_a_wrong_token_host_or_page() {
-    let world = World::with(plain()).await;
+    let sidecar = TestSidecar::start(plain_flow()).await;
     for route in ROUTES {
-        let ask = |host: &str| {
-            let request = world.request(route.method.as_str(), &path(route)).header("host", host);
+        let request = |host: &str| {
+            let request = sidecar.request(route.method.as_str(), &path(route)).header("host", host);
             if route.body.is_some() { request.json(json!({})) } else { request }
         };
-        let here = world.addr.to_string();
-        ask(&here).token("not-the-token-of-these-tests").send().await.refused(401, "UNAUTHORIZED");
+        let here = sidecar.addr.to_string();
+        request(&here).token("not-the-token-of-these-tests").send().await.refused(401, "UNAUTHORIZED");
         if route.scope.is_some() {
-            let answer = ask(&here).send().await;
+            let answer = request(&here).send().await;
             answer.refused(401, "UNAUTHORIZED");
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{}", route.path);
         }
         for host in ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", ""] {
-            ask(host).token(TOKEN).send().await.refused(403, "HOST_REFUSED");
+            request(host).token(TOKEN).send().await.refused(403, "HOST_REFUSED");
         }
         for origin in ["http://evil.example", "null", "https://127.0.0.1", ""] {
-            ask(&here).token(TOKEN).header("origin", origin).send().await.refused(403, "ORIGIN_REFUSED");
+            request(&here).token(TOKEN).header("origin", origin).send().await.refused(403, "ORIGIN_REFUSED");
         }
         if matches!(route.method, Method::Post | Method::Put) {
             let wrong = |kind: &str, body: &str| {
-                ask(&here).token(TOKEN).header("content-type", kind).bytes(body.as_bytes().to_vec()).send()
+                request(&here)
+                    .token(TOKEN)
+                    .header("content-type", kind)
+                    .bytes(body.as_bytes().to_vec())
+                    .send()
             };
             if route.body.is_some() {
                 wrong("text/plain", "{}").await.refused(415, "CONTENT_TYPE_REFUSED");
@@ -79,34 +83,34 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
                     wrong("application/json", r#"{"no such key":1}"#).await.refused(400, "BODY_INVALID");
                 }
                 wrong("application/json", &"[".repeat(200)).await.refused(400, "BODY_INVALID");
-                let packed = ask(&here).token(TOKEN).json(json!({})).header("content-encoding", "gzip");
+                let packed = request(&here).token(TOKEN).json(json!({})).header("content-encoding", "gzip");
                 packed.send().await.refused(415, "CONTENT_TYPE_REFUSED");
             } else {
                 wrong("application/json", "[1]").await.refused(400, "BODY_INVALID");
             }
         }
     }
-    // It still serves.
-    assert_eq!(world.get("/health").await.ok(200)["live"], true);
+    // The sidecar still serves.
+    assert_eq!(sidecar.get("/health").await.ok(200)["live"], true);
 }
 
 #[tokio::test]
-async fn a_scope_opens_what_it_is_for_and_nothing_else() {
-    let world = World::with(plain()).await;
+async fn a_scope_opens_only_its_routes() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     for scope in Scope::ALL {
-        let token = token(world.dir.path(), scope.as_str(), &[scope], 1);
-        // The files are looked at once a second.
+        let token = token(sidecar.dir.path(), scope.as_str(), &[scope], 1);
+        // Token files are read once a second.
         crate::kit::eventually("the token is known", || async {
-            (world.request("GET", "/api/flows").token(&token).send().await.status == 200).then_some(())
+            (sidecar.request("GET", "/api/flows").token(&token).send().await.status == 200).then_some(())
         })
         .await;
         for route in ROUTES.iter().filter(|route| !is_socket(route)) {
-            let request = world.request(route.method.as_str(), &path(route)).token(&token);
+            let request = sidecar.request(route.method.as_str(), &path(route)).token(&token);
             let request =
                 if route.body.is_some() { request.json(json!({"no such key": 1})) } else { request };
             let answer = request.send().await;
-            let may = route.scope.is_none_or(|needed| scope.allows(needed));
-            if may {
+            let is_allowed = route.scope.is_none_or(|needed| scope.allows(needed));
+            if is_allowed {
                 assert!(
                     ![401, 403].contains(&answer.status) || route.path == "/sign-in",
                     "{} {answer:?}",
@@ -120,11 +124,11 @@ async fn a_scope_opens_what_it_is_for_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_socket_needs_the_same_as_everything_else() {
-    let world = World::with(plain()).await;
+async fn a_socket_needs_the_same_access_as_other_routes() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     let bearer = format!("Bearer {TOKEN}");
-    type Lines<'a> = &'a [(&'a str, &'a str)];
-    let refused: [(Lines<'_>, u16, &str); 6] = [
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let refused: [(Headers<'_>, u16, &str); 6] = [
         (&[], 401, "UNAUTHORIZED"),
         (&[("authorization", "Bearer not-the-token-of-these-tests")], 401, "UNAUTHORIZED"),
         (&[("authorization", &bearer), ("host", "evil.example")], 403, "HOST_REFUSED"),
@@ -133,50 +137,51 @@ async fn a_socket_needs_the_same_as_everything_else() {
         (&[("authorization", &bearer), ("sec-websocket-version", "12")], 400, "REQUEST_INVALID"),
     ];
     for (headers, status, code) in refused {
-        match Socket::try_open(world.addr, headers).await {
+        match Socket::try_open(sidecar.addr, headers).await {
             Err(answer) => answer.refused(status, code),
             Ok(_) => panic!("{headers:?} opened a socket"),
         }
     }
-    // A page that is admitted passes the token as a subprotocol, and does not get it back.
-    let own = format!("http://{}", world.addr);
+    // An admitted page sends the token as a subprotocol and does not get it back.
+    let own = format!("http://{}", sidecar.addr);
     let protocols = format!("redflow.events.v1, redflow.token.{TOKEN}");
     let headers = [("origin", own.as_str()), ("sec-websocket-protocol", protocols.as_str())];
-    assert!(Socket::try_open(world.addr, &headers).await.is_ok());
-    world.get("/events").await.refused(400, "REQUEST_INVALID");
+    assert!(Socket::try_open(sidecar.addr, &headers).await.is_ok());
+    sidecar.get("/events").await.refused(400, "REQUEST_INVALID");
 }
 
 #[tokio::test]
-async fn every_socket_has_the_same_door() {
-    let world = World::with(plain()).await;
+async fn every_socket_checks_access_alike() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     for route in ROUTES.iter().filter(|route| is_socket(route)) {
-        let ask = || world.request("GET", route.path);
+        let request = || sidecar.request("GET", route.path);
         let wrong = "redflow.events.v1, redflow.token.not-the-token-of-these-tests";
-        for refused in
-            [ask().token("not-the-token-of-these-tests"), ask().header("sec-websocket-protocol", wrong)]
-        {
+        for refused in [
+            request().token("not-the-token-of-these-tests"),
+            request().header("sec-websocket-protocol", wrong),
+        ] {
             upgrade(refused).await.refused(401, "UNAUTHORIZED");
         }
-        upgrade(ask().token(TOKEN).header("host", "evil.example")).await.refused(403, "HOST_REFUSED");
+        upgrade(request().token(TOKEN).header("host", "evil.example")).await.refused(403, "HOST_REFUSED");
         for origin in ["http://evil.example", "null", "http://localhost:5173"] {
-            for request in [ask(), ask().token(TOKEN)] {
+            for request in [request(), request().token(TOKEN)] {
                 upgrade(request.header("origin", origin)).await.refused(403, "ORIGIN_REFUSED");
             }
         }
-        assert_eq!(upgrade(ask().token(TOKEN)).await.status, 101, "{}", route.path);
-        // Whoever shows nothing gets no further, unless a message may show it later.
-        let nobody = upgrade(ask()).await;
+        assert_eq!(upgrade(request().token(TOKEN)).await.status, 101, "{}", route.path);
+        // Without a token the socket does not open, unless the first message may bring it.
+        let without_token = upgrade(request()).await;
         match route.scope {
-            Some(_) => nobody.refused(401, "UNAUTHORIZED"),
-            None => assert_eq!((route.path, nobody.status), ("/comms", 101)),
+            Some(_) => without_token.refused(401, "UNAUTHORIZED"),
+            None => assert_eq!((route.path, without_token.status), ("/comms", 101)),
         }
     }
 }
 
 #[tokio::test]
-async fn the_document_has_every_route_and_says_what_each_needs() {
-    let world = World::with(plain()).await;
-    let document = world.get("/openapi.json").await.ok(200);
+async fn the_openapi_document_has_every_route_and_its_scope() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let document = sidecar.get("/openapi.json").await.ok(200);
     assert_eq!(document["openapi"], "3.1.0");
     for route in ROUTES {
         let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
@@ -192,39 +197,41 @@ async fn the_document_has_every_route_and_says_what_each_needs() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_says_so_to_who_may_look() {
-    let world = World::with(plain()).await;
-    world.request("GET", "/nothing").send().await.refused(401, "UNAUTHORIZED");
-    world.get("/nothing").await.refused(404, "ROUTE_UNKNOWN");
-    world.get("/api/").await.refused(404, "ROUTE_UNKNOWN");
-    world.request("DELETE", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
-    world.request("OPTIONS", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
-    world.get("/api/codes/NO_SUCH").await.refused(404, "NOT_FOUND");
+async fn unknown_routes_need_a_token() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    sidecar.request("GET", "/nothing").send().await.refused(401, "UNAUTHORIZED");
+    sidecar.get("/nothing").await.refused(404, "ROUTE_UNKNOWN");
+    sidecar.get("/api/").await.refused(404, "ROUTE_UNKNOWN");
+    sidecar.request("DELETE", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
+    sidecar.request("OPTIONS", "/api/flows").token(TOKEN).send().await.refused(405, "METHOD_REFUSED");
+    sidecar.get("/api/codes/NO_SUCH").await.refused(404, "NOT_FOUND");
     for path in
         ["/api/runs/%ff", "/api/flows/%ff", "/api/codes/%ff", "/api/runs/%ff/events", "/api/runs/%ff/journal"]
     {
-        world.get(path).await.refused(400, "REQUEST_INVALID");
+        sidecar.get(path).await.refused(400, "REQUEST_INVALID");
     }
-    assert_eq!(world.get("/api/codes/FORBIDDEN").await.ok(200)["set"], "api");
-    let codes = world.get("/api/codes").await.ok(200);
+    assert_eq!(sidecar.get("/api/codes/FORBIDDEN").await.ok(200)["set"], "api");
+    let codes = sidecar.get("/api/codes").await.ok(200);
     let codes = codes.as_array().unwrap();
     assert!(codes.len() > 90);
     for entry in codes {
         assert!(entry.get("page").is_none() && entry.get("mend").is_none(), "{entry}");
-        let one = world.get(&format!("/api/codes/{}", entry["code"].as_str().unwrap())).await.ok(200);
+        let one = sidecar.get(&format!("/api/codes/{}", entry["code"].as_str().unwrap())).await.ok(200);
         let (page, mend) = (one["page"].as_str().unwrap(), one["mend"].as_str().unwrap());
         assert!(!mend.is_empty() && page.ends_with(&format!("## How to mend it\n\n{mend}\n")), "{one}");
     }
-    assert!(world.get("/api/edges").await.ok(200).as_array().unwrap().len() > 5);
-    assert!(world.get("/api/catalogue").await.ok(200).as_array().unwrap().len() > 20);
+    assert!(sidecar.get("/api/edges").await.ok(200).as_array().unwrap().len() > 5);
+    assert!(sidecar.get("/api/catalogue").await.ok(200).as_array().unwrap().len() > 20);
 }
 
 #[tokio::test]
-async fn every_answer_is_hardened() {
-    let world = World::with(plain()).await;
-    for answer in
-        [world.get("/").await, world.get("/nothing").await, world.request("GET", "/health").send().await]
-    {
+async fn every_response_has_security_headers() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    for answer in [
+        sidecar.get("/").await,
+        sidecar.get("/nothing").await,
+        sidecar.request("GET", "/health").send().await,
+    ] {
         for (name, value) in [
             ("cache-control", "no-store"),
             ("x-content-type-options", "nosniff"),
@@ -240,8 +247,8 @@ async fn every_answer_is_hardened() {
 }
 
 #[tokio::test]
-async fn without_a_node_red_there_is_none_beside() {
-    let world = World::with(plain()).await;
-    world.get("/api/beside").await.refused(404, "NOT_FOUND");
-    world.get("/red/red.min.js").await.refused(404, "ROUTE_UNKNOWN");
+async fn without_an_attached_node_red_its_routes_are_unknown() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    sidecar.get("/api/beside").await.refused(404, "NOT_FOUND");
+    sidecar.get("/red/red.min.js").await.refused(404, "ROUTE_UNKNOWN");
 }

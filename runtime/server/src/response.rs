@@ -1,14 +1,15 @@
-//! Answers: JSON, text, and errors with their codes.
+//! HTTP responses: JSON, text, and errors with their codes.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redflow_contract::api::{ApiError, ProblemCode};
-use redflow_contract::code::{ApiCode, RunErrorCode};
+use redflow_contract::code::{ApiCode, RunErrorCode, Severity};
+use redflow_contract::diagnostic::CheckReport;
 use redflow_ports::{FileStoreError, StoreError};
 use serde::Serialize;
 
-/// Why a request was not done.
+/// Why a request failed: the error that its response carries.
 #[derive(Debug)]
 pub(crate) struct Problem(pub(crate) Box<ApiError>);
 
@@ -17,15 +18,25 @@ impl Problem {
         ApiError::new(code, message).into()
     }
 
-    /// Something went wrong here, not there.
+    /// A failure of the sidecar, not of the request.
     pub(crate) fn internal() -> Self {
         let code = ProblemCode::Run(RunErrorCode::Internal);
-        let message = "The sidecar failed at this request; its log says more.".to_owned();
+        let message = "The sidecar failed while it handled this request. See its log.".to_owned();
         ApiError { code, message, report: None, revision: None }.into()
     }
 
+    /// The error of a flow that is not deployed because of its problems.
+    pub(crate) fn flow_refused(report: CheckReport) -> Self {
+        // The first error comes first, because some clients show only the beginning of the text.
+        let first = report.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
+        let first = first.map(|first| format!("{}: {}. ", first.code, first.message)).unwrap_or_default();
+        let text =
+            format!("{first}The flow has errors. `report` lists each with its remedy. Nothing was changed.");
+        ApiError { report: Some(report), ..ApiError::new(ApiCode::FlowRefused, text) }.into()
+    }
+
     pub(crate) fn stopping() -> Self {
-        Self::new(ApiCode::Stopping, "The sidecar is stopping. Try again when it is back.")
+        Self::new(ApiCode::Stopping, "The sidecar is stopping. Try again when it has restarted.")
     }
 }
 
@@ -63,26 +74,26 @@ impl IntoResponse for Problem {
     }
 }
 
-/// What a handler gives.
-pub(crate) type Answer = Result<Response, Problem>;
+/// The result of a request handler.
+pub(crate) type ApiResult = Result<Response, Problem>;
 
-/// JSON of something that can always be written.
+/// A JSON response. A value that cannot be serialised becomes an internal error.
 pub(crate) fn json<T: Serialize>(status: u16, value: &T) -> Response {
     match serde_json::to_vec(value) {
-        Ok(bytes) => bytes_of(status, "application/json", bytes),
-        Err(_) => bytes_of(500, "application/json", br#"{"code":"INTERNAL","message":""}"#.to_vec()),
+        Ok(bytes) => raw(status, "application/json", bytes),
+        Err(_) => raw(500, "application/json", br#"{"code":"INTERNAL","message":""}"#.to_vec()),
     }
 }
 
-/// Something that is text already.
-pub(crate) fn bytes_of(status: u16, kind: &'static str, bytes: impl Into<Body>) -> Response {
+/// A response with a ready body.
+pub(crate) fn raw(status: u16, content_type: &'static str, bytes: impl Into<Body>) -> Response {
     let mut response = Response::new(bytes.into());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
-/// Goes elsewhere.
+/// Sends a browser to another page.
 pub(crate) fn redirect(to: &'static str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
@@ -90,8 +101,8 @@ pub(crate) fn redirect(to: &'static str) -> Response {
     response
 }
 
-/// What every answer carries: nothing here is to be kept, framed, guessed at or run.
-pub(crate) fn harden(headers: &mut HeaderMap) {
+/// Forbids browsers to cache, frame, sniff or execute a response.
+pub(crate) fn add_security_headers(headers: &mut HeaderMap) {
     let fixed = [
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -107,4 +118,10 @@ pub(crate) fn harden(headers: &mut HeaderMap) {
     }
     let name = header::HeaderName::from_static("cross-origin-resource-policy");
     headers.entry(name).or_insert(HeaderValue::from_static("same-origin"));
+}
+
+/// The beginning of a text from outside, without control characters: safe to quote in a response or a log
+/// line.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().take(200).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -1,7 +1,7 @@
-//! The socket of events: everything once, in order, also after it was cut off.
+//! `ws /events`: every event once and in order, also after a reconnect.
 
 use crate::client::Socket;
-use crate::kit::{Setup, TOKEN, World, calling, eventually, plain};
+use crate::kit::{Setup, TOKEN, TestSidecar, eventually, plain_flow, tool_flow};
 use futures::StreamExt as _;
 use pretty_assertions::assert_eq;
 use redflow_contract::api::ProblemCode;
@@ -29,8 +29,8 @@ fn run_of(event: &StreamEvent) -> Option<&RunId> {
     }
 }
 
-/// The socket's last words.
-async fn closing(socket: &mut Socket) -> (ProblemCode, Option<String>) {
+/// Reads until the socket is closed, and gives the code and the cursor.
+async fn close_reason(socket: &mut Socket) -> (ProblemCode, Option<String>) {
     loop {
         match socket.hear().await {
             EventsMessage::Closing { code, cursor, .. } => {
@@ -44,12 +44,12 @@ async fn closing(socket: &mut Socket) -> (ProblemCode, Option<String>) {
 }
 
 #[tokio::test]
-async fn what_happens_is_told_in_order_and_again_to_who_comes_later() {
-    let world = World::with(calling("calculator-tool")).await;
-    let mut early = world.socket().await;
+async fn sends_events_in_order_and_again_to_later_readers() {
+    let sidecar = TestSidecar::start(tool_flow("calculator-tool")).await;
+    let mut early = sidecar.socket().await;
     early.subscribe(Some("0")).await;
     early.until(is_deployed).await;
-    let run = world.run(json!({"payload": "?"})).await["runs"][0]["runId"].as_str().unwrap().to_owned();
+    let run = sidecar.run(json!({"payload": "?"})).await["runs"][0]["runId"].as_str().unwrap().to_owned();
     let live = early.until(is_debug).await;
     let seqs: Vec<u32> = live
         .iter()
@@ -59,18 +59,18 @@ async fn what_happens_is_told_in_order_and_again_to_who_comes_later() {
         })
         .collect();
     assert_eq!(seqs, (1..=u32::try_from(seqs.len()).unwrap()).collect::<Vec<_>>());
-    // The same as the journal says.
-    let list = world.get(&format!("/api/runs/{run}/events")).await.ok(200);
-    let told: Vec<_> = live
+    // The list from the journal has the same events.
+    let list = sidecar.get(&format!("/api/runs/{run}/events")).await.ok(200);
+    let sent: Vec<_> = live
         .iter()
         .filter_map(|(_, event)| match event {
             StreamEvent::Run { event } => Some(serde_json::to_value(event).unwrap()),
             StreamEvent::Flow { .. } => None,
         })
         .collect();
-    assert_eq!(told, *list.as_array().unwrap());
+    assert_eq!(sent, *list.as_array().unwrap());
 
-    let mut late = world.socket().await;
+    let mut late = sidecar.socket().await;
     late.subscribe(Some("0")).await;
     let all = late.until(is_debug).await;
     assert!(matches!(
@@ -78,9 +78,9 @@ async fn what_happens_is_told_in_order_and_again_to_who_comes_later() {
         StreamEvent::Flow { event: FlowEvent::Deployed { agents: 1, refused: 0, .. }, .. }
     ));
     assert_eq!(all[1..], live);
-    // From every place on, exactly the rest.
+    // From every position on exactly the rest.
     for at in 0..live.len() {
-        let mut socket = world.socket().await;
+        let mut socket = sidecar.socket().await;
         socket.subscribe(Some(&live[at].0)).await;
         for expected in &live[at + 1..] {
             assert_eq!(socket.event().await, *expected);
@@ -94,15 +94,15 @@ async fn what_happens_is_told_in_order_and_again_to_who_comes_later() {
 
 #[tokio::test]
 async fn a_cursor_works_after_a_restart() {
-    let world = World::with(plain()).await;
-    world.run(json!({"payload": "?"})).await;
-    let mut socket = world.socket().await;
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    sidecar.run(json!({"payload": "?"})).await;
+    let mut socket = sidecar.socket().await;
     socket.subscribe(Some("0")).await;
     let before = socket.until(is_debug).await;
-    let dir = world.stop().await;
-    let world = Setup { dir, ..Setup::default() }.start(None).await;
-    world.run(json!({"payload": "?"})).await;
-    let mut socket = world.socket().await;
+    let dir = sidecar.stop().await;
+    let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
+    sidecar.run(json!({"payload": "?"})).await;
+    let mut socket = sidecar.socket().await;
     socket.subscribe(Some(&before[2].0)).await;
     let rest = socket.until(is_debug).await;
     assert_eq!(rest, before[3..]);
@@ -111,16 +111,16 @@ async fn a_cursor_works_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_reader_may_want_some_runs_only() {
-    let world = World::with(calling("tool.slow")).await;
-    let start = || world.post("/api/runs", json!({"payload": "?"}));
+async fn sends_only_the_subscribed_runs() {
+    let sidecar = TestSidecar::start(tool_flow("tool.slow")).await;
+    let start = || sidecar.post("/api/runs", json!({"payload": "?"}));
     let wanted = start().await.ok(202)["runs"][0]["runId"].as_str().unwrap().to_owned();
     start().await.ok(202);
-    let mut socket = world.socket().await;
+    let mut socket = sidecar.socket().await;
     let runs = Some(vec![RunId::from(wanted.as_str())]);
     socket.say(&EventsRequest::Subscribe { after: Some("0".to_owned()), runs, deltas: false }).await;
     start().await.ok(202);
-    world.post(&format!("/api/runs/{wanted}/cancel"), json!({})).await.ok(200);
+    sidecar.post(&format!("/api/runs/{wanted}/cancel"), json!({})).await.ok(200);
     let is_end = |event: &StreamEvent| matches!(event, StreamEvent::Run { event } if matches!(event.event, RunEventKind::RunFinished { .. }));
     let events = socket.until(is_end).await;
     assert!(events.len() >= 4);
@@ -128,35 +128,35 @@ async fn a_reader_may_want_some_runs_only() {
 }
 
 #[tokio::test]
-async fn a_reader_that_wants_little_is_told_where_it_is() {
-    let mut nodes = plain();
+async fn sends_the_position_to_a_reader_of_few_events() {
+    let mut nodes = plain_flow();
     nodes[1]["wires"] = json!([["result"]]);
-    let world = World::with(nodes).await;
-    let mut socket = world.socket().await;
+    let sidecar = TestSidecar::start(nodes).await;
+    let mut socket = sidecar.socket().await;
     let runs = Some(vec![RunId::from("none of these")]);
     socket.say(&EventsRequest::Subscribe { after: None, runs, deltas: false }).await;
     let EventsMessage::CaughtUp { cursor: first } = socket.hear().await else { panic!("not caught up") };
     for _ in 0..1100 {
-        world.post("/api/runs", json!({"node": "ask"})).await.ok(202);
+        sidecar.post("/api/runs", json!({"node": "ask"})).await.ok(202);
     }
-    // Nothing it wants has happened; its place is not that of the beginning any more.
-    let EventsMessage::CaughtUp { cursor } = socket.hear().await else { panic!("not told") };
+    // No wanted event came, but its position has moved.
+    let EventsMessage::CaughtUp { cursor } = socket.hear().await else { panic!("no position") };
     assert_ne!(cursor, first);
 }
 
 #[tokio::test]
-async fn deltas_come_only_to_who_asks_and_have_no_cursor() {
-    let world = World::with(plain()).await;
-    let mut asked = world.socket().await;
-    asked.say(&EventsRequest::Subscribe { after: None, runs: None, deltas: true }).await;
-    assert!(matches!(asked.hear().await, EventsMessage::CaughtUp { .. }));
-    let mut other = world.socket().await;
+async fn sends_deltas_only_on_request_and_without_a_cursor() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut with_deltas = sidecar.socket().await;
+    with_deltas.say(&EventsRequest::Subscribe { after: None, runs: None, deltas: true }).await;
+    assert!(matches!(with_deltas.hear().await, EventsMessage::CaughtUp { .. }));
+    let mut other = sidecar.socket().await;
     other.subscribe(None).await;
     assert!(matches!(other.hear().await, EventsMessage::CaughtUp { .. }));
-    let run = world.run(json!({"payload": "?"})).await["runs"][0]["runId"].as_str().unwrap().to_owned();
+    let run = sidecar.run(json!({"payload": "?"})).await["runs"][0]["runId"].as_str().unwrap().to_owned();
     let mut text = String::new();
     loop {
-        match asked.hear().await {
+        match with_deltas.hear().await {
             EventsMessage::Delta { delta } => {
                 assert_eq!((delta.run_id.as_str(), delta.iteration, delta.attempt), (run.as_str(), 1, 1));
                 text += &delta.text;
@@ -172,9 +172,9 @@ async fn deltas_come_only_to_who_asks_and_have_no_cursor() {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered() {
-    let world = World::with(plain()).await;
-    let mut socket = world.socket().await;
+async fn answers_a_ping() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut socket = sidecar.socket().await;
     socket.say(&EventsRequest::Ping { id: "7".to_owned() }).await;
     assert_eq!(socket.hear().await, EventsMessage::Pong { id: "7".to_owned() });
     socket.send(Message::Ping("x".into())).await;
@@ -183,19 +183,19 @@ async fn a_ping_is_answered() {
 }
 
 #[tokio::test]
-async fn a_goodbye_is_answered() {
-    let world = World::with(plain()).await;
-    let mut socket = world.socket().await;
+async fn answers_a_close_frame() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut socket = sidecar.socket().await;
     socket.stream.close(None).await.unwrap();
     let last = tokio::time::timeout(crate::client::PATIENCE, socket.stream.next()).await.unwrap();
     assert!(matches!(last, Some(Ok(Message::Close(_)))), "{last:?}");
 }
 
 #[tokio::test]
-async fn what_is_no_message_closes_the_socket_with_a_code() {
+async fn closes_the_socket_after_an_invalid_message_with_a_code() {
     let mut settings = Setup::default();
     settings.settings.max_message_bytes = 2000;
-    let world = settings.start(Some(plain())).await;
+    let sidecar = settings.start(Some(plain_flow())).await;
     let cases: [(Message, ApiCode); 9] = [
         (Message::text("no json"), ApiCode::MessageInvalid),
         (Message::text("[]"), ApiCode::MessageInvalid),
@@ -214,34 +214,34 @@ async fn what_is_no_message_closes_the_socket_with_a_code() {
         ),
     ];
     for (message, code) in cases {
-        let mut socket = world.socket().await;
+        let mut socket = sidecar.socket().await;
         socket.send(message.clone()).await;
-        assert_eq!(closing(&mut socket).await, (ProblemCode::Api(code), None), "{message:?}");
+        assert_eq!(close_reason(&mut socket).await, (ProblemCode::Api(code), None), "{message:?}");
     }
-    let mut socket = world.socket().await;
+    let mut socket = sidecar.socket().await;
     let runs = Some((0..1001).map(|n| RunId::from(n.to_string())).collect());
     let text = serde_json::to_string(&EventsRequest::Subscribe { after: None, runs, deltas: false }).unwrap();
     assert!(text.len() > 2000);
     socket.send(Message::text(text)).await;
-    assert_eq!(closing(&mut socket).await.0, ProblemCode::Api(ApiCode::MessageTooLarge));
+    assert_eq!(close_reason(&mut socket).await.0, ProblemCode::Api(ApiCode::MessageTooLarge));
 }
 
 #[tokio::test]
-async fn a_cursor_of_the_future_or_of_what_is_forgotten_is_refused() {
+async fn refuses_a_future_cursor_and_one_of_dropped_events() {
     let log = EventLogSettings { max_events: 8, ..EventLogSettings::default() };
-    let world = Setup { log, ..Setup::default() }.start(Some(plain())).await;
-    let mut socket = world.socket().await;
+    let sidecar = Setup { log, ..Setup::default() }.start(Some(plain_flow())).await;
+    let mut socket = sidecar.socket().await;
     socket.subscribe(None).await;
     let EventsMessage::CaughtUp { cursor } = socket.hear().await else { panic!("not caught up") };
     let (id, place) = cursor.rsplit_once('.').unwrap();
     let place = u64::from_str_radix(place, 16).unwrap();
-    let mut early = world.socket().await;
+    let mut early = sidecar.socket().await;
     early.subscribe(Some(&format!("{id}.{:x}", place + 1000))).await;
-    assert_eq!(closing(&mut early).await.0, ProblemCode::Api(ApiCode::CursorUnknown));
-    // The oldest are forgotten some time after there are too many.
-    let code = eventually("the first event is forgotten", || async {
-        world.run(json!({"payload": "?"})).await;
-        let mut late = world.socket().await;
+    assert_eq!(close_reason(&mut early).await.0, ProblemCode::Api(ApiCode::CursorUnknown));
+    // The log drops the oldest events some time after there are too many.
+    let code = eventually("the first event is dropped", || async {
+        sidecar.run(json!({"payload": "?"})).await;
+        let mut late = sidecar.socket().await;
         late.subscribe(Some(&cursor)).await;
         match late.hear().await {
             EventsMessage::Closing { code, .. } => Some(code),
@@ -250,45 +250,45 @@ async fn a_cursor_of_the_future_or_of_what_is_forgotten_is_refused() {
     })
     .await;
     assert_eq!(code, ProblemCode::Api(ApiCode::EventsGone));
-    // Who asks for everything gets everything there is.
-    let mut all = world.socket().await;
+    // A reader that asks for all events gets those that are left.
+    let mut all = sidecar.socket().await;
     all.subscribe(Some("0")).await;
     all.event().await;
 }
 
 #[tokio::test]
-async fn a_reader_that_takes_nothing_is_cut_off_and_can_come_back() {
-    /// More than the buffers of the system hold.
+async fn disconnects_a_blocked_reader_that_can_continue_later() {
+    /// More than the buffers of the operating system hold.
     const MANY: usize = 1000;
     let mut setup = Setup::default();
-    setup.settings.reader_patience = Duration::from_secs(1);
-    let mut nodes = plain();
+    setup.settings.send_timeout = Duration::from_secs(1);
+    let mut nodes = plain_flow();
     nodes[1]["payload"] = json!("x".repeat(15_000));
     nodes[1]["wires"] = json!([["result"]]);
-    let world = setup.start(Some(nodes)).await;
-    let mut stuck = world.socket().await;
-    stuck.subscribe(None).await;
-    let EventsMessage::CaughtUp { cursor } = stuck.hear().await else { panic!("not caught up") };
-    // Does not read any more. Meanwhile a lot happens, and others are told of it.
-    let mut lively = world.socket().await;
-    lively.subscribe(Some(&cursor)).await;
+    let sidecar = setup.start(Some(nodes)).await;
+    let mut blocked = sidecar.socket().await;
+    blocked.subscribe(None).await;
+    let EventsMessage::CaughtUp { cursor } = blocked.hear().await else { panic!("not caught up") };
+    // It does not read any more. Meanwhile other readers get many events.
+    let mut reading = sidecar.socket().await;
+    reading.subscribe(Some(&cursor)).await;
     let counting = tokio::spawn(async move {
         for _ in 0..MANY {
-            lively.until(is_debug).await;
+            reading.until(is_debug).await;
         }
     });
     for _ in 0..MANY {
-        world.post("/api/runs", json!({"node": "ask"})).await.ok(202);
+        sidecar.post("/api/runs", json!({"node": "ask"})).await.ok(202);
     }
     counting.await.unwrap();
-    // It has gone from among the sockets, whether or not it reads what is in the buffers.
-    crate::kit::eventually("it is cut off", || async {
-        let metrics = world.get("/metrics").await;
+    // The socket is closed, whether or not the client reads the buffered messages.
+    crate::kit::eventually("its socket is closed", || async {
+        let metrics = sidecar.get("/metrics").await;
         String::from_utf8_lossy(&metrics.body).contains("closed READER_TOO_SLOW").then_some(())
     })
     .await;
     let (mut last, mut seen) = (cursor, 0);
-    while let Some(message) = stuck.next().await {
+    while let Some(message) = blocked.next().await {
         match message {
             EventsMessage::Event { cursor, .. } => (last, seen) = (cursor, seen + 1),
             EventsMessage::Closing { code, cursor, .. } => {
@@ -298,32 +298,32 @@ async fn a_reader_that_takes_nothing_is_cut_off_and_can_come_back() {
             other => panic!("{other:?}"),
         }
     }
-    // Back after the last it has, it gets the rest.
-    let mut back = world.socket().await;
-    back.subscribe(Some(&last)).await;
+    // After a reconnect it continues after its last event.
+    let mut reconnected = sidecar.socket().await;
+    reconnected.subscribe(Some(&last)).await;
     for _ in seen..MANY {
-        assert!(is_debug(&back.event().await.1));
+        assert!(is_debug(&reconnected.event().await.1));
     }
 }
 
 #[tokio::test]
-async fn readers_are_told_when_the_sidecar_stops_and_where_to_go_on() {
-    let world = World::with(plain()).await;
-    let mut socket = world.socket().await;
-    // The flow that was deployed at the start is the last thing that happened, once it has been told.
+async fn tells_readers_that_the_sidecar_stops_and_their_position() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut socket = sidecar.socket().await;
+    // The deploy at the start is the last event.
     socket.subscribe(Some("0")).await;
     let (cursor, _) = socket.event().await;
-    world.begin_to_stop();
-    assert_eq!(closing(&mut socket).await, (ProblemCode::Api(ApiCode::Stopping), Some(cursor)));
+    sidecar.begin_to_stop();
+    assert_eq!(close_reason(&mut socket).await, (ProblemCode::Api(ApiCode::Stopping), Some(cursor)));
 }
 
 #[tokio::test]
-async fn a_socket_that_says_too_much_is_closed() {
+async fn closes_a_socket_that_sends_too_many_messages() {
     let mut setup = Setup::default();
     setup.settings.access.requests_per_second = 1;
     setup.settings.access.request_burst = 20;
-    let world = setup.start(Some(plain())).await;
-    let mut socket = world.socket().await;
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let mut socket = sidecar.socket().await;
     for _ in 0..50 {
         let text = serde_json::to_string(&EventsRequest::Ping { id: "x".to_owned() }).unwrap();
         use futures::SinkExt as _;
@@ -346,37 +346,37 @@ async fn a_socket_that_says_too_much_is_closed() {
 async fn a_socket_does_not_outlive_its_token() {
     let mut setup = Setup::default();
     setup.settings.heartbeat = Duration::from_millis(300);
-    let world = setup.start(Some(plain())).await;
-    let token = crate::kit::token(world.dir.path(), "guest", &[redflow_contract::api::Scope::Read], 1);
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let token = crate::kit::token(sidecar.dir.path(), "guest", &[redflow_contract::api::Scope::Read], 1);
     let mut socket = eventually("the token is known", || async {
         let bearer = format!("Bearer {token}");
-        Socket::try_open(world.addr, &[("authorization", &bearer)]).await.ok()
+        Socket::try_open(sidecar.addr, &[("authorization", &bearer)]).await.ok()
     })
     .await;
     assert!(matches!(socket.hear().await, EventsMessage::Hello { .. }));
     socket.subscribe(None).await;
-    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
-    assert_eq!(closing(&mut socket).await.0, ProblemCode::Api(ApiCode::Unauthorized));
-    // Another one is not touched by that.
-    let mut other = Socket::open(world.addr, TOKEN).await;
+    redflow_access::tokens::remove(sidecar.dir.path(), "guest").unwrap();
+    assert_eq!(close_reason(&mut socket).await.0, ProblemCode::Api(ApiCode::Unauthorized));
+    // A socket with another token stays open.
+    let mut other = Socket::open(sidecar.addr, TOKEN).await;
     other.say(&EventsRequest::Ping { id: "1".to_owned() }).await;
     assert_eq!(other.hear().await, EventsMessage::Pong { id: "1".to_owned() });
 }
 
 #[tokio::test]
-async fn a_socket_that_keeps_talking_does_not_outlive_its_token_either() {
-    let world = World::with(plain()).await;
-    let token = crate::kit::token(world.dir.path(), "guest", &[redflow_contract::api::Scope::Read], 1);
+async fn a_busy_socket_does_not_outlive_its_token() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let token = crate::kit::token(sidecar.dir.path(), "guest", &[redflow_contract::api::Scope::Read], 1);
     let mut socket = eventually("the token is known", || async {
         let bearer = format!("Bearer {token}");
-        Socket::try_open(world.addr, &[("authorization", &bearer)]).await.ok()
+        Socket::try_open(sidecar.addr, &[("authorization", &bearer)]).await.ok()
     })
     .await;
     assert!(matches!(socket.hear().await, EventsMessage::Hello { .. }));
-    redflow_access::tokens::remove(world.dir.path(), "guest").unwrap();
+    redflow_access::tokens::remove(sidecar.dir.path(), "guest").unwrap();
     let end = tokio::time::Instant::now() + crate::client::PATIENCE;
     loop {
-        assert!(tokio::time::Instant::now() < end, "it is still open");
+        assert!(tokio::time::Instant::now() < end, "the socket is still open");
         socket.say(&EventsRequest::Ping { id: "1".to_owned() }).await;
         match socket.hear().await {
             EventsMessage::Pong { .. } => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -389,21 +389,21 @@ async fn a_socket_that_keeps_talking_does_not_outlive_its_token_either() {
 }
 
 #[tokio::test]
-async fn a_socket_that_owes_an_answer_still_gets_its_events() {
+async fn sends_events_while_a_pong_is_pending() {
     use tokio::io::AsyncReadExt as _;
     let mut setup = Setup::default();
     setup.settings.heartbeat = Duration::from_secs(2);
-    let world = setup.start(Some(plain())).await;
-    let mut socket = world.socket().await;
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let mut socket = sidecar.socket().await;
     socket.subscribe(None).await;
     assert!(matches!(socket.hear().await, EventsMessage::CaughtUp { .. }));
-    // Past the library, which would answer.
+    // Reads raw bytes, because the library would answer the ping.
     let (mut bytes, tcp) = (Vec::new(), socket.stream.get_mut());
     while !bytes.ends_with(&[0x89, 0]) {
         assert_ne!(tcp.read_buf(&mut bytes).await.unwrap(), 0);
     }
-    world.run(json!({"node": "agent", "payload": "1"})).await;
+    sidecar.run(json!({"node": "agent", "payload": "1"})).await;
     while !String::from_utf8_lossy(&bytes).contains("run_started") {
-        assert_ne!(tcp.read_buf(&mut bytes).await.unwrap(), 0, "it was closed without the event");
+        assert_ne!(tcp.read_buf(&mut bytes).await.unwrap(), 0, "the socket was closed without the event");
     }
 }

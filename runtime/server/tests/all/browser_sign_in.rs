@@ -1,14 +1,14 @@
-//! A browser: in by a one-time code, out by a button, and no further than its own page.
+//! Browsers: sign in with a one-time code, sign out, and act only from the own page.
 
 use crate::client::Socket;
-use crate::kit::{TOKEN, World, plain};
+use crate::kit::{TOKEN, TestSidecar, plain_flow};
 use pretty_assertions::assert_eq;
 use redflow_contract::stream::{EventsMessage, EventsRequest};
 use serde_json::json;
 
-/// The cookie a sign-in gives, as a browser sends it back.
-async fn sign_in(world: &World, path: &str) -> String {
-    let answer = world.request("GET", path).send().await;
+/// Signs in and gives the cookie as a browser sends it back.
+async fn sign_in(sidecar: &TestSidecar, path: &str) -> String {
+    let answer = sidecar.request("GET", path).send().await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/")), "{answer:?}");
     let cookie = answer.header("set-cookie").unwrap();
     for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
@@ -18,20 +18,20 @@ async fn sign_in(world: &World, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_code_lets_one_browser_in_once() {
-    let world = World::with(plain()).await;
-    let page = world.request("GET", "/").send().await;
+async fn a_code_signs_in_one_browser_once() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let page = sidecar.request("GET", "/").send().await;
     assert!(String::from_utf8_lossy(&page.body).contains("not signed in"));
-    let cookie = sign_in(&world, &world.sign_in).await;
-    world.request("GET", &world.sign_in).send().await.refused(401, "SIGN_IN_REFUSED");
+    let cookie = sign_in(&sidecar, &sidecar.sign_in).await;
+    sidecar.request("GET", &sidecar.sign_in).send().await.refused(401, "SIGN_IN_REFUSED");
     for wrong in ["/sign-in", "/sign-in?code=", "/sign-in?code=guess"] {
-        world.request("GET", wrong).send().await.refused(401, "SIGN_IN_REFUSED");
+        sidecar.request("GET", wrong).send().await.refused(401, "SIGN_IN_REFUSED");
     }
-    let page = world.request("GET", "/").header("cookie", &cookie).send().await;
+    let page = sidecar.request("GET", "/").header("cookie", &cookie).send().await;
     assert!(String::from_utf8_lossy(&page.body).contains("You are signed in"));
     assert!(String::from_utf8_lossy(&page.body).contains("action=\"/api/sign-out\""));
-    world.request("GET", "/api/flows").header("cookie", &cookie).send().await.ok(200);
-    world
+    sidecar.request("GET", "/api/flows").header("cookie", &cookie).send().await.ok(200);
+    sidecar
         .request("GET", "/api/flows")
         .header("cookie", "redflow_session=guess")
         .send()
@@ -40,11 +40,12 @@ async fn a_code_lets_one_browser_in_once() {
 }
 
 #[tokio::test]
-async fn a_cookie_acts_only_from_its_own_page() {
-    let world = World::with(plain()).await;
-    let cookie = sign_in(&world, &world.sign_in).await;
-    let own = format!("http://{}", world.addr);
-    let start = || world.request("POST", "/api/runs").header("cookie", &cookie).json(json!({"payload": "?"}));
+async fn a_cookie_works_only_from_its_own_page() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let cookie = sign_in(&sidecar, &sidecar.sign_in).await;
+    let own = format!("http://{}", sidecar.addr);
+    let start =
+        || sidecar.request("POST", "/api/runs").header("cookie", &cookie).json(json!({"payload": "?"}));
     start().send().await.refused(403, "ORIGIN_REFUSED");
     start().header("origin", "http://evil.example").send().await.refused(403, "ORIGIN_REFUSED");
     start().header("origin", "null").send().await.refused(403, "ORIGIN_REFUSED");
@@ -60,7 +61,7 @@ async fn a_cookie_acts_only_from_its_own_page() {
         async move {
             let headers: Vec<(&str, &str)> =
                 headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            Socket::try_open(world.addr, &headers).await
+            Socket::try_open(sidecar.addr, &headers).await
         }
     };
     for origin in ["http://evil.example", "null"] {
@@ -69,27 +70,31 @@ async fn a_cookie_acts_only_from_its_own_page() {
             Ok(_) => panic!("{origin} opened a socket"),
         }
     }
-    assert!(Socket::try_open(world.addr, &[("cookie", &cookie), ("origin", &own)]).await.is_ok());
-    assert!(Socket::try_open(world.addr, &[("cookie", &cookie)]).await.is_err());
+    assert!(Socket::try_open(sidecar.addr, &[("cookie", &cookie), ("origin", &own)]).await.is_ok());
+    assert!(Socket::try_open(sidecar.addr, &[("cookie", &cookie)]).await.is_err());
 }
 
 #[tokio::test]
-async fn signing_out_makes_the_cookie_worthless() {
-    let world = World::with(plain()).await;
-    let cookie = sign_in(&world, &world.sign_in).await;
-    let own = format!("http://{}", world.addr);
-    let open = Socket::try_open(world.addr, &[("cookie", &cookie), ("origin", &own)]).await;
+async fn signing_out_invalidates_the_cookie() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let cookie = sign_in(&sidecar, &sidecar.sign_in).await;
+    let own = format!("http://{}", sidecar.addr);
+    let open = Socket::try_open(sidecar.addr, &[("cookie", &cookie), ("origin", &own)]).await;
     let mut socket = open.unwrap_or_else(|_| panic!("no socket"));
     assert!(matches!(socket.hear().await, EventsMessage::Hello { .. }));
-    let out =
-        world.request("POST", "/api/sign-out").header("cookie", &cookie).header("origin", &own).send().await;
+    let out = sidecar
+        .request("POST", "/api/sign-out")
+        .header("cookie", &cookie)
+        .header("origin", &own)
+        .send()
+        .await;
     assert_eq!(out.status, 303);
     assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
-    world.request("GET", "/api/flows").header("cookie", &cookie).send().await.refused(401, "UNAUTHORIZED");
-    // What it opened ends as well, however much it talks.
+    sidecar.request("GET", "/api/flows").header("cookie", &cookie).send().await.refused(401, "UNAUTHORIZED");
+    // Its open socket is closed too, even while it is busy.
     let end = tokio::time::Instant::now() + crate::client::PATIENCE;
     loop {
-        assert!(tokio::time::Instant::now() < end, "it is still open");
+        assert!(tokio::time::Instant::now() < end, "the socket is still open");
         socket.say(&EventsRequest::Ping { id: "1".to_owned() }).await;
         match socket.hear().await {
             EventsMessage::Pong { .. } => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
@@ -100,8 +105,8 @@ async fn signing_out_makes_the_cookie_worthless() {
 }
 
 #[tokio::test]
-async fn an_admin_makes_further_codes() {
-    let world = World::with(plain()).await;
-    let code = world.request("POST", "/api/sign-in-codes").token(TOKEN).send().await.ok(200);
-    sign_in(&world, code["path"].as_str().unwrap()).await;
+async fn an_admin_token_makes_further_codes() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let code = sidecar.request("POST", "/api/sign-in-codes").token(TOKEN).send().await.ok(200);
+    sign_in(&sidecar, code["path"].as_str().unwrap()).await;
 }

@@ -1,7 +1,7 @@
-//! Node-RED's Admin API: the whole flow, what this is, and inject nodes.
+//! Node-RED's Admin API: the whole flow, settings, and inject nodes.
 
 use crate::client::{Reply, Request};
-use crate::kit::{Setup, TOKEN, World, eventually, flow, plain};
+use crate::kit::{Setup, TOKEN, TestSidecar, eventually, flow, plain_flow};
 use pretty_assertions::assert_eq;
 use redflow_contract::flow::Profile;
 use redflow_ports::{FlowStore as _, StoredFlow};
@@ -15,152 +15,153 @@ fn v2(request: Request) -> Request {
     request.header("node-red-api-version", "v2")
 }
 
-async fn get(world: &World) -> Value {
-    v2(world.request("GET", "/flows").token(TOKEN)).send().await.ok(200)
+async fn get(sidecar: &TestSidecar) -> Value {
+    v2(sidecar.request("GET", "/flows").token(TOKEN)).send().await.ok(200)
 }
 
-async fn deploy(world: &World, body: Value) -> Reply {
-    v2(world.request("POST", "/flows").token(TOKEN)).json(body).send().await
+async fn deploy(sidecar: &TestSidecar, body: Value) -> Reply {
+    v2(sidecar.request("POST", "/flows").token(TOKEN)).json(body).send().await
 }
 
-async fn inject(world: &World, id: &str) -> Reply {
-    world.request("POST", &format!("/inject/{id}")).token(TOKEN).send().await
+async fn inject(sidecar: &TestSidecar, id: &str) -> Reply {
+    sidecar.request("POST", &format!("/inject/{id}")).token(TOKEN).send().await
 }
 
 fn renamed(label: &str) -> Value {
-    let mut nodes = plain();
+    let mut nodes = plain_flow();
     nodes[0]["label"] = json!(label);
     nodes
 }
 
-/// What is on the shelf.
-fn shelved(world: &World) -> StoredFlow {
-    let dir = world.dir.path();
+/// The stored flow.
+fn stored_flow(sidecar: &TestSidecar) -> StoredFlow {
+    let dir = sidecar.dir.path();
     FlowFile::new(dir.join("flows.json"), dir.to_owned()).load().unwrap().unwrap()
 }
 
 #[tokio::test]
-async fn the_flow_comes_in_both_versions_and_in_no_third() {
-    let world = World::with(plain()).await;
+async fn serves_the_flow_in_two_api_versions() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     let ask =
-        |version: &str| world.request("GET", "/flows").token(TOKEN).header("node-red-api-version", version);
-    assert_eq!(world.get("/flows").await.ok(200), plain());
-    assert_eq!(ask("v1").send().await.ok(200), plain());
-    let revision = world.revision().await;
-    let told = ask("v2").send().await;
-    assert_eq!(told.header("content-type"), Some("application/json"));
-    assert_eq!(told.ok(200), json!({"flows": plain(), "rev": revision}));
+        |version: &str| sidecar.request("GET", "/flows").token(TOKEN).header("node-red-api-version", version);
+    assert_eq!(sidecar.get("/flows").await.ok(200), plain_flow());
+    assert_eq!(ask("v1").send().await.ok(200), plain_flow());
+    let revision = sidecar.revision().await;
+    let response = ask("v2").send().await;
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    assert_eq!(response.ok(200), json!({"flows": plain_flow(), "rev": revision}));
     for version in ["v3", "", "V2", "2", "v1, v2", "v2\r\nnode-red-api-version: v2"] {
         ask(version).send().await.refused(400, "invalid_api_version");
-        let posted = world.request("POST", "/flows").token(TOKEN).header("node-red-api-version", version);
+        let posted = sidecar.request("POST", "/flows").token(TOKEN).header("node-red-api-version", version);
         posted.json(json!([])).send().await.refused(400, "invalid_api_version");
     }
-    assert_eq!(world.get("/flows/state").await.ok(200), json!({"state": "start"}));
+    assert_eq!(sidecar.get("/flows/state").await.ok(200), json!({"state": "start"}));
 }
 
 #[tokio::test]
-async fn a_deploy_is_answered_as_node_red_does_whatever_its_type() {
-    let world = World::with(plain()).await;
-    let first = world.request("POST", "/flows").token(TOKEN).json(renamed("v1")).send().await;
+async fn responds_to_every_deployment_type_as_node_red_does() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let first = sidecar.request("POST", "/flows").token(TOKEN).json(renamed("v1")).send().await;
     assert_eq!((first.status, first.body.as_slice()), (204, &b""[..]));
-    assert_eq!(world.get("/flows").await.ok(200), renamed("v1"));
+    assert_eq!(sidecar.get("/flows").await.ok(200), renamed("v1"));
     for kind in ["full", "nodes", "flows"] {
-        let made = json!({"flows": renamed(kind), "rev": world.revision().await});
+        let made = json!({"flows": renamed(kind), "rev": sidecar.revision().await});
         let request =
-            v2(world.request("POST", "/flows").token(TOKEN)).header("node-red-deployment-type", kind);
+            v2(sidecar.request("POST", "/flows").token(TOKEN)).header("node-red-deployment-type", kind);
         let answer = request.json(made).send().await.ok(200);
-        assert_eq!(answer, json!({"rev": world.revision().await}));
-        assert_eq!(get(&world).await["flows"], renamed(kind));
+        assert_eq!(answer, json!({"rev": sidecar.revision().await}));
+        assert_eq!(get(&sidecar).await["flows"], renamed(kind));
     }
     for kind in ["", "FULL", "all", "full, nodes", "full\r\nnode-red-deployment-type: full"] {
         let request =
-            v2(world.request("POST", "/flows").token(TOKEN)).header("node-red-deployment-type", kind);
+            v2(sidecar.request("POST", "/flows").token(TOKEN)).header("node-red-deployment-type", kind);
         request.json(json!({"flows": []})).send().await.refused(400, "REQUEST_INVALID");
     }
-    assert_eq!(get(&world).await["flows"], renamed("flows"));
+    assert_eq!(get(&sidecar).await["flows"], renamed("flows"));
 }
 
 #[tokio::test]
-async fn another_revision_is_a_conflict_and_none_is_force() {
-    let world = World::with(plain()).await;
+async fn another_revision_is_a_conflict_and_no_revision_replaces_any_flow() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     for wrong in
-        [json!("0f"), json!(""), json!(null), json!(5), json!({}), json!(world.revision().await + " ")]
+        [json!("0f"), json!(""), json!(null), json!(5), json!({}), json!(sidecar.revision().await + " ")]
     {
-        let answer = deploy(&world, json!({"flows": [], "rev": wrong})).await;
+        let answer = deploy(&sidecar, json!({"flows": [], "rev": wrong})).await;
         answer.refused(409, "version_mismatch");
     }
-    assert_eq!(get(&world).await["flows"], plain());
-    deploy(&world, json!({"flows": renamed("forced")})).await.ok(200);
-    assert_eq!(get(&world).await["flows"], renamed("forced"));
+    assert_eq!(get(&sidecar).await["flows"], plain_flow());
+    deploy(&sidecar, json!({"flows": renamed("forced")})).await.ok(200);
+    assert_eq!(get(&sidecar).await["flows"], renamed("forced"));
 }
 
 #[tokio::test]
-async fn of_two_deploys_from_the_same_revision_one_wins() {
-    let world = World::with(plain()).await;
-    let revision = world.revision().await;
+async fn one_of_concurrent_deploys_from_one_revision_wins() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let revision = sidecar.revision().await;
     let labels: Vec<String> = (0..8).map(|n| format!("tab {n}")).collect();
-    let all = labels.iter().map(|label| deploy(&world, json!({"flows": renamed(label), "rev": revision})));
+    let all = labels.iter().map(|label| deploy(&sidecar, json!({"flows": renamed(label), "rev": revision})));
     let answers = futures::future::join_all(all).await;
-    let won: Vec<usize> = (0..8).filter(|n| answers[*n].status == 200).collect();
-    assert_eq!(won.len(), 1, "{answers:?}");
-    for (n, answer) in answers.iter().enumerate().filter(|(n, _)| *n != won[0]) {
+    let winners: Vec<usize> = (0..8).filter(|n| answers[*n].status == 200).collect();
+    assert_eq!(winners.len(), 1, "{answers:?}");
+    for (n, answer) in answers.iter().enumerate().filter(|(n, _)| *n != winners[0]) {
         assert_eq!(answer.status, 409, "{n}");
     }
-    assert_eq!(get(&world).await["flows"], renamed(&labels[won[0]]));
+    assert_eq!(get(&sidecar).await["flows"], renamed(&labels[winners[0]]));
 }
 
 #[tokio::test]
-async fn reload_takes_the_flow_from_the_shelf_and_ignores_the_body() {
-    let world = World::with(plain()).await;
-    let file = world.dir.path().join("flows.json");
-    let reload = || world.request("POST", "/flows").token(TOKEN).header("node-red-deployment-type", "reload");
+async fn reload_takes_the_stored_flow_and_ignores_the_body() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let file = sidecar.dir.path().join("flows.json");
+    let reload =
+        || sidecar.request("POST", "/flows").token(TOKEN).header("node-red-deployment-type", "reload");
     std::fs::write(&file, renamed("by hand").to_string()).unwrap();
     let answer = v2(reload()).send().await.ok(200);
-    assert_eq!(answer, json!({"rev": world.revision().await}));
-    assert_eq!(get(&world).await["flows"], renamed("by hand"));
+    assert_eq!(answer, json!({"rev": sidecar.revision().await}));
+    assert_eq!(get(&sidecar).await["flows"], renamed("by hand"));
     std::fs::write(&file, renamed("again").to_string()).unwrap();
     assert_eq!(reload().json(json!({"rev": "wrong", "flows": 5})).send().await.status, 204);
-    assert_eq!(get(&world).await["flows"], renamed("again"));
-    // A file that is none changes nothing.
+    assert_eq!(get(&sidecar).await["flows"], renamed("again"));
+    // An invalid file changes nothing.
     std::fs::write(&file, "<html>").unwrap();
     let answer = v2(reload()).send().await;
     answer.refused(400, "FLOW_REFUSED");
     assert_eq!(answer.json()["report"]["diagnostics"][0]["code"], "FLOW_NOT_JSON");
-    assert_eq!(get(&world).await["flows"], renamed("again"));
+    assert_eq!(get(&sidecar).await["flows"], renamed("again"));
     assert_eq!(std::fs::read(&file).unwrap(), b"<html>");
 }
 
 #[tokio::test]
 async fn an_agent_with_errors_is_refused_and_the_rest_runs() {
-    let world = World::with(plain()).await;
-    let mut nodes = plain();
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut nodes = plain_flow();
     nodes.as_array_mut().unwrap().extend([
         json!({"id": "bad", "type": "agent-core", "z": "tab", "maxIterations": "many", "wires": []}),
         json!({"id": "ask bad", "type": "inject", "z": "tab", "props": [{"p": "payload"}], "wires": [["bad"]]}),
     ]);
-    // The strict way refuses all of it.
-    let revision = world.revision().await;
-    let strict = world.post("/api/deployment", json!({"flows": nodes, "revision": revision})).await;
+    // The strict route refuses the whole flow.
+    let revision = sidecar.revision().await;
+    let strict = sidecar.post("/api/deployment", json!({"flows": nodes, "revision": revision})).await;
     strict.refused(422, "FLOW_REFUSED");
-    deploy(&world, json!({"flows": nodes, "rev": revision})).await.ok(200);
-    let agents = world.get("/api/flows").await.ok(200)["flows"][0]["agents"].clone();
+    deploy(&sidecar, json!({"flows": nodes, "rev": revision})).await.ok(200);
+    let agents = sidecar.get("/api/flows").await.ok(200)["flows"][0]["agents"].clone();
     let ready: Vec<_> = agents.as_array().unwrap().iter().map(|agent| agent["ready"].clone()).collect();
     assert_eq!(ready, [true, false], "{agents:#}");
-    assert_eq!(world.run(json!({"node": "ask"})).await["runs"][0]["status"], "completed");
-    // It fires; that its agent is refused is told where answers go.
-    assert_eq!(inject(&world, "ask%20bad").await.status, 200);
+    assert_eq!(sidecar.run(json!({"node": "ask"})).await["runs"][0]["status"], "completed");
+    // The node fires. The error of its agent leaves the agent as a result.
+    assert_eq!(inject(&sidecar, "ask%20bad").await.status, 200);
 }
 
-/// The UI posts wires again that were deleted.
+/// The UI sends deleted wires again.
 #[tokio::test]
-async fn a_wire_that_may_not_be_is_told_of_with_both_ends_and_its_port() {
-    let world = World::with(plain()).await;
-    let mut nodes = plain();
+async fn reports_a_forbidden_wire_with_both_ends_and_its_port() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut nodes = plain_flow();
     nodes[2]["wires"] = json!([["model", "result"], ["calculator", "gone"], [], ["result"], []]);
-    deploy(&world, json!({"flows": nodes, "rev": world.revision().await})).await.ok(200);
-    assert_eq!(get(&world).await["flows"], nodes);
-    let problems = world.get("/api/flows").await.ok(200)["flows"][0]["agents"][0]["problems"].clone();
-    let told: BTreeSet<String> = problems
+    deploy(&sidecar, json!({"flows": nodes, "rev": sidecar.revision().await})).await.ok(200);
+    assert_eq!(get(&sidecar).await["flows"], nodes);
+    let problems = sidecar.get("/api/flows").await.ok(200)["flows"][0]["agents"][0]["problems"].clone();
+    let found: BTreeSet<String> = problems
         .as_array()
         .unwrap()
         .iter()
@@ -169,52 +170,53 @@ async fn a_wire_that_may_not_be_is_told_of_with_both_ends_and_its_port() {
             format!("{} {}:{} {}", problem["code"], end("node"), problem["port"], end("target"))
         })
         .collect();
-    // A node that is not there has no more than its id.
+    // A missing node has no more than its id.
     let expected = ["\"EDGE_KIND_MISMATCH\" agent:0 result", "\"EDGE_TARGET_MISSING\" agent:1 -"];
-    assert_eq!(told, expected.into_iter().map(str::to_owned).collect());
+    assert_eq!(found, expected.into_iter().map(str::to_owned).collect());
     assert!(problems.to_string().contains("gone"), "{problems:#}");
 }
 
 #[tokio::test]
-async fn credentials_go_in_and_stay_in() {
-    let world = World::with(plain()).await;
+async fn stores_credentials_and_never_returns_them() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     let mut nodes = flow(json!([]), &[]);
     nodes[3] = json!({"id": "model", "type": "openai-model", "z": "tab", "model": "gpt-4o",
                       "baseURL": "http://127.0.0.1:9/v1", "wires": [["agent"]]});
     let expected = nodes.clone();
-    let kept = |name: &str| shelved(&world).credentials.get("model").and_then(|own| own.get(name).cloned());
-    // With the node, in either version; then the mask, which changes nothing; then beside the nodes.
+    let stored =
+        |name: &str| stored_flow(&sidecar).credentials.get("model").and_then(|own| own.get(name).cloned());
+    // In the node, in both versions; then as a mask, which changes nothing; then separate from the nodes.
     nodes[3]["credentials"] = json!({"apiKey": SECRET});
-    let first = world.request("POST", "/flows").token(TOKEN).json(nodes.clone()).send().await;
+    let first = sidecar.request("POST", "/flows").token(TOKEN).json(nodes.clone()).send().await;
     assert_eq!(first.status, 204);
-    assert_eq!(kept("apiKey"), Some(json!(SECRET)));
+    assert_eq!(stored("apiKey"), Some(json!(SECRET)));
     nodes[3]["credentials"] = json!({"apiKey": "__PWRD__", "organization": SECRET});
-    deploy(&world, json!({"flows": nodes})).await.ok(200);
-    assert_eq!((kept("apiKey"), kept("organization")), (Some(json!(SECRET)), Some(json!(SECRET))));
+    deploy(&sidecar, json!({"flows": nodes})).await.ok(200);
+    assert_eq!((stored("apiKey"), stored("organization")), (Some(json!(SECRET)), Some(json!(SECRET))));
     let other = format!("{SECRET}-2");
-    let beside = json!({"model": {"apiKey": other, "organization": ""}, "nobody": {"apiKey": "x"}});
-    deploy(&world, json!({"flows": expected, "credentials": beside})).await.ok(200);
-    assert_eq!((kept("apiKey"), kept("organization")), (Some(json!(other)), None));
-    deploy(&world, json!({"flows": expected, "credentials": null})).await.ok(200);
-    assert_eq!(kept("apiKey"), Some(json!(other)));
-    // By way of a tab too, and they stay when a tab is changed.
-    let mut tab = world.get("/flow/tab").await.ok(200);
+    let separate = json!({"model": {"apiKey": other, "organization": ""}, "unknown": {"apiKey": "x"}});
+    deploy(&sidecar, json!({"flows": expected, "credentials": separate})).await.ok(200);
+    assert_eq!((stored("apiKey"), stored("organization")), (Some(json!(other)), None));
+    deploy(&sidecar, json!({"flows": expected, "credentials": null})).await.ok(200);
+    assert_eq!(stored("apiKey"), Some(json!(other)));
+    // They stay when a tab is changed.
+    let mut tab = sidecar.get("/flow/tab").await.ok(200);
     tab["label"] = json!("Renamed");
-    world.request("PUT", "/flow/tab").token(TOKEN).json(tab).send().await.ok(200);
-    assert_eq!(kept("apiKey"), Some(json!(other)));
-    // What cannot be kept is refused, and not quoted.
+    sidecar.request("PUT", "/flow/tab").token(TOKEN).json(tab).send().await.ok(200);
+    assert_eq!(stored("apiKey"), Some(json!(other)));
+    // Invalid credentials are refused and not quoted.
     for odd in [json!(SECRET), json!([SECRET]), json!({"$": SECRET})] {
-        let answer = deploy(&world, json!({"flows": expected, "credentials": odd})).await;
+        let answer = deploy(&sidecar, json!({"flows": expected, "credentials": odd})).await;
         answer.refused(400, "BODY_INVALID");
         assert!(!String::from_utf8_lossy(&answer.body).contains(SECRET));
     }
-    let answer = deploy(&world, json!({"flows": expected, "credentials": {"model": SECRET}})).await;
+    let answer = deploy(&sidecar, json!({"flows": expected, "credentials": {"model": SECRET}})).await;
     answer.refused(400, "FLOW_REFUSED");
     assert!(!String::from_utf8_lossy(&answer.body).contains(SECRET));
     for path in
         ["/flows", "/flow/tab", "/flow/global", "/nodes", "/settings", "/diagnostics", "/api/deployment"]
     {
-        let answer = world.get(path).await;
+        let answer = sidecar.get(path).await;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         assert!(
             answer.status == 200 && !text.contains(SECRET) && !text.contains("credentials"),
@@ -223,9 +225,8 @@ async fn credentials_go_in_and_stay_in() {
     }
 }
 
-/// As the UI and its scripts write flows.
 #[tokio::test]
-async fn what_redflow_leaves_out_or_adds_is_taken_and_survives() {
+async fn accepts_and_returns_flows_as_redflow_writes_them() {
     let tab = json!({"id": "tab", "type": "tab", "label": "", "wires": [], "x": 0, "y": 0, "projectId": null,
                      "disabled": false, "info": ""});
     let fresh = json!({"id": "agent-core-1766000000000", "type": "agent-core", "name": "", "z": "tab"});
@@ -254,18 +255,18 @@ async fn what_redflow_leaves_out_or_adds_is_taken_and_survives() {
     for profile in [Profile::Strict, Profile::Redflow] {
         let mut setup = Setup::default();
         setup.settings.profile = profile;
-        let world = setup.start(Some(plain())).await;
+        let sidecar = setup.start(Some(plain_flow())).await;
         for (what, nodes) in &flows {
-            let answer = deploy(&world, json!({"flows": nodes, "rev": world.revision().await})).await;
+            let answer = deploy(&sidecar, json!({"flows": nodes, "rev": sidecar.revision().await})).await;
             assert_eq!(answer.status, 200, "{what}: {answer:?}");
-            assert_eq!(get(&world).await["flows"], *nodes, "{what}");
+            assert_eq!(get(&sidecar).await["flows"], *nodes, "{what}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_no_flow_is_refused_with_a_code_and_changes_nothing() {
-    let world = World::with(plain()).await;
+async fn refuses_an_invalid_flow_with_a_code_and_changes_nothing() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     let node = json!({"id": "n", "type": "debug"});
     let deep = (0..100).fold(json!(1), |value, _| json!([value]));
     let bodies = [
@@ -282,17 +283,17 @@ async fn what_is_no_flow_is_refused_with_a_code_and_changes_nothing() {
         (json!(null), "BODY_INVALID", ""),
     ];
     for (body, code, diagnostic) in bodies {
-        let answer = deploy(&world, body.clone()).await;
+        let answer = deploy(&sidecar, body.clone()).await;
         answer.refused(400, code);
         let found = answer.json()["report"]["diagnostics"][0]["code"].clone();
         assert_eq!(found.as_str().unwrap_or_default(), diagnostic, "{body}");
     }
     for body in [json!({"flows": []}), json!({}), json!(5)] {
-        let v1 = world.request("POST", "/flows").token(TOKEN).json(body).send().await;
+        let v1 = sidecar.request("POST", "/flows").token(TOKEN).json(body).send().await;
         v1.refused(400, "BODY_INVALID");
     }
     let raw = |kind: &'static str, text: &str| {
-        world.request("POST", "/flows").token(TOKEN).header("content-type", kind).bytes(text.as_bytes())
+        sidecar.request("POST", "/flows").token(TOKEN).header("content-type", kind).bytes(text.as_bytes())
     };
     raw("application/json", r#"[{"id":"a","id":"b","type":"x"}]"#).send().await.refused(400, "BODY_INVALID");
     raw("application/json", "<html>no</html>").send().await.refused(400, "BODY_INVALID");
@@ -302,30 +303,30 @@ async fn what_is_no_flow_is_refused_with_a_code_and_changes_nothing() {
     raw("application/x-www-form-urlencoded", "[]").send().await.refused(415, "CONTENT_TYPE_REFUSED");
     let huge = format!(r#"["{}"]"#, "x".repeat(41 * 1024 * 1024));
     raw("application/json", &huge).send().await.refused(413, "BODY_TOO_LARGE");
-    assert_eq!(get(&world).await["flows"], plain());
-    assert_eq!(world.run(json!({"payload": "?"})).await["runs"][0]["status"], "completed");
+    assert_eq!(get(&sidecar).await["flows"], plain_flow());
+    assert_eq!(sidecar.run(json!({"payload": "?"})).await["runs"][0]["status"], "completed");
 }
 
 #[tokio::test]
-async fn five_thousand_nodes_come_back_as_they_went_in() {
-    let world = World::with(plain()).await;
-    let mut nodes = plain();
+async fn returns_five_thousand_nodes_unchanged() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let mut nodes = plain_flow();
     nodes.as_array_mut().unwrap().extend((0..5000).map(|n| {
         json!({"id": format!("node {n}/\u{e9}.{n}"), "type": if n % 2 == 0 { "inject" } else { "debug" }, "z": "tab",
                "name": format!("Node {n}"), "x": n, "y": f64::from(n) / 3.0 + 0.25, "wires": [[format!("node {}/\u{e9}.{}", n + 1, n + 1)]]})
     }));
     nodes.as_array_mut().unwrap().last_mut().unwrap()["wires"] = json!([]);
-    deploy(&world, json!({"flows": nodes, "rev": world.revision().await})).await.ok(200);
-    assert!(get(&world).await["flows"] == nodes, "not the same");
-    assert_eq!(inject(&world, "node%204998%2F%C3%A9.4998").await.status, 200);
-    let dir = world.stop().await;
-    let world = Setup { dir, ..Setup::default() }.start(None).await;
-    assert!(get(&world).await["flows"] == nodes, "not the same");
+    deploy(&sidecar, json!({"flows": nodes, "rev": sidecar.revision().await})).await.ok(200);
+    assert!(get(&sidecar).await["flows"] == nodes, "not the same");
+    assert_eq!(inject(&sidecar, "node%204998%2F%C3%A9.4998").await.status, 200);
+    let dir = sidecar.stop().await;
+    let sidecar = Setup { dir, ..Setup::default() }.start(None).await;
+    assert!(get(&sidecar).await["flows"] == nodes, "not the same");
 }
 
 #[tokio::test]
-async fn an_inject_node_is_fired_and_nothing_else() {
-    let mut nodes = plain();
+async fn fires_inject_nodes_only() {
+    let mut nodes = plain_flow();
     nodes[1]["id"] = json!("ask.me / \u{fc}");
     nodes.as_array_mut().unwrap().extend([
         json!({"id": "off tab", "type": "tab", "disabled": true}),
@@ -333,41 +334,41 @@ async fn an_inject_node_is_fired_and_nothing_else() {
         json!({"id": "off", "type": "inject", "z": "tab", "d": true, "wires": [["agent"]]}),
         json!({"id": "alone", "type": "inject", "z": "tab", "wires": []}),
     ]);
-    let world = World::with(nodes).await;
-    let fired = inject(&world, "ask.me%20%2F%20%C3%BC").await;
+    let sidecar = TestSidecar::start(nodes).await;
+    let fired = inject(&sidecar, "ask.me%20%2F%20%C3%BC").await;
     assert_eq!((fired.status, fired.body.as_slice()), (200, &b"OK"[..]));
     assert_eq!(fired.header("content-type"), Some("text/plain; charset=utf-8"));
-    // It is kept by the time it is answered.
-    assert_eq!(world.get("/api/runs").await.ok(200)["runs"].as_array().unwrap().len(), 1);
-    assert_eq!(inject(&world, "alone").await.status, 200);
-    // As the UI sends it, and as others do.
+    // The run is stored before the response.
+    assert_eq!(sidecar.get("/api/runs").await.ok(200)["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(inject(&sidecar, "alone").await.status, 200);
+    // With a content type and no body, as the UI sends it, and with an empty object.
     let announced =
-        world.request("POST", "/inject/alone").token(TOKEN).header("content-type", "application/json");
+        sidecar.request("POST", "/inject/alone").token(TOKEN).header("content-type", "application/json");
     assert_eq!(announced.send().await.status, 200);
-    assert_eq!(world.post("/inject/alone", json!({})).await.status, 200);
-    for id in ["nobody", "agent", "model", "result", "tab", "off", "on%20an%20off%20tab", "%2e%2e", "ask.me"]
+    assert_eq!(sidecar.post("/inject/alone", json!({})).await.status, 200);
+    for id in ["unknown", "agent", "model", "result", "tab", "off", "on%20an%20off%20tab", "%2e%2e", "ask.me"]
     {
-        inject(&world, id).await.refused(404, "NOT_FOUND");
+        inject(&sidecar, id).await.refused(404, "NOT_FOUND");
     }
-    inject(&world, "%ff").await.refused(400, "REQUEST_INVALID");
-    world.request("POST", "/admin/inject/alone").token(TOKEN).send().await.refused(404, "ROUTE_UNKNOWN");
+    inject(&sidecar, "%ff").await.refused(400, "REQUEST_INVALID");
+    sidecar.request("POST", "/admin/inject/alone").token(TOKEN).send().await.refused(404, "ROUTE_UNKNOWN");
     for body in [json!({"__user_inject_props__": [{"p": "payload"}]}), json!([1]), json!("x")] {
-        world.post("/inject/alone", body).await.refused(400, "BODY_INVALID");
+        sidecar.post("/inject/alone", body).await.refused(400, "BODY_INVALID");
     }
     eventually("the run is over", || async {
-        let runs = world.get("/api/runs?status=completed").await.ok(200)["runs"].clone();
+        let runs = sidecar.get("/api/runs?status=completed").await.ok(200)["runs"].clone();
         (runs.as_array().unwrap().len() == 1).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn node_sets_are_those_this_build_runs() {
-    let world = World::with(plain()).await;
-    let sets = world.get("/nodes").await.ok(200);
+async fn lists_the_node_types_of_this_build() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let sets = sidecar.get("/nodes").await.ok(200);
     let sets = sets.as_array().unwrap();
     let of = |id: &str| sets.iter().find(|set| set["id"] == id).cloned().unwrap_or_default();
-    let version = world.get("/health").await.ok(200)["version"].clone();
+    let version = sidecar.get("/health").await.ok(200)["version"].clone();
     assert_eq!(
         of("@redflow/runtime/agent-core"),
         json!({"id": "@redflow/runtime/agent-core", "name": "agent-core", "types": ["agent-core"], "enabled": true,
@@ -388,28 +389,31 @@ async fn node_sets_are_those_this_build_runs() {
 }
 
 #[tokio::test]
-async fn settings_and_diagnostics_say_what_is_so_and_nothing_of_the_machine() {
-    let world = World::with(plain()).await;
-    let settings = world.get("/settings").await.ok(200);
+async fn settings_and_diagnostics_show_nothing_of_the_machine() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let settings = sidecar.get("/settings").await.ok(200);
     assert_eq!((settings["httpNodeRoot"].clone(), settings["version"].clone()), (json!("/"), json!("4.1.0")));
-    assert_eq!(settings["redflow"]["version"], world.get("/health").await.ok(200)["version"]);
+    assert_eq!(settings["redflow"]["version"], sidecar.get("/health").await.ok(200)["version"]);
     assert_eq!(settings["externalModules"]["palette"]["allowInstall"], false);
-    let told = world.get("/diagnostics").await.ok(200);
-    assert_eq!((told["report"].clone(), told["scope"].clone()), (json!("diagnostics"), json!("basic")));
-    assert_eq!(told["runtime"]["flows"], json!({"state": "start", "started": true}));
-    assert_eq!(told["runtime"]["version"], settings["version"]);
-    assert_eq!(told["runtime"]["modules"]["node-red"], settings["version"]);
-    assert!(told["time"]["utc"].as_str().unwrap().ends_with('Z'), "{told}");
-    let text = format!("{settings}{told}");
-    let dir = world.dir.path().to_str().unwrap();
+    let diagnostics = sidecar.get("/diagnostics").await.ok(200);
+    assert_eq!(
+        (diagnostics["report"].clone(), diagnostics["scope"].clone()),
+        (json!("diagnostics"), json!("basic"))
+    );
+    assert_eq!(diagnostics["runtime"]["flows"], json!({"state": "start", "started": true}));
+    assert_eq!(diagnostics["runtime"]["version"], settings["version"]);
+    assert_eq!(diagnostics["runtime"]["modules"]["node-red"], settings["version"]);
+    assert!(diagnostics["time"]["utc"].as_str().unwrap().ends_with('Z'), "{diagnostics}");
+    let text = format!("{settings}{diagnostics}");
+    let dir = sidecar.dir.path().to_str().unwrap();
     for never in [dir, TOKEN, env!("CARGO_MANIFEST_DIR"), "hostname"] {
         assert!(!text.contains(never), "{never}: {text}");
     }
 }
 
 #[tokio::test]
-async fn strangers_get_nothing() {
-    let world = World::with(plain()).await;
+async fn callers_without_a_token_get_nothing() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
     let routes = [
         ("GET", "/flows"),
         ("POST", "/flows"),
@@ -424,8 +428,8 @@ async fn strangers_get_nothing() {
         ("POST", "/inject/ask"),
     ];
     for (method, path) in routes {
-        world.request(method, path).json(json!([])).send().await.refused(401, "UNAUTHORIZED");
+        sidecar.request(method, path).json(json!([])).send().await.refused(401, "UNAUTHORIZED");
     }
-    assert_eq!(world.get("/flows").await.ok(200), plain());
-    assert_eq!(world.get("/api/runs").await.ok(200)["runs"], json!([]));
+    assert_eq!(sidecar.get("/flows").await.ok(200), plain_flow());
+    assert_eq!(sidecar.get("/api/runs").await.ok(200)["runs"], json!([]));
 }

@@ -1,15 +1,13 @@
-//! `ws /events`: durable events with cursors, and deltas for who asks.
+//! `ws /events`: durable events with cursors, and deltas for clients that ask for them.
 //!
-//! Owns the life of one socket: what it is sent, how long it may take, when it is cut off. Holds a position and
-//! nothing else of what is to be sent.
+//! Owns the subscription of one socket. It holds a position and no queue, so a slow client costs no memory.
 
-use crate::answer::Answer;
-use crate::cursor::{cursor, gone, position};
-use crate::hub::{DeltaFrame, Deltas, Frame};
-use crate::peer::{self, End, Peer, invalid};
-use crate::sidecar::App;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Utf8Bytes, WebSocket, WebSocketUpgrade};
+use crate::app::App;
+use crate::cursor::{cursor, events_gone, position};
+use crate::hub::{DeltaFrame, DeltaSubscription, EventFrame};
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid};
+use crate::response::ApiResult;
+use axum::extract::ws::{Utf8Bytes, WebSocket};
 use axum::extract::{Extension, State};
 use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
@@ -22,35 +20,34 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Events that are sent before the socket is listened to again.
+/// Events that are sent before the socket is read again.
 const PAGE: usize = 64;
 
-/// Events a reader may not want before it is told where it is.
+/// Unwanted events after which a client gets its position.
 const MAX_SKIPPED: usize = 1000;
 
-/// Runs one subscription may name.
+/// Runs that one subscription may name.
 const MAX_RUNS: usize = 1000;
 
-/// Nesting of a message: it has none worth the name.
+/// Nesting of a message. Valid messages are flat.
 const MAX_DEPTH: usize = 8;
 
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Answer {
-    let upgrade = peer::upgrade(&app, asked)?.protocols([EVENTS_PROTOCOL]);
-    Ok(upgrade.on_upgrade(move |socket| async move { Reader::new(app, caller, socket).live().await }))
+    request: UpgradeRequest,
+) -> ApiResult {
+    let upgrade = peer::upgrade(&app, request)?.protocols([EVENTS_PROTOCOL]);
+    Ok(upgrade.on_upgrade(move |socket| async move { EventSocket::new(app, caller, socket).run().await }))
 }
 
-/// What a socket is sent.
 struct Subscription {
     position: u64,
     runs: Option<HashSet<RunId>>,
-    deltas: Option<Deltas>,
-    /// Whether it was told that it has everything there was.
+    deltas: Option<DeltaSubscription>,
+    /// Whether the client knows that it has all events so far.
     caught_up: bool,
-    /// Events that it did not want since it was last told where it is.
+    /// Unwanted events since the client last got its position.
     skipped: usize,
 }
 
@@ -60,52 +57,51 @@ impl Subscription {
     }
 }
 
-struct Reader {
+struct EventSocket {
     peer: Peer,
     newest: watch::Receiver<u64>,
     subscription: Option<Subscription>,
 }
 
-impl Reader {
+impl EventSocket {
     fn new(app: Arc<App>, caller: Caller, socket: WebSocket) -> Self {
         let newest = app.hub.newest();
         Self { peer: Peer::new(app, caller, socket), newest, subscription: None }
     }
 
-    async fn live(mut self) {
-        let end = match self.hello().await {
-            Ok(()) => self.talk().await,
-            Err(end) => end,
+    async fn run(mut self) {
+        let reason = match self.send_hello().await {
+            Ok(()) => self.run_until_closed().await,
+            Err(reason) => reason,
         };
         let log = self.peer.app.hub.log.id();
-        let at = self.subscription.as_ref().map(|subscription| cursor(log, subscription.position));
-        // Says why, and where to go on.
+        let cursor = self.subscription.as_ref().map(|subscription| cursor(log, subscription.position));
+        // Tells the client why, and where to continue.
         let closing = |ApiError { code, message, .. }: ApiError| {
-            serde_json::to_string(&EventsMessage::Closing { code, message, cursor: at }).ok()
+            serde_json::to_string(&EventsMessage::Closing { code, message, cursor }).ok()
         };
-        self.peer.close(end, closing).await;
+        self.peer.close(reason, closing).await;
     }
 
-    async fn hello(&mut self) -> Result<(), End> {
+    async fn send_hello(&mut self) -> Result<(), CloseReason> {
         let cursor = cursor(self.peer.app.hub.log.id(), *self.newest.borrow());
         self.send(&EventsMessage::Hello { version: env!("CARGO_PKG_VERSION").to_owned(), cursor }).await
     }
 
-    /// Until it ends.
-    async fn talk(&mut self) -> End {
+    async fn run_until_closed(&mut self) -> CloseReason {
         loop {
-            if let Err(end) = self.turn().await {
-                return end;
+            if let Err(reason) = self.step().await {
+                return reason;
             }
         }
     }
 
-    /// Sends what there is, else waits for whatever comes first.
-    async fn turn(&mut self) -> Result<(), End> {
+    /// Sends a page of events, or waits for the next thing to do.
+    async fn step(&mut self) -> Result<(), CloseReason> {
         self.peer.check_token()?;
         let sent = self.send_events().await?;
         let subscription = self.subscription.as_mut();
-        let follows = subscription.is_some();
+        let is_subscribed = subscription.is_some();
         let delta = async {
             match subscription.and_then(|subscription| subscription.deltas.as_mut()) {
                 Some(deltas) => deltas.next().await,
@@ -114,18 +110,18 @@ impl Reader {
         };
         tokio::select! {
             biased;
-            sign = self.peer.sign(!sent) => match self.peer.take(sign).await? {
-                Some(text) => self.answer(&text).await,
+            event = self.peer.next_event(IdleTimer::paused_if(sent)) => match self.peer.handle(event).await? {
+                Some(text) => self.handle(&text).await,
                 None => Ok(()),
             },
-            _ = self.newest.changed(), if follows => Ok(()),
+            _ = self.newest.changed(), if is_subscribed => Ok(()),
             delta = delta => self.send_delta(delta).await,
             () = std::future::ready(()), if sent => Ok(()),
         }
     }
 
-    async fn answer(&mut self, text: &str) -> Result<(), End> {
-        match read(text, self.peer.app.settings.max_message_bytes)? {
+    async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
+        match parse_request(text, self.peer.app.settings.max_message_bytes)? {
             EventsRequest::Ping { id } => self.send(&EventsMessage::Pong { id }).await,
             EventsRequest::Subscribe { after, runs, deltas } => {
                 self.subscribe(after.as_deref(), runs, deltas)
@@ -133,9 +129,14 @@ impl Reader {
         }
     }
 
-    fn subscribe(&mut self, after: Option<&str>, runs: Option<Vec<RunId>>, deltas: bool) -> Result<(), End> {
+    fn subscribe(
+        &mut self,
+        after: Option<&str>,
+        runs: Option<Vec<RunId>>,
+        deltas: bool,
+    ) -> Result<(), CloseReason> {
         if runs.as_ref().is_some_and(|runs| runs.len() > MAX_RUNS) {
-            return Err(invalid(&format!("A subscription names {MAX_RUNS} runs at most.")).into());
+            return Err(invalid(&format!("A subscription may name {MAX_RUNS} runs at most.")).into());
         }
         let log = &*self.peer.app.hub.log;
         let position = match after {
@@ -143,31 +144,31 @@ impl Reader {
             None => *self.newest.borrow_and_update(),
         };
         let runs = runs.map(|runs| runs.into_iter().collect());
-        let deltas = deltas.then(|| self.peer.app.hub.deltas());
+        let deltas = deltas.then(|| self.peer.app.hub.subscribe_deltas());
         self.subscription = Some(Subscription { position, runs, deltas, caught_up: false, skipped: 0 });
         Ok(())
     }
 
-    /// Sends some of what is there. Whether there was something.
-    async fn send_events(&mut self) -> Result<bool, End> {
+    /// Sends the next page of events. Gives whether something was sent.
+    async fn send_events(&mut self) -> Result<bool, CloseReason> {
         let Some(subscription) = &self.subscription else { return Ok(false) };
-        // Who wants few events is told now and then where it is, or its place would be forgotten one day.
-        let caught_up = subscription.caught_up && subscription.skipped < MAX_SKIPPED;
+        // A client that wants few events gets its position now and then, or the log would drop that position.
+        let is_caught_up = subscription.caught_up && subscription.skipped < MAX_SKIPPED;
         let position = subscription.position;
         let frames = self.peer.app.hub.after(position, PAGE).await.map_err(|error| {
-            tracing::error!(code = error.code.as_str(), "events could not be read: {}", error.message);
+            tracing::error!(code = error.code.as_str(), "could not read events: {}", error.message);
             let code = ProblemCode::Run(RunErrorCode::Internal);
-            let message = "The events could not be read; the log of the sidecar says more.".to_owned();
+            let message = "The sidecar could not read the events. See its log.".to_owned();
             ApiError { code, message, report: None, revision: None }
         })?;
         let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
-            if !caught_up {
-                self.caught_up().await?;
+            if !is_caught_up {
+                self.send_caught_up().await?;
             }
-            return Ok(!caught_up);
+            return Ok(!is_caught_up);
         };
         if first.position > position + 1 {
-            return Err(gone().into());
+            return Err(events_gone().into());
         }
         let last = last.position;
         self.send_frames(frames).await?;
@@ -177,45 +178,45 @@ impl Reader {
         Ok(true)
     }
 
-    async fn send_frames(&mut self, frames: Vec<Frame>) -> Result<(), End> {
+    async fn send_frames(&mut self, frames: Vec<EventFrame>) -> Result<(), CloseReason> {
         let Some(subscription) = &mut self.subscription else { return Ok(()) };
-        let all = frames.len();
+        let count = frames.len();
         let wanted: Vec<Utf8Bytes> = frames
             .into_iter()
             .filter(|frame| subscription.wants(frame.run.as_ref()))
             .map(|frame| frame.text)
             .collect();
         if wanted.is_empty() {
-            subscription.skipped += all;
+            subscription.skipped += count;
             return Ok(());
         }
         subscription.skipped = 0;
         self.peer.app.meter.record(Measurement::EventsSent { events: wanted.len() as u64 });
-        self.peer.say_all(wanted).await
+        self.peer.send_all(wanted).await
     }
 
-    async fn caught_up(&mut self) -> Result<(), End> {
+    async fn send_caught_up(&mut self) -> Result<(), CloseReason> {
         let Some(subscription) = &mut self.subscription else { return Ok(()) };
         (subscription.caught_up, subscription.skipped) = (true, 0);
         let cursor = cursor(self.peer.app.hub.log.id(), subscription.position);
         self.send(&EventsMessage::CaughtUp { cursor }).await
     }
 
-    async fn send_delta(&mut self, delta: DeltaFrame) -> Result<(), End> {
+    async fn send_delta(&mut self, delta: DeltaFrame) -> Result<(), CloseReason> {
         self.peer.check_token()?;
-        let wanted = self.subscription.as_ref().is_some_and(|own| own.wants(Some(&delta.run)));
-        if wanted { self.peer.say(delta.text).await } else { Ok(()) }
+        let is_wanted = self.subscription.as_ref().is_some_and(|own| own.wants(Some(&delta.run)));
+        if is_wanted { self.peer.send(delta.text).await } else { Ok(()) }
     }
 
-    async fn send(&mut self, message: &EventsMessage) -> Result<(), End> {
-        let text = serde_json::to_string(message).map_err(|_| End::Gone)?;
-        self.peer.say(text).await
+    async fn send(&mut self, message: &EventsMessage) -> Result<(), CloseReason> {
+        let text = serde_json::to_string(message).map_err(|_| CloseReason::PeerGone)?;
+        self.peer.send(text).await
     }
 }
 
-fn read(text: &str, most: usize) -> Result<EventsRequest, ApiError> {
-    let limits = JsonLimits { max_bytes: most, max_depth: MAX_DEPTH };
-    let value = parse_strict(text.as_bytes(), limits).map_err(|_| invalid("A message is no sound JSON."))?;
+fn parse_request(text: &str, max_bytes: usize) -> Result<EventsRequest, ApiError> {
+    let limits = JsonLimits { max_bytes, max_depth: MAX_DEPTH };
+    let value = parse_strict(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
     serde_json::from_value(value)
-        .map_err(|_| invalid("A message is `subscribe` or `ping`; see EventsRequest in /openapi.json."))
+        .map_err(|_| invalid("A message must be `subscribe` or `ping`. See EventsRequest in /openapi.json."))
 }

@@ -1,4 +1,4 @@
-//! Stands in for an Azure OpenAI resource: takes requests as it does, and answers as it does.
+//! A stand-in for an Azure OpenAI server.
 
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -9,26 +9,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// What it does with a request.
+/// What the server does with a request.
 pub(crate) enum Turn {
-    /// The model says this.
-    Say(String),
-    /// The model says this when it is let go on.
-    SayLater(String),
-    /// An error.
+    /// Answers with this text.
+    Answer(String),
+    /// Answers with this text after a permit of `release`.
+    AnswerLater(String),
+    /// Answers with this status and error.
     Refuse(u16, Value),
-    /// Bytes that are no HTTP.
+    /// Sends bytes that are no HTTP.
     Garbage,
-    /// Nothing, ever.
+    /// Never answers.
     Silence,
 }
 
-/// A request it got.
+/// A received request.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    /// Its first line.
+pub(crate) struct ReceivedRequest {
+    /// The request line.
     pub(crate) line: String,
-    /// The key it came with.
     pub(crate) key: Option<String>,
     pub(crate) body: Value,
 }
@@ -36,15 +35,15 @@ pub(crate) struct Asked {
 #[derive(Default)]
 struct Shared {
     turns: Mutex<VecDeque<Turn>>,
-    asked: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
 }
 
-/// A server that ends with its test. What it is not told to do, it answers with a final action.
+/// A server that ends with its test. Without further turns it answers with a final action.
 pub(crate) struct Azure {
     pub(crate) addr: SocketAddr,
     shared: Arc<Shared>,
-    /// How many may go on that wait.
-    pub(crate) go_on: Arc<Semaphore>,
+    /// Each permit releases one delayed answer.
+    pub(crate) release: Arc<Semaphore>,
     task: JoinHandle<()>,
 }
 
@@ -60,39 +59,39 @@ impl Azure {
         let addr = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         shared.turns.lock().unwrap().extend(turns);
-        let go_on = Arc::new(Semaphore::new(0));
-        let (of_task, waits) = (Arc::clone(&shared), Arc::clone(&go_on));
+        let release = Arc::new(Semaphore::new(0));
+        let (task_shared, task_release) = (Arc::clone(&shared), Arc::clone(&release));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&of_task), Arc::clone(&waits)));
+                tokio::spawn(serve(stream, Arc::clone(&task_shared), Arc::clone(&task_release)));
             }
         });
-        Self { addr, shared, go_on, task }
+        Self { addr, shared, release, task }
     }
 
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.shared.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.shared.requests.lock().unwrap().clone()
     }
 
     /// The keys of all requests so far.
     pub(crate) fn keys(&self) -> Vec<Option<String>> {
-        self.asked().into_iter().map(|asked| asked.key).collect()
+        self.requests().into_iter().map(|request| request.key).collect()
     }
 }
 
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>, waits: Arc<Semaphore>) -> Option<()> {
-    let asked = read(&mut stream).await?;
-    shared.asked.lock().unwrap().push(asked);
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>, release: Arc<Semaphore>) -> Option<()> {
+    let request = read(&mut stream).await?;
+    shared.requests.lock().unwrap().push(request);
     let turn = shared.turns.lock().unwrap().pop_front();
-    let turn = turn.unwrap_or_else(|| Turn::Say(json!({"action": "final", "message": "42"}).to_string()));
+    let turn = turn.unwrap_or_else(|| Turn::Answer(json!({"action": "final", "message": "42"}).to_string()));
     let (status, body) = match turn {
-        Turn::Say(text) => (200, completion(&text)),
-        Turn::SayLater(text) => {
-            waits.acquire().await.ok()?.forget();
+        Turn::Answer(text) => (200, completion(&text)),
+        Turn::AnswerLater(text) => {
+            release.acquire().await.ok()?.forget();
             (200, completion(&text))
         }
         Turn::Refuse(status, error) => (status, json!({"error": error})),
@@ -111,7 +110,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, waits: Arc<Semaphore>
     stream.write_all((head + &body).as_bytes()).await.ok()
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Asked> {
+async fn read(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     loop {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
@@ -129,11 +128,11 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
         }
         let line = head.lines().next().unwrap().to_owned();
         let body = serde_json::from_slice(&bytes[end + 4..]).unwrap();
-        return Some(Asked { line, key: header("api-key"), body });
+        return Some(ReceivedRequest { line, key: header("api-key"), body });
     }
 }
 
-/// A chat completion in Azure's words.
+/// A chat completion in Azure's format.
 fn completion(text: &str) -> Value {
     let harmless = json!({"filtered": false, "severity": "safe"});
     let filters = json!({"hate": harmless, "self_harm": harmless, "sexual": harmless, "violence": harmless});

@@ -1,0 +1,193 @@
+//! Makes the notices for Node-RED's editor from the events of the log, in one task for all sockets.
+
+use super::editor_notices::{NodeStatus, Subject};
+use super::encode::{DebugValue, encode, encode_text};
+use crate::agent_status::{AgentStatus, status_of};
+use crate::app::App;
+use crate::deploy::{sentence, worst_problem};
+use redflow_contract::api::AgentState;
+use redflow_contract::event::{FlowEvent, RunEvent};
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
+use redflow_contract::stream::StreamEvent;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Refused agents that are shown in the sidebar one by one.
+const MAX_REFUSED: usize = 100;
+
+/// Events that are read from the log at once.
+const PAGE: usize = 256;
+
+/// How long to wait after a failed read of the log.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// The log levels of Node-RED.
+const ERROR: u32 = 20;
+const WARN: u32 = 30;
+
+/// A message in the debug sidebar.
+#[derive(Serialize)]
+struct SidebarMessage<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    z: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    type_name: Option<&'a str>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    property: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<u32>,
+    msg: String,
+    format: String,
+    timestamp: u64,
+}
+
+/// The part of a node that names its tab.
+#[derive(Deserialize)]
+struct NodeTab {
+    id: String,
+    #[serde(default)]
+    z: Option<String>,
+}
+
+/// Makes notices from all events after a position, until the task is aborted.
+pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
+    let mut writer = NoticeWriter { app, tabs: HashMap::new() };
+    let log = Arc::clone(&writer.app.hub.log);
+    let mut last = after;
+    loop {
+        log.wait_past(last).await;
+        let Ok(events) = log.after(last, PAGE).await else {
+            tokio::time::sleep(RETRY_DELAY).await;
+            continue;
+        };
+        for event in events {
+            last = event.position;
+            match serde_json::from_str(&event.json) {
+                Ok(StreamEvent::Run { event }) => writer.run_event(&event),
+                Ok(StreamEvent::Flow { at, event }) => writer.flow_event(at, &event).await,
+                // Written by a later release.
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+struct NoticeWriter {
+    app: Arc<App>,
+    /// The tab of every node of the active flow.
+    tabs: HashMap<String, String>,
+}
+
+impl NoticeWriter {
+    fn run_event(&self, event: &RunEvent) {
+        // Agents of a Node-RED have their status there.
+        if event.agent.instance != InstanceId::local() {
+            return;
+        }
+        if let Some(AgentStatus { phase, text }) = status_of(&event.event) {
+            let status = NodeStatus::new(phase, &text);
+            self.app.editor_notices.send_run_status(&event.agent.node_id, &status);
+        }
+    }
+
+    async fn flow_event(&mut self, at: u64, event: &FlowEvent) {
+        match event {
+            FlowEvent::Debug { node, property, value } => self.debug(at, node, property, value),
+            FlowEvent::Deployed { revision, instance: None, .. } => self.deployed(at, revision).await,
+            FlowEvent::Uncaught { node, error } => {
+                let text = format!("{}: {}", error.code.as_str(), error.message);
+                self.log(at, node, ERROR, &text);
+            }
+            FlowEvent::ChainCut { node, limit } => {
+                let text = format!("the cascade of runs was cut at its limit of {limit}");
+                self.log(at, node, ERROR, &text);
+            }
+            FlowEvent::NeedsNodeRed { node } => {
+                let text =
+                    format!("a `{}` node runs in Node-RED only; the message ended here", node.type_name);
+                self.log(at, node, WARN, &text);
+            }
+            FlowEvent::ReplyDropped { node, reason } => {
+                self.log(at, node, WARN, &format!("a reply was dropped: {reason}"));
+            }
+            FlowEvent::Chat { .. }
+            | FlowEvent::MemoryCleared { .. }
+            | FlowEvent::Checked { .. }
+            | FlowEvent::Deployed { .. } => {}
+        }
+    }
+
+    fn debug(&self, timestamp: u64, node: &NodeSummary, property: &str, value: &Value) {
+        let is_whole = property == "msg";
+        let property = (!is_whole).then(|| property.strip_prefix("msg.").unwrap_or(property));
+        let topic = value.get("topic").filter(|_| is_whole);
+        self.send(SidebarMessage { topic, property, ..self.message(node, encode(value), timestamp) });
+    }
+
+    fn log(&self, timestamp: u64, node: &NodeSummary, level: u32, text: &str) {
+        let message = self.message(node, encode_text(text), timestamp);
+        self.send(SidebarMessage { type_name: Some(&node.type_name), level: Some(level), ..message });
+    }
+
+    fn send(&self, message: SidebarMessage<'_>) {
+        self.app.editor_notices.send("debug", message);
+    }
+
+    fn message<'a>(&'a self, node: &'a NodeSummary, value: DebugValue, timestamp: u64) -> SidebarMessage<'a> {
+        let tab = self.tabs.get(node.id.as_str()).map(String::as_str);
+        let DebugValue { msg, format } = value;
+        SidebarMessage {
+            id: node.id.as_str(),
+            z: tab,
+            path: tab,
+            type_name: None,
+            name: &node.name,
+            topic: None,
+            property: None,
+            level: None,
+            msg,
+            format,
+            timestamp,
+        }
+    }
+
+    /// After a deploy: clears the statuses of removed nodes, and sets those of refused agents.
+    async fn deployed(&mut self, at: u64, revision: &str) {
+        let active = self.app.active_flow();
+        let nodes = Arc::clone(&active.nodes);
+        let read = move || serde_json::from_str::<Vec<NodeTab>>(&nodes).unwrap_or_default();
+        if let Ok(nodes) = self.app.run_blocking(read).await {
+            self.tabs = nodes.into_iter().filter_map(|node| Some((node.id, node.z?))).collect();
+        }
+        let (ready, refused): (Vec<&AgentState>, Vec<&AgentState>) =
+            active.agents().partition(|agent| agent.ready);
+        let ready: HashSet<&NodeId> = ready.into_iter().map(|agent| &agent.node.id).collect();
+        let notices = &self.app.editor_notices;
+        notices.clear(|subject| match subject {
+            Subject::Runtime => false,
+            Subject::Run(node) => !ready.contains(node),
+            Subject::RefusedAgent(_) => true,
+        });
+        for (index, agent) in refused.into_iter().enumerate() {
+            let Some(problem) = worst_problem(agent) else { continue };
+            notices.send_refused_status(&agent.node.id, problem.code.as_str());
+            if index < MAX_REFUSED {
+                let text = format!("{}: {}", problem.code.as_str(), sentence(problem));
+                self.log(at, &agent.node, ERROR, &text);
+            }
+        }
+        let topic = |name: &str| format!("notification/{name}");
+        let state = json!({"state": "start", "deploy": true});
+        notices.send_retained(topic("runtime-state"), state, Subject::Runtime);
+        notices.send_retained(topic("runtime-deploy"), json!({"revision": revision}), Subject::Runtime);
+    }
+}

@@ -1,0 +1,67 @@
+//! The state that all request handlers share.
+//!
+//! Imports no handler, so that every handler can import this file.
+
+use crate::active_flow::{ActiveFlow, FlowBuilder};
+use crate::admin::editor_notices::EditorNotices;
+use crate::attached::node_red::AttachedNodeRed;
+use crate::bridge::Bridge;
+use crate::hub::Hub;
+use crate::redflow_ui::frames::Frames;
+use crate::refused_origins::RefusedOrigins;
+use crate::response::Problem;
+use crate::settings::Settings;
+use crate::work_slots::WorkSlots;
+use redflow_access::AccessControl;
+use redflow_engine::Engine;
+use redflow_ports::{ChatStore, Clock, FlowStore, Meter, RunReader};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) run_reader: Arc<dyn RunReader>,
+    pub(crate) access: AccessControl,
+    pub(crate) refused_origins: RefusedOrigins,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) meter: Arc<dyn Meter>,
+    pub(crate) render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    pub(crate) flow_builder: FlowBuilder,
+    pub(crate) frames: Arc<Frames>,
+    pub(crate) editor_notices: EditorNotices,
+    /// The Node-REDs whose agents run here.
+    pub(crate) bridge: Bridge,
+    pub(crate) chats: Arc<dyn ChatStore>,
+    pub(crate) flow_store: Arc<dyn FlowStore>,
+    pub(crate) active_flow: RwLock<ActiveFlow>,
+    /// Held during a deploy, so that there is one at a time.
+    pub(crate) deploy_lock: tokio::sync::Mutex<()>,
+    /// The Node-RED without the bridge, set at most once.
+    pub(crate) attached: OnceLock<Arc<AttachedNodeRed>>,
+    pub(crate) work_slots: Arc<WorkSlots>,
+    /// Set when the schedules of inject nodes have begun.
+    pub(crate) ready: AtomicBool,
+    /// Cancelled when the sidecar begins to stop.
+    pub(crate) stop: CancellationToken,
+}
+
+impl App {
+    pub(crate) fn active_flow(&self) -> ActiveFlow {
+        self.active_flow.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed) && !self.stop.is_cancelled()
+    }
+
+    /// See [`WorkSlots::run_blocking`].
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.work_slots.run_blocking(work).await
+    }
+}
