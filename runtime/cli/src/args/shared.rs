@@ -5,8 +5,8 @@ use redflow_contract::flow::Profile;
 use std::path::PathBuf;
 
 pub(crate) const DATA_HELP: &str = "\
-The directory that stores runs. Default: the one in REDFLOW_DATA or in the configuration, else `redflow` in the user's \
-data folder: ~/.local/share (or $XDG_DATA_HOME), on macOS ~/Library/Application Support, on Windows %LOCALAPPDATA%";
+The data directory, which stores runs and tokens. Default: the one in REDFLOW_DATA or in the configuration, else \
+`redflow` in the user's data folder: ~/.local/share (or $XDG_DATA_HOME), on macOS ~/Library/Application Support, on Windows %LOCALAPPDATA%";
 
 pub(crate) const URL_HELP: &str = "\
 Use the sidecar at this address, such as http://127.0.0.1:1881, instead of the data directory. Default: the one in \

@@ -11,9 +11,11 @@ use std::path::Path;
 
 /// Prints why a command about a run failed.
 pub(crate) fn print_run_error(hints: Hints<'_>, run: &RunId, error: ApiError) -> Exit {
+    // An error without the id is about the whole database, which has no intact part.
+    let names_run = !run.as_str().is_empty() && error.message.contains(run.as_str());
     let help = match error.code {
         ProblemCode::Store(StoreCode::RunUnknown) => vec![hints.list()],
-        ProblemCode::Store(StoreCode::DataCorrupt) => hints.damaged(run).to_vec(),
+        ProblemCode::Store(StoreCode::DataCorrupt) if names_run => hints.damaged(run).to_vec(),
         ProblemCode::Store(StoreCode::RunOver | StoreCode::RunNotWaiting) => vec![hints.show(run)],
         _ => Vec::new(),
     };

@@ -1,4 +1,4 @@
-//! The README's own flow, commands and list of types.
+//! The flow, the commands and the list of types in the README.
 
 use crate::kit::{redflow, repository};
 
@@ -7,7 +7,7 @@ fn readme() -> String {
 }
 
 #[test]
-fn its_flow_checks_clean_and_answers() {
+fn the_flow_of_the_readme_runs() {
     let readme = readme();
     let flow = readme.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let checked = redflow(["check", "--deny-warnings", "-"]).stdin(flow).run();
@@ -17,15 +17,15 @@ fn its_flow_checks_clean_and_answers() {
 }
 
 #[test]
-fn every_option_it_names_exists() {
+fn every_option_of_the_readme_exists() {
     let readme = readme();
     let table = readme.split("## Commands").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         for command in row.split('`').skip(1).step_by(2) {
-            // `runs show RUN [--json]`: the words before the first that is not a command's.
+            // Of `runs show RUN [--json]`, the names of commands are `runs show`.
             let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
             let names: Vec<&str> = command.split_whitespace().take_while(is_name).collect();
-            // An option alone is spoken of, not typed.
+            // A lone option is not a command to type.
             if names.is_empty() {
                 continue;
             }
@@ -39,7 +39,7 @@ fn every_option_it_names_exists() {
 }
 
 #[test]
-fn the_types_it_says_run_natively_do() {
+fn the_native_types_of_the_readme_run() {
     let readme = readme();
     let list = readme
         .split("**What runs natively:**")

@@ -171,9 +171,9 @@ fn print_resumed(group: &FlowGroup, is_flow_named: bool) {
     for run in &group.runs {
         let what = match (&group.flow, run.status.is_over()) {
             (Some(_), true) => format!("is over; its result is sent{file}"),
-            (Some(_), false) => format!("goes on{file}"),
+            (Some(_), false) => format!("continues{file}"),
             (None, true) => "is over".to_owned(),
-            (None, false) => "goes on by its plan alone".to_owned(),
+            (None, false) => "continues with its plan only".to_owned(),
         };
         let name = if run.name.is_empty() { run.agent.node_id.as_str() } else { &run.name };
         let line = format!("run {} {what}", display_run_id(&run.run_id));
@@ -234,7 +234,7 @@ impl Selector<'_> {
         let mut selection = Selection::default();
         for run in store.unfinished().await.map_err(print_store_error)? {
             if let Some(why) = self.skip_reason(&run) {
-                print_note(&format!("run {} is left alone: {why}", display_run_id(&run.run_id)));
+                print_note(&format!("run {} is skipped: {why}", display_run_id(&run.run_id)));
                 continue;
             }
             // A damaged run is found before anything prints that it is resumed.
