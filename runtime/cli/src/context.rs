@@ -11,7 +11,8 @@ use redflow_ports::{Adapters, Clock};
 use redflow_telemetry::Metrics;
 use std::sync::Arc;
 
-/// The settings of this process and what is built from them. `main` builds it once and passes it to the command.
+/// The settings of this process and what is built from them. `main` builds it once and passes it to the
+/// command.
 pub(crate) struct AppContext {
     pub(crate) settings: Settings,
     pub(crate) adapters: Arc<Adapters>,

@@ -7,7 +7,8 @@ use redflow_contract::limits::RunLimits;
 use serde_json::Value;
 use std::path::Path;
 
-/// Reads a JSON value, `@file`, or `-` for standard input. `option` names it in error messages, without dashes.
+/// Reads a JSON value, `@file`, or `-` for standard input. `option` names it in error messages, without
+/// dashes.
 pub(crate) fn read_json(text: &str, option: &str) -> Result<Value, String> {
     let RunLimits { max_message_bytes, max_value_depth, .. } = RunLimits::default();
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);

@@ -1,4 +1,5 @@
-//! Writes journals to the files of `--journal`. A journal is evidence, so a file with content is never overwritten.
+//! Writes journals to the files of `--journal`. A journal is evidence, so a file with content is never
+//! overwritten.
 
 use crate::files::display_path;
 use crate::text::describe_io_error;
@@ -27,7 +28,8 @@ impl JournalFiles {
         Ok(Self { path: path.to_owned(), first: Some(first), written: 0 })
     }
 
-    /// Writes the journals of these runs from the store, in the order of their starts. Refused runs have none.
+    /// Writes the journals of these runs from the store, in the order of their starts. Refused runs have
+    /// none.
     pub(crate) async fn write(
         &mut self,
         reports: &[RunReport],

@@ -26,7 +26,8 @@ pub(crate) enum RunLifetime {
     Served,
 }
 
-/// Listens for signals on its own thread, so that a second signal works even while a write to the output blocks.
+/// Listens for signals on its own thread, so that a second signal works even while a write to the output
+/// blocks.
 pub(crate) fn listen(signals: StopSignals, lifetime: RunLifetime) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut interrupts, mut terminations) =
@@ -70,8 +71,8 @@ pub(crate) fn listen(signals: StopSignals, lifetime: RunLifetime) -> io::Result<
     std::thread::Builder::new().spawn(move || runtime.block_on(listen)).map(drop)
 }
 
-/// Suspends the runs when standard input ends, which happens when the parent process ends for any reason. It needs
-/// its own thread, because a blocking read cannot be interrupted.
+/// Suspends the runs when standard input ends, which happens when the parent process ends for any reason. It
+/// needs its own thread, because a blocking read cannot be interrupted.
 pub(crate) fn stop_with_stdin(signals: &StopSignals) -> io::Result<()> {
     let suspend = signals.suspend.clone();
     let wait = move || {

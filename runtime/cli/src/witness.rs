@@ -1,4 +1,5 @@
-//! `tool.witness`: a tool that reports every call to the test at `REDFLOW_WITNESS`. Only with the feature `faults`.
+//! `tool.witness`: a tool that reports every call to the test at `REDFLOW_WITNESS`. Only with the feature
+//! `faults`.
 //!
 //! The test gives the outcome of each call, so that it knows exactly which calls happened.
 
@@ -77,7 +78,7 @@ fn parse_answer(line: &str) -> ToolOutcome {
             let n: Value = serde_json::from_str(rest).unwrap_or_default();
             ToolOutcome::Returned(ToolResult::ok(json!({"n": n})))
         }
-        "fail" => failed("the witness says it failed".to_owned()),
+        "fail" => failed("the test reported a failure".to_owned()),
         _ => ToolOutcome::Unknown { reason: "the witness cannot be understood".to_owned() },
     }
 }

@@ -35,8 +35,8 @@ pub(crate) enum FlowsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeRedOption {
-    /// The address of Node-RED with its httpAdminRoot, such as http://127.0.0.1:1880. Default: REDFLOW_NODE_RED or the
-    /// configuration
+    /// The address of Node-RED with its httpAdminRoot, such as http://127.0.0.1:1880. Default:
+    /// REDFLOW_NODE_RED or the configuration
     #[arg(long, value_name = "URL")]
     pub(crate) node_red: Option<String>,
     /// Print one JSON object instead of text

@@ -38,11 +38,12 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// The configuration file (TOML); `redflow config show` lists its keys. Default: the one in REDFLOW_CONFIG
+    /// The configuration file (TOML); `redflow config show` lists its keys. Default: the one in
+    /// REDFLOW_CONFIG
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// What to log to stderr, such as `info` or `redflow_models=debug`. Default: REDFLOW_LOG, else `warn`, or `info`
-    /// for `serve`
+    /// What to log to stderr, such as `info` or `redflow_models=debug`. Default: REDFLOW_LOG, else `warn`, or
+    /// `info` for `serve`
     #[arg(long, value_name = "FILTER", global = true)]
     pub(crate) log: Option<String>,
 }

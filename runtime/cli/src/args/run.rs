@@ -20,16 +20,16 @@ a person or was suspended, 2 a run was refused or cannot continue, 1 a run faile
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct RunOptions {
-    /// The flow file; `-` for standard input. Optional with --resume: each run then continues with the file its flow
-    /// was read from. Without that file, it continues with its recorded plan, and its result is printed but not sent
-    /// on. Not allowed with a sidecar, which has its own flow
+    /// The flow file; `-` for standard input. Optional with --resume: each run then continues with the file
+    /// its flow was read from. Without that file, it continues with its recorded plan, and its result is
+    /// printed but not sent on. Not allowed with a sidecar, which has its own flow
     #[arg(value_name = "FLOW", conflicts_with = "url")]
     pub(crate) flow: Option<PathBuf>,
     /// Resume a run that was interrupted or has been answered; `all` for all such runs, or for those of FLOW
     #[arg(long, value_name = "RUN", conflicts_with_all = ["node", "input", "ephemeral", "url"])]
     pub(crate) resume: Option<String>,
-    /// The agent to run or the inject node to fire. Optional if the flow has one agent, or one agent with an inject
-    /// node
+    /// The agent to run or the inject node to fire. Optional if the flow has one agent, or one agent with an
+    /// inject node
     #[arg(long, value_name = "ID")]
     pub(crate) node: Option<String>,
     /// The payload as JSON: a value, @FILE, or - for standard input
@@ -37,8 +37,8 @@ pub(crate) struct RunOptions {
     pub(crate) input: Option<String>,
     #[arg(long, value_enum, conflicts_with = "url", help = PROFILE_HELP)]
     pub(crate) profile: Option<ProfileName>,
-    /// Print the message of port 3 as one JSON object, or the id and the status of a run that has not ended. With
-    /// --resume all, print one object per run
+    /// Print the message of port 3 as one JSON object, or the id and the status of a run that has not ended.
+    /// With --resume all, print one object per run
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

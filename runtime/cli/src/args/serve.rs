@@ -33,21 +33,22 @@ once.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_SERVE_HELP)]
 pub(crate) struct ServeOptions {
-    /// The flow file: read at the start, written by deploys. Default: REDFLOW_FLOWS or the configuration, else
-    /// flows.json in the data directory
+    /// The flow file: read at the start, written by deploys. Default: REDFLOW_FLOWS or the configuration,
+    /// else flows.json in the data directory
     #[arg(long, value_name = "FILE")]
     pub(crate) flows: Option<PathBuf>,
-    /// The IP address and the port to listen on. Default: REDFLOW_LISTEN or the configuration, else 127.0.0.1:1881
+    /// The IP address and the port to listen on. Default: REDFLOW_LISTEN or the configuration, else
+    /// 127.0.0.1:1881
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// The origin of the Redflow UI, such as http://localhost:5173. Its pages need no token for the routes they use, so
-    /// the sidecar must listen on this machine only. The default of --profile becomes `redflow`. Default: REDFLOW_UI or
-    /// the configuration, else none
+    /// The origin of the Redflow UI, such as http://localhost:5173. Its pages need no token for the routes
+    /// they use, so the sidecar must listen on this machine only. The default of --profile becomes `redflow`.
+    /// Default: REDFLOW_UI or the configuration, else none
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) redflow_ui: Option<String>,
-    /// The address of a Node-RED without the bridge, such as http://127.0.0.1:1880. The sidecar checks every flow
-    /// deployed there and runs none of it; see /api/beside. With --redflow-ui, it forwards Admin API requests and
-    /// unknown paths there. Default: REDFLOW_NODE_RED or the configuration, else none
+    /// The address of a Node-RED without the bridge, such as http://127.0.0.1:1880. The sidecar checks every
+    /// flow deployed there and runs none of it; see /api/beside. With --redflow-ui, it forwards Admin API
+    /// requests and unknown paths there. Default: REDFLOW_NODE_RED or the configuration, else none
     #[arg(long, value_name = "URL")]
     pub(crate) node_red: Option<String>,
     #[command(flatten)]
@@ -57,8 +58,8 @@ pub(crate) struct ServeOptions {
     /// Store no runs, no events and no deploys: they end with the process
     #[arg(long)]
     pub(crate) ephemeral: bool,
-    /// Stop, as with SIGTERM, when standard input ends. A parent process uses this to leave no orphan. The input is
-    /// ignored
+    /// Stop, as with SIGTERM, when standard input ends. A parent process uses this to leave no orphan. The
+    /// input is ignored
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,
 }

@@ -49,7 +49,8 @@ pub(crate) fn check(options: &CheckOptions, context: &AppContext) -> CommandResu
     Ok(printed.max(exit_of(&all)))
 }
 
-/// Lets the sidecar check a flow. A file that is not JSON cannot be sent to it, so this build reports the problem.
+/// Lets the sidecar check a flow. A file that is not JSON cannot be sent to it, so this build reports the
+/// problem.
 fn check_remotely(
     bytes: &[u8],
     profile: Option<Profile>,

@@ -125,7 +125,8 @@ fn export(options: &CredentialsExportOptions, settings: &Settings) -> CommandRes
     Ok(Exit::Success)
 }
 
-/// Prints how many credentials of the Redflow UI are not in the file. Nodes use them, so Node-RED needs them too.
+/// Prints how many credentials of the Redflow UI are not in the file. Nodes use them, so Node-RED needs them
+/// too.
 fn print_ui_credentials(data: &Path) {
     let is_of_node = |key: &&String| UI_PREFIXES.iter().any(|start| key.starts_with(start));
     match UiStorageFile::new(data).load().map(|items| items.keys().filter(is_of_node).count()) {

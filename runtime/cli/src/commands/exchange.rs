@@ -152,8 +152,8 @@ fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// A safe and unique file name for a tab with any label: inside the folder, not hidden, never used twice. `used` holds
-/// the next number for each name.
+/// A safe and unique file name for a tab with any label: inside the folder, not hidden, never used twice.
+/// `used` holds the next number for each name.
 fn file_name(file: &TabFile, used: &mut HashMap<String, usize>) -> String {
     let safe = |c: char| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let plain: String = file.label.chars().take(MAX_NAME).map(safe).collect();

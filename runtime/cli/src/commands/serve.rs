@@ -167,8 +167,8 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
     }
 }
 
-/// Prints the address of the sidecar. The address that signs in a browser goes only to a terminal, because it works once
-/// and a log must not contain it.
+/// Prints the address of the sidecar. The address that signs in a browser goes only to a terminal, because it
+/// works once and a log must not contain it.
 fn print_start(sidecar: &Sidecar, settings: &Settings, address: SocketAddr, flows: &Path) {
     let url = format!("http://{address}");
     let (flow, refused) = match sidecar.agents() {

@@ -1,7 +1,7 @@
 //! The layers of the configuration: a flag, else an environment variable, else the file, else the default.
 //!
-//! Owns the precedence, the origin of each value, and the list of all problems. A layer is checked even where a
-//! higher layer overrides it, so that a mistake shows at once and not when the other layer goes away.
+//! Owns the precedence, the origin of each value, and the list of all problems. A layer is checked even where
+//! a higher layer overrides it, so that a mistake shows at once and not when the other layer goes away.
 
 use super::file::{ConfigFile, Entry, Keys, Node, RawValue};
 use super::values::DisplayValue;

@@ -1,7 +1,7 @@
 //! The settings of the process, from flags, the environment, a TOML file and defaults.
 //!
-//! Owns the list of keys with their types and defaults. All problems are reported at once. No message quotes a
-//! value, because it may be a secret, such as the password of a proxy.
+//! Owns the list of keys with their types and defaults. All problems are reported at once. No message quotes
+//! a value, because it may be a secret, such as the password of a proxy.
 
 mod file;
 mod layers;

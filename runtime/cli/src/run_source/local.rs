@@ -1,7 +1,7 @@
 //! The runs of a data directory.
 //!
-//! Reads work next to a process that drives the runs. Changes go through that process, if there is one. Nothing here
-//! drives a run further.
+//! Reads work next to a process that drives the runs. Changes go through that process, if there is one.
+//! Nothing here drives a run further.
 
 use super::errors::unknown_run;
 use super::source::{Actor, Change, Replayed, RunSource};
@@ -106,7 +106,8 @@ impl<'a> LocalRuns<'a> {
                 RunRequest::Resolve { call_id, result } => engine.resolve(run, call_id, result).await,
             }
         };
-        // The shutdown runs at the same time, so that the engine stores the request but does not drive the run.
+        // The shutdown runs at the same time, so that the engine stores the request but does not drive the
+        // run.
         let (done, ()) = tokio::join!(biased; act, engine.shutdown(Duration::ZERO));
         done.map(|()| Actor::ThisProcess).map_err(from_store)
     }

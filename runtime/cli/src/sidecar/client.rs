@@ -1,7 +1,7 @@
 //! The HTTP client of a sidecar.
 //!
-//! Every failure is an `ApiError`: that of the sidecar, or `SIDECAR_UNREACHABLE`. The client never retries, and
-//! limits the size of every response.
+//! Every failure is an `ApiError`: that of the sidecar, or `SIDECAR_UNREACHABLE`. The client never retries,
+//! and limits the size of every response.
 
 use crate::errors::store_error;
 use redflow_contract::api::ApiError;

@@ -1,7 +1,7 @@
 //! Which sidecar a command uses, and the token for it.
 //!
-//! A token comes from a file or the environment, never from a flag. It goes only to the named address. The token of the
-//! data directory goes only to a sidecar on this machine.
+//! A token comes from a file or the environment, never from a flag. It goes only to the named address. The
+//! token of the data directory goes only to a sidecar on this machine.
 
 use super::client::Sidecar;
 use crate::args::SidecarOption;

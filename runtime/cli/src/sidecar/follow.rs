@@ -1,6 +1,7 @@
 //! Follows the events of a run at a sidecar: each event once, also over several connections.
 //!
-//! After a lost connection it continues after the last `seq`. It waits for an unreachable sidecar, but not forever.
+//! After a lost connection it continues after the last `seq`. It waits for an unreachable sidecar, but not
+//! forever.
 
 use super::client::{Sidecar, run_path};
 use super::events::EventReader;

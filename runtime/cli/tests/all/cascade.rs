@@ -58,7 +58,7 @@ fn lines_of_several_runs_are_tagged() {
     assert!(tagged.iter().all(|line| line.starts_with(&format!("{} ", tag(&runs[0])))), "{output:#?}");
     assert!(tagged[0][7..].starts_with("▶ b  run "), "{output:#?}");
 
-    let folder = Folder::with_flow(&repeatable_flow("done", "shown"));
+    let folder = Folder::with_flow(&repeatable_flow("done", "out"));
     let ids = [interrupted_run(&folder), interrupted_run(&folder)];
     let output = folder.redflow(["run", "--resume", "all", "flow.json"]).run();
     let lines = of_runs(&output.stderr);

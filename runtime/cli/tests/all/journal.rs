@@ -56,7 +56,7 @@ fn a_run_replays() {
     assert_eq!(text.code, 0);
     let without_end = folder.read("j").trim_end().to_owned();
     folder.write("j", without_end);
-    assert_eq!(replay(&folder, "j").0.code, 0, "the last line feed says nothing");
+    assert_eq!(replay(&folder, "j").0.code, 0, "the last line feed is optional");
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn an_incomplete_journal_is_different() {
     let lines: Vec<&str> = text.lines().collect();
     let count = lines.len();
     let all_but = |dropped: usize| {
-        let kept = lines.iter().enumerate().filter(|(index, _)| *index != dropped);
-        kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
+        let stored = lines.iter().enumerate().filter(|(index, _)| *index != dropped);
+        stored.map(|(_, line)| format!("{line}\n")).collect::<String>()
     };
     let kind = |difference: Value| difference["what"].as_str().unwrap().to_owned();
     assert_eq!(kind(assert_different(&folder, &text[..text.len() - 20], &[count])), "unreadable");

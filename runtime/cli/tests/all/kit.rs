@@ -319,21 +319,21 @@ pub(crate) fn normalize(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let mut kept: Vec<String> = Vec::new();
+        let mut normalized: Vec<String> = Vec::new();
         for (place, word) in words.iter().enumerate() {
             let plain = word.trim_end_matches([',', ':']);
             let is_id = plain.len() == 36 && plain.matches('-').count() == 4;
             let is_time = words.get(place + 1) == Some(&"ms") && word.parse::<u64>().is_ok();
             if is_time {
-                while kept.pop_if(|last| last.is_empty()).is_some() {}
+                while normalized.pop_if(|last| last.is_empty()).is_some() {}
             }
-            kept.push(match (is_id, is_time) {
+            normalized.push(match (is_id, is_time) {
                 (true, _) => word.replace(plain, "ID"),
                 (_, true) => "N".to_owned(),
                 _ => (*word).to_owned(),
             });
         }
-        out += kept.join(" ").trim_end();
+        out += normalized.join(" ").trim_end();
         out.push('\n');
     }
     out

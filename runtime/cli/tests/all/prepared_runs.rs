@@ -32,7 +32,8 @@ pub(crate) fn at_most_once_flow() -> Value {
     flow_with(json!([call, end]), "c", json!({"effect": "at_most_once"}))
 }
 
-/// The agent calls the calculator once, which can be repeated, and answers. The debug node has the name `debug`.
+/// The agent calls the calculator once, which can be repeated, and answers. The debug node has the name
+/// `debug`.
 pub(crate) fn repeatable_flow(message: &str, debug: &str) -> Value {
     let mut nodes = repeatable_flow_with_end(json!({"action": "final", "message": message, "confidence": 1}));
     nodes[4]["name"] = json!(debug);

@@ -66,8 +66,8 @@ fn sigterm_suspends_a_run_and_resume_completes_it() {
 fn a_run_is_resumed_after_a_crash() {
     let folder = Folder::with_flow(&two_steps());
     let id = start_and_kill(&folder, &["flow.json"]);
-    let shown = folder.run_ok(["runs", "show", &id]);
-    assert!(shown.contains(&format!("  resume it  redflow run --resume {id}\n")), "{shown}");
+    let detail = folder.run_ok(["runs", "show", &id]);
+    assert!(detail.contains(&format!("  resume it  redflow run --resume {id}\n")), "{detail}");
     let output = folder.redflow(["run", "--resume", &id, "--quiet"]).run();
     let expected = Output { code: 0, stdout: "done\n".to_owned(), stderr: String::new() };
     assert_eq!(output, expected);
@@ -82,7 +82,7 @@ fn source(folder: &Folder, file: &str) -> String {
 
 #[test]
 fn a_run_finds_its_flow_file() {
-    let folder = Folder::with_flow(&repeatable_flow("done", "shown"));
+    let folder = Folder::with_flow(&repeatable_flow("done", "out"));
     let id = interrupted_run(&folder);
     let file = source(&folder, "flow.json");
     assert_eq!(folder.runs()[0]["source"], file);
@@ -91,7 +91,7 @@ fn a_run_finds_its_flow_file() {
     let output = folder.redflow(["run", "--resume", &id]).within(&folder.data()).run();
     assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
     assert!(output.stderr.starts_with(&format!("▶ a  run {id} continues with {file}\n")), "{output:#?}");
-    assert!(output.stderr.contains("[debug shown] msg.payload: done\n"), "{output:#?}");
+    assert!(output.stderr.contains("[debug out] msg.payload: done\n"), "{output:#?}");
     assert_eq!(folder.runs()[0]["delivered"], true);
 }
 
@@ -111,7 +111,7 @@ fn a_run_without_its_flow_continues_with_its_plan() {
         (Some(other.to_string()), "its flow FILE has no agent `a` any more"),
     ];
     for (now, why) in rows {
-        let folder = Folder::with_flow(&repeatable_flow("done", "shown"));
+        let folder = Folder::with_flow(&repeatable_flow("done", "out"));
         let id = interrupted_run(&folder);
         let file = source(&folder, "flow.json");
         std::fs::rename(folder.path("flow.json"), folder.path("moved.json")).unwrap();
@@ -139,7 +139,7 @@ fn a_run_without_its_flow_continues_with_its_plan() {
         assert!(output.stderr.starts_with(&format!("warning: the result of run {id} was not sent on: ")));
         let output = folder.redflow(["run", "--resume", &id, "moved.json"]).run();
         assert_eq!(output.code, 0, "{output:#?}");
-        assert!(output.stderr.contains("[debug shown] msg.payload: done\n"), "{output:#?}");
+        assert!(output.stderr.contains("[debug out] msg.payload: done\n"), "{output:#?}");
         assert_eq!(folder.runs()[0]["delivered"], true);
         folder.redflow(["run", "--resume", &id, "moved.json"]).run().assert_refused("error[RUN_OVER]");
     }
@@ -161,10 +161,10 @@ fn a_flow_from_standard_input_is_not_found_again() {
          redflow run --resume {id} FLOW\n"
     );
     assert_eq!(output.stderr, words);
-    let shown = folder.run_ok(["runs", "show", id]);
+    let detail = folder.run_ok(["runs", "show", id]);
     assert!(
-        shown.contains(&format!("not delivered yet\n             redflow run --resume {id} FLOW\n")),
-        "{shown}"
+        detail.contains(&format!("not delivered yet\n             redflow run --resume {id} FLOW\n")),
+        "{detail}"
     );
     // A named flow with its agent is used for it.
     let output = folder.redflow(["run", "--resume", "all", "flow.json"]).run();
@@ -387,8 +387,8 @@ fn only_one_process_drives_a_directory() {
     folder.run_ok(["run", "quick.json", "--ephemeral"]);
     folder.run_ok(["run", "quick.json", "--data", "other"]);
     // Other commands can read, copy and remove runs meanwhile.
-    let shown = folder.run_ok(["runs", "show", &id]);
-    assert!(shown.contains("  status     running\n"), "{shown}");
+    let detail = folder.run_ok(["runs", "show", &id]);
+    assert!(detail.contains("  status     running\n"), "{detail}");
     assert!(folder.run_ok(["replay", &id]).ends_with("so far; it is running\n"));
     folder.run_ok(["backup", "copy"]);
     folder.run_ok(["runs", "prune", "--keep", "0"]);

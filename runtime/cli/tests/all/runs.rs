@@ -114,11 +114,11 @@ fn a_run_is_shown() {
     let seen: Vec<&str> = live.stderr.lines().filter(|line| !line.starts_with("[debug")).collect();
     assert_eq!(events.lines().collect::<Vec<_>>(), seen);
 
-    let shown: Value = serde_json::from_str(&folder.run_ok(["runs", "show", &id, "--json"])).unwrap();
-    let keys: Vec<&str> = shown.as_object().unwrap().keys().map(String::as_str).collect();
+    let detail: Value = serde_json::from_str(&folder.run_ok(["runs", "show", &id, "--json"])).unwrap();
+    let keys: Vec<&str> = detail.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["summary", "events", "calls", "result"]);
     assert_eq!(
-        shown["calls"],
+        detail["calls"],
         json!([
             {"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"},
              "result": {"success": true, "output": {"result": 42, "expression": "6*7"}}},
@@ -127,12 +127,12 @@ fn a_run_is_shown() {
                         divisor or base other than zero"}},
         ])
     );
-    assert_eq!(shown["summary"], folder.runs()[0]);
-    assert_eq!(shown["result"]["payload"], "done\u{1b}[31m");
-    check_schema("agent-output", &shown["result"]);
+    assert_eq!(detail["summary"], folder.runs()[0]);
+    assert_eq!(detail["result"]["payload"], "done\u{1b}[31m");
+    check_schema("agent-output", &detail["result"]);
     let lines = folder.run_ok(["runs", "events", &id, "--json"]);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(shown["events"], json!(lines));
+    assert_eq!(detail["events"], json!(lines));
     for (place, event) in lines.iter().enumerate() {
         check_schema("run-event", event);
         assert_eq!(event["seq"], place + 1);
@@ -161,29 +161,29 @@ fn calls_are_cut_in_text_and_complete_in_json() {
     let folder = Folder::with_flow(&flow_with(json!([call(&long), refused]), "a", json!({"debug": true})));
     assert_eq!(folder.redflow(["run", "flow.json"]).run().errors(), ["TOOL_NOT_ALLOWED"]);
     let id = folder.only_run();
-    let shown = folder.run_ok(["runs", "show", &id]);
-    let lines: Vec<&str> = shown.lines().map(str::trim_start).collect();
+    let detail = folder.run_ok(["runs", "show", &id]);
+    let lines: Vec<&str> = detail.lines().map(str::trim_start).collect();
     let cut = |text: &str| lines.iter().filter(|line| line.starts_with(text)).count();
-    assert_eq!((cut("{\"expression\":\"1 + 1"), cut("{\"result\":101")), (1, 1), "once each: {shown}");
-    assert!(!shown.contains(&long) && shown.contains("…\n"), "{shown}");
+    assert_eq!((cut("{\"expression\":\"1 + 1"), cut("{\"result\":101")), (1, 1), "once each: {detail}");
+    assert!(!detail.contains(&long) && detail.contains("…\n"), "{detail}");
     // A refused call is not listed.
-    let shown = folder.redflow(["runs", "show", &id, "--json"]).run().json();
-    let calls = shown["calls"].as_array().unwrap();
-    assert_eq!((calls.len(), &calls[0]["input"]["expression"]), (1, &json!(long)), "{shown}");
+    let detail = folder.redflow(["runs", "show", &id, "--json"]).run().json();
+    let calls = detail["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["input"]["expression"]), (1, &json!(long)), "{detail}");
 }
 
 #[test]
 fn a_call_without_a_result_is_printed_without_one() {
     let folder = Folder::with_flow(&at_most_once_flow());
     let id = interrupted_run(&folder);
-    let shown =
+    let detail =
         |folder: &Folder| folder.redflow(["runs", "show", &id, "--json"]).run().json()["calls"].clone();
     let call = |result: Value| json!([{"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"}, "result": result}]);
-    assert_eq!(shown(&folder), call(Value::Null));
+    assert_eq!(detail(&folder), call(Value::Null));
     assert_eq!(folder.redflow(["run", "--resume", &id]).run().code, 3);
-    assert_eq!(shown(&folder), call(Value::Null));
+    assert_eq!(detail(&folder), call(Value::Null));
     folder.run_ok(["runs", "resolve", &id, "--done", "--result", "[42]"]);
-    assert_eq!(shown(&folder), call(json!({"success": true, "output": [42]})));
+    assert_eq!(detail(&folder), call(json!({"success": true, "output": [42]})));
     let text = folder.run_ok(["runs", "show", &id]);
     assert!(text.contains("└ calculator ok") && text.contains("\n       [42]\n"), "{text}");
 }
@@ -196,8 +196,8 @@ fn the_exported_journal_is_the_recorded_one() {
     let journal = folder.run_ok(["runs", "export", &id]);
     assert_eq!(journal, folder.read("j"));
     folder.write("exported", &journal);
-    let (file, kept) = (folder.run_ok(["replay", "exported"]), folder.run_ok(["replay", &id]));
-    assert!(file.starts_with("equal: ") && file == kept, "{file}{kept}");
+    let (file, stored) = (folder.run_ok(["replay", "exported"]), folder.run_ok(["replay", &id]));
+    assert!(file.starts_with("equal: ") && file == stored, "{file}{stored}");
     assert_eq!(folder.run_ok(["replay", "exported", "--json"]), folder.run_ok(["replay", &id, "--json"]));
     assert_eq!(folder.redflow(["replay", "-"]).stdin(journal).run().stdout, file);
     // A file with that name has priority.
@@ -276,9 +276,9 @@ fn a_damaged_run_is_printed_with_its_damage() {
     assert!(!output.stdout.is_empty() && whole.starts_with(&output.stdout), "the intact part: {output:#?}");
     assert!(output.stdout != whole);
     let output = folder.redflow(["runs", "show", &id, "--json"]).run();
-    let shown = (output.code, output.stderr.as_str(), output.json());
-    assert_eq!((shown.0, shown.1, &shown.2["problem"]["code"]), (1, "", &json!("DATA_CORRUPT")));
-    assert_eq!((&shown.2["summary"]["status"], &shown.2["result"]), (&json!("damaged"), &Value::Null));
+    let detail = (output.code, output.stderr.as_str(), output.json());
+    assert_eq!((detail.0, detail.1, &detail.2["problem"]["code"]), (1, "", &json!("DATA_CORRUPT")));
+    assert_eq!((&detail.2["summary"]["status"], &detail.2["result"]), (&json!("damaged"), &Value::Null));
     // A part of a journal could be taken for all of it.
     let output = folder.redflow(["runs", "export", &id]).run();
     assert_eq!((output.code, output.stdout.as_str(), output.errors()), (1, "", vec!["DATA_CORRUPT"]));
@@ -302,7 +302,7 @@ fn a_damaged_run_is_printed_with_its_damage() {
 
 #[test]
 fn a_damaged_run_is_neither_driven_nor_changed() {
-    let folder = Folder::with_flow(&repeatable_flow("done", "shown"));
+    let folder = Folder::with_flow(&repeatable_flow("done", "out"));
     let damaged = interrupted_run(&folder);
     damage(&folder, "model_answered");
     let sound = interrupted_run(&folder);
@@ -357,12 +357,12 @@ fn a_forged_journal_is_printed_up_to_the_difference() {
     assert!(output.stdout.contains("   1 tool   calculator "), "the intact part is printed: {output:#?}");
     let words = "the journal is damaged from here on\ndifferent: line 15: The journal has an output";
     assert!(output.stderr.starts_with(words), "{output:#?}");
-    let shown = folder.redflow(["runs", "show", &id, "--json"]).run();
-    assert_eq!((shown.code, shown.stderr.as_str()), (1, ""));
-    let shown = shown.json();
-    assert_eq!((&shown["difference"]["what"], &shown["result"]), (&json!("output"), &Value::Null));
+    let detail = folder.redflow(["runs", "show", &id, "--json"]).run();
+    assert_eq!((detail.code, detail.stderr.as_str()), (1, ""));
+    let detail = detail.json();
+    assert_eq!((&detail["difference"]["what"], &detail["result"]), (&json!("output"), &Value::Null));
     let events = folder.redflow(["runs", "events", &id, "--json"]).run();
-    assert_eq!((events.code, events.stdout.lines().count()), (1, shown["events"].as_array().unwrap().len()));
+    assert_eq!((events.code, events.stdout.lines().count()), (1, detail["events"].as_array().unwrap().len()));
 
     for args in [["replay", &id].as_slice(), &["replay", "--all"]] {
         let output = folder.redflow(args.iter().copied()).run();

@@ -1,4 +1,5 @@
-//! `--url` against `redflow serve`: the same output and exit codes as without it, and runs that continue without the client.
+//! `--url` against `redflow serve`: the same output and exit codes as without it, and runs that continue
+//! without the client.
 
 use crate::kit::{
     Folder, Output, Running, agent, final_answer, flow, flow_with, inject, model, node, normalize, port3,
@@ -273,13 +274,13 @@ fn a_waiting_run_is_answered_through_the_api() {
     let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let sidecar = SidecarProcess::start_in(folder);
-    let shown = sidecar.run_remote(&["runs", "show", &id]);
+    let detail = sidecar.run_remote(&["runs", "show", &id]);
     for words in [
         "waits for",
         &format!("redflow runs resolve {id} --done --url {}/", sidecar.url),
         "then:        the run continues by itself",
     ] {
-        assert!(shown.stdout.contains(words), "{words}: {shown:#?}");
+        assert!(detail.stdout.contains(words), "{words}: {detail:#?}");
     }
     sidecar
         .run_remote(&["runs", "resolve", &id, "--done", "--result", "{"])
@@ -367,7 +368,7 @@ fn a_token_allows_only_its_scopes() {
     }
     ask(&read, &["run"]).assert_refused("error[FORBIDDEN]");
     ask(&read, &["token", "--browser"]).assert_refused("error[FORBIDDEN]");
-    ask("a-token-nobody-made", &["runs"]).assert_refused("error[UNAUTHORIZED]");
+    ask("an-unknown-token-x", &["runs"]).assert_refused("error[UNAUTHORIZED]");
     let old = folder.run_ok(["token"]);
     folder.run_ok(["token", "--rotate"]);
     while ask(&old, &["runs"]).errors() != ["UNAUTHORIZED"] {

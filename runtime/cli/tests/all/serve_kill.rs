@@ -1,5 +1,5 @@
-//! Kills `redflow serve` twice while clients start runs and two readers follow the events: no acknowledged run is lost,
-//! and each reader gets every event once. `cargo xtask faults` has more such tests.
+//! Kills `redflow serve` twice while clients start runs and two readers follow the events: no acknowledged
+//! run is lost, and each reader gets every event once. `cargo xtask faults` has more such tests.
 
 use crate::kit::{Folder, Running, code_of, flow_with};
 use pretty_assertions::assert_eq;
@@ -213,8 +213,8 @@ fn follow(address: SocketAddr, until: &AtomicU64, counter: &mpsc::Sender<()>) ->
     (events_read, connections)
 }
 
-/// Reads one socket after the cursor while `goes_on` says so. `goes_on` gets the type of every message, or none after a
-/// pause. Gives whether `goes_on` ended the reading, and not the sidecar.
+/// Reads one socket after the cursor while `goes_on` says so. `goes_on` gets the type of every message, or
+/// none after a pause. Gives whether `goes_on` ended the reading, and not the sidecar.
 fn read_socket(
     address: SocketAddr,
     cursor: &mut String,

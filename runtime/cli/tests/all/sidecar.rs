@@ -1,5 +1,5 @@
-//! `--url` against a fake sidecar: refusals, wrong answers, broken connections. The tests with a real sidecar are in
-//! `serve`.
+//! `--url` against a fake sidecar: refusals, wrong answers, broken connections. The tests with a real sidecar
+//! are in `serve`.
 
 use crate::kit::{Folder, final_answer, flow, redflow};
 use pretty_assertions::assert_eq;
@@ -241,7 +241,7 @@ fn the_token_goes_only_to_the_sidecar() {
     output.assert_refused("or the sidecar's data directory with --data DIR");
     let data = folder.data();
     let args = ["runs", "--url", &url, "--data", data.to_str().unwrap()];
-    assert_eq!(redflow(args).run().code, 0, "--data says where the token is");
+    assert_eq!(redflow(args).run().code, 0, "--data names the directory with the token");
     redflow(["runs", "--token-file", "mine"])
         .run()
         .assert_refused("there is no sidecar to send the token to");
@@ -263,7 +263,7 @@ fn the_sidecar_of_the_environment_is_used_without_a_local_target() {
         let output = call.run();
         (output, lines(&requests))
     };
-    let elsewhere: [(&[&str], &str); 5] = [
+    let remote: [(&[&str], &str); 5] = [
         (&["runs"], "GET /api/runs?limit=51"),
         (
             &["runs", "list", "--limit", "5", "--status", "waiting", "--status", "failed", "--agent", "a&b"],
@@ -273,12 +273,12 @@ fn the_sidecar_of_the_environment_is_used_without_a_local_target() {
         (&["replay", "no-file"], "POST /api/runs/no-file/replay"),
         (&["run", "--node", "a"], "POST /api/runs"),
     ];
-    for (args, line) in elsewhere {
+    for (args, line) in remote {
         let (output, requests) = call(args);
         output.assert_refused("error[RUN_UNKNOWN]: There is no such run.");
         assert_eq!(requests, [line], "{args:?}");
     }
-    let here: [&[&str]; 8] = [
+    let local: [&[&str]; 8] = [
         &["runs", "--data", data],
         &["run", "flow.json"],
         &["run", "flow.json", "--ephemeral"],
@@ -288,7 +288,7 @@ fn the_sidecar_of_the_environment_is_used_without_a_local_target() {
         &["replay", "--all"],
         &["backup", "copy"],
     ];
-    for args in here {
+    for args in local {
         let (output, requests) = call(args);
         assert_eq!((output.code, requests.len()), (0, 0), "{args:?} {output:#?}");
     }

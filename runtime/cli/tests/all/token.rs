@@ -69,9 +69,9 @@ fn added_tokens_have_a_name_and_are_printed_once() {
     );
     let json = folder.redflow(["token", "add", "ci", "--scope", "run,deploy", "--json"]).run().json();
     assert_eq!((&json["name"], &json["scopes"]), (&"ci".into(), &serde_json::json!(["run", "deploy"])));
-    let kept = std::fs::read_to_string(folder.data().join("tokens.json")).unwrap();
+    let stored = std::fs::read_to_string(folder.data().join("tokens.json")).unwrap();
     for token in [made.stdout.trim_end(), json["token"].as_str().unwrap()] {
-        assert!(token.len() >= 32 && !kept.contains(token), "{kept}");
+        assert!(token.len() >= 32 && !stored.contains(token), "{stored}");
     }
     let listed = folder.redflow(["token", "list"]).run();
     assert_eq!(listed.stderr, "2 tokens in addition to the main token\n");

@@ -79,7 +79,8 @@ fn check(context: &AppContext, file: &Path, bytes: &[u8]) -> Result<(), Exit> {
     Err(Exit::Failure)
 }
 
-/// Prints what the push changes, and gives the current revision. If another deploy follows, Node-RED refuses the push.
+/// Prints what the push changes, and gives the current revision. If another deploy follows, Node-RED refuses
+/// the push.
 fn print_differences(flow: &RawFlow, node_red: &NodeRed) -> Result<String, Exit> {
     let deployed = fetch(node_red)?;
     let rev = deployed.rev.clone();

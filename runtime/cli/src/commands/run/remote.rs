@@ -1,7 +1,7 @@
 //! `redflow run --url`: starts runs at a sidecar and follows them.
 //!
-//! Converts the answers of the sidecar to the reports of a local engine. Ctrl-C cancels the runs at the sidecar;
-//! SIGTERM only stops following them.
+//! Converts the answers of the sidecar to the reports of a local engine. Ctrl-C cancels the runs at the
+//! sidecar; SIGTERM only stops following them.
 
 use super::prepare::read_input;
 use super::report::{Report, Target};

@@ -1,7 +1,7 @@
 //! Prints the ends of runs, and joins them to one exit code.
 //!
-//! The requested run decides. If it succeeds, or the user fired an inject node or resumed all runs, the worst end
-//! decides: waiting or suspended (3), then refused or blocked (2), then failed (1).
+//! The requested run decides. If it succeeds, or the user fired an inject node or resumed all runs, the worst
+//! end decides: waiting or suspended (3), then refused or blocked (2), then failed (1).
 
 use crate::args::RunOptions;
 use crate::errors::{print_with_help, store_error};

@@ -39,7 +39,8 @@ pub(super) fn resume(
     let dir = context.settings.data_dir().map_err(print_store_error)?;
     let hints = Hints::local(options.data.data.as_deref()).with_flow(flow, options.profile);
     let target = (wanted != "all").then(|| RunId::from(wanted));
-    // A directory without runs is not created. An unreadable one may have an older format, which the store upgrades.
+    // A directory without runs is not created. An unreadable one may have an older format, which the store
+    // upgrades.
     if matches!(Reader::find(&dir), Ok(None)) {
         return match target {
             Some(run) => Err(print_run_error(hints, &run, unknown_run(&run, &dir))),

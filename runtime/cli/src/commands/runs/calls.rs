@@ -8,7 +8,8 @@ use redflow_contract::replay::CallRecord;
 /// The most characters of an input or a result.
 const MAX_CHARS: usize = 200;
 
-/// The line below an event: the input of a tool call, or its result. The line of the event itself has the error.
+/// The line below an event: the input of a tool call, or its result. The line of the event itself has the
+/// error.
 pub(super) fn format_call(calls: &[CallRecord], event: &RunEvent) -> Option<String> {
     let call = |iteration: u32| calls.iter().find(|call| call.iteration == iteration);
     match &event.event {
