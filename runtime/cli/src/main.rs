@@ -1,118 +1,87 @@
-//! The `redflow` command: arguments, wiring, and what people read on the screen.
+//! The `redflow` command: arguments, adapters, and output for people and scripts.
 //!
-//! Data goes to stdout, talk to stderr. Exit codes: 0 well, 1 the flow or the run is at fault, 2 the input
-//! cannot be used, 3 a run waits for a person or to be resumed.
+//! Data goes to stdout, notes and errors to stderr. `exit` has the exit codes.
 
-mod advice;
 mod args;
-mod args_credentials;
-mod args_exchange;
-mod args_flows;
-mod args_models;
-mod args_runs;
-mod args_serve;
-mod check;
-mod conclude;
+mod commands;
 mod config;
-mod credentials;
+mod context;
 mod data_dir;
-mod drive;
-mod exchange;
-mod explain;
-mod export;
+mod diagnostics;
+mod errors;
+mod exit;
 mod files;
-mod flow_of;
-mod flows;
+mod hints;
 mod input;
-mod interrupt;
-mod journal;
-mod models;
-mod observe;
-mod remote;
-mod replay;
-mod replay_all;
-mod resume;
-mod run;
-mod runs;
-mod serve;
+mod journal_files;
+mod loaded_flow;
+mod node_red;
+mod run_source;
+mod session;
 #[cfg(feature = "faults")]
 mod shifted_clock;
-mod start;
-mod stored;
+mod sidecar;
+mod signals;
+mod telemetry;
 mod terminal;
+mod text;
 mod timeline;
 mod times;
-mod token;
-mod wiring;
 #[cfg(feature = "faults")]
 mod witness;
 
-use args::{Arguments, Command};
-use args_serve::{ConfigCommand, ConfigOptions};
-use clap::{CommandFactory, Parser};
+use args::{Arguments, Command, ConfigCommand, ConfigOptions};
+use clap::{CommandFactory as _, Parser as _};
 use config::Settings;
+use context::AppContext;
+use exit::{CommandResult, Exit};
 use std::process::ExitCode;
-
-/// How a command ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Exit {
-    Well = 0,
-    Fault = 1,
-    Unusable = 2,
-    Waiting = 3,
-}
+use telemetry::Telemetry;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let exit = match &arguments.command {
-        // What explains a configuration that cannot be used must not need one.
-        Command::Explain(options) => explain::explain(options),
-        Command::Schema(options) => export::schema(options),
-        Command::Types(options) => export::types(options),
-        Command::Import(options) => exchange::import(options),
-        Command::Export(options) => exchange::export(options),
+    let (Ok(exit) | Err(exit)) = run(&arguments);
+    exit.into()
+}
+
+/// Runs the command. The commands that explain or convert must work without a valid configuration.
+fn run(arguments: &Arguments) -> CommandResult {
+    let configured = |command: &dyn Fn(&AppContext) -> CommandResult| run_with_context(arguments, command);
+    match &arguments.command {
+        Command::Check(options) => configured(&|context| commands::check(options, context)),
+        Command::Run(options) => configured(&|context| commands::run(options, context)),
+        Command::Flows(options) => configured(&|context| commands::flows(options, context)),
+        Command::Serve(options) => configured(&|context| commands::serve(options, context)),
+        Command::Runs(options) => configured(&|context| commands::runs(options, context)),
+        Command::Models(options) => configured(&|context| commands::models(options, context)),
+        Command::Replay(options) => configured(&|context| commands::replay(options, context)),
+        Command::Backup(options) => configured(&|context| commands::backup(options, context)),
+        Command::Token(options) => configured(&|context| commands::token(options, context)),
+        Command::Credentials(options) => configured(&|context| commands::credentials(options, context)),
+        Command::Config(ConfigOptions { command: ConfigCommand::Show(options) }) => {
+            configured(&|context| Ok(commands::show_config(options, &context.settings)))
+        }
+        Command::Import(options) => commands::import(options),
+        Command::Export(options) => commands::export(options),
+        Command::Explain(options) => Ok(commands::explain(options)),
+        Command::Schema(options) => Ok(commands::schema(options)),
+        Command::Types(options) => Ok(commands::types(options)),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "redflow", &mut text);
-            terminal::data(&String::from_utf8_lossy(&text))
+            Ok(terminal::print_text(&String::from_utf8_lossy(&text)))
         }
-        _ => with_settings(&arguments),
-    };
-    ExitCode::from(exit as u8)
+    }
 }
 
-/// Reads the settings, begins to watch, and does what was asked for.
-fn with_settings(arguments: &Arguments) -> Exit {
-    let settings = match Settings::gather(&arguments.flags()) {
-        Ok(settings) => settings,
-        Err(wrong) => {
-            wrong.tell();
-            return Exit::Unusable;
-        }
-    };
-    wiring::configure(&settings);
-    let observed = match observe::begin(arguments, &settings) {
-        Ok(observed) => observed,
-        Err(exit) => return exit,
-    };
-    let exit = match &arguments.command {
-        Command::Check(options) => check::check(options, &settings),
-        Command::Run(options) => run::run(options, &settings),
-        Command::Serve(options) => serve::serve(options, &settings),
-        Command::Flows(options) => flows::flows(options, &settings),
-        Command::Runs(options) => runs::runs(options, &settings),
-        Command::Replay(options) => replay::replay(options, &settings),
-        Command::Models(options) => models::models(options),
-        Command::Backup(options) => runs::backup(options),
-        Command::Token(options) => token::token(options, &settings),
-        Command::Credentials(options) => credentials::credentials(options, &settings),
-        Command::Config(ConfigOptions { command: ConfigCommand::Show(options) }) => {
-            config::show(&settings, options.json)
-        }
-        Command::Explain(_) | Command::Schema(_) | Command::Types(_) | Command::Completions { .. } => {
-            Exit::Well
-        }
-        Command::Import(_) | Command::Export(_) => Exit::Well,
-    };
-    observed.end().max(exit)
+/// Reads the settings, starts the telemetry, and runs the command.
+fn run_with_context(arguments: &Arguments, command: &dyn Fn(&AppContext) -> CommandResult) -> CommandResult {
+    let settings = Settings::load(&arguments.flags()).map_err(|errors| {
+        errors.print();
+        Exit::Unusable
+    })?;
+    let context = AppContext::new(settings);
+    let telemetry = Telemetry::start(arguments, &context.settings)?;
+    let (Ok(exit) | Err(exit)) = command(&context);
+    Ok(telemetry.finish(&context.metrics).max(exit))
 }

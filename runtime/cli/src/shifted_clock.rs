@@ -1,19 +1,18 @@
-//! A wall clock that is wrong, for tests: `REDFLOW_CLOCK_OFFSET_MS` says by how much. Only with the feature
-//! `faults`.
+//! A clock with an offset for tests, in `REDFLOW_CLOCK_OFFSET_MS`. Only with the feature `faults`.
 
 use redflow_contract::Millis;
 use redflow_contract::id::RunId;
 use redflow_engine::SystemClock;
 use redflow_ports::Clock;
 
-/// The machine's own clock, and how far it is off.
+/// The system clock plus an offset in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShiftedClock {
     offset: i64,
 }
 
 impl ShiftedClock {
-    /// Right, unless the environment says otherwise.
+    /// The offset is 0 without the variable.
     pub(crate) fn from_environment() -> Self {
         let offset = std::env::var("REDFLOW_CLOCK_OFFSET_MS").ok().and_then(|text| text.parse().ok());
         Self { offset: offset.unwrap_or(0) }

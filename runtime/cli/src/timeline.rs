@@ -1,7 +1,7 @@
-//! The iteration timeline: live on stderr with what happens in the flow around the runs, or of a run that was
-//! kept.
+//! The timeline: the iterations of runs as lines, live on stderr or from a stored run.
 
-use crate::terminal::{bold_red, printable_line, talk};
+use crate::terminal::{bold_red, print_note, print_warning, warning_style};
+use crate::text::{count, printable_line};
 use owo_colors::OwoColorize;
 use redflow_contract::Millis;
 use redflow_contract::action::ActionKind;
@@ -17,43 +17,43 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Characters of a value that are shown.
-const SHOWN: usize = 200;
+/// The most characters of a value in a line.
+const MAX_VALUE_CHARS: usize = 200;
 
-/// Turns the events of runs into lines.
+/// Formats the events of runs as lines.
 #[derive(Default)]
-pub(crate) struct Rows {
-    /// The runs that wait for a model: since when, and in which iteration.
-    asked: HashMap<RunId, (u32, Millis)>,
+pub(crate) struct EventFormatter {
+    /// The runs that wait for a model: the iteration, and the time of the call.
+    pending_calls: HashMap<RunId, (u32, Millis)>,
 }
 
-impl Rows {
-    /// The lines of one event; none for what needs no line of its own.
-    pub(crate) fn of(&mut self, event: &RunEvent) -> Vec<String> {
-        self.unanswered(event).into_iter().chain(line(event)).collect()
+impl EventFormatter {
+    /// The lines of one event. Some events have none.
+    pub(crate) fn format(&mut self, event: &RunEvent) -> Vec<String> {
+        self.format_unanswered(event).into_iter().chain(format_event(event)).collect()
     }
 
-    /// The row of an iteration that ended without a valid action.
-    fn unanswered(&mut self, event: &RunEvent) -> Option<String> {
+    /// The line of an iteration that ended without a valid action.
+    fn format_unanswered(&mut self, event: &RunEvent) -> Option<String> {
         match &event.event {
             RunEventKind::ModelCalled { iteration, .. } => {
-                self.asked.insert(event.run_id.clone(), (*iteration, event.at));
+                self.pending_calls.insert(event.run_id.clone(), (*iteration, event.at));
                 None
             }
-            RunEventKind::ModelAnswered { .. } => self.asked.remove(&event.run_id).and(None),
+            RunEventKind::ModelAnswered { .. } => self.pending_calls.remove(&event.run_id).and(None),
             RunEventKind::RunFinished { error, .. } => {
-                let (iteration, since) = self.asked.remove(&event.run_id)?;
-                let took = event.at.saturating_sub(since);
-                let what = lacks(error.as_ref().map(|error| error.code));
-                Some(format!("{iteration:>4} {:<6} {what:<41} {took:>6} ms", "–"))
+                let (iteration, since) = self.pending_calls.remove(&event.run_id)?;
+                let duration = event.at.saturating_sub(since);
+                let what = missing_action(error.as_ref().map(|error| error.code));
+                Some(format!("{iteration:>4} {:<6} {what:<41} {duration:>6} ms", "–"))
             }
             _ => None,
         }
     }
 }
 
-/// What an iteration lacks that ended with this: the model said something that is no action, or nothing.
-fn lacks(code: Option<RunErrorCode>) -> &'static str {
+/// Whether the model gave an invalid action or no answer before a run ended with this error.
+fn missing_action(code: Option<RunErrorCode>) -> &'static str {
     match code {
         Some(
             RunErrorCode::InvalidJson
@@ -69,64 +69,100 @@ fn lacks(code: Option<RunErrorCode>) -> &'static str {
     }
 }
 
-/// Prints events as they happen.
+/// Prints events live.
 pub(crate) struct Timeline {
-    quiet: bool,
-    told: Mutex<HashSet<(NodeId, RunErrorCode, String)>>,
-    rows: Mutex<Rows>,
-    whose: Mutex<Whose>,
-    forgot: AtomicBool,
+    verbosity: Verbosity,
+    printed_failures: Mutex<HashSet<Failure>>,
+    formatter: Mutex<EventFormatter>,
+    tags: Mutex<RunTags>,
+    memory_cleared: AtomicBool,
 }
 
-/// Whether the lines of several runs have to be told apart.
+/// How much the timeline prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    /// Only warnings and errors.
+    Quiet,
+    /// Every event.
+    Full,
+}
+
+impl Verbosity {
+    /// Reads the flag `--quiet`.
+    pub(crate) fn from_quiet(quiet: bool) -> Self {
+        if quiet { Self::Quiet } else { Self::Full }
+    }
+}
+
+/// The result of a message that only cleared the memory of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClearOutcome {
+    Cleared,
+    Failed,
+}
+
+/// A failure of a node: the node, the code and the message.
+type Failure = (NodeId, RunErrorCode, String);
+
+/// Tags the lines of several runs, so that a reader can tell the runs apart.
 #[derive(Default)]
-struct Whose {
+struct RunTags {
     first: Option<RunId>,
     several: bool,
 }
 
-impl Whose {
-    /// The run of a line, in short, if that has to be said.
+impl RunTags {
+    /// The tag of a line. None while there is only one run.
     fn tag(&mut self, run: &RunId) -> Option<String> {
         self.several |= self.first.get_or_insert_with(|| run.clone()) != run;
         self.several.then(|| short_id(run))
     }
 }
 
-/// The end of an id. Its beginning is the time, which runs of one moment share.
+/// The end of an id. Its beginning is the time, which runs that start together share.
 fn short_id(run: &RunId) -> String {
     let characters = run.as_str().chars().count();
     printable_line(&run.as_str().chars().skip(characters.saturating_sub(6)).collect::<String>(), 60)
 }
 
 impl Timeline {
-    /// Every line names its run, from the first if several runs are known to come, else from the first line of
-    /// a second.
-    pub(crate) fn new(quiet: bool, several: bool) -> Self {
-        let whose = Mutex::new(Whose { first: None, several });
-        Self { quiet, told: Mutex::default(), rows: Mutex::default(), whose, forgot: AtomicBool::new(false) }
+    /// Lines are tagged with their run from the first line of a second run on.
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
+        Self {
+            verbosity,
+            printed_failures: Mutex::default(),
+            formatter: Mutex::default(),
+            tags: Mutex::default(),
+            memory_cleared: AtomicBool::new(false),
+        }
     }
 
-    /// Whether an agent was only asked to forget a conversation: yes, and whether it could.
-    pub(crate) fn forgot(&self) -> Option<bool> {
-        let failed = |told: &HashSet<(NodeId, RunErrorCode, String)>| {
-            told.iter()
+    /// A timeline of several runs, which tags every line.
+    pub(crate) fn of_several_runs(verbosity: Verbosity) -> Self {
+        Self { tags: Mutex::new(RunTags { first: None, several: true }), ..Self::new(verbosity) }
+    }
+
+    /// The outcome if a message only cleared the memory of an agent.
+    pub(crate) fn clear_outcome(&self) -> Option<ClearOutcome> {
+        let has_failed = |failures: &HashSet<Failure>| {
+            failures
+                .iter()
                 .any(|(_, code, _)| matches!(code, RunErrorCode::MemoryError | RunErrorCode::Cancelled))
         };
-        if self.told.lock().is_ok_and(|told| failed(&told)) {
-            return Some(false);
+        if self.printed_failures.lock().is_ok_and(|failures| has_failed(&failures)) {
+            return Some(ClearOutcome::Failed);
         }
-        self.forgot.load(Ordering::Relaxed).then_some(true)
+        self.memory_cleared.load(Ordering::Relaxed).then_some(ClearOutcome::Cleared)
     }
 
-    /// Says how a node failed; the same only once.
-    pub(crate) fn failure(&self, node: &NodeSummary, error: &MessageError) {
-        let what = (node.id.clone(), error.code, error.message.clone());
-        if !self.told.lock().is_ok_and(|mut told| told.insert(what)) {
+    /// Prints the failure of a node, unless the same failure is printed already.
+    pub(crate) fn print_failure(&self, node: &NodeSummary, error: &MessageError) {
+        let failure = (node.id.clone(), error.code, error.message.clone());
+        if !self.printed_failures.lock().is_ok_and(|mut printed| printed.insert(failure)) {
             return;
         }
         let place = error.pointer.as_ref().map(|pointer| format!(" (at {})", printable_line(pointer, 120)));
-        talk(&format!(
+        print_note(&format!(
             "{}: {}: {}{}\n   = help: redflow explain {}",
             format!("error[{}]", error.code).style(bold_red()),
             label(node),
@@ -139,51 +175,49 @@ impl Timeline {
 
 impl EventSink for Timeline {
     fn watches_runs(&self) -> bool {
-        !self.quiet
+        self.verbosity == Verbosity::Full
     }
 
     fn run_event(&self, event: &RunEvent) {
-        let lines = self.rows.lock().map(|mut rows| rows.of(event)).unwrap_or_default();
-        let tag = self.whose.lock().ok().and_then(|mut whose| whose.tag(&event.run_id));
+        let lines = self.formatter.lock().map(|mut lines| lines.format(event)).unwrap_or_default();
+        let tag = self.tags.lock().ok().and_then(|mut tags| tags.tag(&event.run_id));
         let tag = tag.map(|tag| format!("{} ", tag.dimmed())).unwrap_or_default();
         for line in lines.iter().flat_map(|line| line.lines()) {
-            talk(&format!("{tag}{line}"));
+            print_note(&format!("{tag}{line}"));
         }
     }
 
     fn flow_event(&self, event: &FlowEvent) {
         match event {
-            FlowEvent::Debug { node, property, value } if !self.quiet => {
+            FlowEvent::Debug { node, property, value } if self.watches_runs() => {
                 let text = match value {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
                 let label = format!("[debug {}] {}:", label(node), printable_line(property, 60));
-                talk(&format!("{} {}", label.dimmed(), printable_line(&text, SHOWN * 4)));
+                print_note(&format!("{} {}", label.dimmed(), printable_line(&text, MAX_VALUE_CHARS * 4)));
             }
-            // Whoever deploys is told by the answer.
-            FlowEvent::Debug { .. } | FlowEvent::Deployed { .. } | FlowEvent::Chat { .. } => {}
-            // Only a sidecar follows a Node-RED.
-            FlowEvent::Checked { .. } => {}
+            FlowEvent::Debug { .. } => {}
+            // Only a sidecar has deploys, chats and an attached Node-RED.
+            FlowEvent::Deployed { .. } | FlowEvent::Chat { .. } | FlowEvent::Checked { .. } => {}
             FlowEvent::ReplyDropped { node, reason } => {
-                talk(&format!("{}: a reply was dropped: {reason}", label(node)))
+                print_note(&format!("{}: a reply was dropped: {reason}", label(node)))
             }
             FlowEvent::MemoryCleared { node } => {
-                self.forgot.store(true, Ordering::Relaxed);
-                if !self.quiet {
-                    talk(&format!("     memory      {} forgot the conversation", label(node)));
+                self.memory_cleared.store(true, Ordering::Relaxed);
+                if self.watches_runs() {
+                    print_note(&format!("     memory      {} cleared the conversation", label(node)));
                 }
             }
-            FlowEvent::NeedsNodeRed { node } => talk(&format!(
+            FlowEvent::NeedsNodeRed { node } => print_note(&format!(
                 "{}: the message stops at {}: this build cannot run the type `{}`",
-                "warning[NEEDS_NODE_RED]".yellow().bold(),
+                warning_style("warning[NEEDS_NODE_RED]"),
                 label(node),
                 printable_line(&node.type_name, 60)
             )),
-            FlowEvent::Uncaught { node, error } => self.failure(node, error),
-            FlowEvent::ChainCut { node, limit } => talk(&format!(
-                "{}: one start sets off at most {limit} runs, deliveries or bytes of messages; the message was stopped at {}",
-                "warning".yellow().bold(),
+            FlowEvent::Uncaught { node, error } => self.print_failure(node, error),
+            FlowEvent::ChainCut { node, limit } => print_warning(&format!(
+                "one start sets off at most {limit} runs, deliveries or bytes of messages; the message was stopped at {}",
                 label(node)
             )),
         }
@@ -195,8 +229,8 @@ fn label(node: &NodeSummary) -> String {
     printable_line(name, 60)
 }
 
-/// What a model call used, if that is known.
-fn used(usage: Option<&Usage>) -> String {
+/// The tokens and the cost of a model call.
+fn format_usage(usage: Option<&Usage>) -> String {
     let Some(usage) = usage else { return String::new() };
     let cost = usage.cost.map(|cost| format!(", cost {cost:.6}")).unwrap_or_default();
     format!("   {} tokens read, {} written{cost}", usage.input_tokens, usage.output_tokens)
@@ -204,10 +238,10 @@ fn used(usage: Option<&Usage>) -> String {
         .to_string()
 }
 
-/// One event as one line; none for what needs no line of its own.
-fn line(event: &RunEvent) -> Option<String> {
+/// One event as one line. Some events have none.
+fn format_event(event: &RunEvent) -> Option<String> {
     let preview = |text: &Option<String>| match text {
-        Some(text) => format!("\n       {}", printable_line(text, SHOWN).dimmed()),
+        Some(text) => format!("\n       {}", printable_line(text, MAX_VALUE_CHARS).dimmed()),
         None => String::new(),
     };
     Some(match &event.event {
@@ -227,7 +261,7 @@ fn line(event: &RunEvent) -> Option<String> {
             "     {}      {}: {}",
             "memory".yellow(),
             error.code,
-            printable_line(&error.message, SHOWN)
+            printable_line(&error.message, MAX_VALUE_CHARS)
         ),
         RunEventKind::ModelCalled { .. } | RunEventKind::ToolCalled { .. } => return None,
         RunEventKind::ModelAnswered {
@@ -244,25 +278,26 @@ fn line(event: &RunEvent) -> Option<String> {
                 ActionKind::Final => "final",
             };
             let tool = printable_line(tool.as_deref().unwrap_or(""), 24);
-            let sure = confidence.map_or(String::new(), |value| format!("confidence {value:.2}"));
-            let line = format!("{iteration:>4} {action:<6} {tool:<24} {sure:<16} {duration_ms:>6} ms");
-            format!("{}{}{}", line.trim_end(), used(usage.as_ref()), preview(text))
+            let confidence = confidence.map_or(String::new(), |value| format!("confidence {value:.2}"));
+            let line = format!("{iteration:>4} {action:<6} {tool:<24} {confidence:<16} {duration_ms:>6} ms");
+            format!("{}{}{}", line.trim_end(), format_usage(usage.as_ref()), preview(text))
         }
         RunEventKind::ToolReturned { tool, success, error, duration_ms, preview: text, .. } => {
-            let said = if *success { "ok".green().to_string() } else { "failed".red().to_string() };
-            let why =
-                error.as_deref().map_or(String::new(), |why| format!(": {}", printable_line(why, SHOWN)));
+            let outcome = if *success { "ok".green().to_string() } else { "failed".red().to_string() };
+            let why = error
+                .as_deref()
+                .map_or(String::new(), |why| format!(": {}", printable_line(why, MAX_VALUE_CHARS)));
             let tool = printable_line(tool, 24);
-            format!("     └ {tool} {said}{why}  {}{}", format!("{duration_ms} ms").dimmed(), preview(text))
+            format!("     └ {tool} {outcome}{why}  {}{}", format!("{duration_ms} ms").dimmed(), preview(text))
         }
         RunEventKind::WaitingForOutcome { tool, reason, .. } => format!(
-            "{} waiting: nobody knows whether `{}` happened: {}",
+            "{} waiting: it is unknown whether `{}` happened: {}",
             "⏸".yellow().bold(),
             printable_line(tool, 60),
-            printable_line(reason, SHOWN)
+            printable_line(reason, MAX_VALUE_CHARS)
         ),
         RunEventKind::RunFinished { stop_reason, iterations, duration_ms, error, .. } => {
-            let how = match stop_reason {
+            let outcome = match stop_reason {
                 StopReason::FinalAnswer => "completed".green().bold().to_string(),
                 StopReason::ConfidenceThreshold => "stopped: sure enough".yellow().bold().to_string(),
                 StopReason::IterationLimit => "stopped: iteration limit".yellow().bold().to_string(),
@@ -273,8 +308,8 @@ fn line(event: &RunEvent) -> Option<String> {
             };
             let mark =
                 if error.is_some() { "✘".style(bold_red()).to_string() } else { "✔".green().to_string() };
-            let rounds = crate::terminal::count(usize::try_from(*iterations).unwrap_or(0), "iteration");
-            format!("{mark} {how}  {}", format!("{rounds}, {duration_ms} ms").dimmed())
+            let iterations = count(usize::try_from(*iterations).unwrap_or(0), "iteration");
+            format!("{mark} {outcome}  {}", format!("{iterations}, {duration_ms} ms").dimmed())
         }
     })
 }

@@ -1,9 +1,9 @@
-//! Moments and lengths of time as people read them.
+//! Points in time and durations, formatted for people.
 
 use redflow_contract::{Millis, iso_time};
 
-/// A moment in UTC, to the second.
-pub(crate) fn moment(at: Millis) -> String {
+/// A point in time in UTC, to the second.
+pub(crate) fn format_time(at: Millis) -> String {
     let text = iso_time(at);
     match text.split_once('.') {
         Some((seconds, _)) => format!("{seconds}Z"),
@@ -11,8 +11,8 @@ pub(crate) fn moment(at: Millis) -> String {
     }
 }
 
-/// A length of time, in its two largest units at most.
-pub(crate) fn took(millis: u64) -> String {
+/// A duration in its two largest units at most.
+pub(crate) fn format_duration(millis: u64) -> String {
     let seconds = millis / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match seconds {
@@ -26,16 +26,16 @@ pub(crate) fn took(millis: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{moment, took};
+    use super::{format_duration, format_time};
 
     #[test]
-    fn moments_are_utc_to_the_second() {
-        assert_eq!(moment(1_766_000_000_999), "2025-12-17T19:33:20Z");
-        assert_eq!(moment(u64::MAX), "18446744073709551615ms");
+    fn times_are_utc_to_the_second() {
+        assert_eq!(format_time(1_766_000_000_999), "2025-12-17T19:33:20Z");
+        assert_eq!(format_time(u64::MAX), "18446744073709551615ms");
     }
 
     #[test]
-    fn lengths_have_two_units_at_most() {
+    fn durations_have_two_units_at_most() {
         let rows = [
             (0, "0 ms"),
             (999, "999 ms"),
@@ -48,7 +48,7 @@ mod tests {
             (90_000_000_000, "1041 d 16 h"),
         ];
         for (millis, text) in rows {
-            assert_eq!(took(millis), text);
+            assert_eq!(format_duration(millis), text);
         }
     }
 }

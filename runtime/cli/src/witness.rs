@@ -1,8 +1,7 @@
-//! `tool.witness`: a tool whose every call is seen by the test that listens at `REDFLOW_WITNESS`. Only with the
-//! feature `faults`.
+//! `tool.witness`: a tool that reports every call to the test at `REDFLOW_WITNESS`. Only with the feature
+//! `faults`.
 //!
-//! Owns the line it writes and what the line that comes back means. Never answers by itself: what the world saw
-//! is what the witness saw.
+//! The test gives the outcome of each call, so that it knows exactly which calls happened.
 
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
@@ -15,7 +14,6 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// Adds the tool to a build.
 pub(crate) fn register(adapters: &mut Adapters) {
     adapters.tools.insert("tool.witness", Arc::new(build));
 }
@@ -28,7 +26,7 @@ fn build(config: NodeConfig<'_>) -> Result<Arc<dyn Tool>, BuildError> {
 
 struct Witness {
     address: Option<String>,
-    /// What the node declares.
+    /// The effect class in the properties of the node.
     class: Value,
 }
 
@@ -42,13 +40,13 @@ impl Tool for Witness {
             let Some(address) = &self.address else {
                 return failed("REDFLOW_WITNESS is not set".to_owned());
             };
-            // What was never sent has not happened.
+            // A call that was never sent has not happened.
             let stream = match TcpStream::connect(address.as_str()).await {
                 Ok(stream) => stream,
                 Err(error) => return failed(format!("the witness cannot be reached: {error}")),
             };
-            match self.tell(stream, call).await {
-                Ok(line) => judge(&line),
+            match self.report_call(stream, call).await {
+                Ok(line) => parse_answer(&line),
                 Err(error) => ToolOutcome::Unknown { reason: format!("the witness is gone: {error}") },
             }
         })
@@ -56,7 +54,7 @@ impl Tool for Witness {
 }
 
 impl Witness {
-    async fn tell(&self, stream: TcpStream, call: &ToolCall) -> io::Result<String> {
+    async fn report_call(&self, stream: TcpStream, call: &ToolCall) -> io::Result<String> {
         let line = json!({
             "run": call.run_id, "call": call.call_id, "tool": call.tool, "key": call.idempotency_key,
             "iteration": call.iteration, "class": self.class,
@@ -70,9 +68,9 @@ impl Witness {
     }
 }
 
-fn judge(line: &str) -> ToolOutcome {
+fn parse_answer(line: &str) -> ToolOutcome {
     let Some(line) = line.strip_suffix('\n') else {
-        return ToolOutcome::Unknown { reason: "the witness said nothing".to_owned() };
+        return ToolOutcome::Unknown { reason: "the witness did not answer".to_owned() };
     };
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     match word {
@@ -80,7 +78,7 @@ fn judge(line: &str) -> ToolOutcome {
             let n: Value = serde_json::from_str(rest).unwrap_or_default();
             ToolOutcome::Returned(ToolResult::ok(json!({"n": n})))
         }
-        "fail" => failed("the witness says it failed".to_owned()),
+        "fail" => failed("the test reported a failure".to_owned()),
         _ => ToolOutcome::Unknown { reason: "the witness cannot be understood".to_owned() },
     }
 }
@@ -91,19 +89,19 @@ fn failed(why: String) -> ToolOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::judge;
+    use super::parse_answer;
     use redflow_contract::fact::ToolResult;
     use redflow_ports::ToolOutcome;
     use serde_json::json;
 
     #[test]
-    fn what_the_line_that_comes_back_means() {
+    fn the_answer_of_the_test_is_the_outcome() {
         let ok = |value| ToolOutcome::Returned(ToolResult::ok(value));
-        assert_eq!(judge("ok 7\n"), ok(json!({"n": 7})));
-        assert_eq!(judge("ok\n"), ok(json!({"n": null})));
-        assert!(matches!(judge("fail\n"), ToolOutcome::Returned(result) if !result.success));
+        assert_eq!(parse_answer("ok 7\n"), ok(json!({"n": 7})));
+        assert_eq!(parse_answer("ok\n"), ok(json!({"n": null})));
+        assert!(matches!(parse_answer("fail\n"), ToolOutcome::Returned(result) if !result.success));
         for nothing in ["", "ok 7", "what\n"] {
-            assert!(matches!(judge(nothing), ToolOutcome::Unknown { .. }), "{nothing:?}");
+            assert!(matches!(parse_answer(nothing), ToolOutcome::Unknown { .. }), "{nothing:?}");
         }
     }
 }

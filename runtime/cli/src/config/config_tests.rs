@@ -1,6 +1,6 @@
-//! Which value counts, where it comes from, and what is said of those that cannot be used.
+//! Tests of the precedence of settings, their origins, and the error messages.
 
-use super::{Flags, LogDefault, Origin, Settings, Wrong};
+use super::{ConfigErrors, Flags, LogDefault, Origin, Settings};
 use pretty_assertions::assert_eq;
 use redflow_contract::flow::Profile;
 use redflow_telemetry::Format;
@@ -10,20 +10,21 @@ use std::path::PathBuf;
 
 const SECRET: &str = "s3cret-0123456789";
 
-/// Settings from a file (if it says something), variables and flags. In what comes out the file is called FILE.
-fn gather(file: &str, env: &[(&str, &str)], flags: Flags) -> Result<Settings, Vec<String>> {
+/// Loads settings from a file (unless it is empty), variables and flags. Errors call the file FILE.
+fn load(file: &str, env: &[(&str, &str)], flags: Flags) -> Result<Settings, Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("redflow.toml");
     std::fs::write(&path, file).unwrap();
     let config = (!file.is_empty()).then(|| path.clone());
     let env = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-    let shown = path.display().to_string();
-    Settings::from(&Flags { config, ..flags }, &env)
-        .map_err(|Wrong(problems)| problems.into_iter().map(|text| text.replace(&shown, "FILE")).collect())
+    let name = path.display().to_string();
+    Settings::load_with(&Flags { config, ..flags }, &env).map_err(|ConfigErrors(problems)| {
+        problems.into_iter().map(|text| text.replace(&name, "FILE")).collect()
+    })
 }
 
 fn problems(file: &str, env: &[(&str, &str)], flags: Flags) -> Vec<String> {
-    gather(file, env, flags).err().unwrap_or_default()
+    load(file, env, flags).err().unwrap_or_default()
 }
 
 fn row(settings: &Settings, key: &str) -> (Value, Origin) {
@@ -32,8 +33,8 @@ fn row(settings: &Settings, key: &str) -> (Value, Origin) {
 }
 
 #[test]
-fn a_flag_counts_before_the_environment_that_before_the_file_that_before_the_default() {
-    // Key, in the file, its variable, its flag, and how the four values are shown.
+fn flags_override_the_environment_which_overrides_the_file_which_overrides_defaults() {
+    // Key, in the file, its variable, its flag, and how the four values are displayed.
     type Row = (
         &'static str,
         &'static str,
@@ -91,35 +92,35 @@ fn a_flag_counts_before_the_environment_that_before_the_file_that_before_the_def
         ),
     ];
     for (key, file, variable, in_env, flag, set, [default, from_file, from_env, from_flag]) in rows {
-        // Every combination of the three layers that may say something.
-        for said in 0..8_u8 {
-            let has = |bit: u8| said & bit != 0;
+        // Every combination of the three layers that can set a value.
+        for layers in 0..8_u8 {
+            let has = |bit: u8| layers & bit != 0;
             let mut flags = Flags::default();
             if has(4) {
                 set(&mut flags);
             }
             let home = ("HOME", "/srv");
             let env = if has(2) { vec![home, (variable, in_env)] } else { vec![home, (variable, " ")] };
-            let settings = gather(if has(1) { file } else { "" }, &env, flags).ok().unwrap();
+            let settings = load(if has(1) { file } else { "" }, &env, flags).ok().unwrap();
             let (value, origin) = row(&settings, key);
-            let expected = match said {
+            let expected = match layers {
                 4.. => (from_flag, flag.to_owned()),
                 2.. => (from_env, variable.to_owned()),
                 1 => (from_file, "line 2".to_owned()),
                 _ => (default, "default".to_owned()),
             };
             if cfg!(unix) || key != "server.data" && key != "server.flows" {
-                assert_eq!(value, expected.0, "{key} {said}");
+                assert_eq!(value, expected.0, "{key} {layers}");
             }
             let origin = origin.to_string();
-            assert_eq!(origin.rsplit(", ").next().unwrap(), expected.1, "{key} {said}");
+            assert_eq!(origin.rsplit(", ").next().unwrap(), expected.1, "{key} {layers}");
         }
     }
 }
 
 #[test]
-fn what_the_file_may_say() {
-    let settings = gather(
+fn every_key_of_the_file_is_read() {
+    let settings = load(
         "[server]\nlisten = \"[::1]:0\"\nhosts = [\"flows.example\", \"flows.example:8443\"]\n\
          origins = [\"https://console.example\"]\nhttps = true\nrate_per_second = 7\nrate_burst = 8\n\
          max_connections = 9\nmax_body_bytes = 0x1_000\nheader_timeout_ms = 11\nbody_timeout_ms = 12\ndrain_ms = 0\n\
@@ -159,10 +160,9 @@ fn what_the_file_may_say() {
 }
 
 #[test]
-fn without_a_word_from_anyone_everything_has_its_default() {
-    let settings = gather("", &[("HOME", "/srv")], Flags { logs: LogDefault::Service, ..Flags::default() })
-        .ok()
-        .unwrap();
+fn everything_has_a_default() {
+    let settings =
+        load("", &[("HOME", "/srv")], Flags { logs: LogDefault::Service, ..Flags::default() }).ok().unwrap();
     assert_eq!(settings.server.profile.value, Profile::Strict);
     assert_eq!((settings.log.level.value.as_str(), settings.log.format.value), ("info", Format::Auto));
     let set: Vec<&str> = settings
@@ -179,7 +179,7 @@ fn without_a_word_from_anyone_everything_has_its_default() {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_named_with_those_that_are() {
+fn an_unknown_key_is_reported_with_the_known_ones() {
     let rows = [
         (
             "[http]\nprox = 1\n",
@@ -215,7 +215,7 @@ fn a_key_that_is_not_there_is_named_with_those_that_are() {
 }
 
 #[test]
-fn a_value_that_cannot_be_used_is_told_by_what_it_must_be() {
+fn a_wrong_value_is_reported_with_the_allowed_ones() {
     let rows = [
         ("[log]\nredact = \"some\"", "must be \"off\", \"secrets\" or \"all\""),
         ("[log]\nformat = 1", "must be \"auto\", \"human\" or \"json\""),
@@ -254,8 +254,8 @@ fn a_value_that_cannot_be_used_is_told_by_what_it_must_be() {
         ("[prices.x]\ninput = 1\noutput = -1", "must be a number from 0 to 1e9"),
         ("[prices.x]\ninput = 1\noutput = 1\ncached = inf", "must be a number from 0 to 1e9"),
         ("[prices.x]\ninput = \"s3cret-0123456789\"\noutput = 1", "must be a number"),
-        ("[http\nproxy = \"s3cret-0123456789\"", "in line 1: it is no TOML"),
-        ("[http]\nproxy = s3cret-0123456789", "in line 2: it is no TOML"),
+        ("[http\nproxy = \"s3cret-0123456789\"", "in line 1: it is not TOML"),
+        ("[http]\nproxy = s3cret-0123456789", "in line 2: it is not TOML"),
         ("[http]\nproxy = \"http://a\"\nproxy = \"http://b\"", "in line 3: duplicate key"),
     ];
     for (file, expected) in rows {
@@ -267,7 +267,7 @@ fn a_value_that_cannot_be_used_is_told_by_what_it_must_be() {
 }
 
 #[test]
-fn a_variable_or_flag_that_cannot_be_used_is_named() {
+fn a_wrong_variable_or_flag_is_named() {
     let env = |name, value, expected: &str| {
         let found = problems("", &[(name, value)], Flags::default());
         assert_eq!(found, [format!("the variable {name} is wrong: it must {expected}")], "{value}");
@@ -291,7 +291,7 @@ fn a_variable_or_flag_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_also_where_it_does_not_count() {
+fn all_problems_are_reported_at_once_even_in_overridden_layers() {
     let file = "[server]\nlisten = \"x\"\nport = 1\nrate_burst = 0\n[log]\nlevel = 5\n[more]\n[prices.x]\n";
     let env = [("REDFLOW_LISTEN", "127.0.0.1:1"), ("REDFLOW_PROFILE", "x"), ("REDFLOW_URL", "x")];
     let flags =
@@ -313,27 +313,29 @@ fn everything_that_is_wrong_is_told_at_once_also_where_it_does_not_count() {
         ],
         "{found:#?}"
     );
-    // A file that cannot be taken apart does not hide what else is wrong.
+    // A file that cannot be parsed does not hide the other problems.
     let found = problems("[a\n[b\n", &[("REDFLOW_LISTEN", "x")], Flags::default());
     assert!(found.len() >= 2 && found.last().unwrap().contains("REDFLOW_LISTEN"), "{found:?}");
     let missing = Flags { config: Some(PathBuf::from("no/such.toml")), ..Flags::default() };
-    let Err(Wrong(found)) = Settings::from(&missing, &|_| None) else { panic!("there is no such file") };
+    let Err(ConfigErrors(found)) = Settings::load_with(&missing, &|_| None) else {
+        panic!("there is no such file")
+    };
     assert_eq!(found, ["the configuration no/such.toml cannot be read: there is no such file"]);
 }
 
 #[test]
-fn no_secret_is_shown() {
+fn secrets_are_not_displayed() {
     let file = "[http]\nproxy = \"http://me:s3cret-0123456789@proxy:3128\"\n";
     let env = [("REDFLOW_TOKEN", SECRET), ("REDFLOW_MEMORY_KEY", SECRET), ("HOME", "/srv")];
-    let settings = gather(file, &env, Flags::default()).ok().unwrap();
+    let settings = load(file, &env, Flags::default()).ok().unwrap();
     assert_eq!(row(&settings, "http.proxy").0, "http://••••@proxy:3128/");
     assert_eq!(row(&settings, "token"), ("[set]".into(), Origin::Environment { name: "REDFLOW_TOKEN" }));
     assert_eq!(
         row(&settings, "memory_key"),
         ("[set]".into(), Origin::Environment { name: "REDFLOW_MEMORY_KEY" })
     );
-    let shown = serde_json::to_string(&settings.rows).unwrap();
-    assert!(!shown.contains("s3cret"), "{shown}");
+    let rows = serde_json::to_string(&settings.rows).unwrap();
+    assert!(!rows.contains("s3cret"), "{rows}");
     for part in
         [format!("{:?}", settings.server), format!("{:?}", settings.http), format!("{:?}", settings.token)]
     {
@@ -352,10 +354,10 @@ fn the_redflow_ui_is_one_origin_and_implies_its_profile() {
         (in_file, "http://b", flag("HTTPS://C:443"), "https://c", "--redflow-ui"),
     ];
     for (file, in_env, flags, origin, from) in rows {
-        let settings = gather(file, &[("REDFLOW_UI", in_env)], flags).ok().unwrap();
+        let settings = load(file, &[("REDFLOW_UI", in_env)], flags).ok().unwrap();
         assert_eq!(settings.server.redflow_ui.value.as_deref(), Some(origin));
-        let (shown, place) = row(&settings, "server.redflow_ui");
-        assert_eq!((shown, place.to_string().ends_with(from)), (Value::from(origin), true), "{place}");
+        let (value, place) = row(&settings, "server.redflow_ui");
+        assert_eq!((value, place.to_string().ends_with(from)), (Value::from(origin), true), "{place}");
         assert_eq!(settings.server.profile.value, Profile::Redflow);
         let (profile, place) = row(&settings, "server.profile");
         assert_eq!(
@@ -364,7 +366,7 @@ fn the_redflow_ui_is_one_origin_and_implies_its_profile() {
         );
         assert_eq!(serde_json::to_value(&place).unwrap()["from"], "implied");
     }
-    // What anybody says of the profile counts.
+    // A profile that any layer sets overrides the implied one.
     let strict_file = "[server]\nprofile = \"strict\"\n";
     let strict_flag = Flags { profile: Some("strict"), ..flag(UI) };
     for (file, in_env, flags, from) in [
@@ -372,14 +374,14 @@ fn the_redflow_ui_is_one_origin_and_implies_its_profile() {
         ("", "strict", flag(UI), "REDFLOW_PROFILE"),
         ("", "", strict_flag, "--profile"),
     ] {
-        let settings = gather(file, &[("REDFLOW_PROFILE", in_env)], flags).ok().unwrap();
+        let settings = load(file, &[("REDFLOW_PROFILE", in_env)], flags).ok().unwrap();
         assert_eq!(settings.server.profile.value, Profile::Strict);
         assert!(settings.server.profile.origin.to_string().ends_with(from), "{from}");
     }
 }
 
 #[test]
-fn the_redflow_ui_and_other_machines_do_not_go_together() {
+fn the_redflow_ui_requires_a_loopback_address() {
     let ui = Some("http://localhost:5173".to_owned());
     for listen in ["0.0.0.0:1880", "[::]:1880", "192.168.0.9:1880"] {
         let flags = Flags { redflow_ui: ui.clone(), listen: Some(listen.to_owned()), ..Flags::default() };

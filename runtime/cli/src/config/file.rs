@@ -1,98 +1,97 @@
-//! The configuration file: TOML, taken apart into keys that know their lines.
+//! Parses the configuration file (TOML) into keys with their line numbers.
 //!
-//! Owns the way from bytes to keys. Never knows which keys there are, and never quotes a value: it may be a secret.
+//! Does not know which keys exist. Error messages never quote a value, because it may be a secret.
 
-use crate::files::{read_bounded, reason, shown};
+use crate::files::{display_path, read_bounded};
+use crate::text::describe_io_error;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Bytes of a configuration file.
+/// The largest configuration file in bytes.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
 
-/// A value as it was given, wherever that was. Has no `Debug`: it may be a secret.
+/// A value as the user wrote it. It has no `Debug`, because it may be a secret.
 #[derive(Clone)]
-pub(super) enum Raw {
+pub(super) enum RawValue {
     Text(String),
-    /// Text of the system's that is no UTF-8.
+    /// Text of the environment or the command line that is not UTF-8.
     Os(OsString),
     Integer(i64),
     Float(f64),
     Bool(bool),
-    List(Vec<Raw>),
-    /// What no key takes, such as a date.
+    List(Vec<RawValue>),
+    /// A type that no key accepts, such as a date.
     Other,
 }
 
-/// A key with its value.
+/// A value with the line of its key.
 pub(super) struct Entry {
     pub(super) line: usize,
     pub(super) value: Node,
 }
 
 pub(super) enum Node {
-    Value(Raw),
+    Value(RawValue),
     Table(Keys),
 }
 
 pub(super) type Keys = BTreeMap<String, Entry>;
 
-/// A file that could be read.
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
-    /// What it says, by section.
     pub(super) sections: Keys,
 }
 
 impl ConfigFile {
-    /// Reads a file. What is wrong with it, a sentence each, if it cannot be taken apart.
+    /// Reads a file. The error has one sentence for each problem.
     pub(super) fn read(path: &Path) -> Result<Self, Vec<String>> {
-        let wrong = |what: String| vec![format!("the configuration {} {what}", shown(path))];
+        let problem = |what: String| vec![format!("the configuration {} {what}", display_path(path))];
         let bytes = read_bounded(path, MAX_BYTES)
-            .map_err(|error| wrong(format!("cannot be read: {}", reason(&error))))?;
+            .map_err(|error| problem(format!("cannot be read: {}", describe_io_error(&error))))?;
         if bytes.len() > MAX_BYTES {
-            return Err(wrong(format!("has more than {MAX_BYTES} bytes")));
+            return Err(problem(format!("has more than {MAX_BYTES} bytes")));
         }
-        let text = String::from_utf8(bytes).map_err(|_| wrong("is no UTF-8 text".to_owned()))?;
-        let lines = Lines::of(&text);
+        let text = String::from_utf8(bytes).map_err(|_| problem("is not UTF-8 text".to_owned()))?;
+        let lines = LineIndex::new(&text);
         let (table, errors) = DeTable::parse_recoverable(&text);
         if errors.is_empty() {
             return Ok(Self { path: path.to_owned(), sections: lines.keys(table.get_ref()) });
         }
-        let complaint = |error: &toml::de::Error| {
-            let place = error.span().map(|span| format!(" in line {}", lines.at(span.start)));
-            // The library's other sentences may quote a value.
+        let problem = |error: &toml::de::Error| {
+            let place = error.span().map(|span| format!(" in line {}", lines.line_of(span.start)));
+            // Other messages of the library may quote a value.
             let what = match error.message() {
                 known @ "duplicate key" => known,
-                _ => "it is no TOML",
+                _ => "it is not TOML",
             };
-            format!("the configuration {} is wrong{}: {what}", shown(path), place.unwrap_or_default())
+            format!("the configuration {} is wrong{}: {what}", display_path(path), place.unwrap_or_default())
         };
-        let mut complaints: Vec<String> = errors.iter().map(complaint).collect();
-        complaints.dedup();
-        Err(complaints)
+        let mut problems: Vec<String> = errors.iter().map(problem).collect();
+        problems.dedup();
+        Err(problems)
     }
 }
 
-/// Where the lines of a text begin.
-struct Lines(Vec<usize>);
+/// The offset of each line's first byte.
+struct LineIndex(Vec<usize>);
 
-impl Lines {
-    fn of(text: &str) -> Self {
-        let after = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(place, _)| place + 1);
-        Self(after.collect())
+impl LineIndex {
+    fn new(text: &str) -> Self {
+        let feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self(feeds.map(|(offset, _)| offset + 1).collect())
     }
 
-    /// The line of a byte, from 1.
-    fn at(&self, byte: usize) -> usize {
+    /// The line of a byte, counted from 1.
+    fn line_of(&self, byte: usize) -> usize {
         self.0.partition_point(|start| *start <= byte) + 1
     }
 
     fn keys(&self, table: &DeTable<'_>) -> Keys {
         let entry = |key: &Spanned<_>, value: &Spanned<DeValue<'_>>| Entry {
-            line: self.at(key.span().start),
+            line: self.line_of(key.span().start),
             value: self.node(value.get_ref()),
         };
         table.iter().map(|(key, value)| (key.get_ref().to_string(), entry(key, value))).collect()
@@ -101,20 +100,20 @@ impl Lines {
     fn node(&self, value: &DeValue<'_>) -> Node {
         match value {
             DeValue::Table(table) => Node::Table(self.keys(table)),
-            value => Node::Value(raw(value)),
+            value => Node::Value(raw_value(value)),
         }
     }
 }
 
-fn raw(value: &DeValue<'_>) -> Raw {
+fn raw_value(value: &DeValue<'_>) -> RawValue {
     match value {
-        DeValue::String(text) => Raw::Text(text.to_string()),
+        DeValue::String(text) => RawValue::Text(text.to_string()),
         DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).map_or(Raw::Other, Raw::Integer)
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(RawValue::Other, RawValue::Integer)
         }
-        DeValue::Float(number) => number.as_str().parse().map_or(Raw::Other, Raw::Float),
-        DeValue::Boolean(is) => Raw::Bool(*is),
-        DeValue::Array(items) => Raw::List(items.iter().map(|item| raw(item.get_ref())).collect()),
-        DeValue::Datetime(_) | DeValue::Table(_) => Raw::Other,
+        DeValue::Float(number) => number.as_str().parse().map_or(RawValue::Other, RawValue::Float),
+        DeValue::Boolean(value) => RawValue::Bool(*value),
+        DeValue::Array(items) => RawValue::List(items.iter().map(|item| raw_value(item.get_ref())).collect()),
+        DeValue::Datetime(_) | DeValue::Table(_) => RawValue::Other,
     }
 }

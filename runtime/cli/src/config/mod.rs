@@ -1,21 +1,20 @@
-//! What the process is told: by flags, else by the environment, else by a TOML file, else by defaults.
+//! The settings of the process, from flags, the environment, a TOML file and defaults.
 //!
-//! Owns every key there is, its kind and its default. All that is wrong is told at once, and no value is ever
-//! quoted: it may be a secret, such as a proxy's password.
+//! Owns the list of keys with their types and defaults. All problems are reported at once. No message quotes
+//! a value, because it may be a secret, such as the password of a proxy.
 
 mod file;
 mod layers;
-mod show;
 mod values;
 
 pub(crate) use layers::{Origin, Row, Setting};
-pub(crate) use show::show;
 
 use crate::data_dir;
-use crate::files::{read_bounded, reason, shown};
-use crate::terminal::{bold_red, talk};
+use crate::files::{display_path, read_bounded};
+use crate::terminal::{bold_red, print_note};
+use crate::text::describe_io_error;
 use file::{ConfigFile, MAX_BYTES};
-use layers::{Environment, Layers, quoted};
+use layers::{Environment, Layers, quote_key};
 use owo_colors::OwoColorize;
 use redflow_access::Tokens;
 use redflow_access::tokens::{MAX_TOKEN_BYTES, MIN_TOKEN_BYTES};
@@ -35,20 +34,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 use values::{
-    IS_SET, address, format, hosts, level, node_red, origins, path, price, profile, proxy, redflow_ui,
-    sidecar, text, whole, yes_or_no,
+    IS_SET, boolean, hosts, integer_in, listen_address, log_format, node_red_url, origin, origins, path,
+    price, profile, proxy_url, redaction, sidecar_url, text,
 };
 
-/// Problems that are told one by one.
-const MOST_TOLD: usize = 50;
-/// An hour: nobody waits longer for a request.
-const HOUR: u64 = 3_600_000;
-const MANY: u64 = 1_000_000;
-/// Why the Redflow UI and other machines do not go together.
-const NOT_FOR_OTHERS: &str = "pages of the Redflow UI need no token, so other machines must not reach the sidecar: listen \
-                              at this machine alone, with --listen 127.0.0.1:1880";
+/// The most problems that are printed.
+const MAX_PROBLEMS: usize = 50;
+/// The longest timeout: an hour in milliseconds.
+const HOUR_MS: u64 = 3_600_000;
+const MILLION: u64 = 1_000_000;
+/// The error if the sidecar accepts the Redflow UI and listens to other machines.
+const UI_NEEDS_LOOPBACK: &str = "pages of the Redflow UI need no token, so other machines must not reach the sidecar: listen \
+                                 on this machine only, with --listen 127.0.0.1:1880";
 
-/// What was typed that settings come from too.
+/// The flags that override settings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
     pub(crate) config: Option<PathBuf>,
@@ -60,84 +59,76 @@ pub(crate) struct Flags {
     pub(crate) redflow_ui: Option<String>,
     pub(crate) node_red: Option<String>,
     pub(crate) url: Option<String>,
-    /// How this command logs unless one says otherwise.
+    /// The defaults of the log for this command.
     pub(crate) logs: LogDefault,
 }
 
-/// How a command logs unless one says otherwise.
+/// The defaults of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum LogDefault {
-    /// What goes wrong.
+    /// Only warnings and errors.
     #[default]
     Quiet,
-    /// The same beside a timeline: what that shows already is not logged as well.
-    BesideTimeline,
-    /// What a service does, for people on a terminal and for machines elsewhere.
+    /// Warnings and errors that the timeline does not show already.
+    WithTimeline,
+    /// The activity of a service, for people on a terminal and as JSON elsewhere.
     Service,
 }
 
-/// Everything that can be set.
 pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     pub(crate) limits: EngineLimits,
-    /// How providers and sidecars are reached.
+    /// The HTTP client for model providers and sidecars.
     pub(crate) http: HttpSettings,
-    /// Prices for a million tokens, by model.
+    /// The prices of a million tokens, by model.
     pub(crate) prices: Prices,
-    /// Bounds of what is remembered in the process.
+    /// The limits of memories inside the process.
     pub(crate) memory: MemorySettings,
     pub(crate) log: LogSettings,
-    /// The sidecar to talk to.
+    /// The sidecar to use instead of the data directory.
     pub(crate) url: Setting<Option<Url>>,
-    /// The token that counts instead of the one in the data directory.
+    /// The token that overrides the one in the data directory.
     pub(crate) token: Option<SecretString>,
     /// The access token for Node-RED.
     pub(crate) node_red_token: Option<SecretString>,
-    /// The file, if there is one.
-    file: Option<PathBuf>,
-    rows: Vec<Row>,
+    /// The configuration file.
+    pub(crate) file: Option<PathBuf>,
+    /// All settings, for `redflow config show`.
+    pub(crate) rows: Vec<Row>,
 }
 
-/// Of the sidecar.
+/// The settings of the sidecar. Other commands share some of them.
 #[derive(Debug)]
 pub(crate) struct ServerSettings {
-    /// Where it listens.
     pub(crate) listen: Setting<SocketAddr>,
-    /// Where its flow is kept; none if it has no place.
+    /// None if there is no data directory to put it into.
     flows: Setting<Option<PathBuf>>,
-    /// The data directory, also of other commands; none if it has no place.
+    /// None if the platform has no default.
     data: Setting<Option<PathBuf>>,
-    /// The one origin whose pages, those of the Redflow UI, need no token.
+    /// The origin of the Redflow UI, whose pages need no token.
     pub(crate) redflow_ui: Setting<Option<String>>,
-    /// The Node-RED without the bridge that it stands beside, also of `flows`.
+    /// The attached Node-RED, and the one of `redflow flows`.
     pub(crate) node_red: Setting<Option<Url>>,
-    /// How strictly agents are read, also by other commands.
     pub(crate) profile: Setting<Profile>,
-    /// Further names it answers to: `host` or `host:port`.
+    /// More host names of the sidecar: `host` or `host:port`.
     pub(crate) hosts: Setting<Vec<String>>,
-    /// Further origins of web pages that may talk to it.
+    /// More origins of web pages that may use the sidecar.
     pub(crate) origins: Setting<Vec<String>>,
-    /// Whether browsers reach it over https.
+    /// Whether browsers reach the sidecar over https.
     pub(crate) https: Setting<bool>,
     /// Requests of one token.
     pub(crate) rate_per_second: Setting<u32>,
     /// Requests of one token at once.
     pub(crate) rate_burst: Setting<u32>,
-    /// Connections at once.
     pub(crate) max_connections: Setting<usize>,
-    /// Bytes of a body.
     pub(crate) max_body_bytes: Setting<usize>,
-    /// How long the head of a request may take to arrive, in milliseconds.
     pub(crate) header_timeout_ms: Setting<u64>,
-    /// How long a body may take to arrive, in milliseconds.
     pub(crate) body_timeout_ms: Setting<u64>,
-    /// How long runs may take to finish what they are at when it stops, in milliseconds.
+    /// The time that runs have to finish their current step when the sidecar stops.
     pub(crate) drain_ms: Setting<u64>,
-    /// Events that are kept.
     pub(crate) events_kept: Setting<u64>,
 }
 
-/// How the log looks.
 #[derive(Debug)]
 pub(crate) struct LogSettings {
     pub(crate) level: Setting<String>,
@@ -145,39 +136,38 @@ pub(crate) struct LogSettings {
     pub(crate) redact: Setting<Level>,
 }
 
-/// Why the settings cannot be used: a sentence each.
+/// The problems of the settings, one sentence each.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wrong(Vec<String>);
+pub(crate) struct ConfigErrors(Vec<String>);
 
-impl Wrong {
-    /// One thing that turned out only when it was used.
-    pub(crate) fn at(origin: &Origin, why: &str) -> Self {
+impl ConfigErrors {
+    /// One problem that shows only when the setting is used.
+    pub(crate) fn single(origin: &Origin, why: &str) -> Self {
         Self(vec![format!("{origin}: {why}")])
     }
 
-    /// Says all of it.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn print(&self) {
         let code = ApiCode::ConfigFileInvalid;
-        for problem in self.0.iter().take(MOST_TOLD) {
-            talk(&format!("{}: {problem}", format!("error[{code}]").style(bold_red())));
+        for problem in self.0.iter().take(MAX_PROBLEMS) {
+            print_note(&format!("{}: {problem}", format!("error[{code}]").style(bold_red())));
         }
-        if self.0.len() > MOST_TOLD {
-            talk(&format!("… and {} more", self.0.len() - MOST_TOLD));
+        if self.0.len() > MAX_PROBLEMS {
+            print_note(&format!("… and {} more", self.0.len() - MAX_PROBLEMS));
         }
-        talk(&format!("   = help: redflow explain {code}"));
+        print_note(&format!("   = help: redflow explain {code}"));
     }
 }
 
 impl Settings {
-    /// Gathers them for this process.
-    pub(crate) fn gather(flags: &Flags) -> Result<Self, Wrong> {
-        Self::from(flags, &|name| std::env::var_os(name))
+    /// Reads the settings of this process.
+    pub(crate) fn load(flags: &Flags) -> Result<Self, ConfigErrors> {
+        Self::load_with(flags, &|name| std::env::var_os(name))
     }
 
-    fn from(flags: &Flags, env: Environment<'_>) -> Result<Self, Wrong> {
+    fn load_with(flags: &Flags, env: Environment<'_>) -> Result<Self, ConfigErrors> {
         let from_env = || env("REDFLOW_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
         let named = flags.config.clone().or_else(from_env);
-        // A file that cannot be taken apart says nothing; what the others say is looked at all the same.
+        // A file that cannot be parsed sets nothing, but the other layers are still checked.
         let (file, unreadable) = match named.as_deref().map(ConfigFile::read).transpose() {
             Ok(file) => (file, Vec::new()),
             Err(problems) => (None, problems),
@@ -186,7 +176,7 @@ impl Settings {
         layers.problems = unreadable;
         let config =
             layers.key("", "config").variable("REDFLOW_CONFIG").flag("--config", flags.config.clone());
-        config.or(|| None, |raw| path(raw).map(Some));
+        config.read_or(|| None, |raw| path(raw).map(Some));
         let server = server(&mut layers, flags, env);
         let limits = limits(&mut layers);
         let http = http(&mut layers);
@@ -194,70 +184,78 @@ impl Settings {
         let memory = memory(&mut layers);
         let log = log(&mut layers, flags);
         let url = layers.key("", "url").variable("REDFLOW_URL").flag("--url", flags.url.clone());
-        let url = url.or(|| None, |raw| sidecar(raw).map(Some));
-        let token = secret(&mut layers, "token", "REDFLOW_TOKEN", token);
+        let url = url.read_or(|| None, |raw| sidecar_url(raw).map(Some));
+        let token = secret(&mut layers, "token", "REDFLOW_TOKEN", check_token);
         let node_red_token = secret(&mut layers, "node_red_token", TOKEN_VARIABLE, Ok);
-        // Whoever encrypts with it looks at it more closely.
+        // The memory that encrypts with the key checks it.
         secret(&mut layers, "memory_key", "REDFLOW_MEMORY_KEY", Ok);
-        let rows = layers.end().map_err(Wrong)?;
+        let rows = layers.finish().map_err(ConfigErrors)?;
         Ok(Self { server, limits, http, prices, memory, log, url, token, node_red_token, file: named, rows })
     }
 
-    /// The data directory.
     pub(crate) fn data_dir(&self) -> Result<PathBuf, StoreError> {
-        self.server.data.value.clone().ok_or_else(data_dir::no_place)
+        self.server.data.value.clone().ok_or_else(data_dir::missing_data_dir)
     }
 
-    /// The file the sidecar keeps its flow in.
+    /// The flow file of the sidecar.
     pub(crate) fn flows_file(&self) -> Result<PathBuf, StoreError> {
-        self.server.flows.value.clone().ok_or_else(data_dir::no_place)
+        self.server.flows.value.clone().ok_or_else(data_dir::missing_data_dir)
     }
 }
 
 fn server(layers: &mut Layers<'_>, flags: &Flags, env: Environment<'_>) -> ServerSettings {
-    const IN: &str = "server";
-    let here = || SocketAddr::from((Ipv4Addr::LOCALHOST, 1881));
+    const SECTION: &str = "server";
+    let default_listen = || SocketAddr::from((Ipv4Addr::LOCALHOST, 1881));
     let listen = layers
-        .key(IN, "listen")
+        .key(SECTION, "listen")
         .variable("REDFLOW_LISTEN")
         .flag("--listen", flags.listen.clone())
-        .or(here, address);
-    let data = layers.key(IN, "data").variable("REDFLOW_DATA").flag("--data", flags.data.clone());
-    let data = data.or(|| data_dir::default_place(env), |raw| path(raw).map(Some));
-    let beside = || data.value.as_ref().map(|dir| dir.join("flows.json"));
-    let flows = layers.key(IN, "flows").variable("REDFLOW_FLOWS").flag("--flows", flags.flows.clone());
-    let flows = flows.or(beside, |raw| path(raw).map(Some));
-    let ui =
-        layers.key(IN, "redflow_ui").variable("REDFLOW_UI").flag("--redflow-ui", flags.redflow_ui.clone());
-    let ui = ui.or(|| None, |raw| redflow_ui(raw).map(Some));
+        .read_or(default_listen, listen_address);
+    let data = layers.key(SECTION, "data").variable("REDFLOW_DATA").flag("--data", flags.data.clone());
+    let data = data.read_or(|| data_dir::default_data_dir(env), |raw| path(raw).map(Some));
+    let default_flows = || data.value.as_ref().map(|dir| dir.join("flows.json"));
+    let flows = layers.key(SECTION, "flows").variable("REDFLOW_FLOWS").flag("--flows", flags.flows.clone());
+    let flows = flows.read_or(default_flows, |raw| path(raw).map(Some));
+    let ui = layers
+        .key(SECTION, "redflow_ui")
+        .variable("REDFLOW_UI")
+        .flag("--redflow-ui", flags.redflow_ui.clone());
+    let ui = ui.read_or(|| None, |raw| origin(raw).map(Some));
     if ui.value.is_some() && !listen.value.ip().is_loopback() {
-        layers.complain(&ui.origin, NOT_FOR_OTHERS);
+        layers.add_problem(&ui.origin, UI_NEEDS_LOOPBACK);
     }
-    let beside =
-        layers.key(IN, "node_red").variable("REDFLOW_NODE_RED").flag("--node-red", flags.node_red.clone());
-    let beside = beside.or(|| None, |raw| node_red(raw).map(Some));
-    let strictly = layers.key(IN, "profile").variable("REDFLOW_PROFILE").flag("--profile", flags.profile);
-    // What that UI makes lacks what the schema asks for.
+    let node_red = layers
+        .key(SECTION, "node_red")
+        .variable("REDFLOW_NODE_RED")
+        .flag("--node-red", flags.node_red.clone())
+        .read_or(|| None, |raw| node_red_url(raw).map(Some));
+    let profile_key =
+        layers.key(SECTION, "profile").variable("REDFLOW_PROFILE").flag("--profile", flags.profile);
+    // Nodes that the Redflow UI creates lack properties that the strict profile requires.
     let implied = ui.value.is_some().then_some("redflow");
-    let profile = strictly.implied("server.redflow_ui", implied).or(Profile::default, profile);
+    let profile = profile_key.implied("server.redflow_ui", implied).read_or(Profile::default, profile);
     ServerSettings {
         listen,
         flows,
         data,
         redflow_ui: ui,
-        node_red: beside,
+        node_red,
         profile,
-        hosts: layers.key(IN, "hosts").or(Vec::new, hosts),
-        origins: layers.key(IN, "origins").or(Vec::new, origins),
-        https: layers.key(IN, "https").or(|| false, yes_or_no),
-        rate_per_second: layers.key(IN, "rate_per_second").or(|| 100, whole(1..=MANY)),
-        rate_burst: layers.key(IN, "rate_burst").or(|| 200, whole(1..=MANY)),
-        max_connections: layers.key(IN, "max_connections").or(|| 1024, whole(1..=MANY)),
-        max_body_bytes: layers.key(IN, "max_body_bytes").or(|| 40 * 1024 * 1024, whole(1024..=1 << 30)),
-        header_timeout_ms: layers.key(IN, "header_timeout_ms").or(|| 10_000, whole(1..=HOUR)),
-        body_timeout_ms: layers.key(IN, "body_timeout_ms").or(|| 30_000, whole(1..=HOUR)),
-        drain_ms: layers.key(IN, "drain_ms").or(|| 10_000, whole(0..=HOUR)),
-        events_kept: layers.key(IN, "events_kept").or(|| 65_536, whole(1..=100 * MANY)),
+        hosts: layers.key(SECTION, "hosts").read_or(Vec::new, hosts),
+        origins: layers.key(SECTION, "origins").read_or(Vec::new, origins),
+        https: layers.key(SECTION, "https").read_or(|| false, boolean),
+        rate_per_second: layers.key(SECTION, "rate_per_second").read_or(|| 100, integer_in(1..=MILLION)),
+        rate_burst: layers.key(SECTION, "rate_burst").read_or(|| 200, integer_in(1..=MILLION)),
+        max_connections: layers.key(SECTION, "max_connections").read_or(|| 1024, integer_in(1..=MILLION)),
+        max_body_bytes: layers
+            .key(SECTION, "max_body_bytes")
+            .read_or(|| 40 * 1024 * 1024, integer_in(1024..=1 << 30)),
+        header_timeout_ms: layers
+            .key(SECTION, "header_timeout_ms")
+            .read_or(|| 10_000, integer_in(1..=HOUR_MS)),
+        body_timeout_ms: layers.key(SECTION, "body_timeout_ms").read_or(|| 30_000, integer_in(1..=HOUR_MS)),
+        drain_ms: layers.key(SECTION, "drain_ms").read_or(|| 10_000, integer_in(0..=HOUR_MS)),
+        events_kept: layers.key(SECTION, "events_kept").read_or(|| 65_536, integer_in(1..=100 * MILLION)),
     }
 }
 
@@ -271,32 +269,34 @@ fn limits(layers: &mut Layers<'_>) -> EngineLimits {
         max_deliveries,
         max_made_bytes,
     } = EngineLimits::default();
-    let mut bound =
-        |name, least, default| layers.key("limits", name).or(|| default, whole(least..=100 * MANY)).value;
+    let mut limit = |name, least, default| {
+        layers.key("limits", name).read_or(|| default, integer_in(least..=100 * MILLION)).value
+    };
     EngineLimits {
-        max_active: bound("max_active", 1, max_active),
-        max_active_per_agent: bound("max_active_per_agent", 1, max_active_per_agent),
-        max_queued: bound("max_queued", 0, max_queued),
-        max_queued_per_agent: bound("max_queued_per_agent", 0, max_queued_per_agent),
-        max_runs: bound("max_runs", 1, max_runs),
-        max_deliveries: bound("max_deliveries", 1, max_deliveries),
+        max_active: limit("max_active", 1, max_active),
+        max_active_per_agent: limit("max_active_per_agent", 1, max_active_per_agent),
+        max_queued: limit("max_queued", 0, max_queued),
+        max_queued_per_agent: limit("max_queued_per_agent", 0, max_queued_per_agent),
+        max_runs: limit("max_runs", 1, max_runs),
+        max_deliveries: limit("max_deliveries", 1, max_deliveries),
         max_made_bytes: layers
             .key("limits", "max_made_bytes")
-            .or(|| max_made_bytes, whole(1024..=1 << 40))
+            .read_or(|| max_made_bytes, integer_in(1024..=1 << 40))
             .value,
     }
 }
 
 fn http(layers: &mut Layers<'_>) -> HttpSettings {
     let defaults = HttpSettings::default();
-    let usual = u64::try_from(defaults.connect_timeout.as_millis()).unwrap_or(HOUR);
-    let proxy = layers.key("http", "proxy").or(|| None, |raw| proxy(raw).map(Some));
-    let ca_file = layers.key("http", "ca_file").or(|| None, |raw| path(raw).map(Some));
-    let timeout = layers.key("http", "connect_timeout_ms").or(|| usual, whole(1..=HOUR));
+    let default_timeout = u64::try_from(defaults.connect_timeout.as_millis()).unwrap_or(HOUR_MS);
+    let proxy = layers.key("http", "proxy").read_or(|| None, |raw| proxy_url(raw).map(Some));
+    let ca_file = layers.key("http", "ca_file").read_or(|| None, |raw| path(raw).map(Some));
+    let timeout =
+        layers.key("http", "connect_timeout_ms").read_or(|| default_timeout, integer_in(1..=HOUR_MS));
     let extra_ca = ca_file.value.map_or_else(Vec::new, |path| {
         read_bounded(&path, MAX_BYTES).unwrap_or_else(|error| {
-            let why = format!("the certificates in {} cannot be read: {}", shown(&path), reason(&error));
-            layers.complain(&ca_file.origin, &why);
+            let (path, why) = (display_path(&path), describe_io_error(&error));
+            layers.add_problem(&ca_file.origin, &format!("the certificates in {path} cannot be read: {why}"));
             Vec::new()
         })
     });
@@ -307,19 +307,19 @@ fn http(layers: &mut Layers<'_>) -> HttpSettings {
 fn prices(layers: &mut Layers<'_>) -> Prices {
     const KEYS: [&str; 4] = ["input", "output", "cached", "cache_write"];
     let mut prices = Prices::new();
-    for (model, origin, values) in layers.tables("prices", &KEYS) {
-        let mut of = |key: &'static str| {
+    for (model, origin, values) in layers.take_tables("prices", &KEYS) {
+        let mut read_price = |key: &'static str| {
             let (raw, origin) = values.get(key)?;
-            let read = price(raw).map_err(|why| layers.complain(origin, &why)).ok();
-            let name = format!("prices.{}.{key}", quoted(&model));
-            layers.show(name, json!(read), origin.clone());
-            // Told already; that it is missing would be told a second time.
-            Some(read.unwrap_or(0.0))
+            let value = price(raw).map_err(|why| layers.add_problem(origin, &why)).ok();
+            let name = format!("prices.{}.{key}", quote_key(&model));
+            layers.add_row(name, json!(value), origin.clone());
+            // A wrong price is reported already, so it must not count as missing too.
+            Some(value.unwrap_or(0.0))
         };
-        let [input, output, cached, cache_write] = KEYS.map(&mut of);
+        let [input, output, cached, cache_write] = KEYS.map(&mut read_price);
         for (key, value) in [("input", input), ("output", output)] {
             if value.is_none() {
-                layers.complain(&origin, &format!("missing field `{key}`"));
+                layers.add_problem(&origin, &format!("missing field `{key}`"));
             }
         }
         if let Some((input, output)) = input.zip(output) {
@@ -331,29 +331,30 @@ fn prices(layers: &mut Layers<'_>) -> Prices {
 
 fn memory(layers: &mut Layers<'_>) -> MemorySettings {
     let defaults = MemorySettings::default();
-    let mut bound = |name, default| layers.key("memory", name).or(|| default, whole(0..=1 << 50)).value;
+    let mut limit =
+        |name, default| layers.key("memory", name).read_or(|| default, integer_in(0..=1 << 50)).value;
     MemorySettings {
-        max_sessions: bound("max_sessions", defaults.max_sessions),
-        max_bytes: bound("max_bytes", defaults.max_bytes),
+        max_sessions: limit("max_sessions", defaults.max_sessions),
+        max_bytes: limit("max_bytes", defaults.max_bytes),
         ..defaults
     }
 }
 
 fn log(layers: &mut Layers<'_>, flags: &Flags) -> LogSettings {
-    let (filter, usual) = match flags.logs {
+    let (filter, default_format) = match flags.logs {
         LogDefault::Quiet => ("warn", Format::Human),
-        LogDefault::BesideTimeline => ("warn,redflow_engine=error", Format::Human),
+        LogDefault::WithTimeline => ("warn,redflow_engine=error", Format::Human),
         LogDefault::Service => ("info", Format::Auto),
     };
     let key = layers.key("log", "level").variable("REDFLOW_LOG").flag("--log", flags.log.clone());
     LogSettings {
-        level: key.or(|| filter.to_owned(), text),
-        format: layers.key("log", "format").or(|| usual, format),
-        redact: layers.key("log", "redact").or(|| Level::All, level),
+        level: key.read_or(|| filter.to_owned(), text),
+        format: layers.key("log", "format").read_or(|| default_format, log_format),
+        redact: layers.key("log", "redact").read_or(|| Level::All, redaction),
     }
 }
 
-/// A secret of the environment. Only that there is one is shown.
+/// Reads a secret from the environment. Only its presence is displayed.
 fn secret(
     layers: &mut Layers<'_>,
     key: &str,
@@ -361,23 +362,23 @@ fn secret(
     check: fn(SecretString) -> Result<SecretString, String>,
 ) -> Option<SecretString> {
     let Some(value) = layers.variable(name) else {
-        layers.show(key.to_owned(), Value::Null, Origin::Default);
+        layers.add_row(key.to_owned(), Value::Null, Origin::Default);
         return None;
     };
     let origin = Origin::Environment { name };
-    layers.show(key.to_owned(), json!(IS_SET), origin.clone());
+    layers.add_row(key.to_owned(), json!(IS_SET), origin.clone());
     let text = value.into_string().map_err(|_| "it must be UTF-8 text".to_owned());
     match text.map(SecretString::from).and_then(check) {
         Ok(secret) => Some(secret),
         Err(why) => {
-            layers.complain(&origin, &why);
+            layers.add_problem(&origin, &why);
             None
         }
     }
 }
 
-/// What may be a token.
-fn token(secret: SecretString) -> Result<SecretString, String> {
+/// Checks the length and the characters of a token.
+fn check_token(secret: SecretString) -> Result<SecretString, String> {
     match Tokens::ephemeral(Some(secret.clone())) {
         Ok(_) => Ok(secret),
         Err(_) => Err(format!("it must be {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} visible ASCII characters")),

@@ -1,8 +1,8 @@
-//! From what was given to what is meant, and how that is shown again.
+//! Converts raw values to typed settings, and settings to text.
 //!
-//! A reading that fails says what is wanted. It never repeats what was given: that may be a secret.
+//! A conversion error says which values are allowed. It never quotes the value, because it may be a secret.
 
-use super::file::Raw;
+use super::file::RawValue;
 use redflow_access::Origins;
 use redflow_contract::flow::Profile;
 use redflow_telemetry::{Format, Level};
@@ -12,56 +12,58 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use url::Url;
 
-/// What stands where a secret is not shown.
+/// Replaces the secret part of a displayed value.
 pub(super) const MASK: &str = "••••";
-/// What is shown of a secret: that there is one.
+/// Displayed instead of a secret that is set.
 pub(super) const IS_SET: &str = "[set]";
 
-/// Hosts or origins that can be named.
-const MOST_NAMES: usize = 64;
-/// Whether a name is well written does not depend on where somebody listens.
-const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1881);
+/// The most hosts or origins in a list.
+const MAX_NAMES: usize = 64;
+/// `Origins` needs an address, but the syntax of a name does not depend on it.
+const ANY_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1881);
 
-pub(super) fn text(raw: &Raw) -> Result<String, String> {
+pub(super) fn text(raw: &RawValue) -> Result<String, String> {
     match raw {
-        Raw::Text(text) => Ok(text.clone()),
-        Raw::Os(_) => Err("it must be UTF-8 text".to_owned()),
+        RawValue::Text(text) => Ok(text.clone()),
+        RawValue::Os(_) => Err("it must be UTF-8 text".to_owned()),
         _ => Err("it must be text".to_owned()),
     }
 }
 
-pub(super) fn path(raw: &Raw) -> Result<PathBuf, String> {
+pub(super) fn path(raw: &RawValue) -> Result<PathBuf, String> {
     match raw {
-        Raw::Text(text) if !text.is_empty() => Ok(PathBuf::from(text)),
-        Raw::Os(text) => Ok(PathBuf::from(text)),
+        RawValue::Text(text) if !text.is_empty() => Ok(PathBuf::from(text)),
+        RawValue::Os(text) => Ok(PathBuf::from(text)),
         _ => Err("it must be a path".to_owned()),
     }
 }
 
-pub(super) fn yes_or_no(raw: &Raw) -> Result<bool, String> {
+pub(super) fn boolean(raw: &RawValue) -> Result<bool, String> {
     match raw {
-        Raw::Bool(is) => Ok(*is),
+        RawValue::Bool(value) => Ok(*value),
         _ => Err("it must be true or false".to_owned()),
     }
 }
 
-/// A whole number in a range.
-pub(super) fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Result<T, String> {
+/// Accepts a whole number in a range.
+pub(super) fn integer_in<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&RawValue) -> Result<T, String> {
     move |raw| {
         let number = match raw {
-            Raw::Integer(number) => u64::try_from(*number).ok().filter(|number| range.contains(number)),
+            RawValue::Integer(number) => u64::try_from(*number).ok().filter(|number| range.contains(number)),
             _ => None,
         };
-        let wanted = || format!("it must be a whole number from {} to {}", range.start(), range.end());
-        number.and_then(|number| T::try_from(number).ok()).ok_or_else(wanted)
+        let problem = || format!("it must be a whole number from {} to {}", range.start(), range.end());
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(problem)
     }
 }
 
-/// A price for a million tokens.
-pub(super) fn price(raw: &Raw) -> Result<f64, String> {
+/// The price of a million tokens.
+pub(super) fn price(raw: &RawValue) -> Result<f64, String> {
     let number = match raw {
-        Raw::Float(number) => *number,
-        Raw::Integer(number) => *number as f64,
+        RawValue::Float(number) => *number,
+        RawValue::Integer(number) => *number as f64,
         _ => f64::NAN,
     };
     match (0.0..=1e9).contains(&number) {
@@ -70,39 +72,39 @@ pub(super) fn price(raw: &Raw) -> Result<f64, String> {
     }
 }
 
-/// An address and a port to listen at.
-pub(super) fn address(raw: &Raw) -> Result<SocketAddr, String> {
-    let wanted = "it must be an IP address and a port, such as 127.0.0.1:1881 or [::1]:1881";
-    text(raw)?.parse().map_err(|_| wanted.to_owned())
+/// An IP address and a port to listen on.
+pub(super) fn listen_address(raw: &RawValue) -> Result<SocketAddr, String> {
+    let problem = "it must be an IP address and a port, such as 127.0.0.1:1881 or [::1]:1881";
+    text(raw)?.parse().map_err(|_| problem.to_owned())
 }
 
-pub(super) fn profile(raw: &Raw) -> Result<Profile, String> {
+pub(super) fn profile(raw: &RawValue) -> Result<Profile, String> {
     match raw {
-        Raw::Text(text) if text == "strict" => Ok(Profile::Strict),
-        Raw::Text(text) if text == "redflow" => Ok(Profile::Redflow),
+        RawValue::Text(text) if text == "strict" => Ok(Profile::Strict),
+        RawValue::Text(text) if text == "redflow" => Ok(Profile::Redflow),
         _ => Err("it must be \"strict\" or \"redflow\"".to_owned()),
     }
 }
 
-pub(super) fn format(raw: &Raw) -> Result<Format, String> {
+pub(super) fn log_format(raw: &RawValue) -> Result<Format, String> {
     let known = text(raw).ok().and_then(|text| Format::parse(&text));
     known.ok_or_else(|| "it must be \"auto\", \"human\" or \"json\"".to_owned())
 }
 
-pub(super) fn level(raw: &Raw) -> Result<Level, String> {
+pub(super) fn redaction(raw: &RawValue) -> Result<Level, String> {
     let known = text(raw).ok().and_then(|text| Level::parse(&text));
     known.ok_or_else(|| "it must be \"off\", \"secrets\" or \"all\"".to_owned())
 }
 
-/// A proxy. Its address may hold a password.
-pub(super) fn proxy(raw: &Raw) -> Result<Url, String> {
+/// The URL of a proxy, which may contain a password.
+pub(super) fn proxy_url(raw: &RawValue) -> Result<Url, String> {
     let url = text(raw).ok().and_then(|text| Url::parse(&text).ok());
     let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     url.filter(is_http).ok_or_else(|| "it must be an address such as http://proxy.example:3128".to_owned())
 }
 
-/// Where a sidecar answers.
-pub(super) fn sidecar(raw: &Raw) -> Result<Url, String> {
+/// The URL of a sidecar.
+pub(super) fn sidecar_url(raw: &RawValue) -> Result<Url, String> {
     let url = text(raw).ok().and_then(|text| Url::parse(&text).ok());
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let url = url.ok_or_else(|| "it must be an address such as http://127.0.0.1:1881".to_owned())?;
@@ -117,95 +119,89 @@ pub(super) fn sidecar(raw: &Raw) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Where a Node-RED is.
-pub(super) fn node_red(raw: &Raw) -> Result<Url, String> {
+/// The URL of a Node-RED.
+pub(super) fn node_red_url(raw: &RawValue) -> Result<Url, String> {
     redflow_node_red::parse_address(&text(raw)?)
 }
 
-/// Names of hosts, each perhaps with a port.
-pub(super) fn hosts(raw: &Raw) -> Result<Vec<String>, String> {
-    let is_host = |text: &String| Origins::new(ANYWHERE, std::slice::from_ref(text), &[], false).is_ok();
+/// Host names, with or without a port.
+pub(super) fn hosts(raw: &RawValue) -> Result<Vec<String>, String> {
+    let is_host = |text: &String| Origins::new(ANY_ADDRESS, std::slice::from_ref(text), &[], false).is_ok();
     names(raw, "such as \"redflow.example\" or \"redflow.example:8443\"", is_host)
 }
 
 /// Origins of web pages.
-pub(super) fn origins(raw: &Raw) -> Result<Vec<String>, String> {
-    let is_origin = |text: &String| Origins::new(ANYWHERE, &[], std::slice::from_ref(text), false).is_ok();
+pub(super) fn origins(raw: &RawValue) -> Result<Vec<String>, String> {
+    let is_origin = |text: &String| Origins::new(ANY_ADDRESS, &[], std::slice::from_ref(text), false).is_ok();
     names(raw, "such as \"https://console.example\"", is_origin)
 }
 
-/// The one origin of the Redflow UI, as browsers send it.
-pub(super) fn redflow_ui(raw: &Raw) -> Result<String, String> {
+/// One origin, as browsers send it.
+pub(super) fn origin(raw: &RawValue) -> Result<String, String> {
     let origin = text(raw).ok().and_then(|text| Origins::origin(&text));
     origin.ok_or_else(|| "it must be one origin such as http://localhost:5173, without a path".to_owned())
 }
 
-/// A list of texts that are what they should be.
-fn names(raw: &Raw, such_as: &str, is_name: impl Fn(&String) -> bool) -> Result<Vec<String>, String> {
-    let read = |item: &Raw| text(item).ok().filter(&is_name);
+/// A list of texts that all pass `is_name`.
+fn names(raw: &RawValue, such_as: &str, is_name: impl Fn(&String) -> bool) -> Result<Vec<String>, String> {
+    let read = |item: &RawValue| text(item).ok().filter(&is_name);
     let read: Option<Vec<String>> = match raw {
-        Raw::List(items) if items.len() <= MOST_NAMES => items.iter().map(read).collect(),
+        RawValue::List(items) if items.len() <= MAX_NAMES => items.iter().map(read).collect(),
         _ => None,
     };
-    read.ok_or_else(|| format!("it must be a list of at most {MOST_NAMES} texts {such_as}"))
+    read.ok_or_else(|| format!("it must be a list of at most {MAX_NAMES} texts {such_as}"))
 }
 
-/// How a value is shown to people and scripts; a secret is not.
-pub(super) trait Shown {
-    fn shown(&self) -> Value;
+/// A setting as JSON, for `redflow config show`. Secrets are masked.
+pub(super) trait DisplayValue {
+    fn display_value(&self) -> Value;
 }
 
-macro_rules! shown_as_they_are {
+macro_rules! display_as_json {
     ($($type:ty)+) => {
-        $(impl Shown for $type {
-            fn shown(&self) -> Value {
+        $(impl DisplayValue for $type {
+            fn display_value(&self) -> Value {
                 json!(self)
             }
         })+
     };
 }
 
-shown_as_they_are! { String bool u32 u64 usize f64 Vec<String> SocketAddr }
+display_as_json! { String bool u32 u64 usize f64 Vec<String> SocketAddr Profile }
 
-impl<T: Shown> Shown for Option<T> {
-    fn shown(&self) -> Value {
-        self.as_ref().map_or(Value::Null, Shown::shown)
+impl<T: DisplayValue> DisplayValue for Option<T> {
+    fn display_value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, DisplayValue::display_value)
     }
 }
 
-impl Shown for PathBuf {
-    fn shown(&self) -> Value {
+impl DisplayValue for PathBuf {
+    fn display_value(&self) -> Value {
         json!(self.display().to_string())
     }
 }
 
-impl Shown for Profile {
-    fn shown(&self) -> Value {
-        json!(self)
-    }
-}
-
-impl Shown for Format {
-    fn shown(&self) -> Value {
+impl DisplayValue for Format {
+    fn display_value(&self) -> Value {
         json!(self.as_str())
     }
 }
 
-impl Shown for Level {
-    fn shown(&self) -> Value {
+impl DisplayValue for Level {
+    fn display_value(&self) -> Value {
         json!(self.as_str())
     }
 }
 
-impl Shown for Url {
-    fn shown(&self) -> Value {
+impl DisplayValue for Url {
+    fn display_value(&self) -> Value {
         let has_secret = !self.username().is_empty() || self.password().is_some();
         if !has_secret {
             return json!(self.as_str());
         }
-        let mut bare = self.clone();
-        let _ = bare.set_username("");
-        let _ = bare.set_password(None);
-        json!(bare.as_str().replacen("://", &format!("://{MASK}@"), 1))
+        let mut without_secret = self.clone();
+        let _ = without_secret.set_username("");
+        let _ = without_secret.set_password(None);
+        json!(without_secret.as_str().replacen("://", &format!("://{MASK}@"), 1))
     }
 }

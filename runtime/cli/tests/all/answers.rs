@@ -1,4 +1,4 @@
-//! Bad answers of a model: each its own code, on stderr and in the result.
+//! Invalid answers of a model: each has its code, on stderr and in the result.
 
 use crate::kit::{flow, port3, run_flow};
 use pretty_assertions::assert_eq;
@@ -31,7 +31,7 @@ fn tool(extra: Value) -> Value {
 }
 
 #[test]
-fn not_exactly_one_json_object() {
+fn an_answer_must_be_one_json_object() {
     let object = r#"{"action": "final", "message": "hi", "confidence": 1}"#;
     let rows = [
         "The answer is 42.".to_owned(),
@@ -59,7 +59,7 @@ fn not_exactly_one_json_object() {
 }
 
 #[test]
-fn no_valid_action() {
+fn invalid_actions_are_refused() {
     check(tool(json!({"tool": 7})), "INVALID_ACTION", Some("/tool"));
     check(tool(json!({"tool": null})), "INVALID_ACTION", Some("/tool"));
     check(tool(json!({"input": "1+1"})), "INVALID_ACTION", Some("/input"));
@@ -70,14 +70,14 @@ fn no_valid_action() {
 }
 
 #[test]
-fn tools_that_may_not_be_called_so() {
+fn refused_tool_calls_have_a_code() {
     check(tool(json!({"tool": "shell"})), "TOOL_NOT_ALLOWED", Some("/tool"));
     check(tool(json!({"input": {}})), "TOOL_INPUT_INVALID", Some("/input/expression"));
     check(tool(json!({"input": {"expression": 7}})), "TOOL_INPUT_INVALID", Some("/input/expression"));
 }
 
 #[test]
-fn no_valid_confidence() {
+fn an_invalid_confidence_is_refused() {
     let pointer = Some("/confidence");
     for confidence in [json!("0.9"), json!(1.0001), json!(-0.1), json!(null), json!([1])] {
         check(tool(json!({"confidence": confidence})), "INVALID_CONFIDENCE", pointer);
@@ -89,7 +89,7 @@ fn no_valid_confidence() {
 }
 
 #[test]
-fn answers_that_are_good() {
+fn valid_answers_are_accepted() {
     let rows = [
         (json!({"action": "final", "message": "hi"}), json!("hi")),
         (json!({"action": "final", "message": "hi", "confidence": 0, "tool": null, "input": 7}), json!("hi")),
@@ -102,7 +102,7 @@ fn answers_that_are_good() {
 }
 
 #[test]
-fn a_hostile_answer_is_shown_as_text() {
+fn a_hostile_answer_is_escaped() {
     let output = run_flow(&flow(json!([tool(json!({"tool": "\u{1b}[2J\u{202e}x\n"}))]), vec![]), &[]);
     assert_eq!((output.code, output.errors()), (1, vec!["TOOL_NOT_ALLOWED"]));
     assert_eq!(output.stderr.find(['\u{1b}', '\u{202e}']), None, "{output:#?}");

@@ -1,4 +1,4 @@
-//! `redflow check`: what it prints, and how it ends.
+//! `redflow check`: its output and its exit codes.
 
 use crate::kit::{Folder, Output, agent, check_schema, final_answer, flow, flow_with, node, redflow, with};
 use pretty_assertions::assert_eq;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const KEYS: [&str; 11] =
     ["code", "severity", "message", "help", "node", "port", "target", "pointer", "file", "expected", "found"];
 
-/// The report on stdout, valid, with exactly the promised keys.
+/// The report on stdout, checked against its schema and its list of keys.
 #[track_caller]
 pub(crate) fn report(output: &Output) -> Value {
     let report = output.json();
@@ -24,7 +24,7 @@ pub(crate) fn report(output: &Output) -> Value {
     report
 }
 
-/// Checks a flow both ways: the exit code must be the same, and `ok` must say so.
+/// Checks a flow as text and as JSON: both must have the same exit code, and `ok` must match it.
 #[track_caller]
 fn check(flow: &Value, args: &[&str]) -> (Output, Value) {
     let folder = Folder::with_flow(flow);
@@ -93,7 +93,7 @@ fn notes_on_node_red_are_one_line_per_type() {
 }
 
 #[test]
-fn hostile_names_are_shown_as_text() {
+fn hostile_names_are_escaped() {
     let evil = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}txt.exe\u{2066}\u{9b}31m\u{7f}\u{61c}\n\r\tnext";
     let nodes = json!([
         with(
@@ -108,7 +108,7 @@ fn hostile_names_are_shown_as_text() {
     assert_eq!(text.stdout.find(hidden), None, "{:?}", text.stdout);
     assert_eq!(report["diagnostics"][0]["node"]["name"], evil, "JSON keeps the name as it is");
 
-    // Not even JSON on a terminal does anything but show itself.
+    // JSON on a terminal must not act on the terminal either.
     let folder = Folder::with_flow(&nodes);
     let output = folder.redflow(["check", "--json", "flow.json"]).run();
     assert_eq!(output.stdout.find(hidden), None, "{:?}", output.stdout);
@@ -138,7 +138,7 @@ fn profiles() {
     let redflow = check("redflow");
     assert_eq!(redflow.code, 0);
     assert_eq!(codes(&report(&redflow)), ["DEFAULT_ASSUMED"; 3]);
-    check("lenient").refused("invalid value 'lenient' for '--profile <PROFILE>'");
+    check("lenient").assert_refused("invalid value 'lenient' for '--profile <PROFILE>'");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn duplicates_refuse_the_flow() {
 }
 
 #[test]
-fn standard_input_is_a_flow() {
+fn a_flow_is_read_from_standard_input() {
     let text = flow(final_answer("hi"), vec![]).to_string();
     let output = redflow(["check", "-"]).stdin(text).run();
     assert_eq!((output.code, output.stdout.as_str()), (0, "ok: 0 errors, 0 warnings, 0 notes in 1 flow\n"));
@@ -184,9 +184,9 @@ fn a_long_list_is_cut_and_counted() {
 }
 
 #[test]
-fn what_cannot_be_typed() {
-    redflow(["check"]).run().refused("<FLOW>");
-    redflow(["check", "--colour", "x.json"]).run().refused("unexpected argument '--colour'");
-    redflow(["chekc"]).run().refused("unrecognized subcommand 'chekc'");
-    redflow([]).run().refused("Usage: redflow [OPTIONS] <COMMAND>");
+fn wrong_arguments_are_refused() {
+    redflow(["check"]).run().assert_refused("<FLOW>");
+    redflow(["check", "--colour", "x.json"]).run().assert_refused("unexpected argument '--colour'");
+    redflow(["chekc"]).run().assert_refused("unrecognized subcommand 'chekc'");
+    redflow([]).run().assert_refused("Usage: redflow [OPTIONS] <COMMAND>");
 }

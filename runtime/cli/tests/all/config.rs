@@ -1,4 +1,4 @@
-//! `redflow config show`, and configurations that cannot be used.
+//! `redflow config show`, and wrong configurations.
 
 use crate::kit::{Folder, final_answer, flow};
 use pretty_assertions::assert_eq;
@@ -20,7 +20,7 @@ input = 1
 output = 2.5
 ";
 
-/// A folder whose configuration and data directory have short names.
+/// A folder with a flow and a configuration file.
 fn folder() -> Folder {
     let folder = Folder::with_flow(&flow(final_answer("ok"), vec![]));
     folder.write("redflow.toml", FILE);
@@ -28,7 +28,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn every_setting_and_where_it_comes_from() {
+fn every_setting_is_printed_with_its_origin() {
     let folder = folder();
     let args =
         ["config", "show", "--config", "redflow.toml", "--flows", "flows.json", "--profile", "redflow"];
@@ -41,16 +41,16 @@ fn every_setting_and_where_it_comes_from() {
 }
 
 #[test]
-fn the_same_for_machines() {
+fn settings_are_printed_as_json() {
     let folder = folder();
     let args = ["config", "show", "--json", "--listen", "[::1]:1", "--config", "redflow.toml"];
     let output = folder.redflow(args).env("REDFLOW_TOKEN", SECRET).run();
     assert_eq!((output.code, output.stderr.as_str()), (0, ""));
-    let shown = output.json();
-    assert_eq!(shown["file"], "redflow.toml");
+    let config = output.json();
+    assert_eq!(config["file"], "redflow.toml");
     let setting = |key: &str| {
-        let found = shown["settings"].as_array().unwrap().iter().find(|row| row["key"] == key);
-        found.unwrap_or_else(|| panic!("no {key}: {shown:#}")).clone()
+        let found = config["settings"].as_array().unwrap().iter().find(|row| row["key"] == key);
+        found.unwrap_or_else(|| panic!("no {key}: {config:#}")).clone()
     };
     let file = |line: u32| json!({"from": "file", "file": "redflow.toml", "line": line});
     let rows = [
@@ -71,7 +71,7 @@ fn the_same_for_machines() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_whatever_the_command() {
+fn every_command_reports_all_problems_at_once() {
     let folder = folder();
     folder.write("bad.toml", "[server]\nport = \"s3cret-0123456789\"\nlisten = \"s3cret-0123456789\"\n");
     for args in [
@@ -82,10 +82,14 @@ fn everything_that_is_wrong_is_told_at_once_whatever_the_command() {
         &["token", "--config", "bad.toml"],
     ] {
         let output = folder.redflow(args.iter().copied()).env("REDFLOW_TOKEN", "s3cret").run();
-        output.refused("the configuration bad.toml is wrong in line 2: unknown field `port`");
-        output.refused("the configuration bad.toml is wrong in line 3: it must be an IP address and a port");
-        output.refused("the variable REDFLOW_TOKEN is wrong: it must be 16 to 512 visible ASCII characters");
-        output.refused("\n   = help: redflow explain CONFIG_FILE_INVALID\n");
+        output.assert_refused("the configuration bad.toml is wrong in line 2: unknown field `port`");
+        output.assert_refused(
+            "the configuration bad.toml is wrong in line 3: it must be an IP address and a port",
+        );
+        output.assert_refused(
+            "the variable REDFLOW_TOKEN is wrong: it must be 16 to 512 visible ASCII characters",
+        );
+        output.assert_refused("\n   = help: redflow explain CONFIG_FILE_INVALID\n");
         assert_eq!(output.errors(), ["CONFIG_FILE_INVALID"; 3], "{output:#?}");
         assert!(!output.stderr.contains("s3cret"), "{output:#?}");
     }
@@ -96,26 +100,26 @@ fn everything_that_is_wrong_is_told_at_once_whatever_the_command() {
 }
 
 #[test]
-fn a_long_list_of_mistakes_has_an_end() {
+fn a_long_list_of_problems_is_cut() {
     let folder = Folder::new();
     let keys: String = (0..1000).map(|key| format!("k{key} = 1\n")).collect();
     folder.write("bad.toml", format!("[server]\n{keys}"));
     let output = folder.redflow(["config", "show", "--config", "bad.toml"]).run();
-    output.refused("\n… and 950 more\n");
+    output.assert_refused("\n… and 950 more\n");
     assert_eq!(output.errors().len(), 50);
 }
 
 #[test]
-fn a_log_filter_that_is_none_is_told_with_its_place() {
+fn a_wrong_log_filter_is_reported_with_its_origin() {
     let folder = Folder::new();
     let output = folder.redflow(["config", "show", "--log", "what=ever=x"]).run();
-    output.refused("error[CONFIG_FILE_INVALID]: --log: the log filter");
+    output.assert_refused("error[CONFIG_FILE_INVALID]: --log: the log filter");
     let output = folder.redflow(["runs"]).env("REDFLOW_LOG", "what=ever=x").run();
-    output.refused("error[CONFIG_FILE_INVALID]: REDFLOW_LOG: the log filter");
+    output.assert_refused("error[CONFIG_FILE_INVALID]: REDFLOW_LOG: the log filter");
 }
 
 #[test]
-fn limits_of_the_file_bound_a_run() {
+fn limits_of_the_file_apply_to_a_run() {
     let folder = folder();
     folder.write("redflow.toml", "[limits]\nmax_deliveries = 1\n");
     let output = folder.redflow(["run", "flow.json", "--config", "redflow.toml"]).run();
@@ -125,7 +129,7 @@ fn limits_of_the_file_bound_a_run() {
 }
 
 #[test]
-fn the_file_may_name_the_data_directory_of_every_command() {
+fn the_file_can_name_the_data_directory_of_every_command() {
     let folder = folder();
     folder.write("redflow.toml", "[server]\ndata = \"kept\"\n");
     let call = |args: &[&str]| {
@@ -142,7 +146,7 @@ fn the_file_may_name_the_data_directory_of_every_command() {
 }
 
 #[test]
-fn the_profile_may_come_from_the_environment() {
+fn the_profile_can_come_from_the_environment() {
     let fresh = json!([
         {"id": "i", "type": "inject", "z": "t", "wires": [["a"]]},
         {"id": "a", "type": "agent-core", "z": "t", "wires": [["m"], [], [], [], []]},

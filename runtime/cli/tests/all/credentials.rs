@@ -1,4 +1,4 @@
-//! `redflow credentials`: between Node-RED's credentials file and what the data directory has.
+//! `redflow credentials`: import from and export to Node-RED's credentials file.
 
 use crate::kit::{Folder, Output};
 use pretty_assertions::assert_eq;
@@ -7,7 +7,7 @@ use redflow_store::{FlowFile, UiStorageFile, read_node_red};
 use serde_json::{Value, json};
 
 const SECRET: &str = "s3cret";
-/// What Node-RED writes for `{"n1":{"apiKey":"abc"}}` with that secret.
+/// The file of Node-RED for `{"n1":{"apiKey":"abc"}}` with that secret.
 const FILE: &str = r#"{"$":"000102030405060708090a0b0c0d0e0feEkjBItXl8Lu+ielZcyknqJuyW48kSI="}"#;
 
 fn folder() -> Folder {
@@ -19,7 +19,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// A call about the flow of the folder. It shows no value, whatever comes of it.
+/// Calls the command for the flow of the folder, and checks that it prints no value.
 #[track_caller]
 fn call(folder: &Folder, args: &[&str]) -> Output {
     let args = ["credentials"].iter().chain(args).chain(&["--flows", "flow.json"]).copied();
@@ -30,9 +30,9 @@ fn call(folder: &Folder, args: &[&str]) -> Output {
     output
 }
 
-fn kept(folder: &Folder) -> Credentials {
-    let shelf = FlowFile::new(folder.path("flow.json"), folder.data());
-    shelf.load().unwrap().unwrap().credentials
+fn stored_credentials(folder: &Folder) -> Credentials {
+    let store = FlowFile::new(folder.path("flow.json"), folder.data());
+    store.load().unwrap().unwrap().credentials
 }
 
 fn credentials(value: Value) -> Credentials {
@@ -40,13 +40,13 @@ fn credentials(value: Value) -> Credentials {
 }
 
 #[test]
-fn credentials_come_from_node_red_and_go_back() {
+fn credentials_are_imported_and_exported() {
     let folder = folder();
     let before = folder.read("flow.json");
     let output = call(&folder, &["import", "flows_cred.json", "--secret-file", "secret.txt"]);
     assert_eq!((output.code, output.stdout.as_str()), (0, ""), "{output:#?}");
     assert_eq!(output.stderr, "imported 1 credential of 1 node into flow.json\n");
-    assert_eq!(kept(&folder), credentials(json!({"n1": {"apiKey": "abc"}})));
+    assert_eq!(stored_credentials(&folder), credentials(json!({"n1": {"apiKey": "abc"}})));
     assert_eq!(folder.read("flow.json"), before);
     let sealed = std::fs::read_to_string(folder.data().join("credentials.json")).unwrap();
     assert!(!sealed.contains("abc") && !sealed.contains("apiKey"));
@@ -55,32 +55,35 @@ fn credentials_come_from_node_red_and_go_back() {
     assert_eq!(output.stderr, "exported 1 credential of 1 node to back.json, encrypted\n", "{output:#?}");
     let back = folder.read("back.json");
     assert!(back.starts_with("{\"$\":\"") && back != FILE);
-    assert_eq!(read_node_red(back.as_bytes(), Some(SECRET)).unwrap().credentials, kept(&folder));
+    assert_eq!(
+        read_node_red(back.as_bytes(), Some(SECRET)).unwrap().credentials,
+        stored_credentials(&folder)
+    );
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = std::fs::metadata(folder.path("back.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    // The next one is written over it only if that is asked for.
+    // An existing file is overwritten only with --force.
     let output = call(&folder, &["export", "back.json", "--secret-file", "secret.txt"]);
-    output.refused("error[DATA_UNUSABLE]: back.json exists already");
+    output.assert_refused("error[DATA_UNUSABLE]: back.json exists already");
     assert_eq!(folder.read("back.json"), back);
     call(&folder, &["export", "back.json", "--secret-file", "secret.txt", "--force"]);
     assert_ne!(folder.read("back.json"), back);
 }
 
 #[test]
-fn the_secret_may_be_in_the_environment() {
+fn the_secret_can_come_from_the_environment() {
     let folder = folder();
     let args = ["credentials", "import", "flows_cred.json", "--flows", "flow.json", "--json"];
     let output = folder.redflow(args).env("REDFLOW_CREDENTIAL_SECRET", SECRET).run();
-    let told = json!({"nodes": 1, "credentials": 1, "unknownNodes": 0, "oddNodes": 0, "emptyValues": 0});
-    assert_eq!(output.json(), told);
+    let expected = json!({"nodes": 1, "credentials": 1, "unknownNodes": 0, "oddNodes": 0, "emptyValues": 0});
+    assert_eq!(output.json(), expected);
     let args = ["credentials", "export", "back.json", "--flows", "flow.json", "--json"];
     let output = folder.redflow(args).env("REDFLOW_CREDENTIAL_SECRET", SECRET).run();
     assert_eq!(output.json(), json!({"nodes": 1, "credentials": 1, "encrypted": true}));
-    // A file that is named counts, and the one in the environment does not.
+    // A named file overrides the environment.
     folder.write("other.txt", "another secret");
     let args =
         ["credentials", "import", "flows_cred.json", "--flows", "flow.json", "--secret-file", "other.txt"];
@@ -89,7 +92,7 @@ fn the_secret_may_be_in_the_environment() {
 }
 
 #[test]
-fn what_cannot_be_used_changes_nothing() {
+fn a_refused_import_changes_nothing() {
     let folder = folder();
     folder.write("wrong.txt", "S3cret");
     folder.write("empty.txt", "\n");
@@ -102,25 +105,25 @@ fn what_cannot_be_used_changes_nothing() {
         (&["import", "none.json", "--secret-file", "secret.txt"], "there is no such file"),
         (&["import", "flows_cred.json", "--secret-file", "none.txt"], "there is no such file"),
         (&["import", "flows_cred.json", "--secret-file", "empty.txt"], "it is empty"),
-        (&["import", "flows_cred.json", "--secret-file", "binary.txt"], "it is no text"),
+        (&["import", "flows_cred.json", "--secret-file", "binary.txt"], "it is not UTF-8 text"),
         (&["export", "back.json"], "no secret to encrypt with"),
     ];
     for (args, words) in rows {
-        call(&folder, args).refused(words);
+        call(&folder, args).assert_refused(words);
         assert!(!folder.data().join("credentials.json").exists(), "{args:?}");
         assert!(!folder.path("back.json").exists(), "{args:?}");
     }
-    // Without a flow there are no nodes that could have any.
+    // Without a flow there are no nodes for the credentials.
     let args =
         ["credentials", "import", "flows_cred.json", "--secret-file", "secret.txt", "--flows", "no.json"];
     let output = folder.redflow(args).run();
-    output.refused("error[DATA_UNUSABLE]: There is no flow in no.json yet");
+    output.assert_refused("error[DATA_UNUSABLE]: There is no flow in no.json yet");
     folder.write("odd.json", "{");
     let args =
         ["credentials", "import", "flows_cred.json", "--secret-file", "secret.txt", "--flows", "odd.json"];
-    folder.redflow(args).run().refused("the flow odd.json cannot be used");
+    folder.redflow(args).run().assert_refused("the flow odd.json cannot be used");
     let args = ["credentials", "export", "x", "--plain", "--secret-file", "secret.txt"];
-    folder.redflow(args).run().refused("cannot be used with");
+    folder.redflow(args).run().assert_refused("cannot be used with");
 }
 
 #[test]
@@ -129,43 +132,43 @@ fn a_plain_file_needs_no_secret() {
     let plain = json!({"n1": {"apiKey": "hidden", "b": "__PWRD__", "c": ""}, "n 2.x": {"d": "hidden"},
                        "gone": {"e": "hidden"}, "gone too": {"e": "hidden"}});
     folder.write("plain.json", plain.to_string());
-    // What a node has and the file does not name stays.
-    let shelf = FlowFile::new(folder.path("flow.json"), folder.data());
-    let mut flow = shelf.load().unwrap().unwrap();
+    // Credentials that the file does not name stay.
+    let store = FlowFile::new(folder.path("flow.json"), folder.data());
+    let mut flow = store.load().unwrap().unwrap();
     flow.credentials = credentials(json!({"n1": {"apiKey": "old", "more": "kept"}}));
-    shelf.save(&flow).unwrap();
+    store.save(&flow).unwrap();
     let output = call(&folder, &["import", "plain.json"]);
     assert_eq!(output.code, 0);
     assert_eq!(
         output.stderr,
         "imported 2 credentials of 2 nodes into flow.json\nleft out 2 nodes: not in the flow\n\
-         left out 2 values: empty, or only the mask of a secret\n"
+         left out 2 values: empty, or the mask of a secret\n"
     );
     let expected = json!({"n1": {"apiKey": "hidden", "more": "kept"}, "n 2.x": {"d": "hidden"}});
-    assert_eq!(kept(&folder), credentials(expected.clone()));
-    call(&folder, &["export", "back.json"]).refused("--plain");
+    assert_eq!(stored_credentials(&folder), credentials(expected.clone()));
+    call(&folder, &["export", "back.json"]).assert_refused("--plain");
     let output = call(&folder, &["export", "back.json", "--plain"]);
-    assert_eq!(output.stderr, "exported 3 credentials of 2 nodes to back.json, in the open\n");
+    assert_eq!(output.stderr, "exported 3 credentials of 2 nodes to back.json, unencrypted\n");
     let back: Value = serde_json::from_str(&folder.read("back.json")).unwrap();
     assert_eq!(back, expected);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_sidecar_that_runs_is_not_taken_by_surprise() {
+fn an_import_is_refused_while_a_sidecar_runs() {
     let folder = folder();
-    let served = crate::served::Served::over(folder);
-    let output = call(&served.folder, &["import", "flows_cred.json", "--secret-file", "secret.txt"]);
+    let sidecar = crate::serve::SidecarProcess::start_in(folder);
+    let output = call(&sidecar.folder, &["import", "flows_cred.json", "--secret-file", "secret.txt"]);
     assert_eq!((output.code, output.errors()), (2, vec!["DATA_LOCKED"]), "{output:#?}");
-    assert_eq!(kept(&served.folder), Credentials::new());
-    // To read beside it does no harm.
-    assert_eq!(call(&served.folder, &["export", "back.json", "--secret-file", "secret.txt"]).code, 0);
+    assert_eq!(stored_credentials(&sidecar.folder), Credentials::new());
+    // An export only reads, so it is allowed.
+    assert_eq!(call(&sidecar.folder, &["export", "back.json", "--secret-file", "secret.txt"]).code, 0);
 }
 
-/// The next sidecar asks with the key that came from Node-RED.
+/// The sidecar sends the imported key to the provider.
 #[cfg(unix)]
 #[test]
-fn a_sidecar_uses_what_was_imported() {
+fn a_sidecar_uses_imported_credentials() {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -204,26 +207,26 @@ fn a_sidecar_uses_what_was_imported() {
     let folder = Folder::with_flow(&nodes);
     folder.write("plain.json", plain.to_string());
     assert_eq!(call(&folder, &["import", "plain.json"]).code, 0);
-    let served = crate::served::Served::over(folder);
-    let output = served.ask(&["run", "--node", "a"]);
+    let sidecar = crate::serve::SidecarProcess::start_in(folder);
+    let output = sidecar.run_remote(&["run", "--node", "a"]);
     assert_eq!((output.code, output.stdout.as_str()), (0, "It is 42.\n"), "{output:#?}");
     assert!(provider.join().unwrap().to_lowercase().contains("api-key: hidden-key-of-node-red\r\n"));
 }
 
-/// Who goes back to Node-RED learns that these do not come along.
+/// A user who moves to Node-RED must know that these credentials are missing.
 #[test]
-fn what_the_redflow_ui_has_stored_is_counted_and_left_out() {
+fn credentials_of_the_redflow_ui_are_counted_and_left_out() {
     let folder = folder();
     call(&folder, &["import", "flows_cred.json", "--secret-file", "secret.txt"]);
-    let drawer = UiStorageFile::new(&folder.data());
-    let store = |items: Value| drawer.save(&serde_json::from_value(items).unwrap()).unwrap();
+    let storage = UiStorageFile::new(&folder.data());
+    let store = |items: Value| storage.save(&serde_json::from_value(items).unwrap()).unwrap();
     let export =
         |more: &[&str]| call(&folder, &[&["export", "back.json", "--plain", "--force"], more].concat());
-    let first = "exported 1 credential of 1 node to back.json, in the open\n";
+    let first = "exported 1 credential of 1 node to back.json, unencrypted\n";
     store(json!({"theme": "dark", "node-config:n1": {"apiVersion": "v1"}}));
     assert_eq!(export(&[]).stderr, first);
     store(json!({"theme": "dark", "node-credentials:n1": {"apiKey": "hidden"}}));
-    let one = "left out 1 credential: stored by the Redflow UI; enter it in Node-RED again\n";
+    let one = "left out 1 credential: stored by the Redflow UI; enter it again in Node-RED\n";
     assert_eq!(export(&[]).stderr, format!("{first}{one}"));
     store(
         json!({"node-credentials:n1": {"apiKey": "hidden"}, "credential:c": {"data": {"apiKey": "hidden"}}}),
@@ -231,25 +234,25 @@ fn what_the_redflow_ui_has_stored_is_counted_and_left_out() {
     let output = export(&["--json"]);
     assert_eq!(
         output.stderr,
-        "left out 2 credentials: stored by the Redflow UI; enter them in Node-RED again\n"
+        "left out 2 credentials: stored by the Redflow UI; enter them again in Node-RED\n"
     );
     assert_eq!(serde_json::from_str::<Value>(&output.stdout).unwrap()["credentials"], 1);
     assert!(!folder.read("back.json").contains("hidden"));
-    // It does not stop what can be exported.
+    // An unreadable UI storage does not stop the export.
     std::fs::write(folder.data().join("storage.json"), "{}").unwrap();
     let output = export(&[]);
-    let unread = "left out what the Redflow UI has stored, which cannot be read: CREDENTIALS_UNREADABLE\n";
+    let unread = "left out the credentials of the Redflow UI, which cannot be read: CREDENTIALS_UNREADABLE\n";
     assert_eq!((output.code, output.stderr), (0, format!("{first}{unread}")));
 }
 
-/// Nobody writes into it: who opened it would wait for ever.
+/// Opening a pipe without a writer would block forever.
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_not_waited_for() {
+fn a_named_pipe_is_refused() {
     let folder = folder();
     let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
     assert!(made.success());
     call(&folder, &["import", "pipe", "--secret-file", "secret.txt"])
-        .refused("it is no regular file; pass a pipe");
-    call(&folder, &["import", ".", "--secret-file", "secret.txt"]).refused("it is a folder");
+        .assert_refused("it is not a regular file; pass a pipe");
+    call(&folder, &["import", ".", "--secret-file", "secret.txt"]).assert_refused("it is a folder");
 }

@@ -1,4 +1,4 @@
-//! The data directory: where it is, who may read it, and what happens when it cannot be used.
+//! The data directory: its place, its permissions, and its errors.
 
 use crate::kit::{Folder, final_answer, flow, redflow};
 use pretty_assertions::assert_eq;
@@ -7,28 +7,28 @@ fn folder() -> Folder {
     Folder::with_flow(&flow(final_answer("hi"), vec![]))
 }
 
-/// The command fails with this code and touches nothing.
+/// The command fails with this code.
 #[track_caller]
-fn refused(folder: &Folder, args: &[&str], code: &str) {
+fn assert_error(folder: &Folder, args: &[&str], code: &str) {
     let output = folder.redflow(args.iter().copied()).run();
-    output.refused(&format!("   = help: redflow explain {code}\n"));
+    output.assert_refused(&format!("   = help: redflow explain {code}\n"));
     assert_eq!(output.errors(), [code], "{output:#?}");
 }
 
 #[test]
-fn the_option_wins_over_the_variable() {
+fn the_data_option_overrides_the_variable() {
     let folder = folder();
-    folder.well(["run", "flow.json", "--data", "mine"]);
+    folder.run_ok(["run", "flow.json", "--data", "mine"]);
     assert!(folder.path("mine/redflow.db").exists() && !folder.data().exists());
     assert_eq!(folder.runs(), [] as [serde_json::Value; 0]);
-    assert_eq!(folder.well(["runs", "--json", "--data", "mine"]).lines().count(), 1);
-    folder.well(["run", "flow.json"]);
+    assert_eq!(folder.run_ok(["runs", "--json", "--data", "mine"]).lines().count(), 1);
+    folder.run_ok(["run", "flow.json"]);
     assert!(folder.data().join("redflow.db").exists());
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_platform_has_a_place_for_it() {
+fn the_platform_has_a_default_directory() {
     let folder = folder();
     let path = |name: &str| folder.path(name).to_str().unwrap().to_owned();
     let run = || folder.redflow(["run", "flow.json", "--quiet"]).env_remove("REDFLOW_DATA");
@@ -37,14 +37,15 @@ fn the_platform_has_a_place_for_it() {
     assert!(folder.path("home/.local/share/redflow/redflow.db").exists());
     assert_eq!(run().env("HOME", &path("home2")).env("XDG_DATA_HOME", &path("xdg")).run().code, 0);
     assert!(folder.path("xdg/redflow/redflow.db").exists() && !folder.path("home2").exists());
-    // What is empty or relative is not set; neither is an empty variable of ours.
+    // Empty and relative values count as unset, also in REDFLOW_DATA.
     let output = run().env("HOME", &path("home3")).env("XDG_DATA_HOME", "xdg2").env("REDFLOW_DATA", "").run();
     assert_eq!(output.code, 0, "{output:#?}");
     assert!(folder.path("home3/.local/share/redflow").exists() && !folder.path("xdg2").exists());
 
     let output = run().env_remove("HOME").env("XDG_DATA_HOME", "").run();
-    output
-        .refused("There is no place for a data directory, because neither XDG_DATA_HOME nor HOME is set to");
+    output.assert_refused(
+        "There is no place for a data directory, because neither XDG_DATA_HOME nor HOME is set to",
+    );
 }
 
 #[test]
@@ -53,15 +54,15 @@ fn ephemeral_runs_leave_nothing() {
     let output = folder.redflow(["run", "flow.json", "--ephemeral", "--quiet", "--journal", "j"]).run();
     assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "hi\n", ""));
     assert!(!folder.data().exists());
-    assert_eq!(folder.well(["replay", "j"]).split(':').next(), Some("equal"));
-    // Where there is no place for data at all it works all the same.
+    assert_eq!(folder.run_ok(["replay", "j"]).split(':').next(), Some("equal"));
+    // It also works without any place for a data directory.
     let output = folder.redflow(["run", "flow.json", "--ephemeral"]);
     let output = output.env_remove("REDFLOW_DATA").env_remove("HOME").env_remove("XDG_DATA_HOME").run();
     assert_eq!(output.code, 0, "{output:#?}");
 }
 
 #[test]
-fn what_is_refused_before_it_runs_makes_no_directory() {
+fn a_refused_command_creates_no_directory() {
     let folder = folder();
     for args in [
         ["run", "gone.json"].as_slice(),
@@ -88,21 +89,21 @@ fn what_is_refused_before_it_runs_makes_no_directory() {
 
 #[cfg(unix)]
 #[test]
-fn it_is_for_its_owner_alone() {
+fn only_the_owner_can_read_the_data_directory() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = folder();
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder.data()), 0o700);
     for entry in std::fs::read_dir(folder.data()).unwrap() {
         let path = entry.unwrap().path();
         assert_eq!(mode(&path), 0o600, "{path:?}");
     }
-    folder.well(["backup", "copy"]);
+    folder.run_ok(["backup", "copy"]);
     assert_eq!(mode(&folder.path("copy")), 0o600);
 }
 
-/// Every command that only looks, and one that drives.
+/// Commands that read a data directory, and commands that drive its runs.
 const ALL: [&[&str]; 9] = [
     &["run", "flow.json"],
     &["run", "--resume", "all"],
@@ -116,54 +117,54 @@ const ALL: [&[&str]; 9] = [
 ];
 
 #[test]
-fn a_path_that_is_no_directory() {
+fn a_path_that_is_no_directory_is_refused() {
     let folder = folder();
     std::fs::write(folder.data(), "mine").unwrap();
     for args in ALL {
-        refused(&folder, args, "DATA_UNUSABLE");
+        assert_error(&folder, args, "DATA_UNUSABLE");
     }
     assert_eq!(std::fs::read_to_string(folder.data()).unwrap(), "mine");
 }
 
 #[test]
-fn a_database_of_somebody_else_is_left_alone() {
+fn a_foreign_database_is_not_changed() {
     let folder = folder();
     std::fs::create_dir(folder.data()).unwrap();
     let file = folder.data().join("redflow.db");
     for text in ["not a database, but quite long enough to look at it twice", "SQLite format 3\0"] {
         std::fs::write(&file, text.repeat(20)).unwrap();
         for args in ALL {
-            refused(&folder, args, "DATA_CORRUPT");
+            assert_error(&folder, args, "DATA_CORRUPT");
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text.repeat(20));
     }
-    // With another directory, or none, the same flow runs.
+    // With another directory, or with none, the flow runs.
     let output = folder.redflow(["run", "flow.json"]).run();
     assert!(output.stderr.contains("use another --data DIR, or --ephemeral"), "{output:#?}");
-    folder.well(["run", "flow.json", "--ephemeral"]);
-    folder.well(["run", "flow.json", "--data", "other"]);
+    folder.run_ok(["run", "flow.json", "--ephemeral"]);
+    folder.run_ok(["run", "flow.json", "--data", "other"]);
 }
 
 #[test]
-fn a_database_of_a_later_version() {
+fn a_database_of_a_later_version_is_refused() {
     let folder = folder();
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     let file = folder.data().join("redflow.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    // SQLite keeps `user_version` there.
+    // This is the place of `user_version` in a SQLite file.
     bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
     std::fs::write(&file, &bytes).unwrap();
     for args in ALL {
-        refused(&folder, args, "DATA_NEWER");
+        assert_error(&folder, args, "DATA_NEWER");
     }
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
 #[test]
-fn the_option_may_stand_anywhere_after_runs() {
+fn the_data_option_can_be_anywhere_after_runs() {
     let folder = folder();
-    folder.well(["run", "flow.json", "--data", "mine"]);
-    let list = folder.well(["runs", "--data", "mine"]);
+    folder.run_ok(["run", "flow.json", "--data", "mine"]);
+    let list = folder.run_ok(["runs", "--data", "mine"]);
     let id = list.split(' ').next().unwrap();
     assert_eq!(id.len(), 36, "{list}");
     for args in [
@@ -171,21 +172,21 @@ fn the_option_may_stand_anywhere_after_runs() {
         &["runs", "list", "--data", "mine"],
         &["runs", "--data", "elsewhere", "list", "--data", "mine"],
     ] {
-        assert_eq!(folder.well(args.iter().copied()), list, "{args:?}");
+        assert_eq!(folder.run_ok(args.iter().copied()), list, "{args:?}");
     }
-    let shown = folder.well(["runs", "show", id, "--data", "mine"]);
-    assert_eq!(folder.well(["runs", "--data", "mine", "show", id]), shown);
-    assert_eq!(folder.well(["runs", "show", "--data", "mine", id]), shown);
-    assert!(folder.well(["runs", "--data", "mine", "prune", "--keep", "0"]).starts_with("1 run removed"));
+    let text = folder.run_ok(["runs", "show", id, "--data", "mine"]);
+    assert_eq!(folder.run_ok(["runs", "--data", "mine", "show", id]), text);
+    assert_eq!(folder.run_ok(["runs", "show", "--data", "mine", id]), text);
+    assert!(folder.run_ok(["runs", "--data", "mine", "prune", "--keep", "0"]).starts_with("1 run removed"));
     assert!(!folder.data().exists() && !folder.path("elsewhere").exists());
 }
 
 #[cfg(unix)]
 #[test]
-fn a_directory_that_cannot_be_written() {
+fn a_read_only_directory_can_be_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = folder();
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     let set = |path: std::path::PathBuf, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -194,21 +195,21 @@ fn a_directory_that_cannot_be_written() {
     for closed in [folder.data(), folder.path("closed")] {
         set(closed, 0o555);
     }
-    let call = |args: &[&str]| folder.redflow_as_nobody(args.iter().copied()).run();
-    let (output, looked) = (call(&["run", "flow.json"]), call(&["runs", "--json"]));
+    let call = |args: &[&str]| folder.redflow_without_root(args.iter().copied()).run();
+    let (output, listed) = (call(&["run", "flow.json"]), call(&["runs", "--json"]));
     let copied = call(&["backup", "closed/copy"]);
     for open in [folder.data(), folder.path("closed")] {
         set(open, 0o700);
     }
     assert_eq!((output.code, output.errors()), (2, vec!["DATA_READ_ONLY"]), "{output:#?}");
-    assert_eq!((looked.code, looked.stdout.lines().count()), (0, 1), "{looked:#?}");
-    // It is the copy that cannot be written, not the data directory.
+    assert_eq!((listed.code, listed.stdout.lines().count()), (0, 1), "{listed:#?}");
+    // The error is about the copy, not about the data directory.
     assert_eq!(copied.errors(), ["DATA_READ_ONLY"], "{copied:#?}");
-    copied.refused("closed/copy cannot be written: allow it, or name another file.\n");
+    copied.assert_refused("closed/copy cannot be written: allow it, or name another file.\n");
 }
 
 #[test]
-fn wrong_combinations_of_options() {
+fn wrong_combinations_of_options_are_refused() {
     for (args, words) in [
         (["run"].as_slice(), "<FLOW>"),
         (&["run", "--resume", "all", "--node", "a"], "cannot be used with '--node <ID>'"),
@@ -233,11 +234,11 @@ fn wrong_combinations_of_options() {
         (&["runs", "prune"], "<--older-than <TIME>|--keep <N>|--damaged>"),
         (&["runs", "prune", "--undelivered"], "<--older-than <TIME>|--keep <N>|--damaged>"),
         (&["runs", "prune", "--older-than", "30"], "give a number and a unit: 90s, 15m, 12h, 30d or 8w"),
-        (&["runs", "prune", "--older-than", "99999999999999999w"], "that is longer than can be counted"),
+        (&["runs", "prune", "--older-than", "99999999999999999w"], "the time is too long"),
         (&["runs", "prune", "--keep", "-1"], "unexpected argument '-1'"),
         (&["backup"], "<FILE>"),
         (&["backup", "f", "--data", ""], "a value is required for '--data <DIR>'"),
     ] {
-        redflow(args.iter().copied()).run().refused(words);
+        redflow(args.iter().copied()).run().assert_refused(words);
     }
 }

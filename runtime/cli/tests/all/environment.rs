@@ -1,4 +1,4 @@
-//! `${NAME}` from the environment, and secrets that never show.
+//! `${NAME}` from the environment, and secrets that are never printed.
 
 use crate::kit::{Folder, flow, flow_with, node, port3, with};
 use pretty_assertions::assert_eq;
@@ -13,7 +13,7 @@ fn calls(tool: &str) -> Value {
     ])
 }
 
-fn named_by(variable: &str) -> Value {
+fn flow_with_tool_named_by(variable: &str) -> Value {
     let name = format!("${{{variable}}}");
     let nodes = flow_with(calls("sums"), "a", json!({"allowedTools": [name]}));
     let nodes = nodes.as_array().unwrap().iter().cloned();
@@ -21,15 +21,15 @@ fn named_by(variable: &str) -> Value {
 }
 
 #[test]
-fn a_property_from_the_environment() {
-    let folder = Folder::with_flow(&named_by("TOOL_NAME"));
+fn a_property_is_read_from_the_environment() {
+    let folder = Folder::with_flow(&flow_with_tool_named_by("TOOL_NAME"));
     let output =
         folder.redflow(["run", "flow.json", "--json", "--journal", "j"]).env("TOOL_NAME", "sums").run();
     assert_eq!(output.code, 0, "{output:#?}");
     assert_eq!(port3(&output)["envelope"]["tools"]["available"], json!(["sums"]));
-    // What was resolved is in the journal: a replay needs no environment.
+    // The journal has the resolved value, so a replay needs no environment.
     assert_eq!(folder.redflow(["replay", "j"]).run().code, 0);
-    // Unset, it stays as it is written, and that is no name of a tool.
+    // Without the variable the text stays, which is not a valid name of a tool.
     let output = folder.redflow(["run", "flow.json"]).run();
     assert_eq!(output.code, 2, "{output:#?}");
     assert_eq!(folder.redflow(["check", "flow.json"]).env("TOOL_NAME", "sums").run().code, 0);
@@ -37,7 +37,7 @@ fn a_property_from_the_environment() {
 
 #[test]
 fn a_variable_that_looks_like_a_secret_is_not_read() {
-    let folder = Folder::with_flow(&named_by("SERVICE_API_KEY"));
+    let folder = Folder::with_flow(&flow_with_tool_named_by("SERVICE_API_KEY"));
     let output =
         folder.redflow(["run", "flow.json", "--json", "--journal", "j"]).env("SERVICE_API_KEY", SECRET).run();
     assert_eq!((output.code, &port3(&output)["payload"]["code"]), (2, &json!("CONFIG_INVALID")));
@@ -50,7 +50,7 @@ fn a_variable_that_looks_like_a_secret_is_not_read() {
 }
 
 #[test]
-fn a_secret_in_the_flow_never_shows() {
+fn a_secret_in_the_flow_is_never_printed() {
     let secrets =
         json!({"apiKey": SECRET, "credentials": {"password": SECRET}, "options": {"token": SECRET}});
     let mut nodes =
@@ -64,7 +64,7 @@ fn a_secret_in_the_flow_never_shows() {
         *node = with(node.clone(), extra);
     }
     let folder = Folder::with_flow(&nodes);
-    let mut shown = Vec::new();
+    let mut outputs = Vec::new();
     for args in [
         ["run", "flow.json", "--json", "--journal", "j"].as_slice(),
         &["run", "flow.json", "--profile", "redflow"],
@@ -75,12 +75,12 @@ fn a_secret_in_the_flow_never_shows() {
     ] {
         let output = folder.redflow(args.iter().copied()).run();
         assert_eq!(output.code, 0, "{output:#?}");
-        shown.extend([output.stdout, output.stderr]);
+        outputs.extend([output.stdout, output.stderr]);
     }
-    shown.push(folder.read("j"));
+    outputs.push(folder.read("j"));
     assert!(folder.read("j").contains("\"apiKey\":\"[redacted]\""));
 
-    // The same where the agent is refused, for its model and for itself.
+    // The same for an agent that is refused for its model and for its own properties.
     for node in nodes.as_array_mut().unwrap() {
         match node["id"].as_str().unwrap() {
             "m" => node["type"] = json!("model.other"),
@@ -91,10 +91,10 @@ fn a_secret_in_the_flow_never_shows() {
     folder.write("flow.json", nodes.to_string());
     let output = folder.redflow(["run", "flow.json", "--json"]).run();
     assert_eq!(output.code, 2, "{output:#?}");
-    shown.extend([output.stdout, output.stderr]);
+    outputs.extend([output.stdout, output.stderr]);
     let output = folder.redflow(["check", "flow.json"]).run();
-    shown.extend([output.stdout, output.stderr]);
-    for text in shown {
+    outputs.extend([output.stdout, output.stderr]);
+    for text in outputs {
         assert!(!text.contains(SECRET), "{text}");
     }
 }

@@ -1,6 +1,6 @@
-//! `examples/`: they run or fail as their table says.
+//! `examples/`: every example ends as its table says.
 
-use crate::kit::{Output, port3, redflow, repository, steady, steady_json};
+use crate::kit::{Output, normalize, normalize_json, port3, redflow, repository};
 use pretty_assertions::assert_eq;
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ struct Row {
 fn table() -> Vec<Row> {
     let text = std::fs::read_to_string(repository().join("examples/README.md")).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| ["));
-    // Live models are asked in the tests that have a stand-in for them.
+    // Other tests call live models, with a stand-in for each provider.
     let rows = rows.filter(|line| !line.starts_with("| [live-"));
     rows.map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -27,7 +27,7 @@ fn table() -> Vec<Row> {
     .collect()
 }
 
-/// What an example needs to get as far as its agent; most need nothing.
+/// The options that an example needs to reach its agent.
 fn more(file: &str) -> &'static [&'static str] {
     match file {
         "redflow-chat.json" => &["--profile", "redflow", "--input", "\"hi\""],
@@ -54,7 +54,7 @@ fn every_example_is_in_the_table() {
 }
 
 #[test]
-fn a_second_turn_is_reminded_of_the_first() {
+fn a_second_turn_recalls_the_first() {
     for name in ["memory-buffer", "memory-window"] {
         let output = run(&format!("{name}.json"), &[]);
         let recalled = r#"[{"role":"user","content":"My name is Ada."},{"role":"assistant","content":"Nice to meet you, Ada."}]"#;
@@ -63,7 +63,7 @@ fn a_second_turn_is_reminded_of_the_first() {
 }
 
 #[test]
-fn exit_codes_are_those_of_the_table() {
+fn exit_codes_match_the_table() {
     for Row { file, check, run, .. } in table() {
         let path = format!("examples/{file}");
         assert_eq!(redflow(["check", &path]).run().code, check, "check {file}");
@@ -72,7 +72,7 @@ fn exit_codes_are_those_of_the_table() {
 }
 
 #[test]
-fn every_result_is_one_object_that_fits_the_schemas() {
+fn every_result_matches_the_schemas() {
     for Row { file, what, run, .. } in table() {
         let path = format!("examples/{file}");
         let args = ["run", &path, "--json"].into_iter().chain(more(&file).iter().copied());
@@ -87,14 +87,14 @@ fn every_result_is_one_object_that_fits_the_schemas() {
             assert_eq!(output.errors(), [] as [&str; 0], "{file}");
             continue;
         }
-        // The error is the same everywhere, told once, and the one the table speaks of.
+        // The error is the same in all places, is printed once, and is in the table.
         let code = error["code"].as_str().unwrap();
         assert_eq!(&message["payload"], error, "{file}");
         assert_eq!(
             [&message["error"]["code"], &message["error"]["message"]],
             [&error["code"], &error["message"]]
         );
-        assert_eq!(output.errors().iter().filter(|told| **told == code).count(), 1, "{file}: {output:#?}");
+        assert_eq!(output.errors().iter().filter(|error| **error == code).count(), 1, "{file}: {output:#?}");
         assert!(what.contains(&format!("`{code}`")), "{file}: {code} is not in: {what}");
         if run == 1 {
             assert_eq!(output.errors(), [code], "{file}");
@@ -103,9 +103,9 @@ fn every_result_is_one_object_that_fits_the_schemas() {
 }
 
 #[test]
-fn the_whole_message() {
+fn the_message_as_json() {
     let output = redflow(["run", "examples/calculator-loop.json", "--json"]).run();
-    insta::assert_json_snapshot!(steady_json(output.json()));
+    insta::assert_json_snapshot!(normalize_json(output.json()));
 }
 
 fn run(file: &str, more: &[&str]) -> Output {
@@ -118,32 +118,32 @@ fn the_timeline() {
         let output = run(&format!("{name}.json"), &[]);
         insta::assert_snapshot!(
             format!("timeline-{name}"),
-            format!("{}---\n{}", steady(&output.stderr), output.stdout)
+            format!("{}---\n{}", normalize(&output.stderr), output.stdout)
         );
     }
 }
 
 #[test]
-fn a_caught_error_is_told_once_all_the_same() {
+fn a_caught_error_is_printed_once() {
     let output = run("prose-answer.json", &[]);
-    insta::assert_snapshot!(steady(&output.stderr));
+    insta::assert_snapshot!(normalize(&output.stderr));
     assert_eq!((output.code, output.stdout.as_str(), output.errors()), (1, "", vec!["INVALID_JSON"]));
 }
 
 #[test]
-fn a_refused_agent_says_why() {
+fn a_refused_agent_prints_its_problems() {
     let output = run("refused-edge.json", &["--quiet"]);
     insta::assert_snapshot!(output.stderr);
     assert_eq!((output.code, output.stdout.as_str()), (2, ""));
 }
 
 #[test]
-fn quiet_means_the_answer_only() {
+fn quiet_prints_only_the_answer() {
     let output = run("calculator-loop.json", &["--quiet"]);
     let expected = Output { code: 0, stdout: "You pay 235.99.\n".to_owned(), stderr: String::new() };
     assert_eq!(output, expected);
     assert_eq!(run("calculator-loop.json", &["-q"]), expected);
-    // Errors are no chatter.
+    // Errors are printed in quiet mode too.
     let output = run("tool-not-allowed.json", &["-q"]);
     insta::assert_snapshot!(output.stderr);
     assert_eq!((output.code, output.stdout.as_str()), (1, ""));

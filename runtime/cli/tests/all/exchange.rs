@@ -1,4 +1,4 @@
-//! `redflow import` and `redflow export`: nothing is lost on the way, and nothing is written over.
+//! `redflow import` and `redflow export`: they lose nothing and overwrite nothing.
 
 use crate::kit::{Folder, Output, redflow, repository};
 use pretty_assertions::assert_eq;
@@ -17,7 +17,7 @@ fn by_id(nodes: &Value) -> BTreeMap<String, Value> {
     nodes.iter().map(|node| (node["id"].as_str().unwrap().to_owned(), node.clone())).collect()
 }
 
-/// Three tabs, two of which have the same name, that share things.
+/// Three tabs that share nodes; two of them have the same name.
 fn three_tabs() -> Value {
     json!([
         {"id": "t1", "type": "tab", "label": "Home", "disabled": false, "info": "about"},
@@ -35,7 +35,7 @@ fn three_tabs() -> Value {
 }
 
 #[test]
-fn an_array_becomes_files_and_an_array_again() {
+fn an_array_is_exported_to_files_and_imported_back() {
     let folder = Folder::with_flow(&three_tabs());
     let written = folder.redflow(["export", "flow.json", "--to", "redflow", "-o", "tabs"]).run();
     assert_eq!((written.code, written.stdout.as_str()), (0, ""), "{written:#?}");
@@ -44,7 +44,7 @@ fn an_array_becomes_files_and_an_array_again() {
     assert_eq!([&home["flow"]["id"], &home["flow"]["label"], &home["flow"]["info"]], ["t1", "Home", "about"]);
     let at = home["exportedAt"].as_str().unwrap();
     assert!(at.ends_with('Z') && at.starts_with("20"), "{at}");
-    // Each of them can be checked as it is.
+    // Each file can be checked unchanged.
     for file in ["tabs/Home.json", "tabs/Other-tab.json", "tabs/home-2.json"] {
         assert_eq!(folder.redflow(["check", file]).run().code, 0, "{file}");
     }
@@ -53,12 +53,12 @@ fn an_array_becomes_files_and_an_array_again() {
     assert_eq!((back.code, back.stderr.as_str()), (0, ""));
     assert_eq!(by_id(&value(&back)), by_id(&three_tabs()));
     assert_eq!(value(&back).as_array().unwrap().len(), three_tabs().as_array().unwrap().len());
-    // What acts on a terminal is written so that it does not.
+    // Characters that act on a terminal are escaped.
     assert!(!back.stdout.contains('\u{202e}') && !back.stdout.contains('\u{9b}'));
 }
 
 #[test]
-fn every_example_comes_back() {
+fn every_example_survives_export_and_import() {
     for entry in std::fs::read_dir(repository().join("examples")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|ending| ending != "json") {
@@ -76,7 +76,7 @@ fn every_example_comes_back() {
             .collect();
         let back = folder.redflow(["import"].into_iter().chain(files.iter().map(String::as_str))).run();
         assert_eq!(by_id(&value(&back)), by_id(&value(&array)), "{path}");
-        // An array stays what it is.
+        // An array is unchanged.
         let original: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         if original.is_array() {
             assert_eq!(value(&array), original, "{path}");
@@ -85,7 +85,7 @@ fn every_example_comes_back() {
 }
 
 #[test]
-fn redflows_file_comes_back_but_for_its_time() {
+fn a_redflow_export_survives_import_and_export() {
     let path = repository().join("examples/redflow-chat.json");
     let original: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let array = redflow(["import", path.to_str().unwrap()]).run();
@@ -95,7 +95,7 @@ fn redflows_file_comes_back_but_for_its_time() {
 }
 
 #[test]
-fn one_tab_by_its_id_or_its_label() {
+fn one_tab_is_exported_by_its_id_or_its_label() {
     let mut flow = three_tabs();
     flow[2]["label"] = json!("Home");
     let folder = Folder::with_flow(&flow);
@@ -106,24 +106,24 @@ fn one_tab_by_its_id_or_its_label() {
         assert_eq!(document["flow"]["configs"], json!([{"id": "k", "type": "mqtt-broker", "host": "h"}]));
         assert_eq!(document["flow"].get("subflows"), None);
     }
-    one("Home").refused("several tabs are called `Home`; name one by its id:\n  t1  Home\n  t3  Home");
-    one("gone").refused("there is no tab `gone`; there are:\n  t1  Home\n");
+    one("Home").assert_refused("several tabs are called `Home`; name one by its id:\n  t1  Home\n  t3  Home");
+    one("gone").assert_refused("there is no tab `gone`; there are:\n  t1  Home\n");
     folder
         .redflow(["export", "flow.json"])
         .run()
-        .refused("the flow has 3 tabs, and Redflow one file for each");
+        .assert_refused("the flow has 3 tabs, and Redflow needs one file for each");
     folder
         .redflow(["export", "flow.json", "--to", "node-red", "--tab", "t1"])
         .run()
-        .refused("an array holds all tabs");
-    // A tab may be called like the id of another.
+        .assert_refused("an array contains all tabs");
+    // The label of a tab can be the id of another tab.
     flow[2]["label"] = json!("t1");
     let document = value(&redflow(["export", "-", "--tab", "t1"]).stdin(flow.to_string()).run());
     assert_eq!(document["flow"]["label"], "Home");
 }
 
 #[test]
-fn nothing_is_written_over_unless_that_is_asked_for() {
+fn files_are_overwritten_only_with_force() {
     let folder = Folder::with_flow(&three_tabs());
     folder.write("mine.json", "mine");
     std::fs::create_dir(folder.path("tabs")).unwrap();
@@ -131,26 +131,29 @@ fn nothing_is_written_over_unless_that_is_asked_for() {
     folder
         .redflow(["import", "flow.json", "-o", "mine.json"])
         .run()
-        .refused("mine.json is there already; --force writes over it");
-    folder.redflow(["export", "flow.json", "-o", "tabs"]).run().refused("tabs/home-2.json is there already");
+        .assert_refused("mine.json exists already; --force overwrites it");
+    folder
+        .redflow(["export", "flow.json", "-o", "tabs"])
+        .run()
+        .assert_refused("tabs/home-2.json exists already");
     folder
         .redflow(["export", "flow.json", "--tab", "t1", "-o", "mine.json"])
         .run()
-        .refused("mine.json is there");
+        .assert_refused("mine.json exists");
     assert_eq!([folder.read("mine.json"), folder.read("tabs/home-2.json")], ["mine", "mine"]);
     assert!(!folder.path("tabs/Home.json").exists());
-    // Several tabs are no one file.
+    // Several tabs need several files.
     folder
         .redflow(["export", "flow.json", "-o", "mine.json", "--force"])
         .run()
-        .refused("cannot write mine.json/");
+        .assert_refused("cannot write mine.json/");
 
-    folder.well(["import", "flow.json", "-o", "mine.json", "--force"]);
+    folder.run_ok(["import", "flow.json", "-o", "mine.json", "--force"]);
     let array: Value = serde_json::from_str(&folder.read("mine.json")).unwrap();
     assert_eq!(array, three_tabs());
-    folder.well(["export", "flow.json", "-o", "tabs", "--force"]);
+    folder.run_ok(["export", "flow.json", "-o", "tabs", "--force"]);
     assert!(folder.read("tabs/home-2.json").contains("\"t3\""));
-    folder.well(["export", "flow.json", "--tab", "t1", "-o", "new/deep/"]);
+    folder.run_ok(["export", "flow.json", "--tab", "t1", "-o", "new/deep/"]);
     assert!(folder.path("new/deep/Home.json").exists());
 }
 
@@ -173,14 +176,14 @@ fn credentials_are_left_out_of_exports_and_only_counted() {
                             "rev": "1", "odd": 1});
     let output = redflow(["import", "-"]).stdin(deployment.to_string()).run();
     assert_eq!(value(&output)[1]["credentials"], json!({"k": "v"}));
-    assert!(output.stderr.contains("the credentials of 1 node stand in the open"), "{output:#?}");
+    assert!(output.stderr.contains("the credentials of 1 node are unencrypted"), "{output:#?}");
     let exported = redflow(["export", "-"]).stdin(deployment.to_string()).run();
     assert_eq!(exported.stderr, "-: `odd` is left out\nthe credentials of 1 node are left out\n");
     assert!(output.stderr.contains("-: `odd` is left out"), "{output:#?}");
 }
 
 #[test]
-fn what_is_no_flow_is_refused_with_its_code() {
+fn a_file_that_is_no_flow_is_refused() {
     let rows: [(&[u8], &str); 7] = [
         (b"no json", "FLOW_NOT_JSON"),
         (b"", "FLOW_NOT_JSON"),
@@ -197,14 +200,14 @@ fn what_is_no_flow_is_refused_with_its_code() {
             assert!(output.stderr.contains(&format!("error[{code}]")), "{args:?} {code} {output:#?}");
         }
     }
-    redflow(["import", "gone.json"]).run().refused("error[FLOW_UNREADABLE]");
-    redflow(["export", "-"]).stdin("[]").run().refused("- has no nodes: there is nothing to export");
+    redflow(["import", "gone.json"]).run().assert_refused("error[FLOW_UNREADABLE]");
+    redflow(["export", "-"]).stdin("[]").run().assert_refused("- has no nodes: there is nothing to export");
     let deep = format!("[{{\"id\":\"a\",\"type\":\"x\",\"d\":{}{}}}]", "[".repeat(200), "]".repeat(200));
-    redflow(["import", "-"]).stdin(deep).run().refused("error[FLOW_TOO_DEEP]");
-    // Two files that say different things of one node.
+    redflow(["import", "-"]).stdin(deep).run().assert_refused("error[FLOW_TOO_DEEP]");
+    // Two files have different versions of one node.
     let folder = Folder::with_flow(&json!([{"id": "a", "type": "x"}]));
     folder.write("other.json", r#"[{"id":"a","type":"y"}]"#);
-    folder.redflow(["import", "flow.json", "other.json"]).run().refused("error[DUPLICATE_ID]");
+    folder.redflow(["import", "flow.json", "other.json"]).run().assert_refused("error[DUPLICATE_ID]");
 }
 
 #[test]
@@ -251,15 +254,15 @@ fn hostile_names_stay_in_the_folder() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_written_over_keeps_its_place_and_its_rights() {
+fn an_overwritten_file_keeps_its_link_and_its_permissions() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let folder = Folder::with_flow(&json!([{"id": "a", "type": "x"}]));
     folder.write("real.json", "old");
     std::fs::set_permissions(folder.path("real.json"), std::fs::Permissions::from_mode(0o600)).unwrap();
     symlink(folder.path("real.json"), folder.path("link.json")).unwrap();
     let before = folder.files();
-    folder.well(["import", "flow.json", "-o", "link.json", "--force"]);
-    assert_eq!(folder.files(), before, "nothing is left beside it");
+    folder.run_ok(["import", "flow.json", "-o", "link.json", "--force"]);
+    assert_eq!(folder.files(), before, "no temporary file is left");
     assert!(std::fs::symlink_metadata(folder.path("link.json")).unwrap().is_symlink());
     let found = std::fs::metadata(folder.path("real.json")).unwrap();
     assert_eq!(found.permissions().mode() & 0o777, 0o600);

@@ -21,7 +21,7 @@ fn every_code_has_its_page() {
 }
 
 #[test]
-fn codes_may_be_typed_small() {
+fn codes_ignore_case() {
     for typed in ["edge_self", "Edge-Self", " EDGE_SELF "] {
         assert_eq!(redflow(["explain", typed]).run(), redflow(["explain", "EDGE_SELF"]).run());
     }
@@ -38,8 +38,10 @@ fn without_a_code_all_are_listed() {
 }
 
 #[test]
-fn an_unknown_code() {
-    redflow(["explain", "E0308"]).run().refused("there is no code `E0308`; `redflow explain` lists them all");
-    redflow(["explain", "\u{1b}[31m"]).run().refused("there is no code `\\u{1b}[31m`");
-    redflow(["explain", ""]).run().refused("there is no code ``");
+fn an_unknown_code_is_refused() {
+    redflow(["explain", "E0308"])
+        .run()
+        .assert_refused("there is no code `E0308`; `redflow explain` lists them all");
+    redflow(["explain", "\u{1b}[31m"]).run().assert_refused("there is no code `\\u{1b}[31m`");
+    redflow(["explain", ""]).run().assert_refused("there is no code ``");
 }

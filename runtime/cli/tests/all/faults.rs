@@ -1,4 +1,4 @@
-//! What only the build for fault tests has. Run with `--features faults`.
+//! Parts of the build for fault tests. Run with `--features faults`.
 
 use crate::kit::{Folder, final_answer, flow, flow_with};
 use pretty_assertions::assert_eq;
@@ -7,18 +7,18 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-/// Sees one call, and says this to it.
+/// Receives one call and sends this answer.
 fn witness(answer: &'static str) -> (String, JoinHandle<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let seen = std::thread::spawn(move || {
+    let received = std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line).unwrap();
         (&stream).write_all(answer.as_bytes()).unwrap();
         serde_json::from_str(&line).unwrap()
     });
-    (address, seen)
+    (address, received)
 }
 
 fn paying_flow() -> Value {
@@ -30,32 +30,32 @@ fn paying_flow() -> Value {
 }
 
 #[test]
-fn the_witness_sees_a_call_and_decides_what_came_of_it() {
+fn the_witness_decides_the_outcome_of_a_call() {
     for (answer, code, words) in [
         ("ok 7\n", 0, "\"output\":{\"n\":7}"),
         ("fail\n", 0, "\"success\":false"),
         ("", 3, "\"type\":\"tool_outcome_unknown\""),
     ] {
         let folder = Folder::with_flow(&paying_flow());
-        let (address, seen) = witness(answer);
+        let (address, received) = witness(answer);
         let output = folder.redflow(["run", "flow.json"]).env("REDFLOW_WITNESS", &address).run();
         assert_eq!(output.code, code, "{output:#?}");
-        let (seen, run) = (seen.join().unwrap(), folder.only_run());
+        let (received, run) = (received.join().unwrap(), folder.only_run());
         assert_eq!(
-            [&seen["run"], &seen["tool"], &seen["class"]],
+            [&received["run"], &received["tool"], &received["class"]],
             [run.as_str(), "calculator", "at_most_once"]
         );
-        assert_eq!((&seen["call"], &seen["iteration"]), (&json!(format!("{run}:1")), &json!(1)));
-        assert_eq!(seen["key"].as_str().unwrap().len(), 64);
-        assert!(folder.well(["runs", "export", &run]).contains(words), "{answer}");
+        assert_eq!((&received["call"], &received["iteration"]), (&json!(format!("{run}:1")), &json!(1)));
+        assert_eq!(received["key"].as_str().unwrap().len(), 64);
+        assert!(folder.run_ok(["runs", "export", &run]).contains(words), "{answer}");
     }
 }
 
 #[test]
-fn the_clock_may_be_wrong() {
+fn the_clock_can_be_shifted() {
     let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
     let offset = "-3600000000";
     let output = folder.redflow(["run", "flow.json"]).env("REDFLOW_CLOCK_OFFSET_MS", offset).run();
     assert_eq!(output.code, 0, "{output:#?}");
-    assert!(folder.well(["runs", "prune", "--older-than", "30d"]).starts_with("1 run removed"));
+    assert!(folder.run_ok(["runs", "prune", "--older-than", "30d"]).starts_with("1 run removed"));
 }

@@ -1,21 +1,21 @@
-//! Removing, copying and proving what is kept.
+//! Removing, copying and replaying stored runs.
 
 use crate::kit::{Folder, final_answer, flow};
-use crate::stage::{dangerous_flow, waiting_run};
+use crate::prepared_runs::{at_most_once_flow, waiting_run};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 fn folder_with_runs(number: usize) -> Folder {
     let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
     for _ in 0..number {
-        folder.well(["run", "flow.json", "--quiet"]);
+        folder.run_ok(["run", "flow.json", "--quiet"]);
     }
     folder
 }
 
 fn prune(folder: &Folder, args: &[&str]) -> Value {
     let args = ["runs", "prune", "--json"].into_iter().chain(args.iter().copied());
-    serde_json::from_str(&folder.well(args)).unwrap()
+    serde_json::from_str(&folder.run_ok(args)).unwrap()
 }
 
 #[test]
@@ -24,8 +24,8 @@ fn old_runs_are_removed() {
     let newest = folder.runs()[0].clone();
     let dry = prune(&folder, &["--keep", "1", "--dry-run"]);
     assert_eq!((&dry["runs"], &dry["dryRun"], folder.runs().len()), (&json!(2), &json!(true), 3));
-    let said = folder.well(["runs", "prune", "--keep", "1", "--dry-run"]);
-    assert_eq!(said, "2 runs would be removed; nothing was\n");
+    let text = folder.run_ok(["runs", "prune", "--keep", "1", "--dry-run"]);
+    assert_eq!(text, "2 runs would be removed; nothing was\n");
 
     let report = prune(&folder, &["--older-than", "1h"]);
     assert_eq!((&report["runs"], folder.runs().len()), (&json!(0), 3));
@@ -35,42 +35,42 @@ fn old_runs_are_removed() {
     let report = prune(&folder, &["--keep", "1"]);
     assert_eq!((&report["runs"], folder.runs()), (&json!(2), vec![newest]));
     assert!(report["bytesAfter"].as_u64().unwrap() <= report["bytesBefore"].as_u64().unwrap(), "{report}");
-    let said = folder.well(["runs", "prune", "--keep", "0"]);
-    assert!(said.starts_with("1 run removed; ") && said.ends_with(" left\n"), "{said}");
+    let text = folder.run_ok(["runs", "prune", "--keep", "0"]);
+    assert!(text.starts_with("1 run removed; ") && text.ends_with(" left\n"), "{text}");
     assert_eq!(folder.runs(), [] as [Value; 0]);
-    assert!(folder.well(["runs", "prune", "--older-than", "0s"]).starts_with("0 runs removed"));
+    assert!(folder.run_ok(["runs", "prune", "--older-than", "0s"]).starts_with("0 runs removed"));
 }
 
 #[test]
-fn what_is_not_over_is_never_removed() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn unfinished_runs_are_never_removed() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     assert_eq!(prune(&folder, &["--keep", "0", "--older-than", "0s", "--undelivered"])["runs"], 0);
     assert_eq!(folder.only_run(), id);
 }
 
 #[test]
-fn a_backup_is_a_data_directory_again() {
+fn a_backup_can_be_used_as_a_data_directory() {
     let folder = folder_with_runs(2);
-    let before = folder.well(["runs", "--json"]);
+    let before = folder.run_ok(["runs", "--json"]);
     let output = folder.redflow(["backup", "copy.db"]).run();
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:#?}");
     assert!(output.stdout.starts_with("2 runs copied into copy.db: "), "{output:#?}");
     std::fs::create_dir(folder.path("restored")).unwrap();
     std::fs::copy(folder.path("copy.db"), folder.path("restored/redflow.db")).unwrap();
-    assert_eq!(folder.well(["runs", "--json", "--data", "restored"]), before);
-    let proved = folder.well(["replay", "--all", "--data", "restored"]);
-    assert_eq!(proved, "2 runs: 2 equal, 0 open\n");
-    folder.well(["run", "flow.json", "--data", "restored"]);
+    assert_eq!(folder.run_ok(["runs", "--json", "--data", "restored"]), before);
+    let replayed = folder.run_ok(["replay", "--all", "--data", "restored"]);
+    assert_eq!(replayed, "2 runs: 2 equal, 0 open\n");
+    folder.run_ok(["run", "flow.json", "--data", "restored"]);
     assert_eq!(folder.runs().len(), 2);
 
-    let report: Value = serde_json::from_str(&folder.well(["backup", "--json", "two.db"])).unwrap();
+    let report: Value = serde_json::from_str(&folder.run_ok(["backup", "--json", "two.db"])).unwrap();
     assert_eq!((&report["file"], &report["runs"]), (&json!("two.db"), &json!(2)));
     assert_eq!(report["bytes"], std::fs::metadata(folder.path("two.db")).unwrap().len());
 }
 
 #[test]
-fn a_backup_never_writes_over_a_file() {
+fn a_backup_never_overwrites_a_file() {
     let folder = folder_with_runs(1);
     folder.write("mine", "mine");
     let inside = folder.data().join("copy").display().to_string();
@@ -82,21 +82,21 @@ fn a_backup_never_writes_over_a_file() {
         (&inside, "lies in the data directory itself: name a file outside of it.\n"),
     ] {
         let output = folder.redflow(["backup", path]).run();
-        output.refused(words);
-        output.refused("   = help: redflow explain DATA_UNUSABLE\n");
-        // The data directory is not at fault.
+        output.assert_refused(words);
+        output.assert_refused("   = help: redflow explain DATA_UNUSABLE\n");
+        // The error is not about the data directory.
         assert!(!output.stderr.contains("another data directory"), "{output:#?}");
     }
     assert_eq!(folder.read("mine"), "mine");
     assert_eq!(folder.files().len(), 2, "nothing is left half-way: {:?}", folder.files());
     let nothing = Folder::new();
     let output = nothing.redflow(["backup", "copy"]).run();
-    output.refused("so there is nothing to copy");
+    output.assert_refused("so there is nothing to copy");
     assert!(!nothing.path("copy").exists());
 }
 
 #[test]
-fn all_runs_are_proved() {
+fn all_runs_are_replayed() {
     let folder = folder_with_runs(2);
     let json = |folder: &Folder| {
         let output = folder.redflow(["replay", "--all", "--json"]).run();
@@ -104,18 +104,18 @@ fn all_runs_are_proved() {
         output.json()
     };
     let counts = |runs: u32, equal: u32, open: u32| json!({"runs": runs, "equal": equal, "open": open, "different": 0, "corrupt": 0, "differences": []});
-    assert_eq!(folder.well(["replay", "--all"]), "2 runs: 2 equal, 0 open\n");
+    assert_eq!(folder.run_ok(["replay", "--all"]), "2 runs: 2 equal, 0 open\n");
     assert_eq!(json(&folder), counts(2, 2, 0));
-    // A run that is not over is no difference.
-    folder.write("flow.json", dangerous_flow().to_string());
+    // A run that has not ended is no difference.
+    folder.write("flow.json", at_most_once_flow().to_string());
     let id = waiting_run(&folder);
     assert_eq!(json(&folder), counts(3, 2, 1));
-    let open = folder.well(["replay", &id]);
+    let open = folder.run_ok(["replay", &id]);
     assert!(
         open.starts_with("open: 3 facts and 2 effects of run ") && open.ends_with("so far; it is waiting\n"),
         "{open}"
     );
-    let report: Value = serde_json::from_str(&folder.well(["replay", &id, "--json"])).unwrap();
+    let report: Value = serde_json::from_str(&folder.run_ok(["replay", &id, "--json"])).unwrap();
     assert_eq!([&report["equal"], &report["open"]], [false, true]);
     assert_eq!(json(&Folder::new()), counts(0, 0, 0));
 }

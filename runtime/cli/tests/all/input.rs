@@ -9,7 +9,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn values() {
+fn values_are_inputs() {
     let rows = ["1", "-1", "null", "true", "\"text\"", "[1, {\"a\": 0.1}]", "{\"b\": 1, \"a\": \"🙂\"}"];
     for row in rows {
         let output = run_flow(&flow(final_answer("hi"), vec![]), &["--json", "--input", row]);
@@ -19,20 +19,20 @@ fn values() {
 }
 
 #[test]
-fn a_value_comes_back_as_it_went_in() {
+fn a_hostile_value_is_unchanged_in_json_and_escaped_in_text() {
     let hostile = "\u{0}\u{1b}[31m\u{7f}\u{9b}2J\u{202e}\u{feff}\u{e0041}🙂\u{2028}\\";
     let input = json!(hostile).to_string();
     let output = run_flow(&flow(final_answer(hostile), vec![]), &["--json", "--input", &input]);
     let message = port3(&output);
     assert_eq!([&message["envelope"]["input"], &message["payload"]], [hostile; 2]);
     let output = run_flow(&flow(final_answer(hostile), vec![]), &["--input", &input]);
-    let shown = "\\u{0}\\u{1b}[31m\\u{7f}\\u{9b}2J\\u{202e}\\u{feff}\\u{e0041}🙂\\u{2028}\\";
-    assert_eq!(output.stdout, format!("{shown}\n"));
-    assert!(output.stderr.contains(&format!("[debug d] msg.payload: {shown}\n")), "{output:#?}");
+    let escaped = "\\u{0}\\u{1b}[31m\\u{7f}\\u{9b}2J\\u{202e}\\u{feff}\\u{e0041}🙂\\u{2028}\\";
+    assert_eq!(output.stdout, format!("{escaped}\n"));
+    assert!(output.stderr.contains(&format!("[debug d] msg.payload: {escaped}\n")), "{output:#?}");
 }
 
 #[test]
-fn files_and_standard_input() {
+fn files_and_standard_input_are_inputs() {
     let folder = folder();
     folder.write("in.json", "{\"from\": \"file\"}");
     let output = folder.redflow(["run", "flow.json", "--json", "--input", "@in.json"]).run();
@@ -45,11 +45,11 @@ fn files_and_standard_input() {
     folder
         .redflow(["run", "-", "--input", "-"])
         .run()
-        .refused("the flow and the input cannot both come from standard input");
+        .assert_refused("the flow and the input cannot both come from standard input");
 }
 
 #[test]
-fn what_is_no_input() {
+fn wrong_inputs_are_refused() {
     let hint = "text needs quotes: --input '\"hello\"'";
     let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
     let rows = [
@@ -64,26 +64,26 @@ fn what_is_no_input() {
     ];
     let folder = folder();
     for (input, words) in rows {
-        folder.redflow(["run", "flow.json", "--json", "--input", input]).run().refused(words);
+        folder.redflow(["run", "flow.json", "--json", "--input", input]).run().assert_refused(words);
     }
-    folder.redflow(["run", "flow.json", "--input", "-"]).run().refused(hint);
+    folder.redflow(["run", "flow.json", "--input", "-"]).run().assert_refused(hint);
 }
 
 #[test]
-fn an_input_that_is_too_large() {
+fn too_large_inputs_are_refused() {
     let folder = folder();
     let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
     let limit = 4 * 1024 * 1024;
     folder.write("in.json", text(limit + 1));
     let words = "the input has more than 4194304 bytes";
-    folder.redflow(["run", "flow.json", "--json", "--input", "@in.json"]).run().refused(words);
+    folder.redflow(["run", "flow.json", "--json", "--input", "@in.json"]).run().assert_refused(words);
     folder
         .redflow(["run", "flow.json", "--json", "--input", "-"])
         .stdin(text(50_000_000))
         .run()
-        .refused(words);
+        .assert_refused(words);
 
-    // The payload fits, but not with the message around it: the agent refuses, and says so.
+    // The payload is within the limit, but the message is not: the agent refuses it.
     folder.write("in.json", text(limit));
     let output = folder.redflow(["run", "flow.json", "--json", "--input", "@in.json"]).run();
     assert_eq!((output.code, output.errors()), (2, vec!["CONTEXT_LENGTH"]));

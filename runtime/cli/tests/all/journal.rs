@@ -1,6 +1,6 @@
 //! `--journal` and `redflow replay`.
 
-use crate::kit::{Folder, Output, check_schema, final_answer, flow, port3, steady, steady_json};
+use crate::kit::{Folder, Output, check_schema, final_answer, flow, normalize, normalize_json, port3};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn journal_of(flow: &Value, code: i32) -> Folder {
     folder
 }
 
-/// Replays both ways.
+/// Replays as text and as JSON.
 #[track_caller]
 pub(crate) fn replay(folder: &Folder, name: &str) -> (Output, Value) {
     let text = folder.redflow(["replay", name]).run();
@@ -32,9 +32,9 @@ pub(crate) fn replay(folder: &Folder, name: &str) -> (Output, Value) {
     (text, report)
 }
 
-/// Writes a changed journal and wants the first difference to be found in this line.
+/// Writes a changed journal, and expects the first difference in one of these lines.
 #[track_caller]
-fn different(folder: &Folder, text: impl AsRef<[u8]>, lines: &[usize]) -> Value {
+fn assert_different(folder: &Folder, text: impl AsRef<[u8]>, lines: &[usize]) -> Value {
     folder.write("changed", text);
     let (text, report) = replay(folder, "changed");
     assert!(text.code == 1 && text.stdout.starts_with("different: line "), "{text:#?}");
@@ -47,20 +47,20 @@ fn different(folder: &Folder, text: impl AsRef<[u8]>, lines: &[usize]) -> Value 
 fn a_run_replays() {
     let folder = journal_of(&loop_flow(), 0);
     let (text, report) = replay(&folder, "j");
-    insta::assert_snapshot!(steady(&text.stdout));
+    insta::assert_snapshot!(normalize(&text.stdout));
     assert_eq!(
-        steady_json(report),
+        normalize_json(report),
         json!({"equal": true, "complete": true, "runId": "…", "facts": 6, "effects": 6,
                "outcome": {"type": "completed"}, "difference": null})
     );
     assert_eq!(text.code, 0);
     let without_end = folder.read("j").trim_end().to_owned();
     folder.write("j", without_end);
-    assert_eq!(replay(&folder, "j").0.code, 0, "the last line feed says nothing");
+    assert_eq!(replay(&folder, "j").0.code, 0, "the last line feed is optional");
 }
 
 #[test]
-fn every_line_fits_its_schema() {
+fn every_line_matches_its_schema() {
     let folder = journal_of(&loop_flow(), 0);
     let mut kinds = Vec::new();
     for line in folder.read("j").lines() {
@@ -103,7 +103,7 @@ fn runs_that_fail_or_stop_replay_too() {
 }
 
 #[test]
-fn one_changed_byte_is_found_wherever_it_is() {
+fn every_changed_byte_is_found() {
     let folder = journal_of(&loop_flow(), 0);
     let bytes = folder.read("j").into_bytes();
     let mut start = 0;
@@ -114,67 +114,69 @@ fn one_changed_byte_is_found_wherever_it_is() {
             let mut changed = bytes.clone();
             let byte = &mut changed[start + at];
             *byte = if byte.is_ascii_digit() { b'0' + (*byte - b'0' + 1) % 10 } else { *byte ^ 1 };
-            // A change that leaves the line a line of a journal is found by the next one, or by the end.
-            different(&folder, changed, &[index + 1, index + 2]);
+            // If the changed line is still valid, the next line or the end shows the change.
+            assert_different(&folder, changed, &[index + 1, index + 2]);
         }
         start += line.len();
     }
 }
 
 #[test]
-fn a_journal_that_is_not_whole_is_different() {
+fn an_incomplete_journal_is_different() {
     let folder = journal_of(&loop_flow(), 0);
     let text = folder.read("j");
     let lines: Vec<&str> = text.lines().collect();
     let count = lines.len();
     let all_but = |dropped: usize| {
-        let kept = lines.iter().enumerate().filter(|(index, _)| *index != dropped);
-        kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
+        let stored = lines.iter().enumerate().filter(|(index, _)| *index != dropped);
+        stored.map(|(_, line)| format!("{line}\n")).collect::<String>()
     };
     let kind = |difference: Value| difference["what"].as_str().unwrap().to_owned();
-    assert_eq!(kind(different(&folder, &text[..text.len() - 20], &[count])), "unreadable");
-    assert_eq!(kind(different(&folder, all_but(count - 1), &[count])), "incomplete");
-    assert_eq!(kind(different(&folder, all_but(4), &[5])), "chain");
-    assert_eq!(kind(different(&folder, format!("{text}{}\n", lines[count - 1]), &[count + 1])), "chain");
-    assert_eq!(kind(different(&folder, format!("{text}\n"), &[count + 1])), "unreadable");
-    assert_eq!(kind(different(&folder, "", &[1])), "header");
-    assert_eq!(kind(different(&folder, "garbage\n\u{1b}[31m", &[1])), "unreadable");
-    assert_eq!(kind(different(&folder, [0, 159, 146, 150], &[1])), "unreadable");
-    assert_eq!(kind(different(&folder, all_but(0), &[1])), "chain");
+    assert_eq!(kind(assert_different(&folder, &text[..text.len() - 20], &[count])), "unreadable");
+    assert_eq!(kind(assert_different(&folder, all_but(count - 1), &[count])), "incomplete");
+    assert_eq!(kind(assert_different(&folder, all_but(4), &[5])), "chain");
+    assert_eq!(
+        kind(assert_different(&folder, format!("{text}{}\n", lines[count - 1]), &[count + 1])),
+        "chain"
+    );
+    assert_eq!(kind(assert_different(&folder, format!("{text}\n"), &[count + 1])), "unreadable");
+    assert_eq!(kind(assert_different(&folder, "", &[1])), "header");
+    assert_eq!(kind(assert_different(&folder, "garbage\n\u{1b}[31m", &[1])), "unreadable");
+    assert_eq!(kind(assert_different(&folder, [0, 159, 146, 150], &[1])), "unreadable");
+    assert_eq!(kind(assert_different(&folder, all_but(0), &[1])), "chain");
 }
 
 #[test]
-fn the_first_difference_is_shown() {
+fn the_first_difference_is_printed() {
     let folder = journal_of(&loop_flow(), 0);
     let text = folder.read("j");
     let last = text.lines().last().unwrap();
     let digest = last.split("\"digest\":\"").nth(1).unwrap().split('"').next().unwrap();
     folder.write("changed", text.replace(digest, &"0".repeat(64)));
-    let (text, report) = replay(&folder, "changed");
-    let shown = steady(&text.stdout).replace(digest, "DIGEST");
-    insta::assert_snapshot!(shown);
-    assert_eq!((text.code, &report["difference"]["what"]), (1, &json!("output")));
+    let (output, report) = replay(&folder, "changed");
+    insta::assert_snapshot!(normalize(&output.stdout).replace(digest, "DIGEST"));
+    assert_eq!((output.code, &report["difference"]["what"]), (1, &json!("output")));
 }
 
 #[test]
-fn what_is_no_journal_file() {
+fn a_name_of_no_journal_and_no_run_is_refused() {
     let folder = Folder::new();
     let neither = "cannot read gone: there is no such file, and no run of this id is stored in ";
-    folder.redflow(["replay", "gone"]).run().refused(neither);
+    folder.redflow(["replay", "gone"]).run().assert_refused(neither);
     let output = folder.redflow(["replay", "gone", "--json"]).run();
-    output.refused(neither);
+    output.assert_refused(neither);
     assert_eq!(output.errors(), ["RUN_UNKNOWN"]);
-    folder.redflow(["replay", "."]).run().refused("cannot read .: it is a folder");
-    folder.redflow(["replay", "\u{1b}[31m"]).run().refused("cannot read \\u{1b}[31m");
-    folder.redflow(["replay"]).run().refused("<JOURNAL|RUN>");
+    folder.redflow(["replay", "."]).run().assert_refused("cannot read .: it is a folder");
+    folder.redflow(["replay", "\u{1b}[31m"]).run().assert_refused("cannot read \\u{1b}[31m");
+    folder.redflow(["replay"]).run().assert_refused("<JOURNAL|RUN>");
 }
 
 #[test]
-fn a_journal_is_never_written_over() {
+fn a_journal_is_never_overwritten() {
     let folder = journal_of(&loop_flow(), 0);
     let before = folder.read("j");
     let output = folder.redflow(["run", "flow.json", "--json", "--journal", "j"]).run();
-    output.refused("j is not empty; a journal is never written over, so name a new file");
+    output.assert_refused("j is not empty; a journal is never overwritten, so name a new file");
     assert_eq!(folder.read("j"), before);
     assert_eq!(output.stderr.lines().count(), 1, "nothing has run: {output:#?}");
 
@@ -184,22 +186,22 @@ fn a_journal_is_never_written_over() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_written_is_known_before_anything_runs() {
+fn an_unwritable_journal_is_reported_before_anything_runs() {
     let folder = Folder::with_flow(&loop_flow());
     for path in ["gone/j", ".", "flow.json/j"] {
         let output = folder.redflow(["run", "flow.json", "--json", "--journal", path]).run();
-        output.refused(&format!("cannot write the journal {path}: "));
+        output.assert_refused(&format!("cannot write the journal {path}: "));
         assert_eq!(output.stderr.lines().count(), 1, "nothing has run: {output:#?}");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_when_the_run_is_over() {
+fn a_full_disk_is_reported_after_the_run() {
     let folder = Folder::with_flow(&loop_flow());
     let output = folder.redflow(["run", "flow.json", "--json", "--journal", "/dev/full"]).run();
     assert_eq!((output.code, &port3(&output)["payload"]), (2, &json!("done")), "{output:#?}");
     assert!(output.stderr.contains("error: cannot write the journal /dev/full: "), "{output:#?}");
-    // The run itself is kept.
+    // The run itself is stored.
     assert_eq!(folder.runs()[0]["status"], "completed");
 }

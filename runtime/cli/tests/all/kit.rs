@@ -1,4 +1,4 @@
-//! The binary, folders for its files, and flows in a few words.
+//! Helpers: calls of the binary, folders for its files, and small flows.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Output {
     pub(crate) code: i32,
@@ -22,9 +22,9 @@ impl Output {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 
-    /// A failure of the command itself: nothing on stdout, and these words on stderr.
+    /// Expects a failure of the command itself: nothing on stdout, and this text on stderr.
     #[track_caller]
-    pub(crate) fn refused(&self, words: &str) {
+    pub(crate) fn assert_refused(&self, words: &str) {
         assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{self:#?}");
         assert!(self.stderr.contains(words), "no `{words}`: {self:#?}");
     }
@@ -36,8 +36,8 @@ impl Output {
     }
 }
 
-/// A call that is being put together. It runs at the top of the repository, without colours, and with a data
-/// directory of its own.
+/// A call of the binary. It runs at the top of the repository, without colours, and with its own data
+/// directory.
 pub(crate) struct Call {
     command: Command,
     stdin: Option<Vec<u8>>,
@@ -57,7 +57,7 @@ fn call<'a>(binary: &Path, args: impl IntoIterator<Item = &'a str>) -> Call {
     for name in ["CONFIG", "LOG", "LISTEN", "FLOWS", "PROFILE", "TOKEN", "UI", "URL", "MEMORY_KEY"] {
         command.env_remove(format!("REDFLOW_{name}"));
     }
-    // No key of whoever runs the tests, and nobody's Redis.
+    // The tests must use no key and no Redis of the developer.
     for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "REDIS_PASSWORD"] {
         command.env_remove(name);
     }
@@ -102,7 +102,7 @@ impl Call {
         }
         let mut child = self.command.spawn().unwrap();
         let writer = child.stdin.take().zip(stdin).map(|(mut pipe, text)| {
-            // The child may well leave before it has read everything.
+            // The child may end before it has read everything.
             std::thread::spawn(move || drop(pipe.write_all(&text)))
         });
         let output = child.wait_with_output().unwrap();
@@ -116,7 +116,7 @@ impl Call {
         }
     }
 
-    /// Starts the call with a stdin to write to.
+    /// Starts the call with a writable stdin.
     pub(crate) fn spawn(mut self) -> Running {
         Running(self.command.stdin(Stdio::piped()).spawn().unwrap(), self.data)
     }
@@ -127,7 +127,7 @@ pub(crate) fn code_of(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| panic!("ended by a signal: {status}"))
 }
 
-/// A process that does not outlive its test, nor its data directory it.
+/// A process that ends with its test, and its data directory.
 pub(crate) struct Running(pub(crate) Child, #[allow(dead_code)] tempfile::TempDir);
 
 impl Drop for Running {
@@ -141,8 +141,8 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A folder for the files of one test. Calls run inside it, so that names of files are short and the same
-/// everywhere, and share a data directory, which is elsewhere.
+/// A folder for the files of one test. Calls run inside it, so that file names are short and the same on
+/// every machine. They share a data directory, which is in another folder.
 pub(crate) struct Folder(tempfile::TempDir, tempfile::TempDir);
 
 impl Folder {
@@ -150,12 +150,12 @@ impl Folder {
         Self(tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap())
     }
 
-    /// The data directory of its calls. It is not there until one makes it.
+    /// The data directory of the calls. The first call that needs it creates it.
     pub(crate) fn data(&self) -> PathBuf {
         self.1.path().join("data")
     }
 
-    /// A folder that holds a flow.
+    /// A folder with the flow `flow.json`.
     pub(crate) fn with_flow(flow: &Value) -> Self {
         let folder = Self::new();
         folder.write("flow.json", flow.to_string());
@@ -183,9 +183,9 @@ impl Folder {
         redflow(args).within(self.0.path()).env("REDFLOW_DATA", self.data().to_str().unwrap())
     }
 
-    /// A call by a user whom modes bind: root becomes nobody. The folder is open to all from then on.
+    /// A call by a user without root rights: root becomes `nobody`. It makes the folder readable for all.
     #[cfg(unix)]
-    pub(crate) fn redflow_as_nobody<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
+    pub(crate) fn redflow_without_root<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
         use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
         use std::os::unix::process::CommandExt as _;
         if std::fs::metadata(self.0.path()).unwrap().uid() != 0 {
@@ -194,7 +194,7 @@ impl Folder {
         for open in [self.0.path(), self.1.path()] {
             std::fs::set_permissions(open, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
-        // Where the binary lies, nobody may be barred from.
+        // The user `nobody` may not reach the folder of the binary.
         let copy = self.1.path().join("redflow");
         if !copy.exists() {
             std::fs::copy(env!("CARGO_BIN_EXE_redflow"), &copy).unwrap();
@@ -205,9 +205,9 @@ impl Folder {
         call
     }
 
-    /// Calls and wants it to go well; what it printed.
+    /// Calls, expects success, and gives the output.
     #[track_caller]
-    pub(crate) fn well<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> String {
+    pub(crate) fn run_ok<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> String {
         let output = self.redflow(args).run();
         assert_eq!(output.code, 0, "{output:#?}");
         output.stdout
@@ -216,10 +216,10 @@ impl Folder {
     /// The runs in the data directory, the newest first.
     #[track_caller]
     pub(crate) fn runs(&self) -> Vec<Value> {
-        self.well(["runs", "--json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.run_ok(["runs", "--json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The id of the only run there is.
+    /// The id of the only run.
     #[track_caller]
     pub(crate) fn only_run(&self) -> String {
         let runs = self.runs();
@@ -228,14 +228,14 @@ impl Folder {
     }
 }
 
-/// Runs a flow with more arguments, from a folder of its own.
+/// Runs a flow with more arguments, in a new folder.
 #[track_caller]
 pub(crate) fn run_flow(flow: &Value, args: &[&str]) -> Output {
     let args = ["run", "flow.json"].into_iter().chain(args.iter().copied());
     Folder::with_flow(flow).redflow(args).run()
 }
 
-/// A node with a place on tab `t`.
+/// A node with a position on tab `t`.
 pub(crate) fn node(id: &str, type_name: &str, wires: Value) -> Value {
     json!({"id": id, "type": type_name, "z": "t", "name": id, "x": 1, "y": 1, "wires": wires})
 }
@@ -283,13 +283,13 @@ pub(crate) fn flow(replies: Value, more: Vec<Value>) -> Value {
     Value::Array(nodes)
 }
 
-/// A flow as [`flow`] makes it, with other properties for one of its nodes.
+/// The flow of [`flow`], with other properties for one of its nodes.
 pub(crate) fn flow_with(replies: Value, id: &str, extra: Value) -> Value {
     let Value::Array(nodes) = flow(replies, vec![]) else { panic!() };
     nodes.into_iter().map(|node| if node["id"] == id { with(node, extra.clone()) } else { node }).collect()
 }
 
-/// Validates a value with a schema as the binary prints it.
+/// Validates a value with a schema of the binary.
 #[track_caller]
 pub(crate) fn check_schema(name: &str, value: &Value) {
     let schema = redflow(["schema", name]).run();
@@ -301,7 +301,7 @@ pub(crate) fn check_schema(name: &str, value: &Value) {
     assert_eq!(problems, [] as [String; 0], "{name}: {value:#}");
 }
 
-/// The message that left port 3, valid with its schemas.
+/// The message of port 3, validated with its schemas.
 #[track_caller]
 pub(crate) fn port3(output: &Output) -> Value {
     const PARTS: [(&str, &str); 3] =
@@ -314,44 +314,44 @@ pub(crate) fn port3(output: &Output) -> Value {
     message
 }
 
-/// Text without what differs from run to run: ids of runs, and milliseconds.
-pub(crate) fn steady(text: &str) -> String {
+/// Replaces the parts that differ in each run: ids of runs, and milliseconds.
+pub(crate) fn normalize(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let mut kept: Vec<String> = Vec::new();
+        let mut normalized: Vec<String> = Vec::new();
         for (place, word) in words.iter().enumerate() {
             let plain = word.trim_end_matches([',', ':']);
             let is_id = plain.len() == 36 && plain.matches('-').count() == 4;
             let is_time = words.get(place + 1) == Some(&"ms") && word.parse::<u64>().is_ok();
             if is_time {
-                while kept.pop_if(|last| last.is_empty()).is_some() {}
+                while normalized.pop_if(|last| last.is_empty()).is_some() {}
             }
-            kept.push(match (is_id, is_time) {
+            normalized.push(match (is_id, is_time) {
                 (true, _) => word.replace(plain, "ID"),
                 (_, true) => "N".to_owned(),
                 _ => (*word).to_owned(),
             });
         }
-        out += kept.join(" ").trim_end();
+        out += normalized.join(" ").trim_end();
         out.push('\n');
     }
     out
 }
 
-/// A message without what differs from run to run.
-pub(crate) fn steady_json(value: Value) -> Value {
+/// Replaces the parts of a message that differ in each run.
+pub(crate) fn normalize_json(value: Value) -> Value {
     const VARIES: [&str; 8] =
         ["_msgid", "traceId", "startedAt", "at", "askedAt", "durationMs", "callId", "runId"];
     match value {
         Value::Object(map) => map
             .into_iter()
             .map(|(key, value)| {
-                let value = if VARIES.contains(&key.as_str()) { json!("…") } else { steady_json(value) };
+                let value = if VARIES.contains(&key.as_str()) { json!("…") } else { normalize_json(value) };
                 (key, value)
             })
             .collect(),
-        Value::Array(items) => items.into_iter().map(steady_json).collect(),
+        Value::Array(items) => items.into_iter().map(normalize_json).collect(),
         other => other,
     }
 }

@@ -1,4 +1,4 @@
-//! The real binary, as people and scripts use it.
+//! Tests of the real binary.
 
 #![allow(
     clippy::panic,
@@ -8,28 +8,29 @@
 )]
 
 mod answers;
-mod chains;
+mod cascade;
 mod check;
 mod config;
 mod credentials;
 mod data;
+mod embedded;
 mod environment;
 mod examples;
 mod exchange;
 mod explain;
-mod export;
 #[cfg(feature = "faults")]
 mod faults;
 mod housekeeping;
 mod input;
-#[cfg(unix)]
-mod interrupt;
 mod journal;
 mod kit;
+#[cfg(unix)]
+mod live_command;
 mod models;
 #[cfg(feature = "otel")]
 mod otel;
 mod pipes;
+mod prepared_runs;
 mod readme;
 mod redflow_ui;
 mod requests;
@@ -37,15 +38,14 @@ mod requests;
 mod resume;
 mod runs;
 #[cfg(unix)]
-mod served;
+mod serve;
 #[cfg(unix)]
-mod served_kill;
+mod serve_kill;
 #[cfg(unix)]
-mod served_storage;
+mod serve_storage;
 mod sidecar;
-mod stage;
+#[cfg(unix)]
+mod signals;
 mod start;
 mod token;
 mod unreadable;
-#[cfg(unix)]
-mod watched;

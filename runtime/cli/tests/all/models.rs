@@ -1,4 +1,4 @@
-//! `redflow models test`, and runs that ask a live model: against a server of the test's own.
+//! `redflow models test`, and runs with a live model, against a server in the test.
 
 use crate::kit::{Folder, final_answer, port3, redflow, with};
 use pretty_assertions::assert_eq;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 const KEY: &str = "sk-test-very-secret";
 
-/// A provider that answers every request like this; gives the heads and bodies it was sent.
+/// A provider that gives every request this answer. The receiver gets the requests.
 fn provider(status: &'static str, answer: &Value) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -41,18 +41,18 @@ fn provider(status: &'static str, answer: &Value) -> (String, Receiver<String>) 
     (address, requests)
 }
 
-fn says(text: &str) -> Value {
+fn model_answer(text: &str) -> Value {
     let message = json!({"role": "assistant", "content": text});
     json!({"model": "gpt-real", "choices": [{"message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1000, "completion_tokens": 10}})
 }
 
 fn ok() -> Value {
-    says(r#"{"action":"final","message":"ok","confidence":1,"tool":null,"input":null}"#)
+    model_answer(r#"{"action":"final","message":"ok","confidence":1,"tool":null,"input":null}"#)
 }
 
 #[test]
-fn a_model_that_is_there() {
+fn a_working_model_passes_the_test() {
     let (address, requests) = provider("200 OK", &ok());
     let base = format!("baseURL={address}");
     let args = ["models", "test", "--type", "openai-model", "--set", &base, "--set", "model=gpt-x"];
@@ -67,7 +67,7 @@ fn a_model_that_is_there() {
     assert!(request.starts_with("POST /v1/chat/completions HTTP/1.1"), "{request}");
     assert!(request.contains(&format!("authorization: Bearer {KEY}")), "{request}");
 
-    // A key for another provider, by the name of its variable.
+    // A key of another provider, named by its variable.
     let own = args.into_iter().chain(["--set", "apiKey=${MY_KEY}"]);
     assert_eq!(redflow(own).env("MY_KEY", "another-key-1").run().code, 0);
     assert!(requests.recv().unwrap().contains("authorization: Bearer another-key-1"));
@@ -81,13 +81,13 @@ fn a_model_that_is_there() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_sentence() {
+fn a_problem_is_reported_in_one_sentence() {
     let wrong_key = json!({"error": {"message": format!("Incorrect API key provided: {KEY}"), "code": "invalid_api_key"}});
     for (status, answer, words) in [
         ("401 Unauthorized", wrong_key, "INVALID_CREDENTIALS: OpenAI's interface (127.0.0.1:"),
         ("404 Not Found", json!({"error": {"code": "model_not_found"}}), "MODEL_NOT_FOUND: "),
         ("429 Too Many", json!({"error": {"code": "insufficient_quota"}}), "QUOTA_EXCEEDED: "),
-        ("200 OK", says("Hello!"), "INVALID_JSON: it answered, but not with a valid action"),
+        ("200 OK", model_answer("Hello!"), "INVALID_JSON: the answer is not a valid action"),
         ("200 OK", json!([]), "MODEL_ERROR: "),
     ] {
         let (address, _requests) = provider(status, &answer);
@@ -116,29 +116,30 @@ fn what_is_wrong_is_said_in_one_sentence() {
 }
 
 #[test]
-fn what_cannot_even_be_asked() {
+fn a_model_that_cannot_be_called_is_refused() {
     let test = |args: &[&str]| redflow(["models", "test"].into_iter().chain(args.iter().copied())).run();
-    test(&[]).refused("<NODE|--type <TYPE>>");
-    test(&["--type", "openai-model"]).refused("set the environment variable OPENAI_API_KEY");
+    test(&[]).assert_refused("<NODE|--type <TYPE>>");
+    test(&["--type", "openai-model"]).assert_refused("set the environment variable OPENAI_API_KEY");
     test(&["--type", "agent-core"])
-        .refused("`agent-core` is no type of model; there are scripted-model, openai-model");
-    test(&["--type", "model.of.mine"]).refused("this build cannot run the type `model.of.mine`");
-    test(&["--type", "openai-model", "--set", "apiKey=sk-1"]).refused("is seen by everyone on this machine");
-    test(&["--type", "openai-model", "--set", "model"]).refused("a --set is NAME=VALUE");
-    test(&["--type", "openai-model", "--set", "temperature=hot"]).refused("`temperature` must be");
-    test(&["--type", "openai-model", "--set", "temperature=9"]).refused("`temperature` must be");
-    // A variable that is not set is no key.
-    test(&["--type", "openai-model", "--set", "apiKey=${NO_SUCH_KEY}"]).refused("it has no key");
-    test(&["model", "--flow", "examples/live-openai.json"]).refused("it has no key");
-    test(&["m"]).refused("name the flow of the node with --flow FILE");
-    test(&["m", "--flow", "no-such.json"]).refused("the flow no-such.json cannot be used");
-    test(&["nobody", "--flow", "examples/plain-answer.json"]).refused("has no node `nobody`");
+        .assert_refused("`agent-core` is not a type of model; there are scripted-model, openai-model");
+    test(&["--type", "model.of.mine"]).assert_refused("this build cannot run the type `model.of.mine`");
+    test(&["--type", "openai-model", "--set", "apiKey=sk-1"])
+        .assert_refused("everyone on this machine can read `apiKey`");
+    test(&["--type", "openai-model", "--set", "model"]).assert_refused("a --set is NAME=VALUE");
+    test(&["--type", "openai-model", "--set", "temperature=hot"]).assert_refused("`temperature` must be");
+    test(&["--type", "openai-model", "--set", "temperature=9"]).assert_refused("`temperature` must be");
+    // A variable that is not set gives no key.
+    test(&["--type", "openai-model", "--set", "apiKey=${NO_SUCH_KEY}"]).assert_refused("it has no key");
+    test(&["model", "--flow", "examples/live-openai.json"]).assert_refused("it has no key");
+    test(&["m"]).assert_refused("name the flow of the node with --flow FILE");
+    test(&["m", "--flow", "no-such.json"]).assert_refused("the flow no-such.json cannot be used");
+    test(&["nobody", "--flow", "examples/plain-answer.json"]).assert_refused("has no node `nobody`");
     test(&["agent", "--flow", "examples/plain-answer.json"])
-        .refused("`agent` is no model but a `agent-core`");
+        .assert_refused("`agent` is not a model but a `agent-core`");
     assert_eq!(test(&["model", "--flow", "examples/plain-answer.json"]).code, 0);
 }
 
-/// A flow whose model is at this address, with its key in the credentials.
+/// A flow with a model at this address and its key in the credentials.
 fn flow(address: &str, more: Value) -> Value {
     let own =
         json!({"type": "openai-model", "baseURL": address, "model": "gpt-x", "credentials": {"apiKey": KEY}});
@@ -173,7 +174,7 @@ fn a_run_with_a_live_model_its_cost_and_its_metrics() {
 }
 
 #[test]
-fn no_key_reaches_a_log_however_much_is_logged() {
+fn no_key_is_logged_at_any_level() {
     let echo =
         json!({"error": {"message": format!("Bearer {KEY} is wrong"), "type": "authentication_error"}});
     let (address, _requests) = provider("401 Unauthorized", &echo);
@@ -187,26 +188,26 @@ fn no_key_reaches_a_log_however_much_is_logged() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_stops_everything() {
+fn a_wrong_configuration_stops_the_command() {
     let folder = Folder::with_flow(&flow("http://127.0.0.1:1/v1", json!({})));
     folder.write("bad.toml", "[htp]\nproxy = 1\n");
     folder
         .redflow(["run", "flow.json", "--config", "bad.toml"])
         .run()
-        .refused("is wrong in line 1: unknown field `htp`");
+        .assert_refused("is wrong in line 1: unknown field `htp`");
     folder
         .redflow(["check", "flow.json"])
         .env("REDFLOW_CONFIG", "none.toml")
         .run()
-        .refused("none.toml cannot be read");
-    folder.redflow(["check", "flow.json", "--log", "what=ever=x"]).run().refused("");
+        .assert_refused("none.toml cannot be read");
+    folder.redflow(["check", "flow.json", "--log", "what=ever=x"]).run().assert_refused("");
     let output = folder.redflow(["run", "flow.json", "--ephemeral", "--metrics", "no/such/folder"]).run();
-    output.refused("the metrics cannot be written");
+    output.assert_refused("the metrics cannot be written");
     assert!(!output.stderr.contains("▶"), "nothing ran: {output:#?}");
 }
 
 #[test]
-fn a_message_that_only_clears_is_no_failure() {
+fn a_message_that_only_clears_the_memory_succeeds() {
     let text = std::fs::read_to_string(crate::kit::repository().join("examples/memory-buffer.json")).unwrap();
     let mut flow: Value = serde_json::from_str(&text).unwrap();
     let ask = flow.as_array_mut().unwrap().iter_mut().find(|node| node["id"] == "ask").unwrap();
@@ -215,8 +216,8 @@ fn a_message_that_only_clears_is_no_failure() {
     let folder = Folder::with_flow(&flow);
     let output = folder.redflow(["run", "flow.json", "--ephemeral"]).run();
     assert_eq!(output.code, 0, "{output:#?}");
-    assert!(output.stderr.contains("First turn forgot the conversation"), "{output:#?}");
-    // A memory that cannot be reached could not forget.
+    assert!(output.stderr.contains("First turn cleared the conversation"), "{output:#?}");
+    // An unreachable memory cannot be cleared.
     for node in flow.as_array_mut().unwrap() {
         if node["id"] == "memory" {
             node["type"] = json!("redis-memory");
@@ -228,7 +229,7 @@ fn a_message_that_only_clears_is_no_failure() {
 }
 
 #[test]
-fn a_memory_that_fails_is_heard_of_also_without_a_timeline() {
+fn a_failed_memory_is_logged_in_quiet_mode() {
     let output = redflow(["run", "examples/memory-redis.json", "--ephemeral", "--quiet"]).run();
     assert_eq!(output.code, 0, "{output:#?}");
     assert!(output.stderr.contains("the memory failed; the run goes on without it"), "{output:#?}");

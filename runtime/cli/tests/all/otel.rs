@@ -1,4 +1,4 @@
-//! Traces of a real run, at a collector. Built only with the feature `otel`.
+//! The traces of a real run, at a collector. Built only with the feature `otel`.
 
 use crate::kit::redflow;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -10,7 +10,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A collector; gives the bodies it was sent.
+/// A collector. The receiver gets the bodies of its requests.
 fn collector() -> (String, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -79,7 +79,7 @@ fn a_run_is_a_tree_of_spans() {
     assert_eq!(attribute(root, "gen_ai.agent.id"), "agent");
     let tool = spans.iter().find(|span| span.name.starts_with("execute_tool")).unwrap();
     assert_eq!(attribute(tool, "gen_ai.tool.name"), "calculator");
-    // What is said stays here.
+    // Inputs and answers are not sent.
     let sent = format!("{spans:?}");
     assert!(!sent.contains("expression") && !sent.contains("confidence"), "{sent}");
 
@@ -91,7 +91,7 @@ fn a_run_is_a_tree_of_spans() {
 }
 
 #[test]
-fn a_collector_that_is_away_costs_no_run() {
+fn an_unreachable_collector_does_not_stop_a_run() {
     let output = redflow(["run", "examples/plain-answer.json", "--ephemeral"])
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
         .run();

@@ -1,14 +1,14 @@
-//! Readers that go away, and disks that are full.
+//! Closed pipes and full disks.
 
 use crate::kit::{Folder, code_of, final_answer, flow, redflow};
 use std::io::{Read as _, Write as _};
 
-/// Calls with the reader of stdout gone before the first word: what the call needs comes later, on stdin.
+/// Calls with a stdout that is closed before the first output, because the input comes later.
 #[track_caller]
-fn without_reader(args: &[&str], stdin: &str, code: i32) {
+fn run_with_closed_stdout(args: &[&str], stdin: &str, code: i32) {
     let mut running = redflow(args.iter().copied()).spawn();
     drop(running.0.stdout.take());
-    // A command that reads nothing may be gone already.
+    // A command that reads nothing may have ended already.
     let _ = running.0.stdin.take().unwrap().write_all(stdin.as_bytes());
     let mut stderr = String::new();
     running.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
@@ -17,23 +17,23 @@ fn without_reader(args: &[&str], stdin: &str, code: i32) {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_fault() {
+fn a_closed_stdout_is_no_error() {
     let good = flow(final_answer(&"long ".repeat(50_000)), vec![]).to_string();
     let bad = flow(serde_json::json!(["prose"]), vec![]).to_string();
-    without_reader(&["check", "-"], &good, 0);
-    without_reader(&["check", "--json", "-"], "[", 2);
-    without_reader(&["run", "-"], &good, 0);
-    without_reader(&["run", "--json", "-"], &good, 0);
-    without_reader(&["run", "--json", "-"], &bad, 1);
+    run_with_closed_stdout(&["check", "-"], &good, 0);
+    run_with_closed_stdout(&["check", "--json", "-"], "[", 2);
+    run_with_closed_stdout(&["run", "-"], &good, 0);
+    run_with_closed_stdout(&["run", "--json", "-"], &good, 0);
+    run_with_closed_stdout(&["run", "--json", "-"], &bad, 1);
     for args in
         [["schema", "run-event"].as_slice(), &["schema"], &["explain"], &["completions", "bash"], &["--help"]]
     {
-        without_reader(args, "", 0);
+        run_with_closed_stdout(args, "", 0);
     }
 }
 
 #[test]
-fn nobody_watches_the_timeline() {
+fn a_closed_stderr_is_no_error() {
     let mut running = redflow(["run", "-"]).spawn();
     drop(running.0.stderr.take());
     let text = flow(final_answer("hi"), vec![]).to_string();
@@ -45,28 +45,28 @@ fn nobody_watches_the_timeline() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let text = flow(final_answer("hi"), vec![]).to_string();
     for args in [["check", "-"].as_slice(), &["check", "--json", "-"], &["run", "--json", "-"], &["schema"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = redflow(args.iter().copied()).stdin(text.as_str()).stdout(full).run();
-        output.refused("error: cannot write the output: ");
+        output.assert_refused("error: cannot write the output: ");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_written_in_many_pieces_fails_once() {
+fn output_in_many_pieces_reports_one_error() {
     let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
     for _ in 0..3 {
-        folder.well(["run", "flow.json", "--quiet"]);
+        folder.run_ok(["run", "flow.json", "--quiet"]);
     }
     let id = folder.runs()[0]["runId"].as_str().unwrap().to_owned();
     for args in [["runs", "--json"].as_slice(), &["runs", "events", "--json", &id], &["runs", "export", &id]]
     {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = folder.redflow(args.iter().copied()).stdout(full).run();
-        output.refused("error: cannot write the output: ");
+        output.assert_refused("error: cannot write the output: ");
         assert_eq!(output.stderr.lines().count(), 1, "{args:?}: {output:#?}");
     }
 }

@@ -7,7 +7,7 @@ fn page(path: &str) -> String {
 }
 
 #[test]
-fn its_flow_checks_clean_and_answers() {
+fn the_documented_flow_runs() {
     let page = page("docs/agent-core.md");
     let flow = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let checked = redflow(["check", "--deny-warnings", "-"]).stdin(flow).run();
@@ -17,15 +17,15 @@ fn its_flow_checks_clean_and_answers() {
 }
 
 #[test]
-fn every_option_it_names_exists() {
+fn every_documented_option_exists() {
     let page = page("docs/cli.md");
     let table = page.split("## Commands").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         for command in row.split('`').skip(1).step_by(2) {
-            // `runs show RUN [--json]`: the words before the first that is not a command's.
+            // Of `runs show RUN [--json]`, the names of commands are `runs show`.
             let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
             let names: Vec<&str> = command.split_whitespace().take_while(is_name).collect();
-            // An option alone is spoken of, not typed.
+            // A lone option is not a command to type.
             if names.is_empty() {
                 continue;
             }
@@ -39,7 +39,7 @@ fn every_option_it_names_exists() {
 }
 
 #[test]
-fn the_types_it_says_run_natively_do() {
+fn the_documented_native_types_run() {
     let page = page("docs/agent-core.md");
     let list = page
         .split("**What runs natively:**")

@@ -1,8 +1,8 @@
 //! `redflow runs cancel` and `resolve`: with and without a process that drives the runs.
 
-use crate::kit::{Folder, Output, final_answer, flow, steady_json};
-use crate::stage::{
-    Driver, dangerous_flow, interrupted_in_a_call, leave_unanswered, refuse_one, waiting_run,
+use crate::kit::{Folder, Output, final_answer, flow, normalize_json};
+use crate::prepared_runs::{
+    Driver, at_most_once_flow, ignore_request, interrupted_run, refuse_request, waiting_run,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
@@ -10,16 +10,16 @@ use redflow_store::Store;
 use serde_json::{Value, json};
 
 #[track_caller]
-fn refused(folder: &Folder, args: &[&str], code: &str) -> Output {
+fn assert_error(folder: &Folder, args: &[&str], code: &str) -> Output {
     let output = folder.redflow(args.iter().copied()).run();
-    output.refused(&format!("   = help: redflow explain {code}\n"));
+    output.assert_refused(&format!("   = help: redflow explain {code}\n"));
     assert_eq!(output.errors(), [code], "{output:#?}");
     output
 }
 
-/// Calls and wants it to go well; what it said.
+/// Calls, expects success without output, and gives the notes on stderr.
 #[track_caller]
-fn said(folder: &Folder, args: &[&str]) -> String {
+fn run_note(folder: &Folder, args: &[&str]) -> String {
     let output = folder.redflow(args.iter().copied()).run();
     assert_eq!((output.code, output.stdout.as_str()), (0, ""), "{output:#?}");
     output.stderr
@@ -29,9 +29,9 @@ fn status(folder: &Folder) -> Value {
     folder.runs()[0]["status"].clone()
 }
 
-/// Polls until the run is over: another thread drives it.
+/// Polls until the run has ended: another thread drives it.
 #[track_caller]
-fn until_over(folder: &Folder) -> Value {
+fn wait_until_ended(folder: &Folder) -> Value {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         let run = folder.runs().remove(0);
@@ -43,37 +43,37 @@ fn until_over(folder: &Folder) -> Value {
 }
 
 #[test]
-fn a_run_that_waits_is_shown_with_what_to_do() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn a_waiting_run_is_printed_with_the_commands_to_answer_it() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let run = folder.runs().remove(0);
     let call = &run["waiting"];
     assert_eq!(
-        steady_json(call.clone()),
+        normalize_json(call.clone()),
         json!({"callId": "…", "tool": "calculator", "iteration": 1, "askedAt": "…", "input": {"expression": "6*7"}})
     );
     let question = question(&run);
-    let list = folder.well(["runs"]);
+    let list = folder.run_ok(["runs"]);
     assert!(
         list.contains("  waiting      a  ") && list.ends_with(&format!("  {question}\n")),
         "{list}{question}"
     );
 
-    let shown = folder.well(["runs", "show", &id]);
+    let text = folder.run_ok(["runs", "show", &id]);
     for line in [
         format!("  waits for  {question}\n"),
         format!("if it did:   redflow runs resolve {id} --done\n"),
-        "with --result JSON too, if you know what it gave\n".to_owned(),
+        "add --result JSON if you know its result\n".to_owned(),
         format!("if not:      redflow runs resolve {id} --not-done\n"),
         format!("then:        redflow run --resume {id}\n"),
     ] {
-        assert!(shown.contains(&line), "{line}{shown}");
+        assert!(text.contains(&line), "{line}{text}");
     }
     let data = folder.data();
-    let shown = folder.well(["runs", "show", &id, "--data", data.to_str().unwrap()]);
-    assert!(shown.contains(&format!("--not-done --data {}\n", data.display())), "{shown}");
+    let text = folder.run_ok(["runs", "show", &id, "--data", data.to_str().unwrap()]);
+    assert!(text.contains(&format!("--not-done --data {}\n", data.display())), "{text}");
 
-    // To resume it changes nothing: it still waits.
+    // A resume changes nothing: the run still waits.
     for args in [
         ["run", "--resume", &id].as_slice(),
         &["run", "--resume", &id, "flow.json"],
@@ -92,7 +92,7 @@ fn a_run_that_waits_is_shown_with_what_to_do() {
     assert_eq!(status(&folder), "waiting");
 }
 
-/// What is asked about the call that a run waits for.
+/// The question of a waiting run.
 fn question(run: &Value) -> String {
     let (call, at) = (&run["waiting"], run["waiting"]["askedAt"].as_u64().unwrap());
     let moment = redflow_contract::iso_time(at).split('.').next().unwrap().to_owned();
@@ -103,9 +103,9 @@ fn question(run: &Value) -> String {
 }
 
 #[test]
-fn a_long_input_is_cut_where_there_is_little_room() {
+fn a_long_input_is_cut_in_lists() {
     let long = format!("1{}", " ".repeat(5000));
-    let mut nodes = dangerous_flow();
+    let mut nodes = at_most_once_flow();
     nodes[2]["replies"][0]["input"]["expression"] = json!(long);
     let folder = Folder::with_flow(&nodes);
     let id = waiting_run(&folder);
@@ -116,16 +116,16 @@ fn a_long_input_is_cut_where_there_is_little_room() {
         (&["run", "--resume", &id], false),
     ] {
         let output = folder.redflow(args.iter().copied()).run();
-        let said = output.stdout + &output.stderr;
-        assert!(said.contains("calculator") && said.contains("{\"expression\":\"1 "), "{args:?}: {said}");
-        assert_eq!(said.contains(&long), whole, "{args:?}: {said}");
-        assert!(whole || said.contains("…"), "{args:?}: {said}");
+        let text = output.stdout + &output.stderr;
+        assert!(text.contains("calculator") && text.contains("{\"expression\":\"1 "), "{args:?}: {text}");
+        assert_eq!(text.contains(&long), whole, "{args:?}: {text}");
+        assert!(whole || text.contains("…"), "{args:?}: {text}");
     }
 }
 
 #[test]
-fn what_is_printed_can_be_pasted() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn printed_commands_can_be_pasted() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let paste = |text: &str, label: &str| {
         let line = text.lines().find_map(|line| line.trim_start().strip_prefix(label)).unwrap();
         let mut words = line.split_whitespace();
@@ -142,7 +142,7 @@ fn what_is_printed_can_be_pasted() {
 }
 
 #[test]
-fn an_answer_is_kept_and_the_run_goes_on_when_it_is_resumed() {
+fn an_answered_run_continues_when_it_is_resumed() {
     let rows = [
         (["--done"].as_slice(), json!({"output": null, "success": true})),
         (&["--done", "--result", "{\"result\": 42}"], json!({"output": {"result": 42}, "success": true})),
@@ -153,17 +153,17 @@ fn an_answer_is_kept_and_the_run_goes_on_when_it_is_resumed() {
         ),
     ];
     for (answer, expected) in rows {
-        let folder = Folder::with_flow(&dangerous_flow());
+        let folder = Folder::with_flow(&at_most_once_flow());
         let id = waiting_run(&folder);
         let args: Vec<&str> = ["runs", "resolve", &id].into_iter().chain(answer.iter().copied()).collect();
         assert_eq!(
-            said(&folder, &args),
-            format!("run {id} is answered; go on with: redflow run --resume {id}\n")
+            run_note(&folder, &args),
+            format!("run {id} is answered; resume it with: redflow run --resume {id}\n")
         );
         assert_eq!(status(&folder), "interrupted", "it is not driven any further");
-        let second = refused(&folder, &["runs", "resolve", &id, "--done"], "RUN_NOT_WAITING");
-        second.refused(&format!("Run {id} has been answered and waits for nothing now: let it go on.\n"));
-        second.refused(&format!("   = help: redflow run --resume {id}\n"));
+        let second = assert_error(&folder, &["runs", "resolve", &id, "--done"], "RUN_NOT_WAITING");
+        second.assert_refused(&format!("Run {id} has been answered and waits for nothing now: resume it.\n"));
+        second.assert_refused(&format!("   = help: redflow run --resume {id}\n"));
 
         let output = folder.redflow(["run", "--resume", &id, "flow.json", "--json"]).run();
         assert_eq!(output.code, 0, "{output:#?}");
@@ -176,14 +176,14 @@ fn an_answer_is_kept_and_the_run_goes_on_when_it_is_resumed() {
             output.stderr.contains("[debug d] msg.payload: done\n"),
             "the wires carry it on: {output:#?}"
         );
-        assert_eq!(folder.well(["replay", "--all"]), "1 run: 1 equal, 0 open\n");
-        refused(&folder, &["runs", "resolve", &id, "--done"], "RUN_OVER");
+        assert_eq!(folder.run_ok(["replay", "--all"]), "1 run: 1 equal, 0 open\n");
+        assert_error(&folder, &["runs", "resolve", &id, "--done"], "RUN_OVER");
     }
 }
 
 #[test]
-fn answers_that_cannot_be_used() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn wrong_answers_are_refused() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let hint = "text needs quotes: --result '\"hello\"'";
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
@@ -198,32 +198,32 @@ fn answers_that_cannot_be_used() {
         ("{\"a\": 1, \"a\": 2}", "the result names a key twice: /a; keep one of each"),
         (&deep, "the result nests deeper than 100 levels; make it flatter"),
         ("@gone", "cannot read the result gone: there is no such file; name a file that can be read"),
-        ("@large", "bytes as the run keeps it; the limit is 262144: give only what the model needs of it"),
-        ("@huge", "the result has more than 4194304 bytes; give only what is needed of it"),
+        ("@large", "bytes; the limit is 262144: give only the part that the model needs"),
+        ("@huge", "the result has more than 4194304 bytes; give only the part that is needed"),
     ] {
-        refused(&folder, &["runs", "resolve", &id, "--done", "--result", result], "RESULT_INVALID")
-            .refused(words);
+        assert_error(&folder, &["runs", "resolve", &id, "--done", "--result", result], "RESULT_INVALID")
+            .assert_refused(words);
     }
     assert_eq!(status(&folder), "waiting");
-    // How many spaces it is typed with does not count.
-    said(&folder, &["runs", "resolve", &id, "--done", "--result", "@wide"]);
+    // Spaces in the input do not count.
+    run_note(&folder, &["runs", "resolve", &id, "--done", "--result", "@wide"]);
 }
 
 #[test]
-fn an_answer_from_standard_input() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn an_answer_is_read_from_standard_input() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let output =
         folder.redflow(["runs", "resolve", &id, "--done", "--result", "-"]).stdin("\"sent\"\n").run();
     assert_eq!(output.code, 0, "{output:#?}");
-    let shown = folder.well(["runs", "show", &id, "--json"]);
-    assert!(shown.contains("\"type\":\"tool_returned\"") && shown.contains("\"success\":true"), "{shown}");
+    let text = folder.run_ok(["runs", "show", &id, "--json"]);
+    assert!(text.contains("\"type\":\"tool_returned\"") && text.contains("\"success\":true"), "{text}");
 }
 
 #[test]
-fn runs_that_do_not_wait() {
+fn ended_runs_cannot_be_changed() {
     let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     let id = folder.only_run();
     for args in [
         ["runs", "cancel", &id].as_slice(),
@@ -232,36 +232,36 @@ fn runs_that_do_not_wait() {
         &["run", "--resume", &id],
         &["run", "--resume", &id, "flow.json"],
     ] {
-        let output = refused(&folder, args, "RUN_OVER");
-        output.refused(&format!("   = help: redflow runs show {id}\n"));
+        let output = assert_error(&folder, args, "RUN_OVER");
+        output.assert_refused(&format!("   = help: redflow runs show {id}\n"));
     }
 }
 
 #[test]
-fn a_call_that_was_under_way_is_asked_about_when_the_run_is_resumed() {
-    let folder = Folder::with_flow(&dangerous_flow());
-    let id = interrupted_in_a_call(&folder);
+fn a_resumed_run_asks_about_its_interrupted_call() {
+    let folder = Folder::with_flow(&at_most_once_flow());
+    let id = interrupted_run(&folder);
     assert_eq!(status(&folder), "interrupted");
-    let output = refused(&folder, &["runs", "resolve", &id, "--done"], "RUN_NOT_WAITING");
-    output.refused(&format!("Run {id} is interrupted and waits for nothing now: let it go on.\n"));
-    output.refused(&format!("   = help: redflow run --resume {id}\n"));
+    let output = assert_error(&folder, &["runs", "resolve", &id, "--done"], "RUN_NOT_WAITING");
+    output.assert_refused(&format!("Run {id} is interrupted and waits for nothing now: resume it.\n"));
+    output.assert_refused(&format!("   = help: redflow run --resume {id}\n"));
 
     let output = folder.redflow(["run", "--resume", &id, "flow.json"]).run();
     assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output:#?}");
-    let words = "⏸ waiting: nobody knows whether `calculator` happened: the runtime stopped while the call was \
+    let words = "⏸ waiting: it is unknown whether `calculator` happened: the runtime stopped while the call was \
                  under way\n";
     assert!(output.stderr.contains(words), "{output:#?}");
     let words = format!("\nrun {id} waits: {}\n", question(&folder.runs()[0]));
     assert!(output.stderr.contains(&words), "{output:#?}");
     assert!(output.stderr.contains(&format!("redflow run --resume {id} flow.json\n")), "{output:#?}");
-    said(&folder, &["runs", "resolve", &id, "--not-done"]);
+    run_note(&folder, &["runs", "resolve", &id, "--not-done"]);
     let output = folder.redflow(["run", "--resume", &id]).run();
     assert_eq!((output.code, output.stdout.as_str()), (0, "done\n"), "{output:#?}");
 }
 
 #[test]
-fn scripts_learn_what_was_done() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn outcomes_are_printed_as_json() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let done = |args: &[&str]| {
         let output = folder.redflow(args.iter().copied()).run();
@@ -273,92 +273,93 @@ fn scripts_learn_what_was_done() {
         json!({"runId": id, "outcome": "recorded"})
     );
     assert_eq!(done(&["runs", "cancel", &id, "--json"]), json!({"runId": id, "outcome": "cancelled"}));
-    let id = interrupted_in_a_call(&folder);
+    let id = interrupted_run(&folder);
     let output = folder.redflow(["run", "--resume", &id, "--json"]).run();
     let run = folder.runs().remove(0);
     let expected = json!({"runId": id, "status": "waiting", "waiting": run["waiting"]});
     assert_eq!((output.code, output.json()), (3, expected), "a run that came to wait");
     let store = Store::open(&folder.data()).unwrap();
     let cancel = folder.redflow(["runs", "cancel", &id, "--json"]);
-    let asked = std::thread::spawn(move || cancel.run());
-    leave_unanswered(store);
-    assert_eq!(asked.join().unwrap().json(), json!({"runId": id, "outcome": "asked"}));
+    let thread = std::thread::spawn(move || cancel.run());
+    ignore_request(store);
+    assert_eq!(thread.join().unwrap().json(), json!({"runId": id, "outcome": "asked"}));
 }
 
 #[test]
 fn a_run_is_cancelled_without_a_driver() {
-    let folder = Folder::with_flow(&dangerous_flow());
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     assert_eq!(
-        said(&folder, &["runs", "cancel", &id, "--reason", "wrong\u{1b} order"]),
-        format!("run {id} is cancelled; its result leaves with the next redflow run --resume {id}\n")
+        run_note(&folder, &["runs", "cancel", &id, "--reason", "wrong\u{1b} order"]),
+        format!("run {id} is cancelled; to deliver its result: redflow run --resume {id}\n")
     );
     let run = folder.runs().remove(0);
     assert_eq!([&run["status"], &run["code"]], ["failed", "CANCELLED"]);
     assert_eq!(run["delivered"], false);
-    assert!(folder.well(["runs"]).ends_with("CANCELLED  not delivered\n"));
-    assert!(folder.well(["runs", "export", &id]).contains("wrong\\u001b order"));
-    assert_eq!(folder.well(["replay", "--all"]), "1 run: 1 equal, 0 open\n");
-    refused(&folder, &["runs", "cancel", &id], "RUN_OVER");
-    // And so it does: to where the wires lead.
+    assert!(folder.run_ok(["runs"]).ends_with("CANCELLED  not delivered\n"));
+    assert!(folder.run_ok(["runs", "export", &id]).contains("wrong\\u001b order"));
+    assert_eq!(folder.run_ok(["replay", "--all"]), "1 run: 1 equal, 0 open\n");
+    assert_error(&folder, &["runs", "cancel", &id], "RUN_OVER");
+    // The result goes along the wires.
     let output = folder.redflow(["run", "--resume", &id]).run();
     assert_eq!((output.code, output.errors()), (1, vec!["CANCELLED"]), "{output:#?}");
     assert!(output.stderr.contains("[debug d] msg.payload: {\"code\":\"CANCELLED\""), "{output:#?}");
     assert_eq!(folder.runs()[0]["delivered"], true);
 
-    let id = interrupted_in_a_call(&folder);
-    said(&folder, &["runs", "cancel", &id]);
+    let id = interrupted_run(&folder);
+    run_note(&folder, &["runs", "cancel", &id]);
     let run = folder.runs().remove(0);
     assert_eq!([&run["runId"], &run["status"], &run["code"]], [id.as_str(), "failed", "CANCELLED"]);
 }
 
 #[test]
-fn the_process_that_drives_the_runs_is_asked() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn requests_go_to_the_driver() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let driver = Driver::start(&folder);
-    let words = format!("run {id} is answered and goes on in the process that drives it\n");
-    assert_eq!(said(&folder, &["runs", "resolve", &id, "--done", "--result", "42"]), words);
-    let run = until_over(&folder);
+    let words = format!("run {id} is answered and continues in the process that drives it\n");
+    assert_eq!(run_note(&folder, &["runs", "resolve", &id, "--done", "--result", "42"]), words);
+    let run = wait_until_ended(&folder);
     assert_eq!([&run["status"], &run["delivered"]], [&json!("completed"), &json!(true)], "{run}");
     drop(driver);
 
-    folder.well(["runs", "prune", "--keep", "0"]);
+    folder.run_ok(["runs", "prune", "--keep", "0"]);
     let id = waiting_run(&folder);
     let driver = Driver::start(&folder);
     let words = format!("run {id} is cancelled by the process that drives it\n");
-    assert_eq!(said(&folder, &["runs", "cancel", &id]), words);
-    assert_eq!(until_over(&folder)["code"], "CANCELLED");
+    assert_eq!(run_note(&folder, &["runs", "cancel", &id]), words);
+    assert_eq!(wait_until_ended(&folder)["code"], "CANCELLED");
     drop(driver);
-    assert_eq!(folder.well(["replay", "--all"]), "1 run: 1 equal, 0 open\n");
+    assert_eq!(folder.run_ok(["replay", "--all"]), "1 run: 1 equal, 0 open\n");
 }
 
 #[test]
-fn a_request_that_nobody_answers_is_left_for_the_next() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn an_unanswered_request_is_stored_for_the_next_driver() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let store = Store::open(&folder.data()).unwrap();
     let cancel = folder.redflow(["runs", "cancel", &id]);
-    let asked = std::thread::spawn(move || cancel.run());
-    leave_unanswered(store);
-    let output = asked.join().unwrap();
-    let words = format!("the request is left for run {id}: whoever drives the runs next will do it\n");
+    let thread = std::thread::spawn(move || cancel.run());
+    ignore_request(store);
+    let output = thread.join().unwrap();
+    let words =
+        format!("the request for run {id} is stored; the next process that drives the runs does it\n");
     assert_eq!((output.code, output.stderr), (0, words));
     assert_eq!(status(&folder), "waiting");
     let driver = Driver::start(&folder);
-    assert_eq!(until_over(&folder)["code"], "CANCELLED");
+    assert_eq!(wait_until_ended(&folder)["code"], "CANCELLED");
     drop(driver);
 }
 
 #[test]
-fn what_the_driver_refuses_is_refused() {
-    let folder = Folder::with_flow(&dangerous_flow());
+fn a_refusal_of_the_driver_is_printed() {
+    let folder = Folder::with_flow(&at_most_once_flow());
     let id = waiting_run(&folder);
     let store = Store::open(&folder.data()).unwrap();
     let resolve = folder.redflow(["runs", "resolve", &id, "--done"]);
-    let asked = std::thread::spawn(move || resolve.run());
-    refuse_one(&store, StoreCode::RunNotWaiting);
-    let output = asked.join().unwrap();
-    output.refused("error[RUN_NOT_WAITING]: The process that drives the runs refused: ");
-    output.refused(&format!("   = help: redflow runs show {id}\n"));
+    let thread = std::thread::spawn(move || resolve.run());
+    refuse_request(&store, StoreCode::RunNotWaiting);
+    let output = thread.join().unwrap();
+    output.assert_refused("error[RUN_NOT_WAITING]: The process that drives the runs refused: ");
+    output.assert_refused(&format!("   = help: redflow runs show {id}\n"));
 }

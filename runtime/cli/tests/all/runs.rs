@@ -1,7 +1,7 @@
-//! `redflow runs`: what is kept can be listed, shown, exported and replayed.
+//! `redflow runs`: stored runs are listed, shown, exported and replayed.
 
-use crate::kit::{Folder, Output, check_schema, final_answer, flow, flow_with, steady};
-use crate::stage::{damage, dangerous_flow, forge, harmless_flow, interrupted_in_a_call};
+use crate::kit::{Folder, Output, check_schema, final_answer, flow, flow_with, normalize};
+use crate::prepared_runs::{at_most_once_flow, damage, forge, interrupted_run, repeatable_flow};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -11,19 +11,19 @@ fn loop_flow() -> Value {
     flow(json!([call("6*7"), call("1/0"), end]), vec![])
 }
 
-/// Text without moments and lengths of time, too.
-fn steadier(text: &str) -> String {
+/// Also replaces times and durations.
+fn normalize_times(text: &str) -> String {
     let is_moment = |word: &str| word.len() == 20 && word.ends_with('Z') && word.contains('T');
     let is_seconds = |word: Option<&&str>, next: Option<&&str>| {
         next.is_some_and(|unit| *unit == "s") && word.is_some_and(|word| word.parse::<f64>().is_ok())
     };
     let mut out = String::new();
-    for line in steady(text).lines() {
+    for line in normalize(text).lines() {
         let words: Vec<&str> = line.split(' ').collect();
         for (place, word) in words.iter().enumerate() {
             let plain = word.trim_end_matches(',');
             out += &match plain {
-                // A slow machine takes seconds for what takes others milliseconds.
+                // A slow machine needs seconds instead of milliseconds.
                 _ if is_seconds(words.get(place), words.get(place + 1)) => "N".to_owned(),
                 "s" if place > 0 && is_seconds(words.get(place - 1), words.get(place)) => "ms".to_owned(),
                 plain if is_moment(plain) => word.replace(plain, "TIME"),
@@ -36,24 +36,24 @@ fn steadier(text: &str) -> String {
 }
 
 #[test]
-fn every_run_is_kept_and_listed() {
+fn every_run_is_stored_and_listed() {
     let folder = Folder::with_flow(&loop_flow());
     folder.write("bad.json", flow_with(json!(["prose"]), "a", json!({"name": "\u{1b}[2JBad"})).to_string());
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     assert_eq!(folder.redflow(["run", "bad.json"]).run().code, 1);
 
     let output = folder.redflow(["runs"]).run();
-    insta::assert_snapshot!(steadier(&output.stdout));
+    insta::assert_snapshot!(normalize_times(&output.stdout));
     assert_eq!((output.code, output.stderr.as_str()), (0, ""));
-    assert_eq!(folder.well(["runs", "list"]), output.stdout);
+    assert_eq!(folder.run_ok(["runs", "list"]), output.stdout);
     let runs = folder.runs();
     for run in &runs {
         serde_json::from_value::<redflow_contract::run::RunSummary>(run.clone()).unwrap();
     }
-    let told: Vec<[&Value; 4]> =
+    let rows: Vec<[&Value; 4]> =
         runs.iter().map(|run| [&run["name"], &run["status"], &run["code"], &run["delivered"]]).collect();
     assert_eq!(
-        told,
+        rows,
         [
             [&json!("\u{1b}[2JBad"), &json!("failed"), &json!("INVALID_JSON"), &json!(true)],
             [&json!("a"), &json!("completed"), &Value::Null, &json!(true)],
@@ -62,11 +62,11 @@ fn every_run_is_kept_and_listed() {
 }
 
 #[test]
-fn lists_can_be_filtered_and_say_when_they_are_cut() {
+fn lists_are_filtered_and_limited() {
     let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
     folder.write("bad.json", flow(json!(["prose"]), vec![]).to_string());
     for _ in 0..3 {
-        folder.well(["run", "flow.json"]);
+        folder.run_ok(["run", "flow.json"]);
     }
     folder.redflow(["run", "bad.json"]).run();
     let list = |args: &[&str]| {
@@ -81,15 +81,15 @@ fn lists_can_be_filtered_and_say_when_they_are_cut() {
     assert_eq!(list(&["--status", "failed"]), (1, String::new()));
     assert_eq!(list(&["--status", "completed", "--limit", "2"]), (2, cut));
     assert_eq!(list(&["--status", "completed", "--status", "failed"]), (4, String::new()));
-    let (none, said) = list(&["--status", "waiting"]);
-    assert!(none == 0 && said.starts_with("no runs of this status in "), "{said}");
+    let (none, note) = list(&["--status", "waiting"]);
+    assert!(none == 0 && note.starts_with("no runs of this status in "), "{note}");
     assert_eq!(list(&["--agent", "a", "--status", "failed"]), (1, String::new()));
-    let (none, said) = list(&["--agent", "nobody"]);
-    assert!(none == 0 && said.starts_with("no runs of this agent in "), "{said}");
+    let (none, note) = list(&["--agent", "nobody"]);
+    assert!(none == 0 && note.starts_with("no runs of this agent in "), "{note}");
 }
 
 #[test]
-fn a_list_of_nothing_is_no_fault() {
+fn an_empty_list_is_no_error() {
     let folder = Folder::new();
     for args in [["runs"].as_slice(), &["runs", "list"], &["runs", "--json"]] {
         let output = folder.redflow(args.iter().copied()).run();
@@ -106,19 +106,19 @@ fn a_run_is_shown() {
     let live = folder.redflow(["run", "flow.json"]).run();
     let id = folder.only_run();
     let output = folder.redflow(["runs", "show", &id]).run();
-    insta::assert_snapshot!(steadier(&unplaced(&folder, &output.stdout)));
+    insta::assert_snapshot!(normalize_times(&without_path(&folder, &output.stdout)));
     assert_eq!((output.code, output.stderr.as_str()), (0, ""));
 
-    // The events are those that were seen live, line by line.
-    let events = folder.well(["runs", "events", &id]);
+    // The events equal the live timeline, line by line.
+    let events = folder.run_ok(["runs", "events", &id]);
     let seen: Vec<&str> = live.stderr.lines().filter(|line| !line.starts_with("[debug")).collect();
     assert_eq!(events.lines().collect::<Vec<_>>(), seen);
 
-    let shown: Value = serde_json::from_str(&folder.well(["runs", "show", &id, "--json"])).unwrap();
-    let keys: Vec<&str> = shown.as_object().unwrap().keys().map(String::as_str).collect();
+    let detail: Value = serde_json::from_str(&folder.run_ok(["runs", "show", &id, "--json"])).unwrap();
+    let keys: Vec<&str> = detail.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["summary", "events", "calls", "result"]);
     assert_eq!(
-        shown["calls"],
+        detail["calls"],
         json!([
             {"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"},
              "result": {"success": true, "output": {"result": 42, "expression": "6*7"}}},
@@ -127,12 +127,12 @@ fn a_run_is_shown() {
                         divisor or base other than zero"}},
         ])
     );
-    assert_eq!(shown["summary"], folder.runs()[0]);
-    assert_eq!(shown["result"]["payload"], "done\u{1b}[31m");
-    check_schema("agent-output", &shown["result"]);
-    let lines = folder.well(["runs", "events", &id, "--json"]);
+    assert_eq!(detail["summary"], folder.runs()[0]);
+    assert_eq!(detail["result"]["payload"], "done\u{1b}[31m");
+    check_schema("agent-output", &detail["result"]);
+    let lines = folder.run_ok(["runs", "events", &id, "--json"]);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(shown["events"], json!(lines));
+    assert_eq!(detail["events"], json!(lines));
     for (place, event) in lines.iter().enumerate() {
         check_schema("run-event", event);
         assert_eq!(event["seq"], place + 1);
@@ -140,72 +140,72 @@ fn a_run_is_shown() {
 }
 
 #[test]
-fn a_run_that_failed_is_shown() {
+fn a_failed_run_is_shown() {
     let folder = Folder::with_flow(&flow(json!(["prose"]), vec![]));
     folder.redflow(["run", "flow.json"]).run();
     let output = folder.redflow(["runs", "show", &folder.only_run()]).run();
-    insta::assert_snapshot!(steadier(&unplaced(&folder, &output.stdout)));
-    assert_eq!(output.code, 0, "that the run failed is no fault of the command");
+    insta::assert_snapshot!(normalize_times(&without_path(&folder, &output.stdout)));
+    assert_eq!(output.code, 0, "a failed run is no failure of the command");
 }
 
-/// Text without the place of the folder.
-fn unplaced(folder: &Folder, text: &str) -> String {
+/// Replaces the path of the folder.
+fn without_path(folder: &Folder, text: &str) -> String {
     text.replace(folder.path("").canonicalize().unwrap().to_str().unwrap(), "FOLDER")
 }
 
 #[test]
-fn calls_are_shown_in_short_and_kept_whole() {
+fn calls_are_cut_in_text_and_complete_in_json() {
     let long = format!("1{}", " + 1".repeat(100));
     let call = |text: &str| json!({"action": "tool", "tool": "calculator", "input": {"expression": text}, "confidence": 0.5});
     let refused = json!({"action": "tool", "tool": "shell", "input": {"run": "rm"}, "confidence": 0.5});
     let folder = Folder::with_flow(&flow_with(json!([call(&long), refused]), "a", json!({"debug": true})));
     assert_eq!(folder.redflow(["run", "flow.json"]).run().errors(), ["TOOL_NOT_ALLOWED"]);
     let id = folder.only_run();
-    let shown = folder.well(["runs", "show", &id]);
-    let lines: Vec<&str> = shown.lines().map(str::trim_start).collect();
+    let detail = folder.run_ok(["runs", "show", &id]);
+    let lines: Vec<&str> = detail.lines().map(str::trim_start).collect();
     let cut = |text: &str| lines.iter().filter(|line| line.starts_with(text)).count();
-    assert_eq!((cut("{\"expression\":\"1 + 1"), cut("{\"result\":101")), (1, 1), "once each: {shown}");
-    assert!(!shown.contains(&long) && shown.contains("…\n"), "{shown}");
-    // What was not called is no call.
-    let shown = folder.redflow(["runs", "show", &id, "--json"]).run().json();
-    let calls = shown["calls"].as_array().unwrap();
-    assert_eq!((calls.len(), &calls[0]["input"]["expression"]), (1, &json!(long)), "{shown}");
+    assert_eq!((cut("{\"expression\":\"1 + 1"), cut("{\"result\":101")), (1, 1), "once each: {detail}");
+    assert!(!detail.contains(&long) && detail.contains("…\n"), "{detail}");
+    // A refused call is not listed.
+    let detail = folder.redflow(["runs", "show", &id, "--json"]).run().json();
+    let calls = detail["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["input"]["expression"]), (1, &json!(long)), "{detail}");
 }
 
 #[test]
-fn a_call_without_a_result_is_shown_without() {
-    let folder = Folder::with_flow(&dangerous_flow());
-    let id = interrupted_in_a_call(&folder);
-    let shown =
+fn a_call_without_a_result_is_printed_without_one() {
+    let folder = Folder::with_flow(&at_most_once_flow());
+    let id = interrupted_run(&folder);
+    let detail =
         |folder: &Folder| folder.redflow(["runs", "show", &id, "--json"]).run().json()["calls"].clone();
     let call = |result: Value| json!([{"iteration": 1, "tool": "calculator", "input": {"expression": "6*7"}, "result": result}]);
-    assert_eq!(shown(&folder), call(Value::Null));
+    assert_eq!(detail(&folder), call(Value::Null));
     assert_eq!(folder.redflow(["run", "--resume", &id]).run().code, 3);
-    assert_eq!(shown(&folder), call(Value::Null));
-    folder.well(["runs", "resolve", &id, "--done", "--result", "[42]"]);
-    assert_eq!(shown(&folder), call(json!({"success": true, "output": [42]})));
-    let text = folder.well(["runs", "show", &id]);
+    assert_eq!(detail(&folder), call(Value::Null));
+    folder.run_ok(["runs", "resolve", &id, "--done", "--result", "[42]"]);
+    assert_eq!(detail(&folder), call(json!({"success": true, "output": [42]})));
+    let text = folder.run_ok(["runs", "show", &id]);
     assert!(text.contains("└ calculator ok") && text.contains("\n       [42]\n"), "{text}");
 }
 
 #[test]
-fn what_is_exported_is_what_was_recorded() {
+fn the_exported_journal_is_the_recorded_one() {
     let folder = Folder::with_flow(&loop_flow());
-    folder.well(["run", "flow.json", "--journal", "j"]);
+    folder.run_ok(["run", "flow.json", "--journal", "j"]);
     let id = folder.only_run();
-    let journal = folder.well(["runs", "export", &id]);
+    let journal = folder.run_ok(["runs", "export", &id]);
     assert_eq!(journal, folder.read("j"));
     folder.write("exported", &journal);
-    let (file, kept) = (folder.well(["replay", "exported"]), folder.well(["replay", &id]));
-    assert!(file.starts_with("equal: ") && file == kept, "{file}{kept}");
-    assert_eq!(folder.well(["replay", "exported", "--json"]), folder.well(["replay", &id, "--json"]));
+    let (file, stored) = (folder.run_ok(["replay", "exported"]), folder.run_ok(["replay", &id]));
+    assert!(file.starts_with("equal: ") && file == stored, "{file}{stored}");
+    assert_eq!(folder.run_ok(["replay", "exported", "--json"]), folder.run_ok(["replay", &id, "--json"]));
     assert_eq!(folder.redflow(["replay", "-"]).stdin(journal).run().stdout, file);
-    // A file of that name is nearer.
+    // A file with that name has priority.
     folder.write(&id, "no journal");
     assert_eq!(folder.redflow(["replay", &id]).run().code, 1);
 }
 
-/// Every command about one run.
+/// All commands about one run.
 fn commands(id: &str) -> Vec<Vec<&str>> {
     let all: [&[&str]; 9] = [
         &["runs", "show", id],
@@ -222,69 +222,70 @@ fn commands(id: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn an_unknown_run() {
+fn an_unknown_run_is_refused() {
     let folder = Folder::with_flow(&loop_flow());
-    folder.well(["run", "flow.json"]);
-    folder.well(["run", "flow.json", "--data", "my data"]);
+    folder.run_ok(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json", "--data", "my data"]);
     let long = "0197".repeat(2000);
     for id in ["0197", "\u{1b}[31m", "' OR 1=1 --", "ALL", &long] {
         for args in commands(id) {
             let output = folder.redflow(args.iter().copied()).run();
-            output.refused("No run ");
-            output
-                .refused("   = help: those that are: redflow runs\n   = help: redflow explain RUN_UNKNOWN\n");
+            output.assert_refused("No run ");
+            output.assert_refused(
+                "   = help: list the runs: redflow runs\n   = help: redflow explain RUN_UNKNOWN\n",
+            );
             assert_eq!(output.errors(), ["RUN_UNKNOWN"], "{output:#?}");
             assert_eq!(output.stderr.find('\u{1b}'), None);
-            // The way out is the same directory, ready to be pasted.
+            // The printed command names the same directory.
             let output = folder.redflow(args.iter().copied().chain(["--data", "my data"])).run();
             let word = if cfg!(windows) { "\"my data\"" } else { "'my data'" };
-            output.refused(&format!("   = help: those that are: redflow runs --data {word}\n"));
+            output.assert_refused(&format!("   = help: list the runs: redflow runs --data {word}\n"));
         }
     }
     let output = folder.redflow(["replay", &long]).run();
-    output.refused("   = help: those that are: redflow runs\n");
+    output.assert_refused("   = help: list the runs: redflow runs\n");
 }
 
 #[test]
-fn an_empty_id() {
+fn an_empty_id_is_refused() {
     let folder = Folder::with_flow(&loop_flow());
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     for args in commands("") {
         let output = folder.redflow(args.iter().copied()).run();
-        output.refused("error[RUN_UNKNOWN]: The id of the run is empty: give that of a run.\n");
+        output.assert_refused("error[RUN_UNKNOWN]: The id of the run is empty: give the id of a run.\n");
     }
-    folder.redflow(["replay", ""]).run().refused("a value is required for '[JOURNAL|RUN]'");
+    folder.redflow(["replay", ""]).run().assert_refused("a value is required for '[JOURNAL|RUN]'");
 }
 
 #[test]
-fn a_damaged_run_is_never_passed_off_as_sound() {
+fn a_damaged_run_is_printed_with_its_damage() {
     let folder = Folder::with_flow(&loop_flow());
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     let id = folder.only_run();
-    let whole = folder.well(["runs", "events", &id]);
+    let whole = folder.run_ok(["runs", "events", &id]);
     damage(&folder, "Division by zero");
 
     let output = folder.redflow(["runs", "show", &id]).run();
     assert_eq!((output.code, output.errors()), (1, vec!["DATA_CORRUPT"]), "{output:#?}");
-    insta::assert_snapshot!(steadier(&unplaced(
+    insta::assert_snapshot!(normalize_times(&without_path(
         &folder,
         &format!("{}---\n{}", output.stdout, output.stderr)
     )));
     let output = folder.redflow(["runs", "events", &id]).run();
     assert_eq!((output.code, output.errors()), (1, vec!["DATA_CORRUPT"]), "{output:#?}");
-    assert!(!output.stdout.is_empty() && whole.starts_with(&output.stdout), "what is sound: {output:#?}");
+    assert!(!output.stdout.is_empty() && whole.starts_with(&output.stdout), "the intact part: {output:#?}");
     assert!(output.stdout != whole);
     let output = folder.redflow(["runs", "show", &id, "--json"]).run();
-    let shown = (output.code, output.stderr.as_str(), output.json());
-    assert_eq!((shown.0, shown.1, &shown.2["problem"]["code"]), (1, "", &json!("DATA_CORRUPT")));
-    assert_eq!((&shown.2["summary"]["status"], &shown.2["result"]), (&json!("damaged"), &Value::Null));
-    // Half a journal would be taken for a whole one.
+    let detail = (output.code, output.stderr.as_str(), output.json());
+    assert_eq!((detail.0, detail.1, &detail.2["problem"]["code"]), (1, "", &json!("DATA_CORRUPT")));
+    assert_eq!((&detail.2["summary"]["status"], &detail.2["result"]), (&json!("damaged"), &Value::Null));
+    // A part of a journal could be taken for all of it.
     let output = folder.redflow(["runs", "export", &id]).run();
     assert_eq!((output.code, output.stdout.as_str(), output.errors()), (1, "", vec!["DATA_CORRUPT"]));
 
     let output = folder.redflow(["replay", &id]).run();
     assert_eq!((output.code, output.errors()), (1, vec!["DATA_CORRUPT"]), "{output:#?}");
-    let words = format!("of run {id} replay byte for byte; what follows is not what was written\n");
+    let words = format!("of run {id} replay byte for byte; the rest has changed since it was written\n");
     assert!(output.stdout.starts_with("damaged: ") && output.stdout.ends_with(&words), "{output:#?}");
     let output = folder.redflow(["replay", &id, "--json"]).run();
     let report = output.json();
@@ -301,20 +302,20 @@ fn a_damaged_run_is_never_passed_off_as_sound() {
 
 #[test]
 fn a_damaged_run_is_neither_driven_nor_changed() {
-    let folder = Folder::with_flow(&harmless_flow("done", "shown"));
-    let damaged = interrupted_in_a_call(&folder);
+    let folder = Folder::with_flow(&repeatable_flow("done", "out"));
+    let damaged = interrupted_run(&folder);
     damage(&folder, "model_answered");
-    let sound = interrupted_in_a_call(&folder);
+    let sound = interrupted_run(&folder);
     let before = std::fs::read(folder.data().join("redflow.db")).unwrap();
-    let advice = |output: &Output| {
+    let assert_hints = |output: &Output| {
         for help in [
-            format!("   = help: what is sound of it: redflow replay {damaged}\n"),
-            "   = help: to be rid of such runs: redflow runs prune --damaged\n".to_owned(),
+            format!("   = help: replay the intact part: redflow replay {damaged}\n"),
+            "   = help: remove damaged runs: redflow runs prune --damaged\n".to_owned(),
         ] {
             assert!(output.stderr.contains(&help), "{help}{output:#?}");
         }
         assert!(!output.stderr.contains("nothing is lost"), "{output:#?}");
-        assert!(!output.stderr.contains(&format!("{damaged} goes on")), "{output:#?}");
+        assert!(!output.stderr.contains(&format!("{damaged} continues")), "{output:#?}");
     };
     for args in [
         ["runs", "cancel", &damaged].as_slice(),
@@ -325,42 +326,43 @@ fn a_damaged_run_is_neither_driven_nor_changed() {
         let output = folder.redflow(args.iter().copied()).run();
         assert_eq!((output.code, output.errors()), (2, vec!["DATA_CORRUPT"]), "{args:?}: {output:#?}");
         assert_eq!(output.stdout, "");
-        advice(&output);
+        assert_hints(&output);
     }
     assert_eq!(std::fs::read(folder.data().join("redflow.db")).unwrap().len(), before.len());
 
     let output = folder.redflow(["run", "--resume", "all"]).run();
     assert_eq!((output.code, output.errors()), (2, vec!["DATA_CORRUPT"]), "{output:#?}");
     assert_eq!(output.stdout, format!("{damaged}  damaged\n{sound}  completed    done\n"));
-    advice(&output);
+    assert_hints(&output);
 
-    let dry = folder.well(["runs", "prune", "--damaged", "--dry-run"]);
+    let dry = folder.run_ok(["runs", "prune", "--damaged", "--dry-run"]);
     assert_eq!((dry.as_str(), folder.runs().len()), ("1 run (1 damaged) would be removed; nothing was\n", 2));
-    let report: Value = serde_json::from_str(&folder.well(["runs", "prune", "--damaged", "--json"])).unwrap();
+    let report: Value =
+        serde_json::from_str(&folder.run_ok(["runs", "prune", "--damaged", "--json"])).unwrap();
     assert_eq!((&report["runs"], &report["damaged"]), (&json!(1), &json!(1)));
     assert_eq!(folder.only_run(), sound);
 }
 
 #[test]
-fn what_the_machine_would_not_have_done_is_shown_up_to_there() {
+fn a_forged_journal_is_printed_up_to_the_difference() {
     let folder = Folder::with_flow(&loop_flow());
-    folder.well(["run", "flow.json"]);
+    folder.run_ok(["run", "flow.json"]);
     let id = folder.only_run();
-    let journal = folder.well(["runs", "export", &id]);
+    let journal = folder.run_ok(["runs", "export", &id]);
     let digest = journal.rsplit("\"digest\":\"").next().unwrap().split('"').next().unwrap().to_owned();
     forge(&folder, &journal.replace(&digest, &"0".repeat(64)));
 
     let output = folder.redflow(["runs", "show", &id]).run();
     assert_eq!(output.code, 1, "{output:#?}");
-    assert!(output.stdout.contains("   1 tool   calculator "), "what is sound is shown: {output:#?}");
-    let words = "the journal is not sound from here on\ndifferent: line 15: The journal has an output";
+    assert!(output.stdout.contains("   1 tool   calculator "), "the intact part is printed: {output:#?}");
+    let words = "the journal is damaged from here on\ndifferent: line 15: The journal has an output";
     assert!(output.stderr.starts_with(words), "{output:#?}");
-    let shown = folder.redflow(["runs", "show", &id, "--json"]).run();
-    assert_eq!((shown.code, shown.stderr.as_str()), (1, ""));
-    let shown = shown.json();
-    assert_eq!((&shown["difference"]["what"], &shown["result"]), (&json!("output"), &Value::Null));
+    let detail = folder.redflow(["runs", "show", &id, "--json"]).run();
+    assert_eq!((detail.code, detail.stderr.as_str()), (1, ""));
+    let detail = detail.json();
+    assert_eq!((&detail["difference"]["what"], &detail["result"]), (&json!("output"), &Value::Null));
     let events = folder.redflow(["runs", "events", &id, "--json"]).run();
-    assert_eq!((events.code, events.stdout.lines().count()), (1, shown["events"].as_array().unwrap().len()));
+    assert_eq!((events.code, events.stdout.lines().count()), (1, detail["events"].as_array().unwrap().len()));
 
     for args in [["replay", &id].as_slice(), &["replay", "--all"]] {
         let output = folder.redflow(args.iter().copied()).run();

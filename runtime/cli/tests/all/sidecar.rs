@@ -1,5 +1,5 @@
-//! `--url` against a peer that says what a test wants: refusals, nonsense, broken connections. What a real sidecar
-//! answers is in `served`.
+//! `--url` against a fake sidecar: refusals, wrong answers, broken connections. The tests with a real sidecar
+//! are in `serve`.
 
 use crate::kit::{Folder, final_answer, flow, redflow};
 use pretty_assertions::assert_eq;
@@ -11,21 +11,21 @@ use std::sync::mpsc::{Receiver, channel};
 pub(crate) const TOKEN: &str = "a-token-of-the-test";
 const RUN: &str = "0197-run";
 
-/// A request that came in.
+/// A request to the fake sidecar.
 #[derive(Debug)]
-struct Asked {
-    /// Method and path.
+struct Request {
+    /// The method and the path.
     line: String,
     head: String,
     body: String,
 }
 
-/// An answer; the connection is closed after it.
+/// A response. The connection is closed after it.
 struct Reply {
     status: u16,
     kind: &'static str,
     body: String,
-    /// Whether it breaks off where more was promised.
+    /// The body is shorter than its `content-length`.
     broken: bool,
 }
 
@@ -33,27 +33,27 @@ fn reply(status: u16, body: &Value) -> Reply {
     Reply { status, kind: "application/json", body: body.to_string(), broken: false }
 }
 
-/// A peer that answers request after request, each on a connection of its own, and tells what it was asked.
-fn peer(mut answer: impl FnMut(&Asked) -> Reply + Send + 'static) -> (String, Receiver<Asked>) {
+/// A fake sidecar that answers one request per connection. The receiver gets the requests.
+fn fake_sidecar(mut answer: impl FnMut(&Request) -> Reply + Send + 'static) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (sender, asked) = channel();
+    let (sender, requests) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut reader = BufReader::new(stream.unwrap());
-            let Some(request) = read(&mut reader) else { continue };
+            let Some(request) = read_request(&mut reader) else { continue };
             let Reply { status, kind, body, broken } = answer(&request);
-            // Whoever asked is not told anything before the test could see that it did.
+            // The test sees the request before the client sees the response.
             let _ = sender.send(request);
             let length = if broken { body.len() + 1 } else { body.len() };
             let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\nconnection: close\r\n");
             let _ = write!(reader.get_mut(), "{head}content-length: {length}\r\n\r\n{body}");
         }
     });
-    (url, asked)
+    (url, requests)
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Request> {
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") {
         let mut line = String::new();
@@ -68,11 +68,11 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let line = head.split(" HTTP").next().unwrap().to_owned();
-    Some(Asked { line, head: head.to_lowercase(), body: String::from_utf8(body).unwrap() })
+    Some(Request { line, head: head.to_lowercase(), body: String::from_utf8(body).unwrap() })
 }
 
-fn lines(asked: &Receiver<Asked>) -> Vec<String> {
-    asked.try_iter().map(|asked| asked.line).collect()
+fn lines(requests: &Receiver<Request>) -> Vec<String> {
+    requests.try_iter().map(|request| request.line).collect()
 }
 
 fn summary(status: &str) -> Value {
@@ -98,8 +98,13 @@ fn three_events() -> [String; 3] {
     ]
 }
 
-fn stream(body: String, broken: bool) -> Reply {
-    Reply { status: 200, kind: "text/event-stream", body, broken }
+fn stream(body: String) -> Reply {
+    Reply { status: 200, kind: "text/event-stream", body, broken: false }
+}
+
+/// A stream whose connection breaks.
+fn broken_stream(body: String) -> Reply {
+    Reply { broken: true, ..stream(body) }
 }
 
 fn started() -> Value {
@@ -108,8 +113,8 @@ fn started() -> Value {
 }
 
 #[test]
-fn a_sidecar_that_is_not_there() {
-    // Held, so that no other test listens there, and not listened at.
+fn an_unreachable_sidecar_is_reported() {
+    // The port is bound, so that no other test can listen on it.
     let held = tokio::net::TcpSocket::new_v4().unwrap();
     held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", held.local_addr().unwrap());
@@ -128,26 +133,26 @@ fn a_sidecar_that_is_not_there() {
     ] {
         let args = args.iter().copied().chain(["--url", &url]);
         let output = folder.redflow(args).env("REDFLOW_TOKEN", TOKEN).run();
-        output.refused(&format!(
+        output.assert_refused(&format!(
             "error[SIDECAR_UNREACHABLE]: No sidecar answers at {url}/: nothing listens there. Is `redflow serve` \
              running there?\n   = help: redflow explain SIDECAR_UNREACHABLE\n"
         ));
         assert!(!output.stderr.contains(TOKEN), "{output:#?}");
     }
     let output = redflow(["runs", "--url", "http://sidecar.invalid"]).env("REDFLOW_TOKEN", TOKEN).run();
-    output.refused("warning: the token goes to http://sidecar.invalid/ as plain text; use https://");
+    output.assert_refused("warning: the token goes to http://sidecar.invalid/ as plain text; use https://");
     assert_eq!(output.errors(), ["SIDECAR_UNREACHABLE"], "{output:#?}");
 }
 
 #[test]
-fn something_else_that_answers_is_no_sidecar() {
+fn another_server_is_not_a_sidecar() {
     type Answer = fn() -> Reply;
     let rows: [(Answer, &str); 4] = [
         (
             || Reply { status: 404, kind: "text/html", body: "<h1>no</h1>".to_owned(), broken: false },
             "it answers with status 404",
         ),
-        (|| reply(200, &json!({"runs": 5})), "its answer is not what was asked for"),
+        (|| reply(200, &json!({"runs": 5})), "its answer has another format"),
         (
             || Reply { status: 301, kind: "text/html", body: String::new(), broken: false },
             "it answers with status 301",
@@ -158,15 +163,15 @@ fn something_else_that_answers_is_no_sidecar() {
         ),
     ];
     for (answer, why) in rows {
-        let (url, _asked) = peer(move |_| answer());
+        let (url, _requests) = fake_sidecar(move |_| answer());
         let output = redflow(["runs", "--url", &url]).env("REDFLOW_TOKEN", TOKEN).run();
-        output.refused("error[SIDECAR_UNREACHABLE]: ");
-        output.refused(why);
+        output.assert_refused("error[SIDECAR_UNREACHABLE]: ");
+        output.assert_refused(why);
     }
 }
 
 #[test]
-fn a_refusal_is_told_with_its_code_and_every_problem() {
+fn a_refusal_is_printed_with_its_code_and_all_problems() {
     let diagnostic = json!({"code": "MODEL_MISSING", "severity": "error", "message": "it has no model", "help": "Wire one.",
         "node": {"id": "a", "type": "agent-core", "name": "a"}});
     let report = json!({"ok": false, "diagnostics": [diagnostic], "omitted": {}});
@@ -180,25 +185,25 @@ fn a_refusal_is_told_with_its_code_and_every_problem() {
     ];
     for (status, error) in rows {
         let answer = error.clone();
-        let (url, _asked) = peer(move |_| reply(status, &answer));
+        let (url, _requests) = fake_sidecar(move |_| reply(status, &answer));
         let output = redflow(["run", "--url", &url]).env("REDFLOW_TOKEN", TOKEN).run();
         let code = error["code"].as_str().unwrap();
         assert_eq!((output.code, *output.errors().last().unwrap()), (2, code), "{output:#?}");
-        output.refused(&format!("redflow explain {code}"));
+        output.assert_refused(&format!("redflow explain {code}"));
         assert_eq!(output.stderr.contains("error[MODEL_MISSING]: it has no model"), code == "FLOW_REFUSED");
     }
 }
 
 #[test]
-fn the_token_goes_to_the_sidecar_and_to_nobody_else() {
-    let (url, asked) = peer(|_| reply(200, &json!({"runs": []})));
+fn the_token_goes_only_to_the_sidecar() {
+    let (url, requests) = fake_sidecar(|_| reply(200, &json!({"runs": []})));
     let folder = Folder::new();
     folder.write("mine", "the-token-of-a-file\n");
     #[cfg(unix)]
     std::fs::set_permissions(folder.path("mine"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .unwrap();
-    let of_data = folder.well(["token"]);
-    // A proxy, wherever it comes from, is not for this machine.
+    let of_data = folder.run_ok(["token"]);
+    // A proxy is never used for this machine.
     folder.write("proxy.toml", "[http]\nproxy = \"http://127.0.0.1:1\"\n");
     let rows: [(&[&str], Option<&str>, &str); 4] = [
         (&["--token-file", "mine"], None, "the-token-of-a-file"),
@@ -214,45 +219,51 @@ fn the_token_goes_to_the_sidecar_and_to_nobody_else() {
             .env("REDFLOW_TOKEN", in_env.unwrap_or(""));
         let output = call.run();
         assert_eq!((output.code, output.stderr), (0, format!("no runs in {url}/\n")));
-        let head = asked.recv().unwrap().head;
+        let head = requests.recv().unwrap().head;
         assert!(
             head.contains(&format!("\r\nauthorization: bearer {}\r\n", expected.to_lowercase())),
             "{head}"
         );
     }
-    // However much is logged.
+    // The log has no token at any level.
     let args = ["runs", "--url", &url, "--token-file", "mine", "--log", "trace"];
     let output = folder.redflow(args).run();
     assert!(output.stderr.contains("TRACE") && !output.stderr.contains("the-token-of-a-file"), "{output:#?}");
-    // That of the data directory is for this machine alone.
+    // The token of the data directory is only for this machine.
     let output = folder.redflow(["runs", "--url", "https://sidecar.invalid"]).run();
-    output.refused("error[UNAUTHORIZED]: There is no token for https://sidecar.invalid/: set REDFLOW_TOKEN");
+    output.assert_refused(
+        "error[UNAUTHORIZED]: There is no token for https://sidecar.invalid/: set REDFLOW_TOKEN",
+    );
     let output = folder.redflow(["runs", "--url", &url, "--token-file", "none"]).run();
-    output.refused("error[UNAUTHORIZED]: There is no file none with a token.");
+    output.assert_refused("error[UNAUTHORIZED]: There is no file none with a token.");
     let output = redflow(["runs", "--url", &url]).run();
-    output.refused("error[UNAUTHORIZED]: There is no token for http://127.0.0.1:");
-    output.refused("or the sidecar's data directory with --data DIR");
+    output.assert_refused("error[UNAUTHORIZED]: There is no token for http://127.0.0.1:");
+    output.assert_refused("or the sidecar's data directory with --data DIR");
     let data = folder.data();
     let args = ["runs", "--url", &url, "--data", data.to_str().unwrap()];
-    assert_eq!(redflow(args).run().code, 0, "--data says where the token is");
-    redflow(["runs", "--token-file", "mine"]).run().refused("there is no sidecar to give the token to");
-    redflow(["runs", "--url", "http://me:s3cret@host"]).run().refused("it must hold no name and no password");
+    assert_eq!(redflow(args).run().code, 0, "--data names the directory with the token");
+    redflow(["runs", "--token-file", "mine"])
+        .run()
+        .assert_refused("there is no sidecar to send the token to");
+    redflow(["runs", "--url", "http://me:s3cret@host"])
+        .run()
+        .assert_refused("it must hold no name and no password");
 }
 
 #[test]
-fn the_address_of_the_environment_counts_where_nothing_is_named_here() {
-    let (url, asked) =
-        peer(|_| reply(404, &json!({"code": "RUN_UNKNOWN", "message": "There is no such run."})));
+fn the_sidecar_of_the_environment_is_used_without_a_local_target() {
+    let (url, requests) =
+        fake_sidecar(|_| reply(404, &json!({"code": "RUN_UNKNOWN", "message": "There is no such run."})));
     let folder = Folder::with_flow(&flow(final_answer("ok"), vec![]));
-    folder.well(["run", "flow.json", "--quiet", "--journal", "j"]);
+    folder.run_ok(["run", "flow.json", "--quiet", "--journal", "j"]);
     let data = folder.data();
     let data = data.to_str().unwrap();
     let call = |args: &[&str]| {
         let call = folder.redflow(args.iter().copied()).env("REDFLOW_URL", &url).env("REDFLOW_TOKEN", TOKEN);
         let output = call.run();
-        (output, lines(&asked))
+        (output, lines(&requests))
     };
-    let elsewhere: [(&[&str], &str); 5] = [
+    let remote: [(&[&str], &str); 5] = [
         (&["runs"], "GET /api/runs?limit=51"),
         (
             &["runs", "list", "--limit", "5", "--status", "waiting", "--status", "failed", "--agent", "a&b"],
@@ -262,12 +273,12 @@ fn the_address_of_the_environment_counts_where_nothing_is_named_here() {
         (&["replay", "no-file"], "POST /api/runs/no-file/replay"),
         (&["run", "--node", "a"], "POST /api/runs"),
     ];
-    for (args, line) in elsewhere {
-        let (output, asked) = call(args);
-        output.refused("error[RUN_UNKNOWN]: There is no such run.");
-        assert_eq!(asked, [line], "{args:?}");
+    for (args, line) in remote {
+        let (output, requests) = call(args);
+        output.assert_refused("error[RUN_UNKNOWN]: There is no such run.");
+        assert_eq!(requests, [line], "{args:?}");
     }
-    let here: [&[&str]; 8] = [
+    let local: [&[&str]; 8] = [
         &["runs", "--data", data],
         &["run", "flow.json"],
         &["run", "flow.json", "--ephemeral"],
@@ -277,14 +288,14 @@ fn the_address_of_the_environment_counts_where_nothing_is_named_here() {
         &["replay", "--all"],
         &["backup", "copy"],
     ];
-    for args in here {
-        let (output, asked) = call(args);
-        assert_eq!((output.code, asked.len()), (0, 0), "{args:?} {output:#?}");
+    for args in local {
+        let (output, requests) = call(args);
+        assert_eq!((output.code, requests.len()), (0, 0), "{args:?} {output:#?}");
     }
-    // What is removed must be named: it is not what the address leads to.
-    let (output, asked) = call(&["runs", "prune", "--keep", "0"]);
-    output.refused("runs are removed where they are kept: name the data directory with --data DIR");
-    assert_eq!(asked.len(), 0);
+    // A sidecar cannot remove runs.
+    let (output, requests) = call(&["runs", "prune", "--keep", "0"]);
+    output.assert_refused("a sidecar cannot remove runs: name its data directory with --data DIR");
+    assert_eq!(requests.len(), 0);
     let conflicting: [&[&str]; 5] = [
         &["run", "flow.json", "--url", &url],
         &["run", "--resume", "all", "--url", &url],
@@ -293,32 +304,32 @@ fn the_address_of_the_environment_counts_where_nothing_is_named_here() {
         &["replay", "--all", "--url", &url],
     ];
     for args in conflicting {
-        call(args).0.refused("cannot be used with");
+        call(args).0.assert_refused("cannot be used with");
     }
     folder
         .redflow(["runs", "events", "x", "--follow"])
         .run()
-        .refused("only a sidecar's runs can be followed");
+        .assert_refused("only the runs of a sidecar can be followed");
     for id in [".", ".."] {
-        call(&["runs", "show", id]).0.refused("error[RUN_UNKNOWN]: This is the id of no run");
+        call(&["runs", "show", id]).0.assert_refused("error[RUN_UNKNOWN]: No run has this id");
     }
 }
 
 #[test]
-fn a_run_is_followed_across_broken_connections_and_each_event_is_shown_once() {
+fn a_run_is_followed_over_broken_connections_and_each_event_is_printed_once() {
     let mut connection = 0;
-    let (url, asked) = peer(move |asked| match asked.line.as_str() {
+    let (url, requests) = fake_sidecar(move |request| match request.line.as_str() {
         "POST /api/runs" => reply(202, &started()),
         line if line.starts_with("GET /api/runs/0197-run/events") => {
             connection += 1;
             let [one, two, three] = three_events();
             match connection {
-                // Cut in the middle of an event.
-                1 => stream(one + &two[..two.len() / 2], true),
-                // The same again, and an end of the stream that is not that of the run.
-                2 => stream(": hello\n\n".to_owned() + &three_events()[0] + &two, false),
+                // The connection breaks in the middle of an event.
+                1 => broken_stream(one + &two[..two.len() / 2]),
+                // The first event again, and a stream that ends before the run.
+                2 => stream(": hello\n\n".to_owned() + &three_events()[0] + &two),
                 3 => reply(503, &json!({"code": "STOPPING", "message": "The sidecar is stopping."})),
-                _ => stream(three, false),
+                _ => stream(three),
             }
         }
         _ => reply(200, &detail("completed", &json!({"payload": "the answer"}))),
@@ -329,16 +340,19 @@ fn a_run_is_followed_across_broken_connections_and_each_event_is_shown_once() {
     for words in ["▶ a ", "3 messages recalled", "✔ completed"] {
         assert_eq!(output.stderr.matches(words).count(), 1, "{words}: {output:#?}");
     }
-    let asked: Vec<Asked> = asked.try_iter().collect();
-    assert_eq!(asked[0].body, r#"{"node":"a","payload":{"a":1}}"#);
-    let after: Vec<&str> =
-        asked.iter().filter_map(|asked| asked.line.split_once("?after=")).map(|found| found.1).collect();
+    let requests: Vec<Request> = requests.try_iter().collect();
+    assert_eq!(requests[0].body, r#"{"node":"a","payload":{"a":1}}"#);
+    let after: Vec<&str> = requests
+        .iter()
+        .filter_map(|request| request.line.split_once("?after="))
+        .map(|found| found.1)
+        .collect();
     assert_eq!(after, ["0", "1", "2", "2"]);
 }
 
 #[test]
-fn events_are_followed_until_the_run_is_over() {
-    let (url, _asked) = peer(|_| stream(three_events().concat(), false));
+fn events_are_followed_until_the_run_ends() {
+    let (url, _requests) = fake_sidecar(|_| stream(three_events().concat()));
     let args = ["runs", "events", RUN, "--follow", "--url", &url];
     let output = redflow(args).env("REDFLOW_TOKEN", TOKEN).run();
     assert_eq!(
@@ -349,53 +363,49 @@ fn events_are_followed_until_the_run_is_over() {
 }
 
 #[test]
-fn a_run_that_nobody_drives_any_more_is_not_waited_for() {
-    let (url, _asked) = peer(|asked| match asked.line.as_str() {
+fn an_interrupted_run_is_not_waited_for() {
+    let (url, _requests) = fake_sidecar(|request| match request.line.as_str() {
         "POST /api/runs" => reply(202, &started()),
-        line if line.contains("/events") => stream(three_events()[0].clone(), false),
+        line if line.contains("/events") => stream(three_events()[0].clone()),
         _ => reply(200, &detail("interrupted", &Value::Null)),
     });
     let output = redflow(["run", "--url", &url, "--json"]).env("REDFLOW_TOKEN", TOKEN).run();
     assert_eq!(output.code, 3, "{output:#?}");
     assert_eq!(output.json(), json!({"runId": RUN, "status": "interrupted"}));
-    let words = format!("run {RUN} is not over; look at it with: redflow runs show {RUN} --url {url}/\n");
+    let words = format!("run {RUN} has not ended; show it with: redflow runs show {RUN} --url {url}/\n");
     assert!(output.stderr.contains(&words), "{output:#?}");
 }
 
 #[test]
-fn nothing_that_was_reached_is_no_result() {
-    let (url, _asked) = peer(|_| reply(202, &json!({"runs": []})));
+fn a_start_that_reaches_no_agent_has_no_result() {
+    let (url, _requests) = fake_sidecar(|_| reply(202, &json!({"runs": []})));
     let call = |args: &[&str]| {
         let args = ["run", "--url", &url].into_iter().chain(args.iter().copied());
         redflow(args).env("REDFLOW_TOKEN", TOKEN).run()
     };
     assert_eq!(call(&[]).code, 0, "an inject node need not reach an agent");
-    call(&["--json"]).refused("no agent was reached, so there is no result");
+    call(&["--json"]).assert_refused("no agent was reached, so there is no result");
 }
 
 #[test]
-fn a_list_is_put_together_from_its_pages() {
-    let page = |from: usize, number: usize, next: bool| {
+fn a_list_is_read_page_by_page() {
+    let page = |from: usize, number: usize| {
         let run = |id: usize| {
             let mut run = summary("completed");
             run["runId"] = json!(format!("run-{id}"));
             run
         };
         let runs: Vec<Value> = (from..from + number).map(run).collect();
-        let mut page = json!({"runs": runs});
-        if next {
-            page["next"] = json!(format!("run-{}", from + number - 1));
-        }
-        page
+        json!({"runs": runs, "next": format!("run-{}", from + number - 1)})
     };
-    let (url, asked) = peer(move |asked| match asked.line.as_str() {
-        "GET /api/runs?limit=1000" => reply(200, &page(0, 1000, true)),
-        "GET /api/runs?limit=501&before=run-999" => reply(200, &page(1000, 501, true)),
+    let (url, requests) = fake_sidecar(move |request| match request.line.as_str() {
+        "GET /api/runs?limit=1000" => reply(200, &page(0, 1000)),
+        "GET /api/runs?limit=501&before=run-999" => reply(200, &page(1000, 501)),
         other => panic!("{other}"),
     });
     let output =
         redflow(["runs", "--json", "--limit", "1500", "--url", &url]).env("REDFLOW_TOKEN", TOKEN).run();
     assert_eq!((output.code, output.stdout.lines().count()), (0, 1500), "{}", output.stderr);
     assert_eq!(output.stderr, "there are more; --limit N lists them\n");
-    assert_eq!(lines(&asked).len(), 2);
+    assert_eq!(lines(&requests).len(), 2);
 }

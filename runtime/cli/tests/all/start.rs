@@ -1,10 +1,10 @@
-//! Which node `redflow run` starts.
+//! The node that `redflow run` starts.
 
 use crate::kit::{agent, final_answer, flow, inject, model, node, port3, run_flow, with};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-/// Two agents, each with its inject.
+/// Two agents, each with its inject node.
 fn two_agents() -> Value {
     flow(
         final_answer("first"),
@@ -19,7 +19,7 @@ fn two_agents() -> Value {
 const LIST: &str = "\n  a  agent-core a\n  a2  agent-core \\u{1b}[31mTwo\n";
 
 #[test]
-fn one_agent_and_one_inject_need_no_word() {
+fn one_agent_and_one_inject_need_no_options() {
     let output = run_flow(&flow(final_answer("hi"), vec![]), &["--json"]);
     assert_eq!(output.code, 0);
     let message = port3(&output);
@@ -27,15 +27,15 @@ fn one_agent_and_one_inject_need_no_word() {
 }
 
 #[test]
-fn several_agents_must_be_chosen_from() {
+fn one_of_several_agents_must_be_chosen() {
     let output = run_flow(&two_agents(), &[]);
-    output.refused("the flow has several agents: choose one with --node ID");
+    output.assert_refused("the flow has several agents: choose one with --node ID");
     assert!(output.stderr.ends_with(LIST), "{output:#?}");
-    run_flow(&two_agents(), &["--input", "1"]).refused(LIST);
+    run_flow(&two_agents(), &["--input", "1"]).assert_refused(LIST);
 }
 
 #[test]
-fn a_node_can_be_named() {
+fn a_node_can_be_chosen() {
     let input_and_answer = |args: &[&str]| {
         let message = port3(&run_flow(&two_agents(), args));
         (message["envelope"]["input"].clone(), message["payload"].clone())
@@ -59,32 +59,32 @@ fn an_inject_keeps_its_other_properties() {
 }
 
 #[test]
-fn what_cannot_be_started() {
+fn other_nodes_cannot_be_started() {
     let output = run_flow(&two_agents(), &["--node", "gone\u{202e}"]);
-    output.refused("there is no node `gone\\u{202e}` in the flow");
-    output.refused(LIST);
+    output.assert_refused("there is no node `gone\\u{202e}` in the flow");
+    output.assert_refused(LIST);
     let output = run_flow(&two_agents(), &["--node", "d"]);
-    output.refused("`d` is a debug node: only an agent or an inject node can be started");
-    output.refused(LIST);
-    run_flow(&two_agents(), &["--node", "m"]).refused("`m` is a scripted-model node: only an agent");
+    output.assert_refused("`d` is a debug node: only an agent or an inject node can be started");
+    output.assert_refused(LIST);
+    run_flow(&two_agents(), &["--node", "m"]).assert_refused("`m` is a scripted-model node: only an agent");
 
     let no_agent = json!([inject("i", "x", json!([["d"]])), node("d", "debug", json!([]))]);
-    run_flow(&no_agent, &[]).refused("there is no agent in the flow");
-    run_flow(&no_agent, &["--json", "--node", "i"]).refused("no agent was reached");
-    run_flow(&json!([]), &["--input", "1"]).refused("there is no agent in the flow");
+    run_flow(&no_agent, &[]).assert_refused("there is no agent in the flow");
+    run_flow(&no_agent, &["--json", "--node", "i"]).assert_refused("no agent was reached");
+    run_flow(&json!([]), &["--input", "1"]).assert_refused("there is no agent in the flow");
 }
 
 #[test]
-fn an_agent_needs_something_to_work_on() {
+fn an_agent_needs_an_input() {
     let mut nodes = flow(final_answer("hi"), vec![]);
     nodes.as_array_mut().unwrap().remove(0);
     run_flow(&nodes, &["--json"])
-        .refused("no inject node is wired to the agent: give it something with --input JSON");
+        .assert_refused("no inject node is wired to the agent: give it an input with --input JSON");
     assert_eq!(run_flow(&nodes, &["--input", "1"]).code, 0);
 
     let two = flow(final_answer("hi"), vec![inject("i2", "again", json!([["a"]]))]);
     let output = run_flow(&two, &[]);
-    output.refused(
+    output.assert_refused(
         "several inject nodes are wired to the agent: choose one with --node ID, or use --input JSON",
     );
     assert!(output.stderr.ends_with("\n  i  inject i\n  i2  inject i2\n"), "{output:#?}");
@@ -93,17 +93,17 @@ fn an_agent_needs_something_to_work_on() {
 }
 
 #[test]
-fn an_inject_that_needs_node_red() {
+fn an_inject_that_needs_node_red_reaches_no_agent() {
     let flow =
         crate::kit::flow_with(final_answer("hi"), "i", json!({"payload": "1+", "payloadType": "jsonata"}));
     let output = run_flow(&flow, &["--json"]);
-    output.refused("no agent was reached");
+    output.assert_refused("no agent was reached");
     assert_eq!(output.errors(), ["NEEDS_NODE_RED"]);
 }
 
 #[test]
-fn the_agent_that_was_asked_for_gives_the_result() {
-    // One inject feeds both agents: `--node` says whose result counts.
+fn the_requested_agent_gives_the_result() {
+    // One inject node starts both agents; `--node` selects the result.
     let nodes = json!([
         inject("i", "hello", json!([["a", "b"]])),
         agent("a", json!([["m"], ["c"], [], [], []])),
@@ -121,7 +121,7 @@ fn the_agent_that_was_asked_for_gives_the_result() {
 }
 
 #[test]
-fn the_worst_end_counts_where_an_inject_was_fired() {
+fn the_worst_end_decides_after_an_inject() {
     let nodes = json!([
         inject("i", "hello", json!([["a", "b"]])),
         agent("a", json!([["m"], ["c"], [], [], []])),
@@ -142,11 +142,11 @@ fn an_inject_need_not_reach_an_agent() {
     let output = run_flow(&nodes, &["--node", "i"]);
     assert_eq!((output.code, output.stdout.as_str()), (0, ""));
     assert_eq!(output.stderr, "[debug d] msg.payload: hello\n");
-    run_flow(&nodes, &["--json", "--node", "i"]).refused("no agent was reached");
+    run_flow(&nodes, &["--json", "--node", "i"]).assert_refused("no agent was reached");
 }
 
 #[test]
-fn a_refused_agent_does_not_stop_its_neighbour() {
+fn a_refused_agent_does_not_stop_other_agents() {
     let nodes = flow(final_answer("hi"), vec![node("broken", "agent-core", json!([["m"], [], ["d"]]))]);
     let output = run_flow(&nodes, &["--quiet", "--node", "a"]);
     assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "hi\n", ""));
@@ -155,10 +155,10 @@ fn a_refused_agent_does_not_stop_its_neighbour() {
 }
 
 #[test]
-fn a_flow_that_is_refused_as_a_whole_does_not_run() {
+fn a_refused_flow_does_not_run() {
     let twice = json!([node("x", "debug", json!([])), node("x", "inject", json!([[]]))]);
     let output = run_flow(&twice, &["--json"]);
-    output.refused("error[DUPLICATE_ID]: ");
+    output.assert_refused("error[DUPLICATE_ID]: ");
     assert_eq!(output.errors(), ["DUPLICATE_ID"]);
 }
 
@@ -185,7 +185,7 @@ fn profiles() {
 }
 
 #[test]
-fn a_bound_node_that_needs_node_red() {
+fn a_service_that_needs_node_red_refuses_its_agent() {
     for (type_name, id) in [("model.other", "m"), ("http-request-tool", "c"), ("knowledge-base-tool", "c")] {
         let extra = json!({"type": type_name, "toolName": "calculator"});
         let nodes = crate::kit::flow_with(final_answer("hi"), id, extra);

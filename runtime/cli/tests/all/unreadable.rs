@@ -1,13 +1,13 @@
-//! Files that are no flow: coded answers, as text and as JSON, and exit code 2.
+//! Files that are no flow: an error code as text and as JSON, and exit code 2.
 
 use crate::check::{codes, report};
 use crate::kit::{Folder, final_answer, flow};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-/// Checks `bad` both ways and runs it.
+/// Checks `bad` as text and as JSON, and runs it.
 #[track_caller]
-fn unreadable(folder: &Folder, code: &str) {
+fn assert_unreadable(folder: &Folder, code: &str) {
     let output = folder.redflow(["check", "--json", "bad"]).run();
     let report = report(&output);
     assert_eq!((output.code, codes(&report), &report["ok"]), (2, vec![code], &json!(false)));
@@ -24,9 +24,9 @@ fn unreadable(folder: &Folder, code: &str) {
 }
 
 #[test]
-fn what_is_no_flow() {
+fn a_file_that_is_no_flow_is_refused() {
     let folder = Folder::new();
-    unreadable(&folder, "FLOW_UNREADABLE");
+    assert_unreadable(&folder, "FLOW_UNREADABLE");
     let rows: [(&[u8], &str); 9] = [
         (b"", "FLOW_NOT_JSON"),
         (b"hello", "FLOW_NOT_JSON"),
@@ -40,7 +40,7 @@ fn what_is_no_flow() {
     ];
     for (text, code) in rows {
         folder.write("bad", text);
-        unreadable(&folder, code);
+        assert_unreadable(&folder, code);
     }
 }
 
@@ -48,22 +48,22 @@ fn what_is_no_flow() {
 fn a_folder_is_no_flow() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("bad")).unwrap();
-    unreadable(&folder, "FLOW_UNREADABLE");
+    assert_unreadable(&folder, "FLOW_UNREADABLE");
 }
 
 #[test]
-fn fifty_megabytes() {
+fn a_too_large_flow_is_refused() {
     let folder = Folder::new();
     folder.write("bad", format!("[\"{}\"]", "x".repeat(50_000_000)));
-    unreadable(&folder, "FLOW_TOO_LARGE");
+    assert_unreadable(&folder, "FLOW_TOO_LARGE");
 }
 
 #[test]
-fn ten_thousand_levels() {
+fn a_too_deep_flow_is_refused() {
     let folder = Folder::new();
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         folder.write("bad", format!("{}1{}", open.repeat(10_000), close.repeat(10_000)));
-        unreadable(&folder, "FLOW_TOO_DEEP");
+        assert_unreadable(&folder, "FLOW_TOO_DEEP");
     }
 }
 

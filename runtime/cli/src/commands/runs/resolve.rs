@@ -1,0 +1,85 @@
+//! `redflow runs resolve`: a person answers whether a call happened.
+
+use super::outcome::Outcome;
+use crate::args::ResolveOptions;
+use crate::errors::{print_with_help, store_error};
+use crate::exit::{CommandResult, Exit};
+use crate::hints::display_run_id;
+use crate::input::read_json;
+use crate::run_source::{Actor, RunSource, print_run_error};
+use redflow_contract::code::StoreCode;
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::RunId;
+use redflow_contract::journal::JournalRecord;
+use redflow_contract::limits::RunLimits;
+use redflow_contract::replay::{RunDetail, StoreProblem};
+use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
+use redflow_react::read_journal;
+use serde_json::Value;
+
+pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> CommandResult {
+    let run = RunId::from(options.run.as_str());
+    let hints = source.hints();
+    let fail = |error| print_run_error(hints, &run, error);
+    let RunDetail { summary, problem, .. } = source.detail(&run).map_err(fail)?;
+    if let Some(StoreProblem { code, message }) = problem {
+        return Err(fail(store_error(code, message)));
+    }
+    let id = display_run_id(&run);
+    if summary.status.is_over() {
+        return Err(fail(store_error(StoreCode::RunOver, format!("Run {id} is over already."))));
+    }
+    let waiting = summary.waiting.clone().filter(|_| summary.status == RunStatus::Waiting);
+    let Some(call) = waiting else { return Err(refuse_not_waiting(&summary, source)) };
+    let result = tool_result(options).map_err(|text| fail(store_error(StoreCode::ResultInvalid, text)))?;
+    let change = source.request(&run, RunRequest::Resolve { call_id: call.call_id, result }).map_err(fail)?;
+    let text = match change.actor {
+        Actor::Driver => format!("run {id} is answered and continues in the process that drives it"),
+        Actor::Sidecar => format!("run {id} is answered and continues at the sidecar"),
+        Actor::ThisProcess => format!("run {id} is answered; resume it with: {}", hints.resume(&run)),
+        Actor::Pending => return Ok(Outcome::pending(&run).print(&run, options.json)),
+    };
+    Ok(Outcome { word: "recorded", text }.print(&run, options.json))
+}
+
+fn refuse_not_waiting(summary: &RunSummary, source: &dyn RunSource) -> Exit {
+    let (run, hints) = (&summary.run_id, source.hints());
+    let id = display_run_id(run);
+    let (text, help) = if summary.status == RunStatus::Interrupted && !hints.is_remote() {
+        let is_answered = source.journal(run).is_ok_and(|journal| is_answered(&journal));
+        let state = if is_answered { "has been answered" } else { "is interrupted" };
+        (format!("Run {id} {state} and waits for nothing now: resume it."), hints.resume(run))
+    } else {
+        (format!("Run {id} is {} and waits for nothing.", summary.status.as_str()), hints.show(run))
+    };
+    print_with_help(store_error(StoreCode::RunNotWaiting, text), &[help])
+}
+
+/// Whether the last fact is a person's answer.
+fn is_answered(journal: &[u8]) -> bool {
+    let records = read_journal(journal).map(|journal| journal.records).unwrap_or_default();
+    let last = records.iter().rev().find_map(|record| match record {
+        JournalRecord::Fact { fact } => Some(fact),
+        _ => None,
+    });
+    last.is_some_and(|fact| matches!(**fact, Fact::OutcomeResolved { .. }))
+}
+
+/// The result that the model receives.
+fn tool_result(options: &ResolveOptions) -> Result<ToolResult, String> {
+    if options.not_done {
+        let why = options.error.as_deref().unwrap_or("a person says so");
+        return Ok(ToolResult::failed(format!("the call did not happen: {why}")));
+    }
+    let output = options.result.as_deref().map_or(Ok(Value::Null), |text| read_json(text, "result"))?;
+    let result = ToolResult::ok(output);
+    // The limit is for the stored form, so that spaces in the input do not count.
+    let bytes = serde_json::to_string(&result).map_or(usize::MAX, |text| text.len());
+    let limit = RunLimits::default().max_result_bytes;
+    if bytes > usize::try_from(limit).unwrap_or(usize::MAX) {
+        return Err(format!(
+            "the stored result has {bytes} bytes; the limit is {limit}: give only the part that the model needs"
+        ));
+    }
+    Ok(result)
+}

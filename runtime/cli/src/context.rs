@@ -1,0 +1,79 @@
+//! The adapters of this build, and how flows are checked with them. Only this crate knows all adapters.
+
+use crate::config::Settings;
+use redflow_contract::diagnostic::CheckReport;
+use redflow_contract::flow::Profile;
+use redflow_contract::id::InstanceId;
+use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_flow::{CheckOptions, CheckedFlow, check_bytes};
+use redflow_models::ModelSettings;
+use redflow_ports::{Adapters, Clock};
+use redflow_telemetry::Metrics;
+use std::sync::Arc;
+
+/// The settings of this process and what is built from them. `main` builds it once and passes it to the
+/// command.
+pub(crate) struct AppContext {
+    pub(crate) settings: Settings,
+    pub(crate) adapters: Arc<Adapters>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl AppContext {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let metrics = Arc::<Metrics>::default();
+        let models = ModelSettings {
+            http: settings.http.clone(),
+            prices: settings.prices.clone(),
+            meter: metrics.clone(),
+            ..ModelSettings::default()
+        };
+        let mut adapters = Adapters::default();
+        redflow_models::register(&mut adapters, models);
+        redflow_memory::register(&mut adapters, settings.memory);
+        redflow_tools::register(&mut adapters);
+        redflow_nodes::register(&mut adapters);
+        #[cfg(feature = "faults")]
+        crate::witness::register(&mut adapters);
+        Self { settings, adapters: Arc::new(adapters), metrics }
+    }
+
+    /// Checks a flow with the adapters of this build and the profile of the settings.
+    pub(crate) fn check(&self, flow: &[u8]) -> Result<CheckedFlow, CheckReport> {
+        self.check_with(flow, self.settings.server.profile.value)
+    }
+
+    pub(crate) fn check_with(&self, flow: &[u8], profile: Profile) -> Result<CheckedFlow, CheckReport> {
+        let options = CheckOptions {
+            profile,
+            limits: FlowLimits::default(),
+            run_limits: RunLimits::default(),
+            instance: InstanceId::local(),
+            runs: &|type_name| self.adapters.runs(type_name),
+            env: &process_env,
+        };
+        check_bytes(flow, &options)
+    }
+
+    /// The diagnostics of a flow, whether it can be used or not.
+    pub(crate) fn check_report(&self, flow: &[u8]) -> CheckReport {
+        self.check(flow).map_or_else(|report| report, |checked| checked.report)
+    }
+}
+
+/// The source of times and ids.
+#[cfg(not(feature = "faults"))]
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(redflow_engine::SystemClock)
+}
+
+/// The source of times and ids, which tests can shift.
+#[cfg(feature = "faults")]
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(crate::shifted_clock::ShiftedClock::from_environment())
+}
+
+/// The value of an environment variable, for flows.
+pub(crate) fn process_env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

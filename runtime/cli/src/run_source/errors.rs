@@ -1,0 +1,31 @@
+//! Errors about one run, with the commands that help.
+
+use crate::errors::{print_with_help, store_error};
+use crate::exit::Exit;
+use crate::files::display_path;
+use crate::hints::{Hints, display_run_id};
+use redflow_contract::api::{ApiError, ProblemCode};
+use redflow_contract::code::StoreCode;
+use redflow_contract::id::RunId;
+use std::path::Path;
+
+/// Prints why a command about a run failed.
+pub(crate) fn print_run_error(hints: Hints<'_>, run: &RunId, error: ApiError) -> Exit {
+    // An error without the id is about the whole database, which has no intact part.
+    let names_run = !run.as_str().is_empty() && error.message.contains(run.as_str());
+    let help = match error.code {
+        ProblemCode::Store(StoreCode::RunUnknown) => vec![hints.list()],
+        ProblemCode::Store(StoreCode::DataCorrupt) if names_run => hints.damaged(run).to_vec(),
+        ProblemCode::Store(StoreCode::RunOver | StoreCode::RunNotWaiting) => vec![hints.show(run)],
+        _ => Vec::new(),
+    };
+    print_with_help(error, &help)
+}
+
+pub(crate) fn unknown_run(run: &RunId, dir: &Path) -> ApiError {
+    let text = match run.as_str() {
+        "" => "The id of the run is empty: give the id of a run.".to_owned(),
+        _ => format!("No run {} is stored in {}.", display_run_id(run), display_path(dir)),
+    };
+    store_error(StoreCode::RunUnknown, text)
+}

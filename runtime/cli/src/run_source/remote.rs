@@ -1,0 +1,108 @@
+//! The runs of a sidecar.
+
+use super::source::{Actor, Change, Replayed, RunSource};
+use crate::exit::Exit;
+use crate::hints::Hints;
+use crate::session::new_runtime;
+use crate::sidecar::{Follower, Sidecar, run_path};
+use crate::text::printable_line;
+use redflow_contract::api::{ApiError, CancelRequest, ResolveRequest, RunList};
+use redflow_contract::event::RunEvent;
+use redflow_contract::id::RunId;
+use redflow_contract::replay::{DifferenceKind, ReplayReport, RunDetail};
+use redflow_contract::run::{RunRequest, RunSummary};
+use redflow_ports::RunFilter;
+use tokio::runtime::Runtime;
+
+/// The most runs of one page.
+const PAGE: usize = 1000;
+
+pub(crate) struct RemoteRuns {
+    sidecar: Sidecar,
+    runtime: Runtime,
+}
+
+impl RemoteRuns {
+    pub(crate) fn new(sidecar: Sidecar) -> Result<Self, Exit> {
+        Ok(Self { sidecar, runtime: new_runtime()? })
+    }
+
+    /// Passes the events of a run to `print` until the run ends.
+    pub(crate) fn follow(
+        &self,
+        run: &RunId,
+        print: &mut (dyn FnMut(&RunEvent) + Send),
+    ) -> Result<(), ApiError> {
+        self.runtime.block_on(Follower::new(&self.sidecar, run).through_waiting().follow(print))
+    }
+
+    async fn get_detail(&self, run: &RunId) -> Result<RunDetail, ApiError> {
+        self.sidecar.get(&run_path(run, &[])?, &[]).await
+    }
+}
+
+impl RunSource for RemoteRuns {
+    fn hints(&self) -> Hints<'_> {
+        Hints::remote(self.sidecar.url())
+    }
+
+    fn place(&self) -> String {
+        printable_line(self.sidecar.url().as_str(), 200)
+    }
+
+    fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, ApiError> {
+        let statuses = filter.statuses.iter().flatten().map(|status| status.as_str());
+        let statuses: Vec<&str> = statuses.collect();
+        let mut runs: Vec<RunSummary> = Vec::new();
+        let mut before: Option<RunId> = None;
+        loop {
+            let mut query = vec![("limit", PAGE.min(filter.limit - runs.len()).to_string())];
+            if !statuses.is_empty() {
+                query.push(("status", statuses.join(",")));
+            }
+            query.extend(filter.agent.as_ref().map(|agent| ("agent", agent.as_str().to_owned())));
+            query.extend(before.take().map(|run| ("before", run.as_str().to_owned())));
+            let page: RunList = self.runtime.block_on(self.sidecar.get(&["api", "runs"], &query))?;
+            let is_empty = page.runs.is_empty();
+            runs.extend(page.runs);
+            before = page.next.filter(|_| runs.len() < filter.limit && !is_empty);
+            if before.is_none() {
+                return Ok(runs);
+            }
+        }
+    }
+
+    fn detail(&self, run: &RunId) -> Result<RunDetail, ApiError> {
+        self.runtime.block_on(self.get_detail(run))
+    }
+
+    fn journal(&self, run: &RunId) -> Result<Vec<u8>, ApiError> {
+        self.runtime.block_on(self.sidecar.get_bytes(&run_path(run, &["journal"])?))
+    }
+
+    fn replay(&self, run: &RunId) -> Result<Replayed, ApiError> {
+        self.runtime.block_on(async {
+            let report: ReplayReport = self.sidecar.post_empty(&run_path(run, &["replay"])?).await?;
+            let status = self.get_detail(run).await?.summary.status;
+            let kind = report.difference.as_ref().map(|difference| difference.what);
+            let is_open = kind == Some(DifferenceKind::Incomplete) && !status.is_over();
+            Ok(Replayed { report, open: is_open.then_some(status), problem: None })
+        })
+    }
+
+    fn request(&self, run: &RunId, request: RunRequest) -> Result<Change, ApiError> {
+        let summary: RunSummary = self.runtime.block_on(async {
+            match request {
+                RunRequest::Cancel { reason } => {
+                    let body = CancelRequest { reason: Some(reason) };
+                    self.sidecar.post(&run_path(run, &["cancel"])?, &body).await
+                }
+                RunRequest::Resolve { call_id, result } => {
+                    let body = ResolveRequest { call_id, result };
+                    self.sidecar.post(&run_path(run, &["resolve"])?, &body).await
+                }
+            }
+        })?;
+        Ok(Change { actor: Actor::Sidecar, summary: Some(summary) })
+    }
+}

@@ -1,0 +1,10 @@
+//! The sidecar that a command uses instead of the data directory: `--url URL`.
+
+mod client;
+mod connect;
+mod events;
+mod follow;
+
+pub(crate) use client::{Sidecar, run_path};
+pub(crate) use connect::{LocalTarget, connect, local_address, select_sidecar};
+pub(crate) use follow::Follower;
