@@ -1,6 +1,8 @@
 //! `buffer-memory` and `window-memory`.
 
-use crate::kit::{answers, asks, assistant, build, failure, process, said, say, try_build, user};
+use crate::kit::{
+    append_turn, assistant, build, failure, process, tool_call, tool_result, try_build, user, user_texts,
+};
 use pretty_assertions::assert_eq;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_memory::MemorySettings;
@@ -11,12 +13,12 @@ use tokio::time::advance;
 const TYPES: [&str; 2] = ["buffer-memory", "window-memory"];
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_comes_back_as_it_was_by_node_and_session() {
+async fn a_conversation_is_recalled_unchanged_by_node_and_session() {
     for type_name in TYPES {
         let adapters = process(MemorySettings::default());
         let memory = build(&adapters, type_name, "n", json!({}));
         let other_node = build(&adapters, type_name, "other", json!({}));
-        let turn = [user("2+2?"), asks("a"), answers("a"), assistant("4")];
+        let turn = [user("2+2?"), tool_call("a"), tool_result("a"), assistant("4")];
         let prompt = ChatMessage::new(ChatRole::System, "never stored");
         let with_prompt: Vec<ChatMessage> = [prompt].into_iter().chain(turn.clone()).collect();
         memory.append("f:s", &"r1".into(), &with_prompt).await.unwrap();
@@ -25,7 +27,7 @@ async fn a_conversation_comes_back_as_it_was_by_node_and_session() {
         for (memory, session) in [(&memory, "g:s"), (&memory, "f:t"), (&other_node, "f:s")] {
             assert_eq!(memory.recall(session).await.unwrap(), [], "{session}");
         }
-        // A redeploy builds the node anew.
+        // A deploy builds the node again.
         let again = build(&adapters, type_name, "n", json!({}));
         drop(memory);
         assert_eq!(again.recall("f:s").await.unwrap(), turn);
@@ -36,53 +38,56 @@ async fn a_conversation_comes_back_as_it_was_by_node_and_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_run_is_one_turn_also_when_it_is_gone() {
+async fn a_run_appends_one_turn_even_after_its_turn_was_removed() {
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "window-memory", "n", json!({"maxMessages": 4}));
     for run in ["1", "2", "2", "3", "1"] {
-        say(&memory, "f:s", run).await.unwrap();
+        append_turn(&memory, "f:s", run).await.unwrap();
     }
-    assert_eq!(said(&memory, "f:s").await, ["2", "3"]);
+    assert_eq!(user_texts(&memory, "f:s").await, ["2", "3"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_is_ten_messages_of_whole_turns() {
+async fn a_window_is_ten_messages_of_complete_turns() {
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "window-memory", "n", json!({}));
     for run in 0..9 {
-        say(&memory, "f:s", &run.to_string()).await.unwrap();
+        append_turn(&memory, "f:s", &run.to_string()).await.unwrap();
     }
-    assert_eq!(said(&memory, "f:s").await, ["4", "5", "6", "7", "8"]);
-    // Four more: of the ten, six are left for older turns.
-    memory.append("f:s", &"t".into(), &[user("t"), asks("a"), answers("a"), assistant("x")]).await.unwrap();
-    assert_eq!(said(&memory, "f:s").await, ["6", "7", "8", "t"]);
+    assert_eq!(user_texts(&memory, "f:s").await, ["4", "5", "6", "7", "8"]);
+    // Four more messages leave six of the ten for older turns.
+    memory
+        .append("f:s", &"t".into(), &[user("t"), tool_call("a"), tool_result("a"), assistant("x")])
+        .await
+        .unwrap();
+    assert_eq!(user_texts(&memory, "f:s").await, ["6", "7", "8", "t"]);
     let long: Vec<ChatMessage> = (0..12).map(|_| assistant("x")).collect();
     memory.append("f:s", &"long".into(), &long).await.unwrap();
     assert_eq!(memory.recall("f:s").await.unwrap(), long);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_buffer_is_a_thousand_messages_and_its_bytes() {
+async fn a_buffer_is_limited_to_a_thousand_messages_and_its_bytes() {
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "buffer-memory", "n", json!({}));
     for run in 0..502 {
-        say(&memory, "f:s", &run.to_string()).await.unwrap();
+        append_turn(&memory, "f:s", &run.to_string()).await.unwrap();
     }
-    let all = said(&memory, "f:s").await;
+    let all = user_texts(&memory, "f:s").await;
     assert_eq!((all.len(), all[0].as_str()), (500, "2"));
 
     for type_name in TYPES {
         let memory = build(&adapters, type_name, "small", json!({"options": {"maxBytes": 20}}));
         for run in ["aaaaa", "bbbbb", "ccccc"] {
-            say(&memory, "f:s", run).await.unwrap();
+            append_turn(&memory, "f:s", run).await.unwrap();
         }
-        assert_eq!(said(&memory, "f:s").await, ["bbbbb", "ccccc"], "{type_name}");
-        let error = say(&memory, "f:s", "ddddddddddd").await;
+        assert_eq!(user_texts(&memory, "f:s").await, ["bbbbb", "ccccc"], "{type_name}");
+        let error = append_turn(&memory, "f:s", "ddddddddddd").await;
         assert_eq!(error, Err(failure("the turn has 22 bytes; the limit is 20")));
-        assert_eq!(said(&memory, "f:s").await, ["bbbbb", "ccccc"], "{type_name}");
-        // A redeploy with a smaller limit reminds of less, but always of the newest.
+        assert_eq!(user_texts(&memory, "f:s").await, ["bbbbb", "ccccc"], "{type_name}");
+        // After a deploy with a smaller limit less is recalled, but always the newest turn.
         let smaller = build(&adapters, type_name, "small", json!({"maxBytes": 5}));
-        assert_eq!(said(&smaller, "f:s").await, ["ccccc"]);
+        assert_eq!(user_texts(&smaller, "f:s").await, ["ccccc"]);
         memory.clear("f:s").await.unwrap();
     }
     // Without `maxBytes` it is 2 MiB.
@@ -92,54 +97,57 @@ async fn a_buffer_is_a_thousand_messages_and_its_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn broken_turns_are_kept_from_the_model() {
+async fn incomplete_turns_are_not_recalled() {
     let adapters = process(MemorySettings::default());
     let memory = build(&adapters, "buffer-memory", "n", json!({}));
-    memory.append("f:s", &"1".into(), &[user("1"), asks("a")]).await.unwrap();
-    say(&memory, "f:s", "2").await.unwrap();
-    memory.append("f:s", &"3".into(), &[user("3"), answers("a"), assistant("x")]).await.unwrap();
-    assert_eq!(said(&memory, "f:s").await, ["2"]);
+    memory.append("f:s", &"1".into(), &[user("1"), tool_call("a")]).await.unwrap();
+    append_turn(&memory, "f:s", "2").await.unwrap();
+    memory.append("f:s", &"3".into(), &[user("3"), tool_result("a"), assistant("x")]).await.unwrap();
+    assert_eq!(user_texts(&memory, "f:s").await, ["2"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_uses_for_an_hour_is_forgotten() {
+async fn a_conversation_unused_for_an_hour_is_removed() {
     for type_name in TYPES {
         let adapters = process(MemorySettings::default());
         let hour = build(&adapters, type_name, "hour", json!({}));
         let minute = build(&adapters, type_name, "minute", json!({"idle": 60}));
         let ever = build(&adapters, type_name, "ever", json!({"idle": 0}));
         for memory in [&hour, &minute, &ever] {
-            say(memory, "f:s", "1").await.unwrap();
+            append_turn(memory, "f:s", "1").await.unwrap();
         }
         advance(Duration::from_secs(59)).await;
-        assert_eq!(said(&minute, "f:s").await, ["1"], "{type_name}: a recall is a use");
+        assert_eq!(user_texts(&minute, "f:s").await, ["1"], "{type_name}: a recall is a use");
         advance(Duration::from_secs(59)).await;
-        assert_eq!(said(&minute, "f:s").await, ["1"]);
+        assert_eq!(user_texts(&minute, "f:s").await, ["1"]);
         advance(Duration::from_secs(60)).await;
-        assert_eq!(said(&minute, "f:s").await, [] as [&str; 0]);
-        say(&minute, "f:s", "1").await.unwrap();
-        assert_eq!(said(&minute, "f:s").await, ["1"], "a forgotten conversation begins anew");
-        assert_eq!(said(&hour, "f:s").await, ["1"]);
+        assert_eq!(user_texts(&minute, "f:s").await, [] as [&str; 0]);
+        append_turn(&minute, "f:s", "1").await.unwrap();
+        assert_eq!(user_texts(&minute, "f:s").await, ["1"], "a removed conversation starts again");
+        assert_eq!(user_texts(&hour, "f:s").await, ["1"]);
         advance(Duration::from_secs(3599)).await;
-        assert_eq!(said(&hour, "f:s").await, ["1"]);
+        assert_eq!(user_texts(&hour, "f:s").await, ["1"]);
         advance(Duration::from_secs(3600)).await;
-        assert_eq!(said(&hour, "f:s").await, [] as [&str; 0]);
-        assert_eq!(said(&ever, "f:s").await, ["1"]);
+        assert_eq!(user_texts(&hour, "f:s").await, [] as [&str; 0]);
+        assert_eq!(user_texts(&ever, "f:s").await, ["1"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn together_they_are_bounded_and_the_least_used_goes() {
+async fn beyond_the_limits_the_least_recently_used_conversation_is_removed() {
     let few = process(MemorySettings { max_sessions: 2, ..MemorySettings::default() });
     let memory = build(&few, "buffer-memory", "n", json!({}));
-    say(&memory, "f:a", "a").await.unwrap();
-    say(&memory, "f:b", "b").await.unwrap();
-    assert_eq!(said(&memory, "f:a").await, ["a"], "used again");
-    // Another node, since all nodes share the room.
+    append_turn(&memory, "f:a", "a").await.unwrap();
+    append_turn(&memory, "f:b", "b").await.unwrap();
+    assert_eq!(user_texts(&memory, "f:a").await, ["a"], "used again");
+    // Another node: all nodes share the limit.
     let other = build(&few, "window-memory", "o", json!({}));
-    say(&other, "f:c", "c").await.unwrap();
-    assert_eq!(said(&memory, "f:b").await, [] as [&str; 0]);
-    assert_eq!((said(&memory, "f:a").await, said(&other, "f:c").await), (vec!["a".into()], vec!["c".into()]));
+    append_turn(&other, "f:c", "c").await.unwrap();
+    assert_eq!(user_texts(&memory, "f:b").await, [] as [&str; 0]);
+    assert_eq!(
+        (user_texts(&memory, "f:a").await, user_texts(&other, "f:c").await),
+        (vec!["a".into()], vec!["c".into()])
+    );
 
     let small = process(MemorySettings { max_bytes: 10_000, ..MemorySettings::default() });
     let memory = build(&small, "buffer-memory", "n", json!({}));
@@ -154,13 +162,13 @@ async fn together_they_are_bounded_and_the_least_used_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn properties_that_do_not_fit_are_refused() {
+async fn invalid_properties_are_refused() {
     let adapters = process(MemorySettings::default());
     for type_name in TYPES {
         let error = try_build(&adapters, type_name, "n", &json!({"maxMessages": "many"}), &[]).err().unwrap();
         assert!(error.starts_with("its properties do not fit"), "{error}");
     }
-    // More than a run takes would be kept and never recalled.
+    // More than a run accepts would be stored and never recalled.
     for type_name in TYPES.into_iter().chain(["redis-memory"]) {
         for props in [json!({"maxBytes": 4_194_305}), json!({"options": {"maxBytes": 4_194_305}})] {
             let error = try_build(&adapters, type_name, "n", &props, &[]).err();
