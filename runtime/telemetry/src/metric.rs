@@ -1,62 +1,39 @@
-//! Every metric there is. No other place names one.
+//! All metrics: their names, kinds, labels and help texts. No other place names one.
 
-/// One metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    /// Runs that are driven now.
+pub(crate) enum Metric {
     RunsActive,
-    /// Runs that ended.
     Runs,
-    /// How long they were active.
     RunDuration,
-    /// Model calls a run made.
     RunIterations,
-    /// Calls to models.
     ModelCalls,
-    /// How long they took.
     ModelCallDuration,
-    /// Calls made again.
     ModelRetries,
-    /// Tokens read and written.
     Tokens,
-    /// What they cost.
     Cost,
-    /// Calls of tools.
     ToolCalls,
-    /// How long they took.
     ToolCallDuration,
-    /// Calls to memories.
     MemoryCalls,
-    /// How long they took.
     MemoryCallDuration,
-    /// Messages read or written at once.
     MemoryMessages,
-    /// The bytes of them.
     MemoryBytes,
-    /// Runs that ended with an error.
     Errors,
-    /// Requests that were answered.
     HttpRequests,
-    /// How long that took.
     HttpDuration,
-    /// Sockets of events that are open now.
     Sockets,
-    /// Sockets of events that were closed.
     SocketsClosed,
-    /// Events that were sent to sockets.
     EventsSent,
 }
 
-/// How a metric counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// Up and down.
+pub(crate) enum MetricKind {
+    /// Goes up and down.
     Gauge,
-    /// Up, in whole steps.
+    /// Goes up, in whole steps.
     Counter,
-    /// Up, by any amount.
+    /// Goes up, by any amount.
     Sum,
-    /// How many were at most this large.
+    /// Counts values up to each of these limits.
     Histogram(&'static [f64]),
 }
 
@@ -65,8 +42,8 @@ const COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 50.0, 100.0];
 const BYTES: &[f64] = &[256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0];
 
 impl Metric {
-    /// Every metric, in the order of its declaration.
-    pub const ALL: &'static [Self] = &[
+    /// In the order of declaration, so that a metric is the index of its series.
+    pub(crate) const ALL: &'static [Self] = &[
         Self::RunsActive,
         Self::Runs,
         Self::RunDuration,
@@ -90,32 +67,26 @@ impl Metric {
         Self::EventsSent,
     ];
 
-    /// As it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.parts().0
+    pub(crate) fn name(self) -> &'static str {
+        self.definition().0
     }
 
-    /// What it means, in one line.
-    #[must_use]
-    pub fn help(self) -> &'static str {
-        self.parts().3
+    pub(crate) fn help(self) -> &'static str {
+        self.definition().3
     }
 
-    /// How it counts.
-    #[must_use]
-    pub fn kind(self) -> Kind {
-        self.parts().1
+    pub(crate) fn kind(self) -> MetricKind {
+        self.definition().1
     }
 
-    /// The names of its labels, in the order their values are given.
-    #[must_use]
-    pub fn labels(self) -> &'static [&'static str] {
-        self.parts().2
+    /// The names of its labels, in the order in which values are passed.
+    pub(crate) fn labels(self) -> &'static [&'static str] {
+        self.definition().2
     }
 
-    fn parts(self) -> (&'static str, Kind, &'static [&'static str], &'static str) {
-        use Kind::{Counter, Gauge, Histogram, Sum};
+    /// The name, the kind, the labels and the help text.
+    fn definition(self) -> (&'static str, MetricKind, &'static [&'static str], &'static str) {
+        use MetricKind::{Counter, Gauge, Histogram, Sum};
         match self {
             Self::RunsActive => ("redflow_runs_active", Gauge, &[], "Runs that are driven now"),
             Self::Runs => ("redflow_runs_total", Counter, &["agent", "outcome", "code"], "Runs that ended"),
@@ -208,13 +179,13 @@ impl Metric {
         }
     }
 
-    /// The name without the ending that the text format adds to counters.
+    /// The name without the suffix that the text format adds to counters.
     pub(crate) fn family(self) -> &'static str {
         self.name().trim_end_matches("_total")
     }
 }
 
-/// Whether the values of a label come from flows: others have a fixed set of values.
-pub(crate) fn is_open(label: &str) -> bool {
+/// Whether the values of a label come from flows. Other labels have a fixed set of values.
+pub(crate) fn has_values_from_flows(label: &str) -> bool {
     matches!(label, "agent" | "provider" | "model" | "tool")
 }
