@@ -1,7 +1,7 @@
 //! The address of a node's Redis, with its user and password.
 //!
-//! Each field is read from the node's credentials, else from its properties, else from its `options`. A number or a
-//! boolean may be written as text. A blank or null value counts as absent.
+//! Each field is read from the node's credentials, else from its properties, else from its `options`. A
+//! number or a boolean may be written as text. A blank or null value counts as absent.
 
 use redflow_ports::{BuildError, NodeConfig};
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
@@ -31,8 +31,8 @@ pub(crate) fn without_address_fields(props: &Map<String, Value>) -> Map<String, 
     props
 }
 
-/// The node's `url` or `host`, whichever has the earlier source, else the environment's `REDIS_URL`, else this
-/// machine.
+/// The node's `url` or `host`, whichever has the earlier source, else the environment's `REDIS_URL`, else
+/// this machine.
 pub(crate) fn connection_info(node: &NodeConfig<'_>) -> Result<ConnectionInfo, BuildError> {
     let url = read_field::<String>(node, "url", "a text")?;
     let host = read_field::<String>(node, "host", "a text")?;

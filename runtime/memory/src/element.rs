@@ -1,7 +1,8 @@
 //! One turn as an element of the list in Redis: JSON, plain or encrypted.
 //!
-//! The messages are encrypted with XChaCha20-Poly1305 and bound to the list's key and the run: an element that is
-//! moved to another conversation does not open. The number of messages, the run and the time stay readable.
+//! The messages are encrypted with XChaCha20-Poly1305 and bound to the list's key and the run: an element
+//! that is moved to another conversation does not open. The number of messages, the run and the time stay
+//! readable.
 
 use crate::failure::memory_error;
 use base64::Engine;
@@ -97,8 +98,8 @@ pub(crate) fn encode(
     serde_json::to_vec(&element).map_err(|_| memory_error("the turn cannot be written as JSON"))
 }
 
-/// Decodes a turn of the list at `key`. A node with a cipher reads plain turns too: the key may have been added
-/// later.
+/// Decodes a turn of the list at `key`. A node with a cipher reads plain turns too: the key may have been
+/// added later.
 pub(crate) fn decode(
     key: &str,
     element: &[u8],

@@ -1,7 +1,7 @@
 //! Memories: conversations of agents, in the process or in Redis.
 //!
-//! Owns how a conversation is stored, limited, trimmed and repaired. Never decides which conversation a message
-//! belongs to, nor whether a run may continue without one: the engine does.
+//! Owns how a conversation is stored, limited, trimmed and repaired. Never decides which conversation a
+//! message belongs to, nor whether a run may continue without one: the engine does.
 //!
 //! Everything is stored by turns. A turn is what one run added; it is stored completely or not at all.
 
@@ -31,8 +31,8 @@ use sessions::Sessions;
 pub use settings::MemorySettings;
 use std::sync::Arc;
 
-/// Registers the memories of this crate. Conversations in the process live longer than the nodes, so a deploy keeps
-/// them.
+/// Registers the memories of this crate. Conversations in the process live longer than the nodes, so a deploy
+/// keeps them.
 pub fn register(adapters: &mut Adapters, settings: MemorySettings) {
     let sessions = Arc::new(Sessions::new(settings));
     let connections = Arc::new(RedisConnections::default());

@@ -1,4 +1,5 @@
-//! `buffer-memory` and `window-memory`: conversations in the process. They differ only in their default limits.
+//! `buffer-memory` and `window-memory`: conversations in the process. They differ only in their default
+//! limits.
 
 use crate::repair;
 use crate::sessions::{Owner, Sessions};

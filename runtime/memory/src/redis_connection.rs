@@ -1,7 +1,7 @@
 //! Connections to Redis: one per server, database and user, however many nodes use it.
 //!
-//! A connection opens when it is first used, and again after it was lost. It waits no longer than the time limit of
-//! the caller and queues nothing for later: a call that fails, fails at once.
+//! A connection opens when it is first used, and again after it was lost. It waits no longer than the time
+//! limit of the caller and queues nothing for later: a call that fails, fails at once.
 
 use crate::failure::memory_error;
 use redflow_contract::run_error::Failure;
@@ -58,8 +58,8 @@ fn is_same(one: &ConnectionInfo, other: &ConnectionInfo) -> bool {
 impl RedisConnection {
     /// Runs a script within the time limit, and connects first if needed.
     ///
-    /// If an older connection turns out to be lost, the script runs once more: running a script twice has no further
-    /// effect.
+    /// If an older connection turns out to be lost, the script runs once more: running a script twice has no
+    /// further effect.
     pub(crate) async fn run_script(
         &self,
         script: &ScriptInvocation<'_>,

@@ -1,7 +1,7 @@
 //! `redis-memory`: conversations in Redis, shared by all processes that use the same Redis.
 //!
-//! A conversation is a list at `<keyPrefix><session>`, with one element per turn. Its limits count the stored bytes of
-//! the elements, encryption included. A run appends only once, as long as its turn is stored.
+//! A conversation is a list at `<keyPrefix><session>`, with one element per turn. Its limits count the stored
+//! bytes of the elements, encryption included. A run appends only once, as long as its turn is stored.
 
 use crate::element::{self, TurnCipher};
 use crate::failure::{memory_error, turn_too_large};
@@ -66,7 +66,8 @@ impl RedisMemory {
             limits: Limits::for_node(node, config.max_messages, trim::BUFFER_MESSAGES, config.max_bytes)?,
             ttl,
             timeout: Duration::from_millis(config.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MAX_TIMEOUT_MS)),
-            // Never empty, or every key of the database would be a conversation: blank values count as absent.
+            // Never empty, or every key of the database would be a conversation: blank values count as
+            // absent.
             key_prefix: config.key_prefix.unwrap_or_else(|| DEFAULT_KEY_PREFIX.to_owned()),
             cipher,
         })

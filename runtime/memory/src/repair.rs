@@ -1,12 +1,12 @@
 //! Leaves out turns that a model provider would refuse.
 //!
-//! A provider refuses a whole conversation for one call without its result, or one result without its call. So an
-//! incomplete turn is left out as a whole.
+//! A provider refuses a whole conversation for one call without its result, or one result without its call.
+//! So an incomplete turn is left out as a whole.
 
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 
-/// Whether every call of the turn has exactly one result, directly after the message with the call, and every result
-/// has its call.
+/// Whether every call of the turn has exactly one result, directly after the message with the call, and every
+/// result has its call.
 pub(crate) fn is_complete(turn: &[ChatMessage]) -> bool {
     // A turn has only a few calls: a search costs less than hashing.
     let mut calls: Vec<&str> = Vec::new();
@@ -37,8 +37,8 @@ pub(crate) fn without_system(turn: &[ChatMessage]) -> Vec<ChatMessage> {
     turn.iter().filter(|message| message.role != ChatRole::System).cloned().collect()
 }
 
-/// Splits a conversation that was stored without turns: each user message starts a turn. The messages before the
-/// first one are a turn too, because some older memories stored only the answers.
+/// Splits a conversation that was stored without turns: each user message starts a turn. The messages before
+/// the first one are a turn too, because some older memories stored only the answers.
 pub(crate) fn split_turns(messages: &[ChatMessage]) -> Vec<Vec<ChatMessage>> {
     let mut turns: Vec<Vec<ChatMessage>> = Vec::new();
     for message in without_system(messages) {

@@ -4,8 +4,8 @@ use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, prop_oneof,
 use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
 use std::collections::HashMap;
 
-/// `u`, `s` and `a` are a user, system or assistant message; `a1,2` has the calls 1 and 2; `t1` is the result of
-/// call 1; `t` is a result without a call id.
+/// `u`, `s` and `a` are a user, system or assistant message; `a1,2` has the calls 1 and 2; `t1` is the result
+/// of call 1; `t` is a result without a call id.
 fn message(word: &str) -> ChatMessage {
     let (role, ids) = word.split_at(1);
     let ids: Vec<&str> = ids.split(',').filter(|id| !id.is_empty()).collect();
@@ -98,7 +98,8 @@ fn any_messages() -> impl Strategy<Value = Vec<ChatMessage>> {
 }
 
 proptest! {
-    /// Checks the rule in another way than the code does: it counts calls and results per turn, and their order.
+    /// Checks the rule in another way than the code does: it counts calls and results per turn, and their
+    /// order.
     #[test]
     fn every_remaining_call_has_its_result(flat in any_messages()) {
         let turns = split_turns(&flat);

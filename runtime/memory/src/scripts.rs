@@ -1,13 +1,14 @@
-//! Lua scripts that Redis runs atomically. Each takes the key of the conversation's list and that of the legacy format.
+//! Lua scripts that Redis runs atomically. Each takes the key of the conversation's list and that of the
+//! legacy format.
 //!
-//! An element of the list is one turn and begins with `{"v":1,"n":MESSAGES,"run":RUN,`: a script reads only that.
-//! Every reply is a list of texts; the first text names the kind of the reply.
+//! An element of the list is one turn and begins with `{"v":1,"n":MESSAGES,"run":RUN,`: a script reads only
+//! that. Every reply is a list of texts; the first text names the kind of the reply.
 
 use redis::Script;
 use std::sync::LazyLock;
 
-/// Replies `turns` and the newest turns within the limits, newest first; or `legacy` and its bytes; or an error:
-/// `type KEY`, `junk`, `large KEY BYTES LIMIT`.
+/// Replies `turns` and the newest turns within the limits, newest first; or `legacy` and its bytes; or an
+/// error: `type KEY`, `junk`, `large KEY BYTES LIMIT`.
 ///
 /// Arguments: limits on messages, on bytes, and on bytes of the legacy format.
 pub(crate) static RECALL: LazyLock<Script> = LazyLock::new(|| {
@@ -40,8 +41,9 @@ return reply
     )
 });
 
-/// Adds a turn unless a turn of the same run is stored, removes the oldest beyond the limits, and sets the time to
-/// live. Replies `done`; or `legacy`, if the legacy format must be migrated first; or an error: `type KEY`, `junk`.
+/// Adds a turn unless a turn of the same run is stored, removes the oldest beyond the limits, and sets the
+/// time to live. Replies `done`; or `legacy`, if the legacy format must be migrated first; or an error: `type
+/// KEY`, `junk`.
 ///
 /// Arguments: limits on messages and bytes, time to live, messages of the turn, its `"run":RUN,`, the turn.
 pub(crate) static APPEND: LazyLock<Script> = LazyLock::new(|| {
@@ -76,8 +78,8 @@ return {'done'}
     )
 });
 
-/// Migrates the legacy format, if it has not changed since it was read and there is no list yet. Replies `done`, else
-/// `changed`.
+/// Migrates the legacy format, if it has not changed since it was read and there is no list yet. Replies
+/// `done`, else `changed`.
 ///
 /// Arguments: the bytes that were read, time to live, the turns.
 pub(crate) static MIGRATE: LazyLock<Script> = LazyLock::new(|| {
@@ -99,7 +101,8 @@ return {'done'}
     )
 });
 
-/// Removes the conversation in both formats. Replies `done`; or the error `type KEY`, and then removes nothing.
+/// Removes the conversation in both formats. Replies `done`; or the error `type KEY`, and then removes
+/// nothing.
 pub(crate) static CLEAR: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r#"

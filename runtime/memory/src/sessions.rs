@@ -1,7 +1,7 @@
 //! The conversations in the process: by node and session, each limited, and all together.
 //!
-//! Nothing runs in the background. An idle conversation is removed when it is used, and each append checks a few
-//! others. Beyond the limits the least recently used conversation is removed.
+//! Nothing runs in the background. An idle conversation is removed when it is used, and each append checks a
+//! few others. Beyond the limits the least recently used conversation is removed.
 
 use crate::failure::turn_too_large;
 use crate::repair;
@@ -181,7 +181,8 @@ impl Conversations {
         conversation.bytes = bytes;
     }
 
-    /// Removes the least recently used conversations beyond the limits. The last one stays: it has its own limit.
+    /// Removes the least recently used conversations beyond the limits. The last one stays: it has its own
+    /// limit.
     fn remove_least_used(&mut self, settings: &MemorySettings) {
         while self.by_key.len() > 1
             && (self.by_key.len() > settings.max_sessions || self.bytes > settings.max_bytes)

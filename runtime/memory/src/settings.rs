@@ -5,9 +5,11 @@
 pub struct MemorySettings {
     /// Conversations in the process. Beyond the limit the least recently used one is removed.
     pub max_sessions: usize,
-    /// Bytes of all conversations, bookkeeping included. Beyond the limit the least recently used one is removed.
+    /// Bytes of all conversations, bookkeeping included. Beyond the limit the least recently used one is
+    /// removed.
     pub max_bytes: usize,
-    /// Run ids remembered per conversation. A run that appends again after this many other runs counts as new.
+    /// Run ids remembered per conversation. A run that appends again after this many other runs counts as
+    /// new.
     pub max_runs: usize,
     /// Conversations that each append checks for being idle too long.
     pub sweep: usize,

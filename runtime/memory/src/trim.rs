@@ -26,8 +26,8 @@ pub(crate) struct Size {
 }
 
 impl Limits {
-    /// The values of the node, else the defaults. Refuses more bytes than a run accepts: such a conversation would be
-    /// stored and never recalled.
+    /// The values of the node, else the defaults. Refuses more bytes than a run accepts: such a conversation
+    /// would be stored and never recalled.
     pub(crate) fn for_node(
         node: &NodeConfig<'_>,
         messages: Option<u32>,

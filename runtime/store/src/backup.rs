@@ -1,7 +1,7 @@
 //! Backups: copies of the database.
 //!
-//! Owns how a backup is made: complete under its name, or not at all. Never overwrites a file, and never writes into
-//! the data directory: a backup there would be lost with the data.
+//! Owns how a backup is made: complete under its name, or not at all. Never overwrites a file, and never
+//! writes into the data directory: a backup there would be lost with the data.
 
 use crate::database::from_sql_integer;
 use crate::directory::Directory;
@@ -72,8 +72,9 @@ fn finish_copy(part: &Path) -> rusqlite::Result<u64> {
     copy.query_row("SELECT count(*) FROM runs", [], |row| from_sql_integer(row.get(0)?))
 }
 
-/// From now on the copy and the original get different events at the same positions, so a cursor of one must not
-/// work with the other. The event log of the copy gets a new id when a driver first stores an event in it.
+/// From now on the copy and the original get different events at the same positions, so a cursor of one must
+/// not work with the other. The event log of the copy gets a new id when a driver first stores an event in
+/// it.
 fn clear_log_id(copy: &Connection) -> rusqlite::Result<()> {
     let has_column = "SELECT count(*) FROM pragma_table_info('meta') WHERE name = 'log'";
     if copy.query_row(has_column, [], |row| row.get::<_, i64>(0))? > 0 {
@@ -131,12 +132,12 @@ fn not_written(file: &Path, code: StoreCode, reason: &dyn Display) -> StoreError
     StoreError::new(code, message)
 }
 
-/// The copy while SQLite writes it, beside its final place. Removed when dropped. If its process dies, the next
-/// backup to the same place removes it.
+/// The copy while SQLite writes it, beside its final place. Removed when dropped. If its process dies, the
+/// next backup to the same place removes it.
 struct PartFile {
     path: PathBuf,
-    /// Locked, so that other processes see that it is still being written. On Windows a lock would keep SQLite
-    /// from writing; there an open file cannot be removed anyway.
+    /// Locked, so that other processes see that it is still being written. On Windows a lock would keep
+    /// SQLite from writing; there an open file cannot be removed anyway.
     _file: Option<File>,
 }
 

@@ -19,8 +19,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Each step turns one version of the schema into the next. Released steps never change.
 const MIGRATIONS: &[&str] = &[
     // A batch is appended by its rowid: a key of (run, seq) would spread the writes of many runs over as many
-    // pages. `head` is the checksum of the columns that never change. `batches` and `sum` seal the state in which a
-    // run stopped, and are null while it runs. `cause_run` is the run that its cause names.
+    // pages. `head` is the checksum of the columns that never change. `batches` and `sum` seal the state in
+    // which a run stopped, and are null while it runs. `cause_run` is the run that its cause names.
     "PRAGMA application_id = 1380338775;
      CREATE TABLE meta(driver INTEGER NOT NULL) STRICT;
      INSERT INTO meta VALUES (0);
@@ -66,11 +66,12 @@ const MIGRATIONS: &[&str] = &[
          answered INTEGER NOT NULL DEFAULT 0,
          refused TEXT
      ) STRICT;",
-    // Events in the order they happened. `log` is the id of the event log; it is null until a driver stores events.
+    // Events in the order they happened. `log` is the id of the event log; it is null until a driver stores
+    // events.
     "ALTER TABLE meta ADD COLUMN log TEXT;
      CREATE TABLE events(id INTEGER PRIMARY KEY, run_id TEXT, body TEXT NOT NULL) STRICT;",
-    // Chat histories. `used` and the ids of items follow the order in which items were added; `bytes` of a chat is
-    // the sum over its items.
+    // Chat histories. `used` and the ids of items follow the order in which items were added; `bytes` of a
+    // chat is the sum over its items.
     "CREATE TABLE chats(
          id INTEGER PRIMARY KEY,
          node TEXT NOT NULL UNIQUE,
@@ -86,8 +87,8 @@ const MIGRATIONS: &[&str] = &[
      ) STRICT;
      CREATE INDEX chat_items_by_chat ON chat_items(chat);
      CREATE UNIQUE INDEX chat_items_once ON chat_items(chat, item);",
-    // Runs of one agent, of one Node-RED, and failed runs, each by their numbers: a client that watches an agent
-    // queries them again and again.
+    // Runs of one agent, of one Node-RED, and failed runs, each by their numbers: a client that watches an
+    // agent queries them again and again.
     "CREATE INDEX runs_by_agent ON runs(node_id);
      CREATE INDEX runs_by_instance ON runs(instance);
      CREATE INDEX runs_failed ON runs(id) WHERE code IS NOT NULL;
@@ -174,9 +175,9 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// A commit is on the disk when it returns, with one flush of the write-ahead log. SQLite copies that log into
-/// the database about every 16 MiB. The two `fullfsync` settings matter only on macOS, where a flush otherwise
-/// stops at the disk's own cache.
+/// A commit is on the disk when it returns, with one flush of the write-ahead log. SQLite copies that log
+/// into the database about every 16 MiB. The two `fullfsync` settings matter only on macOS, where a flush
+/// otherwise stops at the disk's own cache.
 fn set_up_writing(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "PRAGMA synchronous = FULL;
@@ -228,8 +229,8 @@ fn migrate(connection: &mut Connection, from: usize, steps: &[&str]) -> rusqlite
 /// The smallest size of the index of the write-ahead log while a process uses the database.
 const MIN_WAL_INDEX_BYTES: u64 = 32 * 1024;
 
-/// Whether reading fails only because SQLite cannot create its write-ahead log or the index of it, and no process
-/// writes. If a log exists, the database file alone would lack the newest changes.
+/// Whether reading fails only because SQLite cannot create its write-ahead log or the index of it, and no
+/// process writes. If a log exists, the database file alone would lack the newest changes.
 fn lacks_wal(directory: &Directory, error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
     let length = |file: std::path::PathBuf| std::fs::metadata(file).map_or(0, |file| file.len());

@@ -51,8 +51,9 @@ pub(crate) fn from_sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// Finds out why a write failed. SQLite reports only that it failed, not that a quota or a limit of file sizes is
-/// used up. A write of our own to a new file, as far into it as the longest file reaches, makes the system report it.
+/// Finds out why a write failed. SQLite reports only that it failed, not that a quota or a limit of file
+/// sizes is used up. A write of our own to a new file, as far into it as the longest file reaches, makes the
+/// system report it.
 pub(crate) fn probe_write(probe: &Path, longest: u64) -> Option<StoreCode> {
     let write = || {
         let mut file = private_file().write(true).create(true).truncate(true).open(probe)?;

@@ -1,8 +1,8 @@
-//! Stores runs and their events: in a SQLite database in a data directory, or in memory. Also stores the active
-//! flow as a file, with its credentials encrypted in a second file.
+//! Stores runs and their events: in a SQLite database in a data directory, or in memory. Also stores the
+//! active flow as a file, with its credentials encrypted in a second file.
 //!
-//! Owns the data directory, its lock and its tables. Never reads the meaning of a journal line: the crates that
-//! write and read journals do that.
+//! Owns the data directory, its lock and its tables. Never reads the meaning of a journal line: the crates
+//! that write and read journals do that.
 //!
 //! One process drives the runs of a directory ([`Store`]). Meanwhile any number of processes may read them
 //! ([`Reader`]), submit requests to the driver ([`submit_request`]) or remove runs that are over ([`prune`]).

@@ -1,8 +1,8 @@
 //! The lock that makes one process the driver of a directory's runs.
 //!
-//! Owns the file `lock`, locked by the system for as long as the driver's process lives. Never removes it: two
-//! processes could then hold two locks of the same name. If another program removes it, the number of the driver
-//! in the database decides; see `runs::run_tables`.
+//! Owns the file `lock`, locked by the system for as long as the driver's process lives. Never removes it:
+//! two processes could then hold two locks of the same name. If another program removes it, the number of the
+//! driver in the database decides; see `runs::run_tables`.
 
 use crate::directory::Directory;
 use crate::error;
@@ -34,14 +34,16 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => {
-                    // The process id only helps the next process to name us: without room for it the lock holds.
+                    // The process id only helps the next process to name us: without room for it the lock
+                    // holds.
                     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                     return Ok(Self { file });
                 }
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error::unusable(&path, &error)),
             }
-            // A process that checks for a driver holds a shared lock for a moment; a driver's lock is exclusive.
+            // A process that checks for a driver holds a shared lock for a moment; a driver's lock is
+            // exclusive.
             match file.try_lock_shared() {
                 Ok(()) => drop(file.unlock()),
                 Err(_) => return Err(held_by_driver(directory, &mut file)),
@@ -71,8 +73,8 @@ impl Drop for Lock {
     }
 }
 
-/// The right to change the files beside the runs of a directory, while no process drives the runs. It ends when
-/// it is dropped.
+/// The right to change the files beside the runs of a directory, while no process drives the runs. It ends
+/// when it is dropped.
 #[derive(Debug)]
 pub struct DriverLock {
     _lock: Lock,

@@ -1,8 +1,8 @@
 //! Removes runs that are over, or damaged.
 //!
-//! Owns the rule which runs may be removed. Works beside a live driver, in small transactions. Never removes a run
-//! that may still be driven. Never removes a run while the run that started it may start it again: the second start
-//! would not be recognized as a repetition.
+//! Owns the rule which runs may be removed. Works beside a live driver, in small transactions. Never removes
+//! a run that may still be driven. Never removes a run while the run that started it may start it again: the
+//! second start would not be recognized as a repetition.
 
 use crate::database::{self, from_sql_integer};
 use crate::directory::Directory;
@@ -20,8 +20,9 @@ const STEP: usize = 200;
 /// Free pages given back to the disk in one step.
 const PAGES: usize = 1000;
 
-/// Which runs to remove: runs that are over and match every condition given here. A run that another run started
-/// stays while that other run is not over or its result is not delivered, because it might start this one again.
+/// Which runs to remove: runs that are over and match every condition given here. A run that another run
+/// started stays while that other run is not over or its result is not delivered, because it might start this
+/// one again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Prune {
     /// Only runs that ended before this time. A run with an end in the future, from a clock that was set back

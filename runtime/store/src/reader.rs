@@ -1,7 +1,7 @@
 //! Reads stored runs, with or without a driver.
 //!
-//! Owns a connection that only reads. Never takes the driver's lock. Never creates a file in the directory, apart
-//! from those that SQLite itself needs to read.
+//! Owns a connection that only reads. Never takes the driver's lock. Never creates a file in the directory,
+//! apart from those that SQLite itself needs to read.
 
 use crate::backup::{self, BackupReport};
 use crate::database;
@@ -25,8 +25,8 @@ pub struct Reader {
 /// The part of a stored run that is as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoundPart {
-    /// The journal up to the first damage: self-contained JSON lines. Complete if the run is sound, or if the damage
-    /// is outside the journal.
+    /// The journal up to the first damage: self-contained JSON lines. Complete if the run is sound, or if the
+    /// damage is outside the journal.
     pub journal: Vec<u8>,
     /// The first damage, as [`Reader::load`] reports it; none if the run is sound.
     pub problem: Option<StoreError>,
@@ -101,8 +101,8 @@ impl Reader {
         Lock::is_held(&self.directory)
     }
 
-    /// Copies the database into one new file, as it is at one moment, even while a process drives the runs. The
-    /// file can serve as the `redflow.db` of another data directory.
+    /// Copies the database into one new file, as it is at one moment, even while a process drives the runs.
+    /// The file can serve as the `redflow.db` of another data directory.
     ///
     /// # Errors
     /// When the file exists, lies in the data directory or cannot be written.

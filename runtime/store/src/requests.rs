@@ -1,6 +1,7 @@
 //! Requests of other processes to the driver: cancel a run, answer a run that waits.
 //!
-//! Owns how a request reaches the driver and how its outcome comes back. Never changes a run: the driver does.
+//! Owns how a request reaches the driver and how its outcome comes back. Never changes a run: the driver
+//! does.
 
 use crate::database;
 use crate::directory::Directory;
@@ -52,8 +53,8 @@ pub fn submit_request(dir: &Path, run: &RunId, request: &RunRequest, now: Millis
     Ok(connection.last_insert_rowid())
 }
 
-/// The outcome of a request; none while no driver has answered it. A request that was removed with its run counts
-/// as refused, because there is no such run.
+/// The outcome of a request; none while no driver has answered it. A request that was removed with its run
+/// counts as refused, because there is no such run.
 ///
 /// # Errors
 /// When the directory cannot be read.

@@ -1,7 +1,7 @@
 //! The store of the process that drives runs.
 //!
-//! Owns the lock, the writer and one connection for reading. Never writes by itself: every write goes through the
-//! queue of the writer.
+//! Owns the lock, the writer and one connection for reading. Never writes by itself: every write goes through
+//! the queue of the writer.
 
 use crate::chats::queue::ChatQueue;
 use crate::chats::rows as chat_rows;
@@ -37,11 +37,12 @@ use std::time::Duration;
 /// How often the driver looks for requests of other processes.
 const REQUEST_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The runs of a data directory, for the one process that drives them. When dropped, it writes everything that is
-/// queued and gives up the lock.
+/// The runs of a data directory, for the one process that drives them. When dropped, it writes everything
+/// that is queued and gives up the lock.
 #[derive(Debug)]
 pub struct Store {
-    // Dropped in this order: the writer closes the database last, so SQLite removes its extra files; then the lock.
+    // Dropped in this order: the writer closes the database last, so SQLite removes its extra files; then the
+    // lock.
     reads: ReadConnection,
     /// The last request that was returned.
     last_request: Mutex<i64>,
@@ -60,7 +61,8 @@ struct ReadConnection {
 }
 
 impl Store {
-    /// Opens a data directory to drive its runs. Creates the directory and its database if needed. Stores no events.
+    /// Opens a data directory to drive its runs. Creates the directory and its database if needed. Stores no
+    /// events.
     ///
     /// # Errors
     /// When another process drives the runs, or the directory or its database cannot be used.

@@ -270,8 +270,8 @@ fn with_log(dir: &Path) -> Store {
     Store::open_with_log(dir, EventLogSettings::default()).unwrap()
 }
 
-/// While another program holds the database, nothing can be committed: so nothing is readable, and a waiting reader
-/// keeps waiting.
+/// While another program holds the database, nothing can be committed: so nothing is readable, and a waiting
+/// reader keeps waiting.
 #[tokio::test]
 async fn events_are_readable_only_after_the_commit() {
     let dir = tempfile::tempdir().unwrap();

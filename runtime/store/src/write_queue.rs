@@ -1,7 +1,7 @@
 //! The queue in front of the writer thread.
 //!
-//! Owns what can be queued, and the limit on queued batches: a caller waits until there is space. Everything else
-//! is small or has a limit of its own, and is queued without waiting.
+//! Owns what can be queued, and the limit on queued batches: a caller waits until there is space. Everything
+//! else is small or has a limit of its own, and is queued without waiting.
 
 use crate::chats::queue::QueuedChatItem;
 use crate::error;

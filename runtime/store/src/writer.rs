@@ -1,9 +1,9 @@
 //! The writer thread.
 //!
-//! Owns the only connection that writes while runs are driven. Takes everything that is queued, writes it in one
-//! transaction and flushes once: commands that wait together are stored together. Never stops for an error: a group
-//! that cannot be stored fails as a whole, and the next one is tried. A database that another program holds is
-//! retried for a while: no transaction has begun, so the group waits and grows.
+//! Owns the only connection that writes while runs are driven. Takes everything that is queued, writes it in
+//! one transaction and flushes once: commands that wait together are stored together. Never stops for an
+//! error: a group that cannot be stored fails as a whole, and the next one is tried. A database that another
+//! program holds is retried for a while: no transaction has begun, so the group waits and grows.
 
 use crate::error;
 use crate::events::queue::{DropReporter, FlowEventQueue, ReportWhen};
@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a group waits for a program that holds the database, and the pause between two attempts. SQLite waits
-/// by itself in most cases, but not in all.
+/// How long a group waits for a program that holds the database, and the pause between two attempts. SQLite
+/// waits by itself in most cases, but not in all.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(120);
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -145,8 +145,8 @@ impl WriterLoop {
     /// Writes this command and everything queued behind it.
     fn process_group(&mut self, first: Command) -> QueueState {
         self.group.push(first);
-        // The transaction begins before the rest is taken: while another process holds the database, the group
-        // grows.
+        // The transaction begins before the rest is taken: while another process holds the database, the
+        // group grows.
         let (begun, mut state) = self.begin();
         if state == QueueState::Open {
             state = self.collect_queued();
@@ -163,8 +163,8 @@ impl WriterLoop {
         state
     }
 
-    /// Begins the transaction of a group. While the database is busy no transaction has begun, so it retries until
-    /// the timeout. After a stop it tries only once more.
+    /// Begins the transaction of a group. While the database is busy no transaction has begun, so it retries
+    /// until the timeout. After a stop it tries only once more.
     fn begin(&mut self) -> (Result<(), WriteError>, QueueState) {
         let since = Instant::now();
         let mut state = QueueState::Open;
@@ -229,22 +229,22 @@ impl WriterLoop {
         failure.is_none()
     }
 
-    /// Retries failed background writes, apart from any group: none of them may make a group fail. If they fail
-    /// together, some of them are tried alone. One that never succeeds is given up.
+    /// Retries failed background writes, apart from any group: none of them may make a group fail. If they
+    /// fail together, some of them are tried alone. One that never succeeds is given up.
     fn retry_background_writes(&mut self) {
         let mut writes = std::mem::take(&mut self.retries);
         if writes.is_empty() {
             return;
         }
-        let together =
-            self.write_alone(|tables| writes.iter().try_for_each(|(write, _)| tables.background(write)));
+        let together = self
+            .write_alone(|tables| writes.iter().try_for_each(|(write, _)| tables.write_background(write)));
         let alone = match together {
             Some(true) => return,
             Some(false) => ALONE_PER_GROUP.min(writes.len()),
             None => 0,
         };
         for (write, attempts) in writes.drain(..alone).collect::<Vec<_>>() {
-            let stored = self.write_alone(|tables| tables.background(&write));
+            let stored = self.write_alone(|tables| tables.write_background(&write));
             match stored {
                 Some(true) => {}
                 _ if attempts < MAX_ATTEMPTS_ALONE => {
@@ -256,7 +256,8 @@ impl WriterLoop {
         self.retries = writes;
     }
 
-    /// Runs `act` in a transaction of its own. Returns whether it is stored; none if no transaction could begin.
+    /// Runs `act` in a transaction of its own. Returns whether it is stored; none if no transaction could
+    /// begin.
     fn write_alone(&mut self, act: impl FnOnce(&mut RunTables) -> rusqlite::Result<()>) -> Option<bool> {
         self.tables.begin().ok()?;
         let is_stored = act(&mut self.tables).and_then(|()| self.tables.commit()).is_ok();
@@ -277,8 +278,8 @@ impl WriterLoop {
         }
     }
 
-    /// Writes one command. Returns the bytes of lines if it was a batch. A refusal concerns only its own journal;
-    /// an error makes the whole group fail.
+    /// Writes one command. Returns the bytes of lines if it was a batch. A refusal concerns only its own
+    /// journal; an error makes the whole group fail.
     fn write(&mut self, command: &mut Command) -> rusqlite::Result<Option<usize>> {
         match command {
             Command::Batch(batch) => match self.tables.append_batch(batch) {
@@ -299,7 +300,7 @@ impl WriterLoop {
                 }
             },
             Command::Background(write) => {
-                match write.as_ref().map_or(Ok(()), |write| self.tables.background(write)) {
+                match write.as_ref().map_or(Ok(()), |write| self.tables.write_background(write)) {
                     // A failed background write is no reason for the rest of the group to fail.
                     Err(_) if self.tables.is_in_transaction() => {
                         self.retry_later(write.take());
@@ -347,8 +348,9 @@ impl WriterLoop {
             Command::ClearChat { node, until, done } => {
                 if failure.is_none() {
                     // Items that wait for a retry must not come back after the chat was cleared.
-                    self.retries.retain(|(write, _)| {
-                        !matches!(write, BackgroundWrite::ChatItem(item) if item.node == node && item.number <= until)
+                    self.retries.retain(|(write, _)| match write {
+                        BackgroundWrite::ChatItem(item) => item.node != node || item.number > until,
+                        _ => true,
                     });
                 }
                 let _ = done.send(failure.cloned().map_or(Ok(()), Err));

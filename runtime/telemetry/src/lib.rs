@@ -1,7 +1,7 @@
 //! Metrics, logs and traces for operators.
 //!
-//! Owns the counters, the log writer and the span exporter, and removes secrets and personal data from logs and
-//! spans. Never decides anything about a run.
+//! Owns the counters, the log writer and the span exporter, and removes secrets and personal data from logs
+//! and spans. Never decides anything about a run.
 
 mod line;
 mod log;

@@ -1,7 +1,7 @@
 //! One log line: redacted, escaped and limited in length.
 //!
-//! A subscriber takes a writer for each event and drops it when the event is written. So everything that one writer
-//! gets is one line, whatever line breaks a hostile value contains.
+//! A subscriber takes a writer for each event and drops it when the event is written. So everything that one
+//! writer gets is one line, whatever line breaks a hostile value contains.
 
 use crate::redact::Redactor;
 use redflow_contract::secret::REDACTED;
@@ -145,8 +145,8 @@ fn is_empty(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(_)) || value.as_str().is_some_and(str::is_empty)
 }
 
-/// Replaces line breaks, and other characters that move a terminal's cursor or change the reading direction, by
-/// `\uXXXX`, which is valid in JSON too.
+/// Replaces line breaks, and other characters that move a terminal's cursor or change the reading direction,
+/// by `\uXXXX`, which is valid in JSON too.
 fn escape_control_characters(line: &mut String) {
     let is_unsafe = |c: char| {
         c.is_control()

@@ -50,7 +50,7 @@ impl Format {
     }
 }
 
-/// What is logged, and how.
+/// The filter, the format and the redaction of log lines, and the export of spans.
 #[derive(Debug)]
 pub struct LogSettings {
     /// Levels by target: `warn`, or `info,redflow_engine=debug`.
@@ -133,8 +133,8 @@ where
     Ok((registry, guard))
 }
 
-/// The layer that writes lines. Without colours: their codes between a name and its value would hide both from the
-/// redactor.
+/// The layer that writes lines. Without colours: their codes between a name and its value would hide both
+/// from the redactor.
 fn log_layer<S, W>(writer: RedactingWriter<W>) -> LogLayer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,

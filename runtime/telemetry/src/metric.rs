@@ -88,35 +88,30 @@ impl Metric {
     fn definition(self) -> (&'static str, MetricKind, &'static [&'static str], &'static str) {
         use MetricKind::{Counter, Gauge, Histogram, Sum};
         match self {
-            Self::RunsActive => ("redflow_runs_active", Gauge, &[], "Runs that are driven now"),
+            Self::RunsActive => ("redflow_runs_active", Gauge, &[], "Runs that are active now"),
             Self::Runs => ("redflow_runs_total", Counter, &["agent", "outcome", "code"], "Runs that ended"),
             Self::RunDuration => (
                 "redflow_run_duration_seconds",
                 Histogram(SECONDS),
                 &["agent", "outcome"],
-                "How long runs were active",
+                "Active time of runs",
             ),
-            Self::RunIterations => {
-                ("redflow_run_iterations", Histogram(COUNTS), &[], "Model calls a run made")
-            }
+            Self::RunIterations => ("redflow_run_iterations", Histogram(COUNTS), &[], "Model calls of a run"),
             Self::ModelCalls => (
                 "redflow_model_calls_total",
                 Counter,
                 &["provider", "model", "code"],
-                "Calls to models, one however often it was tried",
+                "Model calls; a call with retries counts once",
             ),
             Self::ModelCallDuration => (
                 "redflow_model_call_duration_seconds",
                 Histogram(SECONDS),
                 &["provider", "model"],
-                "How long calls to models took",
+                "Duration of model calls",
             ),
-            Self::ModelRetries => (
-                "redflow_model_retries_total",
-                Counter,
-                &["provider", "code"],
-                "Calls to models that were made again",
-            ),
+            Self::ModelRetries => {
+                ("redflow_model_retries_total", Counter, &["provider", "code"], "Retries of model calls")
+            }
             Self::Tokens => (
                 "redflow_tokens_total",
                 Counter,
@@ -127,55 +122,56 @@ impl Metric {
                 "redflow_cost_total",
                 Sum,
                 &["provider", "model"],
-                "What tokens cost, in the currency of the price table",
+                "Cost of tokens, in the currency of the price table",
             ),
-            Self::ToolCalls => ("redflow_tool_calls_total", Counter, &["tool", "success"], "Calls of tools"),
+            Self::ToolCalls => ("redflow_tool_calls_total", Counter, &["tool", "success"], "Tool calls"),
             Self::ToolCallDuration => (
                 "redflow_tool_call_duration_seconds",
                 Histogram(SECONDS),
                 &["tool"],
-                "How long calls of tools took",
+                "Duration of tool calls",
             ),
             Self::MemoryCalls => {
-                ("redflow_memory_calls_total", Counter, &["action", "success"], "Calls to memories")
+                ("redflow_memory_calls_total", Counter, &["action", "success"], "Memory calls")
             }
             Self::MemoryCallDuration => (
                 "redflow_memory_call_duration_seconds",
                 Histogram(SECONDS),
                 &["action"],
-                "How long calls to memories took",
+                "Duration of memory calls",
             ),
             Self::MemoryMessages => (
                 "redflow_memory_messages",
                 Histogram(COUNTS),
                 &["action"],
-                "Messages recalled or written at once",
+                "Messages recalled or written in one call",
             ),
-            Self::MemoryBytes => {
-                ("redflow_memory_bytes", Histogram(BYTES), &["action"], "Bytes recalled or written at once")
-            }
+            Self::MemoryBytes => (
+                "redflow_memory_bytes",
+                Histogram(BYTES),
+                &["action"],
+                "Bytes recalled or written in one call",
+            ),
             Self::Errors => {
                 ("redflow_errors_total", Counter, &["code"], "Runs that ended with an error, by its code")
             }
             Self::HttpRequests => {
-                ("redflow_http_requests_total", Counter, &["route", "status"], "Requests that were answered")
+                ("redflow_http_requests_total", Counter, &["route", "status"], "Answered HTTP requests")
             }
             Self::HttpDuration => (
                 "redflow_http_request_duration_seconds",
                 Histogram(SECONDS),
                 &["route"],
-                "How long answering requests took",
+                "Duration of HTTP requests",
             ),
-            Self::Sockets => ("redflow_sockets_active", Gauge, &[], "Sockets of events that are open now"),
+            Self::Sockets => ("redflow_sockets_active", Gauge, &[], "Event sockets that are open now"),
             Self::SocketsClosed => (
                 "redflow_sockets_closed_total",
                 Counter,
                 &["code"],
-                "Sockets of events that were closed, by the code if the sidecar did it",
+                "Event sockets that were closed, with the code if the sidecar closed them",
             ),
-            Self::EventsSent => {
-                ("redflow_events_sent_total", Counter, &[], "Events that were sent to sockets")
-            }
+            Self::EventsSent => ("redflow_events_sent_total", Counter, &[], "Events sent to sockets"),
         }
     }
 

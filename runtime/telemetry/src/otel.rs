@@ -113,8 +113,8 @@ where
         .with_level(false)
         .with_tracked_inactivity(false)
         .with_context_activation(false)
-        // Only our own spans. Log messages must not become attributes, and the spans of the HTTP client that sends
-        // would be sent in turn.
+        // Only our own spans. Log messages must not become attributes, and the spans of the HTTP client that
+        // sends would be sent in turn.
         .with_filter(filter_fn(|metadata| {
             metadata.is_span() && *metadata.level() <= Level::INFO && metadata.target().starts_with("redflow")
         }));

@@ -191,8 +191,8 @@ fn levels_parse_their_own_names() {
     assert_eq!(Level::parse("some"), None);
 }
 
-/// Each of these makes a careless matcher start again at every character. The assertions do not print the text of
-/// one mebibyte.
+/// Each of these makes a careless matcher start again at every character. The assertions do not print the
+/// text of one mebibyte.
 #[test]
 fn hostile_lines_of_a_mebibyte_are_redacted_in_time() {
     const SIZE: usize = 1 << 20;

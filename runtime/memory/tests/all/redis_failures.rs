@@ -1,4 +1,5 @@
-//! A Redis that is down, slow or refuses: each call fails within its time limit, and works when Redis is back.
+//! A Redis that is down, slow or refuses: each call fails within its time limit, and works when Redis is
+//! back.
 
 use crate::kit::{append_turn, build, failure, process, try_build, user_texts};
 use crate::redis_server::RedisServer;
@@ -63,7 +64,8 @@ async fn a_silent_redis_times_out_and_is_used_again() {
     let _: () = redis::cmd("CLIENT").arg(&["PAUSE", "1000000", "WRITE"]).query_async(&mut raw).await.unwrap();
     assert_eq!(append_turn(&hasty, "f:s", "2").await, Err(late));
     let _: () = redis::cmd("CLIENT").arg("UNPAUSE").query_async(&mut raw).await.unwrap();
-    // The late append may have succeeded; appended again, the turn is stored once. The late connection was closed.
+    // The late append may have succeeded; appended again, the turn is stored once. The late connection was
+    // closed.
     let before = connections(&mut raw).await;
     append_turn(&patient, "f:s", "2").await.unwrap();
     assert_eq!(user_texts(&patient, "f:s").await, ["1", "2"]);

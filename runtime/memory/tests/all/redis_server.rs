@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 /// Longer than any start takes; only a failed start reaches it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Below the ports that systems give to outgoing connections, so that no other process takes it while Redis is down.
+/// Below the ports that systems give to outgoing connections, so that no other process takes it while Redis
+/// is down.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
 pub(crate) struct RedisServer {

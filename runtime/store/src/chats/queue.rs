@@ -1,6 +1,7 @@
 //! Chat items on their way to the writer.
 //!
-//! Owns the order of the items, and the limit on waiting ones: the caller never waits. Never silent about a loss.
+//! Owns the order of the items, and the limit on waiting ones: the caller never waits. Never silent about a
+//! loss.
 
 use super::limits::{max_items, truncate_item};
 use redflow_contract::chat::ChatItem;

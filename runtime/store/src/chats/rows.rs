@@ -1,6 +1,7 @@
 //! Chat histories in the database.
 //!
-//! Owns their tables: the items of each chat, and the limits on them. Never decides what goes into one transaction.
+//! Owns their tables: the items of each chat, and the limits on them. Never decides what goes into one
+//! transaction.
 
 use super::limits::{MAX_BYTES_PER_CHAT, MAX_CHATS};
 use super::queue::QueuedChatItem;

@@ -1,7 +1,7 @@
 //! Events as JSON within a size limit.
 //!
-//! Owns how a large event is shortened: first its preview goes, then the ends of long texts. The result is always a
-//! valid event. Never shortens an id.
+//! Owns how a large event is shortened: first its preview goes, then the ends of long texts. The result is
+//! always a valid event. Never shortens an id.
 
 use redflow_contract::Millis;
 use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};

@@ -1,15 +1,15 @@
 //! Flow events on their way to the writer.
 //!
-//! Owns the limit on waiting events. The engine never waits for the disk, so events that come too fast are dropped.
-//! Never silent about that: dropped events are counted, and the count is logged.
+//! Owns the limit on waiting events. The engine never waits for the disk, so events that come too fast are
+//! dropped. Never silent about that: dropped events are counted, and the count is logged.
 
 use redflow_contract::event::FlowEvent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Debug events that may wait, and their bytes. Other events may take twice that: they are rare, and without one of
-/// them the log would be wrong about the flow.
+/// Debug events that may wait, and their bytes. Other events may take twice that: they are rare, and without
+/// one of them the log would be wrong about the flow.
 const MAX_WAITING: usize = 10_000;
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 

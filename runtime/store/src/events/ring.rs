@@ -1,7 +1,7 @@
 //! The newest events in memory, and readers that wait for the next one.
 //!
-//! Owns what readers may see: an event gets here only after it is stored. Limited in number and in bytes. Never
-//! touches a disk.
+//! Owns what readers may see: an event gets here only after it is stored. Limited in number and in bytes.
+//! Never touches a disk.
 
 use redflow_contract::id::RunId;
 use redflow_ports::{EventBounds, LoggedEvent};

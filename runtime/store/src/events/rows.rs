@@ -1,7 +1,7 @@
 //! Events in the database.
 //!
-//! Owns their table: the positions they get, when the oldest are removed, and that no reader sees an event before
-//! it is on the disk. Never decides what goes into one transaction.
+//! Owns their table: the positions they get, when the oldest are removed, and that no reader sees an event
+//! before it is on the disk. Never decides what goes into one transaction.
 
 use super::body;
 use super::log::{EventLogHandle, EventLogSettings, new_log_id};
@@ -20,7 +20,8 @@ const MAX_RECENT_BYTES: usize = 8 * 1024 * 1024;
 /// Events beyond the limit before the oldest are removed, so that many are removed at a time.
 const SLACK: u64 = 1024;
 
-/// Events removed in one transaction, plus this many for each event added in it. So removal is faster than growth.
+/// Events removed in one transaction, plus this many for each event added in it. So removal is faster than
+/// growth.
 const TRIM_STEP: u64 = 4096;
 const TRIM_PER_EVENT: u64 = 2;
 

@@ -1,10 +1,10 @@
 //! The file of encrypted credentials.
 //!
-//! Owns which credentials belong to which flow. Never writes a credential in plain text, and never overwrites a file
-//! that it cannot read.
+//! Owns which credentials belong to which flow. Never writes a credential in plain text, and never overwrites
+//! a file that it cannot read.
 //!
-//! The file holds the credentials of two flows: the new one and the previous one. The flow file decides which of them
-//! count. So both files change as one, whenever a process dies.
+//! The file holds the credentials of two flows: the new one and the previous one. The flow file decides which
+//! of them count. So both files change as one, whenever a process dies.
 
 use super::sealed_file::{FileKind, SealedFile};
 use super::whole_file;

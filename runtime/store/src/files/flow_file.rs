@@ -1,7 +1,8 @@
 //! The active flow as a file.
 //!
-//! Owns the order in which the flow and its credentials are written. Whenever a process dies, the files hold either
-//! the old flow with its credentials or the new flow with its credentials. Never reads the meaning of a flow.
+//! Owns the order in which the flow and its credentials are written. Whenever a process dies, the files hold
+//! either the old flow with its credentials or the new flow with its credentials. Never reads the meaning of
+//! a flow.
 
 use super::credentials::CredentialsFile;
 use super::whole_file::{self, FileContent, ReadError};
@@ -26,8 +27,8 @@ pub struct FlowFile {
 }
 
 impl FlowFile {
-    /// The flow in this file, with `credentials.json` and `credentials.key` in that directory. Reads and creates
-    /// nothing yet.
+    /// The flow in this file, with `credentials.json` and `credentials.key` in that directory. Reads and
+    /// creates nothing yet.
     #[must_use]
     pub fn new(flow_path: PathBuf, data_dir: PathBuf) -> Self {
         let credentials = CredentialsFile::new(&data_dir);

@@ -1,7 +1,8 @@
 //! Node-RED's credentials file, `flows_cred.json`.
 //!
-//! Owns that format: its encryption, and which values are imported. Node-RED's cipher does not detect changed bytes, so
-//! this format is for exchange only; our own files are sealed in another way. Never puts a value into an error.
+//! Owns that format: its encryption, and which values are imported. Node-RED's cipher does not detect changed
+//! bytes, so this format is for exchange only; our own files are sealed in another way. Never puts a value
+//! into an error.
 
 use super::whole_file;
 use crate::error;

@@ -1,7 +1,7 @@
 //! Encrypted files.
 //!
-//! Owns the encryption and its key. Never writes a secret in plain text, never puts one into an error, and never
-//! reads a file that other users may read or change.
+//! Owns the encryption and its key. Never writes a secret in plain text, never puts one into an error, and
+//! never reads a file that other users may read or change.
 
 use super::whole_file::{self, ReadError};
 use crate::error;

@@ -57,7 +57,8 @@ pub struct UiStorageFile {
 }
 
 impl UiStorageFile {
-    /// The file `storage.json` in that directory, encrypted with `credentials.key`. Reads and creates nothing yet.
+    /// The file `storage.json` in that directory, encrypted with `credentials.key`. Reads and creates nothing
+    /// yet.
     #[must_use]
     pub fn new(data: &Path) -> Self {
         let file = SealedFile::new(data, "storage.json", &KIND);

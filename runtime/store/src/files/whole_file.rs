@@ -1,7 +1,7 @@
 //! Files that exist complete or not at all.
 //!
-//! Owns how one file replaces another: written beside it, flushed, then renamed. Never leaves a moment in which the
-//! name has no file, and never reads more bytes than the limit.
+//! Owns how one file replaces another: written beside it, flushed, then renamed. Never leaves a moment in
+//! which the name has no file, and never reads more bytes than the limit.
 
 use crate::private_file::{private_file, sync_directory};
 use redflow_ports::failpoint;
@@ -54,8 +54,8 @@ pub(super) fn read(path: &Path, max_bytes: usize) -> Result<Option<FileContent>,
     Ok(Some(FileContent { bytes, metadata }))
 }
 
-/// Replaces the file at this path, or creates it. On the disk when it returns. Its mode is 0600, unless it takes
-/// over the permissions of another file.
+/// Replaces the file at this path, or creates it. On the disk when it returns. Its mode is 0600, unless it
+/// takes over the permissions of another file.
 pub(super) fn replace(path: &Path, bytes: &[u8], permissions_of: Option<&Metadata>) -> io::Result<()> {
     let part = PartFile::write(path, bytes)?;
     if let Some(metadata) = permissions_of {
@@ -80,8 +80,8 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn link_new(part: &Path, file: &Path) -> io::Result<()> {
     match std::fs::hard_link(part, file) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            // A file system without hard links. A file that another process creates at this very moment is lost;
-            // such a file system has no way to prevent that.
+            // A file system without hard links. A file that another process creates at this very moment is
+            // lost; such a file system has no way to prevent that.
             if file.exists() { Err(ErrorKind::AlreadyExists.into()) } else { std::fs::rename(part, file) }
         }
         linked => linked,
@@ -93,7 +93,8 @@ pub(super) fn backup_path(path: &Path) -> PathBuf {
     with_suffix(path, ".bak")
 }
 
-/// Follows links to the file that they name, whether it exists or not. So a link stays, and its target is replaced.
+/// Follows links to the file that they name, whether it exists or not. So a link stays, and its target is
+/// replaced.
 pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -120,8 +121,8 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// A file while it is being written, beside its final place. Removed when dropped, unless it was renamed. It always
-/// has the same name, so the part file of a process that died is overwritten by the next one.
+/// A file while it is being written, beside its final place. Removed when dropped, unless it was renamed. It
+/// always has the same name, so the part file of a process that died is overwritten by the next one.
 struct PartFile {
     path: PathBuf,
 }

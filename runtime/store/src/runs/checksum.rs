@@ -1,12 +1,13 @@
 //! Checksums of a run: they tell a damaged run from a sound one.
 //!
-//! Owns what they cover. Journal lines are chained among themselves, but nothing follows the last line. The checksum
-//! of a batch row covers it, and all other columns of the row. Each one includes the one before, so rows cannot
-//! change places, be left out or come from another run. The first one includes the head: the columns of the run that
-//! never change. Where a run stops, a seal over the last checksum records the end, so a missing end shows too.
+//! Owns what they cover. Journal lines are chained among themselves, but nothing follows the last line. The
+//! checksum of a batch row covers it, and all other columns of the row. Each one includes the one before, so
+//! rows cannot change places, be left out or come from another run. The first one includes the head: the
+//! columns of the run that never change. Where a run stops, a seal over the last checksum records the end, so
+//! a missing end shows too.
 //!
-//! Not covered: `delivered` and `driver`, which change without the journal. The first decides only whether a result
-//! is sent again, the second only whether a run counts as running or as interrupted.
+//! Not covered: `delivered` and `driver`, which change without the journal. The first decides only whether a
+//! result is sent again, the second only whether a run counts as running or as interrupted.
 
 use redflow_contract::digest::Digest;
 

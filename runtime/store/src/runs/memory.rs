@@ -1,7 +1,7 @@
 //! Runs in memory, for as long as the process lives.
 //!
-//! Owns nothing on a disk. Otherwise behaves like a [`Store`](crate::Store); only requests never come, because no
-//! other process can submit any.
+//! Owns nothing on a disk. Otherwise behaves like a [`Store`](crate::Store); only requests never come,
+//! because no other process can submit any.
 
 use super::queries::matches_filter;
 use super::row::causing_run;
@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const NO_EVENTS: EventBounds = EventBounds { oldest: 0, newest: 0 };
 
-/// Runs in memory. It holds all runs that are not over, the newest of those that are, and those that another run
-/// would otherwise start a second time.
+/// Runs in memory. It holds all runs that are not over, the newest of those that are, and those that another
+/// run would otherwise start a second time.
 #[derive(Debug)]
 pub struct MemoryStore {
     runs: Arc<Mutex<Runs>>,
@@ -190,7 +190,8 @@ impl Runs {
         self.find(run).is_some_and(|(_, run)| !run.summary.status.is_over() || !run.summary.delivered)
     }
 
-    /// Releases the runs that stayed because of this run, if it cannot start them again. Then removes the oldest.
+    /// Releases the runs that stayed because of this run, if it cannot start them again. Then removes the
+    /// oldest.
     fn release_started_runs(&mut self, run: &RunId) {
         if !self.may_start_again(run) {
             self.release(run);
@@ -332,7 +333,8 @@ impl MemoryJournal {
         let inserted = new_run.map_or(Ok(()), |run| runs.insert(*run, self.handle));
         let stored = inserted.and_then(|()| runs.append(&self.run, self.handle, seq, batch));
         if let (Ok(()), Some(log)) = (&stored, &self.log) {
-            // While the lock is held, so that no other handle can write the run and mix up the order of events.
+            // While the lock is held, so that no other handle can write the run and mix up the order of
+            // events.
             log.ring.append(bodies);
         }
         drop(runs);

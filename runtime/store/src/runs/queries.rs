@@ -88,8 +88,8 @@ impl<'a> RunQueries<'a> {
                 },
             };
             let matches = |run: &RunSummary| matches_filter(filter, run);
-            // Use the index with the fewest rows. No match is missed: a row whose status contradicts the columns of
-            // the index is damaged.
+            // Use the index with the fewest rows. No match is missed: a row whose status contradicts the
+            // columns of the index is damaged.
             let only = |allowed: &[RunStatus]| {
                 filter.statuses.as_ref().is_some_and(|all| all.iter().all(|status| allowed.contains(status)))
             };
@@ -163,9 +163,9 @@ impl<'a> RunQueries<'a> {
         query().map_err(|error| self.error(&error))
     }
 
-    /// Loads one run, if it is sound. Missing last batches show only once the run waits or is over, because only
-    /// then its row has their number. The lost end of a run that was running looks like an end that was never
-    /// written.
+    /// Loads one run, if it is sound. Missing last batches show only once the run waits or is over, because
+    /// only then its row has their number. The lost end of a run that was running looks like an end that was
+    /// never written.
     pub(crate) fn load(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
         let Some(checked) = self.check(run)? else { return Ok(None) };
         match checked.problem {
@@ -267,8 +267,8 @@ impl<'a> RunQueries<'a> {
             )
             .map_err(to_store_error)?;
         let mut rows = statement.query([run_row.number]).map_err(to_store_error)?;
-        // The first row continues the head: the stored one, or the computed one. Lines that match either are sound,
-        // even if the row of the run is damaged.
+        // The first row continues the head: the stored one, or the computed one. Lines that match either are
+        // sound, even if the row of the run is damaged.
         let mut before = [run_row.head, Some(run_row.computed_head())];
         let mut last = None;
         while let Some(row) = rows.next().map_err(to_store_error)? {

@@ -1,7 +1,7 @@
 //! A row of `runs`, as far as it can be read.
 //!
-//! Owns how unexpected values are handled: they are a problem of their run, never of the list that holds the run.
-//! Never reads the journal.
+//! Owns how unexpected values are handled: they are a problem of their run, never of the list that holds the
+//! run. Never reads the journal.
 
 use super::checksum::{EndSeal, RunHead};
 use crate::error;
@@ -88,8 +88,8 @@ impl RunRow {
         })
     }
 
-    /// Checks that the row does not contradict itself, and sets the status in its summary. `is_live` tells whether
-    /// the driver with this number is alive.
+    /// Checks that the row does not contradict itself, and sets the status in its summary. `is_live` tells
+    /// whether the driver with this number is alive.
     pub(super) fn check(&mut self, is_live: impl FnOnce(Option<i64>) -> bool) -> Result<(), StoreError> {
         let run = &self.summary.run_id;
         let damaged = |reason: &str| Err(error::damaged_run(run, reason));

@@ -1,8 +1,8 @@
 //! The writing side of the database.
 //!
-//! Owns the open journals, and every statement that changes a run. Never decides what goes into one transaction,
-//! and never reads a journal line. Never writes once another process has taken over: the file of the system's lock
-//! can be removed, but the number of the driver in the database cannot.
+//! Owns the open journals, and every statement that changes a run. Never decides what goes into one
+//! transaction, and never reads a journal line. Never writes once another process has taken over: the file of
+//! the system's lock can be removed, but the number of the driver in the database cannot.
 
 use super::batch::{JournalHandle, QueuedBatch};
 use super::checksum::{BatchRow, EndSeal, RunHead};
@@ -118,7 +118,7 @@ impl RunTables {
     pub(crate) fn commit(&mut self) -> rusqlite::Result<()> {
         if let Some(events) = &mut self.events {
             let trimmed = events.trim(&self.connection);
-            // A failed trim is no reason to fail: a later transaction trims again.
+            // A failed trim alone is no reason to fail: a later transaction trims again.
             if self.connection.is_autocommit() {
                 trimmed?;
             }
@@ -144,8 +144,8 @@ impl RunTables {
         }
     }
 
-    /// Copies the write-ahead log into the database, as far as other connections allow. A displaced driver leaves it
-    /// to the new one.
+    /// Copies the write-ahead log into the database, as far as other connections allow. A displaced driver
+    /// leaves it to the new one.
     pub(crate) fn checkpoint(&self) {
         if self.is_displaced {
             return;
@@ -203,8 +203,8 @@ impl RunTables {
         Ok(self.lines.len())
     }
 
-    /// Inserts a new run. Each plan is stored once for all runs. So if the second line is the plan's line, it is left
-    /// out, and the plan's digest takes its place in the checksum of the row.
+    /// Inserts a new run. Each plan is stored once for all runs. So if the second line is the plan's line, it
+    /// is left out, and the plan's digest takes its place in the checksum of the row.
     fn insert_run(
         &mut self,
         handle: &Arc<JournalHandle>,
@@ -335,7 +335,7 @@ impl RunTables {
         }
     }
 
-    pub(crate) fn background(&mut self, write: &BackgroundWrite) -> rusqlite::Result<()> {
+    pub(crate) fn write_background(&mut self, write: &BackgroundWrite) -> rusqlite::Result<()> {
         let written = match write {
             BackgroundWrite::FlowEvent(event) => match &mut self.events {
                 Some(events) => return events.insert_flow_event(&self.connection, &event.json),
@@ -368,8 +368,8 @@ impl OpenJournal {
         self.handle.as_ptr() == Arc::as_ptr(handle)
     }
 
-    /// Updates the row of the run. Where the run stops, the row is sealed with the number of batches and the checksum
-    /// of the last one, so that a lost end shows.
+    /// Updates the row of the run. Where the run stops, the row is sealed with the number of batches and the
+    /// checksum of the last one, so that a lost end shows.
     fn update_state(&mut self, connection: &Connection, state: &RunState) -> rusqlite::Result<()> {
         let (status, code, call, ended_at) = match state {
             RunState::Running => (RunStatus::Running, None, None, None),

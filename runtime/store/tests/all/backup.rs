@@ -121,7 +121,8 @@ async fn a_backup_into_the_data_directory_is_refused() {
     assert_eq!(reader.backup(&outer.path().join("copy")).unwrap().runs, 1);
 }
 
-/// A backup whose process died leaves a part file. The next backup to that place removes it, and nothing else.
+/// A backup whose process died leaves a part file. The next backup to that place removes it, and nothing
+/// else.
 #[tokio::test]
 async fn part_files_of_dead_backups_are_removed() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::path::Path;
 
-/// A directory with the finished runs `a`, `b`, `c` and an open one; its reader, and a connection to damage rows.
+/// A directory with the finished runs `a`, `b`, `c` and an open one; its reader, and a connection to damage
+/// rows.
 async fn stored_runs(dir: &Path) -> (Reader, Connection) {
     let store = Store::open(dir).unwrap();
     for run in ["a", "b", "c"] {

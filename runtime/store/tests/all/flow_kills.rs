@@ -55,8 +55,8 @@ async fn events_are_stored_with_their_batch_or_not_at_all() {
     }
 }
 
-/// At whatever step the process dies, the old or the new flow is stored with its own credentials. The next save
-/// works as usual.
+/// At whatever step the process dies, the old or the new flow is stored with its own credentials. The next
+/// save works as usual.
 #[test]
 fn a_flow_is_saved_completely_or_not_at_all() {
     // A save writes four files: the old credentials, the credentials, the old flow, the flow.

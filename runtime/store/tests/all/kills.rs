@@ -111,9 +111,9 @@ async fn a_killed_backup_leaves_no_incomplete_copy() {
     }
 }
 
-/// A user who restores a backup must also remove `redflow.db-wal` and `redflow.db-shm`. SQLite uses a write-ahead log
-/// that lies beside a database as its own, and then reads a mix of both. That state looks like the state after a
-/// kill, so the store cannot detect it.
+/// A user who restores a backup must also remove `redflow.db-wal` and `redflow.db-shm`. SQLite uses a
+/// write-ahead log that lies beside a database as its own, and then reads a mix of both. That state looks
+/// like the state after a kill, so the store cannot detect it.
 #[tokio::test]
 async fn a_backup_must_be_restored_without_the_old_write_ahead_log() {
     let outer = tempfile::tempdir().unwrap();

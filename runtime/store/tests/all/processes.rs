@@ -1,5 +1,5 @@
-//! Tests with a second process: locks that end with their process, kills at the worst moment, limits and permissions
-//! of a whole process. The second process is this test binary again, in a role.
+//! Tests with a second process: locks that end with their process, kills at the worst moment, limits and
+//! permissions of a whole process. The second process is this test binary again, in a role.
 
 use crate::kit::{deliver_run, id, last_batch, new_run, opening_lines, start_run, synced_batch, text};
 use pretty_assertions::assert_eq;
@@ -181,8 +181,8 @@ async fn stored_batches_survive_a_kill() {
     }
 }
 
-/// Killed before the commit, a batch is not stored at all. Killed right after it, the batch is stored completely,
-/// although the caller got no answer.
+/// Killed before the commit, a batch is not stored at all. Killed right after it, the batch is stored
+/// completely, although the caller got no answer.
 #[test]
 fn a_batch_is_stored_completely_or_not_at_all() {
     for (point, batches) in [("store.before_commit=2", 1), ("store.after_commit=2", 2)] {
@@ -198,8 +198,9 @@ fn a_batch_is_stored_completely_or_not_at_all() {
     }
 }
 
-/// A write-ahead log whose end is lost or garbled loses the commits from there on, each of them completely, and
-/// without an error: to SQLite such a commit never happened. Everything before it can be read and continued.
+/// A write-ahead log whose end is lost or garbled loses the commits from there on, each of them completely,
+/// and without an error: to SQLite such a commit never happened. Everything before it can be read and
+/// continued.
 #[tokio::test]
 async fn a_damaged_end_of_the_log_loses_whole_commits() {
     let killed = tempfile::tempdir().unwrap();

@@ -71,7 +71,8 @@ fn redact_matches<'a>(
                 replacer.replace(found.start(), replaced, placeholder);
                 from = replaced;
             }
-            // Every match begins with an ASCII character. The rest of a longer word is not a number by itself.
+            // Every match begins with an ASCII character. The rest of a longer word is not a number by
+            // itself.
             None => from = found.start() + word_length(&text[found.start()..]),
         }
     }
@@ -161,7 +162,8 @@ fn card_length(before: &str, found: &str, text: &str) -> Option<usize> {
     (is_alone && is_issued(&number) && has_valid_luhn_digit(&number)).then_some(found.len())
 }
 
-/// Whether an issuer of cards uses such numbers. Times in milliseconds and longer begin with 1, which no issuer uses.
+/// Whether an issuer of cards uses such numbers. Times in milliseconds and longer begin with 1, which no
+/// issuer uses.
 fn is_issued(number: &str) -> bool {
     let prefix = |length: usize| number.get(..length).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
     match number.len() {
