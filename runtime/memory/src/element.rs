@@ -1,9 +1,10 @@
-//! One turn as an element of the list in Redis: JSON, in the open or sealed.
+//! One turn as an element of the list in Redis: JSON, plain or encrypted.
 //!
-//! Sealed means XChaCha20-Poly1305 over the messages, bound to the list's key and the run: an element that is
-//! moved to another conversation does not open. Number, run and time stay readable.
+//! The messages are encrypted with XChaCha20-Poly1305 and bound to the list's key and the run: an element
+//! that is moved to another conversation does not open. The number of messages, the run and the time stay
+//! readable.
 
-use crate::failed;
+use crate::failure::memory_error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, Payload};
@@ -16,12 +17,12 @@ use serde::{Deserialize, Serialize};
 const VERSION: u8 = 1;
 const NONCE_BYTES: usize = 24;
 
-/// Seals turns and opens them. Says nothing of its key.
-pub(crate) struct Seal(XChaCha20Poly1305);
+/// Encrypts and decrypts turns. It has no `Debug`, so it never shows its key.
+pub(crate) struct TurnCipher(XChaCha20Poly1305);
 
-/// A turn as it is written. The scripts read the first three fields: they stay first, and in this order.
+/// An element to write. The scripts read the first three fields, so these stay first, in this order.
 #[derive(Serialize)]
-struct Written<'a> {
+struct NewElement<'a> {
     v: u8,
     n: usize,
     run: &'a str,
@@ -32,10 +33,9 @@ struct Written<'a> {
     sealed: Option<String>,
 }
 
-/// The same as it is read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredElement {
     v: u8,
     n: usize,
     run: String,
@@ -45,15 +45,15 @@ struct Stored {
     sealed: Option<String>,
 }
 
-impl Seal {
-    /// None unless the text is 32 bytes in base64.
+impl TurnCipher {
+    /// None unless the key is 32 bytes in base64.
     pub(crate) fn new(key: &str) -> Option<Self> {
         let bytes = STANDARD.decode(key.trim()).ok()?;
         let key = Key::try_from(bytes.as_slice()).ok()?;
         Some(Self(XChaCha20Poly1305::new(&key)))
     }
 
-    fn close(&self, messages: &[ChatMessage], bound_to: &[u8]) -> Option<String> {
+    fn encrypt(&self, messages: &[ChatMessage], bound_to: &[u8]) -> Option<String> {
         let plain = serde_json::to_vec(messages).ok()?;
         let mut sealed = vec![0; NONCE_BYTES];
         getrandom::fill(&mut sealed).ok()?;
@@ -62,7 +62,7 @@ impl Seal {
         Some(STANDARD.encode(sealed))
     }
 
-    fn open(&self, sealed: &str, bound_to: &[u8]) -> Option<Vec<u8>> {
+    fn decrypt(&self, sealed: &str, bound_to: &[u8]) -> Option<Vec<u8>> {
         let bytes = STANDARD.decode(sealed).ok()?;
         let (nonce, cipher) = bytes.split_at_checked(NONCE_BYTES)?;
         let nonce = XNonce::try_from(nonce).ok()?;
@@ -70,8 +70,8 @@ impl Seal {
     }
 }
 
-/// The `"run":RUN,` of an element.
-pub(crate) fn run_part(run: &str) -> String {
+/// The text `"run":RUN,` of an element.
+pub(crate) fn run_field(run: &str) -> String {
     format!("\"run\":{},", serde_json::Value::from(run))
 }
 
@@ -79,54 +79,59 @@ fn bound_to(key: &str, run: &str) -> Vec<u8> {
     serde_json::Value::from(vec![key, run]).to_string().into_bytes()
 }
 
-/// Writes a turn for the list at `key`.
-pub(crate) fn write(
+/// Encodes a turn for the list at `key`.
+pub(crate) fn encode(
     key: &str,
     run: &str,
     at: Millis,
     messages: &[ChatMessage],
-    seal: Option<&Seal>,
+    cipher: Option<&TurnCipher>,
 ) -> Result<Vec<u8>, Failure> {
-    let mut turn = Written { v: VERSION, n: messages.len(), run, at, messages: None, sealed: None };
-    match seal {
-        None => turn.messages = Some(messages),
-        Some(seal) => {
-            let sealed = seal.close(messages, &bound_to(key, run));
-            turn.sealed = Some(sealed.ok_or_else(|| failed("the turn cannot be encrypted"))?);
+    let mut element = NewElement { v: VERSION, n: messages.len(), run, at, messages: None, sealed: None };
+    match cipher {
+        None => element.messages = Some(messages),
+        Some(cipher) => {
+            let sealed = cipher.encrypt(messages, &bound_to(key, run));
+            element.sealed = Some(sealed.ok_or_else(|| memory_error("the turn cannot be encrypted"))?);
         }
     }
-    serde_json::to_vec(&turn).map_err(|_| failed("the turn cannot be written as JSON"))
+    serde_json::to_vec(&element).map_err(|_| memory_error("the turn cannot be written as JSON"))
 }
 
-/// Reads a turn of the list at `key`. One in the open is read also by a node that seals: a key may come later.
-pub(crate) fn read(key: &str, element: &[u8], seal: Option<&Seal>) -> Result<Vec<ChatMessage>, Failure> {
-    let stored: Stored = serde_json::from_slice(element).map_err(|_| junk(key))?;
+/// Decodes a turn of the list at `key`. A node with a cipher reads plain turns too: the key may have been
+/// added later.
+pub(crate) fn decode(
+    key: &str,
+    element: &[u8],
+    cipher: Option<&TurnCipher>,
+) -> Result<Vec<ChatMessage>, Failure> {
+    let stored: StoredElement = serde_json::from_slice(element).map_err(|_| not_a_conversation(key))?;
     let messages = match (stored.messages, stored.sealed) {
         (Some(messages), None) => messages,
         (None, Some(sealed)) => {
-            let Some(seal) = seal else {
-                return Err(failed(format!(
+            let Some(cipher) = cipher else {
+                return Err(memory_error(format!(
                     "the key `{key}` is encrypted, and the node has no encryptionKey"
                 )));
             };
-            let plain = seal.open(&sealed, &bound_to(key, &stored.run)).ok_or_else(|| {
-                failed(format!(
+            let plain = cipher.decrypt(&sealed, &bound_to(key, &stored.run)).ok_or_else(|| {
+                memory_error(format!(
                     "the key `{key}` holds a turn that cannot be decrypted with this encryptionKey"
                 ))
             })?;
-            serde_json::from_slice(&plain).map_err(|_| junk(key))?
+            serde_json::from_slice(&plain).map_err(|_| not_a_conversation(key))?
         }
-        _ => return Err(junk(key)),
+        _ => return Err(not_a_conversation(key)),
     };
     if stored.v != VERSION || stored.n != messages.len() {
-        return Err(junk(key));
+        return Err(not_a_conversation(key));
     }
     Ok(messages)
 }
 
-/// Something that is not ours, and is left as it is.
-pub(crate) fn junk(key: &str) -> Failure {
-    failed(format!("the key `{key}` holds something that is not a conversation"))
+/// The key holds another program's value, which is left unchanged.
+pub(crate) fn not_a_conversation(key: &str) -> Failure {
+    memory_error(format!("the key `{key}` holds something that is not a conversation"))
 }
 
 #[cfg(test)]

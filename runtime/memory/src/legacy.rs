@@ -1,49 +1,54 @@
-//! The form before the list: one JSON array of messages in a string, without turns.
+//! The legacy format of a conversation in Redis: one JSON array of messages in a string, without turns.
 
 use crate::repair;
 use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A message there. What else stands in it, such as its time, is of no use here.
+/// A message in that format. Its other fields, such as its time, are not needed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message {
+struct LegacyMessage {
     role: ChatRole,
-    /// Null beside calls.
+    /// Null in a message with calls.
     content: Option<String>,
     tool_call_id: Option<String>,
-    tool_calls: Option<Vec<Call>>,
+    tool_calls: Option<Vec<LegacyCall>>,
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct LegacyCall {
     id: String,
     name: String,
-    /// An object, or its text.
+    /// An object, or its JSON text.
     #[serde(default)]
     arguments: Value,
 }
 
-/// The turns of it; none if it is no such array.
-pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Vec<ChatMessage>>> {
-    let messages: Vec<Message> = serde_json::from_slice(bytes).ok()?;
-    let messages: Vec<ChatMessage> = messages.into_iter().map(Message::into_chat).collect();
-    Some(repair::cut(&messages))
+/// Parses the turns; none if the bytes have another format.
+pub(crate) fn parse_turns(bytes: &[u8]) -> Option<Vec<Vec<ChatMessage>>> {
+    let messages: Vec<LegacyMessage> = serde_json::from_slice(bytes).ok()?;
+    let messages: Vec<ChatMessage> = messages.into_iter().map(LegacyMessage::into_chat_message).collect();
+    Some(repair::split_turns(&messages))
 }
 
-impl Message {
-    fn into_chat(self) -> ChatMessage {
+impl LegacyMessage {
+    fn into_chat_message(self) -> ChatMessage {
         ChatMessage {
-            tool_calls: self.tool_calls.unwrap_or_default().into_iter().map(Call::into_requested).collect(),
+            tool_calls: self
+                .tool_calls
+                .unwrap_or_default()
+                .into_iter()
+                .map(LegacyCall::into_requested_call)
+                .collect(),
             tool_call_id: self.tool_call_id,
             ..ChatMessage::new(self.role, self.content.unwrap_or_default())
         }
     }
 }
 
-impl Call {
-    fn into_requested(self) -> RequestedCall {
+impl LegacyCall {
+    fn into_requested_call(self) -> RequestedCall {
         let arguments = match self.arguments {
             Value::String(text) => text,
             Value::Null => "{}".to_owned(),
@@ -55,16 +60,16 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::parse_turns;
     use pretty_assertions::assert_eq;
     use serde_json::{Value, json};
 
     fn turns(bytes: &str) -> Option<Value> {
-        read(bytes.as_bytes()).map(|turns| serde_json::to_value(turns).unwrap())
+        parse_turns(bytes.as_bytes()).map(|turns| serde_json::to_value(turns).unwrap())
     }
 
     #[test]
-    fn an_array_of_messages_is_cut_at_user_messages() {
+    fn an_array_of_messages_is_split_at_user_messages() {
         let array = json!([
             {"role": "system", "content": "be kind"},
             {"role": "user", "content": "2+2?", "timestamp": 5},
@@ -89,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_alone_are_a_turn() {
+    fn answers_without_a_user_message_are_a_turn() {
         let answers = r#"[{"role":"assistant","content":"a"},{"role":"assistant","content":"b"}]"#;
         let expected =
             json!([[{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]]);
@@ -98,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn other_formats_are_refused() {
         let odd = ["", "{}", "5", "[", "[5]", r#"[{"content":"x"}]"#, r#"[{"role":"robot","content":"x"}]"#];
         for bytes in odd {
             assert_eq!(turns(bytes), None, "{bytes}");

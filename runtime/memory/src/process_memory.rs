@@ -1,4 +1,5 @@
-//! `buffer-memory` and `window-memory`: conversations in the process. They differ in how much they keep.
+//! `buffer-memory` and `window-memory`: conversations in the process. They differ only in their default
+//! limits.
 
 use crate::repair;
 use crate::sessions::{Owner, Sessions};
@@ -10,8 +11,8 @@ use redflow_ports::{BoxFuture, Memory};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Seconds after which a conversation nobody uses is forgotten, if the node does not say.
-const IDLE_SECONDS: u64 = 3_600;
+/// Seconds after which an unused conversation is removed, unless the node has its own value.
+const DEFAULT_IDLE_SECONDS: u64 = 3_600;
 
 pub(crate) struct ProcessMemory {
     sessions: Arc<Sessions>,
@@ -20,7 +21,9 @@ pub(crate) struct ProcessMemory {
 
 impl ProcessMemory {
     pub(crate) fn new(sessions: Arc<Sessions>, node: &NodeId, limits: Limits, idle: Option<u64>) -> Self {
-        let idle = Some(idle.unwrap_or(IDLE_SECONDS)).filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let idle = Some(idle.unwrap_or(DEFAULT_IDLE_SECONDS))
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs);
         let owner = Owner { node: node.clone(), limits, idle };
         Self { sessions, owner }
     }
@@ -28,7 +31,7 @@ impl ProcessMemory {
 
 impl Memory for ProcessMemory {
     fn recall<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, Failure>> {
-        Box::pin(async move { Ok(repair::join(self.sessions.turns(&self.owner, session))) })
+        Box::pin(async move { Ok(repair::join_complete_turns(self.sessions.turns(&self.owner, session))) })
     }
 
     fn append<'a>(

@@ -1,15 +1,16 @@
-//! What Redis does in one step. Each script takes the conversation's list and the key of the form before it.
+//! Lua scripts that Redis runs atomically. Each takes the key of the conversation's list and that of the
+//! legacy format.
 //!
-//! An element of the list is one turn and begins with `{"v":1,"n":MESSAGES,"run":RUN,`: a script reads that and
-//! nothing more. Every reply is a list of texts, of which the first says what the rest is.
+//! An element of the list is one turn and begins with `{"v":1,"n":MESSAGES,"run":RUN,`: a script reads only
+//! that. Every reply is a list of texts; the first text names the kind of the reply.
 
 use redis::Script;
 use std::sync::LazyLock;
 
-/// `turns` and the newest turns that fit, newest first; or `legacy` and its bytes; or what is wrong: `type KEY`,
-/// `junk`, `large KEY BYTES LIMIT`. Never gives more than the limits say.
+/// Replies `turns` and the newest turns within the limits, newest first; or `legacy` and its bytes; or an
+/// error: `type KEY`, `junk`, `large KEY BYTES LIMIT`.
 ///
-/// Arguments: messages, bytes, bytes of the legacy form.
+/// Arguments: limits on messages, on bytes, and on bytes of the legacy format.
 pub(crate) static RECALL: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r#"
@@ -17,7 +18,7 @@ local most, room = tonumber(ARGV[1]), tonumber(ARGV[2])
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind == 'none' then
   local old = redis.call('TYPE', KEYS[2]).ok
-  -- A list there is a conversation of another flow whose name happens to be this one's.
+  -- A list there is a conversation of another flow with this very key.
   if old == 'none' or old == 'list' then return {'turns'} end
   if old ~= 'string' then return {'type', KEYS[2]} end
   local size = redis.call('STRLEN', KEYS[2])
@@ -40,10 +41,11 @@ return reply
     )
 });
 
-/// Adds a turn unless a turn of the same run is kept, drops the oldest that have no room, and sets the time to
-/// live. `done`; or `legacy`, when that has to be brought over first; or what is wrong: `type KEY`, `junk`.
+/// Adds a turn unless a turn of the same run is stored, removes the oldest beyond the limits, and sets the
+/// time to live. Replies `done`; or `legacy`, if the legacy format must be migrated first; or an error: `type
+/// KEY`, `junk`.
 ///
-/// Arguments: messages, bytes, time to live, messages of the turn, its `"run":RUN,`, the turn.
+/// Arguments: limits on messages and bytes, time to live, messages of the turn, its `"run":RUN,`, the turn.
 pub(crate) static APPEND: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r#"
@@ -63,11 +65,11 @@ for back = 1, redis.call('LLEN', KEYS[1]) do
   if not its_count then return {'junk'} end
   if string.sub(other, start, start + #run - 1) == run then return {'done'} end
   messages, bytes = messages + tonumber(its_count), bytes + #other
-  -- The run's own turn would have been seen before this: there is room for it, since it is there.
+  -- A stored turn of the same run fits the limits, so it was found before this point.
   if messages + count > most or bytes + #turn > room then break end
   keep = back
 end
--- The push first: if Redis has no memory for it, nothing has changed.
+-- The push comes first: if Redis has no memory for it, nothing has changed.
 redis.call('RPUSH', KEYS[1], turn)
 redis.call('LTRIM', KEYS[1], -(keep + 1), -1)
 if ttl > 0 then redis.call('EXPIRE', KEYS[1], ttl) else redis.call('PERSIST', KEYS[1]) end
@@ -76,7 +78,8 @@ return {'done'}
     )
 });
 
-/// Brings the legacy form over, if it still is what was read and there is no list yet: `done`, else `changed`.
+/// Migrates the legacy format, if it has not changed since it was read and there is no list yet. Replies
+/// `done`, else `changed`.
 ///
 /// Arguments: the bytes that were read, time to live, the turns.
 pub(crate) static MIGRATE: LazyLock<Script> = LazyLock::new(|| {
@@ -98,7 +101,8 @@ return {'done'}
     )
 });
 
-/// Forgets the conversation in both forms: `done`; or what is wrong, and then nothing is forgotten: `type KEY`.
+/// Removes the conversation in both formats. Replies `done`; or the error `type KEY`, and then removes
+/// nothing.
 pub(crate) static CLEAR: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r#"

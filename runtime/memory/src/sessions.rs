@@ -1,10 +1,12 @@
-//! The conversations of the process: by node and session, bounded each and together.
+//! The conversations in the process: by node and session, each limited, and all together.
 //!
-//! Nothing runs in the background. What nobody used for long enough is gone when it is asked for, and each
-//! append looks at a few others; what is used least goes when there is no room.
+//! Nothing runs in the background. An idle conversation is removed when it is used, and each append checks a
+//! few others. Beyond the limits the least recently used conversation is removed.
 
-use crate::trim::{Limits, Size, kept};
-use crate::{MemorySettings, repair, too_large};
+use crate::failure::turn_too_large;
+use crate::repair;
+use crate::settings::MemorySettings;
+use crate::trim::{Limits, Size, turns_that_fit};
 use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::ChatMessage;
@@ -13,16 +15,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What a conversation, a message and a run id take beside their text, about.
+/// The approximate bookkeeping of a conversation, a message and a run id, in bytes.
 const CONVERSATION_OVERHEAD: usize = 512;
 const MESSAGE_OVERHEAD: usize = 128;
 const RUN_OVERHEAD: usize = 32;
 
-/// The node whose conversations are meant, and how it keeps them.
+/// The node that owns a conversation, with its settings.
 pub(crate) struct Owner {
     pub(crate) node: NodeId,
     pub(crate) limits: Limits,
-    /// None: for ever.
+    /// How long an unused conversation stays; none for ever.
     pub(crate) idle: Option<Duration>,
 }
 
@@ -31,44 +33,47 @@ type Key = Arc<(NodeId, String)>;
 
 pub(crate) struct Sessions {
     settings: MemorySettings,
-    shelf: Mutex<Shelf>,
+    conversations: Mutex<Conversations>,
 }
 
 #[derive(Default)]
-struct Shelf {
-    conversations: HashMap<Key, Conversation>,
-    /// By the moment of the last use, which is a number of its own for each use.
-    order: BTreeMap<u64, Key>,
+struct Conversations {
+    by_key: HashMap<Key, Conversation>,
+    /// Least recently used first, by the number of the last use.
+    by_last_use: BTreeMap<u64, Key>,
+    /// The number of the last use of any conversation.
     uses: u64,
-    /// Of all conversations.
+    /// Bytes of all conversations.
     bytes: usize,
-    /// Where in `order` the next look for idle conversations begins.
-    swept: u64,
+    /// Where in `by_last_use` the next search for idle conversations starts.
+    sweep_from: u64,
 }
 
 struct Conversation {
     /// Oldest first.
     turns: VecDeque<(Size, Turn)>,
-    /// The runs that appended last, also those whose turn is gone.
+    /// The runs that appended last, even if their turns were removed.
     runs: VecDeque<RunId>,
-    /// What it adds to the shelf's bytes.
+    /// Its share of the bytes of all conversations.
     bytes: usize,
-    used: Instant,
-    use_number: u64,
+    last_used: Instant,
+    last_use: u64,
     idle: Option<Duration>,
 }
 
 impl Sessions {
     pub(crate) fn new(settings: MemorySettings) -> Self {
-        Self { settings, shelf: Mutex::default() }
+        Self { settings, conversations: Mutex::default() }
     }
 
-    /// The turns a model is reminded of, oldest first.
+    /// The turns within the limits, oldest first.
     pub(crate) fn turns(&self, owner: &Owner, session: &str) -> Vec<Turn> {
-        let mut shelf = self.lock();
-        let Some(conversation) = shelf.used(&owner.key(session), owner.idle) else { return Vec::new() };
-        // A redeploy may have made the limits smaller since.
-        let keep = conversation.kept(owner.limits);
+        let mut conversations = self.lock();
+        let Some(conversation) = conversations.touch(&owner.key(session), owner.idle) else {
+            return Vec::new();
+        };
+        // A deploy may have lowered the limits since the last append.
+        let keep = conversation.turns_that_fit(owner.limits);
         let newest = conversation.turns.range(conversation.turns.len() - keep..);
         newest.map(|(_, turn)| Arc::clone(turn)).collect()
     }
@@ -85,25 +90,25 @@ impl Sessions {
             return Ok(());
         }
         let limits = Limits { bytes: owner.limits.bytes.min(self.settings.max_bytes), ..owner.limits };
-        let size = Size::of(&turn);
+        let size = Size::of_turn(&turn);
         if size.bytes > limits.bytes {
-            return Err(too_large(size.bytes, limits.bytes));
+            return Err(turn_too_large(size.bytes, limits.bytes));
         }
         let key = owner.key(session);
-        let mut shelf = self.lock();
-        shelf.sweep(self.settings.sweep);
-        let conversation = shelf.used_or_new(&key, owner.idle);
+        let mut conversations = self.lock();
+        conversations.remove_some_idle(self.settings.sweep);
+        let conversation = conversations.touch_or_create(&key, owner.idle);
         if conversation.runs.contains(run) {
             return Ok(());
         }
         conversation.runs.push_back(run.clone());
-        let forgotten = conversation.runs.len().saturating_sub(self.settings.max_runs);
-        conversation.runs.drain(..forgotten);
+        let surplus = conversation.runs.len().saturating_sub(self.settings.max_runs);
+        conversation.runs.drain(..surplus);
         conversation.turns.push_back((size, turn.into()));
-        let evicted = conversation.turns.len() - conversation.kept(limits);
-        conversation.turns.drain(..evicted);
-        shelf.weigh(&key);
-        shelf.raise_open_file_limit(&self.settings);
+        let surplus = conversation.turns.len() - conversation.turns_that_fit(limits);
+        conversation.turns.drain(..surplus);
+        conversations.update_bytes(&key);
+        conversations.remove_least_used(&self.settings);
         Ok(())
     }
 
@@ -111,8 +116,8 @@ impl Sessions {
         self.lock().remove(&owner.key(session));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Conversations> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,51 +128,51 @@ impl Owner {
 }
 
 impl Conversation {
-    fn kept(&self, limits: Limits) -> usize {
-        kept(self.turns.iter().rev().map(|(size, _)| *size), limits)
+    fn turns_that_fit(&self, limits: Limits) -> usize {
+        turns_that_fit(self.turns.iter().rev().map(|(size, _)| *size), limits)
     }
 
     fn is_idle(&self, now: Instant) -> bool {
-        self.idle.is_some_and(|idle| now.duration_since(self.used) >= idle)
+        self.idle.is_some_and(|idle| now.duration_since(self.last_used) >= idle)
     }
 }
 
-impl Shelf {
-    /// The conversation, used just now; none if there is none, or nobody used it for too long.
-    fn used(&mut self, key: &Key, idle: Option<Duration>) -> Option<&mut Conversation> {
+impl Conversations {
+    /// Marks a conversation as used; none if it does not exist or was idle too long.
+    fn touch(&mut self, key: &Key, idle: Option<Duration>) -> Option<&mut Conversation> {
         let now = Instant::now();
-        if self.conversations.get(key)?.is_idle(now) {
+        if self.by_key.get(key)?.is_idle(now) {
             self.remove(key);
             return None;
         }
         self.uses += 1;
-        let conversation = self.conversations.get_mut(key)?;
-        let known = self.order.remove(&conversation.use_number).unwrap_or_else(|| Arc::clone(key));
-        self.order.insert(self.uses, known);
-        conversation.use_number = self.uses;
-        conversation.used = now;
+        let conversation = self.by_key.get_mut(key)?;
+        let known = self.by_last_use.remove(&conversation.last_use).unwrap_or_else(|| Arc::clone(key));
+        self.by_last_use.insert(self.uses, known);
+        conversation.last_use = self.uses;
+        conversation.last_used = now;
         conversation.idle = idle;
         Some(conversation)
     }
 
-    fn used_or_new(&mut self, key: &Key, idle: Option<Duration>) -> &mut Conversation {
-        if self.used(key, idle).is_none() {
+    fn touch_or_create(&mut self, key: &Key, idle: Option<Duration>) -> &mut Conversation {
+        if self.touch(key, idle).is_none() {
             self.uses += 1;
-            self.order.insert(self.uses, Arc::clone(key));
+            self.by_last_use.insert(self.uses, Arc::clone(key));
         }
-        let use_number = self.uses;
-        self.conversations.entry(Arc::clone(key)).or_insert_with(|| Conversation {
+        let last_use = self.uses;
+        self.by_key.entry(Arc::clone(key)).or_insert_with(|| Conversation {
             turns: VecDeque::new(),
             runs: VecDeque::new(),
             bytes: 0,
-            used: Instant::now(),
-            use_number,
+            last_used: Instant::now(),
+            last_use,
             idle,
         })
     }
 
-    fn weigh(&mut self, key: &Key) {
-        let Some(conversation) = self.conversations.get_mut(key) else { return };
+    fn update_bytes(&mut self, key: &Key) {
+        let Some(conversation) = self.by_key.get_mut(key) else { return };
         let names = key.0.as_str().len() + key.1.len();
         let turns = conversation.turns.iter().map(|(size, _)| size.bytes + size.messages * MESSAGE_OVERHEAD);
         let runs = conversation.runs.iter().map(|run| run.as_str().len() + RUN_OVERHEAD);
@@ -176,39 +181,40 @@ impl Shelf {
         conversation.bytes = bytes;
     }
 
-    /// Forgets what is used least. The last conversation stays: it has its own limit.
-    fn raise_open_file_limit(&mut self, settings: &MemorySettings) {
-        while self.conversations.len() > 1
-            && (self.conversations.len() > settings.max_sessions || self.bytes > settings.max_bytes)
+    /// Removes the least recently used conversations beyond the limits. The last one stays: it has its own
+    /// limit.
+    fn remove_least_used(&mut self, settings: &MemorySettings) {
+        while self.by_key.len() > 1
+            && (self.by_key.len() > settings.max_sessions || self.bytes > settings.max_bytes)
         {
-            let Some((_, key)) = self.order.pop_first() else { return };
+            let Some((_, key)) = self.by_last_use.pop_first() else { return };
             self.remove(&key);
         }
     }
 
-    /// Looks at the next few conversations, and forgets those that nobody used for too long.
-    fn sweep(&mut self, most: usize) {
+    /// Checks the next few conversations, and removes those that were idle too long.
+    fn remove_some_idle(&mut self, limit: usize) {
         let now = Instant::now();
-        let looked: Vec<(u64, Key)> = self
-            .order
-            .range(self.swept..)
-            .take(most)
+        let checked: Vec<(u64, Key)> = self
+            .by_last_use
+            .range(self.sweep_from..)
+            .take(limit)
             .map(|(number, key)| (*number, Arc::clone(key)))
             .collect();
-        self.swept = match looked.last() {
-            Some((number, _)) if looked.len() == most => number + 1,
+        self.sweep_from = match checked.last() {
+            Some((number, _)) if checked.len() == limit => number + 1,
             _ => 0,
         };
-        for (_, key) in looked {
-            if self.conversations.get(&key).is_some_and(|conversation| conversation.is_idle(now)) {
+        for (_, key) in checked {
+            if self.by_key.get(&key).is_some_and(|conversation| conversation.is_idle(now)) {
                 self.remove(&key);
             }
         }
     }
 
     fn remove(&mut self, key: &Key) {
-        if let Some(conversation) = self.conversations.remove(key) {
-            self.order.remove(&conversation.use_number);
+        if let Some(conversation) = self.by_key.remove(key) {
+            self.by_last_use.remove(&conversation.last_use);
             self.bytes -= conversation.bytes;
         }
     }

@@ -1,5 +1,5 @@
 use super::{Owner, Sessions};
-use crate::MemorySettings;
+use crate::settings::MemorySettings;
 use crate::trim::Limits;
 use pretty_assertions::assert_eq;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
@@ -16,22 +16,22 @@ fn append(sessions: &Sessions, owner: &Owner, session: &str, run: &str) {
     sessions.append(owner, session, &run.into(), &turn).unwrap();
 }
 
-/// The sums are what they would be if they were made anew.
-fn assert_sound(sessions: &Sessions) {
-    let shelf = sessions.lock();
-    assert_eq!(shelf.order.len(), shelf.conversations.len());
-    for (number, key) in &shelf.order {
-        assert_eq!(shelf.conversations[key].use_number, *number);
+/// Checks that the sums and the order equal those computed from scratch.
+fn assert_consistent(sessions: &Sessions) {
+    let all = sessions.lock();
+    assert_eq!(all.by_last_use.len(), all.by_key.len());
+    for (number, key) in &all.by_last_use {
+        assert_eq!(all.by_key[key].last_use, *number);
     }
-    assert_eq!(shelf.bytes, shelf.conversations.values().map(|one| one.bytes).sum::<usize>());
+    assert_eq!(all.bytes, all.by_key.values().map(|one| one.bytes).sum::<usize>());
 }
 
 fn count(sessions: &Sessions) -> usize {
-    sessions.lock().conversations.len()
+    sessions.lock().by_key.len()
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_append_forgets_a_few_that_are_idle_also_behind_those_that_never_are() {
+async fn each_append_removes_a_few_idle_conversations_even_behind_those_that_never_expire() {
     let sessions = Sessions::new(MemorySettings { sweep: 4, ..MemorySettings::default() });
     for number in 0..10 {
         append(&sessions, &owner(0), &format!("for ever {number}"), "r");
@@ -43,36 +43,36 @@ async fn each_append_forgets_a_few_that_are_idle_also_behind_those_that_never_ar
     assert_eq!(count(&sessions), 20, "nothing runs in the background");
     let before = count(&sessions);
     append(&sessions, &owner(0), "another", "r");
-    assert!(count(&sessions) + 4 > before, "no more than four are looked at");
+    assert!(count(&sessions) + 4 > before, "an append checks no more than four");
     for run in 0..10 {
         append(&sessions, &owner(0), "another", &run.to_string());
     }
     assert_eq!(count(&sessions), 11);
-    assert_sound(&sessions);
+    assert_consistent(&sessions);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_runs_that_are_remembered_are_bounded_and_weighed() {
+async fn remembered_runs_are_limited_and_counted() {
     let sessions = Sessions::new(MemorySettings { max_runs: 3, ..MemorySettings::default() });
     for run in ["1", "2", "3", "4"] {
         append(&sessions, &owner(0), "s", run);
     }
     let runs = || -> Vec<String> {
-        let shelf = sessions.lock();
-        shelf.conversations.values().flat_map(|one| one.runs.iter().map(|run| run.to_string())).collect()
+        let all = sessions.lock();
+        all.by_key.values().flat_map(|one| one.runs.iter().map(|run| run.to_string())).collect()
     };
     assert_eq!(runs(), ["2", "3", "4"]);
     append(&sessions, &owner(0), "s", "2");
     assert_eq!(runs(), ["2", "3", "4"]);
     append(&sessions, &owner(0), "s", "1");
     assert_eq!(runs(), ["3", "4", "1"]);
-    assert_sound(&sessions);
+    assert_consistent(&sessions);
     sessions.clear(&owner(0), "s");
     assert_eq!((count(&sessions), sessions.lock().bytes), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn sums_stay_right_whatever_happens() {
+async fn sums_stay_correct_after_any_operation() {
     let settings = MemorySettings { max_sessions: 5, max_bytes: 8_000, max_runs: 4, sweep: 2 };
     let sessions = Sessions::new(settings);
     for step in 0..500_u64 {
@@ -83,8 +83,8 @@ async fn sums_stay_right_whatever_happens() {
             _ => append(&sessions, &owner(idle), &session, &"x".repeat(usize::try_from(step % 300).unwrap())),
         }
         advance(Duration::from_secs(step % 13)).await;
-        assert_sound(&sessions);
-        let shelf = sessions.lock();
-        assert!(shelf.conversations.len() <= 5 && shelf.bytes <= 8_000, "step {step}");
+        assert_consistent(&sessions);
+        let all = sessions.lock();
+        assert!(all.by_key.len() <= 5 && all.bytes <= 8_000, "step {step}");
     }
 }

@@ -1,24 +1,24 @@
-//! How much of a conversation is kept: whole turns, the newest ones.
+//! Trims a conversation to its limits: complete turns, the newest ones.
 
 use redflow_contract::limits::RunLimits;
 use redflow_contract::transcript::ChatMessage;
 use redflow_ports::{BuildError, NodeConfig};
 
-/// Messages of a conversation in `buffer-memory` and `redis-memory`, if the node does not say.
+/// The default limit on messages in `buffer-memory` and `redis-memory`.
 pub(crate) const BUFFER_MESSAGES: u32 = 1_000;
-/// Messages of a conversation in `window-memory`, if the node does not say.
+/// The default limit on messages in `window-memory`.
 pub(crate) const WINDOW_MESSAGES: u32 = 10;
-/// Bytes of a conversation, if the node does not say.
+/// The default limit on bytes of a conversation.
 const CONVERSATION_BYTES: u32 = 2 * 1024 * 1024;
 
-/// What one conversation may have.
+/// Limits of one conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) messages: usize,
     pub(crate) bytes: usize,
 }
 
-/// What one turn has.
+/// The size of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) messages: usize,
@@ -26,16 +26,17 @@ pub(crate) struct Size {
 }
 
 impl Limits {
-    /// What the node says, else the default. More bytes than a run takes would be kept and never recalled.
-    pub(crate) fn of(
+    /// The values of the node, else the defaults. Refuses more bytes than a run accepts: such a conversation
+    /// would be stored and never recalled.
+    pub(crate) fn for_node(
         node: &NodeConfig<'_>,
         messages: Option<u32>,
         messages_default: u32,
         bytes: Option<u32>,
     ) -> Result<Self, BuildError> {
-        let (bytes, most) = (bytes.unwrap_or(CONVERSATION_BYTES), RunLimits::default().max_message_bytes);
-        if bytes > most {
-            return Err(node.error(format!("its maxBytes is {bytes}; the limit is {most}")));
+        let (bytes, limit) = (bytes.unwrap_or(CONVERSATION_BYTES), RunLimits::default().max_message_bytes);
+        if bytes > limit {
+            return Err(node.error(format!("its maxBytes is {bytes}; the limit is {limit}")));
         }
         let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(Self { messages: count(messages.unwrap_or(messages_default)), bytes: count(bytes) })
@@ -43,13 +44,13 @@ impl Limits {
 }
 
 impl Size {
-    pub(crate) fn of(turn: &[ChatMessage]) -> Self {
+    pub(crate) fn of_turn(turn: &[ChatMessage]) -> Self {
         Self { messages: turn.len(), bytes: turn.iter().map(ChatMessage::bytes).sum() }
     }
 }
 
-/// How many of the turns, given newest first, are kept: as many as fit together, and always the newest.
-pub(crate) fn kept(newest_first: impl IntoIterator<Item = Size>, limits: Limits) -> usize {
+/// How many turns, given newest first, are within the limits together. The newest one always counts.
+pub(crate) fn turns_that_fit(newest_first: impl IntoIterator<Item = Size>, limits: Limits) -> usize {
     let mut total = Size { messages: 0, bytes: 0 };
     let fits = |size: Size| {
         total.messages = total.messages.saturating_add(size.messages);
@@ -58,7 +59,7 @@ pub(crate) fn kept(newest_first: impl IntoIterator<Item = Size>, limits: Limits)
     };
     let mut sizes = newest_first.into_iter().map(fits);
     match sizes.next() {
-        // Nothing fits beside a newest turn that is too long by itself: the totals only grow.
+        // If the newest turn alone is over the limits, no other fits: the totals only grow.
         Some(_) => 1 + sizes.take_while(|fits| *fits).count(),
         None => 0,
     }

@@ -1,27 +1,29 @@
-//! Copies of the database.
+//! Backups: copies of the database.
 //!
-//! Owns how one is made: whole under its name, or not at all. Never writes over a file, and never into the data
-//! directory: a copy beside what it was made of is lost with it.
+//! Owns how a backup is made: complete under its name, or not at all. Never overwrites a file, and never
+//! writes into the data directory: a backup there would be lost with the data.
 
-use crate::directory::{Directory, private_file, sync_directory};
+use crate::database::from_sql_integer;
+use crate::directory::Directory;
 use crate::error;
-use crate::read::unsigned;
-use crate::whole_file::place;
+use crate::files::whole_file::link_new;
+use crate::private_file::{private_file, sync_directory};
 use redflow_contract::code::StoreCode;
 use redflow_ports::{StoreError, failpoint};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What was copied.
+/// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackupReport {
-    /// How many runs.
+    /// The number of runs in it.
     pub runs: u64,
-    /// How large the file is.
+    /// The size of the file.
     pub bytes: u64,
 }
 
@@ -30,50 +32,53 @@ pub(crate) fn backup(
     directory: &Directory,
     file: &Path,
 ) -> Result<BackupReport, StoreError> {
-    let told = |why: io::Error| match why.kind() {
+    let to_store_error = |error: io::Error| match error.kind() {
         ErrorKind::AlreadyExists => exists(file),
-        kind => unwritten(file, error::writing_code(kind), &why),
+        kind => not_written(file, error::write_error_code(kind), &error),
     };
-    let file = std::path::absolute(file).map_err(told)?;
+    let file = std::path::absolute(file).map_err(to_store_error)?;
     if std::fs::symlink_metadata(&file).is_ok() {
         return Err(exists(&file));
     }
     let folder = file.parent().unwrap_or(&file);
-    if folder.canonicalize().map_err(told)?.starts_with(directory.path().canonicalize().map_err(told)?) {
-        return Err(inside(&file));
+    let canonical = |path: &Path| path.canonicalize().map_err(to_store_error);
+    if canonical(folder)?.starts_with(canonical(directory.path())?) {
+        return Err(inside_data_directory(&file));
     }
-    let part = Part::make(&file).map_err(told)?;
-    let copied = connection.execute("VACUUM INTO ?1", [part.text(&file)?]);
-    copied.map_err(|why| not_copied(directory, &file, &part, &why))?;
+    let part = PartFile::create(&file).map_err(to_store_error)?;
+    let copied = connection.execute("VACUUM INTO ?1", [part.path_text(&file)?]);
+    copied.map_err(|error| copy_failed(directory, &file, &part, &error))?;
     failpoint("backup.copied");
-    let runs = count(&part.path).map_err(|why| not_copied(directory, &file, &part, &why))?;
-    let finish = || {
-        // Opened to write: some systems flush only what one may write.
+    let runs = finish_copy(&part.path).map_err(|error| copy_failed(directory, &file, &part, &error))?;
+    let publish = || {
+        // Opened for writing, because some systems flush only files that the process may write.
         let copied = OpenOptions::new().write(true).open(&part.path)?;
         copied.sync_all()?;
         let bytes = copied.metadata()?.len();
         drop(copied);
-        place(&part.path, &file)?;
+        link_new(&part.path, &file)?;
         failpoint("backup.placed");
         sync_directory(folder);
         Ok(bytes)
     };
-    let bytes = finish().map_err(told)?;
+    let bytes = publish().map_err(to_store_error)?;
     Ok(BackupReport { runs, bytes })
 }
 
-fn count(part: &Path) -> rusqlite::Result<u64> {
+/// Removes the id of the event log from the copy, and counts its runs.
+fn finish_copy(part: &Path) -> rusqlite::Result<u64> {
     let copy = Connection::open_with_flags(part, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    part_ways(&copy)?;
-    copy.query_row("SELECT count(*) FROM runs", [], |row| unsigned(row.get(0)?))
+    clear_log_id(&copy)?;
+    copy.query_row("SELECT count(*) FROM runs", [], |row| from_sql_integer(row.get(0)?))
 }
 
-/// From here on other events happen there than here, at the same positions: whoever read them here must not go
-/// on there. So the log of the copy gets a name of its own, when somebody first keeps an event in it.
-fn part_ways(copy: &Connection) -> rusqlite::Result<()> {
-    let named = "SELECT count(*) FROM pragma_table_info('meta') WHERE name = 'log'";
-    if copy.query_row(named, [], |row| row.get::<_, i64>(0))? > 0 {
-        // If this fails half-way, the copy is thrown away; so it needs no journal.
+/// From now on the copy and the original get different events at the same positions, so a cursor of one must
+/// not work with the other. The event log of the copy gets a new id when a driver first stores an event in
+/// it.
+fn clear_log_id(copy: &Connection) -> rusqlite::Result<()> {
+    let has_column = "SELECT count(*) FROM pragma_table_info('meta') WHERE name = 'log'";
+    if copy.query_row(has_column, [], |row| row.get::<_, i64>(0))? > 0 {
+        // If this fails half-way, the copy is discarded; so it needs no journal.
         copy.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
         copy.execute("UPDATE meta SET log = NULL", [])?;
     }
@@ -87,32 +92,31 @@ fn exists(file: &Path) -> StoreError {
     )
 }
 
-fn inside(file: &Path) -> StoreError {
+fn inside_data_directory(file: &Path) -> StoreError {
     StoreError::new(
         StoreCode::DataUnusable,
         format!("{} lies in the data directory itself: name a file outside of it.", file.display()),
     )
 }
 
-/// Why the copy was not made. What cannot be read is the trouble of the data directory, what cannot be written
-/// that of the copy.
-fn not_copied(directory: &Directory, file: &Path, part: &Part, why: &rusqlite::Error) -> StoreError {
+/// The error of a failed copy. A read error names the data directory, a write error names the copy.
+fn copy_failed(directory: &Directory, file: &Path, part: &PartFile, error: &rusqlite::Error) -> StoreError {
     use ErrorCode as C;
-    let extended = why.sqlite_error().map_or(0, |failure| failure.extended_code);
-    let code = match why.sqlite_error_code() {
+    let extended = error.sqlite_error().map_or(0, |failure| failure.extended_code);
+    let code = match error.sqlite_error_code() {
         Some(C::DiskFull) => StoreCode::DataFull,
         Some(C::ReadOnly | C::PermissionDenied) => StoreCode::DataReadOnly,
         Some(C::SystemIoFailure | C::CannotOpen) if extended != rusqlite::ffi::SQLITE_IOERR_READ => {
             let length = std::fs::metadata(&part.path).map_or(0, |part| part.len());
             let probe = part.path.with_extension("probe");
-            error::why_not_written(&probe, length).unwrap_or(StoreCode::DataUnusable)
+            error::probe_write(&probe, length).unwrap_or(StoreCode::DataUnusable)
         }
-        _ => return error::sqlite(directory.path(), why),
+        _ => return error::from_sqlite(directory.path(), error),
     };
-    unwritten(file, code, why)
+    not_written(file, code, error)
 }
 
-fn unwritten(file: &Path, code: StoreCode, why: &dyn std::fmt::Display) -> StoreError {
+fn not_written(file: &Path, code: StoreCode, reason: &dyn Display) -> StoreError {
     let file = file.display();
     let message = match code {
         StoreCode::DataFull => {
@@ -123,58 +127,58 @@ fn unwritten(file: &Path, code: StoreCode, why: &dyn std::fmt::Display) -> Store
         StoreCode::DataReadOnly => {
             format!("The copy {file} cannot be written: allow it, or name another file.")
         }
-        _ => format!("The copy {file} cannot be made ({why}): mend that, or name another file."),
+        _ => format!("The copy {file} cannot be made ({reason}): fix that, or name another file."),
     };
     StoreError::new(code, message)
 }
 
-/// The copy while it is being made, beside its final place. Gone when dropped. One whose process died is cleared
-/// away by the next that copies to the same place; until then it is in nobody's way.
-struct Part {
+/// The copy while SQLite writes it, beside its final place. Removed when dropped. If its process dies, the
+/// next backup to the same place removes it.
+struct PartFile {
     path: PathBuf,
-    /// Locked, so that others see that somebody still makes it. Where a lock would keep SQLite from writing, a
-    /// file that is open cannot be removed either.
+    /// Locked, so that other processes see that it is still being written. On Windows a lock would keep
+    /// SQLite from writing; there an open file cannot be removed anyway.
     _file: Option<File>,
 }
 
-impl Part {
-    /// SQLite writes into an empty file, and leaves it the mode it has.
-    fn make(file: &Path) -> io::Result<Self> {
-        clear(file);
+impl PartFile {
+    /// SQLite writes into an empty file, and does not change its mode.
+    fn create(file: &Path) -> io::Result<Self> {
+        remove_abandoned(file);
         loop {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
             let mut name = file.file_name().unwrap_or_default().to_owned();
             name.push(format!(".{}-{now}.part", std::process::id()));
             let path = file.with_file_name(name);
-            let made = match private_file().write(true).create_new(true).open(&path) {
-                Err(why) if why.kind() == ErrorKind::AlreadyExists => continue,
-                made => made?,
+            let created = match private_file().write(true).create_new(true).open(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                created => created?,
             };
             if cfg!(windows) {
                 return Ok(Self { path, _file: None });
             }
-            // Where there are no locks, nothing is cleared away.
-            let _ = made.lock();
-            // Someone may have taken it for abandoned before it was locked.
+            // On a file system without locks no part is ever removed as abandoned.
+            let _ = created.lock();
+            // Another process may have removed it as abandoned before it was locked.
             if path.exists() {
-                return Ok(Self { path, _file: Some(made) });
+                return Ok(Self { path, _file: Some(created) });
             }
         }
     }
 
-    fn text(&self, file: &Path) -> Result<&str, StoreError> {
+    fn path_text(&self, file: &Path) -> Result<&str, StoreError> {
         let text = self.path.to_str();
-        text.ok_or_else(|| unwritten(file, StoreCode::DataUnusable, &"its name is not text"))
+        text.ok_or_else(|| not_written(file, StoreCode::DataUnusable, &"its name is not text"))
     }
 }
 
-impl Drop for Part {
+impl Drop for PartFile {
     fn drop(&mut self) {
         discard(&self.path);
     }
 }
 
-/// Removes a part, after what SQLite may have left beside it: without the part nobody would find that.
+/// Removes a part file. SQLite's journal goes first: without the part no later backup would find it.
 fn discard(part: &Path) {
     let mut journal = part.as_os_str().to_owned();
     journal.push("-journal");
@@ -182,12 +186,12 @@ fn discard(part: &Path) {
     let _ = std::fs::remove_file(part);
 }
 
-/// Removes what copies to this place left behind whose processes died.
-fn clear(file: &Path) {
-    let Some(found) = file.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
-    let left = found.flatten().filter(|entry| is_part(&entry.file_name(), file.file_name()));
-    for path in left.map(|entry| entry.path()) {
-        // Locked until it is gone: whoever is just making it then finds that out.
+/// Removes part files of earlier backups to this place whose processes died.
+fn remove_abandoned(file: &Path) {
+    let Some(entries) = file.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
+    let parts = entries.flatten().filter(|entry| is_part(&entry.file_name(), file.file_name()));
+    for path in parts.map(|entry| entry.path()) {
+        // Locked until it is removed: a process that is just creating it then notices.
         if let Ok(part) = File::open(&path)
             && part.try_lock().is_ok()
         {
@@ -196,7 +200,7 @@ fn clear(file: &Path) {
     }
 }
 
-/// Whether this is the name of a part of a copy to that file.
+/// Whether this is the name of a part file of a backup to that file.
 fn is_part(name: &OsStr, file: Option<&OsStr>) -> bool {
     let middle = file.and_then(|file| {
         let rest = name.as_encoded_bytes().strip_prefix(file.as_encoded_bytes())?;

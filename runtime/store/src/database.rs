@@ -1,4 +1,4 @@
-//! The database file: whose it is, which version it has, how connections to it are set up.
+//! The database file: its owner program, its version, and how connections to it are set up.
 //!
 //! Owns the schema and its migrations. Never changes a file that is not ours or that a newer version wrote.
 
@@ -14,13 +14,13 @@ use std::time::Duration;
 const APPLICATION_ID: i64 = 0x5246_4c57;
 
 /// How long a statement waits for another process that writes.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What makes each version out of the one before. Released ones never change.
+/// Each step turns one version of the schema into the next. Released steps never change.
 const MIGRATIONS: &[&str] = &[
     // A batch is appended by its rowid: a key of (run, seq) would spread the writes of many runs over as many
-    // pages. `head` is the sum of what never changes of a run; `batches` and `sum` seal where it stopped and are
-    // null while it goes on. `cause_run` is the run that its cause names.
+    // pages. `head` is the checksum of the columns that never change. `batches` and `sum` seal the state in
+    // which a run stopped, and are null while it runs. `cause_run` is the run that its cause names.
     "PRAGMA application_id = 1380338775;
      CREATE TABLE meta(driver INTEGER NOT NULL) STRICT;
      INSERT INTO meta VALUES (0);
@@ -66,11 +66,12 @@ const MIGRATIONS: &[&str] = &[
          answered INTEGER NOT NULL DEFAULT 0,
          refused TEXT
      ) STRICT;",
-    // What happened, in the order it became true. `log` names these events; it is null until somebody keeps any.
+    // Events in the order they happened. `log` is the id of the event log; it is null until a driver stores
+    // events.
     "ALTER TABLE meta ADD COLUMN log TEXT;
      CREATE TABLE events(id INTEGER PRIMARY KEY, run_id TEXT, body TEXT NOT NULL) STRICT;",
-    // What was said in chats. `used` and the numbers of items follow the order in which it was said; `bytes` of a
-    // chat are those of its items.
+    // Chat histories. `used` and the ids of items follow the order in which items were added; `bytes` of a
+    // chat is the sum over its items.
     "CREATE TABLE chats(
          id INTEGER PRIMARY KEY,
          node TEXT NOT NULL UNIQUE,
@@ -86,74 +87,74 @@ const MIGRATIONS: &[&str] = &[
      ) STRICT;
      CREATE INDEX chat_items_by_chat ON chat_items(chat);
      CREATE UNIQUE INDEX chat_items_once ON chat_items(chat, item);",
-    // Runs of one agent, of one Node-RED, and those that failed, each by their numbers: whoever watches an agent asks
-    // for them over and over.
+    // Runs of one agent, of one Node-RED, and failed runs, each by their numbers: a client that watches an
+    // agent queries them again and again.
     "CREATE INDEX runs_by_agent ON runs(node_id);
      CREATE INDEX runs_by_instance ON runs(instance);
      CREATE INDEX runs_failed ON runs(id) WHERE code IS NOT NULL;
      CREATE INDEX runs_failed_by_agent ON runs(node_id) WHERE code IS NOT NULL;",
 ];
 
-/// The driver's connection: the database is made if there is none, and brought up to date.
-pub(crate) fn drive(directory: &Directory) -> Result<Connection, StoreError> {
+/// Opens the driver's connection. Creates the tables if there are none, and migrates older versions.
+pub(crate) fn open_driver(directory: &Directory) -> Result<Connection, StoreError> {
     let dir = directory.path();
-    let told = |why: rusqlite::Error| error::sqlite(dir, &why);
-    let mut connection = open(directory, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(told)?;
+    let to_store_error = |error: rusqlite::Error| error::from_sqlite(dir, &error);
+    let mut connection = open(directory, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(to_store_error)?;
     let version = version(&connection, directory)?;
-    directory.tighten();
-    // Can only be chosen before the first page is written.
-    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;").map_err(told)?;
+    directory.restrict_modes();
+    // SQLite accepts this only before the first page is written.
+    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;").map_err(to_store_error)?;
     let mode: String =
-        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(told)?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(to_store_error)?;
     if mode != "wal" {
         return Err(error::unusable(dir, &"its file system cannot share memory between processes"));
     }
-    set_up_writing(&connection).map_err(told)?;
-    migrate(&mut connection, version, MIGRATIONS).map_err(told)?;
+    set_up_writing(&connection).map_err(to_store_error)?;
+    migrate(&mut connection, version, MIGRATIONS).map_err(to_store_error)?;
     Ok(connection)
 }
 
-/// A connection that writes beside the driver.
-pub(crate) fn write(directory: &Directory) -> Result<Connection, StoreError> {
-    let told = |why: rusqlite::Error| error::sqlite(directory.path(), &why);
-    existing(directory, || {
-        let connection = open(directory, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(told)?;
-        set_up_writing(&connection).map_err(told)?;
+/// Opens a connection that writes while another process may be the driver.
+pub(crate) fn open_writer(directory: &Directory) -> Result<Connection, StoreError> {
+    let to_store_error = |error: rusqlite::Error| error::from_sqlite(directory.path(), &error);
+    open_existing(directory, || {
+        let connection = open(directory, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(to_store_error)?;
+        set_up_writing(&connection).map_err(to_store_error)?;
         Ok(connection)
     })
 }
 
-/// A connection that only reads.
-pub(crate) fn read(directory: &Directory) -> Result<Connection, StoreError> {
+/// Opens a connection that only reads.
+pub(crate) fn open_reader(directory: &Directory) -> Result<Connection, StoreError> {
     let file = directory.database();
-    existing(directory, || {
-        let connection =
-            open(directory, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|why| error::unusable(&file, &why))?;
-        // Nothing is read until the first question.
-        let asked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
-        let connected = match asked {
-            Err(why) if lacks_log(directory, &why) => {
+    open_existing(directory, || {
+        let connection = open(directory, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .map_err(|error| error::unusable(&file, &error))?;
+        // SQLite reads nothing before the first query.
+        let probed = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+        let connected = match probed {
+            Err(error) if lacks_wal(directory, &error) => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                connect(&unchanging(&file), flags)
+                connect(&immutable_uri(&file), flags)
             }
-            asked => asked.map(|()| connection),
+            probed => probed.map(|()| connection),
         };
-        connected.map_err(|why| error::sqlite(directory.path(), &why))
+        connected.map_err(|error| error::from_sqlite(directory.path(), &error))
     })
 }
 
-/// A database that must be there already. What is read and written beside a driver is the same in every version
-/// so far, so none is too old.
-fn existing(
+/// Opens a database that must exist. Readers and writers beside a driver use only tables that are the
+/// same in every version so far, so no version is too old for them.
+fn open_existing(
     directory: &Directory,
     open: impl FnOnce() -> Result<Connection, StoreError>,
 ) -> Result<Connection, StoreError> {
     let (dir, file) = (directory.path(), directory.database());
     match std::fs::metadata(&file) {
-        Ok(found) if found.len() == 0 => return Err(error::no_runs(dir)),
+        Ok(metadata) if metadata.len() == 0 => return Err(error::no_runs(dir)),
         Ok(_) => {}
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Err(error::no_runs(dir)),
-        Err(why) => return Err(error::unusable(&file, &why)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(error::no_runs(dir)),
+        Err(error) => return Err(error::unusable(&file, &error)),
     }
     let connection = open()?;
     match version(&connection, directory)? {
@@ -168,15 +169,15 @@ fn open(directory: &Directory, flags: OpenFlags) -> rusqlite::Result<Connection>
 
 fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(32);
     connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
     Ok(connection)
 }
 
-/// A commit is on the disk when it returns: one flush of the log for each. The log goes into the database
-/// about every 16 MiB. The two about `fullfsync` mean something on macOS only, where a flush else stops at the
-/// disk's own cache.
+/// A commit is on the disk when it returns, with one flush of the write-ahead log. SQLite copies that log
+/// into the database about every 16 MiB. The two `fullfsync` settings matter only on macOS, where a flush
+/// otherwise stops at the disk's own cache.
 fn set_up_writing(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "PRAGMA synchronous = FULL;
@@ -187,17 +188,19 @@ fn set_up_writing(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Which version the file has; 0 if there is nothing in it yet.
+/// The version of the file's schema; 0 if it has no tables yet.
 fn version(connection: &Connection, directory: &Directory) -> Result<usize, StoreError> {
     let dir = directory.path();
-    let ask = |sql: &str| {
-        connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|why| error::sqlite(dir, &why))
+    let query = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map_err(|error| error::from_sqlite(dir, &error))
     };
-    let version = ask("PRAGMA user_version")?;
-    match ask("PRAGMA application_id")? {
+    let version = query("PRAGMA user_version")?;
+    match query("PRAGMA application_id")? {
         APPLICATION_ID => {}
-        0 if version == 0 && ask("SELECT count(*) FROM sqlite_schema")? == 0 => return Ok(0),
-        _ => return Err(error::foreign(&directory.database())),
+        0 if version == 0 && query("SELECT count(*) FROM sqlite_schema")? == 0 => return Ok(0),
+        _ => return Err(error::foreign_database(&directory.database())),
     }
     match usize::try_from(version) {
         Ok(version) if version > MIGRATIONS.len() => Err(StoreError::new(
@@ -212,7 +215,7 @@ fn version(connection: &Connection, directory: &Directory) -> Result<usize, Stor
     }
 }
 
-/// Brings a database up to date, each version whole or not at all.
+/// Migrates a database to the newest version, each step in one transaction.
 fn migrate(connection: &mut Connection, from: usize, steps: &[&str]) -> rusqlite::Result<()> {
     for (index, step) in steps.iter().enumerate().skip(from) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -223,41 +226,51 @@ fn migrate(connection: &mut Connection, from: usize, steps: &[&str]) -> rusqlite
     Ok(())
 }
 
-/// The least that SQLite's index of the log has while somebody uses the database.
-const INDEX: u64 = 32 * 1024;
+/// The smallest size of the index of the write-ahead log while a process uses the database.
+const MIN_WAL_INDEX_BYTES: u64 = 32 * 1024;
 
-/// Whether reading fails only because SQLite may not make its log or finds no room for the index of it, and
-/// nobody writes. If a log is there, the database alone would not be the whole truth.
-fn lacks_log(directory: &Directory, why: &rusqlite::Error) -> bool {
+/// Whether reading fails only because SQLite cannot create its write-ahead log or the index of it, and no
+/// process writes. If a log exists, the database file alone would lack the newest changes.
+fn lacks_wal(directory: &Directory, error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
     let length = |file: std::path::PathBuf| std::fs::metadata(file).map_or(0, |file| file.len());
-    let extended = why.sqlite_error().map_or(0, |failure| failure.extended_code);
-    let cannot = match why.sqlite_error_code() {
+    let extended = error.sqlite_error().map_or(0, |failure| failure.extended_code);
+    let cannot_create = match error.sqlite_error_code() {
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => true,
-        Some(ErrorCode::DiskFull) => length(directory.index()) < INDEX,
+        Some(ErrorCode::DiskFull) => length(directory.wal_index()) < MIN_WAL_INDEX_BYTES,
         Some(ErrorCode::SystemIoFailure) => {
             [SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_SHMMAP].contains(&extended)
-                && length(directory.index()) < INDEX
+                && length(directory.wal_index()) < MIN_WAL_INDEX_BYTES
         }
         _ => false,
     };
-    cannot && length(directory.log()) == 0
+    cannot_create && length(directory.wal()) == 0
 }
 
-/// The address of a file that nobody changes.
-fn unchanging(path: &Path) -> std::path::PathBuf {
+/// The URI that tells SQLite that no process changes this file.
+fn immutable_uri(path: &Path) -> std::path::PathBuf {
     use std::fmt::Write as _;
-    let mut address = String::from(if cfg!(windows) { "file:///" } else { "file:" });
+    let mut uri = String::from(if cfg!(windows) { "file:///" } else { "file:" });
     for &byte in path.as_os_str().as_encoded_bytes() {
         match byte {
-            b'\\' if cfg!(windows) => address.push('/'),
-            b'/' | b':' | b'.' | b'-' | b'_' => address.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => address.push(char::from(byte)),
-            _ => drop(write!(address, "%{byte:02x}")),
+            b'\\' if cfg!(windows) => uri.push('/'),
+            b'/' | b':' | b'.' | b'-' | b'_' => uri.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            _ => drop(write!(uri, "%{byte:02x}")),
         }
     }
-    address.push_str("?immutable=1");
-    address.into()
+    uri.push_str("?immutable=1");
+    uri.into()
+}
+
+/// A number as SQLite stores it. SQLite has no larger integers; no time or position comes near the limit.
+pub(crate) fn to_sql_integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A stored number that cannot be negative.
+pub(crate) fn from_sql_integer(number: i64) -> rusqlite::Result<u64> {
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, number))
 }
 
 #[cfg(test)]

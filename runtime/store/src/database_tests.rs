@@ -1,13 +1,14 @@
-use super::{MIGRATIONS, drive, migrate, read, unchanging, version};
+use super::{MIGRATIONS, immutable_uri, migrate, open_driver, open_reader, version};
 use crate::directory::Directory;
+use crate::runs::queries::RunQueries;
 use redflow_contract::code::StoreCode;
 use redflow_ports::RunFilter;
 use rusqlite::Connection;
 use std::path::Path;
 
 fn directory(path: &Path) -> Directory {
-    let directory = Directory::named(path).unwrap();
-    directory.make_database().unwrap();
+    let directory = Directory::at(path).unwrap();
+    directory.create_database().unwrap();
     directory
 }
 
@@ -22,8 +23,8 @@ fn text(connection: &Connection, sql: &str) -> String {
 fn an_empty_file_becomes_the_newest_version() {
     let dir = tempfile::tempdir().unwrap();
     let directory = directory(dir.path());
-    let made = drive(&directory).unwrap();
-    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
+    let migrated = open_driver(&directory).unwrap();
+    assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
     let settings = [
         ("journal_mode", "Text(\"wal\")"),
         ("synchronous", "Integer(2)"),
@@ -34,11 +35,11 @@ fn an_empty_file_becomes_the_newest_version() {
         ("fullfsync", "Integer(1)"),
     ];
     for (name, value) in settings {
-        assert_eq!(text(&made, &format!("PRAGMA {name}")), value, "{name}");
+        assert_eq!(text(&migrated, &format!("PRAGMA {name}")), value, "{name}");
     }
-    drop(made);
+    drop(migrated);
     // The second time there is nothing to do.
-    let again = drive(&directory).unwrap();
+    let again = open_driver(&directory).unwrap();
     assert_eq!(text(&again, "SELECT count(*) FROM runs"), "Integer(0)");
     assert_eq!(text(&again, "PRAGMA auto_vacuum"), "Integer(2)");
 }
@@ -47,21 +48,21 @@ fn an_empty_file_becomes_the_newest_version() {
 fn a_later_version_keeps_what_is_stored() {
     let dir = tempfile::tempdir().unwrap();
     let directory = directory(dir.path());
-    let mut connection = drive(&directory).unwrap();
+    let mut connection = open_driver(&directory).unwrap();
     connection.execute("UPDATE meta SET driver = 7", []).unwrap();
     let next = ["ALTER TABLE meta ADD COLUMN more TEXT NOT NULL DEFAULT 'new'; CREATE TABLE more(x)"];
     let steps: Vec<&str> = MIGRATIONS.iter().copied().chain(next).collect();
     migrate(&mut connection, MIGRATIONS.len(), &steps).unwrap();
     assert_eq!(text(&connection, "SELECT driver || more FROM meta"), "Text(\"7new\")");
-    // This version, which does not know it, now leaves it alone.
+    // This version does not know the newer one, and refuses to use it.
     let error = version(&connection, &directory).unwrap_err();
     assert_eq!(error.code, StoreCode::DataNewer);
     assert_eq!(text(&connection, "PRAGMA user_version"), format!("Integer({})", steps.len()));
 }
 
-/// The version before events were kept: its runs stay, can be looked at before anybody drives them, and go on.
+/// Version 1 had no events. Its runs stay; they can be read before and after a driver migrates them.
 #[test]
-fn version_1_becomes_the_newest() {
+fn version_1_migrates_to_the_newest() {
     let dir = tempfile::tempdir().unwrap();
     let directory = directory(dir.path());
     let mut old = Connection::open(directory.database()).unwrap();
@@ -70,44 +71,44 @@ fn version_1_becomes_the_newest() {
                VALUES ('old', 'local', 'agent', '', 1, '', 0, 'running')";
     old.execute_batch(&format!("UPDATE meta SET driver = 7; {run}")).unwrap();
     drop(old);
-    let looking = read(&directory).unwrap();
-    assert_eq!(version(&looking, &directory).unwrap(), 1);
-    let tables = crate::read::Tables::new(&looking, dir.path(), || false);
-    assert_eq!(tables.newest(&RunFilter::default()).unwrap().len(), 1);
+    let reader = open_reader(&directory).unwrap();
+    assert_eq!(version(&reader, &directory).unwrap(), 1);
+    let queries = RunQueries::new(&reader, dir.path(), || false);
+    assert_eq!(queries.newest(&RunFilter::default()).unwrap().len(), 1);
 
-    let made = drive(&directory).unwrap();
-    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
-    assert_eq!(text(&made, "SELECT driver FROM meta WHERE log IS NULL"), "Integer(7)");
-    assert_eq!(text(&made, "SELECT run_id FROM runs"), "Text(\"old\")");
-    assert_eq!(text(&made, "SELECT count(*) FROM events"), "Integer(0)");
-    // Whoever was looking still can.
-    assert_eq!(tables.newest(&RunFilter::default()).unwrap().len(), 1);
+    let migrated = open_driver(&directory).unwrap();
+    assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(text(&migrated, "SELECT driver FROM meta WHERE log IS NULL"), "Integer(7)");
+    assert_eq!(text(&migrated, "SELECT run_id FROM runs"), "Text(\"old\")");
+    assert_eq!(text(&migrated, "SELECT count(*) FROM events"), "Integer(0)");
+    // A reader that was opened before still works.
+    assert_eq!(queries.newest(&RunFilter::default()).unwrap().len(), 1);
 }
 
-/// The version before chats were kept: its events stay.
+/// Version 2 had no chats. Its events stay.
 #[test]
-fn version_2_becomes_the_newest() {
+fn version_2_migrates_to_the_newest() {
     let dir = tempfile::tempdir().unwrap();
     let directory = directory(dir.path());
     let mut old = Connection::open(directory.database()).unwrap();
     migrate(&mut old, 0, &MIGRATIONS[..2]).unwrap();
     old.execute_batch("UPDATE meta SET log = 'l'; INSERT INTO events(body) VALUES ('{}')").unwrap();
     drop(old);
-    assert_eq!(version(&read(&directory).unwrap(), &directory).unwrap(), 2);
+    assert_eq!(version(&open_reader(&directory).unwrap(), &directory).unwrap(), 2);
 
-    let made = drive(&directory).unwrap();
-    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
-    assert_eq!(text(&made, "SELECT body FROM events"), "Text(\"{}\")");
-    assert_eq!(text(&made, "SELECT log FROM meta"), "Text(\"l\")");
+    let migrated = open_driver(&directory).unwrap();
+    assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(text(&migrated, "SELECT body FROM events"), "Text(\"{}\")");
+    assert_eq!(text(&migrated, "SELECT log FROM meta"), "Text(\"l\")");
     assert_eq!(
-        text(&made, "SELECT (SELECT count(*) FROM chats) + (SELECT count(*) FROM chat_items)"),
+        text(&migrated, "SELECT (SELECT count(*) FROM chats) + (SELECT count(*) FROM chat_items)"),
         "Integer(0)"
     );
 }
 
-/// The version before runs were found by their agents: without the indexes they are found too, only more slowly.
+/// Version 3 had no indexes by agent: runs are found without them too, only more slowly.
 #[test]
-fn version_3_becomes_the_newest() {
+fn version_3_migrates_to_the_newest() {
     let dir = tempfile::tempdir().unwrap();
     let directory = directory(dir.path());
     let mut old = Connection::open(directory.database()).unwrap();
@@ -120,20 +121,20 @@ fn version_3_becomes_the_newest() {
     };
     old.execute_batch(&[run("a", "one"), run("b", "two"), run("c", "one")].concat()).unwrap();
     drop(old);
-    let looking = read(&directory).unwrap();
-    let tables = crate::read::Tables::new(&looking, dir.path(), || false);
-    let of = RunFilter { agent: Some("one".into()), ..RunFilter::default() };
-    let before = tables.newest(&of).unwrap();
+    let reader = open_reader(&directory).unwrap();
+    let queries = RunQueries::new(&reader, dir.path(), || false);
+    let filter = RunFilter { agent: Some("one".into()), ..RunFilter::default() };
+    let before = queries.newest(&filter).unwrap();
     assert_eq!(before.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["c", "a"]);
-    let made = drive(&directory).unwrap();
-    assert_eq!(version(&made, &directory).unwrap(), MIGRATIONS.len());
-    assert_eq!(tables.newest(&of).unwrap(), before);
+    let migrated = open_driver(&directory).unwrap();
+    assert_eq!(version(&migrated, &directory).unwrap(), MIGRATIONS.len());
+    assert_eq!(queries.newest(&filter).unwrap(), before);
 }
 
 #[test]
-fn a_version_comes_whole_or_not_at_all() {
+fn a_migration_step_is_applied_completely_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
-    let mut connection = drive(&directory(dir.path())).unwrap();
+    let mut connection = open_driver(&directory(dir.path())).unwrap();
     let next = ["CREATE TABLE more(x)", "CREATE TABLE half(x); CREATE TABLE more(x)"];
     let steps: Vec<&str> = MIGRATIONS.iter().copied().chain(next).collect();
     assert!(migrate(&mut connection, MIGRATIONS.len(), &steps).is_err());
@@ -143,20 +144,20 @@ fn a_version_comes_whole_or_not_at_all() {
 }
 
 #[test]
-fn tables_that_are_gone_are_told() {
+fn missing_tables_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let directory = directory(dir.path());
-    drive(&directory).unwrap().execute_batch("DELETE FROM meta").unwrap();
-    let connection = read(&directory).unwrap();
-    let tables = crate::read::Tables::new(&connection, dir.path(), || false);
-    assert_eq!(tables.unfinished().unwrap_err().code, StoreCode::DataCorrupt);
-    drive(&directory).unwrap().execute_batch("DROP TABLE runs").unwrap();
-    assert_eq!(tables.run_ids().unwrap_err().code, StoreCode::DataUnusable);
+    open_driver(&directory).unwrap().execute_batch("DELETE FROM meta").unwrap();
+    let connection = open_reader(&directory).unwrap();
+    let queries = RunQueries::new(&connection, dir.path(), || false);
+    assert_eq!(queries.unfinished().unwrap_err().code, StoreCode::DataCorrupt);
+    open_driver(&directory).unwrap().execute_batch("DROP TABLE runs").unwrap();
+    assert_eq!(queries.run_ids().unwrap_err().code, StoreCode::DataUnusable);
 }
 
 #[cfg(unix)]
 #[test]
-fn an_address_holds_any_name() {
-    let address = unchanging(Path::new("/a b/ü?#%/redflow.db"));
-    assert_eq!(address.to_str().unwrap(), "file:/a%20b/%c3%bc%3f%23%25/redflow.db?immutable=1");
+fn a_uri_escapes_any_path() {
+    let uri = immutable_uri(Path::new("/a b/ü?#%/redflow.db"));
+    assert_eq!(uri.to_str().unwrap(), "file:/a%20b/%c3%bc%3f%23%25/redflow.db?immutable=1");
 }

@@ -4,19 +4,20 @@
 //! locks of the whole process on it.
 
 use crate::error;
+use crate::private_file::{private_file, sync_directory};
 use redflow_contract::code::StoreCode;
 use redflow_ports::StoreError;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A data directory, by its absolute path: SQLite would take a path such as `file:x` for an address.
+/// A data directory, by its absolute path: SQLite would read a relative path such as `file:x` as a URI.
 #[derive(Debug, Clone)]
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    pub(crate) fn named(dir: &Path) -> Result<Self, StoreError> {
-        std::path::absolute(dir).map(Self).map_err(|why| error::unusable(dir, &why))
+    pub(crate) fn at(dir: &Path) -> Result<Self, StoreError> {
+        std::path::absolute(dir).map(Self).map_err(|error| error::unusable(dir, &error))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -31,62 +32,54 @@ impl Directory {
         self.0.join("lock")
     }
 
-    /// SQLite's log of what is not in the database file yet.
-    pub(crate) fn log(&self) -> PathBuf {
+    /// SQLite's write-ahead log: changes that are not in the database file yet.
+    pub(crate) fn wal(&self) -> PathBuf {
         self.0.join("redflow.db-wal")
     }
 
-    /// SQLite's index of that log, which all who use the database share.
-    pub(crate) fn index(&self) -> PathBuf {
+    /// SQLite's index of the write-ahead log, which all processes that use the database share.
+    pub(crate) fn wal_index(&self) -> PathBuf {
         self.0.join("redflow.db-shm")
     }
 
-    /// Makes the directory if it is not there, for its owner alone.
-    pub(crate) fn make(&self) -> Result<(), StoreError> {
-        let made: Vec<&Path> = self.0.ancestors().take_while(|folder| !folder.exists()).collect();
+    /// Creates the directory with mode 0700, unless it exists.
+    pub(crate) fn create(&self) -> Result<(), StoreError> {
+        let missing: Vec<&Path> = self.0.ancestors().take_while(|folder| !folder.exists()).collect();
         let mut builder = DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.0).map_err(|why| match why.kind() {
+        builder.create(&self.0).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotADirectory => StoreError::new(
                 StoreCode::DataUnusable,
                 format!("{} is a file, or lies below one: name a directory instead.", self.0.display()),
             ),
-            _ => error::writing(&self.0, &why),
+            _ => error::write_failed(&self.0, &error),
         })?;
-        made.into_iter().filter_map(Path::parent).for_each(sync_directory);
+        missing.into_iter().filter_map(Path::parent).for_each(sync_directory);
         Ok(())
     }
 
-    /// Makes an empty database file if there is none. SQLite gives its other files the mode of this one.
-    pub(crate) fn make_database(&self) -> Result<(), StoreError> {
+    /// Creates an empty database file, unless it exists. SQLite gives its other files the mode of this one.
+    pub(crate) fn create_database(&self) -> Result<(), StoreError> {
         let path = self.database();
         match private_file().write(true).create_new(true).open(&path) {
-            Err(why) if why.kind() != ErrorKind::AlreadyExists => Err(error::writing(&path, &why)),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error::write_failed(&path, &error)),
             _ => Ok(()),
         }
     }
 
-    /// Takes the rights of others at our files away. Only once it is known that they are ours.
-    pub(crate) fn tighten(&self) {
-        for file in [self.database(), self.log(), self.index(), self.lock()] {
-            tighten(&file);
+    /// Removes the rights of other users from our files. Call it only once the files are known to be ours.
+    pub(crate) fn restrict_modes(&self) {
+        for file in [self.database(), self.wal(), self.wal_index(), self.lock()] {
+            restrict_mode(&file);
         }
     }
 }
 
-/// How files are made here: for their owner alone.
-pub(crate) fn private_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// Takes the rights of others away. Fails for a file of somebody else, whose business it then is.
+/// Fails silently for a file of another owner: its mode is that owner's decision.
 #[cfg(unix)]
-fn tighten(path: &Path) {
+fn restrict_mode(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let Ok(file) = std::fs::metadata(path) else { return };
     let mode = file.permissions().mode();
@@ -96,11 +89,4 @@ fn tighten(path: &Path) {
 }
 
 #[cfg(not(unix))]
-fn tighten(_path: &Path) {}
-
-/// Writes down which files a directory has. Only some systems can; the others do it by themselves.
-pub(crate) fn sync_directory(path: &Path) {
-    if let Ok(directory) = File::open(path) {
-        let _ = directory.sync_all();
-    }
-}
+fn restrict_mode(_path: &Path) {}

@@ -1,22 +1,23 @@
-//! What goes wrong, as users are told it: one sentence with what to do about it.
+//! Errors as users read them: one sentence that says what happened and what to do.
 //!
-//! Owns the way from errors of SQLite and the system to codes. Never quotes what is stored.
+//! Owns the mapping from errors of SQLite and the system to codes. Never quotes stored data.
 
-use crate::directory::private_file;
+use crate::private_file::private_file;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::RunId;
 use redflow_ports::{FileStoreError, StoreError};
 use rusqlite::ErrorCode;
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-/// Why SQLite did not do something in this directory.
-pub(crate) fn sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
+/// Maps an error of SQLite on the database in this data directory.
+pub(crate) fn from_sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
     use rusqlite::Error as E;
     let (code, extended) = match error {
         E::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
-        // A value of another type or range than was written.
+        // A stored value has another type or range than the one that was written.
         E::FromSqlConversionFailure(..)
         | E::IntegralValueOutOfRange(..)
         | E::InvalidColumnType(..)
@@ -25,7 +26,7 @@ pub(crate) fn sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
         _ => return unusable(dir, error),
     };
     match code {
-        ErrorCode::DiskFull => full(dir),
+        ErrorCode::DiskFull => disk_full(dir),
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => read_only(dir),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => damaged(dir, error),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::new(
@@ -40,8 +41,8 @@ pub(crate) fn sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
         {
             let length = |name| std::fs::metadata(dir.join(name)).map_or(0, |file| file.len());
             let longest = length("redflow.db").max(length("redflow.db-wal"));
-            match why_not_written(&dir.join(format!("probe.{}", std::process::id())), longest) {
-                Some(StoreCode::DataFull) => full(dir),
+            match probe_write(&dir.join(format!("probe.{}", std::process::id())), longest) {
+                Some(StoreCode::DataFull) => disk_full(dir),
                 Some(StoreCode::DataReadOnly) => read_only(dir),
                 _ => unusable(dir, error),
             }
@@ -50,21 +51,22 @@ pub(crate) fn sqlite(dir: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// SQLite says that a write failed, not that a quota or a limit of file sizes is used up. A write of our own
-/// to a new file, as far into it as the longest one reaches, makes the system say it.
-pub(crate) fn why_not_written(probe: &Path, longest: u64) -> Option<StoreCode> {
+/// Finds out why a write failed. SQLite reports only that it failed, not that a quota or a limit of file
+/// sizes is used up. A write of our own to a new file, as far into it as the longest file reaches, makes the
+/// system report it.
+pub(crate) fn probe_write(probe: &Path, longest: u64) -> Option<StoreCode> {
     let write = || {
         let mut file = private_file().write(true).create(true).truncate(true).open(probe)?;
         file.seek(SeekFrom::Start(longest))?;
         file.write_all(&[0; 64 * 1024])?;
         file.sync_all()
     };
-    let why: Option<io::Error> = write().err();
+    let error: Option<io::Error> = write().err();
     let _ = std::fs::remove_file(probe);
-    why.map(|why| writing_code(why.kind()))
+    error.map(|error| write_error_code(error.kind()))
 }
 
-pub(crate) fn writing_code(kind: ErrorKind) -> StoreCode {
+pub(crate) fn write_error_code(kind: ErrorKind) -> StoreCode {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StoreCode::DataFull,
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreCode::DataReadOnly,
@@ -72,72 +74,72 @@ pub(crate) fn writing_code(kind: ErrorKind) -> StoreCode {
     }
 }
 
-/// Why the system did not make or write this file or directory.
-pub(crate) fn writing(path: &Path, error: &io::Error) -> StoreError {
-    match writing_code(error.kind()) {
-        StoreCode::DataFull => full(path),
+/// The system could not create or write this file or directory.
+pub(crate) fn write_failed(path: &Path, error: &io::Error) -> StoreError {
+    match write_error_code(error.kind()) {
+        StoreCode::DataFull => disk_full(path),
         StoreCode::DataReadOnly => read_only(path),
         _ => unusable(path, error),
     }
 }
 
-pub(crate) fn full(path: &Path) -> StoreError {
+fn disk_full(path: &Path) -> StoreError {
     StoreError::new(
         StoreCode::DataFull,
         format!("There is no room left for {}: make room on its disk, or raise the quota.", path.display()),
     )
 }
 
-pub(crate) fn read_only(path: &Path) -> StoreError {
+fn read_only(path: &Path) -> StoreError {
     StoreError::new(
         StoreCode::DataReadOnly,
         format!("{} cannot be written: allow it, or name another data directory.", path.display()),
     )
 }
 
-pub(crate) fn unusable(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
+pub(crate) fn unusable(path: &Path, reason: &dyn Display) -> StoreError {
     StoreError::new(
         StoreCode::DataUnusable,
-        format!("{} cannot be used ({why}): mend that, or name another data directory.", path.display()),
+        format!("{} cannot be used ({reason}): fix that, or name another data directory.", path.display()),
     )
 }
 
-pub(crate) fn damaged(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
+pub(crate) fn damaged(path: &Path, reason: &dyn Display) -> StoreError {
     StoreError::new(
         StoreCode::DataCorrupt,
         format!(
-            "What is stored in {} is damaged ({why}): restore a backup, or move it away to begin anew.",
+            "The data in {} is damaged ({reason}): restore a backup, or move the data away to start over.",
             path.display()
         ),
     )
 }
 
-/// A run whose rows are not those that were written.
-pub(crate) fn damaged_run(run: &RunId, why: &str) -> StoreError {
+/// The stored rows of a run are not the rows that were written.
+pub(crate) fn damaged_run(run: &RunId, reason: &str) -> StoreError {
     StoreError::new(
         StoreCode::DataCorrupt,
         format!(
-            "Run {run} is not stored as it was written ({why}): restore a backup, or remove the damaged run; \
+            "Run {run} is not stored as it was written ({reason}): restore a backup, or remove the damaged run; \
              other runs are not affected."
         ),
     )
 }
 
-/// A database that is sound, but not ours.
-pub(crate) fn foreign(file: &Path) -> StoreError {
+/// The database is sound, but another program made it.
+pub(crate) fn foreign_database(file: &Path) -> StoreError {
     StoreError::new(
         StoreCode::DataUnusable,
         format!("{} belongs to another program: name another data directory.", file.display()),
     )
 }
 
-/// Another process drives the runs, which took them from this one while it was at it.
+/// Another process became the driver while this one was driving the runs.
 pub(crate) fn displaced(dir: &Path) -> StoreError {
     StoreError::new(
         StoreCode::DataLocked,
         format!(
-            "Another process has taken over the runs of {}, so this one keeps nothing more: let one process at \
-             a time drive them.",
+            "Another process has taken over the runs of {}, so this one stores nothing more: let only one process \
+             drive them at a time.",
             dir.display()
         ),
     )
@@ -153,114 +155,114 @@ pub(crate) fn no_runs(dir: &Path) -> StoreError {
     )
 }
 
-/// The writer is gone: the store was closed.
-pub(crate) fn closed() -> StoreError {
+/// The writer thread has ended, because the store was closed.
+pub(crate) fn store_closed() -> StoreError {
     StoreError::new(StoreCode::DataUnusable, "The store of runs is closed: open the data directory again.")
 }
 
 /// The journal belongs to another handle now.
-pub(crate) fn taken_over(run: &RunId) -> StoreError {
+pub(crate) fn journal_taken_over(run: &RunId) -> StoreError {
     StoreError::new(
         StoreCode::DataUnusable,
         format!(
-            "The journal of run {run} is written by someone else now: load the run again to go on with it."
+            "The journal of run {run} now has another writer: load the run again to continue from what is stored."
         ),
     )
 }
 
-/// A batch that does not follow the last one that was kept.
-pub(crate) fn gap(run: &RunId) -> StoreError {
+/// A batch does not follow the last stored one.
+pub(crate) fn missing_batch(run: &RunId) -> StoreError {
     StoreError::new(
         StoreCode::DataUnusable,
         format!(
-            "A part of the journal of run {run} was never kept: load the run again to go on from what was."
+            "A part of the journal of run {run} was never stored: load the run again to continue from what is stored."
         ),
     )
 }
 
-/// A second run with the id or the cause of a first.
-pub(crate) fn exists(run: &RunId) -> StoreError {
+/// A run with this id or this cause exists.
+pub(crate) fn run_exists(run: &RunId) -> StoreError {
     StoreError::new(
         StoreCode::DataUnusable,
         format!(
-            "Run {run} was not begun, because a run with its id or its cause is stored already: go on with that one."
+            "Run {run} was not started, because a run with its id or its cause is stored already: continue that run."
         ),
     )
 }
 
-pub(crate) fn too_large(run: &RunId, bytes: usize) -> StoreError {
+pub(crate) fn batch_too_large(run: &RunId, bytes: usize) -> StoreError {
     StoreError::new(
         StoreCode::DataUnusable,
         format!(
-            "Run {run} wants to write {bytes} bytes at once, more than a store takes: lower the limits of the run."
+            "Run {run} tried to write {bytes} bytes at once, more than the store accepts: lower the limits of the run."
         ),
     )
 }
 
-pub(crate) fn over(run: &RunId) -> StoreError {
+pub(crate) fn run_over(run: &RunId) -> StoreError {
     StoreError::new(StoreCode::RunOver, format!("Run {run} is over already: nothing can be changed in it."))
 }
 
-pub(crate) fn unknown(run: &RunId) -> StoreError {
+pub(crate) fn run_unknown(run: &RunId) -> StoreError {
     StoreError::new(
         StoreCode::RunUnknown,
         format!("No run {run} is stored here: list the runs to see which are."),
     )
 }
 
-/// As whoever keeps a flow is told it.
-pub(crate) fn on_shelf(error: StoreError) -> FileStoreError {
+/// The same error for a caller that stores files.
+pub(crate) fn to_file_error(error: StoreError) -> FileStoreError {
     FileStoreError { code: ProblemCode::Store(error.code), message: error.message }
 }
 
-/// A file of the flow that is there, but cannot be read.
-pub(crate) fn flow_unreadable(file: &Path, why: &dyn std::fmt::Display) -> FileStoreError {
-    on_shelf(StoreError::new(
+/// The file exists, but cannot be read.
+pub(crate) fn file_unreadable(file: &Path, reason: &dyn Display) -> FileStoreError {
+    to_file_error(StoreError::new(
         StoreCode::DataUnusable,
-        format!("{} cannot be read ({why}): mend that, or name another file.", file.display()),
+        format!("{} cannot be read ({reason}): fix that, or name another file.", file.display()),
     ))
 }
 
-/// A file of the flow that was not written; what was there before still is.
-pub(crate) fn flow_unwritten(file: &Path, error: &io::Error) -> FileStoreError {
-    let code = writing_code(error.kind());
-    let shown = file.display();
+/// The file was not written; the previous one is still in place.
+pub(crate) fn file_not_written(file: &Path, error: &io::Error) -> FileStoreError {
+    let code = write_error_code(error.kind());
+    let name = file.display();
     let message = match code {
         StoreCode::DataFull => {
-            format!("There is no room left for {shown}: make room on its disk, or raise the quota.")
+            format!("There is no room left for {name}: make room on its disk, or raise the quota.")
         }
         StoreCode::DataReadOnly => {
-            format!("{shown} cannot be written: allow it, in its directory too, or name another file.")
+            format!("{name} cannot be written: allow it, in its directory too, or name another file.")
         }
-        _ => format!("{shown} cannot be written ({error}): mend that, or name another file."),
+        _ => format!("{name} cannot be written ({error}): fix that, or name another file."),
     };
-    on_shelf(StoreError::new(code, message))
+    to_file_error(StoreError::new(code, message))
 }
 
-pub(crate) fn flow_too_large(file: &Path, most: usize) -> FileStoreError {
-    on_shelf(StoreError::new(
+pub(crate) fn file_too_large(file: &Path, max_bytes: usize) -> FileStoreError {
+    to_file_error(StoreError::new(
         StoreCode::DataUnusable,
         format!(
-            "{} would be larger than {most} bytes, more than is kept: take something out of it.",
+            "{} would be larger than {max_bytes} bytes, which is the limit: take something out of it.",
             file.display()
         ),
     ))
 }
 
-/// A file with a secret that others may read, or that is no file.
-pub(crate) fn secret_unsafe(file: &Path, why: &str, mend: &str) -> FileStoreError {
+/// A file with a secret is open to other users, or is not a regular file.
+pub(crate) fn secret_file_unsafe(file: &Path, reason: &str, remedy: &str) -> FileStoreError {
     FileStoreError {
         code: ProblemCode::Api(ApiCode::SecretFileUnsafe),
-        message: format!("{} {why}: {mend}.", file.display()),
+        message: format!("{} {reason}: {remedy}.", file.display()),
     }
 }
 
-/// Credentials that are there, but cannot be decrypted.
-pub(crate) fn credentials_unreadable(file: &Path, key: &Path, why: &str) -> FileStoreError {
+/// The credentials file exists, but cannot be decrypted.
+pub(crate) fn credentials_unreadable(file: &Path, key: &Path, reason: &str) -> FileStoreError {
     FileStoreError {
         code: ProblemCode::Api(ApiCode::CredentialsUnreadable),
         message: format!(
-            "The credentials in {} cannot be read ({why}): restore that file and {} as they were, or delete the \
+            "The credentials in {} cannot be read ({reason}): restore that file and {} as they were, or delete the \
              first and deploy the credentials again.",
             file.display(),
             key.display()
@@ -268,23 +270,23 @@ pub(crate) fn credentials_unreadable(file: &Path, key: &Path, why: &str) -> File
     }
 }
 
-/// What a UI stores is there, but cannot be decrypted.
-pub(crate) fn storage_unreadable(file: &Path, key: &Path, why: &str) -> FileStoreError {
+/// The file of the UI storage exists, but cannot be decrypted.
+pub(crate) fn ui_storage_unreadable(file: &Path, key: &Path, reason: &str) -> FileStoreError {
     FileStoreError {
         code: ProblemCode::Api(ApiCode::CredentialsUnreadable),
         message: format!(
-            "What the Redflow UI stores in {} cannot be read ({why}): restore that file and {} as they were, or delete \
-             the first and enter the credentials there again.",
+            "The storage of the Redflow UI in {} cannot be read ({reason}): restore that file and {} as they were, or \
+             delete the first and enter the credentials there again.",
             file.display(),
             key.display()
         ),
     }
 }
 
-/// More than a UI may store; `bound` says how much that is.
-pub(crate) fn storage_full(bound: &str) -> FileStoreError {
+/// The UI storage would pass a limit; `limit` is a sentence without its full stop.
+pub(crate) fn ui_storage_full(limit: &str) -> FileStoreError {
     FileStoreError {
         code: ProblemCode::Api(ApiCode::StorageFull),
-        message: format!("The storage has no room for this: {bound}. Nothing was stored."),
+        message: format!("The storage has no room for this: {limit}. Nothing was stored."),
     }
 }

@@ -1,11 +1,12 @@
-//! Who drives the runs of a directory.
+//! The lock that makes one process the driver of a directory's runs.
 //!
-//! Owns the file `lock`, locked by the system for as long as the driver's process lives. Never removes it: two
-//! processes could then hold two locks of the same name. If somebody else removes it, the number of the driver
-//! in the database decides; see `ledger`.
+//! Owns the file `lock`, locked by the system for as long as the driver's process lives. Never removes it:
+//! two processes could then hold two locks of the same name. If another program removes it, the number of the
+//! driver in the database decides; see `runs::run_tables`.
 
-use crate::directory::{Directory, private_file};
+use crate::directory::Directory;
 use crate::error;
+use crate::private_file::private_file;
 use redflow_contract::code::StoreCode;
 use redflow_ports::StoreError;
 use std::fs::{File, TryLockError};
@@ -13,9 +14,9 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a driver tries while others only look whether there is one, and how long between two tries.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(1);
+/// How long a driver retries while other processes briefly hold the lock to check for a driver.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_millis(1);
 
 /// The right to drive the runs of a directory, until it is dropped.
 #[derive(Debug)]
@@ -28,31 +29,33 @@ impl Lock {
         let path = directory.lock();
         let mut options = private_file();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(&path).map_err(|why| error::writing(&path, &why))?;
-        let began = Instant::now();
+        let mut file = options.open(&path).map_err(|error| error::write_failed(&path, &error))?;
+        let started = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => {
-                    // Only a courtesy to whoever comes second: without room for it the lock still holds.
+                    // The process id only helps the next process to name us: without room for it the lock
+                    // holds.
                     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                     return Ok(Self { file });
                 }
                 Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(why)) => return Err(error::unusable(&path, &why)),
+                Err(TryLockError::Error(error)) => return Err(error::unusable(&path, &error)),
             }
-            // Someone who only looks holds it for a moment, and shared; a driver does not share it.
+            // A process that checks for a driver holds a shared lock for a moment; a driver's lock is
+            // exclusive.
             match file.try_lock_shared() {
                 Ok(()) => drop(file.unlock()),
-                Err(_) => return Err(held(directory, &mut file)),
+                Err(_) => return Err(held_by_driver(directory, &mut file)),
             }
-            if began.elapsed() > PATIENCE {
-                return Err(watched(directory));
+            if started.elapsed() > RETRY_TIMEOUT {
+                return Err(held_by_readers(directory));
             }
-            std::thread::park_timeout(PAUSE);
+            std::thread::park_timeout(RETRY_PAUSE);
         }
     }
 
-    /// Whether some process drives the runs of the directory now.
+    /// Whether a process drives the runs of the directory now.
     pub(crate) fn is_held(directory: &Directory) -> bool {
         let Ok(file) = File::open(directory.lock()) else { return false };
         let tried = file.try_lock_shared();
@@ -65,32 +68,33 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Whoever drives next may be asked for its name before it has written it.
+        // Otherwise an error could name this process while the next driver has not written its id yet.
         let _ = self.file.set_len(0);
     }
 }
 
-/// The right to change what a directory holds beside its runs, while nobody drives them, until it is dropped.
+/// The right to change the files beside the runs of a directory, while no process drives the runs. It ends
+/// when it is dropped.
 #[derive(Debug)]
 pub struct DriverLock {
     _lock: Lock,
 }
 
 impl DriverLock {
-    /// Takes it. Makes the directory if it is not there.
+    /// Takes the lock. Creates the directory if it does not exist.
     ///
     /// # Errors
     /// When another process drives the runs of the directory, or it cannot be used.
     pub fn take(dir: &Path) -> Result<Self, StoreError> {
-        let directory = Directory::named(dir)?;
-        directory.make()?;
+        let directory = Directory::at(dir)?;
+        directory.create()?;
         Ok(Self { _lock: Lock::take(&directory)? })
     }
 }
 
-fn held(directory: &Directory, file: &mut File) -> StoreError {
+fn held_by_driver(directory: &Directory, file: &mut File) -> StoreError {
     let mut text = String::new();
-    // Where locks keep others from reading too, the process stays unnamed.
+    // On some systems a lock also keeps others from reading: then the process stays unnamed.
     let pid: Option<u32> = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
     let process = pid.map_or_else(|| "Another process".to_owned(), |pid| format!("Process {pid}"));
     locked(format!(
@@ -99,10 +103,10 @@ fn held(directory: &Directory, file: &mut File) -> StoreError {
     ))
 }
 
-/// Nobody drives the runs, but someone looked at every try.
-fn watched(directory: &Directory) -> StoreError {
+/// No process drives the runs, but another one checked for a driver at every attempt.
+fn held_by_readers(directory: &Directory) -> StoreError {
     locked(format!(
-        "Other processes look at the runs in {} all the time: try again when they have ended.",
+        "Other processes read the runs in {} all the time: try again when they have ended.",
         directory.path().display()
     ))
 }

@@ -1,22 +1,23 @@
 //! The store of the process that drives runs.
 //!
-//! Owns the lock, the writer and one connection to read by. Never writes by itself: everything goes through the
-//! writer's queue.
+//! Owns the lock, the writer and one connection for reading. Never writes by itself: every write goes through
+//! the queue of the writer.
 
-use crate::chat_lines::ChatQueue;
-use crate::chat_rows;
+use crate::chats::queue::ChatQueue;
+use crate::chats::rows as chat_rows;
 use crate::database;
 use crate::directory::Directory;
 use crate::error;
-use crate::event_body;
-use crate::event_ring::{EventLogSettings, LogParts};
-use crate::event_rows;
-use crate::journal::{Handle, StoreJournal};
-use crate::ledger::{Ledger, Mark};
+use crate::events::log::{EventLogHandle, EventLogSettings};
+use crate::events::{body, rows as event_rows};
 use crate::lock::Lock;
-use crate::read::Tables;
-use crate::requests;
-use crate::writer::{Command, StoreStats, Writer};
+use crate::requests::{self, StoredRequest};
+use crate::runs::batch::JournalHandle;
+use crate::runs::journal::StoreJournal;
+use crate::runs::queries::RunQueries;
+use crate::runs::run_tables::RunTables;
+use crate::write_queue::{BackgroundWrite, Command};
+use crate::writer::{StoreStats, Writer};
 use redflow_contract::Millis;
 use redflow_contract::chat::ChatItem;
 use redflow_contract::code::StoreCode;
@@ -34,129 +35,136 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often the driver looks for requests of other processes.
-const LOOK: Duration = Duration::from_millis(250);
+const REQUEST_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Runs in a data directory, for the one process that drives them. Dropped, it writes down what is queued and
-/// lets the next process have them.
+/// The runs of a data directory, for the one process that drives them. When dropped, it writes everything
+/// that is queued and gives up the lock.
 #[derive(Debug)]
 pub struct Store {
-    // In the order of their end: the writer closes the database last and so tidies it up, then the lock goes.
-    reads: Reads,
-    /// The last request that was given.
-    given: Mutex<i64>,
-    /// If events are kept.
-    log: Option<LogParts>,
+    // Dropped in this order: the writer closes the database last, so SQLite removes its extra files; then the
+    // lock.
+    reads: ReadConnection,
+    /// The last request that was returned.
+    last_request: Mutex<i64>,
+    /// None if events are not stored.
+    log: Option<EventLogHandle>,
     chats: Arc<ChatQueue>,
     writer: Writer,
     _lock: Lock,
 }
 
-/// The connection to read by, one question at a time. Whoever waits for it holds no thread.
+/// The connection for reading, one query at a time. A caller that waits for it blocks no thread.
 #[derive(Debug, Clone)]
-struct Reads {
+struct ReadConnection {
     directory: Directory,
     connection: Arc<tokio::sync::Mutex<Connection>>,
 }
 
 impl Store {
-    /// Opens a data directory to drive its runs. Makes what is not there. Keeps no events.
+    /// Opens a data directory to drive its runs. Creates the directory and its database if needed. Stores no
+    /// events.
     ///
     /// # Errors
-    /// When another process drives them, or the directory or its database cannot be used.
+    /// When another process drives the runs, or the directory or its database cannot be used.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_as(dir, None)
     }
 
-    /// The same, and keeps events: it is an [`EventLog`] then.
+    /// The same, and stores events: then it is an [`EventLog`].
     ///
     /// # Errors
-    /// As above.
+    /// As for [`Self::open`].
     pub fn open_with_log(dir: &Path, settings: EventLogSettings) -> Result<Self, StoreError> {
         Self::open_as(dir, Some(settings))
     }
 
     fn open_as(dir: &Path, settings: Option<EventLogSettings>) -> Result<Self, StoreError> {
-        let directory = Directory::named(dir)?;
-        directory.make()?;
+        let directory = Directory::at(dir)?;
+        directory.create()?;
         let lock = Lock::take(&directory)?;
-        directory.make_database()?;
-        let told = |why: rusqlite::Error| error::sqlite(directory.path(), &why);
-        let connection = database::drive(&directory)?;
-        requests::forget_old(&connection).map_err(told)?;
-        let chats = ChatQueue::after(chat_rows::last(&connection).map_err(told)?);
-        let mut ledger = Ledger::new(directory.path(), connection).map_err(told)?;
-        let log = settings.map(|settings| ledger.keep_events(settings)).transpose().map_err(told)?;
-        let reads = database::read(&directory)?;
+        directory.create_database()?;
+        let to_store_error = |error: rusqlite::Error| error::from_sqlite(directory.path(), &error);
+        let connection = database::open_driver(&directory)?;
+        requests::remove_old(&connection).map_err(to_store_error)?;
+        let last_number = chat_rows::last_number(&connection).map_err(to_store_error)?;
+        let mut tables = RunTables::take_over(directory.path(), connection).map_err(to_store_error)?;
+        let log = settings.map(|settings| tables.store_events(settings));
+        let log = log.transpose().map_err(to_store_error)?;
+        let reads = database::open_reader(&directory)?;
         Ok(Self {
-            writer: Writer::start(directory.path(), ledger)?,
-            reads: Reads { directory, connection: Arc::new(tokio::sync::Mutex::new(reads)) },
-            given: Mutex::new(0),
+            writer: Writer::start(directory.path(), tables)?,
+            reads: ReadConnection { directory, connection: Arc::new(tokio::sync::Mutex::new(reads)) },
+            last_request: Mutex::new(0),
             log,
-            chats,
+            chats: ChatQueue::starting_after(last_number),
             _lock: lock,
         })
     }
 
-    /// What it has done since it was opened.
+    /// Counts of flushes, batches and bytes since the store was opened.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         self.writer.stats()
     }
 
-    /// Asks the database, after everything that is queued now has been written.
-    async fn ask<T: Send + 'static>(
+    /// Runs a query, after everything that is queued now is written.
+    async fn query<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Tables<'_>) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&RunQueries<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer.queue.settled().await?;
-        self.reads.ask(question).await
+        self.writer.queue.wait_until_written().await?;
+        self.reads.query(query).await
     }
 
-    /// If the writer is gone there is nobody to tell: every journal says so by itself.
-    fn tell(&self, command: Command) {
+    /// Queues a command without an answer. After the writer has ended, every journal reports that by itself.
+    fn send(&self, command: Command) {
         let _ = self.writer.queue.send(command);
     }
 
-    /// Those that nobody was given yet. What no version of ours wrote is refused here.
-    fn give(&self, found: Vec<requests::Found>) -> Vec<PendingRequest> {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = found.into_iter().filter(|found| found.id > *given).collect::<Vec<_>>();
-        *given = new.iter().map(|found| found.id).fold(*given, i64::max);
-        drop(given);
-        let readable = |found: requests::Found| match serde_json::from_str(&found.body) {
-            Ok(request) => Some(PendingRequest { id: found.id, run: found.run, request }),
+    fn send_background(&self, write: BackgroundWrite) {
+        self.send(Command::Background(Some(write)));
+    }
+
+    /// Selects the requests that were not returned before. Refuses those that this version cannot read.
+    fn new_requests(&self, stored: Vec<StoredRequest>) -> Vec<PendingRequest> {
+        let mut last = self.last_request.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = stored.into_iter().filter(|request| request.id > *last).collect::<Vec<_>>();
+        *last = new.iter().map(|request| request.id).fold(*last, i64::max);
+        drop(last);
+        let parse = |stored: StoredRequest| match serde_json::from_str(&stored.body) {
+            Ok(request) => Some(PendingRequest { id: stored.id, run: stored.run, request }),
             Err(_) => {
-                self.answer(found.id, Some(StoreCode::DataCorrupt));
+                self.answer(stored.id, Some(StoreCode::DataCorrupt));
                 None
             }
         };
-        new.into_iter().filter_map(readable).collect()
+        new.into_iter().filter_map(parse).collect()
     }
 
     #[cfg(test)]
-    pub(crate) fn patience(&self, patience: Duration) {
-        self.tell(Command::Patience(patience));
+    pub(crate) fn set_busy_timeout(&self, timeout: Duration) {
+        self.send(Command::BusyTimeout(timeout));
     }
 
     #[cfg(test)]
     pub(crate) async fn sql(&self, sql: &str) {
         let (done, written) = tokio::sync::oneshot::channel();
-        self.tell(Command::Sql(sql.to_owned(), done));
+        self.send(Command::Sql(sql.to_owned(), done));
         written.await.unwrap();
     }
 }
 
-impl Reads {
-    async fn ask<T: Send + 'static>(
+impl ReadConnection {
+    async fn query<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Tables<'_>) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&RunQueries<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let Self { directory, connection } = self.clone();
         let connection = connection.lock_owned().await;
-        let asked = tokio::task::spawn_blocking(move || {
-            question(&Tables::new(&connection, directory.path(), || true))
+        let result = tokio::task::spawn_blocking(move || {
+            query(&RunQueries::new(&connection, directory.path(), || true))
         });
-        asked.await.unwrap_or_else(|_| Err(error::closed()))
+        result.await.unwrap_or_else(|_| Err(error::store_closed()))
     }
 }
 
@@ -166,65 +174,68 @@ impl RunStore for Store {
     }
 
     fn create(&self, run: NewRun) -> Box<dyn Journal> {
-        Box::new(StoreJournal::begin(self.writer.queue.clone(), run))
+        Box::new(StoreJournal::create(self.writer.queue.clone(), run))
     }
 
     fn reopen(&self, run: &StoredRun) -> Box<dyn Journal> {
-        let handle = Handle::new(run.summary.run_id.clone());
-        self.tell(Command::Reopen { handle: Arc::clone(&handle), mark: run.mark });
-        Box::new(StoreJournal::go_on(self.writer.queue.clone(), handle, run.mark.batches))
+        let handle = JournalHandle::new(run.summary.run_id.clone());
+        self.send(Command::Reopen { handle: Arc::clone(&handle), mark: run.mark });
+        Box::new(StoreJournal::reopen(self.writer.queue.clone(), handle, run.mark.batches))
     }
 
     fn load<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {
         let run = run.clone();
-        Box::pin(self.ask(move |tables| tables.load(&run)))
+        Box::pin(self.query(move |queries| queries.load(&run)))
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
-        Box::pin(self.ask(|tables| tables.unfinished()))
+        Box::pin(self.query(|queries| queries.unfinished()))
     }
 
     fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
         let cause = cause.to_owned();
-        Box::pin(self.ask(move |tables| tables.started_by(&cause)))
+        Box::pin(self.query(move |queries| queries.started_by(&cause)))
     }
 
     fn delivered(&self, run: &RunId) {
-        self.tell(Command::Mark(Some(Mark::Delivered(run.clone()))));
+        self.send_background(BackgroundWrite::Delivered(run.clone()));
     }
 
     fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>> {
         Box::pin(async move {
             loop {
-                let after = *self.given.lock().unwrap_or_else(PoisonError::into_inner);
-                // What cannot be read now may be readable the next time.
-                let found = self.reads.ask(move |tables| requests::after(tables, after)).await;
-                let new = self.give(found.unwrap_or_default());
+                let last = *self.last_request.lock().unwrap_or_else(PoisonError::into_inner);
+                let stored = self.reads.query(move |queries| {
+                    let stored = requests::unanswered_after(queries.connection(), last);
+                    stored.map_err(|error| queries.error(&error))
+                });
+                // A failed query is tried again the next time.
+                let new = self.new_requests(stored.await.unwrap_or_default());
                 if !new.is_empty() {
                     return new;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(REQUEST_INTERVAL).await;
             }
         })
     }
 
     fn answer(&self, request: i64, refused: Option<StoreCode>) {
-        self.tell(Command::Mark(Some(Mark::Answer { request, refused })));
+        self.send_background(BackgroundWrite::Answer { request, refused });
     }
 }
 
 impl RunReader for Store {
     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
-        Box::pin(self.ask(move |tables| tables.newest(&filter)))
+        Box::pin(self.query(move |queries| queries.newest(&filter)))
     }
 
     fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
         let run = run.clone();
-        Box::pin(self.ask(move |tables| tables.look(&run)))
+        Box::pin(self.query(move |queries| queries.record(&run)))
     }
 }
 
-/// Of a store that keeps no events, an empty one that stays so.
+/// A store without events is a log that stays empty.
 impl EventLog for Store {
     fn id(&self) -> &str {
         self.log.as_ref().map_or("", |log| &log.id)
@@ -236,11 +247,11 @@ impl EventLog for Store {
 
     fn append(&self, at: Millis, event: FlowEvent) {
         let Some(log) = &self.log else { return };
-        let most = log.settings.max_event_bytes;
-        // Made here, where a large value is let go at once: only what is kept of it waits.
-        let line = self.writer.flow.admit(event, |event| event_body::of_flow(at, event, most));
-        if let Some(line) = line {
-            self.tell(Command::Mark(Some(Mark::Flow(line))));
+        let max_bytes = log.settings.max_event_bytes;
+        // Serialized here, so that a large value is freed at once and only the shortened JSON waits.
+        let queued = self.writer.flow_events.accept(event, |event| body::flow_event(at, event, max_bytes));
+        if let Some(event) = queued {
+            self.send_background(BackgroundWrite::FlowEvent(event));
         }
     }
 
@@ -250,7 +261,14 @@ impl EventLog for Store {
             return Box::pin(ready(Ok(events)));
         }
         let newest = log.ring.bounds().newest;
-        Box::pin(self.reads.ask(move |tables| event_rows::between(tables, position, newest, most)))
+        Box::pin(self.reads.query(move |queries| {
+            let events = event_rows::events_between(queries.connection(), position, newest, most);
+            let events = events.map_err(|error| queries.error(&error))?;
+            if event_rows::has_gap(&events) {
+                return Err(error::damaged(queries.dir(), &"an event is missing"));
+            }
+            Ok(events)
+        }))
     }
 
     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()> {
@@ -263,22 +281,28 @@ impl EventLog for Store {
 
 impl ChatStore for Store {
     fn say(&self, node: &NodeId, item: ChatItem, keeps: usize) {
-        if let Some(line) = self.chats.admit(node, item, keeps) {
-            self.tell(Command::Mark(Some(Mark::Chat(line))));
+        if let Some(item) = self.chats.accept(node, item, keeps) {
+            self.send_background(BackgroundWrite::ChatItem(item));
         }
     }
 
     fn said<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>> {
         let node = node.clone();
-        Box::pin(self.ask(move |tables| chat_rows::said(tables, &node)))
+        Box::pin(self.query(move |queries| {
+            let items = chat_rows::items(queries.connection(), &node);
+            let items = items.map_err(|error| queries.error(&error))?;
+            let items: Result<_, _> = items.iter().map(|json| serde_json::from_str(json)).collect();
+            // The message of the JSON library is left out, because it may quote the chat.
+            items.map_err(|_| error::damaged(queries.dir(), &"an item of a chat is unreadable"))
+        }))
     }
 
     fn clear<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let (done, cleared) = tokio::sync::oneshot::channel();
-            let (node, until) = (node.clone(), self.chats.last());
+            let (node, until) = (node.clone(), self.chats.last_number());
             self.writer.queue.send(Command::ClearChat { node, until, done })?;
-            cleared.await.unwrap_or_else(|_| Err(error::closed()))
+            cleared.await.unwrap_or_else(|_| Err(error::store_closed()))
         })
     }
 }

@@ -1,8 +1,8 @@
 use super::Store;
 use crate::EventLogSettings;
 use crate::kit::{
-    begun, begun_with_event, debug, delivered, deployed, finished, id, last, new_run, now, soon, told_after,
-    with_events,
+    buffered_batch, debug_event, deliver_run, deployed_event, events_after, finish_run, id, last_batch,
+    new_run, start_run, start_run_with_event, synced_batch, with_events,
 };
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// Room for what is there, and no more.
-async fn fill(store: &Store, dir: &Path) {
+/// Makes the disk full: the database may not grow.
+async fn fill_disk(store: &Store, dir: &Path) {
     let pages = |name: &str| -> i64 {
         let connection = rusqlite::Connection::open(dir.join("redflow.db")).unwrap();
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap()
@@ -20,83 +20,83 @@ async fn fill(store: &Store, dir: &Path) {
     store.sql(&format!("PRAGMA max_page_count = {}", pages("page_count"))).await;
 }
 
-async fn raise_open_file_limit(store: &Store) {
+async fn free_disk(store: &Store) {
     store.sql("PRAGMA max_page_count = 1000000").await;
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_has_room_again() {
+async fn a_full_disk_refuses_batches_until_it_has_room_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let large = "x".repeat(50_000);
-    let mut journal = begun(&store, "a").await;
-    let mut other = begun(&store, "b").await;
-    fill(&store, dir.path()).await;
-    let full = journal.append(now(&[&large])).await.unwrap_err();
+    let mut journal = start_run(&store, "a").await;
+    let mut other = start_run(&store, "b").await;
+    fill_disk(&store, dir.path()).await;
+    let full = journal.append(synced_batch(&[&large])).await.unwrap_err();
     assert_eq!(full.code, StoreCode::DataFull);
     assert!(full.message.contains(dir.path().to_str().unwrap()), "{full}");
-    assert_eq!(journal.append(last(1)).await.unwrap_err(), full, "nothing more is kept");
+    assert_eq!(journal.append(last_batch(1)).await.unwrap_err(), full, "nothing more is stored");
 
-    // What is not waited for fails at the next batch.
-    other.append(soon(&[&large])).await.unwrap();
-    assert_eq!(store.load(&id("b")).await.unwrap().unwrap().mark.batches, 1, "nothing half written");
-    assert_eq!(other.append(now(&["small"])).await.unwrap_err(), full);
+    // The failure of a buffered batch shows at the next batch.
+    other.append(buffered_batch(&[&large])).await.unwrap();
+    assert_eq!(store.load(&id("b")).await.unwrap().unwrap().mark.batches, 1, "nothing is half written");
+    assert_eq!(other.append(synced_batch(&["small"])).await.unwrap_err(), full);
 
-    // A run that cannot begin is not there.
+    // A run that could not start is not stored.
     let run = new_run("c");
-    let mut lines = crate::kit::opening(&run);
+    let mut lines = crate::kit::opening_lines(&run);
     lines.push(large);
-    let batch = redflow_ports::Batch { lines, ..now(&[]) };
+    let batch = redflow_ports::Batch { lines, ..synced_batch(&[]) };
     assert_eq!(store.create(run).append(batch).await.unwrap_err(), full);
     assert!(store.load(&id("c")).await.unwrap().is_none());
 
-    raise_open_file_limit(&store).await;
-    finished(&store, "d", 1).await;
+    free_disk(&store).await;
+    finish_run(&store, "d", 1).await;
     let stored = store.load(&id("a")).await.unwrap().unwrap();
-    store.reopen(&stored).append(last(1)).await.unwrap();
-    finished(&store, "c", 1).await;
+    store.reopen(&stored).append(last_batch(1)).await.unwrap();
+    finish_run(&store, "c", 1).await;
 }
 
-/// Everything in the group of a batch that finds no room is refused with it, but a mark is not forgotten.
+/// Everything in the group of a failed batch fails with it, but a background write is retried.
 #[tokio::test]
-async fn a_group_fails_together_and_marks_are_tried_again() {
+async fn a_group_fails_together_and_background_writes_are_retried() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    finished(&store, "over", 1).await;
-    let (mut small, mut large) = (begun(&store, "small").await, begun(&store, "large").await);
+    finish_run(&store, "over", 1).await;
+    let (mut small, mut large) = (start_run(&store, "small").await, start_run(&store, "large").await);
     let parked = store.load(&id("small")).await.unwrap().unwrap();
-    fill(&store, dir.path()).await;
+    fill_disk(&store, dir.path()).await;
 
     let holder = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    small.append(soon(&["x"])).await.unwrap();
+    small.append(buffered_batch(&["x"])).await.unwrap();
     store.delivered(&id("over"));
     let mut taken = store.reopen(&parked);
-    large.append(soon(&[&"x".repeat(50_000)])).await.unwrap();
+    large.append(buffered_batch(&[&"x".repeat(50_000)])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
 
     let over = store.load(&id("over")).await.unwrap().unwrap().summary;
     assert_eq!((over.status, over.delivered), (RunStatus::Completed, false));
     for journal in [&mut small, &mut taken, &mut large] {
-        journal.append(now(&["more"])).await.unwrap_err();
+        journal.append(synced_batch(&["more"])).await.unwrap_err();
     }
     assert_eq!(store.load(&id("small")).await.unwrap().unwrap().mark.batches, 1);
-    raise_open_file_limit(&store).await;
+    free_disk(&store).await;
     assert!(store.load(&id("over")).await.unwrap().unwrap().summary.delivered);
 }
 
-/// The last thing a store does is to try those marks once more.
+/// A store retries background writes once more before it closes.
 #[tokio::test]
-async fn marks_are_tried_again_at_the_end() {
+async fn background_writes_are_retried_when_the_store_closes() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    finished(&store, "over", 1).await;
-    let mut large = begun(&store, "large").await;
-    fill(&store, dir.path()).await;
+    finish_run(&store, "over", 1).await;
+    let mut large = start_run(&store, "large").await;
+    fill_disk(&store, dir.path()).await;
     let holder = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     store.delivered(&id("over"));
-    large.append(soon(&[&"x".repeat(50_000)])).await.unwrap();
+    large.append(buffered_batch(&[&"x".repeat(50_000)])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
     assert!(!store.load(&id("over")).await.unwrap().unwrap().summary.delivered);
     drop(store);
@@ -104,35 +104,35 @@ async fn marks_are_tried_again_at_the_end() {
     assert!(reader.summary(&id("over")).unwrap().unwrap().delivered);
 }
 
-/// A failed statement that is nobody's fault in particular.
+/// After a failed statement the next commands are written.
 #[tokio::test]
-async fn the_writer_outlives_any_error() {
+async fn the_writer_survives_any_error() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let mut journal = begun(&store, "a").await;
+    let mut journal = start_run(&store, "a").await;
     store.sql("no SQL at all").await;
-    journal.append(now(&["goes on"])).await.unwrap();
+    journal.append(synced_batch(&["goes on"])).await.unwrap();
     store.sql("ALTER TABLE batches RENAME TO hidden").await;
-    assert_eq!(journal.append(now(&["x"])).await.unwrap_err().code, StoreCode::DataUnusable);
+    assert_eq!(journal.append(synced_batch(&["x"])).await.unwrap_err().code, StoreCode::DataUnusable);
     store.sql("ALTER TABLE hidden RENAME TO batches").await;
-    delivered(&store, "d", 1).await;
+    deliver_run(&store, "d", 1).await;
     assert!(store.load(&id("d")).await.unwrap().unwrap().summary.delivered);
 }
 
-/// A program that holds the database for longer than anyone waits.
+/// Another program holds the database for longer than the timeout.
 #[tokio::test]
-async fn a_held_database_is_busy() {
+async fn a_database_held_for_too_long_is_reported_as_busy() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let mut journal = begun(&store, "a").await;
-    store.patience(Duration::ZERO);
+    let mut journal = start_run(&store, "a").await;
+    store.set_busy_timeout(Duration::ZERO);
     store.sql("PRAGMA busy_timeout = 0").await;
     let holder = hold(dir.path());
-    let busy = journal.append(now(&["x"])).await.unwrap_err();
+    let busy = journal.append(synced_batch(&["x"])).await.unwrap_err();
     assert_eq!(busy.code, StoreCode::DataUnusable);
     assert!(busy.message.contains("busy"), "{busy}");
     holder.execute_batch("COMMIT").unwrap();
-    finished(&store, "b", 1).await;
+    finish_run(&store, "b", 1).await;
 }
 
 fn hold(dir: &Path) -> rusqlite::Connection {
@@ -141,18 +141,18 @@ fn hold(dir: &Path) -> rusqlite::Connection {
     holder
 }
 
-/// As long as it may be, nothing fails: what comes meanwhile joins the group.
+/// Before the timeout nothing fails: new batches join the group.
 #[tokio::test]
-async fn a_held_database_is_waited_for() {
+async fn the_writer_waits_for_a_held_database() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let (mut one, mut two) = (begun(&store, "a").await, begun(&store, "b").await);
-    // Each try fails at once, so that there are many.
+    let (mut one, mut two) = (start_run(&store, "a").await, start_run(&store, "b").await);
+    // Each attempt fails at once, so that there are many.
     store.sql("PRAGMA busy_timeout = 0").await;
     let before = store.stats();
     let holder = hold(dir.path());
     {
-        let (first, second) = (one.append(now(&["x"])), two.append(now(&["y"])));
+        let (first, second) = (one.append(synced_batch(&["x"])), two.append(synced_batch(&["y"])));
         tokio::pin!(first, second);
         for append in [&mut first, &mut second] {
             assert!(tokio::time::timeout(Duration::from_millis(200), append).await.is_err());
@@ -163,22 +163,21 @@ async fn a_held_database_is_waited_for() {
     }
     let after = store.stats();
     assert_eq!((after.flushes - before.flushes, after.batches - before.batches), (1, 2));
-    one.append(last(1)).await.unwrap();
+    one.append(last_batch(1)).await.unwrap();
 }
 
-/// Whoever closes the store does not wait for that program.
 #[tokio::test]
-async fn a_closed_store_waits_no_longer() {
+async fn closing_the_store_does_not_wait_for_a_held_database() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let mut journal = begun(&store, "a").await;
+    let mut journal = start_run(&store, "a").await;
     store.sql("PRAGMA busy_timeout = 0").await;
     let holder = hold(dir.path());
-    let appending = tokio::spawn(async move { journal.append(now(&["x"])).await });
+    let appending = tokio::spawn(async move { journal.append(synced_batch(&["x"])).await });
     tokio::task::yield_now().await;
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     drop(store);
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(started.elapsed() < Duration::from_secs(60));
     assert_eq!(appending.await.unwrap().unwrap_err().code, StoreCode::DataUnusable);
     holder.execute_batch("COMMIT").unwrap();
     let stored = crate::Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
@@ -188,54 +187,54 @@ async fn a_closed_store_waits_no_longer() {
 const REFUSE: &str = "CREATE TRIGGER refuse BEFORE UPDATE OF delivered ON runs WHEN OLD.run_id = 'bad'
                       BEGIN SELECT RAISE(ABORT, 'no'); END";
 
-/// A mark that can never be kept costs nobody else anything, and is given up at last.
+/// A background write that can never succeed does not affect others, and is given up at last.
 #[tokio::test]
-async fn a_mark_that_always_fails_fails_alone() {
+async fn a_background_write_that_always_fails_fails_alone() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    finished(&store, "bad", 1).await;
-    finished(&store, "good", 1).await;
-    let mut journal = begun(&store, "a").await;
+    finish_run(&store, "bad", 1).await;
+    finish_run(&store, "good", 1).await;
+    let mut journal = start_run(&store, "a").await;
     store.sql(REFUSE).await;
     let is_delivered = async |run: &str| store.load(&id(run)).await.unwrap().unwrap().summary.delivered;
 
     // In one group with others.
     let holder = hold(dir.path());
     store.delivered(&id("bad"));
-    journal.append(soon(&["x"])).await.unwrap();
+    journal.append(buffered_batch(&["x"])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
-    journal.append(now(&["y"])).await.unwrap();
+    journal.append(synced_batch(&["y"])).await.unwrap();
     assert!(!is_delivered("bad").await);
 
-    // Left over together with others, of a group that failed.
-    let mut large = begun(&store, "large").await;
-    fill(&store, dir.path()).await;
+    // It waits for a retry together with others, whose group failed.
+    let mut large = start_run(&store, "large").await;
+    fill_disk(&store, dir.path()).await;
     let holder = hold(dir.path());
     store.delivered(&id("good"));
-    large.append(soon(&[&"x".repeat(50_000)])).await.unwrap();
+    large.append(buffered_batch(&[&"x".repeat(50_000)])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
     assert!(!is_delivered("good").await);
-    raise_open_file_limit(&store).await;
+    free_disk(&store).await;
     assert_eq!((is_delivered("good").await, is_delivered("bad").await), (true, false));
 
-    // It would be kept now, if it were still tried.
+    // It could be written now, if it were still retried.
     for _ in 0..110 {
         store.delivered(&id("no such run"));
         store.unfinished().await.unwrap();
     }
     store.sql("DROP TRIGGER refuse").await;
-    journal.append(now(&["z"])).await.unwrap();
+    journal.append(synced_batch(&["z"])).await.unwrap();
     assert!(!is_delivered("bad").await);
     store.delivered(&id("bad"));
     assert!(is_delivered("bad").await);
 }
 
-/// What can be kept again before it is given up is not lost.
+/// A background write that succeeds before it is given up is not lost.
 #[tokio::test]
-async fn a_mark_that_fails_for_a_while_is_kept() {
+async fn a_background_write_that_fails_for_a_while_is_stored() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    finished(&store, "bad", 1).await;
+    finish_run(&store, "bad", 1).await;
     store.sql(REFUSE).await;
     store.delivered(&id("bad"));
     for _ in 0..20 {
@@ -246,9 +245,9 @@ async fn a_mark_that_fails_for_a_while_is_kept() {
     assert!(store.load(&id("bad")).await.unwrap().unwrap().summary.delivered);
 }
 
-/// A driver that lives long does not gather what was answered long ago.
+/// The table of requests does not grow with the life of the driver.
 #[tokio::test]
-async fn old_answers_are_forgotten_now_and_then() {
+async fn old_answered_requests_are_removed_now_and_then() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let plain = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
@@ -258,12 +257,12 @@ async fn old_answers_are_forgotten_now_and_then() {
         plain.execute(&sql, []).unwrap();
     }
     let count = || plain.query_row("SELECT count(*) FROM requests", [], |row| row.get::<_, i64>(0)).unwrap();
-    for _ in 0..crate::writer::FORGET_AFTER {
+    for _ in 0..crate::writer::REMOVE_REQUESTS_AFTER {
         assert_eq!(count(), 3);
         store.delivered(&id("no such run"));
-        store.writer.queue.settled().await.unwrap();
+        store.writer.queue.wait_until_written().await.unwrap();
     }
-    store.writer.queue.settled().await.unwrap();
+    store.writer.queue.wait_until_written().await.unwrap();
     assert_eq!(count(), 2);
 }
 
@@ -271,17 +270,17 @@ fn with_log(dir: &Path) -> Store {
     Store::open_with_log(dir, EventLogSettings::default()).unwrap()
 }
 
-/// While another program holds the database, nothing can be committed: so nothing may be read, and whoever waits
-/// goes on waiting.
+/// While another program holds the database, nothing can be committed: so nothing is readable, and a waiting
+/// reader keeps waiting.
 #[tokio::test]
-async fn nothing_is_told_before_it_is_kept() {
+async fn events_are_readable_only_after_the_commit() {
     let dir = tempfile::tempdir().unwrap();
     let store = with_log(dir.path());
-    let mut journal = begun_with_event(&store, "a").await;
-    assert_eq!(told_after(&store, 0).await, ["a 1"]);
+    let mut journal = start_run_with_event(&store, "a").await;
+    assert_eq!(events_after(&store, 0).await, ["a 1"]);
     let holder = hold(dir.path());
-    journal.append(with_events(soon(&["x"]), "a", [2, 3])).await.unwrap();
-    store.append(5, debug("later"));
+    journal.append(with_events(buffered_batch(&["x"]), "a", [2, 3])).await.unwrap();
+    store.append(5, debug_event("later"));
     let bounds = redflow_ports::EventBounds { oldest: 0, newest: 1 };
     {
         let mut waits = store.wait_past(1);
@@ -296,96 +295,97 @@ async fn nothing_is_told_before_it_is_kept() {
         waits.await;
     }
     store.wait_past(3).await;
-    assert_eq!(told_after(&store, 0).await, ["a 1", "a 2", "a 3", "debug \"later\""]);
-    let kept = crate::Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
-    assert_eq!(kept.mark.batches, 2);
+    assert_eq!(events_after(&store, 0).await, ["a 1", "a 2", "a 3", "debug \"later\""]);
+    let stored = crate::Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
+    assert_eq!(stored.mark.batches, 2);
 }
 
-/// What was not kept never happened, and its positions are those of what happens next.
+/// The next events get the positions of events that were not stored.
 #[tokio::test]
 async fn a_failed_group_gives_its_positions_back() {
     let dir = tempfile::tempdir().unwrap();
     let store = with_log(dir.path());
-    let (mut large, mut small) = (begun_with_event(&store, "l").await, begun_with_event(&store, "s").await);
-    fill(&store, dir.path()).await;
+    let (mut large, mut small) =
+        (start_run_with_event(&store, "l").await, start_run_with_event(&store, "s").await);
+    fill_disk(&store, dir.path()).await;
     let holder = hold(dir.path());
-    small.append(with_events(soon(&["x"]), "s", [2])).await.unwrap();
-    large.append(with_events(soon(&[&"x".repeat(50_000)]), "l", [2, 3])).await.unwrap();
-    // Of the flow, only what it merely shows may be lost.
-    store.append(5, debug("lost"));
-    store.append(6, deployed("stays"));
+    small.append(with_events(buffered_batch(&["x"]), "s", [2])).await.unwrap();
+    large.append(with_events(buffered_batch(&[&"x".repeat(50_000)]), "l", [2, 3])).await.unwrap();
+    // Of the flow events, only debug events may be lost.
+    store.append(5, debug_event("lost"));
+    store.append(6, deployed_event("stays"));
     holder.execute_batch("COMMIT").unwrap();
-    small.append(now(&["more"])).await.unwrap_err();
-    assert_eq!(told_after(&store, 0).await, ["l 1", "s 1"]);
-    raise_open_file_limit(&store).await;
-    let mut other = begun_with_event(&store, "o").await;
-    other.append(with_events(now(&["x"]), "o", [2])).await.unwrap();
+    small.append(synced_batch(&["more"])).await.unwrap_err();
+    assert_eq!(events_after(&store, 0).await, ["l 1", "s 1"]);
+    free_disk(&store).await;
+    let mut other = start_run_with_event(&store, "o").await;
+    other.append(with_events(synced_batch(&["x"]), "o", [2])).await.unwrap();
     store.wait_past(4).await;
-    // What is tried again comes after the first group that showed that there is room.
-    assert_eq!(told_after(&store, 0).await, ["l 1", "s 1", "deployed stays", "o 1", "o 2"]);
-    let (waiting, bytes, _) = store.writer.flow.waiting();
+    // The retry follows the first group that was stored.
+    assert_eq!(events_after(&store, 0).await, ["l 1", "s 1", "deployed stays", "o 1", "o 2"]);
+    let (waiting, bytes, _) = store.writer.flow_events.counts();
     assert_eq!((waiting, bytes), (0, 0));
     drop(store);
     let store = with_log(dir.path());
-    assert_eq!(told_after(&store, 0).await, ["l 1", "s 1", "deployed stays", "o 1", "o 2"]);
+    assert_eq!(events_after(&store, 0).await, ["l 1", "s 1", "deployed stays", "o 1", "o 2"]);
 }
 
-/// Events of the flow are no reason for a run to stop; those of a run are kept with it or not at all.
+/// A failed flow event does not stop a run; events of a run are stored with its batch or not at all.
 #[tokio::test]
-async fn a_broken_table_of_events_stops_only_runs_that_write_there() {
+async fn a_broken_event_table_fails_only_runs_that_write_events() {
     let dir = tempfile::tempdir().unwrap();
     let store = with_log(dir.path());
-    let (mut one, mut two) = (begun(&store, "a").await, begun(&store, "b").await);
+    let (mut one, mut two) = (start_run(&store, "a").await, start_run(&store, "b").await);
     store.sql("ALTER TABLE events RENAME TO hidden").await;
-    store.append(5, debug("lost"));
-    store.append(6, deployed("stays"));
-    one.append(now(&["no event"])).await.unwrap();
-    let refused = two.append(with_events(now(&["x"]), "b", [1])).await.unwrap_err();
+    store.append(5, debug_event("lost"));
+    store.append(6, deployed_event("stays"));
+    one.append(synced_batch(&["no event"])).await.unwrap();
+    let refused = two.append(with_events(synced_batch(&["x"]), "b", [1])).await.unwrap_err();
     assert_eq!(refused.code, StoreCode::DataUnusable);
-    assert_eq!((store.bounds().newest, store.writer.flow.waiting().0), (0, 1));
+    assert_eq!((store.bounds().newest, store.writer.flow_events.counts().0), (0, 1));
     store.sql("ALTER TABLE hidden RENAME TO events").await;
-    one.append(with_events(now(&["y"]), "a", [1])).await.unwrap();
+    one.append(with_events(synced_batch(&["y"]), "a", [1])).await.unwrap();
     store.wait_past(1).await;
-    let mut told = told_after(&store, 0).await;
-    told.sort();
-    assert_eq!(told, ["a 1", "deployed stays"]);
+    let mut events = events_after(&store, 0).await;
+    events.sort();
+    assert_eq!(events, ["a 1", "deployed stays"]);
 }
 
-/// Whoever tells of the flow never waits; what comes faster than the disk goes, but only what is merely shown.
+/// The engine never waits for the disk. Debug events that come too fast are dropped; other events are not.
 #[tokio::test]
 async fn a_flood_of_debug_events_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let store = with_log(dir.path());
-    let mut journal = begun(&store, "a").await;
+    let mut journal = start_run(&store, "a").await;
     let holder = hold(dir.path());
-    journal.append(with_events(soon(&["x"]), "a", [1])).await.unwrap();
+    journal.append(with_events(buffered_batch(&["x"]), "a", [1])).await.unwrap();
     for number in 0..12_000 {
-        store.append(5, debug(number));
+        store.append(5, debug_event(number));
     }
-    store.append(6, deployed("r"));
-    let (waiting, bytes, dropped) = store.writer.flow.waiting();
+    store.append(6, deployed_event("r"));
+    let (waiting, bytes, dropped) = store.writer.flow_events.counts();
     assert_eq!((waiting, dropped), (10_001, 2_000));
     assert!(bytes > 10_001 * 50, "{bytes}");
     holder.execute_batch("COMMIT").unwrap();
     store.wait_past(10_001).await;
-    let told = told_after(&store, 0).await;
-    assert_eq!((told.len(), told[0].as_str()), (10_002, "a 1"));
-    assert_eq!((told[1].as_str(), told[10_000].as_str()), ("debug 0", "debug 9999"));
-    assert_eq!(told[10_001], "deployed r");
-    store.writer.queue.settled().await.unwrap();
-    assert_eq!(store.writer.flow.waiting(), (0, 0, 0), "there is room again, and the loss was told");
-    store.append(7, debug("again"));
+    let events = events_after(&store, 0).await;
+    assert_eq!((events.len(), events[0].as_str()), (10_002, "a 1"));
+    assert_eq!((events[1].as_str(), events[10_000].as_str()), ("debug 0", "debug 9999"));
+    assert_eq!(events[10_001], "deployed r");
+    store.writer.queue.wait_until_written().await.unwrap();
+    assert_eq!(store.writer.flow_events.counts(), (0, 0, 0), "there is room again, and the loss was logged");
+    store.append(7, debug_event("again"));
     store.wait_past(10_002).await;
 }
 
-/// What could not be written when it was said is written later, in its place; what was forgotten meanwhile is not.
+/// A retried item goes to its place in the chat; an item of a chat that was cleared meanwhile is not written.
 #[tokio::test]
-async fn what_is_said_without_room_comes_later_and_in_order() {
+async fn a_failed_chat_item_is_stored_later_in_its_place() {
     use redflow_contract::chat::{ChatItem, ChatSpeaker};
     use redflow_ports::ChatStore as _;
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let say = |node: &str, id: &str| {
+    let append = |node: &str, id: &str| {
         let (id, content) = (id.to_owned(), String::new());
         let item = ChatItem {
             id,
@@ -397,28 +397,28 @@ async fn what_is_said_without_room_comes_later_and_in_order() {
         };
         store.say(&node.into(), item, 100);
     };
-    let said = async |node: &str| {
-        let said = store.said(&node.into()).await.unwrap();
-        said.into_iter().map(|item| item.id).collect::<Vec<_>>().join(" ")
+    let items = async |node: &str| {
+        let items = store.said(&node.into()).await.unwrap();
+        items.into_iter().map(|item| item.id).collect::<Vec<_>>().join(" ")
     };
-    say("chat", "1");
+    append("chat", "1");
     store
         .sql(
             "CREATE TRIGGER refuse BEFORE INSERT ON chat_items WHEN NEW.item = 'bad' OR NEW.item = 'worse'
              BEGIN SELECT RAISE(ABORT, 'no'); END",
         )
         .await;
-    say("chat", "bad");
-    say("cleared", "worse");
-    say("chat", "3");
-    assert_eq!(said("chat").await, "1 3");
-    assert_eq!(said("cleared").await, "");
+    append("chat", "bad");
+    append("cleared", "worse");
+    append("chat", "3");
+    assert_eq!(items("chat").await, "1 3");
+    assert_eq!(items("cleared").await, "");
     store.clear(&"cleared".into()).await.unwrap();
     store.sql("DROP TRIGGER refuse").await;
-    say("chat", "4");
-    // Left over marks are tried after the next group.
-    say("chat", "5");
-    store.writer.queue.settled().await.unwrap();
-    assert_eq!(said("chat").await, "1 bad 3 4 5");
-    assert_eq!(said("cleared").await, "");
+    append("chat", "4");
+    // Background writes are retried after the next group.
+    append("chat", "5");
+    store.writer.queue.wait_until_written().await.unwrap();
+    assert_eq!(items("chat").await, "1 bad 3 4 5");
+    assert_eq!(items("cleared").await, "");
 }

@@ -1,7 +1,7 @@
-//! What operators see: metrics, logs and traces.
+//! Metrics, logs and traces for operators.
 //!
-//! Owns the counters, the log writer and the span exporter, and takes secrets and personal data out of what
-//! leaves through them. Never decides anything about a run.
+//! Owns the counters, the log writer and the span exporter, and removes secrets and personal data from logs
+//! and spans. Never decides anything about a run.
 
 mod line;
 mod log;
@@ -13,7 +13,6 @@ mod redact;
 mod series;
 
 pub use log::{DEFAULT_FILTER, Format, Guard, LogSettings, init};
-pub use metric::{Kind, Metric};
 pub use metrics::Metrics;
 #[cfg(feature = "otel")]
 pub use otel::Otlp;

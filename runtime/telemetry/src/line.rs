@@ -1,39 +1,45 @@
-//! One log line: redacted, escaped and short.
+//! One log line: redacted, escaped and limited in length.
 //!
-//! A subscriber takes a writer for each event and drops it when the event is written. So everything that goes
-//! into one writer is one line, whatever line breaks a hostile value has in it.
+//! A subscriber takes a writer for each event and drops it when the event is written. So everything that one
+//! writer gets is one line, whatever line breaks a hostile value contains.
 
 use crate::redact::Redactor;
-use redflow_contract::secret::{REDACTED, is_secret_name};
+use redflow_contract::secret::REDACTED;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of a line at most, before it is redacted.
-pub(crate) const MAX_LINE: usize = 64 * 1024;
+/// The limit of a line, before it is redacted.
+pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Bytes at the end of a line that was cut, in which the beginning of a secret may be.
-const EDGE: usize = 4 * 1024;
+/// Bytes at the end of a truncated line that may hold the beginning of a secret.
+const EDGE_BYTES: usize = 4 * 1024;
 
-/// Makes writers that redact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineFormat {
+    Human,
+    Json,
+}
+
+/// Creates a redacting writer for each line.
 #[derive(Debug, Clone)]
-pub(crate) struct Redacting<S> {
+pub(crate) struct RedactingWriter<S> {
     pub(crate) redactor: Arc<Redactor>,
-    pub(crate) json: bool,
+    pub(crate) format: LineFormat,
     pub(crate) sink: S,
 }
 
-impl<'a, S: MakeWriter<'a>> MakeWriter<'a> for Redacting<S> {
+impl<'a, S: MakeWriter<'a>> MakeWriter<'a> for RedactingWriter<S> {
     type Writer = Line<'a, S::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
         Line {
             redactor: &self.redactor,
-            json: self.json,
+            format: self.format,
             buffer: Vec::new(),
-            cut: false,
+            is_truncated: false,
             sink: self.sink.make_writer(),
         }
     }
@@ -43,16 +49,16 @@ impl<'a, S: MakeWriter<'a>> MakeWriter<'a> for Redacting<S> {
 #[derive(Debug)]
 pub(crate) struct Line<'a, W: Write> {
     redactor: &'a Redactor,
-    json: bool,
+    format: LineFormat,
     buffer: Vec<u8>,
-    cut: bool,
+    is_truncated: bool,
     sink: W,
 }
 
 impl<W: Write> Write for Line<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = MAX_LINE - self.buffer.len();
-        self.cut |= bytes.len() > room;
+        let room = MAX_LINE_BYTES - self.buffer.len();
+        self.is_truncated |= bytes.len() > room;
         self.buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
         Ok(bytes.len())
     }
@@ -69,35 +75,35 @@ impl<W: Write> Drop for Line<'_, W> {
         if text.is_empty() {
             return;
         }
-        let text = if self.cut { without_edge(text) } else { text };
-        let mut line = match (self.json, self.cut) {
-            (false, false) => self.redactor.redact(text).into_owned(),
-            (false, true) => format!("{} [cut]", self.redactor.redact(text)),
-            (true, false) => json_line(self.redactor, text),
-            (true, true) => {
+        let text = if self.is_truncated { without_edge(text) } else { text };
+        let mut line = match (self.format, self.is_truncated) {
+            (LineFormat::Human, false) => self.redactor.redact(text).into_owned(),
+            (LineFormat::Human, true) => format!("{} [cut]", self.redactor.redact(text)),
+            (LineFormat::Json, false) => json_line(self.redactor, text),
+            (LineFormat::Json, true) => {
                 let start = Value::from(self.redactor.redact(text));
                 format!(
                     r#"{{"level":"WARN","fields":{{"message":"a log line was too long","start":{start}}}}}"#
                 )
             }
         };
-        escape(&mut line);
+        escape_control_characters(&mut line);
         line.push('\n');
-        // Nobody is left to tell that the log cannot be written.
+        // A log that cannot be written cannot report that either.
         let _ = self.sink.write_all(line.as_bytes());
         let _ = self.sink.flush();
     }
 }
 
-/// Up to the last space, so that no secret is cut in two and not known any more.
+/// The text up to its last space, so that no secret is split and no longer recognized.
 fn without_edge(text: &str) -> &str {
-    let edge = text.floor_char_boundary(text.len().saturating_sub(EDGE));
+    let edge = text.floor_char_boundary(text.len().saturating_sub(EDGE_BYTES));
     let end = text[edge..].rfind(char::is_whitespace).map_or(edge, |at| edge + at);
     &text[..end]
 }
 
-/// A JSON line, each of its values redacted on its own: as text, numbers would lose their quotes and escapes
-/// would hide secrets.
+/// A JSON line with each value redacted on its own: in the text as a whole, escapes would hide secrets, and a
+/// placeholder for a number would lack quotes.
 fn json_line(redactor: &Redactor, text: &str) -> String {
     match serde_json::from_str::<Value>(text) {
         Ok(mut value) => {
@@ -111,20 +117,20 @@ fn json_line(redactor: &Redactor, text: &str) -> String {
 fn redact_value(redactor: &Redactor, value: &mut Value) {
     match value {
         Value::String(text) => {
-            let safe = redactor.redact(text).into_owned();
-            *text = safe;
+            let redacted = redactor.redact(text).into_owned();
+            *text = redacted;
         }
         Value::Number(number) => {
             let text = number.to_string();
-            let safe = redactor.redact(&text);
-            if safe != text {
-                *value = Value::from(safe);
+            let redacted = redactor.redact(&text);
+            if redacted != text {
+                *value = Value::from(redacted);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| redact_value(redactor, item)),
         Value::Object(map) => {
             for (name, value) in map.iter_mut() {
-                if redactor.hides(name, value.is_number()) && !is_nothing(value) {
+                if redactor.hides_value_of(name, value.is_number()) && !is_empty(value) {
                     *value = Value::from(REDACTED);
                 } else {
                     redact_value(redactor, value);
@@ -135,36 +141,27 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
     }
 }
 
-fn is_nothing(value: &Value) -> bool {
+fn is_empty(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(_)) || value.as_str().is_some_and(str::is_empty)
 }
 
-/// Writes line breaks and other characters that move a terminal's cursor or the reading direction as `\uXXXX`,
-/// which JSON understands too.
-fn escape(line: &mut String) {
-    let moves = |c: char| {
+/// Replaces line breaks, and other characters that move a terminal's cursor or change the reading direction,
+/// by `\uXXXX`, which is valid in JSON too.
+fn escape_control_characters(line: &mut String) {
+    let is_unsafe = |c: char| {
         c.is_control()
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    if line.contains(moves) {
-        let mut safe = String::with_capacity(line.len() + 16);
+    if line.contains(is_unsafe) {
+        let mut escaped = String::with_capacity(line.len() + 16);
         for c in line.chars() {
-            if moves(c) {
+            if is_unsafe(c) {
                 // Writing into a string cannot fail.
-                let _ = write!(safe, "\\u{:04x}", u32::from(c));
+                let _ = write!(escaped, "\\u{:04x}", u32::from(c));
             } else {
-                safe.push(c);
+                escaped.push(c);
             }
         }
-        *line = safe;
-    }
-}
-
-impl Redactor {
-    /// Whether a value of this name is a secret as a whole. A number of `tokens` is a count.
-    pub(crate) fn hides(&self, name: &str, is_number: bool) -> bool {
-        self.level() != crate::redact::Level::Off
-            && is_secret_name(name)
-            && !(is_number && name.to_ascii_lowercase().ends_with("tokens"))
+        *line = escaped;
     }
 }

@@ -1,8 +1,8 @@
-//! Log lines on standard error, and where spans go.
+//! Sets up logging to standard error and the export of spans.
 //!
-//! Owns what the process says about itself. Never writes to standard output, and never waits for a reader.
+//! Owns the subscriber of the process. Never writes to standard output, and never waits for a reader.
 
-use crate::line::Redacting;
+use crate::line::{LineFormat, RedactingWriter};
 use crate::redact::{Level, Redactor};
 use secrecy::SecretString;
 use std::io::IsTerminal as _;
@@ -14,26 +14,26 @@ use tracing_subscriber::fmt::format::{DefaultFields, JsonFields};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
-/// What is said when nothing else is wanted.
+/// The filter when none is configured: warnings and errors.
 pub const DEFAULT_FILTER: &str = "warn";
 
-/// What a line looks like.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For people on a terminal, else JSON.
+    /// Text on a terminal, else JSON.
     #[default]
     Auto,
-    /// Text for people.
+    /// Plain text.
     Human,
-    /// One JSON object.
+    /// One JSON object per line.
     Json,
 }
 
 impl Format {
-    /// Every format.
+    /// All formats, for parsing and help texts.
     pub const ALL: &'static [Self] = &[Self::Auto, Self::Human, Self::Json];
 
-    /// As it is written everywhere.
+    /// The name in configuration files and arguments.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,25 +43,25 @@ impl Format {
         }
     }
 
-    /// From its text.
+    /// Parses a name; none if there is no such format.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| format.as_str() == text)
     }
 }
 
-/// What is said, and how.
+/// The filter, the format and the redaction of log lines, and the export of spans.
 #[derive(Debug)]
 pub struct LogSettings {
     /// Levels by target: `warn`, or `info,redflow_engine=debug`.
     pub filter: String,
-    /// What a line looks like.
+    /// The format of the lines.
     pub format: Format,
-    /// What is taken out.
+    /// What the redactor removes.
     pub redact: Level,
-    /// Secrets that are taken out wherever they turn up.
+    /// Secrets that are removed wherever they occur.
     pub known: Vec<SecretString>,
-    /// Where spans are sent.
+    /// The collector that gets the spans; none to send no spans.
     #[cfg(feature = "otel")]
     pub otlp: Option<crate::otel::Otlp>,
 }
@@ -79,35 +79,36 @@ impl Default for LogSettings {
     }
 }
 
-/// Keeps telemetry going. Dropped, it sends what is left, for at most five seconds.
+/// Keeps the span exporter alive. When dropped, it sends the remaining spans, for at most five seconds.
 #[derive(Debug)]
-#[must_use = "spans that are left are sent when it is dropped"]
+#[must_use = "the remaining spans are sent when it is dropped"]
 pub struct Guard {
     #[cfg(feature = "otel")]
-    _exporting: Option<crate::otel::Exporting>,
+    _exporter: Option<crate::otel::ExporterGuard>,
 }
 
-/// Logs from now on, once for the whole process.
+/// Starts logging for the whole process. It can be called once.
 ///
 /// # Errors
 ///
-/// One sentence, if the settings cannot be followed or the process logs already.
+/// One sentence, if a setting is not valid or the process logs already.
 pub fn init(settings: &LogSettings) -> Result<Guard, String> {
-    let human = match settings.format {
-        Format::Auto => std::io::stderr().is_terminal(),
-        format => format == Format::Human,
+    let format = match settings.format {
+        Format::Auto if std::io::stderr().is_terminal() => LineFormat::Human,
+        Format::Human => LineFormat::Human,
+        Format::Auto | Format::Json => LineFormat::Json,
     };
-    let (subscriber, guard) = subscriber(settings, human, std::io::stderr)?;
+    let (subscriber, guard) = subscriber(settings, format, std::io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| "the process logs already".to_owned())?;
     Ok(guard)
 }
 
-type Logging<S> = Box<dyn Layer<S> + Send + Sync>;
+type LogLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// All of it over any place to write lines to.
+/// Builds the subscriber, with any place to write lines to.
 pub(crate) fn subscriber<W>(
     settings: &LogSettings,
-    human: bool,
+    format: LineFormat,
     sink: W,
 ) -> Result<(impl Subscriber + Send + Sync + 'static, Guard), String>
 where
@@ -118,33 +119,32 @@ where
         .with_regex(false)
         .parse(&settings.filter)
         .map_err(|_| "the log filter is not a list of levels and targets".to_owned())?;
-    let logging = Redacting { redactor: Arc::clone(&redactor), json: !human, sink };
-    let registry = tracing_subscriber::registry().with(lines(logging).with_filter(filter));
+    let writer = RedactingWriter { redactor: Arc::clone(&redactor), format, sink };
+    let registry = tracing_subscriber::registry().with(log_layer(writer).with_filter(filter));
     #[cfg(feature = "otel")]
-    let (layer, exporting) = crate::otel::layer(settings.otlp.as_ref(), &redactor)?;
-    // It has a filter of its own: spans are sent whether or not they are logged.
+    let (layer, exporter) = crate::otel::layer(settings.otlp.as_ref(), &redactor)?;
+    // The layer has its own filter: spans are sent whether or not they are logged.
     #[cfg(feature = "otel")]
     let registry = registry.with(layer);
     let guard = Guard {
         #[cfg(feature = "otel")]
-        _exporting: exporting,
+        _exporter: exporter,
     };
     Ok((registry, guard))
 }
 
-/// Writes lines. Without colours: they would stand between a name and its value and hide both from the
-/// redactor.
-fn lines<S, W>(writer: Redacting<W>) -> Logging<S>
+/// The layer that writes lines. Without colours: their codes between a name and its value would hide both
+/// from the redactor.
+fn log_layer<S, W>(writer: RedactingWriter<W>) -> LogLayer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // What the library cannot format it would print as it is, past the redactor.
+    // The library would print its own errors past the redactor.
     let layer = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false);
-    if writer.json {
-        layer.json().fmt_fields(JsonFields::new()).with_writer(writer).boxed()
-    } else {
-        layer.fmt_fields(DefaultFields::new()).with_writer(writer).boxed()
+    match writer.format {
+        LineFormat::Json => layer.json().fmt_fields(JsonFields::new()).with_writer(writer).boxed(),
+        LineFormat::Human => layer.fmt_fields(DefaultFields::new()).with_writer(writer).boxed(),
     }
 }
 

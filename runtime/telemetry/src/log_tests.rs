@@ -1,12 +1,12 @@
 use super::{DEFAULT_FILTER, Format, LogSettings, subscriber};
-use crate::line::MAX_LINE;
+use crate::line::{LineFormat, MAX_LINE_BYTES};
 use crate::redact::Level;
 use pretty_assertions::assert_eq;
 use secrecy::SecretString;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
-/// Keeps what is written.
+/// Records the written bytes.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -20,11 +20,13 @@ impl std::io::Write for Sink {
     }
 }
 
-/// What is written while `act` runs.
-fn logged(settings: &LogSettings, human: bool, act: impl FnOnce()) -> Vec<String> {
+const FORMATS: [LineFormat; 2] = [LineFormat::Human, LineFormat::Json];
+
+/// The lines that are logged while `act` runs.
+fn logged(settings: &LogSettings, format: LineFormat, act: impl FnOnce()) -> Vec<String> {
     let sink = Sink::default();
     let written = sink.clone();
-    let (subscriber, _guard) = subscriber(settings, human, move || sink.clone()).unwrap();
+    let (subscriber, _guard) = subscriber(settings, format, move || sink.clone()).unwrap();
     tracing::subscriber::with_default(subscriber, act);
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
     assert!(text.is_empty() || text.ends_with('\n'));
@@ -39,8 +41,8 @@ fn settings(filter: &str) -> LogSettings {
 fn message_fields_and_span_fields_are_redacted() {
     let known = vec![SecretString::from("open \"sesame\"")];
     let settings = LogSettings { known, ..settings("info") };
-    for human in [true, false] {
-        let lines = logged(&settings, human, || {
+    for format in FORMATS {
+        let lines = logged(&settings, format, || {
             let span = tracing::info_span!("run", apiKey = "span-hunter", user = "bob@example.com", run = 7);
             span.in_scope(|| {
                 let open = "open \"sesame\"";
@@ -61,10 +63,10 @@ fn message_fields_and_span_fields_are_redacted() {
         for hidden in ["hunter", "9876", "sesame", "sk-abc", "bob@", "1234567 ", "41111111"] {
             assert!(!line.contains(hidden), "{hidden}: {line}");
         }
-        for kept in ["[redacted]", "[email]", "[phone]", "[card]", "called", "123", "17", "run", "WARN"] {
-            assert!(line.contains(kept), "{kept}: {line}");
+        for expected in ["[redacted]", "[email]", "[phone]", "[card]", "called", "123", "17", "run", "WARN"] {
+            assert!(line.contains(expected), "{expected}: {line}");
         }
-        if !human {
+        if format == LineFormat::Json {
             let line: Value = serde_json::from_str(line).unwrap();
             assert_eq!(line["fields"]["pin"], "[redacted]");
             assert_eq!(line["fields"]["tokens"], 17);
@@ -75,10 +77,10 @@ fn message_fields_and_span_fields_are_redacted() {
 }
 
 #[test]
-fn off_shows_everything() {
+fn level_off_redacts_nothing() {
     let settings = LogSettings { redact: Level::Off, ..settings("warn") };
-    for human in [true, false] {
-        let lines = logged(&settings, human, || tracing::warn!(password = "hunter2", "to bob@example.com"));
+    for format in FORMATS {
+        let lines = logged(&settings, format, || tracing::warn!(password = "hunter2", "to bob@example.com"));
         assert!(lines[0].contains("hunter2") && lines[0].contains("bob@example.com"), "{lines:?}");
     }
 }
@@ -86,17 +88,17 @@ fn off_shows_everything() {
 #[test]
 fn hostile_values_stay_in_their_line() {
     let hostile = "a\nFAKE\r\tb\u{1b}[2J\u{7}\u{9b}\u{2028}\u{202e}\u{7f}\0c";
-    for human in [true, false] {
-        let lines = logged(&settings("info"), human, || {
+    for format in FORMATS {
+        let lines = logged(&settings("info"), format, || {
             let span = tracing::info_span!("span", shown = %hostile, debug = ?hostile, plain = hostile);
             span.in_scope(
                 || tracing::warn!(shown = %hostile, debug = ?hostile, plain = hostile, "{hostile}"),
             );
         });
         assert_eq!(lines.len(), 1, "{lines:?}");
-        let moves = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{202e}');
-        assert!(!lines[0].contains(moves), "{:?}", lines[0]);
-        if !human {
+        let is_unsafe = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{202e}');
+        assert!(!lines[0].contains(is_unsafe), "{:?}", lines[0]);
+        if format == LineFormat::Json {
             let line: Value = serde_json::from_str(&lines[0]).unwrap();
             assert_eq!(line["fields"]["plain"], hostile);
         }
@@ -104,14 +106,15 @@ fn hostile_values_stay_in_their_line() {
 }
 
 #[test]
-fn long_lines_are_cut_and_still_redacted() {
-    let long = format!("password=early {} sk-{}", "x ".repeat(MAX_LINE / 2 - 60), "y".repeat(MAX_LINE));
-    for human in [true, false] {
-        let lines = logged(&settings("warn"), human, || tracing::warn!("{long}"));
+fn long_lines_are_truncated_and_still_redacted() {
+    let long =
+        format!("password=early {} sk-{}", "x ".repeat(MAX_LINE_BYTES / 2 - 60), "y".repeat(MAX_LINE_BYTES));
+    for format in FORMATS {
+        let lines = logged(&settings("warn"), format, || tracing::warn!("{long}"));
         assert_eq!(lines.len(), 1);
-        assert!(lines[0].len() < MAX_LINE + 200);
-        assert!(!lines[0].contains("early") && !lines[0].contains("yyy"), "{human}");
-        if human {
+        assert!(lines[0].len() < MAX_LINE_BYTES + 200);
+        assert!(!lines[0].contains("early") && !lines[0].contains("yyy"), "{format:?}");
+        if format == LineFormat::Human {
             assert!(lines[0].ends_with(" [cut]"));
         } else {
             let line: Value = serde_json::from_str(&lines[0]).unwrap();
@@ -122,14 +125,14 @@ fn long_lines_are_cut_and_still_redacted() {
 }
 
 #[test]
-fn the_filter_decides() {
+fn the_filter_selects_the_lines() {
     assert_eq!(LogSettings::default().filter, DEFAULT_FILTER);
     let act = || {
         tracing::info!("quiet");
         tracing::warn!("loud");
         tracing::debug!(target: "redflow_x", "other");
     };
-    let count = |filter: &str| logged(&settings(filter), true, act).len();
+    let count = |filter: &str| logged(&settings(filter), LineFormat::Human, act).len();
     assert_eq!(count(DEFAULT_FILTER), 1);
     assert_eq!(count("info"), 2);
     assert_eq!(count("off"), 0);
@@ -137,8 +140,8 @@ fn the_filter_decides() {
 }
 
 #[test]
-fn a_wrong_filter_is_refused_in_our_words() {
-    let refused = subscriber(&settings("a=b=c"), true, std::io::sink).err();
+fn an_invalid_filter_is_refused_without_quoting_it() {
+    let refused = subscriber(&settings("a=b=c"), LineFormat::Human, std::io::sink).err();
     assert_eq!(refused.as_deref(), Some("the log filter is not a list of levels and targets"));
 }
 
@@ -149,7 +152,7 @@ fn settings_never_show_a_known_secret() {
 }
 
 #[test]
-fn formats_have_names() {
+fn formats_parse_their_own_names() {
     for format in Format::ALL {
         assert_eq!(Format::parse(format.as_str()), Some(*format));
     }

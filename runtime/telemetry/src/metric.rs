@@ -1,62 +1,39 @@
-//! Every metric there is. No other place names one.
+//! All metrics: their names, kinds, labels and help texts. No other place names one.
 
-/// One metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    /// Runs that are driven now.
+pub(crate) enum Metric {
     RunsActive,
-    /// Runs that ended.
     Runs,
-    /// How long they were active.
     RunDuration,
-    /// Model calls a run made.
     RunIterations,
-    /// Calls to models.
     ModelCalls,
-    /// How long they took.
     ModelCallDuration,
-    /// Calls made again.
     ModelRetries,
-    /// Tokens read and written.
     Tokens,
-    /// What they cost.
     Cost,
-    /// Calls of tools.
     ToolCalls,
-    /// How long they took.
     ToolCallDuration,
-    /// Calls to memories.
     MemoryCalls,
-    /// How long they took.
     MemoryCallDuration,
-    /// Messages read or written at once.
     MemoryMessages,
-    /// The bytes of them.
     MemoryBytes,
-    /// Runs that ended with an error.
     Errors,
-    /// Requests that were answered.
     HttpRequests,
-    /// How long that took.
     HttpDuration,
-    /// Sockets of events that are open now.
     Sockets,
-    /// Sockets of events that were closed.
     SocketsClosed,
-    /// Events that were sent to sockets.
     EventsSent,
 }
 
-/// How a metric counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// Up and down.
+pub(crate) enum MetricKind {
+    /// Goes up and down.
     Gauge,
-    /// Up, in whole steps.
+    /// Goes up, in whole steps.
     Counter,
-    /// Up, by any amount.
+    /// Goes up, by any amount.
     Sum,
-    /// How many were at most this large.
+    /// Counts values up to each of these limits.
     Histogram(&'static [f64]),
 }
 
@@ -65,8 +42,8 @@ const COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 50.0, 100.0];
 const BYTES: &[f64] = &[256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0];
 
 impl Metric {
-    /// Every metric, in the order of its declaration.
-    pub const ALL: &'static [Self] = &[
+    /// In the order of declaration, so that a metric is the index of its series.
+    pub(crate) const ALL: &'static [Self] = &[
         Self::RunsActive,
         Self::Runs,
         Self::RunDuration,
@@ -90,62 +67,51 @@ impl Metric {
         Self::EventsSent,
     ];
 
-    /// As it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.parts().0
+    pub(crate) fn name(self) -> &'static str {
+        self.definition().0
     }
 
-    /// What it means, in one line.
-    #[must_use]
-    pub fn help(self) -> &'static str {
-        self.parts().3
+    pub(crate) fn help(self) -> &'static str {
+        self.definition().3
     }
 
-    /// How it counts.
-    #[must_use]
-    pub fn kind(self) -> Kind {
-        self.parts().1
+    pub(crate) fn kind(self) -> MetricKind {
+        self.definition().1
     }
 
-    /// The names of its labels, in the order their values are given.
-    #[must_use]
-    pub fn labels(self) -> &'static [&'static str] {
-        self.parts().2
+    /// The names of its labels, in the order in which values are passed.
+    pub(crate) fn labels(self) -> &'static [&'static str] {
+        self.definition().2
     }
 
-    fn parts(self) -> (&'static str, Kind, &'static [&'static str], &'static str) {
-        use Kind::{Counter, Gauge, Histogram, Sum};
+    /// The name, the kind, the labels and the help text.
+    fn definition(self) -> (&'static str, MetricKind, &'static [&'static str], &'static str) {
+        use MetricKind::{Counter, Gauge, Histogram, Sum};
         match self {
-            Self::RunsActive => ("redflow_runs_active", Gauge, &[], "Runs that are driven now"),
+            Self::RunsActive => ("redflow_runs_active", Gauge, &[], "Runs that are active now"),
             Self::Runs => ("redflow_runs_total", Counter, &["agent", "outcome", "code"], "Runs that ended"),
             Self::RunDuration => (
                 "redflow_run_duration_seconds",
                 Histogram(SECONDS),
                 &["agent", "outcome"],
-                "How long runs were active",
+                "Active time of runs",
             ),
-            Self::RunIterations => {
-                ("redflow_run_iterations", Histogram(COUNTS), &[], "Model calls a run made")
-            }
+            Self::RunIterations => ("redflow_run_iterations", Histogram(COUNTS), &[], "Model calls of a run"),
             Self::ModelCalls => (
                 "redflow_model_calls_total",
                 Counter,
                 &["provider", "model", "code"],
-                "Calls to models, one however often it was tried",
+                "Model calls; a call with retries counts once",
             ),
             Self::ModelCallDuration => (
                 "redflow_model_call_duration_seconds",
                 Histogram(SECONDS),
                 &["provider", "model"],
-                "How long calls to models took",
+                "Duration of model calls",
             ),
-            Self::ModelRetries => (
-                "redflow_model_retries_total",
-                Counter,
-                &["provider", "code"],
-                "Calls to models that were made again",
-            ),
+            Self::ModelRetries => {
+                ("redflow_model_retries_total", Counter, &["provider", "code"], "Retries of model calls")
+            }
             Self::Tokens => (
                 "redflow_tokens_total",
                 Counter,
@@ -156,65 +122,66 @@ impl Metric {
                 "redflow_cost_total",
                 Sum,
                 &["provider", "model"],
-                "What tokens cost, in the currency of the price table",
+                "Cost of tokens, in the currency of the price table",
             ),
-            Self::ToolCalls => ("redflow_tool_calls_total", Counter, &["tool", "success"], "Calls of tools"),
+            Self::ToolCalls => ("redflow_tool_calls_total", Counter, &["tool", "success"], "Tool calls"),
             Self::ToolCallDuration => (
                 "redflow_tool_call_duration_seconds",
                 Histogram(SECONDS),
                 &["tool"],
-                "How long calls of tools took",
+                "Duration of tool calls",
             ),
             Self::MemoryCalls => {
-                ("redflow_memory_calls_total", Counter, &["action", "success"], "Calls to memories")
+                ("redflow_memory_calls_total", Counter, &["action", "success"], "Memory calls")
             }
             Self::MemoryCallDuration => (
                 "redflow_memory_call_duration_seconds",
                 Histogram(SECONDS),
                 &["action"],
-                "How long calls to memories took",
+                "Duration of memory calls",
             ),
             Self::MemoryMessages => (
                 "redflow_memory_messages",
                 Histogram(COUNTS),
                 &["action"],
-                "Messages recalled or written at once",
+                "Messages recalled or written in one call",
             ),
-            Self::MemoryBytes => {
-                ("redflow_memory_bytes", Histogram(BYTES), &["action"], "Bytes recalled or written at once")
-            }
+            Self::MemoryBytes => (
+                "redflow_memory_bytes",
+                Histogram(BYTES),
+                &["action"],
+                "Bytes recalled or written in one call",
+            ),
             Self::Errors => {
                 ("redflow_errors_total", Counter, &["code"], "Runs that ended with an error, by its code")
             }
             Self::HttpRequests => {
-                ("redflow_http_requests_total", Counter, &["route", "status"], "Requests that were answered")
+                ("redflow_http_requests_total", Counter, &["route", "status"], "Answered HTTP requests")
             }
             Self::HttpDuration => (
                 "redflow_http_request_duration_seconds",
                 Histogram(SECONDS),
                 &["route"],
-                "How long answering requests took",
+                "Duration of HTTP requests",
             ),
-            Self::Sockets => ("redflow_sockets_active", Gauge, &[], "Sockets of events that are open now"),
+            Self::Sockets => ("redflow_sockets_active", Gauge, &[], "Event sockets that are open now"),
             Self::SocketsClosed => (
                 "redflow_sockets_closed_total",
                 Counter,
                 &["code"],
-                "Sockets of events that were closed, by the code if the sidecar did it",
+                "Event sockets that were closed, with the code if the sidecar closed them",
             ),
-            Self::EventsSent => {
-                ("redflow_events_sent_total", Counter, &[], "Events that were sent to sockets")
-            }
+            Self::EventsSent => ("redflow_events_sent_total", Counter, &[], "Events sent to sockets"),
         }
     }
 
-    /// The name without the ending that the text format adds to counters.
+    /// The name without the suffix that the text format adds to counters.
     pub(crate) fn family(self) -> &'static str {
         self.name().trim_end_matches("_total")
     }
 }
 
-/// Whether the values of a label come from flows: others have a fixed set of values.
-pub(crate) fn is_open(label: &str) -> bool {
+/// Whether the values of a label come from flows. Other labels have a fixed set of values.
+pub(crate) fn has_values_from_flows(label: &str) -> bool {
     matches!(label, "agent" | "provider" | "model" | "tool")
 }

@@ -1,4 +1,4 @@
-//! Counts what happens, for a collector that comes and reads it.
+//! Counts measurements, and renders them for a collector.
 //!
 //! Owns the counters. Never waits for anything but another count, and never fails.
 
@@ -14,18 +14,18 @@ use redflow_ports::{Measurement, Meter};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every metric, counted since it was made.
+/// All metrics, counted since this value was created.
 #[derive(Debug)]
 pub struct Metrics {
     /// In the order of [`Metric::ALL`].
-    all: Arc<All>,
+    series: Arc<AllSeries>,
     registry: Registry,
 }
 
 #[derive(Debug)]
-struct All(Vec<Series>);
+struct AllSeries(Vec<Series>);
 
-impl Collector for All {
+impl Collector for AllSeries {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|series| series.encode(&mut encoder))
     }
@@ -33,10 +33,11 @@ impl Collector for All {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let all = Arc::new(All(Metric::ALL.iter().map(|metric| Series::new(*metric)).collect()));
+        let series = Metric::ALL.iter().map(|metric| Series::new(*metric)).collect();
+        let series = Arc::new(AllSeries(series));
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Arc::clone(&all)));
-        Self { all, registry }
+        registry.register_collector(Box::new(Arc::clone(&series)));
+        Self { series, registry }
     }
 }
 
@@ -44,7 +45,7 @@ impl Metrics {
     /// The content type of [`Metrics::render`].
     pub const CONTENT_TYPE: &'static str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-    /// All of them as OpenMetrics text.
+    /// All metrics as OpenMetrics text.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = String::new();
@@ -53,14 +54,14 @@ impl Metrics {
         out
     }
 
-    fn with(&self, metric: Metric, labels: &[&str], count: impl Fn(&Value)) {
-        if let Some(series) = self.all.0.get(metric as usize) {
-            series.with(labels, count);
+    fn update(&self, metric: Metric, labels: &[&str], update: impl Fn(&Value)) {
+        if let Some(series) = self.series.0.get(metric as usize) {
+            series.update(labels, update);
         }
     }
 
-    fn step(&self, metric: Metric, by: i64) {
-        self.with(metric, &[], |value| {
+    fn change_gauge(&self, metric: Metric, by: i64) {
+        self.update(metric, &[], |value| {
             if let Value::Gauge(gauge) = value {
                 gauge.inc_by(by);
             }
@@ -68,7 +69,7 @@ impl Metrics {
     }
 
     fn count(&self, metric: Metric, labels: &[&str], by: u64) {
-        self.with(metric, labels, |value| {
+        self.update(metric, labels, |value| {
             if let Value::Counter(counter) = value {
                 counter.inc_by(by);
             }
@@ -78,7 +79,7 @@ impl Metrics {
     fn add(&self, metric: Metric, labels: &[&str], by: f64) {
         // A counter never goes down, whatever a price table says.
         if by.is_finite() && by >= 0.0 {
-            self.with(metric, labels, |value| {
+            self.update(metric, labels, |value| {
                 if let Value::Sum(counter) = value {
                     counter.inc_by(by);
                 }
@@ -86,21 +87,21 @@ impl Metrics {
         }
     }
 
-    fn observe(&self, metric: Metric, labels: &[&str], what: f64) {
-        self.with(metric, labels, |value| {
+    fn observe(&self, metric: Metric, labels: &[&str], observed: f64) {
+        self.update(metric, labels, |value| {
             if let Value::Histogram(histogram) = value {
-                histogram.observe(what);
+                histogram.observe(observed);
             }
         });
     }
 
-    fn run_ended(&self, agent: &str, ending: Ending, iterations: u32, took: Duration) {
+    fn count_run(&self, agent: &str, ending: Ending, iterations: u32, took: Duration) {
         let (outcome, code) = match ending {
             Ending::Completed => ("completed", None),
             Ending::Stopped => ("stopped", None),
             Ending::Failed { code } => ("failed", Some(code)),
         };
-        self.count(Metric::Runs, &[agent, outcome, text_of(code)], 1);
+        self.count(Metric::Runs, &[agent, outcome, code_label(code)], 1);
         self.observe(Metric::RunDuration, &[agent, outcome], took.as_secs_f64());
         self.observe(Metric::RunIterations, &[], f64::from(iterations));
         if let Some(code) = code {
@@ -108,7 +109,7 @@ impl Metrics {
         }
     }
 
-    fn used(&self, provider: &str, model: &str, usage: Usage) {
+    fn count_usage(&self, provider: &str, model: &str, usage: Usage) {
         for (kind, tokens) in [
             ("input", Some(usage.input_tokens)),
             ("output", Some(usage.output_tokens)),
@@ -127,30 +128,30 @@ impl Metrics {
 }
 
 impl Meter for Metrics {
-    fn record(&self, measure: Measurement<'_>) {
-        match measure {
-            Measurement::RunBegan => self.step(Metric::RunsActive, 1),
-            Measurement::RunLeft => self.step(Metric::RunsActive, -1),
+    fn record(&self, measurement: Measurement<'_>) {
+        match measurement {
+            Measurement::RunBegan => self.change_gauge(Metric::RunsActive, 1),
+            Measurement::RunLeft => self.change_gauge(Metric::RunsActive, -1),
             Measurement::RunEnded { agent, ending, iterations, took } => {
-                self.run_ended(agent, ending, iterations, took);
+                self.count_run(agent, ending, iterations, took);
             }
             Measurement::ModelCall { provider, model, usage, failed, took } => {
-                self.count(Metric::ModelCalls, &[provider, model, text_of(failed)], 1);
+                self.count(Metric::ModelCalls, &[provider, model, code_label(failed)], 1);
                 self.observe(Metric::ModelCallDuration, &[provider, model], took.as_secs_f64());
                 if let Some(usage) = usage {
-                    self.used(provider, model, usage);
+                    self.count_usage(provider, model, usage);
                 }
             }
             Measurement::ModelRetry { provider, failed } => {
                 self.count(Metric::ModelRetries, &[provider, failed.as_str()], 1);
             }
             Measurement::ToolCall { tool, success, took } => {
-                self.count(Metric::ToolCalls, &[tool, yes_no(success)], 1);
+                self.count(Metric::ToolCalls, &[tool, bool_label(success)], 1);
                 self.observe(Metric::ToolCallDuration, &[tool], took.as_secs_f64());
             }
             Measurement::MemoryCall { action, size, success, took } => {
                 let action = action.as_str();
-                self.count(Metric::MemoryCalls, &[action, yes_no(success)], 1);
+                self.count(Metric::MemoryCalls, &[action, bool_label(success)], 1);
                 self.observe(Metric::MemoryCallDuration, &[action], took.as_secs_f64());
                 if let Some((messages, bytes)) = size {
                     self.observe(Metric::MemoryMessages, &[action], messages as f64);
@@ -161,9 +162,9 @@ impl Meter for Metrics {
                 self.count(Metric::HttpRequests, &[route, &status.to_string()], 1);
                 self.observe(Metric::HttpDuration, &[route], took.as_secs_f64());
             }
-            Measurement::SocketOpened => self.step(Metric::Sockets, 1),
+            Measurement::SocketOpened => self.change_gauge(Metric::Sockets, 1),
             Measurement::SocketClosed { code } => {
-                self.step(Metric::Sockets, -1);
+                self.change_gauge(Metric::Sockets, -1);
                 self.count(Metric::SocketsClosed, &[code], 1);
             }
             Measurement::EventsSent { events } => self.count(Metric::EventsSent, &[], events),
@@ -171,11 +172,11 @@ impl Meter for Metrics {
     }
 }
 
-fn text_of(code: Option<RunErrorCode>) -> &'static str {
+fn code_label(code: Option<RunErrorCode>) -> &'static str {
     code.map_or("", RunErrorCode::as_str)
 }
 
-fn yes_no(success: bool) -> &'static str {
+fn bool_label(success: bool) -> &'static str {
     if success { "true" } else { "false" }
 }
 

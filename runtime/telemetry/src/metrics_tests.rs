@@ -1,6 +1,6 @@
 use super::Metrics;
-use crate::metric::{Kind, Metric, is_open};
-use crate::series::{MAX_SETS, MAX_VALUE, SPARE_SETS};
+use crate::metric::{Metric, MetricKind, has_values_from_flows};
+use crate::series::{MAX_SETS, MAX_VALUE_CHARS, SPARE_SETS};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Ending;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const TOOK: Duration = Duration::from_millis(1500);
 
-fn full() -> Metrics {
+fn all_measurements() -> Metrics {
     let metrics = Metrics::default();
     let usage = Usage {
         input_tokens: 10,
@@ -22,7 +22,7 @@ fn full() -> Metrics {
         cost: Some(0.25),
     };
     let ending = Ending::Failed { code: RunErrorCode::Timeout };
-    for measure in [
+    for measurement in [
         Measurement::RunBegan,
         Measurement::RunBegan,
         Measurement::RunLeft,
@@ -59,12 +59,12 @@ fn full() -> Metrics {
         Measurement::SocketClosed { code: "STOPPING" },
         Measurement::EventsSent { events: 7 },
     ] {
-        metrics.record(measure);
+        metrics.record(measurement);
     }
     metrics
 }
 
-/// Reads OpenMetrics text as a collector does: the families it describes, and its sample lines.
+/// Parses OpenMetrics text as a collector does. Returns its families and its sample lines.
 fn parse(text: &str) -> (Vec<(String, String)>, Vec<String>) {
     let body = text.strip_suffix("# EOF\n").expect("the text ends with EOF");
     let (mut families, mut samples): (Vec<(String, String)>, _) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ fn parse(text: &str) -> (Vec<(String, String)>, Vec<String>) {
             };
             assert!(allowed.contains(&suffix), "{line}");
             if line.as_bytes()[end] == b'{' {
-                check_labels(&line[end + 1..line.rfind('}').unwrap()]);
+                assert_labels(&line[end + 1..line.rfind('}').unwrap()]);
             }
             line.rsplit(' ').next().unwrap().parse::<f64>().expect("a value");
             samples.push(line.to_owned());
@@ -99,8 +99,8 @@ fn parse(text: &str) -> (Vec<(String, String)>, Vec<String>) {
     (families, samples)
 }
 
-/// `name="value",…` with quotes, backslashes and line breaks escaped.
-fn check_labels(mut text: &str) {
+/// Checks `name="value",…` with escaped quotes, backslashes and line breaks.
+fn assert_labels(mut text: &str) {
     while !text.is_empty() {
         let (name, rest) = text.split_once("=\"").expect("a label has a value");
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
@@ -117,8 +117,8 @@ fn check_labels(mut text: &str) {
 }
 
 #[test]
-fn every_measure_shows() {
-    let text = full().render();
+fn every_measurement_is_rendered() {
+    let text = all_measurements().render();
     let (_, samples) = parse(&text);
     for expected in [
         "redflow_runs_active 1",
@@ -161,54 +161,57 @@ fn every_measure_shows() {
 
 #[test]
 fn all_metrics_and_no_others_are_described() {
-    for metrics in [Metrics::default(), full()] {
+    for metrics in [Metrics::default(), all_measurements()] {
         let (families, _) = parse(&metrics.render());
         let expected: Vec<(String, String)> = Metric::ALL
             .iter()
             .map(|metric| {
                 let kind = match metric.kind() {
-                    Kind::Gauge => "gauge",
-                    Kind::Counter | Kind::Sum => "counter",
-                    Kind::Histogram(_) => "histogram",
+                    MetricKind::Gauge => "gauge",
+                    MetricKind::Counter | MetricKind::Sum => "counter",
+                    MetricKind::Histogram(_) => "histogram",
                 };
                 (metric.family().to_owned(), kind.to_owned())
             })
             .collect();
         assert_eq!(families, expected);
     }
-    // Each of them is counted by something: no name is there for nothing.
-    let (_, samples) = parse(&full().render());
+    // Some measurement counts each metric: no metric is unused.
+    let (_, samples) = parse(&all_measurements().render());
     for metric in Metric::ALL {
         assert!(samples.iter().any(|line| line.starts_with(metric.family())), "{metric:?}");
     }
 }
 
 #[test]
-fn metrics_are_found_by_their_place_and_named_once() {
-    for (place, metric) in Metric::ALL.iter().enumerate() {
-        assert_eq!(*metric as usize, place);
-        assert_eq!(metric.name().ends_with("_total"), matches!(metric.kind(), Kind::Counter | Kind::Sum));
+fn metrics_are_their_own_index_and_have_unique_names() {
+    for (index, metric) in Metric::ALL.iter().enumerate() {
+        assert_eq!(*metric as usize, index);
+        assert_eq!(
+            metric.name().ends_with("_total"),
+            matches!(metric.kind(), MetricKind::Counter | MetricKind::Sum)
+        );
     }
     let names: BTreeSet<_> = Metric::ALL.iter().map(|metric| metric.name()).collect();
     assert_eq!(names.len(), Metric::ALL.len());
-    assert!(!is_open("code"));
+    assert!(!has_values_from_flows("code"));
 }
 
 #[test]
-fn hostile_label_values_are_cut_and_cleaned() {
+fn hostile_label_values_are_shortened_and_cleaned() {
     let metrics = Metrics::default();
     let long = format!("a\"\\\n\u{1b}[31m\u{9b}é{}", "x".repeat(500));
     for tool in [long.as_str(), "", "other"] {
         metrics.record(Measurement::ToolCall { tool, success: true, took: TOOK });
     }
     let (_, samples) = parse(&metrics.render());
-    let kept = format!("a\\\"\\\\\u{fffd}\u{fffd}[31m\u{fffd}é{}", "x".repeat(MAX_VALUE - 11));
-    let expected = format!("redflow_tool_calls_total{{tool=\"{kept}\",success=\"true\"}} 1");
+    let cleaned = format!("a\\\"\\\\\u{fffd}\u{fffd}[31m\u{fffd}é{}", "x".repeat(MAX_VALUE_CHARS - 11));
+    let expected = format!("redflow_tool_calls_total{{tool=\"{cleaned}\",success=\"true\"}} 1");
     assert!(samples.contains(&expected), "{samples:#?}");
 }
 
 #[test]
-fn label_sets_are_bounded() {
+fn label_sets_are_limited() {
     let metrics = Metrics::default();
     let call = |tool: &str, success| metrics.record(Measurement::ToolCall { tool, success, took: TOOK });
     for number in 0..3 * MAX_SETS {
@@ -219,13 +222,13 @@ fn label_sets_are_bounded() {
     let (_, samples) = parse(&metrics.render());
     let calls: Vec<&String> =
         samples.iter().filter(|line| line.starts_with("redflow_tool_calls_total")).collect();
-    let kept = MAX_SETS - SPARE_SETS;
-    assert_eq!(calls.len(), kept + 2);
+    let separate = MAX_SETS - SPARE_SETS;
+    assert_eq!(calls.len(), separate + 2);
     assert!(calls.len() <= MAX_SETS);
     for expected in [
-        format!(r#"redflow_tool_calls_total{{tool="other",success="true"}} {}"#, 3 * MAX_SETS - kept),
+        format!(r#"redflow_tool_calls_total{{tool="other",success="true"}} {}"#, 3 * MAX_SETS - separate),
         r#"redflow_tool_calls_total{tool="other",success="false"} 1"#.to_owned(),
-        // What was there before is still counted on its own.
+        // Label sets from before the limit are still counted separately.
         r#"redflow_tool_calls_total{tool="tool-0",success="true"} 2"#.to_owned(),
     ] {
         assert!(calls.contains(&&expected), "{expected}");
@@ -233,13 +236,13 @@ fn label_sets_are_bounded() {
 }
 
 #[test]
-fn other_has_room_for_every_code() {
-    // Completed and stopped have none.
+fn every_code_fits_into_the_reserved_label_sets() {
+    // Completed and stopped runs have no code.
     assert!(RunErrorCode::ALL.len() + 2 <= SPARE_SETS);
 }
 
 #[test]
-fn a_cost_that_is_no_amount_is_not_added() {
+fn an_invalid_cost_is_not_added() {
     let metrics = Metrics::default();
     for cost in [f64::NAN, f64::INFINITY, -1.0, 0.5] {
         let usage = Some(Usage { cost: Some(cost), ..Usage::default() });
@@ -250,7 +253,7 @@ fn a_cost_that_is_no_amount_is_not_added() {
 }
 
 #[test]
-fn threads_lose_no_count() {
+fn concurrent_counts_are_not_lost() {
     let metrics = Metrics::default();
     std::thread::scope(|scope| {
         for _ in 0..4 {

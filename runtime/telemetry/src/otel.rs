@@ -1,7 +1,7 @@
-//! Sends spans to an OpenTelemetry collector, over HTTP in protobuf.
+//! Sends spans to an OpenTelemetry collector, as protobuf over HTTP.
 //!
-//! Owns the queue of finished spans and the thread that sends them. Never makes a span and never waits for the
-//! collector: what it does not take in time is dropped.
+//! Owns the queue of finished spans and the thread that sends them. Never creates a span. Never waits for the
+//! collector: spans that it does not accept in time are dropped.
 
 use crate::redact::Redactor;
 use opentelemetry::trace::{Status, TracerProvider as _};
@@ -25,33 +25,33 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The path of traces, behind that of the endpoint.
+/// The path of traces, added to that of the endpoint.
 const TRACES: &str = "/v1/traces";
 
-/// Spans that wait to be sent, at most; more are dropped.
+/// The limit on spans that wait to be sent; more are dropped.
 const MAX_QUEUE: usize = 2_048;
 
-/// Spans of one request, at most.
+/// The limit on spans of one request.
 const MAX_BATCH: usize = 512;
 
-/// How long a span waits for others.
-const DELAY: Duration = Duration::from_secs(5);
+/// How long a span waits for others before it is sent.
+const BATCH_DELAY: Duration = Duration::from_secs(5);
 
-/// How long one request may take, tries after a failure included.
-const REQUEST: Duration = Duration::from_secs(3);
+/// The time limit of one request, retries included.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the end of the process waits for the last spans.
-const SHUTDOWN: Duration = Duration::from_secs(5);
+/// How long the exit of the process waits for the last spans.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of a text in a span, at most.
-const MAX_TEXT: usize = 4 * 1024;
+/// The limit on bytes of a text in a span.
+const MAX_TEXT_BYTES: usize = 4 * 1024;
 
-/// A collector.
+/// An OpenTelemetry collector and how to reach it.
 #[derive(Clone)]
 pub struct Otlp {
     /// Its base address, such as `http://localhost:4318`: `/v1/traces` is added.
     pub endpoint: String,
-    /// Who sends.
+    /// The `service.name` of the spans.
     pub service_name: String,
     /// Headers of every request, such as a key.
     pub headers: Vec<(String, SecretString)>,
@@ -64,38 +64,42 @@ impl std::fmt::Debug for Otlp {
     }
 }
 
-/// Sends until it is dropped; then what is left, for so long at most.
-pub(crate) struct Exporting(SdkTracerProvider);
+/// Sends spans until it is dropped; then it sends the remaining ones within [`SHUTDOWN_TIMEOUT`].
+pub(crate) struct ExporterGuard(SdkTracerProvider);
 
-impl std::fmt::Debug for Exporting {
+impl std::fmt::Debug for ExporterGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Exporting")
+        f.write_str("ExporterGuard")
     }
 }
 
-impl Drop for Exporting {
+impl Drop for ExporterGuard {
     fn drop(&mut self) {
-        // A collector that is gone has been reported by then.
-        let _ = self.0.shutdown_with_timeout(SHUTDOWN);
+        // An unreachable collector was reported before.
+        let _ = self.0.shutdown_with_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
-type Spans<S> = Box<dyn Layer<S> + Send + Sync>;
+type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// The layer that takes our spans, and what sends them. Without a collector there is neither.
+/// The layer that collects our spans, and the guard of their exporter. Both are none without a collector.
 pub(crate) fn layer<S>(
     otlp: Option<&Otlp>,
     redactor: &Arc<Redactor>,
-) -> Result<(Option<Spans<S>>, Option<Exporting>), String>
+) -> Result<(Option<SpanLayer<S>>, Option<ExporterGuard>), String>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
 {
     let Some(otlp) = otlp else { return Ok((None, None)) };
-    let exporter = Redacted { inner: exporter(otlp)?, redactor: Arc::clone(redactor), failing: false.into() };
+    let exporter = RedactingExporter {
+        inner: exporter(otlp)?,
+        redactor: Arc::clone(redactor),
+        is_failing: false.into(),
+    };
     let batch = BatchConfigBuilder::default()
         .with_max_queue_size(MAX_QUEUE)
         .with_max_export_batch_size(MAX_BATCH)
-        .with_scheduled_delay(DELAY)
+        .with_scheduled_delay(BATCH_DELAY)
         .build();
     let provider = SdkTracerProvider::builder()
         .with_resource(Resource::builder().with_service_name(otlp.service_name.clone()).build())
@@ -109,12 +113,12 @@ where
         .with_level(false)
         .with_tracked_inactivity(false)
         .with_context_activation(false)
-        // Only spans, and only ours: log messages are no attributes, and the spans of the HTTP client that
+        // Only our own spans. Log messages must not become attributes, and the spans of the HTTP client that
         // sends would be sent in turn.
         .with_filter(filter_fn(|metadata| {
             metadata.is_span() && *metadata.level() <= Level::INFO && metadata.target().starts_with("redflow")
         }));
-    Ok((Some(layer.boxed()), Some(Exporting(provider))))
+    Ok((Some(layer.boxed()), Some(ExporterGuard(provider))))
 }
 
 fn exporter(otlp: &Otlp) -> Result<SpanExporter, String> {
@@ -133,7 +137,7 @@ fn exporter(otlp: &Otlp) -> Result<SpanExporter, String> {
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(url)
         .with_headers(headers)
-        .with_timeout(REQUEST);
+        .with_timeout(REQUEST_TIMEOUT);
     exporter.build().map_err(|_| "the trace collector's settings cannot be used".to_owned())
 }
 
@@ -148,21 +152,21 @@ fn traces_url(endpoint: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A client that asks only the collector: it follows nobody elsewhere with our headers.
+/// A client that talks only to the collector: it follows no redirect with our headers.
 fn client(url: &Url) -> Result<reqwest::blocking::Client, String> {
-    const FAILED: &str = "the client for the trace collector could not be made";
-    // The client refuses to be made without one. If there is one already, it stays.
+    const FAILED: &str = "the client for the trace collector could not be created";
+    // The client needs a crypto provider. If the process has one already, that one stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::blocking::Client::builder()
-        .timeout(REQUEST)
+        .timeout(REQUEST_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never());
     if is_loopback(url) {
         builder = builder.no_proxy();
     }
-    // It waits for a thread of its own, which a runtime's thread may not do.
-    let made = std::thread::Builder::new().spawn(move || builder.build()).map_err(|_| FAILED.to_owned())?;
-    made.join().ok().and_then(Result::ok).ok_or_else(|| FAILED.to_owned())
+    // Building it blocks, which is not allowed on a thread of an async runtime.
+    let thread = std::thread::Builder::new().spawn(move || builder.build()).map_err(|_| FAILED.to_owned())?;
+    thread.join().ok().and_then(Result::ok).ok_or_else(|| FAILED.to_owned())
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -170,30 +174,30 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Takes secrets and personal data out of spans before they are sent.
-struct Redacted<E> {
+/// Removes secrets and personal data from spans before they are sent.
+struct RedactingExporter<E> {
     inner: E,
     redactor: Arc<Redactor>,
-    failing: AtomicBool,
+    is_failing: AtomicBool,
 }
 
-impl<E> std::fmt::Debug for Redacted<E> {
-    /// Without the exporter, which shows its headers.
+impl<E> std::fmt::Debug for RedactingExporter<E> {
+    /// Without the inner exporter, which would show its headers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redacted").finish_non_exhaustive()
+        f.debug_struct("RedactingExporter").finish_non_exhaustive()
     }
 }
 
-impl<E: Export> Export for Redacted<E> {
+impl<E: Export> Export for RedactingExporter<E> {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
-        batch.iter_mut().for_each(|span| self.redact(span));
+        batch.iter_mut().for_each(|span| self.redact_span(span));
         let sent = self.inner.export(batch).await;
-        // Said once, not for every batch.
-        if self.failing.swap(sent.is_err(), Ordering::Relaxed) != sent.is_err() {
+        // Logged once, not for every batch.
+        if self.is_failing.swap(sent.is_err(), Ordering::Relaxed) != sent.is_err() {
             if sent.is_err() {
-                tracing::warn!("the trace collector takes no spans: they are dropped until it does");
+                tracing::warn!("the trace collector does not accept spans: they are dropped until it does");
             } else {
-                tracing::info!("the trace collector takes spans again");
+                tracing::info!("the trace collector accepts spans again");
             }
         }
         sent
@@ -212,34 +216,34 @@ impl<E: Export> Export for Redacted<E> {
     }
 }
 
-impl<E> Redacted<E> {
-    fn redact(&self, span: &mut SpanData) {
-        self.clean(&mut span.name);
-        self.attributes(&mut span.attributes);
+impl<E> RedactingExporter<E> {
+    fn redact_span(&self, span: &mut SpanData) {
+        self.redact_text(&mut span.name);
+        self.redact_attributes(&mut span.attributes);
         for event in &mut span.events.events {
-            self.clean(&mut event.name);
-            self.attributes(&mut event.attributes);
+            self.redact_text(&mut event.name);
+            self.redact_attributes(&mut event.attributes);
         }
         for link in &mut span.links.links {
-            self.attributes(&mut link.attributes);
+            self.redact_attributes(&mut link.attributes);
         }
         if let Status::Error { description } = &mut span.status {
-            self.clean(description);
+            self.redact_text(description);
         }
     }
 
-    fn attributes(&self, attributes: &mut [KeyValue]) {
+    fn redact_attributes(&self, attributes: &mut [KeyValue]) {
         for KeyValue { key, value, .. } in attributes {
             let is_number = matches!(value, Value::I64(_) | Value::F64(_));
-            if self.redactor.hides(key.as_str(), is_number) {
+            if self.redactor.hides_value_of(key.as_str(), is_number) {
                 *value = Value::from(REDACTED);
                 continue;
             }
             match value {
-                Value::String(text) => *text = self.text(text.as_str()).into(),
+                Value::String(text) => *text = self.redacted(text.as_str()).into(),
                 Value::Array(Array::String(texts)) => {
                     for text in texts {
-                        *text = self.text(text.as_str()).into();
+                        *text = self.redacted(text.as_str()).into();
                     }
                 }
                 _ => {}
@@ -247,14 +251,14 @@ impl<E> Redacted<E> {
         }
     }
 
-    fn clean(&self, text: &mut Cow<'static, str>) {
-        *text = Cow::Owned(self.text(text));
+    fn redact_text(&self, text: &mut Cow<'static, str>) {
+        *text = Cow::Owned(self.redacted(text));
     }
 
-    fn text(&self, text: &str) -> String {
-        let mut safe = self.redactor.redact(text).into_owned();
-        safe.truncate(safe.floor_char_boundary(MAX_TEXT));
-        safe
+    fn redacted(&self, text: &str) -> String {
+        let mut redacted = self.redactor.redact(text).into_owned();
+        redacted.truncate(redacted.floor_char_boundary(MAX_TEXT_BYTES));
+        redacted
     }
 }
 

@@ -1,4 +1,5 @@
-use super::{MAX_QUEUE, MAX_TEXT, Otlp, traces_url};
+use super::{MAX_QUEUE, MAX_TEXT_BYTES, Otlp, traces_url};
+use crate::line::LineFormat;
 use crate::log::{Guard, LogSettings, subscriber};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -14,14 +15,14 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use tracing::field::Empty;
 
-/// One request that a collector got.
+/// One request to a collector.
 struct Request {
     line: String,
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
 }
 
-/// A collector that answers every request with this status. It lives as long as the test.
+/// Starts a collector that answers every request with this status, until the test ends.
 fn collector(status: &'static str) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -59,10 +60,10 @@ fn otlp(endpoint: String) -> Otlp {
     Otlp { endpoint, service_name: "redflow-test".to_owned(), headers }
 }
 
-/// Runs `act` with spans sent to this collector, and sends what is left.
+/// Runs `act` with spans sent to this collector, and sends the remaining spans.
 fn export(otlp: Otlp, act: impl FnOnce()) {
     let settings = LogSettings { otlp: Some(otlp), ..LogSettings::default() };
-    let (subscriber, guard): (_, Guard) = subscriber(&settings, true, std::io::sink).unwrap();
+    let (subscriber, guard): (_, Guard) = subscriber(&settings, LineFormat::Human, std::io::sink).unwrap();
     tracing::subscriber::with_default(subscriber, act);
     drop(guard);
 }
@@ -93,8 +94,8 @@ fn attributes(span: &Span) -> BTreeMap<&str, String> {
     span.attributes.iter().map(|attribute| (attribute.key.as_str(), value(attribute))).collect()
 }
 
-/// The spans of one run, as the engine makes them.
-fn one_run(agent: &str) {
+/// The spans of one run, as the engine creates them.
+fn record_run(agent: &str) {
     let run = tracing::info_span!(
         "invoke_agent",
         otel.name = format!("invoke_agent {agent}"),
@@ -142,9 +143,9 @@ fn one_run(agent: &str) {
 }
 
 #[test]
-fn a_run_is_sent_by_the_conventions() {
+fn spans_of_a_run_follow_the_conventions() {
     let (endpoint, requests) = collector("200 OK");
-    export(otlp(endpoint), || one_run("support"));
+    export(otlp(endpoint), || record_run("support"));
     let sent = decode(&requests);
     let resource = sent[0].resource.clone().unwrap();
     let name = resource.attributes.iter().find(|attribute| attribute.key == "service.name").unwrap();
@@ -163,7 +164,7 @@ fn a_run_is_sent_by_the_conventions() {
     }
     assert_eq!(run.kind, SpanKind::Internal as i32);
     assert_eq!(chat.kind, SpanKind::Client as i32);
-    // Exactly these: no place in the source, no thread, no message.
+    // Exactly these: no source location, no thread, no message.
     let expected = |pairs: &[(&'static str, &str)]| -> BTreeMap<&str, String> {
         pairs.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
     };
@@ -198,10 +199,10 @@ fn a_run_is_sent_by_the_conventions() {
 }
 
 #[test]
-fn what_is_sent_is_redacted_and_short() {
+fn sent_spans_are_redacted_and_shortened() {
     let (endpoint, requests) = collector("200 OK");
     export(otlp(endpoint), || {
-        let long = "x".repeat(3 * MAX_TEXT);
+        let long = "x".repeat(3 * MAX_TEXT_BYTES);
         let span = tracing::info_span!(
             "span",
             otel.name = "invoke_agent bob@example.com",
@@ -220,7 +221,7 @@ fn what_is_sent_is_redacted_and_short() {
     assert_eq!(attributes["password"], "[redacted]");
     assert_eq!(attributes["pin"], "[redacted]");
     assert_eq!(attributes["note"], "key [redacted]");
-    assert_eq!(attributes["long"].len(), MAX_TEXT);
+    assert_eq!(attributes["long"].len(), MAX_TEXT_BYTES);
 }
 
 #[test]
@@ -248,33 +249,33 @@ fn more_spans_than_fit_do_not_stop_the_process() {
 }
 
 #[test]
-fn a_dead_collector_holds_nobody_up() {
-    // Nobody listens there any more.
+fn a_dead_collector_does_not_delay_the_process() {
+    // The port is closed.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    export(otlp(closed), || one_run("a"));
-    // It takes the connection and never says a word.
+    export(otlp(closed), || record_run("a"));
+    // It accepts the connection and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = format!("http://{}", listener.local_addr().unwrap());
     export(otlp(silent), || {
         for _ in 0..2 * MAX_QUEUE {
-            one_run("a");
+            record_run("a");
         }
     });
 }
 
 #[test]
-fn a_refusal_or_a_redirect_is_not_followed() {
+fn a_refused_or_redirected_request_is_not_repeated() {
     for status in ["400 Bad Request", "307 Temporary Redirect"] {
         let (endpoint, requests) = collector(status);
-        export(otlp(endpoint), || one_run("a"));
+        export(otlp(endpoint), || record_run("a"));
         assert_eq!(requests.try_iter().count(), 1, "{status}");
     }
 }
 
 #[test]
-fn the_address_gets_its_path_once() {
+fn the_path_is_added_to_the_endpoint_once() {
     for (endpoint, expected) in [
         ("http://localhost:4318", "http://localhost:4318/v1/traces"),
         ("http://localhost:4318/", "http://localhost:4318/v1/traces"),
@@ -286,10 +287,10 @@ fn the_address_gets_its_path_once() {
 }
 
 #[test]
-fn wrong_settings_are_refused_in_our_words() {
+fn invalid_settings_are_refused_without_quoting_them() {
     let refused = |otlp: Otlp| {
         let settings = LogSettings { otlp: Some(otlp), ..LogSettings::default() };
-        subscriber(&settings, true, std::io::sink).err().unwrap()
+        subscriber(&settings, LineFormat::Human, std::io::sink).err().unwrap()
     };
     for endpoint in ["", "localhost:4318", "ftp://host", "http://", "grpc://user:hunter2@host"] {
         let expected = "the trace collector's address is not an http or https URL";

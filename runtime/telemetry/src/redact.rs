@@ -1,39 +1,39 @@
-//! Takes secrets and personal data out of text.
+//! Removes secrets and personal data from text.
 //!
-//! Owns the patterns. Pure: the same text always gives the same text, and what came out stays as it is when it
-//! goes in again. Every step is one pass over the text.
+//! Owns the patterns. Pure: the same text always gives the same result, and redacting a result again changes
+//! nothing. Every step is one pass over the text.
 
-mod cuts;
 mod pairs;
+mod pattern;
 mod personal;
+mod replacer;
 mod secrets;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use cuts::Cuts;
-use personal::Personal;
-use redflow_contract::secret::REDACTED;
-use regex::Regex;
+use personal::PersonalPatterns;
+use redflow_contract::secret::{REDACTED, is_secret_name};
+use replacer::Replacer;
 use secrecy::{ExposeSecret as _, SecretString};
-use secrets::Keys;
+use secrets::KeyPatterns;
 use std::borrow::Cow;
 
-/// How much is taken out.
+/// What the redactor removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
     /// Nothing.
     Off,
-    /// What opens doors: keys, passwords, tokens.
+    /// Keys, passwords and tokens.
     Secrets,
-    /// That, and what tells who somebody is.
+    /// Secrets and personal data: e-mail addresses, telephone and card numbers, bank accounts.
     #[default]
     All,
 }
 
 impl Level {
-    /// Every level.
+    /// All levels, for parsing and help texts.
     pub const ALL: &'static [Self] = &[Self::Off, Self::Secrets, Self::All];
 
-    /// As it is written everywhere.
+    /// The name in configuration files and arguments.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,54 +43,59 @@ impl Level {
         }
     }
 
-    /// From its text.
+    /// Parses a name; none if there is no such level.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|level| level.as_str() == text)
     }
 }
 
-/// A shorter known secret would turn up in ordinary words.
-const MIN_KNOWN: usize = 4;
+/// Characters of a known secret. A shorter one would occur in ordinary words.
+const MIN_KNOWN_CHARS: usize = 4;
 
-/// Bytes of all known secrets at most.
-const MAX_KNOWN: usize = 1 << 20;
+/// The limit on the bytes of all known secrets.
+const MAX_KNOWN_BYTES: usize = 1 << 20;
 
-/// Everything that is put in the place of something.
-const MARKS: [&str; 5] = [REDACTED, "[email]", "[phone]", "[card]", "[iban]"];
+/// All placeholders that replace something.
+const PLACEHOLDERS: [&str; 5] = [REDACTED, "[email]", "[phone]", "[card]", "[iban]"];
 
-/// Takes out what a level says.
+/// Replaces secrets and personal data by placeholders such as `[redacted]` and `[email]`.
 pub struct Redactor {
     level: Level,
     known: Option<AhoCorasick>,
-    keys: Keys,
-    personal: Personal,
+    keys: KeyPatterns,
+    personal: PersonalPatterns,
 }
 
 impl std::fmt::Debug for Redactor {
-    /// Never says what is known.
+    /// Without the known secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redactor").field("level", &self.level).finish_non_exhaustive()
     }
 }
 
 impl Redactor {
-    /// One that also knows these secrets, wherever they turn up.
+    /// A redactor that also removes these known secrets, wherever they occur.
     ///
     /// # Errors
     ///
-    /// The known secrets are too many or too long to look for all of them.
+    /// When the known secrets are too many or too long to search for.
     pub fn new(level: Level, known: &[SecretString]) -> Result<Self, String> {
-        Ok(Self { level, known: known_pattern(known)?, keys: Keys::new()?, personal: Personal::new()? })
+        Ok(Self {
+            level,
+            known: known_pattern(known)?,
+            keys: KeyPatterns::new()?,
+            personal: PersonalPatterns::new()?,
+        })
     }
 
-    /// How much it takes out.
+    /// The level it was built with.
     #[must_use]
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// The text without what it must not say.
+    /// The text with placeholders in place of what the level removes.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.level == Level::Off {
@@ -98,60 +103,64 @@ impl Redactor {
         }
         let mut out = Cow::Borrowed(text);
         if let Some(known) = &self.known {
-            apply(&mut out, |text| hide_known(known, text));
+            apply(&mut out, |text| redact_known(known, text));
         }
-        apply(&mut out, secrets::private_keys);
-        apply(&mut out, secrets::userinfo);
+        apply(&mut out, secrets::redact_private_keys);
+        apply(&mut out, secrets::redact_url_passwords);
         apply(&mut out, pairs::redact);
-        apply(&mut out, |text| self.keys.schemes(text));
-        apply(&mut out, |text| self.keys.keys(text));
+        apply(&mut out, |text| self.keys.redact_schemes(text));
+        apply(&mut out, |text| self.keys.redact_keys(text));
         if self.level == Level::All {
             apply(&mut out, |text| self.personal.redact(text));
         }
         out
     }
+
+    /// Whether a value of this name is a secret as a whole. A number named `…tokens` is a count.
+    pub(crate) fn hides_value_of(&self, name: &str, is_number: bool) -> bool {
+        self.level != Level::Off
+            && is_secret_name(name)
+            && !(is_number && name.to_ascii_lowercase().ends_with("tokens"))
+    }
 }
 
-/// One step. A text that it does not change is not copied.
+/// Applies one step. A text that the step does not change is not copied.
 fn apply(text: &mut Cow<'_, str>, step: impl Fn(&str) -> Cow<'_, str>) {
     if let Cow::Owned(changed) = step(text) {
         *text = Cow::Owned(changed);
     }
 }
 
-fn compile(pattern: &str) -> Result<Regex, String> {
-    Regex::new(pattern).map_err(|_| "a pattern to redact by is wrong".to_owned())
-}
-
-fn hide_known<'a>(known: &AhoCorasick, text: &'a str) -> Cow<'a, str> {
-    let mut cuts = Cuts::new(text);
+fn redact_known<'a>(known: &AhoCorasick, text: &'a str) -> Cow<'a, str> {
+    let mut replacer = Replacer::new(text);
     for found in known.find_iter(text) {
-        cuts.put(found.start(), found.end(), REDACTED);
+        replacer.replace(found.start(), found.end(), REDACTED);
     }
-    cuts.done()
+    replacer.finish()
 }
 
-/// All known secrets, the longest first: one may begin with another.
+/// Searches for all known secrets. The longest match wins, because one secret may begin with another.
 fn known_pattern(known: &[SecretString]) -> Result<Option<AhoCorasick>, String> {
-    const TOO_LARGE: &str = "the known secrets are too many or too long to look for";
+    const TOO_LARGE: &str = "the known secrets are too many or too long to search for";
     let mut forms: Vec<String> = Vec::new();
     for secret in known.iter().map(|secret| secret.expose_secret()) {
-        // One that is part of a mark would be found in what was redacted already.
-        if secret.chars().count() >= MIN_KNOWN && !MARKS.iter().any(|mark| mark.contains(secret)) {
-            // As it is, and as it stands between quotes.
+        // A secret that is part of a placeholder would be found in redacted text.
+        if secret.chars().count() >= MIN_KNOWN_CHARS && !PLACEHOLDERS.iter().any(|text| text.contains(secret))
+        {
+            // Unchanged, and as it is escaped between quotes.
             forms.extend([secret.to_owned(), secret.escape_debug().to_string()]);
         }
     }
     forms.sort_unstable();
     forms.dedup();
-    if forms.iter().map(String::len).sum::<usize>() > MAX_KNOWN {
+    if forms.iter().map(String::len).sum::<usize>() > MAX_KNOWN_BYTES {
         return Err(TOO_LARGE.to_owned());
     }
     if forms.is_empty() {
         return Ok(None);
     }
-    let found = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms);
-    found.map(Some).map_err(|_| TOO_LARGE.to_owned())
+    let pattern = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms);
+    pattern.map(Some).map_err(|_| TOO_LARGE.to_owned())
 }
 
 #[cfg(test)]

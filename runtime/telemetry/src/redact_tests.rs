@@ -10,7 +10,7 @@ fn redactor(level: Level) -> Redactor {
 
 const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl";
 
-/// Text with a secret, and what is left of it.
+/// Text with a secret, and the redacted text.
 const SECRETS: &[(&str, &str)] = &[
     ("key sk-abcdEFGH12345678 used", "key [redacted] used"),
     ("sk-ant-api03-AbC_dEf-0123456789", "[redacted]"),
@@ -48,7 +48,7 @@ const SECRETS: &[(&str, &str)] = &[
     ("-----BEGIN PRIVATE KEY-----\nMII", "[redacted]"),
 ];
 
-/// Text with personal data, and what is left of it.
+/// Text with personal data, and the redacted text.
 const PERSONAL: &[(&str, &str)] = &[
     ("mail bob.smith+x@mail.example.com now", "mail [email] now"),
     ("<jörg@müller.de>", "<[email]>"),
@@ -75,8 +75,8 @@ const PERSONAL: &[(&str, &str)] = &[
     ("XK05 1212 0123 4567 8906 THEN", "[iban] THEN"),
 ];
 
-/// Text that must stay as it is.
-const OPEN: &[&str] = &[
+/// Text that must stay unchanged.
+const HARMLESS: &[&str] = &[
     "",
     "run 0190c8a4-7b1e-7cc3-98c4-dc0c0c07398f ended",
     "00000000-0000-0000-0000-000000000000",
@@ -120,7 +120,7 @@ const OPEN: &[&str] = &[
 ];
 
 #[test]
-fn secrets_are_taken_out() {
+fn secrets_are_redacted() {
     for level in [Level::Secrets, Level::All] {
         let redactor = redactor(level);
         for (text, expected) in SECRETS {
@@ -132,7 +132,7 @@ fn secrets_are_taken_out() {
 }
 
 #[test]
-fn personal_data_is_taken_out() {
+fn personal_data_is_redacted() {
     let (all, secrets) = (redactor(Level::All), redactor(Level::Secrets));
     for (text, expected) in PERSONAL {
         assert_eq!(all.redact(text), *expected, "{text}");
@@ -141,15 +141,15 @@ fn personal_data_is_taken_out() {
 }
 
 #[test]
-fn other_text_stays() {
+fn other_text_is_unchanged() {
     let redactor = redactor(Level::All);
-    for text in OPEN {
+    for text in HARMLESS {
         assert_eq!(redactor.redact(text), *text);
     }
 }
 
 #[test]
-fn off_takes_nothing_out() {
+fn level_off_redacts_nothing() {
     let redactor = Redactor::new(Level::Off, &[SecretString::from("known-secret")]).unwrap();
     let off = |text: &str| assert_eq!(redactor.redact(text), text);
     SECRETS.iter().chain(PERSONAL).for_each(|(text, _)| off(text));
@@ -157,7 +157,7 @@ fn off_takes_nothing_out() {
 }
 
 #[test]
-fn known_secrets_are_taken_out_wherever_they_are() {
+fn known_secrets_are_redacted_wherever_they_occur() {
     let known = ["open sesame", "open sesame, please", "a\"b\\c", "red", "redacted", "$1.*"];
     let known: Vec<SecretString> = known.into_iter().map(SecretString::from).collect();
     let redactor = Redactor::new(Level::Secrets, &known).unwrap();
@@ -167,7 +167,7 @@ fn known_secrets_are_taken_out_wherever_they_are() {
         (r#"raw a"b\c"#, "raw [redacted]"),
         (r#"{"m":"a\"b\\c"}"#, r#"{"m":"[redacted]"}"#),
         ("a$1.*b", "a[redacted]b"),
-        // Too short, or part of a mark.
+        // Too short, or part of a placeholder.
         ("red redacted", "red redacted"),
     ] {
         assert_eq!(redactor.redact(text), expected);
@@ -177,13 +177,13 @@ fn known_secrets_are_taken_out_wherever_they_are() {
 
 #[test]
 fn too_many_known_secrets_are_refused() {
-    let known = [SecretString::from("x".repeat(super::MAX_KNOWN + 1))];
+    let known = [SecretString::from("x".repeat(super::MAX_KNOWN_BYTES + 1))];
     let refused = Redactor::new(Level::All, &known).unwrap_err();
-    assert_eq!(refused, "the known secrets are too many or too long to look for");
+    assert_eq!(refused, "the known secrets are too many or too long to search for");
 }
 
 #[test]
-fn levels_have_names() {
+fn levels_parse_their_own_names() {
     assert_eq!(Level::default(), Level::All);
     for level in Level::ALL {
         assert_eq!(Level::parse(level.as_str()), Some(*level));
@@ -191,10 +191,10 @@ fn levels_have_names() {
     assert_eq!(Level::parse("some"), None);
 }
 
-/// Each of these makes a careless matcher start over at every character. The assertions do not print: a
-/// mebibyte is no message.
+/// Each of these makes a careless matcher start again at every character. The assertions do not print the
+/// text of one mebibyte.
 #[test]
-fn hostile_lines_of_a_mebibyte_come_out() {
+fn hostile_lines_of_a_mebibyte_are_redacted_in_time() {
     const SIZE: usize = 1 << 20;
     let redactor = redactor(Level::All);
     let filled = |piece: &str| piece.repeat(SIZE / piece.len());
@@ -215,9 +215,9 @@ fn hostile_lines_of_a_mebibyte_come_out() {
     assert!(keys == "[redacted] ".repeat(SIZE / 14));
 }
 
-/// Text that is likely to look like something, or nearly.
+/// Text that resembles secrets and personal data.
 fn hostile() -> impl Strategy<Value = String> {
-    let bait = SECRETS.iter().chain(PERSONAL).map(|(text, _)| *text).chain(OPEN.iter().copied());
+    let bait = SECRETS.iter().chain(PERSONAL).map(|(text, _)| *text).chain(HARMLESS.iter().copied());
     let pieces = "password token key = : => \" ' \\ \\\" { } [ ] ( ) , ; @ . - + / :// sk- eyJ 0 1 12 4111 Bearer basic \
                   a.b é \n ${ [redacted] [redacted [email] Cookie DE89 -----BEGIN";
     let bait: Vec<&str> = bait.chain(pieces.split(' ')).chain([" "]).collect();
@@ -233,7 +233,7 @@ static BOTH: LazyLock<[Redactor; 2]> = LazyLock::new(|| [redactor(Level::Secrets
 
 proptest! {
     #[test]
-    fn what_came_out_stays(text in hostile()) {
+    fn redacting_twice_changes_nothing(text in hostile()) {
         for redactor in &*BOTH {
             let once = redactor.redact(&text).into_owned();
             let twice = redactor.redact(&once).into_owned();

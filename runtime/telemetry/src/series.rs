@@ -1,6 +1,6 @@
-//! The label sets of one metric: found without allocating, and only so many of them.
+//! The label sets of one metric: found without an allocation, and limited in number.
 
-use crate::metric::{Kind, Metric, is_open};
+use crate::metric::{Metric, MetricKind, has_values_from_flows};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
@@ -12,22 +12,22 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::{PoisonError, RwLock};
 
-/// Label sets of one metric at most.
+/// The limit on label sets of one metric.
 pub(crate) const MAX_SETS: usize = 1_000;
 
-/// Of those, how many are kept for `other`: one for each combination of the labels with fixed values.
+/// How many of those are reserved for `other`: one for each combination of the labels with fixed values.
 pub(crate) const SPARE_SETS: usize = 50;
 
-/// Characters of a label value at most.
-pub(crate) const MAX_VALUE: usize = 100;
+/// The limit on characters of a label value.
+pub(crate) const MAX_VALUE_CHARS: usize = 100;
 
 /// No metric has more labels.
 const MAX_LABELS: usize = 3;
 
-/// What a label from a flow says once there are too many.
+/// Replaces label values from flows once there are too many.
 const OTHER: &str = "other";
 
-/// What is counted for one label set.
+/// The counter of one label set.
 #[derive(Debug)]
 pub(crate) enum Value {
     Gauge(Gauge),
@@ -37,12 +37,12 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: MetricKind) -> Self {
         match kind {
-            Kind::Gauge => Self::Gauge(Gauge::default()),
-            Kind::Counter => Self::Counter(Counter::default()),
-            Kind::Sum => Self::Sum(Counter::default()),
-            Kind::Histogram(buckets) => Self::Histogram(Histogram::new(buckets.iter().copied())),
+            MetricKind::Gauge => Self::Gauge(Gauge::default()),
+            MetricKind::Counter => Self::Counter(Counter::default()),
+            MetricKind::Sum => Self::Sum(Counter::default()),
+            MetricKind::Histogram(buckets) => Self::Histogram(Histogram::new(buckets.iter().copied())),
         }
     }
 }
@@ -52,26 +52,26 @@ impl Value {
 pub(crate) struct Series {
     metric: Metric,
     hasher: RandomState,
-    sets: RwLock<Sets>,
+    sets: RwLock<LabelSets>,
 }
 
 #[derive(Debug, Default)]
-struct Sets {
-    /// By the hash of the label values. The values themselves are compared too.
-    by_hash: HashMap<u64, Vec<Set>>,
+struct LabelSets {
+    /// By the hash of the label values. Sets with the same hash are told apart by their values.
+    by_hash: HashMap<u64, Vec<LabelSet>>,
     count: usize,
 }
 
 #[derive(Debug)]
-struct Set {
+struct LabelSet {
     labels: Vec<Box<str>>,
     value: Value,
 }
 
-impl Sets {
+impl LabelSets {
     fn find(&self, hash: u64, labels: &[Cow<'_, str>]) -> Option<&Value> {
         let same =
-            |set: &&Set| set.labels.iter().map(|label| &**label).eq(labels.iter().map(|label| &**label));
+            |set: &&LabelSet| set.labels.iter().map(|label| &**label).eq(labels.iter().map(|label| &**label));
         self.by_hash.get(&hash)?.iter().find(same).map(|set| &set.value)
     }
 }
@@ -79,56 +79,59 @@ impl Sets {
 impl Series {
     pub(crate) fn new(metric: Metric) -> Self {
         let series = Self { metric, hasher: RandomState::new(), sets: RwLock::default() };
-        // There is exactly one set, so zero can be shown from the start.
+        // Without labels there is exactly one set, so zero shows from the start.
         if metric.labels().is_empty() {
-            series.with(&[], |_| ());
+            series.update(&[], |_| ());
         }
         series
     }
 
-    /// Counts for these label values, in the order the metric names its labels.
-    pub(crate) fn with(&self, labels: &[&str], count: impl Fn(&Value)) {
+    /// Updates the counter of these label values, which are in the order of the metric's labels.
+    pub(crate) fn update(&self, labels: &[&str], update: impl Fn(&Value)) {
         let mut clean: [Cow<'_, str>; MAX_LABELS] = Default::default();
-        for (place, label) in clean.iter_mut().zip(labels) {
-            *place = cleaned(label);
+        for (value, label) in clean.iter_mut().zip(labels) {
+            *value = clean_value(label);
         }
         let clean = &mut clean[..self.metric.labels().len().min(MAX_LABELS)];
         let hash = self.hasher.hash_one(&*clean);
         if let Some(value) = self.sets.read().unwrap_or_else(PoisonError::into_inner).find(hash, clean) {
-            count(value);
+            update(value);
             return;
         }
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
         let mut hash = hash;
         if sets.count >= MAX_SETS - SPARE_SETS && sets.find(hash, clean).is_none() {
-            for (place, name) in clean.iter_mut().zip(self.metric.labels()) {
-                if is_open(name) {
-                    *place = Cow::Borrowed(OTHER);
+            for (value, name) in clean.iter_mut().zip(self.metric.labels()) {
+                if has_values_from_flows(name) {
+                    *value = Cow::Borrowed(OTHER);
                 }
             }
             hash = self.hasher.hash_one(&*clean);
         }
         if sets.find(hash, clean).is_none() {
             let labels = clean.iter().map(|label| Box::from(&**label)).collect();
-            sets.by_hash.entry(hash).or_default().push(Set { labels, value: Value::new(self.metric.kind()) });
+            sets.by_hash
+                .entry(hash)
+                .or_default()
+                .push(LabelSet { labels, value: Value::new(self.metric.kind()) });
             sets.count += 1;
         }
         if let Some(value) = sets.find(hash, clean) {
-            count(value);
+            update(value);
         }
     }
 
-    /// Writes all label sets, sorted, so that two scrapes differ only by what was counted.
+    /// Writes all label sets, sorted, so that two scrapes differ only in the counts.
     pub(crate) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let kind = match self.metric.kind() {
-            Kind::Gauge => MetricType::Gauge,
-            Kind::Counter | Kind::Sum => MetricType::Counter,
-            Kind::Histogram(_) => MetricType::Histogram,
+            MetricKind::Gauge => MetricType::Gauge,
+            MetricKind::Counter | MetricKind::Sum => MetricType::Counter,
+            MetricKind::Histogram(_) => MetricType::Histogram,
         };
         let (name, help) = (self.metric.family(), self.metric.help());
         let mut family = encoder.encode_descriptor(name, &format!("{help}."), None, kind)?;
         let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
-        let mut sorted: Vec<&Set> = sets.by_hash.values().flatten().collect();
+        let mut sorted: Vec<&LabelSet> = sets.by_hash.values().flatten().collect();
         sorted.sort_unstable_by(|left, right| left.labels.cmp(&right.labels));
         for set in sorted {
             let values = set.labels.iter().map(|value| &**value);
@@ -151,10 +154,10 @@ fn encode_value(value: &Value, encoder: prometheus_client::encoding::MetricEncod
     }
 }
 
-/// A label value that is short and has no control characters.
-fn cleaned(value: &str) -> Cow<'_, str> {
-    if value.len() <= MAX_VALUE && !value.chars().any(char::is_control) {
+/// Shortens a label value and replaces its control characters.
+fn clean_value(value: &str) -> Cow<'_, str> {
+    if value.len() <= MAX_VALUE_CHARS && !value.chars().any(char::is_control) {
         return Cow::Borrowed(value);
     }
-    value.chars().take(MAX_VALUE).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    value.chars().take(MAX_VALUE_CHARS).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -1,9 +1,9 @@
-//! A process logs once.
+//! Logging can be started once per process.
 
 use redflow_telemetry::{LogSettings, init};
 
 #[test]
-fn a_process_logs_once() {
+fn logging_starts_once_per_process() {
     let wrong = LogSettings { filter: "a=b=c".to_owned(), ..LogSettings::default() };
     assert!(init(&wrong).is_err());
     let guard = init(&LogSettings::default()).unwrap();

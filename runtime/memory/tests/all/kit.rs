@@ -1,4 +1,4 @@
-//! Memories built as the engine builds them, and conversations in a word.
+//! Builds memories as the engine does, and short conversations.
 
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::NodeSummary;
@@ -9,14 +9,14 @@ use redflow_ports::{Adapters, Memory, NodeConfig};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What one process has.
+/// The adapters of one process.
 pub(crate) fn process(settings: MemorySettings) -> Adapters {
     let mut adapters = Adapters::default();
     register(&mut adapters, settings);
     adapters
 }
 
-/// A node, or why it could not be built.
+/// Builds a node. The error is the reason why it could not be built.
 pub(crate) fn try_build(
     adapters: &Adapters,
     type_name: &str,
@@ -25,10 +25,10 @@ pub(crate) fn try_build(
     env: &[(&str, &str)],
 ) -> Result<Arc<dyn Memory>, String> {
     let node = NodeSummary { id: id.into(), type_name: type_name.to_owned(), name: String::new() };
-    let look =
+    let variable =
         |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let props = props.as_object().unwrap();
-    let config = NodeConfig { node: &node, props, env: &look, takes: &|_| () };
+    let config = NodeConfig { node: &node, props, env: &variable, takes: &|_| () };
     adapters.memories[type_name](config).map_err(|error| error.reason)
 }
 
@@ -44,22 +44,22 @@ pub(crate) fn assistant(text: &str) -> ChatMessage {
     ChatMessage::new(ChatRole::Assistant, text)
 }
 
-pub(crate) fn asks(id: &str) -> ChatMessage {
+pub(crate) fn tool_call(id: &str) -> ChatMessage {
     let call = RequestedCall { id: id.to_owned(), name: "x".to_owned(), arguments: "{}".to_owned() };
     ChatMessage { tool_calls: vec![call], ..assistant("") }
 }
 
-pub(crate) fn answers(id: &str) -> ChatMessage {
+pub(crate) fn tool_result(id: &str) -> ChatMessage {
     ChatMessage { tool_call_id: Some(id.to_owned()), ..ChatMessage::new(ChatRole::Tool, id) }
 }
 
-/// A question and its answer, both the name of the run.
-pub(crate) async fn say(memory: &Arc<dyn Memory>, session: &str, run: &str) -> Result<(), Failure> {
+/// Appends a question and an answer, both with the name of the run as text.
+pub(crate) async fn append_turn(memory: &Arc<dyn Memory>, session: &str, run: &str) -> Result<(), Failure> {
     memory.append(session, &run.into(), &[user(run), assistant(run)]).await
 }
 
-/// What the users said.
-pub(crate) async fn said(memory: &Arc<dyn Memory>, session: &str) -> Vec<String> {
+/// The texts of the user messages.
+pub(crate) async fn user_texts(memory: &Arc<dyn Memory>, session: &str) -> Vec<String> {
     let messages = memory.recall(session).await.unwrap();
     messages.into_iter().filter(|one| one.role == ChatRole::User).map(|one| one.content).collect()
 }

@@ -1,4 +1,4 @@
-//! The memories as the engine meets them: real clocks stopped, a real Redis killed.
+//! The memories as the engine uses them, with a paused clock and a real Redis.
 
 #![allow(
     clippy::expect_used,
@@ -9,11 +9,11 @@
 )]
 
 mod kit;
-mod process;
-mod redis_crowd;
-mod redis_double;
-mod redis_kept;
-mod redis_legacy;
+mod process_memory;
+mod redis_concurrency;
+mod redis_failures;
+mod redis_fake;
+mod redis_legacy_format;
 mod redis_server;
+mod redis_storage;
 mod redis_tls;
-mod redis_trouble;

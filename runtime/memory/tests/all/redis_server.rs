@@ -1,4 +1,4 @@
-//! A Redis of the test's own: on a port nobody else has, with a directory that goes with it.
+//! A Redis server for one test, with its own port and directory.
 
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
@@ -9,16 +9,17 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Longer than any start takes; reached only by one that went wrong.
-const START: Duration = Duration::from_secs(60);
-/// Below the ports that systems give to outgoing connections, so that nobody takes it while Redis is down.
+/// Longer than any start takes; only a failed start reaches it.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Below the ports that systems give to outgoing connections, so that no other process takes it while Redis
+/// is down.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
 pub(crate) struct RedisServer {
     pub(crate) port: u16,
     child: Option<Child>,
     directory: TempDir,
-    more: Vec<String>,
+    arguments: Vec<String>,
 }
 
 impl RedisServer {
@@ -26,16 +27,16 @@ impl RedisServer {
         Self::start_with(&[])
     }
 
-    /// With more of what stands on its command line, where `PORT` is the port it gets.
-    pub(crate) fn start_with(more: &[&str]) -> Self {
+    /// Starts with more command line arguments, in which `PORT` stands for its port.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
-        let more = more.iter().map(|word| (*word).to_owned()).collect();
-        let mut server = Self { port: 0, child: None, directory, more };
-        // Each test is a process of its own: begin at another place than its neighbours do.
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let mut server = Self { port: 0, child: None, directory, arguments };
+        // Each test is a process of its own, so it starts at another port than the others.
         let span = u32::from(PORTS.end - PORTS.start);
         for attempt in 0..50 {
-            let place = (std::process::id().wrapping_mul(37) + attempt * 101) % span;
-            server.port = PORTS.start + u16::try_from(place).unwrap();
+            let offset = (std::process::id().wrapping_mul(37) + attempt * 101) % span;
+            server.port = PORTS.start + u16::try_from(offset).unwrap();
             if server.try_launch() {
                 return server;
             }
@@ -48,7 +49,7 @@ impl RedisServer {
         assert!(self.try_launch(), "redis-server did not start again");
     }
 
-    /// Takes the process away without a word.
+    /// Kills the process without a shutdown.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -63,30 +64,30 @@ impl RedisServer {
         props
     }
 
-    /// A connection beside those of the memories.
+    /// A separate connection for the test.
     pub(crate) async fn raw(&self) -> MultiplexedConnection {
         let client = redis::Client::open(("127.0.0.1", self.port)).unwrap();
-        let patient = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        client.get_multiplexed_async_connection_with_config(&config).await.unwrap()
     }
 
-    /// Whether it says that it is ready, rather than ending.
+    /// Starts the process. Returns whether it became ready.
     fn try_launch(&mut self) -> bool {
         let mut command = Command::new("redis-server");
         let port = self.port.to_string();
-        // With TLS, that port is the encrypted one.
-        let plain = if self.more.iter().any(|word| word == "--tls-port") { "0" } else { &port };
+        // With TLS, `PORT` is the encrypted port, and there is no plain one.
+        let plain = if self.arguments.iter().any(|word| word == "--tls-port") { "0" } else { &port };
         command.args(["--port", plain, "--bind", "127.0.0.1", "--save", ""]);
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]);
-        let more = self.more.iter().map(|word| if word == "PORT" { &port } else { word });
-        command.arg(self.directory.path()).args(more);
+        let arguments = self.arguments.iter().map(|word| if word == "PORT" { &port } else { word });
+        command.arg(self.directory.path()).args(arguments);
         let launched = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child = launched.expect(
             "these tests need a real Redis: install the program redis-server (Debian's package redis-server)",
         );
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (ready, is_ready) = mpsc::channel();
-        // Reads on to the end, so that Redis never waits for somebody to read its log.
+        // Reads to the end, so that Redis never blocks on its log.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if line.contains("Ready to accept connections") {
@@ -94,7 +95,7 @@ impl RedisServer {
                 }
             }
         });
-        let started = is_ready.recv_timeout(START).is_ok();
+        let started = is_ready.recv_timeout(START_TIMEOUT).is_ok();
         self.child = Some(child);
         if !started {
             self.kill();

@@ -1,6 +1,6 @@
-//! Copies of the database.
+//! Backups of the database.
 
-use crate::kit::{begun, delivered, finished, finished_text, id, now, text};
+use crate::kit::{deliver_run, finish_run, finished_journal, id, start_run, synced_batch, text};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunStatus;
@@ -18,13 +18,13 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_copy_made_while_runs_are_driven_is_whole() {
+async fn a_backup_made_while_runs_are_driven_is_complete() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     for run in 0..20 {
-        delivered(&store, &format!("done {run}"), 1).await;
+        deliver_run(&store, &format!("done {run}"), 1).await;
     }
-    let mut open = begun(&store, "open").await;
+    let mut open = start_run(&store, "open").await;
     let copies = tempfile::tempdir().unwrap();
     let file = copies.path().join("redflow.db");
     let reader = Reader::open(dir.path()).unwrap();
@@ -32,8 +32,8 @@ async fn a_copy_made_while_runs_are_driven_is_whole() {
     let copying = tokio::task::spawn_blocking(move || reader.backup(&target));
     let mut run = 20;
     while !copying.is_finished() {
-        open.append(now(&["meanwhile"])).await.unwrap();
-        finished(&store, &format!("done {run}"), 1).await;
+        open.append(synced_batch(&["meanwhile"])).await.unwrap();
+        finish_run(&store, &format!("done {run}"), 1).await;
         run += 1;
     }
     let report = copying.await.unwrap().unwrap();
@@ -45,7 +45,7 @@ async fn a_copy_made_while_runs_are_driven_is_whole() {
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
-    // It serves as another data directory, for those who look and for a driver.
+    // It serves as another data directory, for a reader and for a driver.
     let reader = Reader::open(copies.path()).unwrap();
     let runs = reader.list(&RunFilter::default()).unwrap();
     assert_eq!(runs.len() as u64, report.runs);
@@ -53,21 +53,21 @@ async fn a_copy_made_while_runs_are_driven_is_whole() {
     for run in &runs {
         let stored = reader.load(&run.run_id).unwrap().unwrap();
         if run.status == RunStatus::Completed {
-            assert_eq!(text(&stored.journal), finished_text(run.run_id.as_str()));
+            assert_eq!(text(&stored.journal), finished_journal(run.run_id.as_str()));
         }
     }
     let restored = Store::open(copies.path()).unwrap();
     let stored = restored.load(&id("open")).await.unwrap().unwrap();
     assert_eq!(stored.summary.status, RunStatus::Interrupted);
-    restored.reopen(&stored).append(now(&["goes on from the copy"])).await.unwrap();
-    finished(&restored, "new", 1).await;
+    restored.reopen(&stored).append(synced_batch(&["goes on from the copy"])).await.unwrap();
+    finish_run(&restored, "new", 1).await;
 }
 
 #[tokio::test]
-async fn nothing_is_written_over() {
+async fn a_backup_overwrites_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    delivered(&store, "a", 1).await;
+    deliver_run(&store, "a", 1).await;
     let reader = Reader::open(dir.path()).unwrap();
     let copies = tempfile::tempdir().unwrap();
     let file = copies.path().join("copy");
@@ -79,11 +79,11 @@ async fn nothing_is_written_over() {
     assert_eq!(names(copies.path()), ["copy"]);
 }
 
-/// What is said of a copy that cannot be made is said of the copy.
+/// The error of a failed backup names the copy, not the data directory.
 #[tokio::test]
-async fn a_copy_that_cannot_be_made_is_told_as_such() {
+async fn a_failed_backup_names_the_copy() {
     let dir = tempfile::tempdir().unwrap();
-    delivered(&Store::open(dir.path()).unwrap(), "a", 1).await;
+    deliver_run(&Store::open(dir.path()).unwrap(), "a", 1).await;
     let reader = Reader::open(dir.path()).unwrap();
     let copies = tempfile::tempdir().unwrap();
     std::fs::write(copies.path().join("file"), "mine").unwrap();
@@ -97,12 +97,12 @@ async fn a_copy_that_cannot_be_made_is_told_as_such() {
     assert_eq!(names(copies.path()), ["file"]);
 }
 
-/// A copy beside what it was made of helps nobody.
+/// A backup in the data directory would be lost with the data.
 #[tokio::test]
-async fn nothing_is_copied_into_the_data_directory() {
+async fn a_backup_into_the_data_directory_is_refused() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("data");
-    delivered(&Store::open(&dir).unwrap(), "a", 1).await;
+    deliver_run(&Store::open(&dir).unwrap(), "a", 1).await;
     std::fs::create_dir(dir.join("below")).unwrap();
     let reader = Reader::open(&dir).unwrap();
     let mut targets = vec![dir.join("copy"), dir.join("below/copy"), dir.join("below/../copy")];
@@ -121,11 +121,12 @@ async fn nothing_is_copied_into_the_data_directory() {
     assert_eq!(reader.backup(&outer.path().join("copy")).unwrap().runs, 1);
 }
 
-/// A copy whose process died leaves a part. The next one to that place clears it away, and nothing else.
+/// A backup whose process died leaves a part file. The next backup to that place removes it, and nothing
+/// else.
 #[tokio::test]
-async fn what_a_dead_copy_left_is_cleared_away() {
+async fn part_files_of_dead_backups_are_removed() {
     let dir = tempfile::tempdir().unwrap();
-    delivered(&Store::open(dir.path()).unwrap(), "a", 1).await;
+    deliver_run(&Store::open(dir.path()).unwrap(), "a", 1).await;
     let reader = Reader::open(dir.path()).unwrap();
     let copies = tempfile::tempdir().unwrap();
     let make = |name: &str| {
@@ -137,7 +138,7 @@ async fn what_a_dead_copy_left_is_cleared_away() {
     {
         make(name);
     }
-    // One that somebody is still making.
+    // A part file that a live process still writes.
     let live = make("copy.3-4.part");
     live.lock().unwrap();
     let report = reader.backup(&copies.path().join("copy")).unwrap();

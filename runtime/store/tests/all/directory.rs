@@ -1,6 +1,6 @@
-//! Data directories as they are found: new, held, strange, broken.
+//! Data directories in every state: new, locked, foreign, damaged.
 
-use crate::kit::{begun, delivered, finished, finished_text, id, text};
+use crate::kit::{deliver_run, finish_run, finished_journal, id, start_run, text};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunRequest;
@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What everyone who comes to this directory is told.
+/// Checks that every way to use this directory fails with this error.
 #[track_caller]
-fn all_refused(dir: &Path, code: StoreCode, words: &str) {
+fn assert_all_refused(dir: &Path, code: StoreCode, words: &str) {
     let cancel = RunRequest::Cancel { reason: "test".into() };
     let tried: [(&str, Result<(), StoreError>); 4] = [
         ("open", Store::open(dir).map(drop)),
         ("read", Reader::open(dir).map(drop)),
-        ("ask", submit_request(dir, &id("a"), &cancel, 1).map(drop)),
+        ("submit", submit_request(dir, &id("a"), &cancel, 1).map(drop)),
         ("prune", prune(dir, Prune::default()).map(drop)),
     ];
     for (what, result) in tried {
@@ -43,11 +43,11 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn everything_is_made_for_its_owner_alone() {
+async fn all_files_are_private_to_their_owner() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("made").join("by us");
     let store = Store::open(&dir).unwrap();
-    let _open = begun(&store, "a").await;
+    let _open = start_run(&store, "a").await;
     assert_eq!((mode(&outer.path().join("made")), mode(&dir)), (0o700, 0o700));
     for file in ["lock", "redflow.db", "redflow.db-wal", "redflow.db-shm"] {
         assert_eq!(mode(&dir.join(file)), 0o600, "{file}");
@@ -56,7 +56,7 @@ async fn everything_is_made_for_its_owner_alone() {
 
 #[cfg(unix)]
 #[test]
-fn looser_files_are_tightened_and_the_directory_is_left_alone() {
+fn open_file_modes_are_restricted_and_the_directory_mode_stays() {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path()).unwrap());
     set_mode(dir.path(), 0o755);
@@ -77,13 +77,13 @@ fn one_driver_at_a_time() {
     assert_eq!(error.code, StoreCode::DataLocked);
     assert!(error.message.contains(&format!("Process {} ", std::process::id())), "{error}");
     drop(store);
-    assert_eq!(std::fs::read_to_string(dir.path().join("lock")).unwrap(), "", "nobody is named any more");
+    assert_eq!(std::fs::read_to_string(dir.path().join("lock")).unwrap(), "", "the process id was removed");
     drop(Store::open(dir.path()).unwrap());
 }
 
-/// Those who look whether there is a driver never keep one from coming, however many and busy they are.
+/// However many readers check for a driver, a driver can start.
 #[test]
-fn looking_is_not_holding() {
+fn readers_never_keep_a_driver_from_starting() {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path()).unwrap());
     let done = AtomicBool::new(false);
@@ -103,35 +103,35 @@ fn looking_is_not_holding() {
     });
 }
 
-/// Someone who looks, and is stopped while doing so, holds the lock for longer than a moment.
+/// A reader that is stopped while it checks for a driver holds the lock for longer than a moment.
 #[test]
-fn a_driver_waits_for_those_who_look() {
+fn a_driver_waits_for_readers_that_hold_the_lock_for_a_moment() {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path()).unwrap());
     let path = dir.path().join("lock");
-    // As a driver that was killed leaves it.
+    // The file as a killed driver leaves it.
     std::fs::write(&path, "4194304\n").unwrap();
-    let looking = std::fs::File::open(&path).unwrap();
-    looking.lock_shared().unwrap();
+    let reader = std::fs::File::open(&path).unwrap();
+    reader.lock_shared().unwrap();
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| Store::open(dir.path()).map(drop));
         std::thread::park_timeout(Duration::from_millis(300));
         assert!(!opening.is_finished());
-        looking.unlock().unwrap();
+        reader.unlock().unwrap();
         assert_eq!(opening.join().unwrap(), Ok(()));
     });
 
-    // If they never end, nobody is called the driver.
+    // If readers hold it all the time, the error names no driver.
     std::fs::write(&path, "4194304\n").unwrap();
-    looking.lock_shared().unwrap();
+    reader.lock_shared().unwrap();
     let error = Store::open(dir.path()).unwrap_err();
     assert_eq!(error.code, StoreCode::DataLocked);
-    assert!(error.message.contains("Other processes look at the runs"), "{error}");
+    assert!(error.message.contains("Other processes read the runs"), "{error}");
     assert!(!error.message.contains("4194304"), "{error}");
 }
 
 #[test]
-fn nothing_stored_yet() {
+fn an_empty_directory_is_reported_as_having_no_runs() {
     let dir = tempfile::tempdir().unwrap();
     for missing in [dir.path().to_owned(), dir.path().join("no such directory")] {
         let error = Reader::open(&missing).unwrap_err();
@@ -140,8 +140,8 @@ fn nothing_stored_yet() {
         assert!(error.message.contains(missing.to_str().unwrap()), "{error}");
         assert!(Reader::find(&missing).unwrap().is_none());
     }
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "looking made something");
-    // A driver that died before it made the tables.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "reading created something");
+    // A driver that died before it created the tables.
     std::fs::write(dir.path().join("redflow.db"), "").unwrap();
     assert_eq!(Reader::open(dir.path()).unwrap_err().code, StoreCode::DataUnusable);
     drop(Store::open(dir.path()).unwrap());
@@ -149,7 +149,7 @@ fn nothing_stored_yet() {
 }
 
 #[test]
-fn a_file_is_no_directory() {
+fn a_file_as_data_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "mine").unwrap();
@@ -163,7 +163,7 @@ fn a_file_is_no_directory() {
 }
 
 #[test]
-fn somebody_elses_database_stays_theirs() {
+fn a_database_of_another_program_is_not_touched() {
     for sql in [
         "CREATE TABLE theirs(x)",
         "PRAGMA application_id = 7",
@@ -176,7 +176,7 @@ fn somebody_elses_database_stays_theirs() {
         let before = std::fs::read(&file).unwrap();
         #[cfg(unix)]
         set_mode(&file, 0o664);
-        all_refused(dir.path(), StoreCode::DataUnusable, "belongs to another program");
+        assert_all_refused(dir.path(), StoreCode::DataUnusable, "belongs to another program");
         assert_eq!(std::fs::read(&file).unwrap(), before, "{sql}");
         #[cfg(unix)]
         assert_eq!(mode(&file), 0o664, "{sql}");
@@ -190,20 +190,20 @@ fn a_newer_database_is_not_touched() {
     drop(Store::open(dir.path()).unwrap());
     Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let before = std::fs::read(&file).unwrap();
-    all_refused(dir.path(), StoreCode::DataNewer, "newer Redflow Runtime");
+    assert_all_refused(dir.path(), StoreCode::DataNewer, "newer Redflow Runtime");
     assert_eq!(std::fs::read(&file).unwrap(), before);
-    // Ours, but of no version there ever was.
+    // Our file with an impossible version.
     Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 0").unwrap();
-    all_refused(dir.path(), StoreCode::DataCorrupt, "version");
+    assert_all_refused(dir.path(), StoreCode::DataCorrupt, "version");
 }
 
 #[tokio::test]
-async fn a_cut_or_garbled_file_is_told_as_such() {
+async fn a_truncated_or_garbled_database_is_reported_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("redflow.db");
     let store = Store::open(dir.path()).unwrap();
     for run in 0..50 {
-        finished(&store, &format!("run {run}"), 1).await;
+        finish_run(&store, &format!("run {run}"), 1).await;
     }
     drop(store);
     let whole = std::fs::read(&file).unwrap();
@@ -211,34 +211,34 @@ async fn a_cut_or_garbled_file_is_told_as_such() {
     assert!(pages > 8, "{pages}");
     for keep in [2, 99, 511, 4096, 4097, 3 * 4096, whole.len() / 2 / 4096 * 4096, (pages - 1) * 4096] {
         std::fs::write(&file, &whole[..keep]).unwrap();
-        all_refused(dir.path(), StoreCode::DataCorrupt, "damaged");
+        assert_all_refused(dir.path(), StoreCode::DataCorrupt, "damaged");
     }
     for garbage in [vec![0x5a; 8192], b"not a database, but a text of some length".repeat(20)] {
         std::fs::write(&file, garbage).unwrap();
-        all_refused(dir.path(), StoreCode::DataCorrupt, "damaged");
+        assert_all_refused(dir.path(), StoreCode::DataCorrupt, "damaged");
     }
-    // Garbage inside: the database opens, and whoever reads there is told.
+    // Garbage inside: the database opens, and a query that reads it fails.
     let mut holed = whole.clone();
     holed[4096 * 3..4096 * (pages - 1)].fill(0x5a);
     std::fs::write(&file, holed).unwrap();
     let read = Reader::open(dir.path()).and_then(|reader| reader.load(&id("run 30")));
     assert_eq!(read.unwrap_err().code, StoreCode::DataCorrupt);
-    // And the whole one is fine.
+    // The original file is sound.
     std::fs::write(&file, whole).unwrap();
     let stored = Reader::open(dir.path()).unwrap().load(&id("run 30")).unwrap().unwrap();
-    assert_eq!(text(&stored.journal), finished_text("run 30"));
+    assert_eq!(text(&stored.journal), finished_journal("run 30"));
 }
 
-/// SQLite would take some names for addresses with options.
+/// SQLite would read some names as URIs with options.
 #[tokio::test]
 async fn a_directory_may_have_any_name() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("file:a?mode=memory&b#c%20d ü");
     let store = Store::open(&dir).unwrap();
-    delivered(&store, "a", 1).await;
+    deliver_run(&store, "a", 1).await;
     drop(store);
     let reader = Reader::open(&dir).unwrap();
-    assert_eq!(text(&reader.load(&id("a")).unwrap().unwrap().journal), finished_text("a"));
+    assert_eq!(text(&reader.load(&id("a")).unwrap().unwrap().journal), finished_journal("a"));
     reader.backup(&outer.path().join("file:b?x")).unwrap();
     assert_eq!(prune(&dir, Prune::default()).unwrap().runs, 1);
     assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 2);

@@ -1,16 +1,16 @@
-//! Processes killed while they remove or copy runs, and copies put back.
+//! Processes that are killed while they prune or back up runs, and restored backups.
 
-use crate::kit::{begun, delivered, first, last, new_run, now};
-use crate::processes::{Other, copy_of, in_role, killed_at, this_binary};
+use crate::kit::{deliver_run, first_batch, last_batch, new_run, start_run, synced_batch};
+use crate::processes::{OtherProcess, backup_of, in_role, kill_at, this_binary};
 use pretty_assertions::assert_eq;
 use redflow_contract::id::RunId;
 use redflow_ports::{Batch, RunStore};
 use redflow_store::{Prune, Reader, Store, prune};
 use std::path::Path;
 
-/// Everything that is there is sound, and SQLite finds nothing wrong either.
+/// Checks that all stored runs are sound, and that SQLite finds no damage. Returns the runs.
 #[track_caller]
-fn all_sound(dir: &Path) -> Vec<RunId> {
+fn assert_all_sound(dir: &Path) -> Vec<RunId> {
     let plain = rusqlite::Connection::open(dir.join("redflow.db")).unwrap();
     let checked: String = plain.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(checked, "ok");
@@ -25,15 +25,15 @@ fn all_sound(dir: &Path) -> Vec<RunId> {
 }
 
 #[tokio::test]
-async fn killed_while_it_prunes() {
+async fn a_killed_prune_leaves_sound_runs() {
     let full = tempfile::tempdir().unwrap();
     let store = Store::open(full.path()).unwrap();
     for run in 0..450 {
         let run = new_run(&format!("run {run}"));
-        let soon = |batch: Batch| Batch { durability: redflow_ports::Durability::Buffered, ..batch };
+        let buffered = |batch: Batch| Batch { durability: redflow_ports::Durability::Buffered, ..batch };
         let mut journal = store.create(run.clone());
-        journal.append(soon(first(&run))).await.unwrap();
-        journal.append(soon(last(1))).await.unwrap();
+        journal.append(buffered(first_batch(&run))).await.unwrap();
+        journal.append(buffered(last_batch(1))).await.unwrap();
         store.delivered(&run.run_id);
     }
     drop(store);
@@ -46,26 +46,26 @@ async fn killed_while_it_prunes() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::copy(full.path().join("redflow.db"), dir.path().join("redflow.db")).unwrap();
-        killed_at(point, "prune", dir.path());
-        assert_eq!(all_sound(dir.path()).len(), left, "{point}");
-        // The next one does the rest, and a driver goes on.
+        kill_at(point, "prune", dir.path());
+        assert_eq!(assert_all_sound(dir.path()).len(), left, "{point}");
+        // The next call removes the rest, and a driver works as usual.
         let report = prune(dir.path(), Prune { keep: Some(10), ..Prune::default() }).unwrap();
         assert_eq!(report.runs, left as u64 - 10, "{point}");
-        delivered(&Store::open(dir.path()).unwrap(), "new", 1).await;
-        assert_eq!(all_sound(dir.path()).len(), 11, "{point}");
+        deliver_run(&Store::open(dir.path()).unwrap(), "new", 1).await;
+        assert_eq!(assert_all_sound(dir.path()).len(), 11, "{point}");
     }
 }
 
 #[tokio::test]
-async fn killed_while_it_copies() {
+async fn a_killed_backup_leaves_no_incomplete_copy() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("data");
     let store = Store::open(&dir).unwrap();
-    let mut journal = begun(&store, "large").await;
+    let mut journal = start_run(&store, "large").await;
     for _ in 0..30 {
-        journal.append(now(&[&"x".repeat(1024 * 1024)])).await.unwrap();
+        journal.append(synced_batch(&[&"x".repeat(1024 * 1024)])).await.unwrap();
     }
-    delivered(&store, "small", 1).await;
+    deliver_run(&store, "small", 1).await;
     drop(store);
     let names = || {
         let names = std::fs::read_dir(outer.path()).unwrap().map(|file| file.unwrap().file_name());
@@ -73,63 +73,66 @@ async fn killed_while_it_copies() {
         names.sort();
         names
     };
-    // In the middle of it, as soon as a part has grown.
-    let middle = || {
-        let mut other = Other::start(in_role(this_binary(), "back up", &dir));
+    // Killed in the middle, as soon as the part file has grown.
+    let kill_in_the_middle = || {
+        let mut other = OtherProcess::start(in_role(this_binary(), "back up", &dir));
         let grown = |file: std::io::Result<std::fs::DirEntry>| {
             let file = file.unwrap();
             file.file_name().to_str().unwrap().ends_with(".part") && file.metadata().unwrap().len() > 1 << 20
         };
         while !std::fs::read_dir(outer.path()).unwrap().any(grown) {
-            assert!(other.0.try_wait().unwrap().is_none(), "it ended before it could be killed");
+            assert!(other.0.try_wait().unwrap().is_none(), "the process ended before it could be killed");
         }
         other.kill();
     };
-    let placed = || killed_at("backup.placed", "back up", &dir);
-    let kills: [(&dyn Fn(), bool); 3] =
-        [(&middle, false), (&|| killed_at("backup.copied", "back up", &dir), false), (&placed, true)];
+    let kill_after_placing = || kill_at("backup.placed", "back up", &dir);
+    let kills: [(&dyn Fn(), bool); 3] = [
+        (&kill_in_the_middle, false),
+        (&|| kill_at("backup.copied", "back up", &dir), false),
+        (&kill_after_placing, true),
+    ];
     for (kill, is_placed) in kills {
         kill();
-        assert_eq!(all_sound(&dir).len(), 2);
+        assert_eq!(assert_all_sound(&dir).len(), 2);
         let left = names();
         assert_eq!(left.contains(&"data.copy".to_owned()), is_placed, "{left:?}");
         assert_eq!(left.iter().filter(|name| name.ends_with(".part")).count(), 1, "{left:?}");
         if is_placed {
-            // It has its name, so it is whole, whatever else bears it.
+            // A file with the final name is complete, even if the part file still exists.
             let restored = outer.path().join("restored");
             std::fs::create_dir(&restored).unwrap();
-            std::fs::rename(copy_of(&dir), restored.join("redflow.db")).unwrap();
-            assert_eq!(all_sound(&restored).len(), 2);
+            std::fs::rename(backup_of(&dir), restored.join("redflow.db")).unwrap();
+            assert_eq!(assert_all_sound(&restored).len(), 2);
         }
-        // The next one is not in the least disturbed, and leaves nothing but itself.
-        Reader::open(&dir).unwrap().backup(&copy_of(&dir)).unwrap();
+        // The next backup works as usual, and leaves no part file.
+        Reader::open(&dir).unwrap().backup(&backup_of(&dir)).unwrap();
         assert!(!names().iter().any(|name| name.contains(".part")), "{:?}", names());
-        std::fs::remove_file(copy_of(&dir)).unwrap();
+        std::fs::remove_file(backup_of(&dir)).unwrap();
     }
 }
 
-/// To restore a copy is to remove `redflow.db-wal` and `redflow.db-shm` too: SQLite takes a log that lies beside
-/// a database for its own, and what it then reads is neither the one nor the other. Nobody can tell it apart
-/// from the state of a process that was killed, so it is for whoever restores to do.
+/// A user who restores a backup must also remove `redflow.db-wal` and `redflow.db-shm`. SQLite uses a
+/// write-ahead log that lies beside a database as its own, and then reads a mix of both. That state looks
+/// like the state after a kill, so the store cannot detect it.
 #[tokio::test]
-async fn a_copy_is_restored_without_the_log_of_another() {
+async fn a_backup_must_be_restored_without_the_old_write_ahead_log() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("data");
     let store = Store::open(&dir).unwrap();
     for run in 0..50 {
-        delivered(&store, &format!("before {run}"), 1).await;
+        deliver_run(&store, &format!("before {run}"), 1).await;
     }
     drop(store);
     let copied = Reader::open(&dir).unwrap();
-    copied.backup(&copy_of(&dir)).unwrap();
+    copied.backup(&backup_of(&dir)).unwrap();
     let expected = copied.run_ids().unwrap();
     drop(copied);
     prune(&dir, Prune::default()).unwrap();
-    let mut other = Other::start(in_role(this_binary(), "write", &dir));
-    other.says("written");
+    let mut other = OtherProcess::start(in_role(this_binary(), "write", &dir));
+    other.wait_for_line("written");
     other.kill();
     let database = dir.join("redflow.db");
-    std::fs::copy(copy_of(&dir), &database).unwrap();
+    std::fs::copy(backup_of(&dir), &database).unwrap();
     let sound = || {
         let reader = Reader::open(&dir).ok()?;
         let runs = reader.run_ids().ok()?;
@@ -140,8 +143,8 @@ async fn a_copy_is_restored_without_the_log_of_another() {
     for file in ["redflow.db-wal", "redflow.db-shm"] {
         std::fs::remove_file(dir.join(file)).unwrap();
     }
-    std::fs::copy(copy_of(&dir), &database).unwrap();
-    assert_eq!(all_sound(&dir), expected);
-    delivered(&Store::open(&dir).unwrap(), "after", 1).await;
-    assert_eq!(all_sound(&dir).len(), 51);
+    std::fs::copy(backup_of(&dir), &database).unwrap();
+    assert_eq!(assert_all_sound(&dir), expected);
+    deliver_run(&Store::open(&dir).unwrap(), "after", 1).await;
+    assert_eq!(assert_all_sound(&dir).len(), 51);
 }

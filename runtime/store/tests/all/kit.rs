@@ -1,4 +1,4 @@
-//! Runs to store, and directories to store them in.
+//! Builds runs, batches and events for the tests.
 
 use redflow_contract::Millis;
 use redflow_contract::digest::Digest;
@@ -32,14 +32,14 @@ pub(crate) fn new_run(run: &str) -> NewRun {
     }
 }
 
-/// The first three lines of a journal: a header, the plan's and a fact.
-pub(crate) fn opening(run: &NewRun) -> Vec<String> {
+/// The first three lines of a journal: the header, the plan and a fact.
+pub(crate) fn opening_lines(run: &NewRun) -> Vec<String> {
     let header = format!(r#"{{"header":"{}"}}"#, run.run_id);
     let second = plan_line(&Digest::of(header.as_bytes()), run.plan.json());
     vec![header, second, r#"{"fact":"began ü"}"#.to_owned()]
 }
 
-pub(crate) fn now(lines: &[&str]) -> Batch {
+pub(crate) fn synced_batch(lines: &[&str]) -> Batch {
     let lines = lines.iter().map(|line| (*line).to_owned()).collect();
     Batch {
         lines,
@@ -50,52 +50,56 @@ pub(crate) fn now(lines: &[&str]) -> Batch {
     }
 }
 
-pub(crate) fn soon(lines: &[&str]) -> Batch {
-    Batch { durability: Durability::Buffered, ..now(lines) }
+pub(crate) fn buffered_batch(lines: &[&str]) -> Batch {
+    Batch { durability: Durability::Buffered, ..synced_batch(lines) }
 }
 
-pub(crate) fn first(run: &NewRun) -> Batch {
-    Batch { lines: opening(run), ..now(&[]) }
+pub(crate) fn first_batch(run: &NewRun) -> Batch {
+    Batch { lines: opening_lines(run), ..synced_batch(&[]) }
 }
 
-pub(crate) fn last(at: Millis) -> Batch {
-    Batch { state: RunState::Finished { at, ending: Ending::Completed }, active_ms: 9, ..now(&["the end"]) }
+pub(crate) fn last_batch(at: Millis) -> Batch {
+    Batch {
+        state: RunState::Finished { at, ending: Ending::Completed },
+        active_ms: 9,
+        ..synced_batch(&["the end"])
+    }
 }
 
-pub(crate) fn waiting() -> WaitingCall {
+pub(crate) fn waiting_call() -> WaitingCall {
     let input = serde_json::from_value(serde_json::json!({"amount": 5, "to": "ü"})).unwrap();
     WaitingCall { call_id: CallId::from("call-1"), tool: "pay".into(), iteration: 2, asked_at: 1500, input }
 }
 
-pub(crate) fn waits() -> Batch {
-    Batch { state: RunState::Waiting(waiting()), ..now(&["waits"]) }
+pub(crate) fn waiting_batch() -> Batch {
+    Batch { state: RunState::Waiting(waiting_call()), ..synced_batch(&["waits"]) }
 }
 
-/// A run of which the first batch is kept.
-pub(crate) async fn begun(store: &dyn RunStore, run: &str) -> Box<dyn Journal> {
+/// Starts a run and stores its first batch.
+pub(crate) async fn start_run(store: &dyn RunStore, run: &str) -> Box<dyn Journal> {
     let run = new_run(run);
-    let batch = first(&run);
+    let batch = first_batch(&run);
     let mut journal = store.create(run);
     journal.append(batch).await.unwrap();
     journal
 }
 
-/// A run that is over, in three batches.
-pub(crate) async fn finished(store: &dyn RunStore, run: &str, at: Millis) {
-    let mut journal = begun(store, run).await;
-    journal.append(soon(&["middle", "lines"])).await.unwrap();
-    journal.append(last(at)).await.unwrap();
+/// Stores a run that is over, in three batches.
+pub(crate) async fn finish_run(store: &dyn RunStore, run: &str, at: Millis) {
+    let mut journal = start_run(store, run).await;
+    journal.append(buffered_batch(&["middle", "lines"])).await.unwrap();
+    journal.append(last_batch(at)).await.unwrap();
 }
 
-/// The same, and its result has left.
-pub(crate) async fn delivered(store: &dyn RunStore, run: &str, at: Millis) {
-    finished(store, run, at).await;
+/// The same, and marks its result as delivered.
+pub(crate) async fn deliver_run(store: &dyn RunStore, run: &str, at: Millis) {
+    finish_run(store, run, at).await;
     store.delivered(&run.into());
 }
 
-/// The journal that [`finished`] writes.
-pub(crate) fn finished_text(run: &str) -> String {
-    let lines = opening(&new_run(run));
+/// The journal that [`finish_run`] writes.
+pub(crate) fn finished_journal(run: &str) -> String {
+    let lines = opening_lines(&new_run(run));
     format!("{}\nmiddle\nlines\nthe end\n", lines.join("\n"))
 }
 
@@ -103,12 +107,11 @@ pub(crate) fn id(run: &str) -> RunId {
     run.into()
 }
 
-/// The whole text of a stored journal.
+/// A stored journal as text.
 pub(crate) fn text(journal: &[u8]) -> &str {
     std::str::from_utf8(journal).unwrap()
 }
 
-/// An event of a run.
 pub(crate) fn run_event(run: &str, seq: u32) -> RunEvent {
     RunEvent {
         run_id: run.into(),
@@ -119,15 +122,15 @@ pub(crate) fn run_event(run: &str, seq: u32) -> RunEvent {
     }
 }
 
-/// The batch, and these events of the run with it.
+/// Adds events of the run to a batch.
 pub(crate) fn with_events(batch: Batch, run: &str, seqs: impl IntoIterator<Item = u32>) -> Batch {
     Batch { events: seqs.into_iter().map(|seq| run_event(run, seq)).collect(), ..batch }
 }
 
-/// A run of which the first batch is kept, with one event.
-pub(crate) async fn begun_with_event(store: &dyn RunStore, run: &str) -> Box<dyn Journal> {
+/// Starts a run and stores its first batch with one event.
+pub(crate) async fn start_run_with_event(store: &dyn RunStore, run: &str) -> Box<dyn Journal> {
     let new = new_run(run);
-    let batch = with_events(first(&new), run, [1]);
+    let batch = with_events(first_batch(&new), run, [1]);
     let mut journal = store.create(new);
     journal.append(batch).await.unwrap();
     journal
@@ -137,16 +140,16 @@ pub(crate) fn debug_node() -> NodeSummary {
     NodeSummary { id: "debug".into(), type_name: "debug".into(), name: "Shown".into() }
 }
 
-pub(crate) fn debug(value: impl Into<serde_json::Value>) -> FlowEvent {
+pub(crate) fn debug_event(value: impl Into<serde_json::Value>) -> FlowEvent {
     FlowEvent::Debug { node: debug_node(), property: "payload".into(), value: value.into() }
 }
 
-pub(crate) fn deployed(revision: &str) -> FlowEvent {
+pub(crate) fn deployed_event(revision: &str) -> FlowEvent {
     FlowEvent::Deployed { revision: revision.into(), agents: 1, refused: 0, instance: None }
 }
 
-/// What an event says, in a word: `run seq`, or the beginning of what the flow says.
-pub(crate) fn said(event: &LoggedEvent) -> String {
+/// An event in short: `run seq`, or the kind and the value of a flow event.
+pub(crate) fn describe(event: &LoggedEvent) -> String {
     match serde_json::from_str(&event.json).unwrap() {
         StreamEvent::Run { event: run } => {
             assert_eq!(event.run.as_ref(), Some(&run.run_id));
@@ -157,13 +160,13 @@ pub(crate) fn said(event: &LoggedEvent) -> String {
             match flow {
                 FlowEvent::Debug { value, .. } => format!("debug {value}"),
                 FlowEvent::Deployed { revision, .. } => format!("deployed {revision}"),
-                other => panic!("nobody here says {other:?}"),
+                other => panic!("no test adds {other:?}"),
             }
         }
     }
 }
 
-/// Every event after a position, a few at a time. Their positions must follow each other.
+/// All events after a position, read a few at a time. Checks that their positions are consecutive.
 pub(crate) async fn all_after(log: &dyn EventLog, mut position: u64, most: usize) -> Vec<LoggedEvent> {
     let mut all = Vec::<LoggedEvent>::new();
     loop {
@@ -180,7 +183,7 @@ pub(crate) async fn all_after(log: &dyn EventLog, mut position: u64, most: usize
     }
 }
 
-/// What was said after a position.
-pub(crate) async fn told_after(log: &dyn EventLog, position: u64) -> Vec<String> {
-    all_after(log, position, 100).await.iter().map(said).collect()
+/// All events after a position, in short.
+pub(crate) async fn events_after(log: &dyn EventLog, position: u64) -> Vec<String> {
+    all_after(log, position, 100).await.iter().map(describe).collect()
 }

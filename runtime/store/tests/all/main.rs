@@ -1,4 +1,4 @@
-//! The store as its users meet it: real files, real processes.
+//! The store with real files and real processes.
 
 #![allow(
     clippy::expect_used,
@@ -13,19 +13,19 @@ mod backup;
 mod chats;
 mod damage;
 mod directory;
-mod drawer;
-mod driving;
+mod driver;
 mod event_log;
-mod events;
+mod event_log_contract;
 mod flow_file;
 #[cfg(unix)]
 mod flow_kills;
 #[cfg(unix)]
 mod kills;
 mod kit;
-mod memory;
+mod memory_store;
 #[cfg(unix)]
 mod processes;
 mod prune;
 mod requests;
-mod shared;
+mod run_store_contract;
+mod ui_storage;

@@ -1,7 +1,7 @@
-//! What needs a second process: locks that die with their holder, kills at the worst moment, limits and rights
-//! that bind a whole process. The second process is this test binary again, in a role.
+//! Tests with a second process: locks that end with their process, kills at the worst moment, limits and
+//! permissions of a whole process. The second process is this test binary again, in a role.
 
-use crate::kit::{begun, delivered, id, last, new_run, now, opening, text};
+use crate::kit::{deliver_run, id, last_batch, new_run, opening_lines, start_run, synced_batch, text};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::{RunRequest, RunStatus};
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 const ROLE: &str = "REDFLOW_STORE_TEST_ROLE";
 const DIR: &str = "REDFLOW_STORE_TEST_DIR";
 
-/// Plays the role the environment names; without one there is nothing to do.
+/// Plays the role that the environment names; without one it does nothing.
 #[tokio::test]
 async fn role() {
     let (Ok(role), Ok(dir)) = (std::env::var(ROLE), std::env::var(DIR)) else { return };
@@ -24,74 +24,74 @@ async fn role() {
     match role.as_str() {
         "hold" => {
             let _store = Store::open(dir).unwrap();
-            say_and_wait("holding");
+            print_and_wait("holding");
         }
         "write" => {
             let store = Store::open(dir).unwrap();
             for run in RUNS {
-                write_one(&store, run).await;
+                write_run(&store, run).await;
             }
-            say_and_wait("written");
+            print_and_wait("written");
         }
         "two batches" => {
             let store = Store::open(dir).unwrap();
-            let mut journal = begun(&store, "a").await;
-            journal.append(now(&["second", "third"])).await.unwrap();
-            panic!("the failpoint was passed");
+            let mut journal = start_run(&store, "a").await;
+            journal.append(synced_batch(&["second", "third"])).await.unwrap();
+            panic!("the process was not stopped at the failpoint");
         }
         "fill" => {
             let store = Store::open(dir).unwrap();
-            let mut journal = begun(&store, "a").await;
+            let mut journal = start_run(&store, "a").await;
             let error = loop {
-                if let Err(error) = journal.append(now(&[&"x".repeat(8192)])).await {
+                if let Err(error) = journal.append(synced_batch(&[&"x".repeat(8192)])).await {
                     break error;
                 }
             };
             println!("\nfailed: {error}");
         }
-        "look around" => look_around(dir),
+        "read read-only directories" => read_read_only_directories(dir),
         "prune" => {
             prune(dir, Prune { keep: Some(10), ..Prune::default() }).unwrap();
-            panic!("the failpoint was passed");
+            panic!("the process was not stopped at the failpoint");
         }
         "back up" => {
-            Reader::open(dir).unwrap().backup(&copy_of(dir)).unwrap();
+            Reader::open(dir).unwrap().backup(&backup_of(dir)).unwrap();
             println!("\nbacked up");
         }
-        "look without room" => {
+        "read on a full disk" => {
             let reader = Reader::open(dir).unwrap();
             assert_eq!(reader.run_ids().unwrap(), [id("a")]);
             reader.load(&id("a")).unwrap().unwrap();
             assert!(!reader.is_driven());
-            let full = reader.backup(&copy_of(dir)).unwrap_err();
-            println!("\nseen everything, but {full}");
+            let full = reader.backup(&backup_of(dir)).unwrap_err();
+            println!("\nread everything, but {full}");
         }
-        "fail to look" => println!("\nfailed: {}", Reader::open(dir).map(drop).unwrap_err()),
+        "fail to read" => println!("\nfailed: {}", Reader::open(dir).map(drop).unwrap_err()),
         "chat" => {
-            crate::chats::talk(dir).await;
-            say_and_wait("said");
+            crate::chats::append_items(dir).await;
+            print_and_wait("appended");
         }
-        "store" => crate::drawer::store(dir),
-        other => crate::flow_kills::play(other, dir).await,
+        "save storage" => crate::ui_storage::save_new_items(dir),
+        other => crate::flow_kills::play_role(other, dir).await,
     }
 }
 
-fn say_and_wait(word: &str) {
+fn print_and_wait(word: &str) {
     println!("\n{word}");
     let _ = std::io::stdin().read(&mut [0]);
 }
 
 const RUNS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Three batches, each with a flush of its own.
-async fn write_one(store: &Store, run: &str) {
-    let mut journal = begun(store, run).await;
-    journal.append(now(&["second"])).await.unwrap();
-    journal.append(last(5)).await.unwrap();
+/// Stores a run in three batches, each with a flush of its own.
+async fn write_run(store: &Store, run: &str) {
+    let mut journal = start_run(store, run).await;
+    journal.append(synced_batch(&["second"])).await.unwrap();
+    journal.append(last_batch(5)).await.unwrap();
 }
 
 fn written_text(run: &str) -> String {
-    opening(&new_run(run)).join("\n") + "\nsecond\nthe end\n"
+    opening_lines(&new_run(run)).join("\n") + "\nsecond\nthe end\n"
 }
 
 pub(crate) fn in_role(mut command: Command, role: &str, dir: &Path) -> Command {
@@ -100,24 +100,24 @@ pub(crate) fn in_role(mut command: Command, role: &str, dir: &Path) -> Command {
     command
 }
 
-/// Where the copy of a directory goes here.
-pub(crate) fn copy_of(dir: &Path) -> PathBuf {
+/// The path of the backup of a directory.
+pub(crate) fn backup_of(dir: &Path) -> PathBuf {
     dir.with_extension("copy")
 }
 
-/// A role in a process that may not make files larger than so many half kilobytes.
-pub(crate) fn limited(blocks: u32, role: &str, dir: &Path) -> String {
+/// Plays a role in a process whose files are limited to this many blocks of 512 bytes. Returns its output.
+pub(crate) fn output_with_file_limit(blocks: u32, role: &str, dir: &Path) -> String {
     let mut shell = Command::new("sh");
     let script = format!(r#"trap "" XFSZ; ulimit -f {blocks}; exec "$0" "$@""#);
     shell.args(["-c", &script]).arg(std::env::current_exe().unwrap());
     String::from_utf8(in_role(shell, role, dir).output().unwrap().stdout).unwrap()
 }
 
-/// Lets a role run until it stops at this place, and kills it there.
-pub(crate) fn killed_at(point: &str, role: &str, dir: &Path) {
+/// Runs a role until it stops at this failpoint, and kills it there.
+pub(crate) fn kill_at(point: &str, role: &str, dir: &Path) {
     let mut command = in_role(this_binary(), role, dir);
     command.env("REDFLOW_FAILPOINT", point).stderr(Stdio::piped());
-    let mut other = Other::start(command);
+    let mut other = OtherProcess::start(command);
     let mut lines = BufReader::new(other.0.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().starts_with("FAILPOINT")), "{point}");
     other.kill();
@@ -128,17 +128,17 @@ pub(crate) fn this_binary() -> Command {
 }
 
 /// A process that is killed at the end of the test, if not before.
-pub(crate) struct Other(pub(crate) Child);
+pub(crate) struct OtherProcess(pub(crate) Child);
 
-impl Other {
+impl OtherProcess {
     pub(crate) fn start(mut command: Command) -> Self {
         Self(command.spawn().unwrap())
     }
 
-    /// Waits until it says this on a line of its stdout.
-    pub(crate) fn says(&mut self, word: &str) {
+    /// Waits until it prints this line.
+    pub(crate) fn wait_for_line(&mut self, word: &str) {
         let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
-        assert!(lines.map(Result::unwrap).any(|line| line == word), "it ended without saying {word}");
+        assert!(lines.map(Result::unwrap).any(|line| line == word), "it ended without printing {word}");
     }
 
     pub(crate) fn kill(mut self) {
@@ -147,7 +147,7 @@ impl Other {
     }
 }
 
-impl Drop for Other {
+impl Drop for OtherProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -157,8 +157,8 @@ impl Drop for Other {
 #[test]
 fn a_lock_names_its_process_and_dies_with_it() {
     let dir = tempfile::tempdir().unwrap();
-    let mut other = Other::start(in_role(this_binary(), "hold", dir.path()));
-    other.says("holding");
+    let mut other = OtherProcess::start(in_role(this_binary(), "hold", dir.path()));
+    other.wait_for_line("holding");
     let error = Store::open(dir.path()).unwrap_err();
     assert_eq!(error.code, StoreCode::DataLocked);
     assert!(error.message.contains(&format!("Process {} ", other.0.id())), "{error}");
@@ -170,10 +170,10 @@ fn a_lock_names_its_process_and_dies_with_it() {
 }
 
 #[tokio::test]
-async fn what_was_kept_survives_a_kill() {
+async fn stored_batches_survive_a_kill() {
     let dir = tempfile::tempdir().unwrap();
-    let mut other = Other::start(in_role(this_binary(), "write", dir.path()));
-    other.says("written");
+    let mut other = OtherProcess::start(in_role(this_binary(), "write", dir.path()));
+    other.wait_for_line("written");
     other.kill();
     let reader = Reader::open(dir.path()).unwrap();
     for run in RUNS {
@@ -181,30 +181,31 @@ async fn what_was_kept_survives_a_kill() {
     }
 }
 
-/// Killed with the commit to come, a batch is not there at all; killed right after it, it is there whole,
-/// although nobody was told so.
+/// Killed before the commit, a batch is not stored at all. Killed right after it, the batch is stored
+/// completely, although the caller got no answer.
 #[test]
-fn a_batch_is_kept_whole_or_not_at_all() {
-    for (point, kept) in [("store.before_commit=2", 1), ("store.after_commit=2", 2)] {
+fn a_batch_is_stored_completely_or_not_at_all() {
+    for (point, batches) in [("store.before_commit=2", 1), ("store.after_commit=2", 2)] {
         let dir = tempfile::tempdir().unwrap();
-        killed_at(point, "two batches", dir.path());
+        kill_at(point, "two batches", dir.path());
         let stored = Reader::open(dir.path()).unwrap().load(&id("a")).unwrap().unwrap();
-        let mut expected = opening(&new_run("a")).join("\n") + "\n";
-        if kept == 2 {
+        let mut expected = opening_lines(&new_run("a")).join("\n") + "\n";
+        if batches == 2 {
             expected += "second\nthird\n";
         }
-        assert_eq!((stored.mark.batches, text(&stored.journal)), (kept, expected.as_str()), "{point}");
+        assert_eq!((stored.mark.batches, text(&stored.journal)), (batches, expected.as_str()), "{point}");
         assert_eq!(stored.summary.status, RunStatus::Interrupted);
     }
 }
 
-/// A log that lost its end, or whose end is garbled, loses the commits from there on, each of them whole, and
-/// nobody is told: to SQLite such a commit never happened. Everything before it can be read and gone on with.
+/// A write-ahead log whose end is lost or garbled loses the commits from there on, each of them completely,
+/// and without an error: to SQLite such a commit never happened. Everything before it can be read and
+/// continued.
 #[tokio::test]
 async fn a_damaged_end_of_the_log_loses_whole_commits() {
     let killed = tempfile::tempdir().unwrap();
-    let mut other = Other::start(in_role(this_binary(), "write", killed.path()));
-    other.says("written");
+    let mut other = OtherProcess::start(in_role(this_binary(), "write", killed.path()));
+    other.wait_for_line("written");
     other.kill();
     let database = std::fs::read(killed.path().join("redflow.db")).unwrap();
     let log = std::fs::read(killed.path().join("redflow.db-wal")).unwrap();
@@ -235,10 +236,10 @@ async fn a_damaged_end_of_the_log_loses_whole_commits() {
         }
         let cut = loaded("e").await;
         assert_eq!((cut.mark.batches, cut.summary.status), (2, RunStatus::Interrupted), "damage {index}");
-        store.reopen(&cut).append(last(5)).await.unwrap();
+        store.reopen(&cut).append(last_batch(5)).await.unwrap();
         assert_eq!(text(&loaded("e").await.journal), written_text("e"), "damage {index}");
     }
-    // Far from the end: more is lost, nothing is half there.
+    // Damage far from the end: more commits are lost, but none in part.
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("redflow.db"), &database).unwrap();
     std::fs::write(dir.path().join("redflow.db-wal"), flipped(end / FRAME * 3 / 4 * FRAME)).unwrap();
@@ -256,14 +257,14 @@ async fn a_damaged_end_of_the_log_loses_whole_commits() {
     );
 }
 
-/// A limit that SQLite only knows as a failed write.
+/// SQLite reports this limit only as a failed write.
 #[test]
-fn no_room_for_a_larger_file_is_no_room() {
+fn a_file_size_limit_is_reported_as_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
-    let said = limited(512, "fill", dir.path());
-    assert!(said.contains("failed: DATA_FULL: There is no room left"), "{said}");
-    assert!(!said.contains("prune"), "that needs room too: {said}");
-    // The run is there as far as it was kept, and without the limit there is room again.
+    let output = output_with_file_limit(512, "fill", dir.path());
+    assert!(output.contains("failed: DATA_FULL: There is no room left"), "{output}");
+    assert!(!output.contains("prune"), "that needs room too: {output}");
+    // The run has the batches that were stored, and without the limit there is room again.
     let mut names: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     names.retain(|name| name.to_str().unwrap().starts_with("probe"));
@@ -273,25 +274,27 @@ fn no_room_for_a_larger_file_is_no_room() {
     drop(Store::open(dir.path()).unwrap());
 }
 
-/// Where no file can grow, what is there can still be looked at, though SQLite cannot even make its index.
+/// Where no file can grow, the stored runs can still be read, although SQLite cannot even create its index.
 #[tokio::test]
-async fn what_has_no_room_can_still_be_read() {
+async fn a_full_disk_can_be_read() {
     let outer = tempfile::tempdir().unwrap();
     let (clean, killed) = (outer.path().join("clean"), outer.path().join("killed"));
-    delivered(&Store::open(&clean).unwrap(), "a", 1).await;
-    let said = limited(0, "look without room", &clean);
-    assert!(said.contains("seen everything, but DATA_FULL: There is no room left for the copy"), "{said}");
-    // Again, although the first one left half an index.
-    assert!(limited(0, "look without room", &clean).contains("seen everything"));
-    assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 1, "a part was left");
+    deliver_run(&Store::open(&clean).unwrap(), "a", 1).await;
+    let output = output_with_file_limit(0, "read on a full disk", &clean);
+    let expected = "read everything, but DATA_FULL: There is no room left for the copy";
+    assert!(output.contains(expected), "{output}");
+    // Again, although the first process left half an index.
+    let again = output_with_file_limit(0, "read on a full disk", &clean);
+    assert!(again.contains("read everything"), "{again}");
+    assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 1, "a part file was left");
 
-    // Without its log the database would be a lie.
-    let mut other = Other::start(in_role(this_binary(), "write", &killed));
-    other.says("written");
+    // Without its write-ahead log the database would lack the newest runs.
+    let mut other = OtherProcess::start(in_role(this_binary(), "write", &killed));
+    other.wait_for_line("written");
     other.kill();
     std::fs::remove_file(killed.join("redflow.db-shm")).unwrap();
-    let said = limited(0, "fail to look", &killed);
-    assert!(said.contains("failed: DATA_FULL"), "{said}");
+    let output = output_with_file_limit(0, "fail to read", &killed);
+    assert!(output.contains("failed: DATA_FULL"), "{output}");
     assert_eq!(Reader::open(&killed).unwrap().run_ids().unwrap().len(), RUNS.len());
 }
 
@@ -299,12 +302,12 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// This binary as a user whom modes bind: root becomes nobody.
+/// This binary as a user without root rights: root becomes the user `nobody`.
 pub(crate) fn as_nobody(place: &Path) -> Command {
     if std::fs::metadata(place).unwrap().uid() != 0 {
         return this_binary();
     }
-    // Where this binary lies, nobody may be barred from.
+    // The user `nobody` may not be allowed to read the directory of this binary.
     let copy = place.join("copy of the test");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let mut command = Command::new(copy);
@@ -313,17 +316,17 @@ pub(crate) fn as_nobody(place: &Path) -> Command {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_can_still_be_read() {
+async fn a_read_only_directory_can_be_read() {
     let place = tempfile::tempdir().unwrap();
     let [clean, killed, barred, secret] = dirs(place.path());
     for dir in [&clean, &barred, &secret] {
         let store = Store::open(dir).unwrap();
-        delivered(&store, "a", 1).await;
-        drop(begun(&store, "open").await);
+        deliver_run(&store, "a", 1).await;
+        drop(start_run(&store, "open").await);
     }
-    // A log, but nothing that says how far it goes.
-    let mut other = Other::start(in_role(this_binary(), "write", &killed));
-    other.says("written");
+    // It has a write-ahead log, but no index of it.
+    let mut other = OtherProcess::start(in_role(this_binary(), "write", &killed));
+    other.wait_for_line("written");
     other.kill();
     std::fs::remove_file(killed.join("redflow.db-shm")).unwrap();
     let all = [(clean, 0o555, 0o444), (killed, 0o555, 0o444), (barred, 0o000, 0o444), (secret, 0o555, 0o000)];
@@ -334,20 +337,21 @@ async fn what_cannot_be_written_can_still_be_read() {
         set_mode(dir, *mode);
     }
     set_mode(place.path(), 0o755);
-    let output = in_role(as_nobody(place.path()), "look around", place.path()).output().unwrap();
+    let output =
+        in_role(as_nobody(place.path()), "read read-only directories", place.path()).output().unwrap();
     for (dir, ..) in &all {
         set_mode(dir, 0o755);
     }
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("seen everything"), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("read everything"), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn dirs(place: &Path) -> [PathBuf; 4] {
     ["clean: 100% ü?#", "killed", "barred", "secret"].map(|name| place.join(name))
 }
 
-/// The other half of [`what_cannot_be_written_can_still_be_read`].
-fn look_around(place: &Path) {
+/// The other half of [`a_read_only_directory_can_be_read`].
+fn read_read_only_directories(place: &Path) {
     let [clean, killed, barred, secret] = dirs(place);
     let code = |result: Result<(), StoreError>| result.unwrap_err().code;
     for dir in [&clean, &killed, &clean.join("below")] {
@@ -359,17 +363,17 @@ fn look_around(place: &Path) {
     assert_eq!(reader.run_ids().unwrap(), [id("a"), id("open")]);
     assert_eq!(reader.load(&id("a")).unwrap().unwrap().mark.batches, 3);
     assert!(!reader.is_driven());
-    // Without its log the database would be a lie.
+    // Without its write-ahead log the database would lack the newest runs.
     assert_eq!(code(Reader::open(&killed).map(drop)), StoreCode::DataReadOnly);
     assert_eq!(code(Reader::open(&barred).map(drop)), StoreCode::DataUnusable);
     assert_eq!(code(Reader::open(&secret).map(drop)), StoreCode::DataUnusable);
     assert_eq!(code(Store::open(&barred).map(drop)), StoreCode::DataReadOnly);
-    println!("\nseen everything");
+    println!("\nread everything");
 }
 
-/// Two drivers at once, each started before the other is done starting: one of them gets the runs.
+/// Of drivers that start at the same time, exactly one gets the runs.
 #[test]
-fn of_two_drivers_one_drives() {
+fn of_many_starting_drivers_one_wins() {
     let dir = tempfile::tempdir().unwrap();
     let opened: Vec<Result<Store, StoreError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| Store::open(dir.path()))).collect();

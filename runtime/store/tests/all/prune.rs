@@ -1,7 +1,8 @@
-//! Removing runs.
+//! Pruning: which runs are removed.
 
 use crate::kit::{
-    begun, delivered, finished, finished_text, first, id, last, new_run, now, plan, text, waits,
+    deliver_run, finish_run, finished_journal, first_batch, id, last_batch, new_run, plan, start_run,
+    synced_batch, text, waiting_batch,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
@@ -12,29 +13,29 @@ use redflow_store::{
 };
 use std::path::Path;
 
-/// In the order they begin: old, unsent, open, waiting, mid, future, new.
+/// In the order they start: old, unsent, open, waiting, mid, future, new.
 async fn fill(store: &Store) {
     let own_plan = NewRun { plan: plan("only of old"), ..new_run("old") };
     let mut journal = store.create(own_plan.clone());
-    journal.append(first(&own_plan)).await.unwrap();
-    journal.append(last(100)).await.unwrap();
+    journal.append(first_batch(&own_plan)).await.unwrap();
+    journal.append(last_batch(100)).await.unwrap();
     store.delivered(&id("old"));
-    finished(store, "unsent", 100).await;
-    drop(begun(store, "open").await);
-    begun(store, "waiting").await.append(waits()).await.unwrap();
-    delivered(store, "mid", 500).await;
-    delivered(store, "future", 1 << 50).await;
-    delivered(store, "new", 900).await;
+    finish_run(store, "unsent", 100).await;
+    drop(start_run(store, "open").await);
+    start_run(store, "waiting").await.append(waiting_batch()).await.unwrap();
+    deliver_run(store, "mid", 500).await;
+    deliver_run(store, "future", 1 << 50).await;
+    deliver_run(store, "new", 900).await;
     store.unfinished().await.unwrap();
 }
 
-fn left(dir: &Path) -> Vec<String> {
+fn remaining(dir: &Path) -> Vec<String> {
     let runs = Reader::open(dir).unwrap().list(&RunFilter::default()).unwrap();
     runs.into_iter().rev().map(|run| run.run_id.to_string()).collect()
 }
 
 #[tokio::test]
-async fn what_goes_and_what_stays() {
+async fn each_condition_selects_its_runs() {
     let all = ["old", "unsent", "open", "waiting", "mid", "future", "new"];
     let p = |older_than: Option<u64>, keep: Option<usize>, undelivered: bool| Prune {
         older_than,
@@ -50,10 +51,10 @@ async fn what_goes_and_what_stays() {
         (p(Some(101), None, false), &["old"]),
         (p(Some(501), None, false), &["old", "mid"]),
         (p(Some(501), None, true), &["old", "unsent", "mid"]),
-        // The clock was set back: what ended in the future is young.
+        // The clock was set back: a run that ended in the future counts as new.
         (p(Some(1000), None, false), &["old", "mid", "new"]),
         (p(Some(u64::MAX), None, false), &["old", "mid", "future", "new"]),
-        // The newest are those that began last, whatever the clock said when they ended.
+        // The newest runs are those that started last, whatever the clock said when they ended.
         (p(None, Some(0), false), &["old", "mid", "future", "new"]),
         (p(None, Some(1), false), &["old", "mid", "future"]),
         (p(None, Some(2), false), &["old", "mid"]),
@@ -61,25 +62,25 @@ async fn what_goes_and_what_stays() {
         (p(None, Some(4), true), &["old"]),
         (p(None, Some(5), true), &[]),
         (p(None, Some(usize::MAX), true), &[]),
-        // Both: outside of both.
+        // With both conditions a run must match both.
         (p(Some(501), Some(3), true), &["old", "unsent"]),
         (p(Some(101), Some(1), false), &["old"]),
         (p(Some(1), Some(1), true), &[]),
     ];
-    for (which, goes) in table {
+    for (which, removed) in table {
         let dir = tempfile::tempdir().unwrap();
         fill(&Store::open(dir.path()).unwrap()).await;
-        let foreseen = prune(dir.path(), Prune { dry_run: true, ..*which }).unwrap();
-        assert_eq!(left(dir.path()), all, "{which:?} was only to say what goes");
+        let predicted = prune(dir.path(), Prune { dry_run: true, ..*which }).unwrap();
+        assert_eq!(remaining(dir.path()), all, "{which:?} was a dry run");
         let report = prune(dir.path(), *which).unwrap();
-        let stays: Vec<&str> = all.into_iter().filter(|run| !goes.contains(run)).collect();
-        assert_eq!(left(dir.path()), stays, "{which:?}");
-        let batches = goes.iter().map(|run| if *run == "old" { 2 } else { 3 }).sum();
-        let plans = u64::from(goes.contains(&"old"));
+        let stays: Vec<&str> = all.into_iter().filter(|run| !removed.contains(run)).collect();
+        assert_eq!(remaining(dir.path()), stays, "{which:?}");
+        let batches = removed.iter().map(|run| if *run == "old" { 2 } else { 3 }).sum();
+        let plans = u64::from(removed.contains(&"old"));
         let counts = |report: PruneReport| (report.runs, report.batches, report.plans);
-        assert_eq!(counts(report), (goes.len() as u64, batches, plans), "{which:?}");
-        assert_eq!(counts(foreseen), counts(report), "{which:?}");
-        assert_eq!(foreseen.bytes_before, foreseen.bytes_after);
+        assert_eq!(counts(report), (removed.len() as u64, batches, plans), "{which:?}");
+        assert_eq!(counts(predicted), counts(report), "{which:?}");
+        assert_eq!(predicted.bytes_before, predicted.bytes_after);
         let reader = Reader::open(dir.path()).unwrap();
         for run in stays {
             assert!(reader.load(&id(run)).unwrap().is_some(), "{run}");
@@ -88,19 +89,19 @@ async fn what_goes_and_what_stays() {
     }
 }
 
-/// More than one step, while the driver goes on; the room is given back.
+/// More than one step, while the driver writes. The file shrinks.
 #[tokio::test]
-async fn runs_go_beside_a_live_driver() {
+async fn runs_are_removed_beside_a_live_driver() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let mut open = begun(&store, "open").await;
-    let asked =
+    let mut open = start_run(&store, "open").await;
+    let request =
         submit_request(dir.path(), &id("open"), &RunRequest::Cancel { reason: "x".into() }, 1).unwrap();
     for run in 0..450 {
-        let mut journal = begun(&store, &format!("run {run}")).await;
-        journal.append(crate::kit::soon(&[&"x".repeat(3000)])).await.unwrap();
+        let mut journal = start_run(&store, &format!("run {run}")).await;
+        journal.append(crate::kit::buffered_batch(&[&"x".repeat(3000)])).await.unwrap();
         journal
-            .append(redflow_ports::Batch { durability: redflow_ports::Durability::Buffered, ..last(1) })
+            .append(redflow_ports::Batch { durability: redflow_ports::Durability::Buffered, ..last_batch(1) })
             .await
             .unwrap();
         store.delivered(&id(&format!("run {run}")));
@@ -110,76 +111,78 @@ async fn runs_go_beside_a_live_driver() {
     let pruning =
         tokio::task::spawn_blocking(move || prune(&path, Prune { keep: Some(10), ..Prune::default() }));
     for _ in 0..50 {
-        open.append(now(&["meanwhile"])).await.unwrap();
+        open.append(synced_batch(&["meanwhile"])).await.unwrap();
     }
     let report = pruning.await.unwrap().unwrap();
     assert_eq!((report.runs, report.batches, report.plans), (440, 440 * 3, 0));
     assert!(report.bytes_after < report.bytes_before / 4, "{report:?}");
-    assert_eq!(left(dir.path()).len(), 11);
-    assert_eq!(request_outcome(dir.path(), asked).unwrap(), None);
+    assert_eq!(remaining(dir.path()).len(), 11);
+    assert_eq!(request_outcome(dir.path(), request).unwrap(), None);
 
-    // Once it is over it may go too, and what was asked of it goes with it.
-    open.append(last(1)).await.unwrap();
+    // Once it is over it can be removed too, and its request with it.
+    open.append(last_batch(1)).await.unwrap();
     store.delivered(&id("open"));
     store.unfinished().await.unwrap();
     prune(dir.path(), Prune::default()).unwrap();
     assert_eq!(
-        request_outcome(dir.path(), asked).unwrap(),
+        request_outcome(dir.path(), request).unwrap(),
         Some(RequestOutcome::Refused(StoreCode::RunUnknown))
     );
 
-    // The plan went with the last run that had it; the next run brings it again.
-    delivered(&store, "after", 1).await;
+    // The plan was removed with its last run; the next run stores it again.
+    deliver_run(&store, "after", 1).await;
     let stored = store.load(&id("after")).await.unwrap().unwrap();
-    assert_eq!(text(&stored.journal), finished_text("after"));
-    assert_eq!(left(dir.path()), ["after"]);
+    assert_eq!(text(&stored.journal), finished_journal("after"));
+    assert_eq!(remaining(dir.path()), ["after"]);
 }
 
-/// A run that is over, begun by another.
-async fn caused(store: &Store, run: &str, by: &str, is_delivered: bool) {
+/// Stores a run that is over and was started by another run. Its result is delivered.
+async fn caused_run(store: &Store, run: &str, by: &str) {
+    undelivered_caused_run(store, run, by).await;
+    store.delivered(&id(run));
+}
+
+async fn undelivered_caused_run(store: &Store, run: &str, by: &str) {
     let run = NewRun { cause: Some(format!("{by}:1:agent:1")), ..new_run(run) };
     let mut journal = store.create(run.clone());
-    journal.append(first(&run)).await.unwrap();
-    journal.append(last(1)).await.unwrap();
-    if is_delivered {
-        store.delivered(&run.run_id);
-    }
+    journal.append(first_batch(&run)).await.unwrap();
+    journal.append(last_batch(1)).await.unwrap();
 }
 
-/// A run whose result is sent again must find what it has begun.
+/// A run whose result is sent again must find the runs it started.
 #[tokio::test]
-async fn what_would_begin_again_stays() {
+async fn runs_that_would_be_started_again_stay() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    finished(&store, "a", 1).await;
-    caused(&store, "b", "a", true).await;
-    // Begun by one that is settled, by one that is gone, and by a run that is not over.
-    caused(&store, "c", "b", true).await;
-    caused(&store, "d", "gone", true).await;
-    let mut open = begun(&store, "open").await;
-    caused(&store, "e", "open", true).await;
+    finish_run(&store, "a", 1).await;
+    caused_run(&store, "b", "a").await;
+    // Started by a delivered run, by an unknown run, and by a run that is not over.
+    caused_run(&store, "c", "b").await;
+    caused_run(&store, "d", "gone").await;
+    let mut open = start_run(&store, "open").await;
+    caused_run(&store, "e", "open").await;
     store.unfinished().await.unwrap();
     let pruned = |which: Prune| {
-        let foreseen = prune(dir.path(), Prune { dry_run: true, ..which }).unwrap();
+        let predicted = prune(dir.path(), Prune { dry_run: true, ..which }).unwrap();
         let report = prune(dir.path(), which).unwrap();
-        assert_eq!((foreseen.runs, foreseen.batches), (report.runs, report.batches), "{which:?}");
-        left(dir.path())
+        assert_eq!((predicted.runs, predicted.batches), (report.runs, report.batches), "{which:?}");
+        remaining(dir.path())
     };
     assert_eq!(pruned(Prune::default()), ["a", "b", "open", "e"]);
     assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), Some(id("b")));
-    // Nobody sends `a` again when it is gone itself, and then `b` goes with it.
+    // A removed `a` cannot start `b` again, so `b` is removed with it.
     assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "e"]);
-    open.append(last(1)).await.unwrap();
+    open.append(last_batch(1)).await.unwrap();
     assert_eq!(pruned(Prune::default()), ["open", "e"]);
     store.delivered(&id("open"));
     store.unfinished().await.unwrap();
     assert_eq!(pruned(Prune::default()), [""; 0]);
 
-    // One stays because of another that stays.
-    drop(begun(&store, "open").await);
-    caused(&store, "mid", "open", false).await;
-    caused(&store, "leaf", "mid", true).await;
-    caused(&store, "other", "leaf", true).await;
+    // A run stays because of another run that stays.
+    drop(start_run(&store, "open").await);
+    undelivered_caused_run(&store, "mid", "open").await;
+    caused_run(&store, "leaf", "mid").await;
+    caused_run(&store, "other", "leaf").await;
     store.unfinished().await.unwrap();
     assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "mid", "leaf"]);
 }
@@ -194,7 +197,7 @@ fn garble(dir: &Path, runs: &[&str]) {
 }
 
 #[tokio::test]
-async fn damaged_runs_go_if_that_is_asked() {
+async fn damaged_runs_are_removed_on_request() {
     let all = ["old", "unsent", "open", "waiting", "mid", "future", "new"];
     let damaged = Prune { damaged: true, ..Prune::default() };
     let table: &[(&[&str], Prune, &[&str], u64)] = &[
@@ -202,31 +205,31 @@ async fn damaged_runs_go_if_that_is_asked() {
         (&["open"], Prune { damaged: false, older_than: Some(0), ..damaged }, &[], 0),
         (&["open"], damaged, &["open"], 1),
         (&["unsent", "waiting", "new"], damaged, &["unsent", "waiting", "new"], 3),
-        // Other wishes concern the sound ones only.
+        // The other conditions concern sound runs only.
         (&["open"], Prune { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 1),
         (&["open", "old"], Prune { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 2),
         (&["new"], Prune { keep: Some(4), ..damaged }, &["old", "new"], 1),
         (&["new"], Prune { undelivered: true, ..damaged }, &["new"], 1),
         (&all, damaged, &all, 7),
     ];
-    for (garbled, which, goes, count) in table {
+    for (garbled, which, removed, count) in table {
         let dir = tempfile::tempdir().unwrap();
         fill(&Store::open(dir.path()).unwrap()).await;
         garble(dir.path(), garbled);
-        let foreseen = prune(dir.path(), Prune { dry_run: true, ..*which }).unwrap();
-        assert_eq!(left(dir.path()), all, "{which:?} was only to say what goes");
+        let predicted = prune(dir.path(), Prune { dry_run: true, ..*which }).unwrap();
+        assert_eq!(remaining(dir.path()), all, "{which:?} was a dry run");
         let report = prune(dir.path(), *which).unwrap();
-        let stays: Vec<&str> = all.into_iter().filter(|run| !goes.contains(run)).collect();
-        assert_eq!(left(dir.path()), stays, "{garbled:?} {which:?}");
-        assert_eq!((report.runs, report.damaged), (goes.len() as u64, *count), "{garbled:?} {which:?}");
+        let stays: Vec<&str> = all.into_iter().filter(|run| !removed.contains(run)).collect();
+        assert_eq!(remaining(dir.path()), stays, "{garbled:?} {which:?}");
+        assert_eq!((report.runs, report.damaged), (removed.len() as u64, *count), "{garbled:?} {which:?}");
         let counts = |report: PruneReport| (report.runs, report.damaged, report.batches, report.plans);
-        assert_eq!(counts(foreseen), counts(report), "{garbled:?} {which:?}");
+        assert_eq!(counts(predicted), counts(report), "{garbled:?} {which:?}");
     }
 }
 
-/// A row that cannot even be read goes too, with everything that hangs on it.
+/// An unreadable row is removed too, with its batches and requests.
 #[tokio::test]
-async fn unreadable_runs_go() {
+async fn unreadable_runs_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     fill(&Store::open(dir.path()).unwrap()).await;
     submit_request(dir.path(), &id("open"), &RunRequest::Cancel { reason: "x".into() }, 1).unwrap();
@@ -240,7 +243,7 @@ async fn unreadable_runs_go() {
         .unwrap();
     let report = prune(dir.path(), Prune { damaged: true, ..Prune::default() }).unwrap();
     assert_eq!((report.runs, report.damaged), (2, 2));
-    assert_eq!(left(dir.path()), ["old", "unsent", "waiting", "future", "new"]);
+    assert_eq!(remaining(dir.path()), ["old", "unsent", "waiting", "future", "new"]);
     for table in ["requests", "batches WHERE run NOT IN (SELECT id FROM runs)"] {
         let count: i64 =
             plain.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
@@ -248,30 +251,30 @@ async fn unreadable_runs_go() {
     }
 }
 
-/// What a live process may be writing is left to it, damaged or not.
+/// A run that a live process may be writing stays, damaged or not.
 #[tokio::test]
-async fn a_damaged_run_that_is_driven_stays() {
+async fn a_damaged_run_with_a_live_driver_stays() {
     let dir = tempfile::tempdir().unwrap();
     let damaged = Prune { damaged: true, ..Prune::default() };
-    drop(begun(&Store::open(dir.path()).unwrap(), "interrupted").await);
+    drop(start_run(&Store::open(dir.path()).unwrap(), "interrupted").await);
     let store = Store::open(dir.path()).unwrap();
-    let mut driven = begun(&store, "driven").await;
-    finished(&store, "over", 1).await;
+    let mut driven = start_run(&store, "driven").await;
+    finish_run(&store, "over", 1).await;
     garble(dir.path(), &["interrupted", "driven", "over"]);
     let report = prune(dir.path(), damaged).unwrap();
-    assert_eq!((report.damaged, left(dir.path())), (2, vec!["driven".to_owned()]));
-    driven.append(now(&["goes on"])).await.unwrap();
+    assert_eq!((report.damaged, remaining(dir.path())), (2, vec!["driven".to_owned()]));
+    driven.append(synced_batch(&["goes on"])).await.unwrap();
     drop(store);
     assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 1);
-    // And what a damaged run has begun stays with the run that would begin it again.
+    // A damaged run stays too, while the run that started it may start it again.
     let store = Store::open(dir.path()).unwrap();
-    finished(&store, "a", 1).await;
-    caused(&store, "b", "a", true).await;
+    finish_run(&store, "a", 1).await;
+    caused_run(&store, "b", "a").await;
     store.unfinished().await.unwrap();
     garble(dir.path(), &["b"]);
     assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 0);
     garble(dir.path(), &["a"]);
-    let foreseen = prune(dir.path(), Prune { dry_run: true, ..damaged }).unwrap();
-    assert_eq!(foreseen.damaged, 2);
+    let predicted = prune(dir.path(), Prune { dry_run: true, ..damaged }).unwrap();
+    assert_eq!(predicted.damaged, 2);
     assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 2);
 }

@@ -1,6 +1,6 @@
-//! What other processes ask of runs.
+//! Requests of other processes.
 
-use crate::kit::{begun, finished, id, waits};
+use crate::kit::{finish_run, id, start_run, waiting_batch};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::fact::ToolResult;
@@ -20,11 +20,11 @@ fn resolve() -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_request_is_given_once_and_answered() {
+async fn a_request_is_returned_once_and_answered() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let _journal = begun(&store, "a").await;
-    begun(&store, "b").await.append(waits()).await.unwrap();
+    let _journal = start_run(&store, "a").await;
+    start_run(&store, "b").await.append(waiting_batch()).await.unwrap();
     let first = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap();
     let second = submit_request(dir.path(), &id("b"), &resolve(), 2).unwrap();
     assert_eq!(
@@ -46,17 +46,18 @@ async fn a_request_is_given_once_and_answered() {
 
     // The next call waits for the next request.
     let path = dir.path().to_owned();
-    let asked = tokio::task::spawn_blocking(move || submit_request(&path, &id("a"), &cancel(), 3).unwrap());
+    let submitted =
+        tokio::task::spawn_blocking(move || submit_request(&path, &id("a"), &cancel(), 3).unwrap());
     let given = store.requests().await;
     assert_eq!(given.len(), 1);
-    assert_eq!(given[0].id, asked.await.unwrap());
+    assert_eq!(given[0].id, submitted.await.unwrap());
 }
 
 #[tokio::test]
-async fn two_who_wait_are_not_given_the_same() {
+async fn two_waiting_callers_get_different_requests() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let _journal = begun(&store, "a").await;
+    let _journal = start_run(&store, "a").await;
     let path = dir.path().to_owned();
     let one = submit_request(&path, &id("a"), &cancel(), 1).unwrap();
     let (mut left, mut right) = (store.requests(), store.requests());
@@ -70,13 +71,13 @@ async fn two_who_wait_are_not_given_the_same() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_a_driver_and_outlives_one() {
+async fn a_request_waits_for_a_driver_and_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    drop(begun(&Store::open(dir.path()).unwrap(), "a").await);
+    drop(start_run(&Store::open(dir.path()).unwrap(), "a").await);
     let request = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap();
     for _ in 0..2 {
         let store = Store::open(dir.path()).unwrap();
-        assert_eq!(store.requests().await[0].id, request, "given again, because nobody answered");
+        assert_eq!(store.requests().await[0].id, request, "returned again, because no driver answered it");
     }
     let store = Store::open(dir.path()).unwrap();
     store.answer(request, None);
@@ -84,7 +85,7 @@ async fn a_request_waits_for_a_driver_and_outlives_one() {
     let connection = Connection::open(dir.path().join("redflow.db")).unwrap();
     let count =
         || connection.query_row("SELECT count(*) FROM requests", [], |row| row.get::<_, i64>(0)).unwrap();
-    // It was asked in 1970, so the next driver forgets it; one that is younger stays.
+    // It was submitted in 1970, so the next driver removes it; a younger one stays.
     connection
         .execute("INSERT INTO requests(run_id, body, at, answered) VALUES ('a', '{}', 1 << 60, 1)", [])
         .unwrap();
@@ -98,12 +99,12 @@ async fn a_request_waits_for_a_driver_and_outlives_one() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_a_run_that_cannot_do_it() {
+async fn requests_to_finished_or_unknown_runs_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap_err();
     assert_eq!(error.code, StoreCode::DataUnusable);
     let store = Store::open(dir.path()).unwrap();
-    finished(&store, "over", 1).await;
+    finish_run(&store, "over", 1).await;
     assert_eq!(submit_request(dir.path(), &id("over"), &cancel(), 1).unwrap_err().code, StoreCode::RunOver);
     assert_eq!(
         submit_request(dir.path(), &id("none"), &cancel(), 1).unwrap_err().code,
@@ -112,10 +113,10 @@ async fn nothing_is_asked_of_a_run_that_cannot_do_it() {
 }
 
 #[tokio::test]
-async fn a_request_nobody_can_read_is_refused() {
+async fn an_unreadable_request_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let _journal = begun(&store, "a").await;
+    let _journal = start_run(&store, "a").await;
     let connection = Connection::open(dir.path().join("redflow.db")).unwrap();
     let body = r#"{"type":"melt"}"#;
     connection.execute("INSERT INTO requests(run_id, body, at) VALUES ('a', ?1, 1)", [body]).unwrap();

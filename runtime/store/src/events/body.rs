@@ -1,0 +1,186 @@
+//! Events as JSON within a size limit.
+//!
+//! Owns how a large event is shortened: first its preview goes, then the ends of long texts. The result is
+//! always a valid event. Never shortens an id.
+
+use redflow_contract::Millis;
+use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
+use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::stream::StreamEvent;
+use serde::Serialize;
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// Marks a text that was shortened.
+const ELLIPSIS: char = '…';
+
+/// The events of a batch as JSON, each with its run.
+pub(crate) fn run_events(
+    events: Vec<RunEvent>,
+    max_bytes: usize,
+) -> impl Iterator<Item = (Option<RunId>, String)> {
+    events.into_iter().filter_map(move |event| {
+        let run = event.run_id.clone();
+        run_event(event, max_bytes).map(|json| (Some(run), json))
+    })
+}
+
+/// None only if the event cannot be serialized, which does not happen with our types.
+fn run_event(event: RunEvent, max_bytes: usize) -> Option<String> {
+    let mut event = StreamEvent::Run { event };
+    if let Ok(text) = to_json(&event, max_bytes) {
+        return Some(text);
+    }
+    if let StreamEvent::Run { event } = &mut event {
+        remove_preview(&mut event.event);
+    }
+    if let Ok(text) = to_json(&event, max_bytes) {
+        return Some(text);
+    }
+    if let StreamEvent::Run { event } = &mut event {
+        shorten_texts(&mut event.event, max_bytes);
+    }
+    serde_json::to_string(&event).ok()
+}
+
+/// A flow event as JSON. None only if it cannot be serialized, which does not happen with our types.
+pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<String> {
+    let event = StreamEvent::Flow { at, event };
+    if let Ok(text) = to_json(&event, max_bytes) {
+        return Some(text);
+    }
+    let StreamEvent::Flow { at, mut event } = event else { return None };
+    let (long, short) = text_limits(max_bytes);
+    match &mut event {
+        FlowEvent::Debug { node, property, value } => {
+            shorten_node(node, max_bytes);
+            shorten(property, short);
+            // The text of a large value is built only up to the limit.
+            let text = to_json(value, max_bytes).unwrap_or_else(|beginning| beginning);
+            *value = Value::String(String::new());
+            let rest = serde_json::to_string(&StreamEvent::Flow { at, event: event.clone() }).ok()?;
+            if let FlowEvent::Debug { value, .. } = &mut event {
+                let space = max_bytes.saturating_sub(rest.len() + ELLIPSIS.len_utf8());
+                *value = Value::String(truncate_escaped(&text, space));
+            }
+        }
+        FlowEvent::Uncaught { node, error } => {
+            shorten_node(node, max_bytes);
+            shorten(&mut error.message, long);
+            shorten(&mut error.source.name, short);
+            error.pointer.iter_mut().chain(&mut error.rule).for_each(|text| shorten(text, short));
+        }
+        FlowEvent::Chat { node, item, .. } => {
+            shorten_node(node, max_bytes);
+            shorten(&mut item.id, short);
+            shorten(&mut item.content, long);
+        }
+        FlowEvent::ReplyDropped { node, reason } => {
+            shorten_node(node, max_bytes);
+            shorten(reason, long);
+        }
+        FlowEvent::NeedsNodeRed { node }
+        | FlowEvent::MemoryCleared { node }
+        | FlowEvent::ChainCut { node, .. } => shorten_node(node, max_bytes),
+        FlowEvent::Checked { source, revision, .. } => {
+            shorten(source, long);
+            shorten(revision, short);
+        }
+        FlowEvent::Deployed { .. } => {}
+    }
+    serde_json::to_string(&StreamEvent::Flow { at, event }).ok()
+}
+
+/// The characters that stay of a sentence and of a name in an event that is too large.
+fn text_limits(max_bytes: usize) -> (usize, usize) {
+    (max_bytes / 16, max_bytes / 32)
+}
+
+fn remove_preview(event: &mut RunEventKind) {
+    match event {
+        RunEventKind::ModelCalled { preview, .. }
+        | RunEventKind::ModelAnswered { preview, .. }
+        | RunEventKind::ToolCalled { preview, .. }
+        | RunEventKind::ToolReturned { preview, .. } => *preview = None,
+        _ => {}
+    }
+}
+
+fn shorten_texts(event: &mut RunEventKind, max_bytes: usize) {
+    let (long, short) = text_limits(max_bytes);
+    match event {
+        RunEventKind::RunStarted { name, .. } => shorten(name, short),
+        RunEventKind::MemoryFailed { error } => shorten(&mut error.message, long),
+        RunEventKind::ToolReturned { error: Some(error), .. } => shorten(error, long),
+        RunEventKind::WaitingForOutcome { reason, .. } => shorten(reason, long),
+        RunEventKind::RunFinished { error: Some(error), .. } => {
+            shorten(&mut error.message, long);
+            error.pointer.iter_mut().chain(&mut error.rule).for_each(|text| shorten(text, short));
+        }
+        _ => {}
+    }
+}
+
+fn shorten_node(node: &mut NodeSummary, max_bytes: usize) {
+    shorten(&mut node.name, text_limits(max_bytes).1);
+}
+
+fn shorten(text: &mut String, characters: usize) {
+    if let Some((end, _)) = text.char_indices().nth(characters) {
+        text.truncate(end);
+        text.push(ELLIPSIS);
+    }
+}
+
+/// As many characters as fit into a JSON string of this many bytes, and an ellipsis.
+fn truncate_escaped(text: &str, space: usize) -> String {
+    let mut left = space;
+    let fits = |char: &char| {
+        let bytes = match char {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..='\u{1f}' => 6,
+            char => char.len_utf8(),
+        };
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    text.chars().take_while(fits).chain([ELLIPSIS]).collect()
+}
+
+/// The JSON of a value; if it is larger than the limit, its beginning as the error.
+fn to_json<T: Serialize>(value: &T, max_bytes: usize) -> Result<String, String> {
+    let mut limited = LimitedWriter { bytes: Vec::new(), max_bytes };
+    let written = serde_json::to_writer(&mut limited, value);
+    let text = match String::from_utf8(limited.bytes) {
+        Ok(text) => text,
+        // The limit was in the middle of a character.
+        Err(error) => {
+            let end = error.utf8_error().valid_up_to();
+            String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned()
+        }
+    };
+    if written.is_ok() { Ok(text) } else { Err(text) }
+}
+
+/// Fails once more than this many bytes are written.
+struct LimitedWriter {
+    bytes: Vec<u8>,
+    max_bytes: usize,
+}
+
+impl Write for LimitedWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let space = self.max_bytes.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..space.min(bytes.len())]);
+        if bytes.len() > space { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

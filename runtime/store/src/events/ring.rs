@@ -1,0 +1,164 @@
+//! The newest events in memory, and readers that wait for the next one.
+//!
+//! Owns what readers may see: an event gets here only after it is stored. Limited in number and in bytes.
+//! Never touches a disk.
+
+use redflow_contract::id::RunId;
+use redflow_ports::{EventBounds, LoggedEvent};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::watch;
+
+/// Bytes of events in one answer, unless the answer has only one event.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+
+pub(crate) struct EventRing {
+    recent: RwLock<RecentEvents>,
+    oldest: AtomicU64,
+    newest: AtomicU64,
+    /// The newest position, for readers that wait.
+    newest_watch: watch::Sender<u64>,
+}
+
+/// Events with consecutive positions.
+struct RecentEvents {
+    events: VecDeque<LoggedEvent>,
+    bytes: usize,
+    max_events: usize,
+    max_bytes: usize,
+}
+
+/// Shows only the bounds: an event may hold private data.
+impl std::fmt::Debug for EventRing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventRing").field("bounds", &self.bounds()).finish_non_exhaustive()
+    }
+}
+
+impl EventRing {
+    /// An empty ring that continues after events that are stored elsewhere.
+    pub(crate) fn new(stored: EventBounds, max_events: usize, max_bytes: usize) -> Self {
+        let recent = RecentEvents { events: VecDeque::new(), bytes: 0, max_events, max_bytes };
+        Self {
+            recent: RwLock::new(recent),
+            oldest: AtomicU64::new(stored.oldest),
+            newest: AtomicU64::new(stored.newest),
+            newest_watch: watch::Sender::new(stored.newest),
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> EventBounds {
+        // Read in this order: the newest only grows, so the oldest is never above it.
+        let oldest = self.oldest.load(Ordering::Acquire);
+        EventBounds { oldest, newest: self.newest.load(Ordering::Acquire) }
+    }
+
+    /// Events after a position; none if the ring does not reach back that far.
+    pub(crate) fn after(&self, position: u64, most: usize) -> Option<Vec<LoggedEvent>> {
+        let recent = self.read();
+        let reaches = match recent.events.front() {
+            Some(first) => first.position <= position.saturating_add(1),
+            None => position >= self.newest.load(Ordering::Acquire),
+        };
+        reaches.then(|| recent.after(position, most))
+    }
+
+    /// Events after a position, as far back as the ring reaches.
+    pub(crate) fn all_after(&self, position: u64, most: usize) -> Vec<LoggedEvent> {
+        self.read().after(position, most)
+    }
+
+    /// Adds events that are stored now and follow the newest. Everything up to `oldest` was removed.
+    pub(crate) fn publish(&self, events: impl IntoIterator<Item = LoggedEvent>, oldest: u64) {
+        let mut recent = self.write();
+        events.into_iter().for_each(|event| recent.push(event));
+        while recent.events.front().is_some_and(|first| first.position <= oldest) {
+            recent.pop();
+        }
+        let newest = recent.events.back().map(|last| last.position);
+        let newest = newest.unwrap_or_else(|| self.newest.load(Ordering::Acquire));
+        self.newest.store(newest, Ordering::Release);
+        self.oldest.store(oldest, Ordering::Release);
+        drop(recent);
+        self.notify(newest);
+    }
+
+    /// Adds events that are stored only here: those beyond the limits are lost.
+    pub(crate) fn append(&self, events: impl IntoIterator<Item = (Option<RunId>, String)>) {
+        let mut recent = self.write();
+        let mut newest = self.newest.load(Ordering::Acquire);
+        for (run, json) in events {
+            newest += 1;
+            recent.push(LoggedEvent { position: newest, run, json: json.into() });
+        }
+        let first = recent.events.front().map(|first| first.position);
+        self.newest.store(newest, Ordering::Release);
+        self.oldest.store(first.map_or(newest, |first| first - 1), Ordering::Release);
+        drop(recent);
+        self.notify(newest);
+    }
+
+    fn notify(&self, newest: u64) {
+        // Two notifications may overtake each other, so the larger position wins.
+        self.newest_watch.send_if_modified(|known| {
+            let is_newer = newest > *known;
+            *known = newest.max(*known);
+            is_newer
+        });
+    }
+
+    pub(crate) async fn wait_past(&self, position: u64) {
+        let _ = self.newest_watch.subscribe().wait_for(|newest| *newest > position).await;
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, RecentEvents> {
+        self.recent.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, RecentEvents> {
+        self.recent.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecentEvents {
+    fn push(&mut self, event: LoggedEvent) {
+        self.bytes += event.json.len();
+        self.events.push_back(event);
+        // One event stays, however large it is.
+        while self.events.len() > self.max_events || (self.bytes > self.max_bytes && self.events.len() > 1) {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        self.bytes -= self.events.pop_front().map_or(0, |event| event.json.len());
+    }
+
+    fn after(&self, position: u64, most: usize) -> Vec<LoggedEvent> {
+        let Some(first) = self.events.front() else { return Vec::new() };
+        let skip = position.saturating_add(1).saturating_sub(first.position);
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(self.events.len());
+        let mut budget = AnswerBudget::default();
+        let fits = |event: &&LoggedEvent| budget.take(event.json.len());
+        self.events.range(skip..).take(most).take_while(fits).cloned().collect()
+    }
+}
+
+/// The bytes that an answer may still hold. One event always fits.
+pub(super) struct AnswerBudget(usize);
+
+impl Default for AnswerBudget {
+    fn default() -> Self {
+        Self(MAX_ANSWER_BYTES)
+    }
+}
+
+impl AnswerBudget {
+    /// Whether these bytes fit.
+    pub(super) fn take(&mut self, bytes: usize) -> bool {
+        let fits = bytes <= self.0 || self.0 == MAX_ANSWER_BYTES;
+        self.0 = self.0.saturating_sub(bytes.max(1));
+        fits
+    }
+}

@@ -1,0 +1,8 @@
+//! Files other than the database: the flow, its credentials, the UI storage, Node-RED's credentials file.
+
+mod credentials;
+pub(crate) mod flow_file;
+pub(crate) mod node_red_file;
+mod sealed_file;
+pub(crate) mod ui_storage;
+pub(crate) mod whole_file;

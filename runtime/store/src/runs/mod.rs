@@ -1,0 +1,9 @@
+//! Runs: their journals and rows, in the database or in memory.
+
+pub(crate) mod batch;
+mod checksum;
+pub(crate) mod journal;
+pub(crate) mod memory;
+pub(crate) mod queries;
+mod row;
+pub(crate) mod run_tables;
