@@ -1,42 +1,44 @@
-//! Several Node-REDs, and other modules that want the same names.
+//! Several Node-REDs on one sidecar, and other modules that use our names.
 
-use crate::kit::flow::{Flow, calls, says};
-use crate::kit::line::Line;
+use crate::kit::flow::{Flow, final_answer, tool_call};
 use crate::kit::node_red::{NodeRed, Setup};
+use crate::kit::release_line::ReleaseLine;
 use crate::kit::scene::Scene;
 use crate::kit::{on_both_lines, on_the_newer_line};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 on_both_lines! {
-    a_type_that_somebody_else_has
+    works_beside_a_module_with_the_same_type
 }
 
 on_the_newer_line! {
-    two_on_one_sidecar
-    two_of_one_name
+    two_node_reds_share_a_sidecar
+    a_second_node_red_with_the_same_name_is_refused
 }
 
-/// The same flow, with the same ids, whose results are told elsewhere.
-fn of(scene: &Scene, name: &str) -> Flow {
-    let script = [calls("where", json!({})), says(name)];
+/// The same flow with the same ids, which posts its results to another path.
+fn flow_named(scene: &Scene, name: &str) -> Flow {
+    let script = [tool_call("where", json!({})), final_answer(name)];
     let code = format!("msg.payload = '{name}'; return msg;");
-    let flow = scene.flow().usual(&scene.witness, &["where"], &["where-tool"]).scripted(&script);
-    flow.coded_tool("where", &code)
-        .changed("result-post", json!({"url": scene.witness.url(&format!("/{name}"))}))
+    let flow = scene.flow().standard_agent(&scene.witness, &["where"], &["where-tool"]).scripted(&script);
+    flow.function_tool("where", &code)
+        .change("result-post", json!({"url": scene.witness.url(&format!("/{name}"))}))
 }
 
-async fn two_on_one_sidecar(line: Line) {
+async fn two_node_reds_share_a_sidecar(line: ReleaseLine) {
     let scene = Scene::start(line).await;
-    let other = NodeRed::start(Line::Older).await;
-    scene.deploy(&of(&scene, "first")).await;
-    other.deploy(&of(&scene, "second").json()).await;
-    scene.connected(2).await;
+    let other = NodeRed::start(ReleaseLine::Older).await;
+    scene.deploy(&flow_named(&scene, "first")).await;
+    other.deploy(&flow_named(&scene, "second").json()).await;
+    scene.wait_for_connections(2).await;
     for count in 1..=3 {
-        scene.ask().await;
+        scene.send_question().await;
         other.admin.inject("ask").await;
-        let (first, second) =
-            tokio::join!(scene.witness.bodies("/first", count), scene.witness.bodies("/second", count));
+        let (first, second) = tokio::join!(
+            scene.witness.wait_for_bodies("/first", count),
+            scene.witness.wait_for_bodies("/second", count)
+        );
         assert!(first.iter().all(|result| result["payload"] == "first"), "{first:#?}");
         assert!(second.iter().all(|result| result["payload"] == "second"), "{second:#?}");
     }
@@ -46,25 +48,25 @@ async fn two_on_one_sidecar(line: Line) {
     assert_eq!((runs.len(), instances.len()), (6, 2));
 }
 
-async fn two_of_one_name(line: Line) {
+async fn a_second_node_red_with_the_same_name_is_refused(line: ReleaseLine) {
     let mut scene = Scene::start(line).await;
     let copied = json!({"instance": "copied"});
-    scene.deploy(&of(&scene, "first").changed("runtime", copied.clone())).await;
-    scene.connected(1).await;
+    scene.deploy(&flow_named(&scene, "first").change("runtime", copied.clone())).await;
+    scene.wait_for_connections(1).await;
     let other = NodeRed::start(line).await;
-    other.deploy(&of(&scene, "second").changed("runtime", copied).json()).await;
-    let shown = other.comms.status("agent", |status| status["fill"] == "red").await;
-    assert!(shown["text"].as_str().unwrap().contains("INSTANCE_TAKEN"), "{shown}");
-    scene.ask().await;
-    scene.witness.bodies("/first", 1).await;
-    // The first one goes; the other is let in then.
+    other.deploy(&flow_named(&scene, "second").change("runtime", copied).json()).await;
+    let status = other.comms.wait_for_status("agent", |status| status["fill"] == "red").await;
+    assert!(status["text"].as_str().unwrap().contains("INSTANCE_TAKEN"), "{status}");
+    scene.send_question().await;
+    scene.witness.wait_for_bodies("/first", 1).await;
+    // The first one stops. Then the sidecar accepts the other.
     scene.node_red.stop().await;
-    other.comms.status("agent", |status| status["fill"] != "red").await;
+    other.comms.wait_for_status("agent", |status| status["fill"] != "red").await;
     other.admin.inject("ask").await;
-    assert_eq!(scene.witness.bodies("/second", 1).await[0]["payload"], "second");
+    assert_eq!(scene.witness.wait_for_bodies("/second", 1).await[0]["payload"], "second");
 }
 
-/// A module as small as one can be that has a type of ours.
+/// A minimal module with one of our types.
 fn plugin(name: &'static str) -> Setup {
     let package = json!({"name": name, "version": "1.2.3", "node-red": {"nodes": {"agents": "agents.js"}}});
     let script = r#"module.exports = function (RED) {
@@ -83,22 +85,22 @@ fn plugin(name: &'static str) -> Setup {
     Setup { modules: vec![(name, files)], ..Setup::default() }
 }
 
-/// Whichever of both comes first, by their names.
-async fn a_type_that_somebody_else_has(line: Line) {
+/// Node-RED loads modules by name, so the other module comes first or second.
+async fn works_beside_a_module_with_the_same_type(line: ReleaseLine) {
     for name in ["0-redflow-plugin", "redflow-plugin"] {
         let node_red = NodeRed::start_with(line, plugin(name)).await;
         let log = node_red.log();
-        let said: Vec<&str> = log.lines().filter(|line| line.contains("agent-core")).collect();
-        assert!(said.iter().any(|line| line.contains(name)), "{name}: {log}");
-        // Everything else of ours is there.
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("agent-core")).collect();
+        assert!(lines.iter().any(|line| line.contains(name)), "{name}: {log}");
+        // All our other nodes are loaded.
         let sets = node_red.admin.sets("@redflow/node-red-bridge").await;
-        let well = |name: &str| {
+        let is_loaded = |name: &str| {
             sets.iter().any(|set| set["name"] == name && set.get("err").is_none() && set["enabled"] == true)
         };
         for name in ["redflow-runtime", "flow-tool", "openai-model", "chat-node"] {
-            assert!(well(name), "{name}: {sets:#?}");
+            assert!(is_loaded(name), "{name}: {sets:#?}");
         }
-        // There is one who has the type, and it works.
+        // One of the modules has the type, and its node works.
         let flow = Flow::bare()
             .inject("ask", "hello", "agent")
             .node("agent", "agent-core", json!([[], [], [], ["shown"], []]), json!({}))
@@ -113,7 +115,7 @@ async fn a_type_that_somebody_else_has(line: Line) {
         assert_eq!(state["state"], "start", "{name}");
         if name.starts_with('0') {
             node_red.admin.inject("ask").await;
-            assert_eq!(node_red.comms.debug("shown", 1).await[0]["msg"], "of the plugin");
+            assert_eq!(node_red.comms.wait_for_debug("shown", 1).await[0]["msg"], "of the plugin");
         }
     }
 }

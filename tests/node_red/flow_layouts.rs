@@ -1,10 +1,10 @@
-//! Agents and tools where flows put them: in subflows, over links, on other tabs, and in chats.
+//! Agents and tools in subflows, behind links, on other tabs and in chats.
 
 use crate::client::Request;
 use crate::kit::eventually;
-use crate::kit::flow::{calls, says};
-use crate::kit::line::{Line, example};
+use crate::kit::flow::{final_answer, tool_call};
 use crate::kit::on_the_newer_line;
+use crate::kit::release_line::{ReleaseLine, example};
 use crate::kit::scene::{MODEL, Scene};
 use crate::kit::sidecar::TOKEN;
 use crate::kit::witness::completion;
@@ -12,13 +12,13 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 on_the_newer_line! {
-    agents_in_subflows
-    a_tool_over_links
-    the_example_with_http
-    the_example_with_a_chat
+    agents_work_in_subflows
+    a_tool_works_over_link_nodes
+    the_http_example_answers
+    the_chat_example_answers
 }
 
-async fn agents_in_subflows(line: Line) {
+async fn agents_work_in_subflows(line: ReleaseLine) {
     let scene = Scene::start(line).await;
     let inside = |id: &str, kind: &str, wires: Value, props: Value| {
         let mut node =
@@ -33,7 +33,7 @@ async fn agents_in_subflows(line: Line) {
         .inject("ask-two", "second", "two")
         .node("one", "subflow:sub", json!([["result"]]), json!({"env": []}))
         .node("two", "subflow:sub", json!([["result"]]), json!({"env": []}))
-        .told(&scene.witness, "result", "/results");
+        .post_to(&scene.witness, "result", "/results");
     flow.0.extend([
         json!({"id": "sub", "type": "subflow", "name": "Desk", "info": "", "env": [],
                "in": [{"x": 50, "y": 50, "wires": [{"id": "agent"}]}],
@@ -53,57 +53,57 @@ async fn agents_in_subflows(line: Line) {
     ]);
     scene.deploy(&flow).await;
     for (round, (button, place)) in [("ask", "one"), ("ask-two", "two")].into_iter().enumerate() {
-        let script = [calls("where", json!({})), says(place)];
-        scene.witness.answers(MODEL, script.each_ref().map(completion));
+        let script = [tool_call("where", json!({})), final_answer(place)];
+        scene.witness.set_answers(MODEL, script.each_ref().map(completion));
         scene.node_red.admin.inject(button).await;
-        let results = scene.witness.bodies("/results", round + 1).await;
+        let results = scene.witness.wait_for_bodies("/results", round + 1).await;
         assert_eq!(results[round]["payload"], place, "{results:#?}");
-        let asked = scene.witness.bodies(MODEL, 2 * (round + 1)).await;
-        // The tool of that place was called, not the other's.
+        let asked = scene.witness.wait_for_bodies(MODEL, 2 * (round + 1)).await;
+        // The tool of this subflow instance was called, not that of the other.
         assert!(asked[2 * round + 1].to_string().contains(place), "{:#}", asked[2 * round + 1]);
     }
     assert_eq!(
-        scene.witness.seen(MODEL)[0].headers.get("authorization").map(String::as_str),
+        scene.witness.requests(MODEL)[0].headers.get("authorization").map(String::as_str),
         Some("Bearer sk-of-a-subflow")
     );
 }
 
-async fn a_tool_over_links(line: Line) {
+async fn a_tool_works_over_link_nodes(line: ReleaseLine) {
     let scene = Scene::start(line).await;
     let mut flow = scene
         .flow()
-        .usual(&scene.witness, &["far"], &["far-tool"])
-        .scripted(&[calls("far", json!({})), says("Back again.")])
+        .standard_agent(&scene.witness, &["far"], &["far-tool"])
+        .scripted(&[tool_call("far", json!({})), final_answer("Back again.")])
         .flow_tool("far-tool", "far", "read", &["out"])
         .node("out", "link out", json!([]), json!({"mode": "link", "links": ["in"]}))
         .node("in", "link in", json!([["call"]]), json!({"links": ["out"]}))
-        .changed("in", json!({"z": "other"}))
+        .change("in", json!({"z": "other"}))
         .node(
             "call",
             "link call",
             json!([["body"]]),
             json!({"links": ["served"], "linkType": "static", "timeout": "30"}),
         )
-        .changed("call", json!({"z": "other"}))
+        .change("call", json!({"z": "other"}))
         .node("served", "link in", json!([["serve"]]), json!({"links": []}))
         .function("serve", "msg.payload = 'served'; return msg;", &["return"])
         .node("return", "link out", json!([]), json!({"mode": "return", "links": []}))
-        .told(&scene.witness, "seen", "/seen")
+        .post_to(&scene.witness, "seen", "/seen")
         .function("body", "return msg;", &["back", "seen"])
-        .changed("body", json!({"z": "other", "wires": [["back", "seen-link"]]}))
+        .change("body", json!({"z": "other", "wires": [["back", "seen-link"]]}))
         .node("seen-link", "link out", json!([]), json!({"mode": "link", "links": ["seen-in"]}))
-        .changed("seen-link", json!({"z": "other"}))
+        .change("seen-link", json!({"z": "other"}))
         .node("seen-in", "link in", json!([["seen"]]), json!({"links": ["seen-link"]}))
         .node("back", "flow-tool-return", json!([]), json!({}))
-        .changed("back", json!({"z": "other"}));
+        .change("back", json!({"z": "other"}));
     flow.0.push(json!({"id": "other", "type": "tab", "label": "Elsewhere"}));
     scene.deploy(&flow).await;
-    assert_eq!(scene.answer().await["payload"], "Back again.");
-    assert_eq!(scene.witness.bodies("/seen", 1).await[0]["payload"], "served");
-    assert_eq!(scene.node_red.logged("REPLY_DROPPED"), 0);
+    assert_eq!(scene.ask().await["payload"], "Back again.");
+    assert_eq!(scene.witness.wait_for_bodies("/seen", 1).await[0]["payload"], "served");
+    assert_eq!(scene.node_red.count_log_lines("REPLY_DROPPED"), 0);
 }
 
-/// An example as it is, but for where its sidecar is.
+/// An example, only with another address of its sidecar.
 fn imported(name: &str, url: &str) -> Vec<Value> {
     let mut nodes: Vec<Value> = example(name).as_array().unwrap().clone();
     for node in nodes.iter_mut().filter(|node| node["type"] == "redflow-runtime") {
@@ -117,28 +117,29 @@ fn first<'a>(nodes: &'a [Value], kind: &str) -> &'a Value {
     nodes.iter().find(|node| node["type"] == kind).unwrap_or_else(|| panic!("no {kind}"))
 }
 
-async fn the_example_with_http(line: Line) {
+async fn the_http_example_answers(line: ReleaseLine) {
     let scene = Scene::start(line).await;
     let nodes = imported("03-http-agent.json", &scene.sidecar.url());
-    let way = first(&nodes, "http in").clone();
+    let endpoint = first(&nodes, "http in").clone();
     scene.node_red.deploy(&Value::Array(nodes)).await;
-    let path = format!("{}?session=ada&question=What%20is%206%20times%207", way["url"].as_str().unwrap());
+    let path =
+        format!("{}?session=ada&question=What%20is%206%20times%207", endpoint["url"].as_str().unwrap());
     let reply = Request::new(scene.node_red.addr(), "GET", &path).send().await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(String::from_utf8_lossy(&reply.body), "6 times 7 is 42.");
 }
 
-async fn the_example_with_a_chat(line: Line) {
+async fn the_chat_example_answers(line: ReleaseLine) {
     let scene = Scene::start(line).await;
     let nodes = imported("04-chat.json", &scene.sidecar.url());
     let chat = first(&nodes, "chat-node")["id"].as_str().unwrap().to_owned();
     scene.node_red.deploy(&Value::Array(nodes)).await;
     let path = format!("/redflow/chat/{chat}");
     for turn in 1..=2 {
-        let said =
+        let question =
             scene.node_red.admin.request("POST", &path).json(json!({"message": "What is 17 times 3?"}));
-        said.send().await.ok(200);
-        // Every question once, and every answer.
+        question.send().await.ok(200);
+        // The history has every question and every answer once.
         let count =
             |history: &[Value], text: &str| history.iter().filter(|item| item["content"] == text).count();
         let history = eventually("an answer", async || {
@@ -149,7 +150,7 @@ async fn the_example_with_a_chat(line: Line) {
         .await;
         assert_eq!(count(&history, "What is 17 times 3?"), turn, "{history:#?}");
         assert_eq!(count(&history, "17 times 3 is 51."), turn, "{history:#?}");
-        let asked = scene.sidecar.runs().await.len();
-        assert_eq!(asked, turn, "an answer is no question");
+        let runs = scene.sidecar.runs().await.len();
+        assert_eq!(runs, turn, "an answer must start no run");
     }
 }

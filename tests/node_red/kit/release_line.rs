@@ -1,25 +1,25 @@
-//! The lines of Node-RED, and what `cargo xtask node-red` has prepared of them.
+//! The release lines of Node-RED that `cargo xtask node-red` has prepared.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// How to prepare what is missing.
-const ADVICE: &str = "run `cargo xtask node-red`, which prepares it and runs these tests";
+/// How to prepare missing files.
+const HINT: &str = "run `cargo xtask node-red`, which prepares it and runs these tests";
 
 /// The oldest Node.js that runs the palette module.
 const OLDEST_NODE: u32 = 20;
 
-/// A line of Node-RED.
+/// A release line of Node-RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum ReleaseLine {
     /// 4.1, on the system's Node.js.
     Older,
     /// 5, on a Node.js from npm.
     Newer,
 }
 
-impl Line {
+impl ReleaseLine {
     /// Its folder, as its versions begin.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -29,29 +29,29 @@ impl Line {
     }
 
     fn folder(self) -> PathBuf {
-        here().join("lines").join(self.name())
+        tests_folder().join("lines").join(self.name())
     }
 
-    /// The program of Node-RED, for [`Line::node`].
+    /// The program of Node-RED, for [`ReleaseLine::node`].
     pub(crate) fn program(self) -> PathBuf {
-        there(self.folder().join("node_modules/node-red/red.js"))
+        prepared(self.folder().join("node_modules/node-red/red.js"))
     }
 
     /// The Node.js it runs on.
     pub(crate) fn node(self) -> PathBuf {
         match self {
             Self::Older if system_node() >= Some(OLDEST_NODE) => "node".into(),
-            _ => there(Self::Newer.folder().join("node_modules/.bin/node")),
+            _ => prepared(Self::Newer.folder().join("node_modules/.bin/node")),
         }
     }
 }
 
-fn here() -> PathBuf {
+fn tests_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("node_red")
 }
 
-fn there(path: PathBuf) -> PathBuf {
-    assert!(path.exists(), "{} is not there: {ADVICE}", path.display());
+fn prepared(path: PathBuf) -> PathBuf {
+    assert!(path.exists(), "{} is missing: {HINT}", path.display());
     path
 }
 
@@ -61,33 +61,33 @@ fn system_node() -> Option<u32> {
     version.trim_start_matches('v').split('.').next()?.parse().ok()
 }
 
-/// The modules of a user directory with the packed palette module, as npm has installed it.
+/// The modules of a user directory where npm installed the packed palette module.
 pub(crate) fn palette() -> PathBuf {
-    let modules = here().join("dist/user/node_modules");
-    let installed = there(modules.join("@redflow/node-red-bridge/package.json"));
+    let modules = tests_folder().join("dist/user/node_modules");
+    let installed = prepared(modules.join("@redflow/node-red-bridge/package.json"));
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node-red-bridge");
-    // npm gives what it unpacks a date of its own; this one is when it was done.
-    let since = changed(&modules.join(".package-lock.json"));
+    // npm sets the date of unpacked files itself. This file shows the time of the installation.
+    let since = modified(&modules.join(".package-lock.json"));
     let newest = ["src", "examples", "scripts"].map(|name| newest(&sources.join(name)));
-    let newest = newest.into_iter().chain([changed(&sources.join("package.json"))]).max().unwrap();
-    assert!(newest <= since, "{} is older than its sources: {ADVICE}", installed.display());
+    let newest = newest.into_iter().chain([modified(&sources.join("package.json"))]).max().unwrap();
+    assert!(newest <= since, "{} is older than its sources: {HINT}", installed.display());
     modules
 }
 
-/// The examples in the palette module, as a newcomer imports them.
+/// An example of the palette module, as a new user imports it.
 pub(crate) fn example(name: &str) -> serde_json::Value {
-    let path = there(palette().join("@redflow/node-red-bridge/examples").join(name));
+    let path = prepared(palette().join("@redflow/node-red-bridge/examples").join(name));
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn changed(path: &Path) -> Option<SystemTime> {
+fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
 fn newest(folder: &Path) -> Option<SystemTime> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries
-        .map(|entry| if entry.path().is_dir() { newest(&entry.path()) } else { changed(&entry.path()) })
+        .map(|entry| if entry.path().is_dir() { newest(&entry.path()) } else { modified(&entry.path()) })
         .max()
         .flatten()
 }

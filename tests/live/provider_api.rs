@@ -1,25 +1,25 @@
-//! The ways to a model: a node for each of them, and where it sends its requests.
+//! The provider APIs: a model node for each, and the path and key of its requests.
 
 use serde_json::{Value, json};
 
-/// The key every node has, from the environment it sees.
+/// The key of every node, from its environment.
 pub(crate) const KEY: &str = "key-of-the-live-tests";
 
-/// One way to a model.
+/// One API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ProviderApi {
     OpenaiChat,
     OpenaiResponses,
-    /// The newer version, which takes no sampling.
+    /// The newer version, without sampling parameters.
     Anthropic,
-    /// The older one, with some.
+    /// The older version, with sampling parameters.
     AnthropicSampling,
     AzureDated,
     AzureV1,
     Ollama,
 }
 
-impl Way {
+impl ProviderApi {
     pub(crate) const ALL: [Self; 7] = [
         Self::OpenaiChat,
         Self::OpenaiResponses,
@@ -42,9 +42,9 @@ impl Way {
         }
     }
 
-    /// Properties of a node that sends its requests this way.
+    /// Properties of a node that uses this API.
     pub(crate) fn model(self, address: &str) -> Value {
-        // What is not at OpenAI itself is trusted with less.
+        // At another address than OpenAI's, the runtime assumes fewer capabilities.
         let like_openai = json!({"jsonSchema": true});
         match self {
             Self::OpenaiChat => json!({
@@ -87,7 +87,7 @@ impl Way {
         }
     }
 
-    /// The header that carries the key, and what stands in it.
+    /// The header that carries the key, and its value.
     pub(crate) fn key_header(self) -> (&'static str, String) {
         match self {
             Self::AnthropicSampling => ("x-api-key", KEY.to_owned()),

@@ -1,9 +1,9 @@
-//! What JSON cannot hold, on its way to a result.
+//! Values that JSON cannot hold, on the way from a message to a result.
 
 use crate::client::Request;
-use crate::kit::flow::says;
-use crate::kit::line::Line;
+use crate::kit::flow::final_answer;
 use crate::kit::on_both_lines;
+use crate::kit::release_line::ReleaseLine;
 use crate::kit::scene::Scene;
 use serde_json::json;
 
@@ -11,8 +11,8 @@ on_both_lines! {
     an_http_request_is_answered
 }
 
-/// Puts values on a message that JSON cannot hold.
-pub(crate) const PUT: &str = r#"
+/// Adds values to a message that JSON cannot hold.
+pub(crate) const SET_VALUES: &str = r#"
     msg.bytes = Buffer.from([0, 255, 1]);
     msg.when = new Date(86400000);
     msg.nothing = undefined;
@@ -30,8 +30,8 @@ pub(crate) const PUT: &str = r#"
     return msg;
 "#;
 
-/// The names of those that are not as they were.
-pub(crate) const LOOK: &str = r#"
+/// Lists the values that have changed.
+pub(crate) const CHECK_VALUES: &str = r#"
     const kind = (value) => Object.prototype.toString.call(value);
     const holds = {
         bytes: () => Buffer.isBuffer(msg.bytes) && msg.bytes.equals(Buffer.from([0, 255, 1])),
@@ -56,7 +56,7 @@ pub(crate) const LOOK: &str = r#"
     return msg;
 "#;
 
-async fn an_http_request_is_answered(line: Line) {
+async fn an_http_request_is_answered(line: ReleaseLine) {
     let scene = Scene::start(line).await;
     let flow = scene
         .flow()
@@ -66,11 +66,11 @@ async fn an_http_request_is_answered(line: Line) {
             json!([["put"]]),
             json!({"url": "/ask", "method": "post", "upload": false, "swaggerDoc": ""}),
         )
-        .function("put", PUT, &["agent"])
+        .function("put", SET_VALUES, &["agent"])
         .agent("agent", &["calculator"], json!([["model"], ["calc"], [], ["look"], []]))
         .calculator()
-        .scripted(&[says("Here you are.")])
-        .function("look", LOOK, &["out"])
+        .scripted(&[final_answer("Here you are.")])
+        .function("look", CHECK_VALUES, &["out"])
         .node("out", "http response", json!([]), json!({"statusCode": "", "headers": {}}));
     scene.deploy(&flow).await;
     for question in ["one", "two"] {
