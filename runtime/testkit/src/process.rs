@@ -44,8 +44,8 @@ type SharedLog = Arc<(Mutex<Log>, Condvar)>;
 pub struct LoggedProcess {
     child: Child,
     log: SharedLog,
-    /// How many lines [`Self::wait_for`] has searched.
-    searched: usize,
+    /// How many lines [`Self::next_line`] has given.
+    read_lines: usize,
 }
 
 /// How a process ended.
@@ -72,26 +72,34 @@ impl LoggedProcess {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         read_in_background(stdout, Stream::Stdout, Arc::clone(&log));
         read_in_background(stderr, Stream::Stderr, Arc::clone(&log));
-        Ok(Self { child, log, searched: 0 })
+        Ok(Self { child, log, read_lines: 0 })
     }
 
-    /// Waits for the next line that contains `text`, in stdout or stderr. Gives none if the process ends before or
-    /// takes too long. Each line is searched once.
-    pub fn wait_for(&mut self, text: &str, limit: Duration) -> Option<String> {
+    /// Waits for the next line of stdout or stderr. Gives none if the process ends before or takes too long.
+    pub fn next_line(&mut self, limit: Duration) -> Option<String> {
         let end = Instant::now() + limit;
         let mut log = lock(&self.log);
         loop {
-            while let Some((_, line)) = log.lines.get(self.searched) {
-                self.searched += 1;
-                if line.contains(text) {
-                    return Some(line.clone());
-                }
+            if let Some((_, line)) = log.lines.get(self.read_lines) {
+                self.read_lines += 1;
+                return Some(line.clone());
             }
             let left = end.saturating_duration_since(Instant::now());
             if log.has_ended() || left.is_zero() {
                 return None;
             }
             log = self.log.1.wait_timeout(log, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits for the next line that contains `text`, and skips the lines before it.
+    pub fn wait_for(&mut self, text: &str, limit: Duration) -> Option<String> {
+        let end = Instant::now() + limit;
+        loop {
+            let line = self.next_line(end.saturating_duration_since(Instant::now()))?;
+            if line.contains(text) {
+                return Some(line);
+            }
         }
     }
 
@@ -256,7 +264,7 @@ mod tests {
     fn reads_both_streams_and_the_exit_code() {
         let mut process = start("echo one; echo two >&2; sleep 0.1; echo three >&2; exit 3");
         assert_eq!(process.wait_for("th", LIMIT).as_deref(), Some("three"));
-        assert_eq!(process.wait_for("th", LIMIT), None, "each line is searched once");
+        assert_eq!(process.wait_for("th", LIMIT), None, "each line is given once");
         let exit = process.wait(LIMIT).unwrap();
         assert_eq!(
             (exit.code, exit.stdout.as_str(), exit.stderr.as_str()),

@@ -1,11 +1,13 @@
-//! Whoever talks to the servers of the section `serve`: never what is measured, so as plain as can be.
+//! The clients of the servers. The benchmarks never measure them.
 
+use super::server::{AGENT, TOKEN};
 use crate::Failure;
-use crate::serve_process::TOKEN;
+use crate::world::runtime;
 use futures::{SinkExt, StreamExt};
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -13,16 +15,25 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// Asks for events from now on.
+/// Subscribes to new events.
 pub(crate) const SUBSCRIBE: &str = r#"{"type":"subscribe"}"#;
 
-/// How every event begins.
+/// The beginning of every event.
 pub(crate) const EVENT: &str = r#"{"type":"event","#;
 
-/// What a socket reads at once: there are thousands of them in this process.
+/// The read buffer of a socket. It is small because this process has thousands of them.
 const READ_BYTES: usize = 4096;
 
-/// A socket of events, or of a bare server.
+/// The time limit of any work of a client.
+const TIME_LIMIT: Duration = Duration::from_secs(600);
+
+/// Runs the work of a client. A stopped server must not block it forever.
+pub(super) fn with_time_limit<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let limited = async { tokio::time::timeout(TIME_LIMIT, work).await };
+    runtime()?.block_on(limited).map_err(|_| "a server did not answer")?
+}
+
+/// A socket of a sidecar's events, or of a bare server.
 pub(crate) struct Socket(WebSocketStream<TcpStream>);
 
 impl Socket {
@@ -30,7 +41,7 @@ impl Socket {
         Self::over(TcpStream::connect(addr).await?, addr).await
     }
 
-    /// One for which the system keeps little that was not read.
+    /// A socket with a small receive buffer in the system.
     pub(crate) async fn open_narrow(addr: SocketAddr) -> Result<Self, Failure> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(4096)?;
@@ -45,11 +56,11 @@ impl Socket {
         Ok(Self(client_async_with_config(request, stream, Some(config)).await?.0))
     }
 
-    pub(crate) async fn say(&mut self, text: &str) -> Result<(), Failure> {
+    pub(crate) async fn send(&mut self, text: &str) -> Result<(), Failure> {
         Ok(self.0.send(Message::text(text)).await?)
     }
 
-    pub(crate) async fn say_all(&mut self, texts: &[Utf8Bytes]) -> Result<(), Failure> {
+    pub(crate) async fn send_all(&mut self, texts: &[Utf8Bytes]) -> Result<(), Failure> {
         for text in texts {
             self.0.feed(Message::Text(text.clone())).await?;
         }
@@ -57,7 +68,7 @@ impl Socket {
     }
 
     /// The next text.
-    pub(crate) async fn hear(&mut self) -> Result<Utf8Bytes, Failure> {
+    pub(crate) async fn receive(&mut self) -> Result<Utf8Bytes, Failure> {
         loop {
             match self.0.next().await {
                 Some(Ok(Message::Text(text))) => return Ok(text),
@@ -68,12 +79,12 @@ impl Socket {
         }
     }
 
-    /// Asks for what happens from now on, and waits until that is so.
+    /// Subscribes to new events and waits for the confirmation.
     pub(crate) async fn subscribe(&mut self) -> Result<(), Failure> {
-        self.say(SUBSCRIBE).await?;
-        // A sidecar says hello first and that all was sent last; a bare server repeats the question.
+        self.send(SUBSCRIBE).await?;
+        // A sidecar sends `hello` first and `caught_up` last. A bare server sends the request back.
         loop {
-            let text = self.hear().await?;
+            let text = self.receive().await?;
             if text.starts_with(r#"{"type":"caught_up""#) || text.as_str() == SUBSCRIBE {
                 return Ok(());
             }
@@ -81,14 +92,14 @@ impl Socket {
     }
 }
 
-/// A connection that is asked one thing at a time.
-pub(crate) struct Line {
+/// An HTTP connection for one request at a time.
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     host: String,
     buffer: Vec<u8>,
 }
 
-impl Line {
+impl HttpConnection {
     pub(crate) async fn open(addr: SocketAddr) -> Result<Self, Failure> {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
@@ -98,63 +109,70 @@ impl Line {
     pub(crate) async fn get(&mut self, path: &str) -> Result<String, Failure> {
         let host = &self.host;
         let text = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
-        self.ask(&text).await
+        self.send(&text).await
     }
 
-    /// Starts something, and waits until it is over if that is wanted.
-    pub(crate) async fn start(&mut self, node: &str, wait: bool) -> Result<String, Failure> {
-        let payload =
-            if node == crate::serve_process::AGENT { r#","payload":"What is the tax?""# } else { "" };
-        let body = format!(r#"{{"node":"{node}","wait":{wait}{payload}}}"#);
+    /// Starts a node and does not wait for its end.
+    pub(crate) async fn start(&mut self, node: &str) -> Result<String, Failure> {
+        self.post_start(&format!(r#"{{"node":"{node}","wait":false}}"#)).await
+    }
+
+    /// Starts a node and waits for its end.
+    pub(crate) async fn start_and_wait(&mut self, node: &str) -> Result<String, Failure> {
+        let payload = if node == AGENT { r#","payload":"What is the tax?""# } else { "" };
+        self.post_start(&format!(r#"{{"node":"{node}","wait":true{payload}}}"#)).await
+    }
+
+    async fn post_start(&mut self, body: &str) -> Result<String, Failure> {
         let (host, length) = (&self.host, body.len());
         let text = format!(
             "POST /api/runs HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {TOKEN}\r\n\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        self.ask(&text).await
+        self.send(&text).await
     }
 
-    /// The body of the answer, if all is well.
-    async fn ask(&mut self, text: &str) -> Result<String, Failure> {
+    /// Sends a request and gives the body of a successful response.
+    async fn send(&mut self, text: &str) -> Result<String, Failure> {
         self.stream.write_all(text.as_bytes()).await?;
-        let (well, end) = loop {
-            if let Some(found) = whole(&self.buffer) {
+        let (is_success, end) = loop {
+            if let Some(found) = parse_response(&self.buffer) {
                 break found;
             }
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 return Err("a connection was closed".into());
             }
         };
-        let answer: Vec<u8> = self.buffer.drain(..end).collect();
-        let answer = String::from_utf8(answer)?;
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-        if well { Ok(body.to_owned()) } else { Err(format!("{head}\n{body}").into()) }
+        let response: Vec<u8> = self.buffer.drain(..end).collect();
+        let response = String::from_utf8(response)?;
+        let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
+        if is_success { Ok(body.to_owned()) } else { Err(format!("{head}\n{body}").into()) }
     }
 }
 
-/// Whether all is well and how long the answer is, once it is there.
-fn whole(bytes: &[u8]) -> Option<(bool, usize)> {
+/// Whether a response is a success, and its length, once it is complete.
+fn parse_response(bytes: &[u8]) -> Option<(bool, usize)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;
     let mut lines = head.split("\r\n");
-    let well = lines.next()?.split(' ').nth(1)?.starts_with('2');
+    let is_success = lines.next()?.split(' ').nth(1)?.starts_with('2');
     let length = lines.find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then_some(value.trim())
     });
     let end = end + length.and_then(|length| length.parse::<usize>().ok()).unwrap_or_default();
-    (bytes.len() >= end).then_some((well, end))
+    (bytes.len() >= end).then_some((is_success, end))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::parse_response;
 
     #[test]
-    fn an_answer_is_as_long_as_it_says() {
+    fn parses_a_response_once_it_is_complete() {
         let bytes = b"HTTP/1.1 202 Accepted\r\nContent-Length: 4\r\n\r\nbodyHTTP/1.1 404 Not Found\r\n\r\n";
-        assert_eq!(whole(bytes), Some((true, 48)));
-        assert_eq!(whole(&bytes[..47]), None);
-        assert_eq!(whole(&bytes[48..]), Some((false, 26)));
+        assert_eq!(parse_response(bytes), Some((true, 48)));
+        assert_eq!(parse_response(&bytes[..47]), None);
+        assert_eq!(parse_response(&bytes[48..]), Some((false, 26)));
     }
 }

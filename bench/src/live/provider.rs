@@ -1,11 +1,11 @@
-//! A provider of models in a process of its own: speaks as much HTTP as a client needs, and answers at once.
+//! A provider of models in its own process. It speaks as much HTTP as a client needs, and answers at once.
 //!
-//! The address says what to answer: below `/5/answer` five tool calls and then the final answer, below
-//! `/2/hold` two tool calls and then nothing, ever. Which call it is, the body tells. Never what is measured:
-//! its processor time is another process's.
+//! The path selects the answers: below `/5/answer` five tool calls and then the final answer, below `/2/hold` two tool
+//! calls and then no answer at all. The body shows which call it is. The benchmarks never measure this process.
 
 use crate::Failure;
-use crate::probe::{Probe, tell, wait_for_the_end};
+use crate::open_files;
+use crate::probe::{Probe, print_figures, wait_for_end};
 use crate::world::runtime;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -17,19 +17,22 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The first argument of a benchmark that was started to answer.
+/// The first argument of a process that is a provider.
 pub(crate) const PROBE: &str = "--probe-provider";
 
-/// What it says of the calls it holds, and of nothing else.
+/// The path that gives the number of held calls.
 const HELD: &str = "/held";
 
-/// With a number behind it: from now on every answer waits so many milliseconds.
+/// The part of a path that selects [`AfterCalls::Hold`].
+const HOLD: &str = "hold";
+
+/// With a number of milliseconds: every later answer waits so long.
 const PAUSE: &str = "/pause/";
 
-/// The same for how many calls it had, and how many bytes were asked.
-const ASKED: &str = "/asked";
+/// The path that gives the number of calls and of request bytes.
+const TOTALS: &str = "/totals";
 
-/// The process. Gone when this is dropped.
+/// A running provider. Drop kills it.
 pub(crate) struct Provider {
     _process: Probe,
     pub(crate) port: u16,
@@ -42,39 +45,39 @@ impl Provider {
         Ok(Self { _process: process, port })
     }
 
-    /// From now on every answer waits so many milliseconds.
+    /// Every later answer waits `ms` milliseconds.
     pub(crate) fn pause(&self, ms: u64) -> Result<(), Failure> {
-        Counts::new(self.port)?.of(&format!("{PAUSE}{ms}")).map(drop)
+        ProviderCounts::new(self.port)?.read(&format!("{PAUSE}{ms}")).map(drop)
     }
 
-    /// What it was asked so far.
-    pub(crate) fn tally(&self) -> Result<Tally, Failure> {
-        let told = Counts::new(self.port)?.of(ASKED)?;
-        let (calls, bytes) = told.split_once(' ').ok_or("the provider does not say what it was asked")?;
-        Ok(Tally { calls: calls.parse()?, bytes: bytes.parse()? })
+    /// The requests so far.
+    pub(crate) fn totals(&self) -> Result<RequestTotals, Failure> {
+        let text = ProviderCounts::new(self.port)?.read(TOTALS)?;
+        let (calls, bytes) = text.split_once(' ').ok_or("the provider gives no totals")?;
+        Ok(RequestTotals { calls: calls.parse()?, bytes: bytes.parse()? })
     }
 }
 
 /// Calls, and the bytes of their bodies.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct RequestTotals {
     pub(crate) calls: u64,
     pub(crate) bytes: u64,
 }
 
-impl Tally {
+impl RequestTotals {
     pub(crate) fn since(self, before: Self) -> Self {
         Self { calls: self.calls - before.calls, bytes: self.bytes - before.bytes }
     }
 }
 
-/// What such a process does.
+/// The work of such a process.
 pub(crate) fn probe() -> Result<(), Failure> {
-    allow_files();
+    open_files::raise_limit();
     runtime()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        tell(&json!({"port": listener.local_addr()?.port()}))?;
-        let end = tokio::task::spawn_blocking(wait_for_the_end);
+        print_figures(&json!({"port": listener.local_addr()?.port()}))?;
+        let end = tokio::task::spawn_blocking(wait_for_end);
         tokio::select! {
             served = serve(listener) => Ok(served?),
             _ = end => Ok(()),
@@ -82,39 +85,36 @@ pub(crate) fn probe() -> Result<(), Failure> {
     })
 }
 
-/// Lets this process have as many files open as it may allow itself. How many that are.
-#[cfg(unix)]
-pub(crate) fn allow_files() -> u64 {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    let allowed = if raised.is_ok() { limit.maximum } else { limit.current };
-    allowed.unwrap_or(u64::MAX)
+/// What the provider does after the tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterCalls {
+    /// Gives the final answer.
+    Answer,
+    /// Never answers.
+    Hold,
 }
 
-/// Nobody says: a client that wants too many fails.
-#[cfg(not(unix))]
-pub(crate) fn allow_files() -> u64 {
-    u64::MAX
+/// The base address for a number of tool calls.
+pub(crate) fn base(port: u16, tool_calls: usize, after: AfterCalls) -> String {
+    let after = match after {
+        AfterCalls::Answer => "answer",
+        AfterCalls::Hold => HOLD,
+    };
+    format!("http://127.0.0.1:{port}/{tool_calls}/{after}/v1")
 }
 
-/// The base address of such calls.
-pub(crate) fn base(port: u16, tool_calls: usize, holds: bool) -> String {
-    format!("http://127.0.0.1:{port}/{tool_calls}/{}/v1", if holds { "hold" } else { "answer" })
-}
-
-/// Answers whoever comes.
-pub(crate) async fn serve(listener: TcpListener) -> std::io::Result<()> {
+/// Answers all clients.
+pub(super) async fn serve(listener: TcpListener) -> std::io::Result<()> {
     let script = Arc::new(Script::new());
     loop {
         let (stream, _) = listener.accept().await?;
         let script = Arc::clone(&script);
-        // A client that goes away is no failure of anything.
-        tokio::spawn(async move { script.converse(stream).await });
+        // A closed connection is no failure.
+        tokio::spawn(async move { script.serve_connection(stream).await });
     }
 }
 
-/// What is said, as bytes of HTTP.
+/// The responses as bytes of HTTP, and the counts.
 struct Script {
     tool: Vec<u8>,
     last: Vec<u8>,
@@ -124,20 +124,20 @@ struct Script {
     pause: AtomicU64,
 }
 
-/// What a client wants.
+/// A request, by its path.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum ProviderRequest {
     Held,
-    Asked,
+    Totals,
     Pause(u64),
-    Answer { tool_calls: usize, holds: bool },
+    Answer { tool_calls: usize, after: AfterCalls },
 }
 
 impl Script {
     fn new() -> Self {
         Self {
-            tool: response(&answer(true)),
-            last: response(&answer(false)),
+            tool: response(&answer(ModelReply::ToolCall)),
+            last: response(&answer(ModelReply::Final)),
             held: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -145,11 +145,11 @@ impl Script {
         }
     }
 
-    async fn converse(&self, mut stream: TcpStream) -> std::io::Result<()> {
+    async fn serve_connection(&self, mut stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut buffer = Vec::with_capacity(4096);
         loop {
-            let Some((wanted, Range { start, end: length })) = head(&buffer) else {
+            let Some((request, Range { start, end: length })) = parse_head(&buffer) else {
                 if stream.read_buf(&mut buffer).await? == 0 {
                     return Ok(());
                 }
@@ -160,9 +160,9 @@ impl Script {
                     return Ok(());
                 }
             }
-            let said = said_before(&buffer[..length]);
+            let answers = count_answers(&buffer[..length]);
             buffer.drain(..length);
-            if let Wanted::Answer { .. } = wanted {
+            if let ProviderRequest::Answer { .. } = request {
                 self.calls.fetch_add(1, Ordering::Relaxed);
                 self.bytes.fetch_add((length - start) as u64, Ordering::Relaxed);
                 let pause = self.pause.load(Ordering::Relaxed);
@@ -170,28 +170,30 @@ impl Script {
                     tokio::time::sleep(Duration::from_millis(pause)).await;
                 }
             }
-            match wanted {
-                Wanted::Held => {
+            match request {
+                ProviderRequest::Held => {
                     let held = self.held.load(Ordering::Relaxed);
-                    stream.write_all(short(&held.to_string()).as_bytes()).await?;
+                    stream.write_all(text_response(&held.to_string()).as_bytes()).await?;
                 }
-                Wanted::Pause(ms) => {
+                ProviderRequest::Pause(ms) => {
                     self.pause.store(ms, Ordering::Relaxed);
-                    stream.write_all(short("").as_bytes()).await?;
+                    stream.write_all(text_response("").as_bytes()).await?;
                 }
-                Wanted::Asked => {
+                ProviderRequest::Totals => {
                     let (calls, bytes) =
                         (self.calls.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
-                    stream.write_all(short(&format!("{calls} {bytes}")).as_bytes()).await?;
+                    stream.write_all(text_response(&format!("{calls} {bytes}")).as_bytes()).await?;
                 }
-                Wanted::Answer { tool_calls, .. } if said < tool_calls => {
+                ProviderRequest::Answer { tool_calls, .. } if answers < tool_calls => {
                     stream.write_all(&self.tool).await?;
                 }
-                Wanted::Answer { holds: false, .. } => stream.write_all(&self.last).await?,
-                Wanted::Answer { holds: true, .. } => {
+                ProviderRequest::Answer { after: AfterCalls::Answer, .. } => {
+                    stream.write_all(&self.last).await?
+                }
+                ProviderRequest::Answer { after: AfterCalls::Hold, .. } => {
                     self.held.fetch_add(1, Ordering::Relaxed);
                     drop(buffer);
-                    // Until the client goes.
+                    // Until the client closes the connection.
                     return stream.read(&mut [0]).await.map(drop);
                 }
             }
@@ -199,12 +201,12 @@ impl Script {
     }
 }
 
-fn short(text: &str) -> String {
+fn text_response(text: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len())
 }
 
-/// What a request wants, and where its body is, once its head is there.
-fn head(bytes: &[u8]) -> Option<(Wanted, Range<usize>)> {
+/// The request and the range of its body, once the head is complete.
+fn parse_head(bytes: &[u8]) -> Option<(ProviderRequest, Range<usize>)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;
     let mut lines = head.split("\r\n");
@@ -215,30 +217,39 @@ fn head(bytes: &[u8]) -> Option<(Wanted, Range<usize>)> {
     });
     let body = end..end + length.and_then(|length| length.parse::<usize>().ok()).unwrap_or_default();
     match path {
-        HELD => return Some((Wanted::Held, body)),
-        ASKED => return Some((Wanted::Asked, body)),
+        HELD => return Some((ProviderRequest::Held, body)),
+        TOTALS => return Some((ProviderRequest::Totals, body)),
         _ => {}
     }
     if let Some(ms) = path.strip_prefix(PAUSE) {
-        return Some((Wanted::Pause(ms.parse().ok()?), body));
+        return Some((ProviderRequest::Pause(ms.parse().ok()?), body));
     }
     let mut steps = path.split('/').skip(1);
     let tool_calls = steps.next()?.parse().ok()?;
-    Some((Wanted::Answer { tool_calls, holds: steps.next()? == "hold" }, body))
+    let after = if steps.next()? == HOLD { AfterCalls::Hold } else { AfterCalls::Answer };
+    Some((ProviderRequest::Answer { tool_calls, after }, body))
 }
 
-/// How often the model has spoken before. Counts, and parses nothing.
-pub(crate) fn said_before(body: &[u8]) -> usize {
+/// The number of earlier answers in a request. It counts without parsing.
+pub(super) fn count_answers(body: &[u8]) -> usize {
     const WORDS: &[u8] = br#""role":"assistant""#;
     body.windows(WORDS.len()).filter(|found| *found == WORDS).count()
 }
 
-/// The body of an answer: a tool call or the final one.
-pub(crate) fn answer(calls_tool: bool) -> String {
-    let action = if calls_tool {
-        json!({"action": "tool", "tool": "calculator", "input": {"expression": "(1203.50 + 17) * 0.19"}, "confidence": 0.8, "message": "First the tax on both items."})
-    } else {
-        json!({"action": "final", "message": "The tax is 231.90.", "confidence": 0.93})
+/// The action in an answer of the model.
+#[derive(Clone, Copy)]
+pub(super) enum ModelReply {
+    ToolCall,
+    Final,
+}
+
+/// The body of an answer.
+pub(super) fn answer(reply: ModelReply) -> String {
+    let action = match reply {
+        ModelReply::ToolCall => {
+            json!({"action": "tool", "tool": "calculator", "input": {"expression": "(1203.50 + 17) * 0.19"}, "confidence": 0.8, "message": "First the tax on both items."})
+        }
+        ModelReply::Final => json!({"action": "final", "message": "The tax is 231.90.", "confidence": 0.93}),
     };
     let body: Value = json!({
         "id": "chatcmpl-CcT2bXq1hVt0N8yJf5oW7pRkQ3mLz",
@@ -289,44 +300,44 @@ fn response(body: &str) -> Vec<u8> {
     format!("{}\r\n\r\n{body}", lines.join("\r\n")).into_bytes()
 }
 
-/// Asks what the provider has counted, over a connection of its own.
-pub(crate) struct Counts(std::net::TcpStream);
+/// Reads the counts of the provider over its own connection.
+pub(crate) struct ProviderCounts(std::net::TcpStream);
 
-impl Counts {
+impl ProviderCounts {
     pub(crate) fn new(port: u16) -> std::io::Result<Self> {
         std::net::TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).map(Self)
     }
 
-    /// How many calls are held.
+    /// The number of held calls.
     pub(crate) fn held(&mut self) -> Result<u64, Failure> {
-        Ok(self.of(HELD)?.parse()?)
+        Ok(self.read(HELD)?.parse()?)
     }
 
-    fn of(&mut self, path: &str) -> Result<String, Failure> {
+    fn read(&mut self, path: &str) -> Result<String, Failure> {
         self.0.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes())?;
         let mut bytes = [0; 256];
-        // Short enough to come in one piece.
+        // The response is short enough for one read.
         let read = self.0.read(&mut bytes)?;
         let text = std::str::from_utf8(&bytes[..read])?;
-        let (_, told) = text.split_once("\r\n\r\n").ok_or("the provider does not say what it has counted")?;
-        Ok(told.to_owned())
+        let (_, body) = text.split_once("\r\n\r\n").ok_or("the provider gives no count")?;
+        Ok(body.to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Wanted, answer, head, said_before};
+    use super::{AfterCalls, ModelReply, ProviderRequest, answer, count_answers, parse_head};
 
     #[test]
-    fn the_address_and_the_body_say_what_to_answer() {
+    fn path_and_body_select_the_answer() {
         let request =
             b"POST /2/hold/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody";
-        let wanted = Wanted::Answer { tool_calls: 2, holds: true };
-        assert_eq!(head(request), Some((wanted, request.len() - 4..request.len())));
-        assert_eq!(head(&request[..60]), None);
-        assert_eq!(head(b"GET /held HTTP/1.1\r\n\r\n"), Some((Wanted::Held, 22..22)));
-        assert_eq!(head(b"GET /pause/5 HTTP/1.1\r\n\r\n"), Some((Wanted::Pause(5), 25..25)));
-        assert_eq!(said_before(br#"[{"role":"user"},{"role":"assistant"},{"role":"assistant"}]"#), 2);
-        assert!(serde_json::from_str::<serde_json::Value>(&answer(true)).is_ok());
+        let expected = ProviderRequest::Answer { tool_calls: 2, after: AfterCalls::Hold };
+        assert_eq!(parse_head(request), Some((expected, request.len() - 4..request.len())));
+        assert_eq!(parse_head(&request[..60]), None);
+        assert_eq!(parse_head(b"GET /held HTTP/1.1\r\n\r\n"), Some((ProviderRequest::Held, 22..22)));
+        assert_eq!(parse_head(b"GET /pause/5 HTTP/1.1\r\n\r\n"), Some((ProviderRequest::Pause(5), 25..25)));
+        assert_eq!(count_answers(br#"[{"role":"user"},{"role":"assistant"},{"role":"assistant"}]"#), 2);
+        assert!(serde_json::from_str::<serde_json::Value>(&answer(ModelReply::ToolCall)).is_ok());
     }
 }

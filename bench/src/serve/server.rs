@@ -1,32 +1,31 @@
-//! The servers of the section `serve`: each a process of its own, so that its processor time and its memory are its
-//! alone.
+//! The measured servers. Each is its own process, so that its processor time and memory can be measured.
 
-use crate::Failure;
+use super::bare::{ECHO, ECHO_WIDE, FAN_OUT, PROBE};
 use crate::clock::{micros_of, resident_of};
 use crate::folder::Folder;
-use crate::live_provider::allow_files;
 use crate::probe::Probe;
-use crate::serve_bare::{ECHO, ECHO_WIDE, FAN_OUT, PROBE};
-use crate::world::{Scene, ToolKind};
+use crate::world::{Scenario, ToolKind};
+use crate::{Failure, open_files};
+use redflow_testkit::LoggedProcess;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
-/// What lets the benchmark in.
+/// The token of the benchmark.
 pub(crate) const TOKEN: &str = "the-token-of-the-benchmarks";
 
-/// Limits that nothing here comes near: what they cost is measured, not where they bite.
+/// Limits that no benchmark reaches: the checks cost time, but they refuse nothing.
 const CONFIG: &str = "[server]\nrate_per_second = 1000000\nrate_burst = 1000000\nmax_connections = 100000\n";
 
-/// The name of the file they stand in.
+/// The name of the configuration file.
 const CONFIG_FILE: &str = "bench.toml";
 
-/// What `redflow serve` says when it is up, before its address.
-const UP: &str = "listening on http://";
+/// The time limit of a start.
+const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Nodes of the flow that is served, to be started.
+/// Nodes of the served flow that the benchmarks start.
 pub(crate) const AGENT: &str = "agent";
 pub(crate) const TICK: &str = "tick";
 pub(crate) const PAGE: &str = "page";
@@ -34,14 +33,14 @@ pub(crate) const PAGE: &str = "page";
 /// Bytes that the inject node [`PAGE`] sends.
 const PAGE_BYTES: usize = 16 * 1024;
 
-/// Which server it is.
+/// The kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Sends back what it is sent, and nothing else.
+    /// Sends each message back.
     Echo,
-    /// The same, with the buffers that the library chooses.
+    /// The same with the default buffers of the library.
     EchoWide,
-    /// Sends what it is sent to everybody who subscribed, and nothing else.
+    /// Sends each message to all subscribers.
     FanOut,
     /// `redflow serve --ephemeral`.
     Ephemeral,
@@ -59,7 +58,7 @@ impl Kind {
     }
 }
 
-/// A server that answers. Gone when this is dropped.
+/// A running server. Drop kills it.
 pub(crate) struct Server {
     process: Process,
     pub(crate) addr: SocketAddr,
@@ -67,14 +66,14 @@ pub(crate) struct Server {
 
 enum Process {
     Bare(Probe),
-    /// The folder goes after the process.
+    /// Drop ends the process before it removes the folder.
     Sidecar(Sidecar, Folder),
 }
 
 impl Server {
     pub(crate) fn start(kind: Kind) -> Result<Self, Failure> {
-        // What a process may have open is its children's too.
-        allow_files();
+        // The server inherits the limit.
+        open_files::raise_limit();
         match kind {
             Kind::Echo => Self::bare(ECHO),
             Kind::EchoWide => Self::bare(ECHO_WIDE),
@@ -83,13 +82,13 @@ impl Server {
         }
     }
 
-    /// A sidecar with this data directory.
+    /// Starts a sidecar with this data directory.
     pub(crate) fn start_in(kind: Kind, folder: Folder) -> Result<Self, Failure> {
         let (sidecar, addr) = Sidecar::start(kind, folder.path())?;
         Ok(Self { process: Process::Sidecar(sidecar, folder), addr })
     }
 
-    /// Stops it dead. What it kept, if it is a sidecar.
+    /// Kills it, and gives the data directory of a sidecar.
     pub(crate) fn stop(self) -> Option<Folder> {
         match self.process {
             Process::Bare(_) => None,
@@ -97,8 +96,8 @@ impl Server {
         }
     }
 
-    fn bare(does: &str) -> Result<Self, Failure> {
-        let mut probe = Probe::start(PROBE, &[does])?;
+    fn bare(mode: &str) -> Result<Self, Failure> {
+        let mut probe = Probe::start(PROBE, &[mode])?;
         let port = u16::try_from(probe.figures()?.count("port"))?;
         Ok(Self { process: Process::Bare(probe), addr: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) })
     }
@@ -115,7 +114,7 @@ impl Server {
         micros_of(&self.id())
     }
 
-    /// Bytes of memory, by the name the system has for it.
+    /// Bytes of memory, by its name in `/proc/PID/status`.
     pub(crate) fn memory(&self, line: &str) -> Result<f64, Failure> {
         resident_of(&self.id(), line)
     }
@@ -129,14 +128,14 @@ fn data() -> Result<Folder, Failure> {
     Ok(folder)
 }
 
-/// Writes what a sidecar of the benchmarks is told into its data directory.
+/// Writes the configuration of a sidecar into its data directory.
 pub(crate) fn configure(data: &Path) -> std::io::Result<()> {
     std::fs::write(data.join(CONFIG_FILE), CONFIG)
 }
 
-/// An agent of five tool calls, and inject nodes of which one sends a word and one a page, all shown.
+/// An agent with five tool calls, and two inject nodes with a word and a page. A debug node shows all.
 fn flow() -> Value {
-    let mut flow = Scene::new(5, ToolKind::Read).flow();
+    let mut flow = Scenario::new(5, ToolKind::Read).flow();
     let inject = |id: &str, payload: String| {
         json!({
             "id": id, "type": "inject", "z": "t", "name": id, "x": 120, "y": 120, "props": [{"p": "payload"}],
@@ -150,19 +149,19 @@ fn flow() -> Value {
     flow
 }
 
-/// `redflow`, built beside the benchmark.
+/// The `redflow` of the same build.
 fn program() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
     let program = own.with_file_name(format!("redflow{}", std::env::consts::EXE_SUFFIX));
     if program.exists() {
         return Ok(program);
     }
-    let shown = program.display();
-    Err(format!("there is no {shown}: `cargo build --release --package redflow-cli` makes it").into())
+    let path = program.display();
+    Err(format!("there is no {path}: `cargo build --release --package redflow-cli` makes it").into())
 }
 
-/// The process of a sidecar. Killed when this is dropped.
-pub(crate) struct Sidecar(Child);
+/// The process of a sidecar. Drop kills it.
+pub(crate) struct Sidecar(LoggedProcess);
 
 impl Sidecar {
     pub(crate) fn start(kind: Kind, data: &Path) -> Result<(Self, SocketAddr), Failure> {
@@ -172,22 +171,11 @@ impl Sidecar {
         if kind == Kind::Ephemeral {
             command.arg("--ephemeral");
         }
-        // Nothing of whoever measures.
+        // The settings of the user who measures must not count.
         command.env_clear().env("REDFLOW_TOKEN", TOKEN);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut sidecar = Self(command.spawn()?);
-        let mut lines = BufReader::new(sidecar.0.stderr.take().ok_or("a sidecar says nothing")?).lines();
-        let mut said = String::new();
-        for line in lines.by_ref().map_while(Result::ok) {
-            if let Some(addr) = address(&line) {
-                // It must not wait for somebody who does not listen.
-                std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-                return Ok((sidecar, addr));
-            }
-            said += &line;
-            said.push('\n');
-        }
-        Err(format!("a sidecar stopped before its time:\n{said}").into())
+        let mut process = LoggedProcess::start(command)?;
+        let addr = process.wait_for_address(START_LIMIT)?;
+        Ok((Self(process), addr))
     }
 
     fn id(&self) -> String {
@@ -197,31 +185,5 @@ impl Sidecar {
     /// Microseconds of processor time so far.
     pub(crate) fn cpu(&self) -> Result<f64, Failure> {
         micros_of(&self.id())
-    }
-}
-
-impl Drop for Sidecar {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn address(line: &str) -> Option<SocketAddr> {
-    let rest = line.split_once(UP)?.1;
-    let end = rest.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(rest.len());
-    rest[..end].trim_end_matches(':').parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::address;
-
-    #[test]
-    fn a_sidecar_says_where_it_is() {
-        let there = Some(([127, 0, 0, 1], 40123).into());
-        assert_eq!(address("redflow 0.1.0 listening on http://127.0.0.1:40123: 1 tab with 1 agent"), there);
-        assert_eq!(address("listening on http://127.0.0.1:40123"), there);
-        assert_eq!(address("redflow 0.1.0 starts"), None);
     }
 }

@@ -1,10 +1,8 @@
-//! The raw limit of the section `serve`: tokio-tungstenite on a listener and nothing else, on one thread as the
-//! sidecar has it, in a process of its own.
+//! The raw limit of the section `serve`: plain tokio-tungstenite on one thread, as in the sidecar, in its own process.
 
-use crate::Failure;
-use crate::live_provider::allow_files;
-use crate::probe::{tell, wait_for_the_end};
+use crate::probe::{print_figures, wait_for_end};
 use crate::world::runtime;
+use crate::{Failure, open_files};
 use futures::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
@@ -13,60 +11,60 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config};
 
-/// The first argument of a benchmark that was started to serve.
+/// The first argument of a process that is a bare server.
 pub(crate) const PROBE: &str = "--probe-bare";
 
-/// The second one.
+/// The second argument.
 pub(crate) const ECHO: &str = "echo";
 pub(crate) const ECHO_WIDE: &str = "echo-wide";
 pub(crate) const FAN_OUT: &str = "fan-out";
 
-/// What is read at once. The library writes zeros over all of it before each reading, and its own choice is 128 KiB.
+/// The read buffer. The library fills all of it with zeros before each read, and its own default is 128 KiB.
 const READ_BYTES: usize = 4096;
 
-/// Texts on their way to everybody.
+/// Texts that wait for subscribers.
 const MAX_WAITING: usize = 4096;
 
-/// What such a process does.
+/// The work of such a process.
 pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
-    let does = match args {
-        [does] if does == ECHO => Does::Echo,
-        [does] if does == ECHO_WIDE => Does::EchoWide,
-        [does] if does == FAN_OUT => Does::FanOut,
+    let mode = match args {
+        [mode] if mode == ECHO => BareMode::Echo,
+        [mode] if mode == ECHO_WIDE => BareMode::EchoWide,
+        [mode] if mode == FAN_OUT => BareMode::FanOut,
         _ => return Err("a bare server echoes or fans out".into()),
     };
-    allow_files();
+    open_files::raise_limit();
     runtime()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        tell(&json!({"port": listener.local_addr()?.port()}))?;
-        let end = tokio::task::spawn_blocking(wait_for_the_end);
+        print_figures(&json!({"port": listener.local_addr()?.port()}))?;
+        let end = tokio::task::spawn_blocking(wait_for_end);
         tokio::select! {
-            served = serve(listener, does) => Ok(served?),
+            served = serve(listener, mode) => Ok(served?),
             _ = end => Ok(()),
         }
     })
 }
 
-/// What a bare server does.
+/// The behavior of a bare server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum BareMode {
     Echo,
-    /// With the buffers that the library chooses.
+    /// With the default buffers of the library.
     EchoWide,
     FanOut,
 }
 
-/// Serves whoever comes.
-pub(crate) async fn serve(listener: TcpListener, does: Does) -> std::io::Result<()> {
+/// Serves all clients.
+pub(crate) async fn serve(listener: TcpListener, mode: BareMode) -> std::io::Result<()> {
     let all = broadcast::Sender::new(MAX_WAITING);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        // A client that goes away is no failure of anything.
-        match does {
-            Does::Echo => drop(tokio::spawn(echo(stream, narrow()))),
-            Does::EchoWide => drop(tokio::spawn(echo(stream, WebSocketConfig::default()))),
-            Does::FanOut => drop(tokio::spawn(fan_out(stream, all.clone()))),
+        // A closed connection is no failure.
+        match mode {
+            BareMode::Echo => drop(tokio::spawn(echo(stream, narrow()))),
+            BareMode::EchoWide => drop(tokio::spawn(echo(stream, WebSocketConfig::default()))),
+            BareMode::FanOut => drop(tokio::spawn(fan_out(stream, all.clone()))),
         }
     }
 }
@@ -86,7 +84,7 @@ async fn echo(stream: TcpStream, config: WebSocketConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// Who says something that begins with `{"type":"subscribe"` gets it back, and then what all others say.
+/// A client that sends `{"type":"subscribe"…` gets it back, and then the texts of all others.
 async fn fan_out(stream: TcpStream, all: broadcast::Sender<Utf8Bytes>) -> Result<(), Error> {
     let mut socket = accept_async_with_config(stream, Some(narrow())).await?;
     while let Some(message) = socket.next().await {
@@ -94,9 +92,9 @@ async fn fan_out(stream: TcpStream, all: broadcast::Sender<Utf8Bytes>) -> Result
             Message::Text(text) if text.starts_with(r#"{"type":"subscribe""#) => {
                 let texts = all.subscribe();
                 socket.send(Message::Text(text)).await?;
-                return follow(socket, texts).await;
+                return forward(socket, texts).await;
             }
-            // There may be nobody.
+            // There may be no subscriber.
             Message::Text(text) => drop(all.send(text)),
             _ => {}
         }
@@ -104,7 +102,7 @@ async fn fan_out(stream: TcpStream, all: broadcast::Sender<Utf8Bytes>) -> Result
     Ok(())
 }
 
-async fn follow(
+async fn forward(
     mut socket: WebSocketStream<TcpStream>,
     mut texts: broadcast::Receiver<Utf8Bytes>,
 ) -> Result<(), Error> {
@@ -128,34 +126,34 @@ async fn follow(
 
 #[cfg(test)]
 mod tests {
-    use super::{Does, serve};
-    use crate::serve_client::{SUBSCRIBE, Socket};
+    use super::{BareMode, serve};
+    use crate::serve::client::{SUBSCRIBE, Socket};
     use crate::world::runtime;
     use tokio::net::TcpListener;
 
     #[test]
-    fn an_echo_comes_back_and_a_fan_out_goes_to_who_subscribed() {
+    fn echoes_to_the_sender_and_fans_out_to_subscribers() {
         runtime().unwrap().block_on(async {
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
             let addr = listener.local_addr().unwrap();
-            tokio::spawn(serve(listener, Does::Echo));
+            tokio::spawn(serve(listener, BareMode::Echo));
             let mut socket = Socket::open(addr).await.unwrap();
-            socket.say("a").await.unwrap();
-            assert_eq!(socket.hear().await.unwrap().as_str(), "a");
+            socket.send("a").await.unwrap();
+            assert_eq!(socket.receive().await.unwrap().as_str(), "a");
 
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
             let addr = listener.local_addr().unwrap();
-            tokio::spawn(serve(listener, Does::FanOut));
+            tokio::spawn(serve(listener, BareMode::FanOut));
             let mut readers = [Socket::open(addr).await.unwrap(), Socket::open(addr).await.unwrap()];
             for reader in &mut readers {
-                reader.say(SUBSCRIBE).await.unwrap();
-                assert_eq!(reader.hear().await.unwrap().as_str(), SUBSCRIBE);
+                reader.send(SUBSCRIBE).await.unwrap();
+                assert_eq!(reader.receive().await.unwrap().as_str(), SUBSCRIBE);
             }
             let mut writer = Socket::open(addr).await.unwrap();
-            writer.say_all(&["b".into(), "c".into()]).await.unwrap();
+            writer.send_all(&["b".into(), "c".into()]).await.unwrap();
             for reader in &mut readers {
-                assert_eq!(reader.hear().await.unwrap().as_str(), "b");
-                assert_eq!(reader.hear().await.unwrap().as_str(), "c");
+                assert_eq!(reader.receive().await.unwrap().as_str(), "b");
+                assert_eq!(reader.receive().await.unwrap().as_str(), "c");
             }
         });
     }

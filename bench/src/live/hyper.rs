@@ -1,4 +1,4 @@
-//! hyper's own client behind the models' driver, for comparison with the one that ships. Plain HTTP only.
+//! hyper's own client behind the models' driver, to compare it with the one that ships. Plain HTTP only.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};

@@ -1,11 +1,11 @@
-//! The least an agent can be: a loop that writes its conversation as JSON, posts it with the client the models
-//! use, reads the answer and does what it says.
+//! The smallest agent: a loop that posts its conversation as JSON with the models' HTTP client, and does what the answer
+//! says.
 //!
-//! Sends what the product sends, byte for byte: how the conversation begins is overheard from it. Keeps
-//! nothing, checks nothing, tries nothing again.
+//! It sends the same bytes as the product, because its first request is recorded from the product. It stores nothing,
+//! checks nothing and retries nothing.
 
+use super::provider::{ModelReply, answer, count_answers};
 use crate::Failure;
-use crate::live_provider::{answer, said_before};
 use bytes::Bytes;
 use http::HeaderMap;
 use redflow_models::transport::{Endpoint, Incoming, Pieces, Transport, TransportError};
@@ -25,25 +25,25 @@ pub(crate) struct RawAgent {
     pub(crate) opening: Opening,
 }
 
-/// How every conversation begins, and what is said with it.
+/// The first request of every conversation.
 #[derive(Deserialize)]
 pub(crate) struct Opening {
     model: String,
-    messages: Vec<Said>,
+    messages: Vec<ChatMessage>,
     response_format: Box<RawValue>,
     max_tokens: u32,
 }
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct ChatRequest<'a> {
     model: &'a str,
-    messages: &'a [Said],
+    messages: &'a [ChatMessage],
     response_format: &'a RawValue,
     max_tokens: u32,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-struct Said {
+struct ChatMessage {
     role: Role,
     content: Arc<str>,
 }
@@ -57,7 +57,7 @@ enum Role {
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code, reason = "read, as every client reads it")]
+#[allow(dead_code, reason = "every client parses it")]
 struct Answer {
     id: String,
     model: String,
@@ -66,7 +66,7 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code, reason = "read, as every client reads it")]
+#[allow(dead_code, reason = "every client parses it")]
 struct Choice {
     message: Content,
     finish_reason: String,
@@ -78,7 +78,7 @@ struct Content {
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code, reason = "read, as every client reads it")]
+#[allow(dead_code, reason = "every client parses it")]
 struct Usage {
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -98,7 +98,7 @@ struct Input {
 }
 
 #[derive(Serialize)]
-struct Observed<'a> {
+struct ToolResult<'a> {
     success: bool,
     output: Output<'a>,
 }
@@ -115,38 +115,39 @@ impl RawAgent {
         let Opening { model, messages, response_format, max_tokens } = &self.opening;
         let mut messages = messages.clone();
         loop {
-            let question = Question { model, messages: &messages, response_format, max_tokens: *max_tokens };
-            let body = serde_json::to_vec(&question)?;
+            let request =
+                ChatRequest { model, messages: &messages, response_format, max_tokens: *max_tokens };
+            let body = serde_json::to_vec(&request)?;
             let Incoming { status, mut body, .. } = self.transport.post(&self.endpoint, body).await?;
             if status != 200 {
                 return Err(format!("the provider answers with {status}").into());
             }
-            let bytes = whole(&mut *body).await?;
+            let bytes = read_all(&mut *body).await?;
             drop(body);
             let answer: Answer = serde_json::from_slice(&bytes)?;
             let text = answer.choices.into_iter().next().ok_or("no choice")?.message.content;
             match serde_json::from_str(&text)? {
                 Action::Final { message } => return Ok(message),
                 Action::Tool { tool, input } if tool == "calculator" => {
-                    let result = calculated(&input.expression);
+                    let result = calculate(&input.expression);
                     let output = Output { result, expression: &input.expression };
-                    let observed = serde_json::to_string(&Observed { success: true, output })?;
-                    messages.push(Said { role: Role::Assistant, content: text.into() });
-                    messages.push(Said { role: Role::User, content: observed.into() });
+                    let result_text = serde_json::to_string(&ToolResult { success: true, output })?;
+                    messages.push(ChatMessage { role: Role::Assistant, content: text.into() });
+                    messages.push(ChatMessage { role: Role::User, content: result_text.into() });
                 }
                 Action::Tool { tool, .. } => return Err(format!("there is no tool {tool}").into()),
             }
         }
     }
 
-    /// So many runs, so many of them at any time.
+    /// Runs `runs` times, `at_once` of them at a time.
     pub(crate) async fn drive(self: &Arc<Self>, runs: usize, at_once: usize) -> Result<(), Failure> {
-        let begun = Arc::new(AtomicU64::new(0));
+        let started = Arc::new(AtomicU64::new(0));
         let mut drivers = JoinSet::new();
         for _ in 0..at_once {
-            let (agent, begun) = (Arc::clone(self), Arc::clone(&begun));
+            let (agent, started) = (Arc::clone(self), Arc::clone(&started));
             drivers.spawn(async move {
-                while begun.fetch_add(1, Ordering::Relaxed) < runs as u64 {
+                while started.fetch_add(1, Ordering::Relaxed) < runs as u64 {
                     black_box(agent.run().await?);
                 }
                 Ok::<_, Failure>(())
@@ -159,13 +160,13 @@ impl RawAgent {
     }
 }
 
-/// The one sum it is asked for.
-fn calculated(expression: &str) -> f64 {
+/// The only calculation of the benchmark.
+fn calculate(expression: &str) -> f64 {
     black_box(expression);
     (black_box(1203.50) + 17.0) * 0.19
 }
 
-async fn whole(body: &mut dyn Pieces) -> Result<Bytes, Failure> {
+async fn read_all(body: &mut dyn Pieces) -> Result<Bytes, Failure> {
     let Some(first) = body.next().await? else { return Ok(Bytes::new()) };
     let Some(second) = body.next().await? else { return Ok(first) };
     let mut all = [first, second].concat();
@@ -175,26 +176,27 @@ async fn whole(body: &mut dyn Pieces) -> Result<Bytes, Failure> {
     Ok(all.into())
 }
 
-/// A way out that leads nowhere: answers as the provider does, and remembers what was sent.
-pub(crate) struct Overheard {
+/// A transport without a network: it answers as the provider does, and records the bodies.
+pub(crate) struct RecordingTransport {
     tool_calls: usize,
     bodies: Mutex<Vec<Vec<u8>>>,
 }
 
-impl Overheard {
+impl RecordingTransport {
     pub(crate) fn new(tool_calls: usize) -> Self {
         Self { tool_calls, bodies: Mutex::default() }
     }
 
-    /// What was sent, in order.
+    /// The recorded bodies, in order.
     pub(crate) fn bodies(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *self.bodies.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Transport for Overheard {
+impl Transport for RecordingTransport {
     fn post<'a>(&'a self, _: &'a Endpoint, body: Vec<u8>) -> BoxFuture<'a, Result<Incoming, TransportError>> {
-        let text = answer(said_before(&body) < self.tool_calls);
+        let calls_tool = count_answers(&body) < self.tool_calls;
+        let text = answer(if calls_tool { ModelReply::ToolCall } else { ModelReply::Final });
         self.bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body);
         let body = Box::new(Once(Some(text.into())));
         Box::pin(ready(Ok(Incoming { status: 200, headers: HeaderMap::new(), body })))

@@ -1,42 +1,42 @@
-//! The flows that are measured in Node-RED: the same runs, made by one function node, done in different ways.
+//! The measured flows of Node-RED. One function node starts the runs, and each kind of run does the same work.
 //!
-//! What the function nodes do is in `bench/node_red/`.
+//! The code of the function nodes is in `bench/node_red/`.
 
 use crate::Failure;
 use serde_json::{Value, json};
 
-/// Where orders for runs go.
+/// The path that starts runs.
 pub(crate) const ORDERS: &str = "/orders";
 
-const DRIVE: &str = include_str!("../node_red/drive.js");
-const BEGIN: &str = include_str!("../node_red/begin.js");
-const DECIDE: &str = include_str!("../node_red/decide.js");
-const CALCULATE: &str = include_str!("../node_red/calculate.js");
-const OBSERVE: &str = include_str!("../node_red/observe.js");
+const DRIVE: &str = include_str!("../../node_red/drive.js");
+const BEGIN: &str = include_str!("../../node_red/begin.js");
+const DECIDE: &str = include_str!("../../node_red/decide.js");
+const CALCULATE: &str = include_str!("../../node_red/calculate.js");
+const OBSERVE: &str = include_str!("../../node_red/observe.js");
 
-/// What stands in the function nodes for how the conversation begins, and for the key.
+/// The placeholders in the function nodes for the first request and the key.
 const OPENING: &str = "OPENING";
 const KEY: &str = "KEY";
 
-/// Who does the work of a run.
+/// What does the work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Nobody: the answer is there at once. What is left is making runs.
-    Nobody,
+pub(crate) enum RunKind {
+    /// Nothing: the answer is fixed. This measures the cost of starting runs.
+    Nothing,
     /// Function nodes and an http request node.
     ByHand,
     /// The sidecar, with its own tool.
     Sidecar,
-    /// The sidecar, with a tool that is a function node in Node-RED.
+    /// The sidecar, with a flow tool of one function node.
     FlowTool,
 }
 
-impl Way {
-    pub(crate) const ALL: [Self; 4] = [Self::Nobody, Self::ByHand, Self::Sidecar, Self::FlowTool];
+impl RunKind {
+    pub(crate) const ALL: [Self; 4] = [Self::Nothing, Self::ByHand, Self::Sidecar, Self::FlowTool];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Nobody => "nothing",
+            Self::Nothing => "nothing",
             Self::ByHand => "by hand",
             Self::Sidecar => "sidecar, its own tool",
             Self::FlowTool => "sidecar, a flow as tool",
@@ -48,54 +48,54 @@ impl Way {
     }
 }
 
-/// What a flow is to know of the world.
-pub(crate) struct Surroundings<'a> {
+/// The addresses and keys of a flow.
+pub(crate) struct FlowOptions<'a> {
     /// The base address of the model.
     pub(crate) model: &'a str,
     /// The key of the model.
     pub(crate) key: &'a str,
-    /// The first question, as the product asks it.
+    /// The first request of the product.
     pub(crate) opening: &'a Value,
-    /// The address of the sidecar, and what lets one in.
+    /// The address of the sidecar, and its token.
     pub(crate) sidecar: Option<(&'a str, &'a str)>,
 }
 
-/// A flow, and the credentials that Node-RED keeps beside it.
-pub(crate) struct Deployed {
+/// A flow and its credentials.
+pub(crate) struct FlowFiles {
     pub(crate) flow: Value,
     pub(crate) credentials: Value,
 }
 
-/// The flow for a way.
-pub(crate) fn flow(way: Way, around: &Surroundings<'_>) -> Result<Deployed, Failure> {
-    let first = match way {
-        Way::Nobody => "nobody",
-        Way::ByHand => "begin",
-        Way::Sidecar | Way::FlowTool => "agent",
+/// The flow for a kind of run.
+pub(crate) fn flow(kind: RunKind, options: &FlowOptions<'_>) -> Result<FlowFiles, Failure> {
+    let first = match kind {
+        RunKind::Nothing => "answer",
+        RunKind::ByHand => "begin",
+        RunKind::Sidecar | RunKind::FlowTool => "agent",
     };
     let mut order = node("order", "http in", &json!([["drive"]]));
     order["url"] = ORDERS.into();
     order["method"] = "post".into();
     let mut nodes = vec![
-        json!({"id": "t", "type": "tab", "label": way.name()}),
+        json!({"id": "t", "type": "tab", "label": kind.name()}),
         order,
         function("drive", DRIVE, &json!([[first], ["reply"]])),
         node("reply", "http response", &json!([])),
     ];
     let mut credentials = json!({});
-    match way {
-        Way::Nobody => {
+    match kind {
+        RunKind::Nothing => {
             let answer = "msg.payload = \"The tax is 231.90.\";\nreturn msg;";
-            nodes.push(function("nobody", answer, &json!([["drive"]])));
+            nodes.push(function("answer", answer, &json!([["drive"]])));
         }
-        Way::ByHand => nodes.extend(by_hand(around)),
-        Way::Sidecar | Way::FlowTool => {
-            let (url, token) = around.sidecar.ok_or("a flow with an agent needs a sidecar")?;
-            nodes.extend(with_agent(way, around.model, url));
-            credentials = json!({"runtime": {"token": token}, "model": {"apiKey": around.key}});
+        RunKind::ByHand => nodes.extend(by_hand(options)),
+        RunKind::Sidecar | RunKind::FlowTool => {
+            let (url, token) = options.sidecar.ok_or("a flow with an agent needs a sidecar")?;
+            nodes.extend(with_agent(kind, options.model, url));
+            credentials = json!({"runtime": {"token": token}, "model": {"apiKey": options.key}});
         }
     }
-    Ok(Deployed { flow: Value::Array(nodes), credentials })
+    Ok(FlowFiles { flow: Value::Array(nodes), credentials })
 }
 
 fn node(id: &str, kind: &str, wires: &Value) -> Value {
@@ -110,13 +110,13 @@ fn function(id: &str, code: &str, wires: &Value) -> Value {
     function
 }
 
-/// The loop that somebody writes who has Node-RED and a model, with nothing in it that could be left out.
-fn by_hand(around: &Surroundings<'_>) -> [Value; 5] {
-    let filled = |code: &str| code.replace(OPENING, &around.opening.to_string()).replace(KEY, around.key);
+/// The smallest loop with function nodes and an http request node.
+fn by_hand(options: &FlowOptions<'_>) -> [Value; 5] {
+    let filled = |code: &str| code.replace(OPENING, &options.opening.to_string()).replace(KEY, options.key);
     let mut request = node("request", "http request", &json!([["decide"]]));
     request["method"] = "POST".into();
-    request["url"] = format!("{}/chat/completions", around.model).into();
-    // A parsed object comes back, and the connection stays open.
+    request["url"] = format!("{}/chat/completions", options.model).into();
+    // The node parses the response and keeps the connection open.
     request["ret"] = "obj".into();
     request["persist"] = true.into();
     [
@@ -129,7 +129,7 @@ fn by_hand(around: &Surroundings<'_>) -> [Value; 5] {
 }
 
 /// An agent whose tool is the sidecar's own, or a function node.
-fn with_agent(way: Way, base: &str, url: &str) -> Vec<Value> {
+fn with_agent(kind: RunKind, base: &str, url: &str) -> Vec<Value> {
     let runtime =
         json!({"id": "runtime", "type": "redflow-runtime", "name": "", "mode": "remote", "url": url});
     let mut agent = node("agent", "agent-core", &json!([["model"], ["tool"], [], ["drive"], []]));
@@ -142,7 +142,7 @@ fn with_agent(way: Way, base: &str, url: &str) -> Vec<Value> {
     model["baseURL"] = base.into();
     model["structuredOutput"] = "json_schema".into();
     let mut nodes = vec![runtime, agent, model];
-    if way == Way::FlowTool {
+    if kind == RunKind::FlowTool {
         let mut tool = node("tool", "flow-tool", &json!([["calculate"]]));
         tool["toolName"] = "calculator".into();
         // As the sidecar's own tool says it, so that the model is asked the same.
@@ -160,35 +160,35 @@ fn with_agent(way: Way, base: &str, url: &str) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Surroundings, Way, flow};
+    use super::{FlowOptions, RunKind, flow};
     use serde_json::{Value, json};
 
-    fn nodes(way: Way) -> Vec<Value> {
+    fn nodes(kind: RunKind) -> Vec<Value> {
         let opening = json!({"model": "m", "messages": [{"role": "system", "content": "\"`OPEN"}, {"role": "user", "content": "?"}]});
-        let around = Surroundings {
+        let options = FlowOptions {
             model: "http://127.0.0.1:1/v1",
             key: "sk-1",
             opening: &opening,
             sidecar: Some(("http://127.0.0.1:2", "token")),
         };
-        flow(way, &around).unwrap().flow.as_array().unwrap().clone()
+        flow(kind, &options).unwrap().flow.as_array().unwrap().clone()
     }
 
     #[test]
     fn every_wire_leads_to_a_node() {
-        for way in Way::ALL {
-            let nodes = nodes(way);
+        for kind in RunKind::ALL {
+            let nodes = nodes(kind);
             let ids: Vec<&str> = nodes.iter().map(|node| node["id"].as_str().unwrap()).collect();
             let ports = nodes.iter().filter_map(|node| node["wires"].as_array()).flatten();
             for wire in ports.flat_map(|port| port.as_array().unwrap()) {
-                assert!(ids.contains(&wire.as_str().unwrap()), "{way:?}: {wire}");
+                assert!(ids.contains(&wire.as_str().unwrap()), "{kind:?}: {wire}");
             }
         }
     }
 
     #[test]
     fn what_stands_for_something_is_filled_in() {
-        for node in nodes(Way::ByHand) {
+        for node in nodes(RunKind::ByHand) {
             let code = node["func"].as_str().unwrap_or_default();
             assert!(!code.contains("= OPENING") && !code.contains("Bearer KEY"), "{code}");
         }
@@ -196,10 +196,10 @@ mod tests {
 
     #[test]
     fn the_tool_is_the_same_code_by_hand_and_as_a_flow() {
-        let code = |way: Way| {
-            nodes(way).into_iter().find(|node| node["id"] == "calculate").map(|node| node["func"].clone())
+        let code = |kind: RunKind| {
+            nodes(kind).into_iter().find(|node| node["id"] == "calculate").map(|node| node["func"].clone())
         };
-        assert!(code(Way::ByHand).is_some());
-        assert_eq!(code(Way::ByHand), code(Way::FlowTool));
+        assert!(code(RunKind::ByHand).is_some());
+        assert_eq!(code(RunKind::ByHand), code(RunKind::FlowTool));
     }
 }

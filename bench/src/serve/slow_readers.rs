@@ -1,9 +1,8 @@
-//! Subscribers that do not read: what a sidecar holds for them, and that it cuts them off.
+//! Subscribers that do not read: the memory that a sidecar holds for them, and when it closes their sockets.
 
+use super::client::{HttpConnection, Socket, with_time_limit};
+use super::server::{Kind, PAGE, Server};
 use crate::clock::figure;
-use crate::serve::in_time;
-use crate::serve_client::{Line, Socket};
-use crate::serve_process::{Kind, PAGE, Server};
 use crate::table::{Column, Table};
 use crate::{Extent, Failure};
 use std::time::{Duration, Instant};
@@ -12,15 +11,15 @@ use tokio::task::JoinSet;
 /// Subscribers, and how many of them do not read.
 const CROWDS: [(usize, usize); 2] = [(1_000, 0), (1_000, 100)];
 
-/// For how long there is something to read: longer than a sidecar waits for a reader, and until it has given up all
-/// that do not read, but not forever.
+/// How long events come: longer than a sidecar waits for a reader, and until it has closed all slow sockets, but not
+/// forever.
 const BUSY: Duration = Duration::from_secs(20);
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// Events after which a sidecar is asked how many it has cut off.
-const ASKED_AFTER: u64 = 100;
+/// After so many events the metrics are read.
+const METRICS_EVERY: u64 = 100;
 
-/// What a sidecar counts of those it cut off.
+/// The metric of closed sockets.
 const CUT_OFF: &str = r#"redflow_sockets_closed_total{code="READER_TOO_SLOW"} "#;
 
 pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
@@ -44,17 +43,17 @@ pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
                 Extent::Quick => (subscribers / 10, slow / 10, [Duration::from_secs(1); 2]),
                 _ => (subscribers, slow, [BUSY, LONGEST]),
             };
-            let seen = in_time(seen(kind, subscribers, slow, busy))?;
+            let measured = with_time_limit(measure(kind, subscribers, slow, busy))?;
             table.row(vec![
                 kind.name().into(),
                 figure(subscribers as u64).into(),
                 figure(slow as u64).into(),
-                figure(seen.events).into(),
-                (figure(seen.bytes) / 1e6).into(),
-                (seen.idle / 1e6).into(),
-                (seen.peak / 1e6).into(),
-                (seen.rest / 1e6).into(),
-                seen.cut_off.into(),
+                figure(measured.events).into(),
+                (figure(measured.bytes) / 1e6).into(),
+                (measured.idle / 1e6).into(),
+                (measured.peak / 1e6).into(),
+                (measured.rest / 1e6).into(),
+                measured.cut_off.into(),
             ]);
         }
     }
@@ -66,7 +65,7 @@ pub(crate) fn table(extent: Extent) -> Result<Table, Failure> {
     Ok(table)
 }
 
-struct Seen {
+struct Measurement {
     events: u64,
     bytes: u64,
     idle: f64,
@@ -75,7 +74,12 @@ struct Seen {
     cut_off: f64,
 }
 
-async fn seen(kind: Kind, subscribers: usize, slow: usize, busy: [Duration; 2]) -> Result<Seen, Failure> {
+async fn measure(
+    kind: Kind,
+    subscribers: usize,
+    slow: usize,
+    busy: [Duration; 2],
+) -> Result<Measurement, Failure> {
     let server = Server::start(kind)?;
     let mut unread = Vec::new();
     for _ in 0..slow {
@@ -87,31 +91,31 @@ async fn seen(kind: Kind, subscribers: usize, slow: usize, busy: [Duration; 2]) 
     for _ in slow..subscribers {
         let mut socket = Socket::open(server.addr).await?;
         socket.subscribe().await?;
-        readers.spawn(async move { while socket.hear().await.is_ok() {} });
+        readers.spawn(async move { while socket.receive().await.is_ok() {} });
     }
     let idle = server.memory("VmRSS")?;
     let mut witness = Socket::open(server.addr).await?;
     witness.subscribe().await?;
-    let mut line = Line::open(server.addr).await?;
+    let mut connection = HttpConnection::open(server.addr).await?;
     let (mut events, mut bytes, mut cut_off) = (0, 0, 0.0);
     let began = Instant::now();
     let [busy, longest] = busy;
     while began.elapsed() < busy || (cut_off < figure(slow as u64) && began.elapsed() < longest) {
-        line.start(PAGE, true).await?;
-        bytes += witness.hear().await?.len() as u64;
+        connection.start_and_wait(PAGE).await?;
+        bytes += witness.receive().await?.len() as u64;
         events += 1;
-        if events % ASKED_AFTER == 0 {
-            cut_off = cut_off_by(&mut line).await?;
+        if events % METRICS_EVERY == 0 {
+            cut_off = read_cut_off(&mut connection).await?;
         }
     }
-    let (peak, cut_off) = (server.memory("VmHWM")?, cut_off_by(&mut line).await?);
+    let (peak, cut_off) = (server.memory("VmHWM")?, read_cut_off(&mut connection).await?);
     drop(unread);
-    Ok(Seen { events, bytes, idle, peak, rest: server.memory("VmRSS")?, cut_off })
+    Ok(Measurement { events, bytes, idle, peak, rest: server.memory("VmRSS")?, cut_off })
 }
 
-/// How many a sidecar has cut off.
-async fn cut_off_by(line: &mut Line) -> Result<f64, Failure> {
-    let metrics = line.get("/metrics").await?;
-    let told = metrics.lines().find_map(|told| told.strip_prefix(CUT_OFF));
-    Ok(told.map_or(Ok(0.0), str::parse)?)
+/// The number of sockets that the sidecar has closed.
+async fn read_cut_off(connection: &mut HttpConnection) -> Result<f64, Failure> {
+    let metrics = connection.get("/metrics").await?;
+    let count = metrics.lines().find_map(|line| line.strip_prefix(CUT_OFF));
+    Ok(count.map_or(Ok(0.0), str::parse)?)
 }

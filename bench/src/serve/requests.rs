@@ -1,59 +1,28 @@
-//! What it costs to serve: small messages on sockets beside a bare echo, subscribers beside a bare fan-out, starting.
-//!
-//! Each server is a process of its own and on one thread; only its processor time and its memory are looked at.
+//! The cost of small messages on sockets, compared with a bare echo, and of starts over HTTP.
 
-use crate::clock::{figure, median, micros_of};
-use crate::live::word;
-use crate::serve_client::{EVENT, Line, Socket};
-use crate::serve_process::{Kind, Server, TICK};
-use crate::table::{Column, Table};
-use crate::world::runtime;
-use crate::{Extent, Failure, serve_crowd, serve_slow, serve_start};
+use super::client::{EVENT, HttpConnection, Socket, with_time_limit};
+use super::server::{Kind, Server, TICK};
+use crate::clock::{figure, median};
+use crate::table::{Column, Table, target_word};
+use crate::{Extent, Failure};
 use redflow_contract::stream::EventsRequest;
-use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Sockets at once, and round trips of all of them together in a round.
+/// Sockets at once, and round trips of all of them in a round.
 const TRIPS: [(usize, usize); 3] = [(1, 20_000), (8, 40_000), (64, 60_000)];
 
-/// At least so many round trips in a second of the processor, to a bare echo.
+/// The lowest number of round trips per CPU second, relative to a bare echo.
 const TARGET: f64 = 0.5;
 
-/// Starts at once, and of how many a round is.
+/// Starts at once, and starts in a round.
 const STARTS: [(usize, usize); 2] = [(1, 1_000), (8, 2_000)];
 
-/// Nothing here takes this long.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-pub(crate) fn measure(
-    extent: Extent,
-    show: &mut dyn FnMut(Table) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    if micros_of("self").is_err() {
-        let mut table = Table::new("serve", "servers in processes of their own", Vec::new());
-        table.note("not measured: this system does not tell the time and the memory of other processes");
-        return show(table);
-    }
-    let rounds = if extent == Extent::Quick { 1 } else { 7 };
-    show(round_trips(rounds, extent)?)?;
-    show(starts(rounds, extent)?)?;
-    show(serve_crowd::table(extent)?)?;
-    show(serve_slow::table(extent)?)?;
-    show(serve_start::table(extent)?)
-}
-
-/// Does some work of a client, which must not take forever if its server has stopped.
-pub(crate) fn in_time<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let done = async { tokio::time::timeout(PATIENCE, work).await };
-    runtime()?.block_on(done).map_err(|_| "a server did not answer")?
-}
-
-/// A tenth, if it is to be quick.
-fn share(count: usize, extent: Extent) -> usize {
+/// A tenth for a quick measurement.
+fn scaled(count: usize, extent: Extent) -> usize {
     if extent == Extent::Quick { count / 10 } else { count }
 }
 
-fn round_trips(rounds: usize, extent: Extent) -> Result<Table, Failure> {
+pub(super) fn round_trips(rounds: usize, extent: Extent) -> Result<Table, Failure> {
     let columns = [
         ("sockets", "sockets", 0),
         ("bareMicros", "bare µs", 2),
@@ -72,11 +41,11 @@ fn round_trips(rounds: usize, extent: Extent) -> Result<Table, Failure> {
         [Server::start(Kind::Echo)?, Server::start(Kind::EchoWide)?, Server::start(Kind::Ephemeral)?];
     let mut met = true;
     for (sockets, trips) in TRIPS {
-        let trips = share(trips, extent);
+        let trips = scaled(trips, extent);
         let mut micros = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..rounds {
             for (server, micros) in servers.iter().zip(&mut micros) {
-                micros.push(in_time(ping_pong(server, &ping, sockets, trips))?);
+                micros.push(with_time_limit(ping_pong(server, &ping, sockets, trips))?);
             }
         }
         let [bare, wide, sidecar] = &micros;
@@ -101,43 +70,43 @@ fn round_trips(rounds: usize, extent: Extent) -> Result<Table, Failure> {
     );
     table.note("wide: the same with the buffers the library chooses; bare reads 4 KiB at once");
     table.note("each socket says one thing at a time; ratios: medians of the ratios of each round");
-    table.note(format!("target: at least {TARGET} to bare at each: {}", word(met)));
+    table.note(format!("target: at least {TARGET} to bare at each: {}", target_word(met)));
     Ok(table)
 }
 
-/// What a round trip costs the server.
+/// The cost of a round trip for the server.
 async fn ping_pong(server: &Server, ping: &str, sockets: usize, trips: usize) -> Result<f64, Failure> {
     let mut open = Vec::new();
     for _ in 0..sockets {
         let mut socket = Socket::open(server.addr).await?;
-        socket.say(ping).await?;
-        // A sidecar says hello first.
-        while socket.hear().await?.len() != ping.len() {}
+        socket.send(ping).await?;
+        // A sidecar sends `hello` first.
+        while socket.receive().await?.len() != ping.len() {}
         open.push(socket);
     }
     let each = trips / sockets;
     let before = server.cpu()?;
-    let mut talks = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for mut socket in open {
         let ping = ping.to_owned();
-        talks.spawn(async move {
+        tasks.spawn(async move {
             for _ in 0..each {
-                socket.say(&ping).await?;
-                socket.hear().await?;
+                socket.send(&ping).await?;
+                socket.receive().await?;
             }
             Ok::<_, Failure>(socket)
         });
     }
-    // They are closed when nothing is measured any more.
-    let mut over = Vec::new();
-    while let Some(talk) = talks.join_next().await {
-        over.push(talk??);
+    // The sockets close after the measurement.
+    let mut finished = Vec::new();
+    while let Some(task) = tasks.join_next().await {
+        finished.push(task??);
     }
     let spent = server.cpu()? - before;
     Ok(spent / figure((each * sockets) as u64))
 }
 
-fn starts(rounds: usize, extent: Extent) -> Result<Table, Failure> {
+pub(super) fn starts(rounds: usize, extent: Extent) -> Result<Table, Failure> {
     let columns = [
         ("kept", "kept", 0),
         ("atOnce", "at once", 0),
@@ -150,10 +119,10 @@ fn starts(rounds: usize, extent: Extent) -> Result<Table, Failure> {
     for kind in [Kind::Ephemeral, Kind::Durable] {
         let server = Server::start(kind)?;
         for (at_once, starts) in STARTS {
-            let starts = share(starts, extent);
+            let starts = scaled(starts, extent);
             let mut micros = Vec::new();
             for _ in 0..rounds {
-                micros.push(in_time(start_and_see(&server, at_once, starts))?);
+                micros.push(with_time_limit(start_and_receive(&server, at_once, starts))?);
             }
             let micros = median(micros);
             table.row(vec![
@@ -169,32 +138,32 @@ fn starts(rounds: usize, extent: Extent) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// What a start and its event cost the server.
-async fn start_and_see(server: &Server, at_once: usize, starts: usize) -> Result<f64, Failure> {
+/// The cost of a start and its event for the server.
+async fn start_and_receive(server: &Server, at_once: usize, starts: usize) -> Result<f64, Failure> {
     let mut socket = Socket::open(server.addr).await?;
     socket.subscribe().await?;
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..at_once {
-        lines.push(Line::open(server.addr).await?);
+        connections.push(HttpConnection::open(server.addr).await?);
     }
     let each = starts / at_once;
     let before = server.cpu()?;
     let mut starters = JoinSet::new();
-    for mut line in lines {
+    for mut connection in connections {
         starters.spawn(async move {
             for _ in 0..each {
-                line.start(TICK, false).await?;
+                connection.start(TICK).await?;
             }
-            Ok::<_, Failure>(line)
+            Ok::<_, Failure>(connection)
         });
     }
     let mut events = 0;
     while events < each * at_once {
-        events += usize::from(socket.hear().await?.starts_with(EVENT));
+        events += usize::from(socket.receive().await?.starts_with(EVENT));
     }
-    let mut over = Vec::new();
-    while let Some(line) = starters.join_next().await {
-        over.push(line??);
+    let mut finished = Vec::new();
+    while let Some(connection) = starters.join_next().await {
+        finished.push(connection??);
     }
     let spent = server.cpu()? - before;
     Ok(spent / figure(events as u64))
