@@ -1,14 +1,15 @@
-//! Checking generated flows: milliseconds, and whether they grow with the flow alone.
+//! The time to check generated flows, and whether it grows linearly with the flow.
 
 use crate::clock::{median, timed};
+use crate::flows::{self, Errors};
 use crate::table::{Column, Table};
-use crate::{Extent, Failure, flows};
+use crate::{Extent, Failure};
 use redflow_flow::{RawFlow, check_bytes};
 use serde_json::Value;
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 
-/// Medians of one flow, in microseconds.
+/// Medians for one flow, in microseconds.
 struct Times {
     nodes: f64,
     bytes: f64,
@@ -23,8 +24,8 @@ pub(crate) fn measure(
 ) -> Result<(), Failure> {
     let quick = extent == Extent::Quick;
     for (name, heading, errors) in [
-        ("check", "flows without errors, a tenth of the nodes agents", false),
-        ("check-errors", "the same, but a tenth of the agents has an error", true),
+        ("check", "flows without errors, a tenth of the nodes agents", Errors::None),
+        ("check-errors", "the same, but a tenth of the agents has an error", Errors::Some),
     ] {
         let columns = [
             ("nodes", "nodes", 0),
@@ -39,8 +40,8 @@ pub(crate) fn measure(
         let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
         let mut table = Table::new(name, heading, columns.into());
         let mut first = None;
-        // The largest flow with errors is left out where time counts.
-        let sizes = if quick && errors { &SIZES[..2] } else { &SIZES };
+        // A quick measurement skips the largest flow with errors.
+        let sizes = if quick && errors == Errors::Some { &SIZES[..2] } else { &SIZES };
         for size in sizes.iter().copied() {
             let times = sample(size, errors, repetitions(size, quick))?;
             let per_node = times.check / times.nodes;
@@ -68,12 +69,12 @@ fn repetitions(size: usize, quick: bool) -> usize {
     if quick { 30_000_usize.div_ceil(size) } else { 5 + 100_000 / size }
 }
 
-/// Each repetition takes all three times, so that a slow moment of the machine falls on all of them.
-fn sample(size: usize, errors: bool, repetitions: usize) -> Result<Times, Failure> {
+/// Each repetition measures all three times, so that a slow moment of the machine affects all of them.
+fn sample(size: usize, errors: Errors, repetitions: usize) -> Result<Times, Failure> {
     let flow = flows::generate(size, errors)?;
     let options = flows::options();
     let (mut raw, mut read, mut check) = (Vec::new(), Vec::new(), Vec::new());
-    // A first round to warm up is not kept, unless there is only one.
+    // The first round warms up and is dropped, unless it is the only one.
     let warm_up = usize::from(repetitions > 1);
     for round in 0..repetitions + warm_up {
         let (value, raw_time) = timed(|| serde_json::from_slice::<Value>(&flow.bytes));
@@ -82,7 +83,7 @@ fn sample(size: usize, errors: bool, repetitions: usize) -> Result<Times, Failur
         drop(parsed);
         let (checked, check_time) = timed(|| check_bytes(&flow.bytes, &options));
         let checked = checked.map_err(|report| format!("the generated flow is refused: {report:?}"))?;
-        if checked.report.ok == errors {
+        if checked.report.ok == (errors == Errors::Some) {
             return Err(format!("the generated flow is not what it should be: {:?}", checked.report).into());
         }
         drop(checked);

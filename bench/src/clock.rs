@@ -1,24 +1,24 @@
-//! Taking times by hand, and what else a process can say of itself.
+//! Measures time, processor time and memory of processes.
 
 use crate::Failure;
 use std::time::Instant;
 
-/// What some work gives, and the microseconds it takes. Reading the clock is part of the figure.
+/// The result of some work, and its microseconds. Reading the clock is part of the figure.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let began = Instant::now();
-    let given = std::hint::black_box(work());
+    let result = std::hint::black_box(work());
     let micros = began.elapsed().as_secs_f64() * 1e6;
-    (given, micros)
+    (result, micros)
 }
 
-/// Time as it passes on the wall and in the processors: microseconds.
+/// Wall time and processor time in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) wall: f64,
     pub(crate) cpu: f64,
 }
 
-/// A moment to take both times from.
+/// The start of both times.
 pub(crate) struct Stopwatch {
     wall: Instant,
     cpu: f64,
@@ -35,7 +35,7 @@ impl Stopwatch {
     }
 }
 
-/// Processor time of this process so far, in the kernel as well: all its threads, also those that have ended.
+/// Processor time of this process so far, with the kernel's and of all threads, also ended ones.
 #[cfg(unix)]
 fn process_micros() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -44,19 +44,19 @@ fn process_micros() -> f64 {
     seconds * 1e6 + nanos / 1e3
 }
 
-/// Nobody says: every figure that needs it is shown as NaN.
+/// This system does not report it: figures that need it are NaN.
 #[cfg(not(unix))]
 fn process_micros() -> f64 {
     f64::NAN
 }
 
-/// Bytes of memory that this process has written and holds, from a line of `/proc/self/status`: `RssAnon` now,
-/// or `VmHWM` at most so far, with the files it has mapped.
+/// Memory of this process in bytes, from a line of `/proc/self/status`: `RssAnon` is what it has written and holds now,
+/// `VmHWM` its peak with mapped files.
 pub(crate) fn resident(line: &str) -> Result<f64, Failure> {
     resident_of("self", line)
 }
 
-/// The same of another process.
+/// The same for another process.
 pub(crate) fn resident_of(process: &str, line: &str) -> Result<f64, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let found = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
@@ -64,22 +64,22 @@ pub(crate) fn resident_of(process: &str, line: &str) -> Result<f64, Failure> {
     Ok(kilobytes.parse::<f64>()? * 1024.0)
 }
 
-/// Microseconds of processor time of another process so far, in the kernel as well.
+/// Microseconds of processor time of another process so far, with the kernel's.
 ///
-/// The times of its threads, to the nanosecond; but those that have ended are only in the time of the whole
-/// process, which is told in steps of a hundredth of a second.
+/// The times of its threads are exact to the nanosecond. Ended threads are only in the time of the whole process, which
+/// has steps of a hundredth of a second.
 pub(crate) fn micros_of(process: &str) -> Result<f64, Failure> {
     let mut nanos = 0.0;
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
-        // One that has just ended is not there any more.
-        let told = std::fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
-        nanos += told.split(' ').next().and_then(|first| first.parse::<f64>().ok()).unwrap_or_default();
+        // A thread may have ended in the meantime.
+        let schedstat = std::fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        nanos += schedstat.split(' ').next().and_then(|first| first.parse::<f64>().ok()).unwrap_or_default();
     }
-    let told = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    Ok((nanos / 1e3).max(ticks(&told).ok_or("no time of a process")? / ticks_per_second() * 1e6))
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    Ok((nanos / 1e3).max(ticks(&stat).ok_or("no time of a process")? / ticks_per_second() * 1e6))
 }
 
-/// Ticks in the program and in the kernel, from `/proc/PID/stat`. The name before them may have blanks.
+/// Ticks of the program and the kernel, from `/proc/PID/stat`. The name before them may contain blanks.
 fn ticks(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
     let mut next = || fields.next()?.parse::<f64>().ok();
@@ -102,7 +102,7 @@ pub(crate) fn figure(count: u64) -> f64 {
     count as f64
 }
 
-/// The middle of some samples; the mean of the two in the middle if their number is even.
+/// The median. For an even number, the mean of the two samples in the middle.
 pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     let middle = samples.len() / 2;
@@ -113,7 +113,7 @@ pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
     }
 }
 
-/// Microseconds of reading the clock twice around nothing.
+/// Microseconds of reading the clock twice.
 pub(crate) fn overhead() -> f64 {
     median((0..10_001).map(|_| timed(|| ()).1).collect())
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::{median, ticks};
 
     #[test]
-    fn the_time_of_a_process_stands_behind_its_name() {
+    fn reads_the_ticks_behind_the_name() {
         let stat = "11 (a ) b) S 1 1 1 0 -1 4194304 104 0 0 0 25 17 3 4 20 0 1 0";
         assert_eq!(ticks(stat), Some(42.0));
         assert_eq!(ticks("11 (a"), None);

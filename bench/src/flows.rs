@@ -1,7 +1,7 @@
-//! Flows of any size, made the same way every time.
+//! Generates flows of any size, always the same for a size.
 //!
-//! Ten nodes for each agent: an inject, functions, a junction, the agent with its model and calculator, link
-//! pairs here and subflow instances there, a debug. Tabs and the one subflow count as nodes too.
+//! Each agent has ten nodes: an inject, functions, a junction, the agent with its model and calculator, link pairs or
+//! subflow instances, a debug. Tabs and the one subflow count as nodes too.
 
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
@@ -11,31 +11,38 @@ use serde_json::{Value, json};
 
 /// Nodes of one agent's block; the tenth of each block goes to tabs, the subflow and more functions.
 const BLOCK: usize = 9;
-/// Of so many agents one is broken, in a flow with errors.
+/// In a flow with errors, one of so many agents is broken.
 const BROKEN: usize = 10;
 
-/// A flow file and what is in it.
+/// A flow file and its counts.
 pub(crate) struct Flow {
     pub(crate) bytes: Vec<u8>,
     pub(crate) nodes: usize,
 }
 
-/// A flow of this many nodes (at least 100), a tenth of them agents. With errors, a tenth of the agents has
-/// one each.
-pub(crate) fn generate(nodes: usize, errors: bool) -> Result<Flow, serde_json::Error> {
+/// Whether a flow has errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Errors {
+    None,
+    /// One in each tenth agent.
+    Some,
+}
+
+/// A flow of `nodes` nodes (at least 100), a tenth of them agents.
+pub(crate) fn generate(nodes: usize, errors: Errors) -> Result<Flow, serde_json::Error> {
     let agents = nodes / 10;
     let tabs = agents.div_ceil(10);
     let mut list: Vec<Value> = (0..tabs).map(tab).collect();
     list.extend(subflow());
     let extras = nodes.saturating_sub(list.len() + agents * BLOCK);
     for agent in 0..agents {
-        list.extend(block(agent, agent < extras, errors.then(|| fault(agent)).flatten()));
+        list.extend(block(agent, agent < extras, (errors == Errors::Some).then(|| fault(agent)).flatten()));
     }
     let nodes = list.len();
     Ok(Flow { bytes: serde_json::to_vec(&list)?, nodes })
 }
 
-/// As a runtime beside Node-RED checks: every type can run.
+/// The options of a check for Node-RED: every type can run.
 pub(crate) fn options() -> CheckOptions<'static> {
     fn runs(_: &str) -> bool {
         true
@@ -53,7 +60,7 @@ pub(crate) fn options() -> CheckOptions<'static> {
     }
 }
 
-/// What is wrong with an agent.
+/// The error of a broken agent.
 #[derive(Clone, Copy)]
 enum Fault {
     Iterations,
@@ -68,7 +75,7 @@ fn fault(agent: usize) -> Option<Fault> {
     (agent % BROKEN == BROKEN / 2).then(|| FAULTS[agent / BROKEN % FAULTS.len()])
 }
 
-/// Sixteen hex digits, as Node-RED's; the odd factor keeps them apart.
+/// Sixteen hex digits, as in Node-RED. The odd factor makes them unique.
 fn id(number: usize) -> String {
     format!("{:016x}", (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
@@ -163,11 +170,11 @@ fn with(mut node: Value, extra: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{generate, options};
+    use super::{Errors, generate, options};
     use redflow_flow::{CheckedFlow, Verdict, check_bytes};
     use serde_json::Value;
 
-    fn checked(nodes: usize, errors: bool) -> CheckedFlow {
+    fn checked(nodes: usize, errors: Errors) -> CheckedFlow {
         let flow = generate(nodes, errors).unwrap();
         let list: Vec<Value> = serde_json::from_slice(&flow.bytes).unwrap();
         assert_eq!((flow.nodes, list.len()), (nodes, nodes));
@@ -183,7 +190,7 @@ mod tests {
     #[test]
     fn a_flow_without_errors_checks_clean() {
         for nodes in [100, 1_000] {
-            let checked = checked(nodes, false);
+            let checked = checked(nodes, Errors::None);
             assert_eq!(checked.report.diagnostics, []);
             assert_eq!((checked.agents.len(), refused(&checked)), (nodes / 10, 0));
         }
@@ -191,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_flow_with_errors_has_one_in_each_tenth_agent() {
-        let checked = checked(1_000, true);
+        let checked = checked(1_000, Errors::Some);
         assert_eq!((checked.report.ok, checked.report.diagnostics.len()), (false, 10));
         assert_eq!(refused(&checked), 10);
         let codes: std::collections::BTreeSet<String> =

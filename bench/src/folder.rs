@@ -1,26 +1,26 @@
-//! Folders for as long as a measurement takes.
+//! Temporary folders for measurements.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that is gone when this is dropped.
+/// A folder. Drop removes it.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Where small files go.
+    /// A folder for small files.
     pub(crate) fn temporary() -> std::io::Result<Self> {
         Self::inside(&std::env::temp_dir())
     }
 
-    /// On the disk the benchmark was built on: temporary files may be in memory, where a flush costs nothing.
+    /// A folder on the disk of the build. Temporary files may be in memory, where a flush costs nothing.
     pub(crate) fn on_disk() -> std::io::Result<Self> {
         let program = std::env::current_exe()?;
         Self::inside(program.parent().and_then(Path::parent).unwrap_or(Path::new(".")))
     }
 
     fn inside(parent: &Path) -> std::io::Result<Self> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("redflow-bench-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         Ok(Self(folder))
@@ -30,7 +30,7 @@ impl Folder {
         &self.0
     }
 
-    /// How many bytes its files have.
+    /// The size of its files in bytes.
     pub(crate) fn bytes(&self) -> std::io::Result<u64> {
         let mut bytes = 0;
         for file in std::fs::read_dir(&self.0)? {
@@ -39,7 +39,7 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// Another one with the same files.
+    /// A new folder with the same files.
     pub(crate) fn copy(&self) -> std::io::Result<Self> {
         let copy = Self::inside(self.0.parent().unwrap_or(Path::new(".")))?;
         for file in std::fs::read_dir(&self.0)? {

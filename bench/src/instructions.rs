@@ -1,15 +1,16 @@
-//! Instructions, counted by valgrind: the same on a busy machine as on an idle one.
+//! Counts instructions with valgrind. The counts are the same on a busy and on an idle machine.
 //!
-//! The benchmark starts itself again under callgrind, which counts only inside the functions whose names
-//! begin with `counted_` and writes down the count at each call of [`mark`]. Parent and child go through the
-//! same list of [`Part`]s, so the n-th count belongs to the n-th part.
+//! The benchmark starts itself under callgrind, which counts only inside functions whose names begin with `counted_` and
+//! writes the count at each call of [`mark`]. Parent and child use the same list of [`Part`]s, so the n-th count belongs
+//! to the n-th part.
 
 use crate::clock::figure;
+use crate::flows::Errors;
 use crate::folder::Folder;
 use crate::script::{Driver, Kind, Script, raw_answer, raw_result, sample_result};
 use crate::store::ITERATIONS;
 use crate::table::{Column, Table};
-use crate::world::{Scene, ToolKind, World, room_for, runtime};
+use crate::world::{Scenario, ToolKind, World, limits_for, runtime};
 use crate::{Extent, Failure, flows};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_flow::check_bytes;
@@ -21,7 +22,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// The first argument of a benchmark that was started to be counted.
+/// The first argument of a process under callgrind.
 pub(crate) const PROBE: &str = "--probe";
 
 const STEPS: u32 = 20;
@@ -29,21 +30,21 @@ const FIRST: RangeInclusive<u32> = 1..=5;
 const LAST: RangeInclusive<u32> = 16..=20;
 const INPUTS: [Input; 2] = [Input::Answer, Input::Result];
 
-/// What a step takes in.
+/// The input of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
     Answer,
     Result,
 }
 
-/// What is counted by itself.
+/// A part with its own count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Raw(Input),
     Steps(Kind, Input, RangeInclusive<u32>),
 }
 
-/// Every part, in the order they are counted in.
+/// All parts, in the order of their counts.
 fn parts() -> Vec<Part> {
     let mut parts: Vec<Part> = INPUTS.map(Part::Raw).into();
     for kind in Kind::ALL {
@@ -81,9 +82,9 @@ fn steps(folder: &Path, runs: u32) -> Result<Table, Failure> {
     ];
     let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
     let mut table = Table::new("instructions-step", "instructions per step", columns.into());
-    let counts = counted(folder, &["steps".to_owned(), runs.to_string()])?;
+    let counts = read_counts(folder, &["steps".to_owned(), runs.to_string()])?;
     let parts = parts();
-    // Each part is counted over some runs, then over twice as many: what happens only once drops out.
+    // Each part is counted over some runs and over twice as many. The difference excludes what happens only once.
     let per_call = |wanted: &Part| -> Result<f64, Failure> {
         let place = parts.iter().position(|part| part == wanted).ok_or("no such part")?;
         let (few, many) = counts.get(2 * place).zip(counts.get(2 * place + 1)).ok_or("a count is missing")?;
@@ -122,7 +123,7 @@ fn runs(folder: &Path, runs: usize) -> Result<Table, Failure> {
     let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
     let heading = "instructions of a run in memory, by the engine";
     let mut table = Table::new("instructions-run", heading, columns.into());
-    let counts = counted(folder, &["runs".to_owned(), runs.to_string()])?;
+    let counts = read_counts(folder, &["runs".to_owned(), runs.to_string()])?;
     let (mut before, mut furthers) = ((0.0, 0.0), Vec::new());
     for (iterations, pair) in ITERATIONS.into_iter().zip(counts.chunks_exact(2)) {
         let iterations = figure(iterations as u64);
@@ -157,13 +158,13 @@ fn checks(folder: &Path, sizes: &[usize]) -> Result<Table, Failure> {
     let mut args = vec!["checks".to_owned()];
     let mut nodes = Vec::new();
     for size in sizes {
-        let flow = flows::generate(*size, false)?;
+        let flow = flows::generate(*size, Errors::None)?;
         let file = folder.join(format!("{size}.json"));
         std::fs::write(&file, &flow.bytes)?;
         args.push(file.to_string_lossy().into_owned());
         nodes.push(figure(flow.nodes as u64));
     }
-    let counts = counted(folder, &args)?;
+    let counts = read_counts(folder, &args)?;
     let mut first = None;
     for (nodes, pair) in nodes.into_iter().zip(counts.chunks_exact(2)) {
         let per_node = pair[1] / nodes;
@@ -174,7 +175,7 @@ fn checks(folder: &Path, sizes: &[usize]) -> Result<Table, Failure> {
 }
 
 /// Starts the probe under valgrind and reads its counts, one for each mark.
-fn counted(folder: &Path, args: &[String]) -> Result<Vec<f64>, Failure> {
+fn read_counts(folder: &Path, args: &[String]) -> Result<Vec<f64>, Failure> {
     let counts = folder.join("counts");
     let mut out = std::ffi::OsString::from("--callgrind-out-file=");
     out.push(&counts);
@@ -243,7 +244,7 @@ fn probe_whole_runs(runs: usize) -> Result<(), Failure> {
         let runtime = runtime()?;
         let world = runtime.block_on(async {
             let store = Arc::new(MemoryStore::keeping(0));
-            let world = World::new(Scene::new(iterations - 1, ToolKind::Read), store, room_for(1))?;
+            let world = World::new(Scenario::new(iterations - 1, ToolKind::Read), store, limits_for(1))?;
             world.drive(runs, 1).await?;
             Ok::<_, Failure>(world)
         })?;
@@ -264,7 +265,7 @@ fn probe_check(file: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Valgrind writes down here what it has counted since the last time.
+/// Valgrind writes the count since the last call here.
 #[inline(never)]
 fn mark() {
     black_box(());

@@ -1,7 +1,7 @@
-//! Benchmarks: what checking a flow, taking a step, keeping a run, asking a model, serving and running agents beside
-//! Node-RED cost, beside a raw limit measured in the same run.
+//! Benchmarks: the cost of checking a flow, a step, storing a run, a model call, serving, and agents for Node-RED. Each
+//! is compared with a raw limit that the same run measures.
 //!
-//! Prints figures and judges none of them. Never part of a test: a time says nothing on a busy machine.
+//! They print figures and fail on none. No test runs them, because times on a busy machine mean nothing.
 
 mod check;
 mod clock;
@@ -9,24 +9,13 @@ mod flows;
 mod folder;
 mod instructions;
 mod live;
-mod live_hyper;
-mod live_provider;
-mod live_raw;
-mod live_waiting;
 mod node_red;
-mod node_red_flow;
-mod node_red_process;
+mod open_files;
 mod probe;
 mod recovery;
 mod run;
 mod script;
 mod serve;
-mod serve_bare;
-mod serve_client;
-mod serve_crowd;
-mod serve_process;
-mod serve_slow;
-mod serve_start;
 mod step;
 mod store;
 mod table;
@@ -36,23 +25,23 @@ use std::io::Write;
 use std::process::ExitCode;
 use table::Table;
 
-/// Whatever stops a benchmark.
+/// Any error that stops a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "usage: cargo xtask bench [check] [step] [run] [store] [recovery] [live] [serve] [instructions] [node-red] [--quick | --long] [--json] [--line 5|4.1]";
 
-/// How much is measured.
+/// How much to measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Extent {
     /// Few repetitions.
     Quick,
     #[default]
     Usual,
-    /// Sizes that take minutes as well.
+    /// Also sizes that take minutes.
     Long,
 }
 
-/// A section measures, and hands over each table as soon as it is complete.
+/// A section gives each table as soon as it is complete.
 type Section = fn(extent: Extent, show: &mut dyn FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure>;
 
 const SECTIONS: [(&str, Section); 8] = [
@@ -66,16 +55,16 @@ const SECTIONS: [(&str, Section); 8] = [
     ("instructions", instructions::measure),
 ];
 
-/// The section that measures in Node-RED. It needs to know in which.
+/// The section that measures Node-RED. It needs the release line.
 const NODE_RED: &str = "node-red";
 
-/// What was asked for on the command line.
+/// The command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     sections: Vec<String>,
     extent: Extent,
     json: bool,
-    /// Of Node-RED.
+    /// The release line of Node-RED.
     line: &'static str,
 }
 
@@ -86,19 +75,19 @@ impl Default for Options {
 }
 
 impl Options {
-    fn wants(&self, name: &str) -> bool {
-        self.sections.is_empty() || self.sections.iter().any(|asked| asked == name)
+    fn includes(&self, name: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|section| section == name)
     }
 }
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let done = match args.split_first() {
+    let result = match args.split_first() {
         Some((first, rest)) if first == instructions::PROBE => instructions::probe(rest),
         Some((first, rest)) if first == recovery::PROBE => recovery::probe(rest),
-        Some((first, rest)) if first == live_waiting::PROBE => live_waiting::probe(rest),
-        Some((first, _)) if first == live_provider::PROBE => live_provider::probe(),
-        Some((first, rest)) if first == serve_bare::PROBE => serve_bare::probe(rest),
+        Some((first, rest)) if first == live::waiting::PROBE => live::waiting::probe(rest),
+        Some((first, _)) if first == live::provider::PROBE => live::provider::probe(),
+        Some((first, rest)) if first == serve::bare::PROBE => serve::bare::probe(rest),
         _ => match parse(&args) {
             Some(options) => measure(&options, &mut std::io::stdout().lock()),
             None => {
@@ -107,7 +96,7 @@ fn main() -> ExitCode {
             }
         },
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let _ = writeln!(std::io::stderr(), "bench: {failure}");
@@ -125,8 +114,8 @@ fn parse(args: &[String]) -> Option<Options> {
             "--long" => options.extent = Extent::Long,
             "--json" => options.json = true,
             "--line" => {
-                let wanted = args.next()?;
-                options.line = node_red::LINES.into_iter().find(|line| line == wanted)?;
+                let name = args.next()?;
+                options.line = node_red::LINES.into_iter().find(|line| line == name)?;
             }
             name if name == NODE_RED || SECTIONS.iter().any(|(known, _)| *known == name) => {
                 options.sections.push(name.to_owned())
@@ -147,10 +136,10 @@ fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
         }
         Ok(())
     };
-    for (_, section) in SECTIONS.into_iter().filter(|(name, _)| options.wants(name)) {
+    for (_, section) in SECTIONS.into_iter().filter(|(name, _)| options.includes(name)) {
         section(options.extent, &mut show)?;
     }
-    if options.wants(NODE_RED) {
+    if options.includes(NODE_RED) {
         node_red::measure(options.extent, options.line, &mut show)?;
     }
     if options.json {
@@ -164,21 +153,22 @@ mod tests {
     use super::{Extent, Options, parse};
 
     #[test]
-    fn arguments_are_sections_and_switches() {
-        let of = |words: &[&str]| parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&[]), Some(Options::default()));
+    fn parses_sections_and_switches() {
+        let parse_words =
+            |words: &[&str]| parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(parse_words(&[]), Some(Options::default()));
         let sections = vec!["step".to_owned(), "run".to_owned()];
         assert_eq!(
-            of(&["step", "--json", "run", "--quick"]),
+            parse_words(&["step", "--json", "run", "--quick"]),
             Some(Options { sections, extent: Extent::Quick, json: true, ..Options::default() })
         );
-        assert_eq!(of(&["--long"]), Some(Options { extent: Extent::Long, ..Options::default() }));
+        assert_eq!(parse_words(&["--long"]), Some(Options { extent: Extent::Long, ..Options::default() }));
         let sections = vec!["node-red".to_owned()];
         let older = Options { sections, line: "4.1", ..Options::default() };
-        assert_eq!(of(&["node-red", "--line", "4.1"]), Some(older));
-        assert_eq!(of(&["node-red", "--line", "3"]), None);
-        assert_eq!(of(&["node-red", "--line"]), None);
-        assert_eq!(of(&["steps"]), None);
-        assert_eq!(of(&["--help"]), None);
+        assert_eq!(parse_words(&["node-red", "--line", "4.1"]), Some(older));
+        assert_eq!(parse_words(&["node-red", "--line", "3"]), None);
+        assert_eq!(parse_words(&["node-red", "--line"]), None);
+        assert_eq!(parse_words(&["steps"]), None);
+        assert_eq!(parse_words(&["--help"]), None);
     }
 }

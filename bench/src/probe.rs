@@ -1,31 +1,31 @@
-//! The benchmark once more, as a process of its own.
+//! The benchmark itself as a child process.
 
 use crate::Failure;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-/// Such a process. Killed when this is dropped.
+/// A child process. Drop kills it.
 pub(crate) struct Probe(Child);
 
 impl Probe {
-    /// Starts one: what kind of probe it is, and what it is to do.
+    /// Starts one with the kind of probe and its arguments.
     pub(crate) fn start(kind: &str, args: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(kind).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         Ok(Self(command.spawn()?))
     }
 
-    /// Its number, as the system has it.
+    /// Its process id.
     pub(crate) fn id(&self) -> String {
         self.0.id().to_string()
     }
 
-    /// What it says, once it is where it is to be.
+    /// Waits for its figures.
     pub(crate) fn figures(&mut self) -> Result<Figures, Failure> {
         let mut line = String::new();
-        BufReader::new(self.0.stdout.as_mut().ok_or("a probe says nothing")?).read_line(&mut line)?;
-        Ok(Figures(serde_json::from_str(&line).map_err(|_| "a probe stopped before its time")?))
+        BufReader::new(self.0.stdout.as_mut().ok_or("a probe has no stdout")?).read_line(&mut line)?;
+        Ok(Figures(serde_json::from_str(&line).map_err(|_| "a probe stopped too early")?))
     }
 }
 
@@ -36,7 +36,7 @@ impl Drop for Probe {
     }
 }
 
-/// What a probe says, by name.
+/// The figures of a probe, by name.
 pub(crate) struct Figures(Value);
 
 impl Figures {
@@ -49,20 +49,20 @@ impl Figures {
     }
 }
 
-/// Says something as a probe.
-pub(crate) fn tell(figures: &Value) -> std::io::Result<()> {
+/// Prints figures for the parent process.
+pub(crate) fn print_figures(figures: &Value) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{figures}")?;
     out.flush()
 }
 
-/// Waits for the end: whoever listens kills this process, or is gone.
-pub(crate) fn wait_for_the_end() -> std::io::Result<()> {
+/// Waits until the parent process kills this one or ends.
+pub(crate) fn wait_for_end() -> std::io::Result<()> {
     std::io::stdin().read_to_end(&mut Vec::new()).map(drop)
 }
 
-/// Says something, and waits for the end.
-pub(crate) fn say(figures: &Value) -> Result<(), Failure> {
-    tell(figures)?;
-    Ok(wait_for_the_end()?)
+/// Prints figures and waits for the end.
+pub(crate) fn print_and_wait(figures: &Value) -> Result<(), Failure> {
+    print_figures(figures)?;
+    Ok(wait_for_end()?)
 }

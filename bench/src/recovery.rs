@@ -1,15 +1,14 @@
-//! What comes back after a crash and how fast, and what a run that waits holds.
+//! The time of recovery after a crash, and the memory of a waiting run.
 //!
-//! The benchmark starts itself again and kills that process while its runs wait for a model that never
-//! answers; another one finds them. So memory is that of a process that does nothing else, and the store is as
-//! a crash leaves it.
+//! The benchmark starts itself and kills that process while its runs wait for a model that never answers. Another
+//! process recovers them. So the memory is that of a process without other work, and the store is as after a crash.
 
 use crate::clock::{Stopwatch, figure, resident};
 use crate::folder::Folder;
-use crate::probe::{Figures, Probe, say};
+use crate::probe::{Figures, Probe, print_and_wait};
 use crate::store::append;
 use crate::table::{Column, Table};
-use crate::world::{Scene, ToolKind, World, hang_at, room_for, runtime, until};
+use crate::world::{Scenario, ToolKind, World, hang_at, limits_for, runtime, until};
 use crate::{Extent, Failure};
 use redflow_contract::digest::Digest;
 use redflow_engine::EngineLimits;
@@ -20,15 +19,15 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The first argument of a benchmark that was started to be watched, or killed.
+/// The first argument of a process that is measured or killed.
 pub(crate) const PROBE: &str = "--probe-runs";
 
 const TOOL_CALLS: usize = 5;
-/// Where models hang: after two of five tool calls.
+/// The iteration in which models hang: after two of five tool calls.
 const HANG_AT: u32 = 3;
 /// Batches of a run until then: its start, and two answers with their results.
 const BATCHES: u64 = 5;
-/// Runs before memory is looked at: more than a store in memory keeps once they are over.
+/// Runs before memory is measured: more than a store in memory keeps after their end.
 const WARM_UP: usize = 2_000;
 const AT_ONCE: usize = 64;
 
@@ -51,12 +50,12 @@ pub(crate) fn measure(
     let mut first = [None; 2];
     for runs in sizes.iter().copied() {
         let crashed = Folder::on_disk()?;
-        let figures = left_hanging(crashed.path(), "durable", runs)?;
+        let figures = hang_and_kill(crashed.path(), "durable", runs)?;
         if runs <= 10_000 {
             waiting = Some((runs, figures));
         }
-        // A copy: whoever looks at a store takes part in it.
-        let raw = Raw::of(crashed.copy()?.path())?;
+        // A copy, because a reader changes the files of a store.
+        let raw = RawCost::measure(crashed.copy()?.path())?;
         for (what, first) in ["at work", "finished"].into_iter().zip(&mut first) {
             let folder = crashed.copy()?;
             recovered(&mut table, folder.path(), what, runs, &raw, first)?;
@@ -97,7 +96,7 @@ fn recovered(
     folder: &Path,
     what: &str,
     runs: u64,
-    raw: &Raw,
+    raw: &RawCost,
     first: &mut Option<f64>,
 ) -> Result<(), Failure> {
     let hangs = what == "at work";
@@ -126,7 +125,7 @@ fn memory(runs: u64, durable: &Figures) -> Result<Table, Failure> {
     let columns = [("what", "what", 0), ("runs", "runs", 0), ("bytes", "bytes/run", 0)];
     let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
     let mut table = Table::new("waiting", "memory that a run holds while nothing happens", columns.into());
-    let in_memory = left_hanging(Path::new("."), "memory", runs)?;
+    let in_memory = hang_and_kill(Path::new("."), "memory", runs)?;
     let folder = Folder::on_disk()?;
     let parked = start(&["park", &runs.to_string()], folder.path())?.figures()?;
     for (what, figures) in [
@@ -145,20 +144,20 @@ fn start(args: &[&str], folder: &Path) -> Result<Probe, Failure> {
     Probe::start(PROBE, &[args, &[folder]].concat())
 }
 
-/// A process whose runs all hang, and is then killed. What it says of itself before.
-fn left_hanging(folder: &Path, kept: &str, runs: u64) -> Result<Figures, Failure> {
-    let mut probe = start(&["hang", kept, &runs.to_string()], folder)?;
+/// Starts a process whose runs all hang, reads its figures and kills it.
+fn hang_and_kill(folder: &Path, store: &str, runs: u64) -> Result<Figures, Failure> {
+    let mut probe = start(&["hang", store, &runs.to_string()], folder)?;
     probe.figures()
 }
 
-/// What reading the journals costs at least.
-struct Raw {
-    /// Parsing and hashing each line of one, in microseconds.
+/// The lowest cost of reading the journals.
+struct RawCost {
+    /// Microseconds to parse and hash each line of one journal.
     reading_micros: f64,
 }
 
-impl Raw {
-    fn of(folder: &Path) -> Result<Self, Failure> {
+impl RawCost {
+    fn measure(folder: &Path) -> Result<Self, Failure> {
         const TIMES: u64 = 2_000;
         let reader = Reader::open(folder)?;
         let runs = reader.run_ids()?;
@@ -174,8 +173,8 @@ impl Raw {
     }
 }
 
-/// What such a process does: `hang durable|memory RUNS`, `park RUNS`, `recover RUNS` or `rehang RUNS`, and the
-/// folder of the store.
+/// The work of such a process: `hang durable|memory RUNS`, `park RUNS`, `recover RUNS` or `rehang RUNS`, and the folder
+/// of the store.
 pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let runtime = runtime()?;
@@ -187,44 +186,52 @@ pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
             }
             ["hang", "memory", runs, _] => hang(Arc::new(MemoryStore::default()), None, runs.parse()?).await,
             ["park", runs, dir] => park(Path::new(dir), runs.parse()?).await,
-            ["recover", runs, dir] => recover(Path::new(dir), runs.parse()?, false).await,
-            ["rehang", runs, dir] => recover(Path::new(dir), runs.parse()?, true).await,
+            ["recover", runs, dir] => recover(Path::new(dir), runs.parse()?, AfterRecovery::Complete).await,
+            ["rehang", runs, dir] => recover(Path::new(dir), runs.parse()?, AfterRecovery::Hang).await,
             _ => Err("a probe takes what it is to do, a number of runs and a folder".into()),
         }
     })
 }
 
-fn scene(tool: ToolKind) -> Scene {
-    Scene { may_hang: true, ..Scene::new(TOOL_CALLS, tool) }
+fn scenario(tool: ToolKind) -> Scenario {
+    Scenario { may_hang: true, ..Scenario::new(TOOL_CALLS, tool) }
 }
 
-async fn hang(kept: Arc<dyn RunStore>, store: Option<&Store>, runs: u64) -> Result<(), Failure> {
-    let world = World::new(scene(ToolKind::Read), kept, room_for(usize::try_from(runs)?))?;
+async fn hang(runs_store: Arc<dyn RunStore>, store: Option<&Store>, runs: u64) -> Result<(), Failure> {
+    let world = World::new(scenario(ToolKind::Read), runs_store, limits_for(usize::try_from(runs)?))?;
     world.drive(WARM_UP, AT_ONCE).await?;
     let batches = || store.map(|store| store.stats().batches);
     let (before, held) = (batches(), resident("RssAnon")?);
     hang_at(HANG_AT);
     world.leave_hanging(runs).await?;
-    // What is only to be kept soon has been kept as well.
+    // Buffered writes are on the disk too.
     until(|| batches() >= before.map(|before| before + runs * BATCHES)).await;
-    say(&json!({"grownBytes": resident("RssAnon")? - held}))
+    print_and_wait(&json!({"grownBytes": resident("RssAnon")? - held}))
 }
 
 async fn park(dir: &Path, runs: usize) -> Result<(), Failure> {
     let store = Arc::new(Store::open(dir)?);
-    let world = World::new(scene(ToolKind::Lost), store, room_for(AT_ONCE))?;
+    let world = World::new(scenario(ToolKind::Lost), store, limits_for(AT_ONCE))?;
     world.drive(WARM_UP, AT_ONCE).await?;
     let held = resident("RssAnon")?;
     world.drive(runs, AT_ONCE).await?;
-    say(&json!({"grownBytes": resident("RssAnon")? - held}))
+    print_and_wait(&json!({"grownBytes": resident("RssAnon")? - held}))
 }
 
-async fn recover(dir: &Path, runs: u64, hangs: bool) -> Result<(), Failure> {
+/// What recovered runs do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AfterRecovery {
+    Complete,
+    Hang,
+}
+
+async fn recover(dir: &Path, runs: u64, after: AfterRecovery) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     let store = Arc::new(Store::open(dir)?);
     let open = watch.spent().wall;
-    let limits = if hangs { room_for(usize::try_from(runs)?) } else { EngineLimits::default() };
-    let world = World::new(scene(ToolKind::Read), Arc::clone(&store) as _, limits)?;
+    let hangs = after == AfterRecovery::Hang;
+    let limits = if hangs { limits_for(usize::try_from(runs)?) } else { EngineLimits::default() };
+    let world = World::new(scenario(ToolKind::Read), Arc::clone(&store) as _, limits)?;
     if hangs {
         hang_at(HANG_AT);
         world.recover_hanging(runs).await?;
@@ -235,7 +242,7 @@ async fn recover(dir: &Path, runs: u64, hangs: bool) -> Result<(), Failure> {
         }
     }
     let (spent, stats) = (watch.spent(), store.stats());
-    say(&json!({
+    print_and_wait(&json!({
         "openMicros": open,
         "wallMicros": spent.wall,
         "cpuMicros": spent.cpu,

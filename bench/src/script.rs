@@ -1,6 +1,7 @@
-//! Runs that always go the same way, fact by fact.
+//! Scripted runs: the same facts every time.
 
-use crate::{Failure, flows};
+use crate::Failure;
+use crate::flows::{self, Errors};
 use redflow_contract::Message;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
@@ -17,10 +18,10 @@ const ANSWER: &str = r#"{"action":"tool","tool":"calculator","input":{"expressio
 const FINAL: &str = r#"{"action":"final","message":"The tax is 231.90.","confidence":0.93}"#;
 const START: u64 = 1_766_000_000_000;
 
-/// Every call of these runs is one of the calculator.
+/// All calls are calls of the calculator.
 const CLASSIFY: Classify<'static> = &|_| EffectClass::Read;
 
-/// Who takes the facts.
+/// What receives the facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The machine alone.
@@ -40,23 +41,23 @@ impl Kind {
     }
 }
 
-/// The first agent of a generated flow, made ready.
+/// The compiled first agent of a generated flow.
 pub(crate) struct Script {
     agent: Arc<CompiledAgent>,
     plan: EncodedPlan,
 }
 
 impl Script {
-    /// An agent that may make this many tool calls and then answer.
+    /// An agent that may make `tool_calls` tool calls and then answer.
     pub(crate) fn new(tool_calls: u32) -> Result<Self, Failure> {
-        let flow = flows::generate(100, false)?;
+        let flow = flows::generate(100, Errors::None)?;
         let checked = check_bytes(&flow.bytes, &flows::options())
             .map_err(|report| format!("the generated flow is refused: {report:?}"))?;
         let Some(Verdict::Ready(ready)) = checked.agents.into_iter().next().map(|agent| agent.verdict) else {
             return Err("the generated flow has no agent that may run".into());
         };
         let mut spec = (*ready.spec).clone();
-        // One more than the editor lets people set after 20 calls, so that the 20th is like any other.
+        // One more than the editor allows, so that the 20th call is like any other.
         spec.max_iterations = tool_calls + 1;
         let mut plan = (*ready.plan).clone();
         plan.agent.config.insert("maxIterations".to_owned(), spec.max_iterations.into());
@@ -83,7 +84,7 @@ impl Script {
         }
     }
 
-    /// The facts of a run after its first: answers and results by turns, then the final answer.
+    /// The facts after the first: answers and results in turns, then the final answer.
     pub(crate) fn facts(&self, tool_calls: u32) -> Vec<Fact> {
         let mut facts = Vec::new();
         for effect in 1..=2 * tool_calls {
@@ -93,7 +94,7 @@ impl Script {
         facts
     }
 
-    /// A run up to its first model call, and its first lines if it keeps a journal.
+    /// A run up to its first model call, and the first lines of its journal if it has one.
     pub(crate) fn start(&self, kind: Kind, fact: Fact) -> Result<(Driver, Vec<String>), Failure> {
         let agent = Arc::clone(&self.agent);
         match kind {
@@ -129,7 +130,7 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// Takes in one fact, takes out what follows from it, and throws that away.
+    /// Feeds one fact and drops the effects.
     pub(crate) fn step(&mut self, fact: Fact) -> Result<(), Failure> {
         match self {
             Self::Machine(machine) => {
@@ -143,7 +144,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An error unless the run is over.
+    /// An error if the run has not ended.
     pub(crate) fn check_finished(&self) -> Result<(), Failure> {
         let machine = match self {
             Self::Machine(machine) => machine,
@@ -170,20 +171,20 @@ fn result(effect: u32) -> Fact {
     Fact::ToolReturned { at: START + u64::from(effect) * 17, effect: EffectId(effect), result: tool_result() }
 }
 
-/// The least an answer can cost: parse it once, hash it once.
+/// The lowest cost of an answer: parse it once, hash it once.
 pub(crate) fn raw_answer() -> (Option<Value>, Digest) {
     let text = black_box(ANSWER);
     (serde_json::from_str(text).ok(), Digest::of(text.as_bytes()))
 }
 
-/// The least a result can cost: write it once, hash it once.
+/// The lowest cost of a result: write it once, hash it once.
 pub(crate) fn raw_result(result: &ToolResult) -> (String, Digest) {
     let text = serde_json::to_string(black_box(result)).unwrap_or_default();
     let digest = Digest::of(text.as_bytes());
     (text, digest)
 }
 
-/// What [`raw_result`] writes.
+/// The input of [`raw_result`].
 pub(crate) fn sample_result() -> ToolResult {
     tool_result()
 }
@@ -194,7 +195,7 @@ mod tests {
     use redflow_react::replay;
 
     #[test]
-    fn a_script_runs_to_its_end() {
+    fn a_script_completes_its_run() {
         for tool_calls in [0, 2, 20] {
             let script = Script::new(tool_calls).unwrap();
             for kind in Kind::ALL {

@@ -1,4 +1,4 @@
-//! One step of a run: an answer or a result in, what follows from it out.
+//! One step of a run: feed an answer or a result, take the effects.
 
 use crate::clock::{median, overhead, timed};
 use crate::script::{Kind, Script, raw_answer, raw_result, sample_result};
@@ -6,7 +6,7 @@ use crate::table::{Column, Table};
 use crate::{Extent, Failure};
 
 const STEPS: u32 = 20;
-const SHOWN: [usize; 4] = [1, 5, 10, 20];
+const SHOWN_STEPS: [usize; 4] = [1, 5, 10, 20];
 
 /// Microseconds, a list of samples for each step.
 struct Samples {
@@ -85,7 +85,7 @@ fn table(kind: Kind, samples: Samples) -> Table {
     let (raw_answer, raw_result) = (median(samples.raw_answer), median(samples.raw_result));
     let answers: Vec<f64> = samples.answers.into_iter().map(median).collect();
     let results: Vec<f64> = samples.results.into_iter().map(median).collect();
-    for step in SHOWN {
+    for step in SHOWN_STEPS {
         let (answer, result) = (answers[step - 1], results[step - 1]);
         #[allow(clippy::cast_precision_loss, reason = "at most 20")]
         let number = step as f64;

@@ -1,9 +1,9 @@
-//! What it costs to keep runs on a disk: whole runs over the real store, beside the same in memory.
+//! The cost of storing runs on a disk: whole runs with the real store, compared with runs in memory.
 
 use crate::clock::{Spent, Stopwatch, figure, median, timed};
 use crate::folder::Folder;
 use crate::table::{Column, Table};
-use crate::world::{Scene, ToolKind, World, room_for, runtime};
+use crate::world::{Scenario, ToolKind, World, limits_for, runtime};
 use crate::{Extent, Failure};
 use redflow_ports::RunStore;
 use redflow_store::{MemoryStore, Reader, Store, StoreStats};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 const TOOL_CALLS: usize = 5;
 
-/// Runs at any time, and of how many a round is.
+/// Runs at a time, and runs in a round.
 const CROWDS: [(usize, usize); 3] = [(1, 300), (32, 1_000), (256, 1_000)];
 
-/// The most that a kept run may cost more than one in memory, in milliseconds, with so many at any time.
+/// The highest additional cost of a stored run in milliseconds, and the runs at a time for this target.
 const TARGET_MS: f64 = 0.25;
 const TARGET_AT: usize = 32;
 
-/// Iterations of a run with one tool call less; the editor allows no more than the last.
+/// Iterations of a run, which has one tool call less. The editor allows at most the last number.
 pub(crate) const ITERATIONS: [usize; 3] = [5, 10, 20];
 
 pub(crate) fn measure(
@@ -62,7 +62,8 @@ fn crowds(
     let columns = columns.map(|(key, title, digits)| Column { key, title, digits });
     let mut table = Table::new(name, heading, columns.into());
     let mut met = None;
-    let crowds = CROWDS.map(|(at_once, runs)| Crowd { scene: Scene::new(TOOL_CALLS, tool), runs, at_once });
+    let crowds =
+        CROWDS.map(|(at_once, runs)| Crowd { scenario: Scenario::new(TOOL_CALLS, tool), runs, at_once });
     for (crowd, cost) in crowds.iter().zip(costs(&crowds, rounds)?) {
         if crowd.at_once == TARGET_AT {
             met = Some(cost.more);
@@ -86,7 +87,7 @@ fn crowds(
         "ms: processor time of the whole process per run, all threads and the kernel; medians of rounds",
     );
     table.note("raw: the same bytes of lines appended to a plain file, with as many flushes (fdatasync)");
-    flush.tell(&mut table);
+    flush.add_to(&mut table);
     if let (Some(more), ToolKind::Read) = (met, tool) {
         let met = if more / 1e3 <= TARGET_MS { "met" } else { "missed" };
         table.note(format!(
@@ -111,7 +112,7 @@ fn growth(rounds: usize) -> Result<Table, Failure> {
     let mut table =
         Table::new("store-growth", "longer runs, 32 at once, calls that only read", columns.into());
     let crowds = ITERATIONS.map(|iterations| Crowd {
-        scene: Scene::new(iterations - 1, ToolKind::Read),
+        scenario: Scenario::new(iterations - 1, ToolKind::Read),
         runs: 6_000 / iterations,
         at_once: TARGET_AT,
     });
@@ -131,7 +132,7 @@ fn growth(rounds: usize) -> Result<Table, Failure> {
         rows.push((iterations, cost));
     }
     if let [(few, first), .., (many, last)] = rows.as_slice() {
-        // Below 1 the start and the end of a run are shared among more.
+        // A figure below 1 is possible: more iterations share the start and the end of a run.
         for (key, text, of) in [
             ("memoryGrowth", "µs/iteration in memory", (|cost| cost.memory) as fn(&Cost) -> f64),
             ("durableGrowth", "µs/iteration durable", |cost| cost.durable),
@@ -144,15 +145,15 @@ fn growth(rounds: usize) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// What one run costs, in microseconds of processor time and in bytes.
+/// The cost of one run, in microseconds of processor time and in bytes.
 struct Cost {
     memory: f64,
     durable: f64,
-    /// The middle of the differences of each pair of rounds.
+    /// The median of the differences of each pair of rounds.
     more: f64,
     raw: f64,
     flushes: f64,
-    /// Batches that each flush keeps.
+    /// Batches in each flush.
     batches: f64,
     per_second: f64,
     lines: f64,
@@ -162,14 +163,14 @@ struct Cost {
 
 /// Runs of one kind.
 struct Crowd {
-    scene: Scene,
-    /// So many in a round.
+    scenario: Scenario,
+    /// In a round.
     runs: usize,
-    /// So many at any time.
+    /// At a time.
     at_once: usize,
 }
 
-/// What each round cost, by the fields of [`Cost`].
+/// The cost of each round, by the fields of [`Cost`].
 #[derive(Default)]
 struct Samples {
     memory: Vec<f64>,
@@ -184,32 +185,31 @@ struct Samples {
     disk_bytes: Vec<f64>,
 }
 
-/// Rounds of all crowds in memory, on the disk and raw by turns, so that a slow moment of the machine falls on
-/// all of them.
+/// Measures all crowds in memory, on the disk and raw in turns, so that a slow moment of the machine affects all of them.
 fn costs(crowds: &[Crowd], rounds: usize) -> Result<Vec<Cost>, Failure> {
     let mut samples: Vec<Samples> = crowds.iter().map(|_| Samples::default()).collect();
     let empty = empty_bytes()?;
-    // A first round to warm up is not kept, unless there is only one.
+    // The first round warms up and is dropped, unless it is the only one.
     let warm_up = usize::from(rounds > 1);
     for round in 0..rounds + warm_up {
         for (crowd, samples) in crowds.iter().zip(&mut samples) {
             let per_run = |total: f64| total / figure(crowd.runs as u64);
             let in_memory = run_in_memory(crowd)?;
-            let kept = run_durably(crowd)?;
-            let appended = append(kept.stats.bytes, kept.stats.flushes)?;
+            let durable = run_durably(crowd)?;
+            let appended = append(durable.stats.bytes, durable.stats.flushes)?;
             if round < warm_up {
                 continue;
             }
             samples.memory.push(per_run(in_memory.cpu));
-            samples.durable.push(per_run(kept.spent.cpu));
-            samples.more.push(per_run(kept.spent.cpu - in_memory.cpu));
+            samples.durable.push(per_run(durable.spent.cpu));
+            samples.more.push(per_run(durable.spent.cpu - in_memory.cpu));
             samples.raw.push(per_run(appended.cpu));
-            samples.flushes.push(per_run(figure(kept.stats.flushes)));
-            samples.batches.push(figure(kept.stats.batches) / figure(kept.stats.flushes));
-            samples.per_second.push(1e6 / per_run(kept.spent.wall));
-            samples.lines.push(kept.lines);
-            samples.line_bytes.push(per_run(figure(kept.stats.bytes)));
-            samples.disk_bytes.push(per_run(figure(kept.disk_bytes.saturating_sub(empty))));
+            samples.flushes.push(per_run(figure(durable.stats.flushes)));
+            samples.batches.push(figure(durable.stats.batches) / figure(durable.stats.flushes));
+            samples.per_second.push(1e6 / per_run(durable.spent.wall));
+            samples.lines.push(durable.lines);
+            samples.line_bytes.push(per_run(figure(durable.stats.bytes)));
+            samples.disk_bytes.push(per_run(figure(durable.disk_bytes.saturating_sub(empty))));
         }
     }
     Ok(samples.into_iter().map(Samples::medians).collect())
@@ -237,40 +237,40 @@ fn run_in_memory(crowd: &Crowd) -> Result<Spent, Failure> {
     Ok(spent)
 }
 
-/// What a round over a new store costs.
-struct Kept {
+/// The cost of a round with a new store.
+struct DurableRound {
     spent: Spent,
     stats: StoreStats,
-    /// Of the whole store, once the log is in the database.
+    /// Of the whole store, after the checkpoint of the log.
     disk_bytes: u64,
-    /// Lines of the journal of one run.
+    /// Lines in the journal of one run.
     lines: f64,
 }
 
-fn run_durably(crowd: &Crowd) -> Result<Kept, Failure> {
+fn run_durably(crowd: &Crowd) -> Result<DurableRound, Failure> {
     let folder = Folder::on_disk()?;
     let store = Arc::new(Store::open(folder.path())?);
     let (spent, stats) = round(crowd, store, Store::stats)?;
     let disk_bytes = folder.bytes()?;
     let reader = Reader::open(folder.path())?;
-    let kept = reader.run_ids()?;
-    let last = kept.last().filter(|_| kept.len() == crowd.runs).ok_or("runs are missing in the store")?;
+    let ids = reader.run_ids()?;
+    let last = ids.last().filter(|_| ids.len() == crowd.runs).ok_or("runs are missing in the store")?;
     let journal = reader.load(last)?.ok_or("a run is missing in the store")?.journal;
     let lines = journal.iter().filter(|byte| **byte == b'\n').count();
-    Ok(Kept { spent, stats, disk_bytes, lines: figure(lines as u64) })
+    Ok(DurableRound { spent, stats, disk_bytes, lines: figure(lines as u64) })
 }
 
-/// Drives so many runs over a store. On the wall that takes until the last has ended; in the processors until
-/// the store is closed, with its log in the database.
+/// Drives runs with a store. Wall time ends with the last run. Processor time ends when the store is closed and its log
+/// is in the database.
 fn round<S: RunStore + 'static, T>(
     crowd: &Crowd,
     store: Arc<S>,
     ask: impl FnOnce(&S) -> T,
 ) -> Result<(Spent, T), Failure> {
-    let Crowd { scene, runs, at_once } = *crowd;
+    let Crowd { scenario, runs, at_once } = *crowd;
     let runtime = runtime()?;
     let (world, watch) = runtime.block_on(async {
-        let world = World::new(scene, Arc::clone(&store) as _, room_for(at_once))?;
+        let world = World::new(scenario, Arc::clone(&store) as _, limits_for(at_once))?;
         Ok::<_, Failure>((world, Stopwatch::start()))
     })?;
     runtime.block_on(world.drive(runs, at_once))?;
@@ -282,21 +282,21 @@ fn round<S: RunStore + 'static, T>(
     Ok((Spent { wall, ..watch.spent() }, answer))
 }
 
-/// How many bytes a store without runs has.
+/// The bytes of a store without runs.
 fn empty_bytes() -> Result<u64, Failure> {
     let folder = Folder::on_disk()?;
     drop(Store::open(folder.path())?);
     Ok(folder.bytes()?)
 }
 
-/// Appends so many bytes to a plain file, flushed so many times.
+/// Appends bytes to a plain file with a number of flushes.
 pub(crate) fn append(bytes: u64, flushes: u64) -> Result<Spent, Failure> {
     let watch = Stopwatch::start();
-    append_by(bytes, flushes, |_| ())?;
+    append_and_report(bytes, flushes, |_| ())?;
     Ok(watch.spent())
 }
 
-fn append_by(bytes: u64, flushes: u64, mut took: impl FnMut(f64)) -> Result<(), Failure> {
+fn append_and_report(bytes: u64, flushes: u64, mut report: impl FnMut(f64)) -> Result<(), Failure> {
     let folder = Folder::on_disk()?;
     let mut file = OpenOptions::new().append(true).create_new(true).open(folder.path().join("lines"))?;
     let flushes = flushes.max(1);
@@ -304,12 +304,12 @@ fn append_by(bytes: u64, flushes: u64, mut took: impl FnMut(f64)) -> Result<(), 
     for _ in 0..flushes {
         let (appended, time) = timed(|| file.write_all(&group).and_then(|()| file.sync_data()));
         appended?;
-        took(time);
+        report(time);
     }
     Ok(())
 }
 
-/// What the disk needs for one small flush, in microseconds.
+/// The time of one small flush, in microseconds.
 struct Flush {
     wall: f64,
     cpu: f64,
@@ -321,11 +321,11 @@ impl Flush {
 
     fn measure() -> Result<Self, Failure> {
         let (watch, mut walls) = (Stopwatch::start(), Vec::new());
-        append_by(Self::BYTES * Self::COUNT, Self::COUNT, |wall| walls.push(wall))?;
+        append_and_report(Self::BYTES * Self::COUNT, Self::COUNT, |wall| walls.push(wall))?;
         Ok(Self { wall: median(walls), cpu: watch.spent().cpu / figure(Self::COUNT) })
     }
 
-    fn tell(&self, table: &mut Table) {
+    fn add_to(&self, table: &mut Table) {
         let text = "one append of 100 bytes with fdatasync, on the disk of the target folder";
         table.figure("flushMicros", text, self.wall, " µs");
         table.figure("flushCpuMicros", "of that in the processor", self.cpu, " µs");

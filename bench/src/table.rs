@@ -1,7 +1,12 @@
-//! A table as people read it and as programs do.
+//! A table for people, and the same as JSON.
 
 use serde_json::{Map, Value, json};
 use std::fmt;
+
+/// The word for a target in a note.
+pub(crate) fn target_word(met: bool) -> &'static str {
+    if met { "met" } else { "missed" }
+}
 
 /// Rows of figures under a heading, and figures that belong to all rows.
 pub(crate) struct Table {
@@ -17,11 +22,11 @@ pub(crate) struct Table {
 pub(crate) struct Column {
     pub(crate) key: &'static str,
     pub(crate) title: &'static str,
-    /// Digits after the point.
+    /// Decimal places.
     pub(crate) digits: usize,
 }
 
-/// One figure that is no cell.
+/// One figure outside the cells.
 struct Figure {
     key: &'static str,
     text: String,
@@ -29,7 +34,7 @@ struct Figure {
     unit: &'static str,
 }
 
-/// What stands in a cell.
+/// The content of a cell.
 pub(crate) enum Cell {
     Text(String),
     Number(f64),
@@ -98,7 +103,11 @@ impl fmt::Display for Table {
             .rows
             .iter()
             .map(|cells| {
-                cells.iter().zip(&self.columns).map(|(cell, column)| shown(cell, column.digits)).collect()
+                cells
+                    .iter()
+                    .zip(&self.columns)
+                    .map(|(cell, column)| format_cell(cell, column.digits))
+                    .collect()
             })
             .collect();
         let width = |place: usize, title: &str| {
@@ -117,7 +126,7 @@ impl fmt::Display for Table {
         }
         for Figure { text, value, unit, .. } in &self.figures {
             let digits = if *value < 1000.0 { 2 } else { 0 };
-            writeln!(f, "  {text}: {}{unit}", grouped(*value, digits))?;
+            writeln!(f, "  {text}: {}{unit}", group_thousands(*value, digits))?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }
@@ -131,15 +140,15 @@ fn titles_first<'a>(
     titles.into_iter().chain(rows)
 }
 
-fn shown(cell: &Cell, digits: usize) -> String {
+fn format_cell(cell: &Cell, digits: usize) -> String {
     match cell {
         Cell::Text(text) => text.clone(),
-        Cell::Number(number) => grouped(*number, digits),
+        Cell::Number(number) => group_thousands(*number, digits),
     }
 }
 
-/// A number with its thousands apart.
-fn grouped(number: f64, digits: usize) -> String {
+/// A number with groups of thousands.
+fn group_thousands(number: f64, digits: usize) -> String {
     let text = format!("{number:.digits$}");
     let (whole, rest) = text.find('.').map_or((text.as_str(), ""), |point| text.split_at(point));
     let mut out = String::new();
@@ -155,11 +164,11 @@ fn grouped(number: f64, digits: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Column, Table, grouped};
+    use super::{Column, Table, group_thousands};
     use serde_json::json;
 
     #[test]
-    fn thousands_stand_apart() {
+    fn groups_thousands() {
         for (number, digits, text) in [
             (0.0, 0, "0"),
             (999.0, 0, "999"),
@@ -167,13 +176,13 @@ mod tests {
             (1_234_567.891, 2, "1 234 567.89"),
             (-123.0, 0, "-123"),
         ] {
-            assert_eq!(grouped(number, digits), text);
+            assert_eq!(group_thousands(number, digits), text);
         }
-        assert_eq!(grouped(f64::NAN, 1), "NaN");
+        assert_eq!(group_thousands(f64::NAN, 1), "NaN");
     }
 
     #[test]
-    fn a_table_is_aligned_and_keyed() {
+    fn aligns_columns_and_has_json_keys() {
         let columns = vec![
             Column { key: "what", title: "what", digits: 0 },
             Column { key: "micros", title: "µs", digits: 1 },

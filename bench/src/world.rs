@@ -1,12 +1,10 @@
 //! An agent over a real store: the engine, the scripted model and the calculator as they ship.
 //!
-//! Two doubles stand in where a run has to stop half-way: a model that a switch makes hang, and a tool of
-//! which nobody knows whether it did anything.
+//! Two doubles stop a run half-way: a model that hangs on demand, and a tool whose outcome is unknown.
 
 use crate::Failure;
 use redflow_contract::Message;
 use redflow_contract::effect::{Ending, ToolCall};
-use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
@@ -17,9 +15,10 @@ use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, Syst
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
 use redflow_models::{ModelSettings, ScriptedModel};
 use redflow_ports::{
-    Adapters, BoxFuture, BuildError, ChatModel, EventSink, ModelInfo, ModelRequest, NoMeter, NodeConfig,
-    RunStore, Tool, ToolOutcome,
+    Adapters, BoxFuture, BuildError, ChatModel, ModelInfo, ModelRequest, NoMeter, NodeConfig, RunStore, Tool,
+    ToolOutcome,
 };
+use redflow_testkit::NoEvents;
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,28 +29,28 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// What an agent is to do.
+/// The work of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Scene {
-    /// So many tool calls, then the final answer.
+pub(crate) struct Scenario {
+    /// Tool calls before the final answer.
     pub(crate) tool_calls: usize,
     pub(crate) tool: ToolKind,
-    /// Whether [`hang_at`] concerns its model.
+    /// Whether [`hang_at`] affects its model.
     pub(crate) may_hang: bool,
 }
 
-/// What its tool calls do to the world.
+/// The effect of its tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolKind {
-    /// The calculator: nothing.
+    /// The calculator, without an effect.
     Read,
-    /// The calculator, but its node says that no call may be made twice.
+    /// The calculator, but its node declares `at_most_once`.
     Once,
-    /// Nobody ever knows.
+    /// The outcome stays unknown.
     Lost,
 }
 
-impl Scene {
+impl Scenario {
     pub(crate) fn new(tool_calls: usize, tool: ToolKind) -> Self {
         Self { tool_calls, tool, may_hang: false }
     }
@@ -65,10 +64,10 @@ impl Scene {
         agent["timeout"] = json!(3_600_000);
         let mut model =
             node("model", if self.may_hang { "model.hanging" } else { "scripted-model" }, json!([]));
-        let asks = json!({"action": "tool", "tool": "calculator", "input": {"expression": "(1203.50 + 17) * 0.19"}, "confidence": 0.8, "message": "First the tax on both items."});
-        let says = json!({"action": "final", "message": "The tax is 231.90.", "confidence": 0.93});
-        let mut replies = vec![asks; self.tool_calls];
-        replies.push(says);
+        let call = json!({"action": "tool", "tool": "calculator", "input": {"expression": "(1203.50 + 17) * 0.19"}, "confidence": 0.8, "message": "First the tax on both items."});
+        let answer = json!({"action": "final", "message": "The tax is 231.90.", "confidence": 0.93});
+        let mut replies = vec![call; self.tool_calls];
+        replies.push(answer);
         model["replies"] = Value::Array(replies);
         let lost = self.tool == ToolKind::Lost;
         let mut tool = node("tool", if lost { "tool.lost" } else { "calculator-tool" }, json!([]));
@@ -100,15 +99,15 @@ fn checked(flow: &Value, adapters: &Adapters, env: Env) -> Result<CheckedFlow, F
     if checked.report.ok { Ok(checked) } else { Err(format!("{:?}", checked.report).into()) }
 }
 
-/// What a flow sees of the environment.
+/// The environment of a flow.
 pub(crate) type Env = fn(&str) -> Option<String>;
 
 fn no_env(_: &str) -> Option<String> {
     None
 }
 
-/// What ships, with these models.
-pub(crate) fn shipped(models: ModelSettings) -> Adapters {
+/// The adapters that ship, with these model settings.
+pub(crate) fn shipped_adapters(models: ModelSettings) -> Adapters {
     let mut adapters = Adapters::default();
     redflow_models::register(&mut adapters, models);
     redflow_tools::register(&mut adapters);
@@ -117,19 +116,19 @@ pub(crate) fn shipped(models: ModelSettings) -> Adapters {
 }
 
 fn adapters() -> Adapters {
-    let mut adapters = shipped(ModelSettings::default());
+    let mut adapters = shipped_adapters(ModelSettings::default());
     adapters.models.insert("model.hanging", Arc::new(HangingModel::build));
     adapters.tools.insert("tool.lost", Arc::new(|_| Ok(Arc::new(LostTool))));
     adapters
 }
 
-/// A runtime for one thread, as the product has it.
+/// A runtime with one thread, as in the product.
 pub(crate) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Room for so many runs at once, of one agent too.
-pub(crate) fn room_for(runs: usize) -> EngineLimits {
+/// Limits that allow `runs` runs at once, also of one agent.
+pub(crate) fn limits_for(runs: usize) -> EngineLimits {
     EngineLimits {
         max_active: runs,
         max_active_per_agent: runs,
@@ -139,10 +138,10 @@ pub(crate) fn room_for(runs: usize) -> EngineLimits {
     }
 }
 
-/// Runs that are begun at a time and left: far fewer than may be asked of an engine before an asker waits.
-pub(crate) const AT_A_TIME: u64 = 64;
+/// Runs that are started together: far fewer than an engine accepts before a start waits.
+pub(crate) const BATCH: u64 = 64;
 
-/// An engine with one agent, at work in the current runtime.
+/// An engine with one agent, in the current runtime.
 pub(crate) struct World {
     engine: Engine,
     agent: NodeIx,
@@ -151,15 +150,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(
-        scene: Scene,
+        scenario: Scenario,
         store: Arc<dyn RunStore>,
         limits: EngineLimits,
     ) -> Result<Arc<Self>, Failure> {
-        Self::of(&scene.flow(), adapters(), no_env, store, limits)
+        Self::with_flow(&scenario.flow(), adapters(), no_env, store, limits)
     }
 
-    /// The same for any flow with an agent of that id.
-    pub(crate) fn of(
+    /// The same for any flow with an agent `agent`.
+    pub(crate) fn with_flow(
         flow: &Value,
         adapters: Adapters,
         env: Env,
@@ -170,7 +169,7 @@ impl World {
         let checked = checked(flow, &adapters, env)?;
         let agent = checked.flow.find("agent").ok_or("the flow has no agent")?;
         let built = build_flow(checked, &adapters, &env);
-        let (clock, events) = (Arc::new(SystemClock), Arc::new(Nobody));
+        let (clock, events) = (Arc::new(SystemClock), Arc::new(NoEvents));
         let (instance, source) = (InstanceId::local(), None);
         let ports = Ports {
             clock,
@@ -192,16 +191,16 @@ impl World {
         Start::Agent { node: self.agent, payload: json!("What is the tax on the order?") }
     }
 
-    /// Drives so many runs to where they stop, so many of them at any time.
+    /// Drives `runs` runs to where they stop, `at_once` of them at a time.
     pub(crate) async fn drive(self: &Arc<Self>, runs: usize, at_once: usize) -> Result<(), Failure> {
-        let begun = Arc::new(AtomicU64::new(0));
+        let started = Arc::new(AtomicU64::new(0));
         let mut drivers = JoinSet::new();
         for _ in 0..at_once {
-            let (world, begun) = (Arc::clone(self), Arc::clone(&begun));
+            let (world, started) = (Arc::clone(self), Arc::clone(&started));
             drivers.spawn(async move {
-                while begun.fetch_add(1, Ordering::Relaxed) < runs as u64 {
+                while started.fetch_add(1, Ordering::Relaxed) < runs as u64 {
                     let reports = world.engine.run(world.start(), &world.cancel).await;
-                    stopped_well(&reports)?;
+                    check_ends(&reports)?;
                 }
                 Ok::<_, Failure>(())
             });
@@ -212,38 +211,37 @@ impl World {
         Ok(())
     }
 
-    /// Begins so many runs and leaves each when its model hangs.
+    /// Starts runs and waits until the model of each hangs.
     pub(crate) async fn leave_hanging(&self, runs: u64) -> Result<(), Failure> {
-        let mut begun = 0;
-        while begun < runs {
-            let some = AT_A_TIME.min(runs - begun);
-            self.begin(some)?;
-            begun += some;
-            until(|| hanging() >= begun).await;
+        let mut started = 0;
+        while started < runs {
+            let some = BATCH.min(runs - started);
+            self.start_runs(some)?;
+            started += some;
+            until(|| hanging() >= started).await;
         }
         Ok(())
     }
 
-    /// Begins so many runs, at most [`AT_A_TIME`]. Nobody waits for their reports, so that what they hold is
-    /// the engine's alone.
-    pub(crate) fn begin(&self, runs: u64) -> Result<(), Failure> {
+    /// Starts at most [`BATCH`] runs. Nothing waits for their reports, so only the engine holds memory for them.
+    pub(crate) fn start_runs(&self, runs: u64) -> Result<(), Failure> {
         for _ in 0..runs {
-            let asked = pin!(self.engine.run(self.start(), &self.cancel));
-            if asked.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            let report = pin!(self.engine.run(self.start(), &self.cancel));
+            if report.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
                 return Err("a run that should hang has ended".into());
             }
         }
         Ok(())
     }
 
-    /// Brings back what is in the store and drives it to its end. How many runs that were.
+    /// Recovers all runs of the store, drives them to their end, and gives their number.
     pub(crate) async fn recover(&self) -> Result<usize, Failure> {
         let reports = self.engine.recover(&self.cancel).await?;
-        stopped_well(&reports)?;
+        check_ends(&reports)?;
         Ok(reports.len())
     }
 
-    /// Brings back what is in the store, until so many runs hang again.
+    /// Recovers all runs of the store, until `runs` runs hang again.
     pub(crate) async fn recover_hanging(&self, runs: u64) -> Result<(), Failure> {
         tokio::select! {
             reports = self.engine.recover(&self.cancel) => {
@@ -254,14 +252,14 @@ impl World {
     }
 }
 
-/// Waits for something that others bring about.
+/// Waits until a condition holds.
 pub(crate) async fn until(met: impl Fn() -> bool) {
     while !met() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
-fn stopped_well(reports: &[RunReport]) -> Result<(), Failure> {
+fn check_ends(reports: &[RunReport]) -> Result<(), Failure> {
     for RunReport { end, .. } in reports {
         match end {
             RunEnd::Finished { ending: Ending::Completed, .. } | RunEnd::Waiting(_) => {}
@@ -271,32 +269,21 @@ fn stopped_well(reports: &[RunReport]) -> Result<(), Failure> {
     if reports.is_empty() { Err("nothing was run".into()) } else { Ok(()) }
 }
 
-/// Nobody looks, as with `--quiet`.
-struct Nobody;
-
-impl EventSink for Nobody {
-    fn watches_runs(&self) -> bool {
-        false
-    }
-    fn run_event(&self, _: &RunEvent) {}
-    fn flow_event(&self, _: &FlowEvent) {}
-}
-
 /// The iteration in which models hang; none at 0.
 static HANG_AT: AtomicU32 = AtomicU32::new(0);
 static HANGING: AtomicU64 = AtomicU64::new(0);
 
-/// From now on models that may hang do so in this iteration.
+/// Models with `may_hang` hang in this iteration from now on.
 pub(crate) fn hang_at(iteration: u32) {
     HANG_AT.store(iteration, Ordering::Relaxed);
 }
 
-/// How many calls hang.
+/// The number of hanging calls.
 fn hanging() -> u64 {
     HANGING.load(Ordering::Relaxed)
 }
 
-/// `model.hanging`: the scripted model, but it hangs where [`hang_at`] says.
+/// `model.hanging`: the scripted model, which hangs at the iteration of [`hang_at`].
 struct HangingModel(Arc<dyn ChatModel>);
 
 impl HangingModel {
@@ -322,7 +309,7 @@ impl ChatModel for HangingModel {
     }
 }
 
-/// `tool.lost`: a call of which nobody knows whether it happened.
+/// `tool.lost`: a call with an unknown outcome.
 struct LostTool;
 
 impl Tool for LostTool {
@@ -338,7 +325,7 @@ impl Tool for LostTool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scene, ToolKind, World, hang_at, room_for, runtime};
+    use super::{Scenario, ToolKind, World, hang_at, limits_for, runtime};
     use redflow_contract::run::RunStatus;
     use redflow_store::{MemoryStore, RunFilter};
     use std::sync::Arc;
@@ -348,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_stop_where_they_should() {
+    fn runs_end_with_the_expected_status() {
         for (tool_calls, tool, status) in [
             (0, ToolKind::Read, RunStatus::Completed),
             (19, ToolKind::Read, RunStatus::Completed),
@@ -357,8 +344,8 @@ mod tests {
         ] {
             let store = Arc::new(MemoryStore::default());
             let driven = runtime().unwrap().block_on(async {
-                let scene = Scene::new(tool_calls, tool);
-                World::new(scene, Arc::clone(&store) as _, room_for(2)).unwrap().drive(3, 2).await
+                let scenario = Scenario::new(tool_calls, tool);
+                World::new(scenario, Arc::clone(&store) as _, limits_for(2)).unwrap().drive(3, 2).await
             });
             driven.unwrap();
             assert_eq!(statuses(&store), [status; 3], "{tool_calls} {tool:?}");
@@ -366,18 +353,18 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_hang_come_back() {
+    fn hanging_runs_are_recovered() {
         let store = Arc::new(MemoryStore::default());
         let world = || {
-            let scene = Scene { may_hang: true, ..Scene::new(5, ToolKind::Read) };
-            World::new(scene, Arc::clone(&store) as _, room_for(100)).unwrap()
+            let scenario = Scenario { may_hang: true, ..Scenario::new(5, ToolKind::Read) };
+            World::new(scenario, Arc::clone(&store) as _, limits_for(100)).unwrap()
         };
         hang_at(3);
         runtime().unwrap().block_on(async { world().leave_hanging(100).await }).unwrap();
         assert_eq!(statuses(&store), [RunStatus::Running; 100]);
         hang_at(0);
-        let came_back = runtime().unwrap().block_on(async { world().recover().await });
-        assert_eq!(came_back.unwrap(), 100);
+        let recovered = runtime().unwrap().block_on(async { world().recover().await });
+        assert_eq!(recovered.unwrap(), 100);
         assert_eq!(statuses(&store), [RunStatus::Completed; 100]);
     }
 }

@@ -1,25 +1,25 @@
-//! The mock of the providers' interfaces, as a process of its own, with a recorder before it.
+//! The mock of the providers as a process, with a recorder before it.
 
-use crate::recorder::{Recorder, Seen};
+use crate::recorder::Recorder;
 use crate::validator;
+use redflow_testkit::{HttpRequest, LoggedProcess};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Longer than any start takes; reached only by one that went wrong.
-const START: Duration = Duration::from_secs(60);
-/// What the mock runs on.
+/// The time limit of a start.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// The oldest version that runs the mock.
 const OLDEST_NODE: (u32, u32) = (20, 15);
 
-/// A mock that lives as long as its test.
+/// A running mock. Drop kills it.
 pub(crate) struct Aimock {
     port: u16,
-    child: Child,
+    _process: LoggedProcess,
     recorder: Recorder,
     _fixtures: tempfile::TempDir,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Aimock {
 pub(crate) struct Options<'a> {
     /// Milliseconds between the pieces of a stream.
     pub(crate) latency: u32,
-    /// The only key it takes.
+    /// The only key that it accepts.
     pub(crate) key: Option<&'a str>,
 }
 
@@ -50,46 +50,30 @@ impl Aimock {
         if let Some(key) = options.key {
             command.env("AIMOCK_API_KEYS", key);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let (said, listens) = mpsc::channel();
-        // Reads on to the end, so that the mock never waits for somebody to read its log.
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                if let Some((_, port)) = line.split_once("listening on http://127.0.0.1:") {
-                    let _ = said.send(port.trim().parse::<u16>());
-                }
-            }
-        });
-        let port = listens.recv_timeout(START).ok().and_then(Result::ok);
-        let Some(port) = port else {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("the mock did not start; its own words are above");
-        };
-        let mock = Self { port, child, recorder: Recorder::before(port), _fixtures: folder };
+        let mut process = LoggedProcess::start(command).unwrap();
+        let port = process.wait_for_address(START_LIMIT).unwrap().port();
+        let mock = Self { port, _process: process, recorder: Recorder::before(port), _fixtures: folder };
         assert_eq!(mock.get("/health"), json!({"status": "ok"}));
         mock
     }
 
-    /// Where requests are sent to: the recorder.
+    /// The address of the recorder.
     pub(crate) fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.recorder.port)
     }
 
-    /// What came in since the last time, all of it as the providers want it.
+    /// The requests since the last call. Each must satisfy the validator.
     #[track_caller]
-    pub(crate) fn requests(&self) -> Vec<Seen> {
-        let seen = self.recorder.take();
-        for request in &seen {
+    pub(crate) fn requests(&self) -> Vec<HttpRequest> {
+        let requests = self.recorder.take();
+        for request in &requests {
             let problems = validator::problems_of(request);
-            assert!(problems.is_empty(), "{} {problems:#?}\n{:#}", request.path, request.body());
+            assert!(problems.is_empty(), "{} {problems:#?}\n{:#}", request.path, request.json().unwrap());
         }
-        seen
+        requests
     }
 
-    /// The status of every answer the mock gave.
+    /// The status of every response of the mock.
     pub(crate) fn statuses(&self) -> Vec<u64> {
         let journal = self.get("/__aimock/journal");
         let entries = journal.as_array().unwrap();
@@ -98,19 +82,12 @@ impl Aimock {
 
     fn get(&self, path: &str) -> Value {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        // The old version of HTTP has no pieces to put together.
+        // HTTP 1.0 has no chunked bodies.
         write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
         serde_json::from_str(body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
-    }
-}
-
-impl Drop for Aimock {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -164,7 +141,7 @@ fn runs_the_mock(version: &str) -> bool {
 }
 
 #[test]
-fn an_old_node_is_told_from_a_new_one() {
+fn knows_which_versions_of_node_run_the_mock() {
     for (version, fits) in
         [("v18.19.0\n", false), ("v20.14.9", false), ("v20.15.0", true), ("v22.1.0", true), ("what", false)]
     {
@@ -172,7 +149,7 @@ fn an_old_node_is_told_from_a_new_one() {
     }
 }
 
-/// The Node.js from npm runs the mock too: what a Debian with an old one falls back to.
+/// The Node.js from npm runs the mock too. Systems with an old Node.js use it.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[test]
 #[ignore = "fetches 100 MB; run it after changing tests/peers/node22"]

@@ -1,11 +1,11 @@
-//! The real binary, by every way to a model.
+//! The real binary with every provider.
 
 use crate::aimock::Aimock;
-use crate::built::redflow;
-use crate::conversations::{FIRST, after, fixtures, says};
-use crate::wires::{KEY, Way};
+use crate::conversations::{FIRST, final_answer, fixture, fixtures};
+use crate::provider_api::{KEY, ProviderApi};
 use crate::world::{actions, flow, with};
 use pretty_assertions::assert_eq;
+use redflow_testkit::redflow_binary;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -17,7 +17,7 @@ fn run(model: &Value, key: Option<&str>) -> Output {
 fn run_flow(flow: &Value, key: Option<&str>) -> Output {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("flow.json"), flow.to_string()).unwrap();
-    let mut command = Command::new(redflow());
+    let mut command = Command::new(redflow_binary().unwrap());
     command.args(["run", "flow.json", "--ephemeral", "--json"]).current_dir(folder.path());
     command.env("REDFLOW_DATA", folder.path().join("data")).env("NO_COLOR", "1");
     for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY"] {
@@ -30,42 +30,42 @@ fn run_flow(flow: &Value, key: Option<&str>) -> Output {
 }
 
 #[test]
-fn a_sum_by_every_way() {
+fn runs_with_every_provider() {
     let mock = Aimock::start(&fixtures());
-    for way in Way::ALL {
+    for api in ProviderApi::ALL {
         for stream in [false, true] {
-            let output = run(&with(way.model(&mock.address()), json!({"stream": stream})), Some(KEY));
-            let (code, said) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
-            assert_eq!(code, Some(0), "{}: {said}", way.name());
+            let output = run(&with(api.model(&mock.address()), json!({"stream": stream})), Some(KEY));
+            let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
+            assert_eq!(code, Some(0), "{}: {stderr}", api.name());
             let message: Value = serde_json::from_slice(&output.stdout).unwrap();
             assert_eq!(message["payload"], "4", "{message:#}");
             let expected = ["model_response", "tool_request", "tool_response", "model_response", "completed"];
             assert_eq!(actions(&message), expected);
             let requests = mock.requests();
-            let (header, key) = way.key_header();
+            let (header, key) = api.key_header();
             let sent: Vec<_> = requests.iter().map(|request| request.header(header)).collect();
             assert_eq!(sent, [Some(key.as_str()); 2]);
-            assert!(!said.contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
+            assert!(!stderr.contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
         }
     }
 }
 
 #[test]
-fn a_provider_that_says_no_is_a_failed_run() {
-    let mock = Aimock::start(&[after("something else", says("never"))]);
-    let model = with(Way::Anthropic.model(&mock.address()), json!({"maxRetries": 0}));
+fn a_refusal_of_the_provider_fails_the_run() {
+    let mock = Aimock::start(&[fixture("something else", final_answer("never"))]);
+    let model = with(ProviderApi::Anthropic.model(&mock.address()), json!({"maxRetries": 0}));
     let output = run(&model, Some(KEY));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let message: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(message["error"]["code"], "PROVIDER_UNAVAILABLE");
     mock.requests();
-    // Without a key OpenAI itself is not even asked.
+    // Without a key the runtime sends no request to OpenAI.
     let output = run(&json!({"type": "openai-model"}), None);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("OPENAI_API_KEY"), "{output:?}");
 }
 
-/// The examples as they are, but for the address.
+/// The examples, only with another address.
 #[test]
 fn every_live_example_answers() {
     let mock = Aimock::start(&fixtures());

@@ -1,27 +1,27 @@
-//! Bodies that were looked at once and are kept: the runtime still sends the same.
+//! Compares request bodies with golden files that a person has reviewed.
 //!
 //! `UPDATE_GOLDEN=1` writes them.
 
-use crate::recorder::Seen;
 use crate::validator::{Rules, problems_in};
 use pretty_assertions::assert_eq;
+use redflow_testkit::HttpRequest;
 use serde_json::Value;
 use std::path::Path;
 
-/// Holds the bodies of a conversation to their golden file.
+/// Compares the bodies of a conversation with their golden file.
 #[track_caller]
-pub(crate) fn check(name: &str, requests: &[Seen]) {
-    let bodies: Vec<Value> = requests.iter().map(Seen::body).collect();
+pub(crate) fn check(name: &str, requests: &[HttpRequest]) {
+    let bodies: Vec<Value> = requests.iter().map(|request| request.json().unwrap()).collect();
     let found = serde_json::to_string_pretty(&bodies).unwrap() + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("live/golden").join(format!("{name}.json"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         return std::fs::write(path, found).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(golden, found, "{name}: look at the change, then run again with UPDATE_GOLDEN=1");
+    assert_eq!(golden, found, "{name}: review the change, then run again with UPDATE_GOLDEN=1");
 }
 
-/// The golden bodies of the wires themselves are what their providers take.
+/// The validator accepts the golden bodies of the wires.
 #[test]
 fn the_golden_bodies_of_the_wires_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/models/golden");

@@ -1,29 +1,28 @@
-//! Live models from end to end: the real engine and the real binary, against an independent mock of the
-//! providers' interfaces and a real Redis.
+//! Live models from end to end: the real engine and the real binary, with an independent mock of the providers and a
+//! real Redis.
 //!
-//! The mock takes almost anything, so every request passes a recorder on its way, and a strict validator of our
-//! own judges what it wrote down.
+//! The mock accepts almost everything. So a recorder before it keeps every request, and our own strict validator checks
+//! them.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
-    reason = "a test fails by panicking, and reads best when its helpers take what they are given"
+    reason = "a test fails by panicking, and its helpers may take values"
 )]
 
 mod aimock;
 mod binary;
-mod built;
 mod conversations;
 mod errors;
 mod golden;
 mod native_tools;
+mod provider_api;
 mod recorder;
-#[allow(dead_code, reason = "the memories' own tests need more of it")]
+#[allow(dead_code, reason = "the tests of the memories use more of it")]
 #[path = "../../runtime/memory/tests/all/redis_server.rs"]
 mod redis_server;
 mod redis_trouble;
 mod validator;
-mod wires;
 mod world;

@@ -1,8 +1,7 @@
-//! Native tool calls: a model asks for one, gets its result and answers. What it thought comes back to it.
+//! Native tool calls: a model calls tools, gets the results and answers. The runtime sends its reasoning back.
 
 use crate::aimock::Aimock;
-use crate::recorder::Seen;
-use crate::wires::Way;
+use crate::provider_api::ProviderApi;
 use crate::world::{adapters, process_env, with};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
@@ -10,6 +9,7 @@ use redflow_contract::id::NodeSummary;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, ToolChoice};
+use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn fixtures() -> Vec<Value> {
         {"id": "call_clock", "name": "clock", "arguments": {}},
     ]);
     vec![
-        // Ollama's results have no ids; all of them hold the result.
+        // Ollama's results have no ids, so match the result of any call.
         json!({"match": {"userMessage": "sum", "hasToolResult": true}, "response": {"content": "It is 4."}}),
         json!({"match": {"userMessage": "sum"}, "response": {"toolCalls": calls, "reasoning": "Both at once."}}),
     ]
@@ -55,8 +55,8 @@ async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -
     model.call(ModelRequest { iteration: 1, transcript, spec, answer_kind, deltas: None }).await.unwrap()
 }
 
-/// Two calls, their results, and the answer; what was sent.
-async fn round(mock: &Aimock, props: &Value) -> (ModelAnswer, Vec<Seen>) {
+/// Two calls, their results, and the answer. Gives the first answer and the requests.
+async fn round(mock: &Aimock, props: &Value) -> (ModelAnswer, Vec<HttpRequest>) {
     let (model, spec) = (model(props), spec());
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Use the tools.")));
@@ -87,48 +87,48 @@ async fn round(mock: &Aimock, props: &Value) -> (ModelAnswer, Vec<Seen>) {
     (asked, requests)
 }
 
-/// What the provider wants back stands in the second request as it came.
+/// The second request contains the reasoning of the first answer, unchanged.
 #[track_caller]
-fn comes_back(way: Way, asked: &ModelAnswer, second: &Seen) {
+fn check_reasoning(api: ProviderApi, asked: &ModelAnswer, second: &HttpRequest) {
     let parts = asked.reasoning.as_ref().map(|opaque| opaque.parts.as_slice()).unwrap_or_default();
-    let body = second.body();
-    match way {
-        Way::Anthropic | Way::AnthropicSampling => {
+    let body = second.json().unwrap();
+    match api {
+        ProviderApi::Anthropic | ProviderApi::AnthropicSampling => {
             let thought = &body["messages"][1]["content"][0];
             assert_eq!(thought["thinking"], "Both at once.");
             assert_eq!(std::slice::from_ref(thought), parts);
         }
-        Way::OpenaiResponses => {
+        ProviderApi::OpenaiResponses => {
             let thought = &body["input"][1];
             assert!(thought["encrypted_content"].is_string());
             assert_eq!(std::slice::from_ref(thought), parts);
         }
-        Way::OpenaiChat | Way::AzureDated | Way::AzureV1 => {
+        ProviderApi::OpenaiChat | ProviderApi::AzureDated | ProviderApi::AzureV1 => {
             assert_eq!(body["messages"][2]["reasoning_content"], "Both at once.");
         }
-        // The mock has another word for it than Ollama.
-        Way::Ollama => assert_eq!(parts, [] as [Value; 0]),
+        // The mock uses another name for it than Ollama.
+        ProviderApi::Ollama => assert_eq!(parts, [] as [Value; 0]),
     }
 }
 
 #[tokio::test]
-async fn calls_are_asked_for_answered_and_remembered() {
+async fn tool_calls_and_reasoning_go_back_to_the_model() {
     let mock = Aimock::start(&fixtures());
-    for way in Way::ALL {
+    for api in ProviderApi::ALL {
         for stream in [false, true] {
-            // A model that thinks: the mock knows them by their names.
-            let thinks = match way {
-                Way::Anthropic | Way::AnthropicSampling => {
+            // A reasoning model: the mock knows them by their names.
+            let reasoning = match api {
+                ProviderApi::Anthropic | ProviderApi::AnthropicSampling => {
                     json!({"thinkingBudget": 1024, "maxTokens": 2048, "temperature": 1})
                 }
-                Way::OpenaiChat | Way::OpenaiResponses => json!({"model": "gpt-5-mini"}),
-                Way::AzureDated | Way::AzureV1 => json!({"deployment": "gpt-5-mini"}),
-                Way::Ollama => json!({"model": "qwen3", "think": true}),
+                ProviderApi::OpenaiChat | ProviderApi::OpenaiResponses => json!({"model": "gpt-5-mini"}),
+                ProviderApi::AzureDated | ProviderApi::AzureV1 => json!({"deployment": "gpt-5-mini"}),
+                ProviderApi::Ollama => json!({"model": "qwen3", "think": true}),
             };
-            let props = with(with(way.model(&mock.address()), json!({"stream": stream})), thinks);
+            let props = with(with(api.model(&mock.address()), json!({"stream": stream})), reasoning);
             let (asked, requests) = round(&mock, &props).await;
-            assert!(requests[0].body()["tools"].as_array().is_some_and(|tools| tools.len() == 2));
-            comes_back(way, &asked, &requests[1]);
+            assert!(requests[0].json().unwrap()["tools"].as_array().is_some_and(|tools| tools.len() == 2));
+            check_reasoning(api, &asked, &requests[1]);
         }
     }
     assert!(mock.statuses().iter().all(|status| *status == 200));

@@ -1,6 +1,5 @@
-//! An agent with a calculator, and the real engine to run it in this process.
+//! An agent with a calculator, and the real engine that runs it in this process.
 
-use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
@@ -9,16 +8,17 @@ use redflow_flow::{CheckOptions, NodeIx, check_bytes};
 use redflow_memory::MemorySettings;
 use redflow_models::ModelSettings;
 use redflow_ports::RunStore as _;
-use redflow_ports::{Adapters, EventSink, NoMeter};
+use redflow_ports::{Adapters, NoMeter};
 use redflow_react::replay;
 use redflow_store::MemoryStore;
+use redflow_testkit::NoEvents;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-use crate::wires::KEY;
+use crate::provider_api::KEY;
 
-/// The environment the nodes see: a key for everyone who asks for one.
+/// The environment of the nodes: the same key for every provider.
 pub(crate) fn process_env(name: &str) -> Option<String> {
     name.ends_with("_API_KEY").then(|| KEY.to_owned())
 }
@@ -32,13 +32,13 @@ pub(crate) fn adapters() -> Adapters {
     adapters
 }
 
-/// A value with more properties, or with other ones.
+/// Adds or replaces properties of a value.
 pub(crate) fn with(mut value: Value, more: Value) -> Value {
     value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     value
 }
 
-/// Inject `i` → agent `a` with a model, a calculator and perhaps a memory; the result goes to debug `d`.
+/// Inject `i` → agent `a` with a model, a calculator and an optional memory → debug `d`.
 pub(crate) fn flow(question: &str, model: &Value, memory: Option<&Value>) -> Value {
     let node = |id: &str, props: &Value| with(json!({"id": id, "z": "t", "x": 1, "y": 1}), props.clone());
     let inject = json!({"type": "inject", "props": [{"p": "payload"}], "payload": question,
@@ -59,7 +59,7 @@ pub(crate) fn flow(question: &str, model: &Value, memory: Option<&Value>) -> Val
     Value::Array(nodes)
 }
 
-/// A flow that was deployed once and is talked to.
+/// A deployed flow and its engine.
 pub(crate) struct World {
     engine: Engine,
     agent: NodeIx,
@@ -84,7 +84,7 @@ impl World {
         let store = Arc::new(MemoryStore::default());
         let ports = Ports {
             clock: Arc::new(SystemClock),
-            events: Arc::new(Blind),
+            events: Arc::new(NoEvents),
             store: Arc::clone(&store) as _,
             adapters: Arc::clone(&adapters),
             instance: InstanceId::local(),
@@ -98,8 +98,8 @@ impl World {
         Self { engine: Engine::new(Some(built), ports, EngineLimits::default()), agent, store }
     }
 
-    /// Sends the agent a message; the one that left port 3. The run's journal proves it.
-    pub(crate) async fn say(&self, text: &str) -> Value {
+    /// Sends the agent a message and gives the one from port 3. The journal of the run must replay.
+    pub(crate) async fn ask(&self, text: &str) -> Value {
         let start = Start::Agent { node: self.agent, payload: json!(text) };
         let reports = self.engine.run(start, &CancellationToken::new()).await;
         let [RunReport { run_id, end: RunEnd::Finished { message, .. }, .. }] = reports.as_slice() else {
@@ -116,14 +116,4 @@ impl World {
 pub(crate) fn actions(message: &Value) -> Vec<&str> {
     let events = message["envelope"]["observability"]["events"].as_array().unwrap();
     events.iter().map(|event| event["action"].as_str().unwrap()).collect()
-}
-
-struct Blind;
-
-impl EventSink for Blind {
-    fn watches_runs(&self) -> bool {
-        false
-    }
-    fn run_event(&self, _: &RunEvent) {}
-    fn flow_event(&self, _: &FlowEvent) {}
 }

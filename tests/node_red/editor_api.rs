@@ -1,28 +1,28 @@
-//! What the editor asks the palette module, and who may ask it.
+//! The requests of the editor to the palette module, and their permissions.
 
-use crate::kit::flow::{Flow, calls, says};
-use crate::kit::line::Line;
+use crate::kit::flow::{Flow, final_answer, tool_call};
 use crate::kit::node_red::{NodeRed, Setup};
+use crate::kit::release_line::ReleaseLine;
 use crate::kit::scene::Scene;
 use crate::kit::{eventually, on_both_lines, on_the_newer_line};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 on_both_lines! {
-    runs_are_listed_shown_and_ended
+    lists_shows_and_cancels_runs
 }
 
 on_the_newer_line! {
-    a_flow_is_checked_as_the_editor_has_it
-    a_waiting_outcome_is_answered
-    who_may_ask
-    runs_of_another_node_red_are_not_there
-    the_sidecar_is_away
+    checks_the_flow_of_the_editor
+    a_person_answers_a_waiting_run
+    checks_the_permissions_of_users
+    hides_the_runs_of_another_node_red
+    answers_while_the_sidecar_is_away
 }
 
 pub(crate) const RUNTIME: &str = "/redflow/runtimes/runtime";
 
-/// The one runtime, once it is as wanted.
+/// Waits until the only runtime has this state, and gives it.
 async fn runtime(node_red: &NodeRed, state: &str) -> Value {
     eventually(format!("a runtime that is {state}"), async || {
         let list = node_red.admin.ask("GET", "/redflow/runtimes").await.ok(200);
@@ -31,13 +31,13 @@ async fn runtime(node_red: &NodeRed, state: &str) -> Value {
     .await
 }
 
-/// The runs that the editor sees.
+/// The runs in the editor's list.
 pub(crate) async fn runs(node_red: &NodeRed, query: &str) -> Vec<Value> {
     let list = node_red.admin.ask("GET", &format!("{RUNTIME}/runs{query}")).await.ok(200);
     list["runs"].as_array().unwrap().clone()
 }
 
-async fn run_that_is(node_red: &NodeRed, status: &str) -> String {
+async fn wait_for_run(node_red: &NodeRed, status: &str) -> String {
     eventually(format!("a run that is {status}"), async || {
         let found = runs(node_red, &format!("?status={status}")).await;
         found.first().map(|run| run["runId"].as_str().unwrap().to_owned())
@@ -46,19 +46,19 @@ async fn run_that_is(node_red: &NodeRed, status: &str) -> String {
 }
 
 pub(crate) async fn errors(node_red: &NodeRed, agent: &str) -> Vec<Value> {
-    let told = node_red.admin.ask("GET", &format!("/redflow/agents/{agent}/errors")).await.ok(200);
-    told["errors"].as_array().unwrap().clone()
+    let response = node_red.admin.ask("GET", &format!("/redflow/agents/{agent}/errors")).await.ok(200);
+    response["errors"].as_array().unwrap().clone()
 }
 
-async fn runs_are_listed_shown_and_ended(line: Line) {
+async fn lists_shows_and_cancels_runs(line: ReleaseLine) {
     let scene = Scene::start(line).await;
-    let script = [calls("warmth", json!({"room": "hall"})), says("Warm.")];
+    let script = [tool_call("warmth", json!({"room": "hall"})), final_answer("Warm.")];
     let flow = scene
         .flow()
-        .usual(&scene.witness, &["warmth"], &["warmth-tool"])
+        .standard_agent(&scene.witness, &["warmth"], &["warmth-tool"])
         .scripted(&script)
-        .asking_tool(&scene.witness, "warmth", "read")
-        .changed("runtime", json!({"name": "Home"}));
+        .http_tool(&scene.witness, "warmth", "read")
+        .change("runtime", json!({"name": "Home"}));
     scene.deploy(&flow).await;
     let (admin, node_red) = (scene.node_red.admin, &scene.node_red);
     let view = runtime(node_red, "connected").await;
@@ -67,37 +67,40 @@ async fn runs_are_listed_shown_and_ended(line: Line) {
         (&json!("Home"), &json!("remote"), &json!(scene.sidecar.url()), &json!(0))
     );
     assert!(view["state"]["version"].is_string(), "{view}");
-    scene.answer().await;
-    let done = run_that_is(node_red, "completed").await;
-    assert_eq!(runs(node_red, "?agent=agent&limit=1").await[0]["runId"], done);
+    scene.ask().await;
+    let completed = wait_for_run(node_red, "completed").await;
+    assert_eq!(runs(node_red, "?agent=agent&limit=1").await[0]["runId"], completed);
     assert_eq!(runs(node_red, "?agent=nobody").await, Vec::<Value>::new());
-    let shown = admin.ask("GET", &format!("{RUNTIME}/runs/{done}")).await;
-    assert_eq!(shown.header("cache-control"), Some("no-store"));
-    let shown = shown.ok(200);
-    assert_eq!((&shown["summary"]["runId"], shown["calls"].as_array().unwrap().len()), (&json!(done), 1));
-    let events = admin.ask("GET", &format!("{RUNTIME}/runs/{done}/events?after=0")).await.ok(200);
+    let detail = admin.ask("GET", &format!("{RUNTIME}/runs/{completed}")).await;
+    assert_eq!(detail.header("cache-control"), Some("no-store"));
+    let detail = detail.ok(200);
+    assert_eq!(
+        (&detail["summary"]["runId"], detail["calls"].as_array().unwrap().len()),
+        (&json!(completed), 1)
+    );
+    let events = admin.ask("GET", &format!("{RUNTIME}/runs/{completed}/events?after=0")).await.ok(200);
     let events = events.as_array().unwrap();
-    assert_eq!(Some(events), shown["events"].as_array());
+    assert_eq!(Some(events), detail["events"].as_array());
     let last = events.last().unwrap()["seq"].as_u64().unwrap();
     let rest = |after: u64| async move {
-        admin.ask("GET", &format!("{RUNTIME}/runs/{done}/events?after={after}")).await.ok(200)
+        admin.ask("GET", &format!("{RUNTIME}/runs/{completed}/events?after={after}")).await.ok(200)
     };
     assert_eq!(rest(last - 1).await, json!([events.last().unwrap()]));
-    // One that works is ended; the message that began it fails.
+    // Cancel a run that is active. The message that started it fails.
     scene.witness.hold("/warmth");
-    scene.ask().await;
-    scene.witness.bodies("/warmth", 2).await;
-    let works = run_that_is(node_red, "running").await;
-    let cancel = admin.request("POST", &format!("{RUNTIME}/runs/{works}/cancel"));
-    let ended = cancel.json(json!({"reason": "by hand"})).send().await.ok(200);
-    assert_eq!(ended["runId"], works);
-    let caught = scene.witness.bodies("/caught", 1).await;
+    scene.send_question().await;
+    scene.witness.wait_for_bodies("/warmth", 2).await;
+    let active = wait_for_run(node_red, "running").await;
+    let cancel = admin.request("POST", &format!("{RUNTIME}/runs/{active}/cancel"));
+    let cancelled = cancel.json(json!({"reason": "by hand"})).send().await.ok(200);
+    assert_eq!(cancelled["runId"], active);
+    let caught = scene.witness.wait_for_bodies("/caught", 1).await;
     assert_eq!(caught[0]["error"]["code"], "CANCELLED", "{caught:#?}");
-    assert_eq!(run_that_is(node_red, "failed").await, works);
-    scene.witness.let_go("/warmth");
-    // That is a run of the sidecar, so it is not among what this side keeps.
+    assert_eq!(wait_for_run(node_red, "failed").await, active);
+    scene.witness.release("/warmth");
+    // The sidecar stores this run, so the palette keeps no error of it.
     assert_eq!(errors(node_red, "agent").await, Vec::<Value>::new());
-    // What cannot be asked, and what is not there.
+    // Invalid requests, and unknown runs and codes.
     let refused = [
         ("GET", "/runs/unknown", 404, "RUN_UNKNOWN"),
         ("GET", "/runs/..%2f..%2fmetrics", 404, "RUN_UNKNOWN"),
@@ -109,19 +112,19 @@ async fn runs_are_listed_shown_and_ended(line: Line) {
         admin.ask(method, &format!("{RUNTIME}{path}")).await.refused(status, code);
     }
     admin.ask("GET", "/redflow/runtimes/nobody/runs").await.refused(404, "NOT_FOUND");
-    let form = admin.request("POST", &format!("{RUNTIME}/runs/{works}/cancel"));
+    let form = admin.request("POST", &format!("{RUNTIME}/runs/{active}/cancel"));
     let form = form.header("content-type", "text/plain").bytes(b"{}".to_vec());
     form.send().await.refused(415, "CONTENT_TYPE_REFUSED");
-    let over = admin.request("POST", &format!("{RUNTIME}/runs/{works}/cancel")).json(json!({}));
+    let over = admin.request("POST", &format!("{RUNTIME}/runs/{active}/cancel")).json(json!({}));
     over.send().await.refused(409, "RUN_OVER");
     let page = admin.ask("GET", &format!("{RUNTIME}/codes/CANCELLED")).await.ok(200);
     assert!(page["page"].as_str().unwrap().contains("# CANCELLED"), "{page}");
     assert_eq!(admin.ask("GET", &format!("{RUNTIME}/log")).await.ok(200), json!({"lines": []}));
 }
 
-async fn a_flow_is_checked_as_the_editor_has_it(line: Line) {
+async fn checks_the_flow_of_the_editor(line: ReleaseLine) {
     let scene = Scene::start(line).await;
-    let flow = scene.flow().usual(&scene.witness, &[], &[]).scripted(&[says("Hello.")]);
+    let flow = scene.flow().standard_agent(&scene.witness, &[], &[]).scripted(&[final_answer("Hello.")]);
     scene.deploy(&flow).await;
     runtime(&scene.node_red, "connected").await;
     let check = |flow: Flow| {
@@ -133,9 +136,9 @@ async fn a_flow_is_checked_as_the_editor_has_it(line: Line) {
     let found: Vec<_> =
         wrong["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].clone()).collect();
     assert_eq!((&wrong["ok"], found.contains(&json!("MODEL_MISSING"))), (&json!(false), true), "{wrong:#}");
-    // Nothing of it is in force.
-    assert_eq!(scene.answer().await["payload"], "Hello.");
-    // What a flow of a stranger may hold: it is told, never a failure of the request.
+    // A check does not change the active flow.
+    assert_eq!(scene.ask().await["payload"], "Hello.");
+    // A malformed flow gives diagnostics, not a failed request.
     let hostile = flow.node(
         "odd",
         "function",
@@ -143,24 +146,24 @@ async fn a_flow_is_checked_as_the_editor_has_it(line: Line) {
         json!({"env": 7, "func": "s3cret"}),
     );
     check(hostile).await.ok(200);
-    assert_eq!(scene.sidecar.holding("s3cret"), Vec::<String>::new());
+    assert_eq!(scene.sidecar.places_containing("s3cret"), Vec::<String>::new());
 }
 
-async fn a_waiting_outcome_is_answered(line: Line) {
+async fn a_person_answers_a_waiting_run(line: ReleaseLine) {
     let scene = Scene::start(line).await;
-    let script = [calls("pay", json!({})), says("Paid.")];
-    // What fails behind the first node may have done something already.
+    let script = [tool_call("pay", json!({})), final_answer("Paid.")];
+    // A node behind the first one fails, so the tool may already have acted.
     let flow = scene
         .flow()
-        .usual(&scene.witness, &["pay"], &["pay-tool"])
+        .standard_agent(&scene.witness, &["pay"], &["pay-tool"])
         .scripted(&script)
         .flow_tool("pay-tool", "pay", "at_most_once", &["first"])
         .function("first", "return msg;", &["second"])
         .function("second", "throw new Error('the line is dead');", &["back"])
         .node("back", "flow-tool-return", json!([]), json!({}));
     scene.deploy(&flow).await;
-    scene.ask().await;
-    let run = run_that_is(&scene.node_red, "waiting").await;
+    scene.send_question().await;
+    let run = wait_for_run(&scene.node_red, "waiting").await;
     let call = runs(&scene.node_red, "").await[0]["waiting"]["callId"].clone();
     let answer = |body: Value| {
         let request = scene.node_red.admin.request("POST", &format!("{RUNTIME}/runs/{run}/resolve"));
@@ -169,31 +172,31 @@ async fn a_waiting_outcome_is_answered(line: Line) {
     answer(json!({"callId": call})).await.refused(400, "BODY_INVALID");
     let done = json!({"callId": call, "result": {"success": true, "output": {"receipt": 17}}});
     assert_eq!(answer(done.clone()).await.ok(200)["runId"], run);
-    assert_eq!(scene.witness.bodies("/results", 1).await[0]["payload"], "Paid.");
+    assert_eq!(scene.witness.wait_for_bodies("/results", 1).await[0]["payload"], "Paid.");
     assert!(answer(done).await.status >= 400);
 }
 
-/// Tokens of users: one who may only read, and one who may do everything. Everybody may deploy.
+/// Tokens of two users: one may only read, the other may do everything. Every user may deploy.
 const USERS: &str = "adminAuth: { type: 'credentials', users: [],
     default: { permissions: ['flows.read', 'flows.write', 'inject.write', 'status.read', 'settings.read'] },
     tokens: (token) => Promise.resolve(
         token === 'reader' ? { username: 'reader', permissions: 'read' } :
         token === 'writer' ? { username: 'writer', permissions: '*' } : null) },";
 
-async fn who_may_ask(line: Line) {
+async fn checks_the_permissions_of_users(line: ReleaseLine) {
     let scene = Scene::start(line).await;
     let setup = Setup { settings: USERS.to_owned(), ..Setup::default() };
     let node_red = NodeRed::start_with(line, setup).await;
-    let script = [calls("warmth", json!({})), says("Warm.")];
+    let script = [tool_call("warmth", json!({})), final_answer("Warm.")];
     let flow = scene
         .flow()
-        .usual(&scene.witness, &["warmth"], &["warmth-tool"])
+        .standard_agent(&scene.witness, &["warmth"], &["warmth-tool"])
         .scripted(&script)
-        .asking_tool(&scene.witness, "warmth", "read");
+        .http_tool(&scene.witness, "warmth", "read");
     scene.witness.hold("/warmth");
     node_red.deploy(&flow.json()).await;
     node_red.admin.inject("ask").await;
-    scene.witness.bodies("/warmth", 1).await;
+    scene.witness.wait_for_bodies("/warmth", 1).await;
     let run = scene.sidecar.runs().await[0]["runId"].as_str().unwrap().to_owned();
     let ask = |user: Option<&'static str>, method: &'static str, path: String, body: Option<Value>| {
         let request = node_red.admin.request(method, &path);
@@ -223,26 +226,26 @@ async fn who_may_ask(line: Line) {
     }
     assert_eq!(scene.sidecar.runs().await[0]["status"], "running");
     ask(Some("writer"), "POST", format!("{run_path}/cancel"), Some(json!({}))).await.ok(200);
-    scene.witness.bodies("/caught", 1).await;
-    scene.witness.let_go("/warmth");
+    scene.witness.wait_for_bodies("/caught", 1).await;
+    scene.witness.release("/warmth");
 }
 
-async fn runs_of_another_node_red_are_not_there(line: Line) {
+async fn hides_the_runs_of_another_node_red(line: ReleaseLine) {
     let scene = Scene::start(line).await;
     let other = NodeRed::start(line).await;
-    let script = [calls("warmth", json!({})), says("Warm.")];
+    let script = [tool_call("warmth", json!({})), final_answer("Warm.")];
     let flow = scene
         .flow()
-        .usual(&scene.witness, &["warmth"], &["warmth-tool"])
+        .standard_agent(&scene.witness, &["warmth"], &["warmth-tool"])
         .scripted(&script)
-        .asking_tool(&scene.witness, "warmth", "read");
+        .http_tool(&scene.witness, "warmth", "read");
     scene.deploy(&flow).await;
     other.deploy(&flow.json()).await;
-    scene.connected(2).await;
+    scene.wait_for_connections(2).await;
     scene.witness.hold("/warmth");
-    scene.ask().await;
-    scene.witness.bodies("/warmth", 1).await;
-    let run = run_that_is(&scene.node_red, "running").await;
+    scene.send_question().await;
+    scene.witness.wait_for_bodies("/warmth", 1).await;
+    let run = wait_for_run(&scene.node_red, "running").await;
     runtime(&other, "connected").await;
     assert_eq!(runs(&other, "").await, Vec::<Value>::new());
     let path = format!("{RUNTIME}/runs/{run}");
@@ -253,25 +256,25 @@ async fn runs_of_another_node_red_are_not_there(line: Line) {
         let request = other.admin.request("POST", &format!("{path}/{verb}")).json(json!({}));
         request.send().await.refused(404, "RUN_UNKNOWN");
     }
-    scene.witness.let_go("/warmth");
-    assert_eq!(scene.witness.bodies("/results", 1).await[0]["payload"], "Warm.");
+    scene.witness.release("/warmth");
+    assert_eq!(scene.witness.wait_for_bodies("/results", 1).await[0]["payload"], "Warm.");
 }
 
-async fn the_sidecar_is_away(line: Line) {
+async fn answers_while_the_sidecar_is_away(line: ReleaseLine) {
     let mut scene = Scene::start(line).await;
-    let flow = scene.flow().usual(&scene.witness, &[], &[]).scripted(&[says("At last.")]);
-    scene.deploy(&flow.changed("runtime", json!({"maxQueued": 1}))).await;
+    let flow = scene.flow().standard_agent(&scene.witness, &[], &[]).scripted(&[final_answer("At last.")]);
+    scene.deploy(&flow.change("runtime", json!({"maxQueued": 1}))).await;
     runtime(&scene.node_red, "connected").await;
-    scene.answer().await;
-    let run = run_that_is(&scene.node_red, "completed").await;
-    let nudges = || scene.node_red.comms.told("redflow/runtimes");
-    let before = nudges().len();
-    assert!(before > 0 && nudges().iter().all(|told| *told == json!({})), "{:?}", nudges());
+    scene.ask().await;
+    let run = wait_for_run(&scene.node_red, "completed").await;
+    let notices = || scene.node_red.comms.messages("redflow/runtimes");
+    let before = notices().len();
+    assert!(before > 0 && notices().iter().all(|notice| *notice == json!({})), "{:?}", notices());
     scene.sidecar.kill();
     let view = runtime(&scene.node_red, "away").await;
     assert!(!view["state"]["reason"].as_str().unwrap().is_empty(), "{view}");
-    let nudges = || scene.node_red.comms.told("redflow/runtimes").len();
-    eventually("a nudge", async || (nudges() > before).then_some(())).await;
+    let notices = || scene.node_red.comms.messages("redflow/runtimes").len();
+    eventually("a notice", async || (notices() > before).then_some(())).await;
     for path in [
         "/runs".to_owned(),
         format!("/runs/{run}"),
@@ -285,16 +288,16 @@ async fn the_sidecar_is_away(line: Line) {
         let request = scene.node_red.admin.request("POST", &format!("{RUNTIME}{path}"));
         request.json(json!({"flows": []})).send().await.refused(503, "RUNTIME_UNREACHABLE");
     }
-    // One message waits; the next one is too much, and that is kept for whoever looks.
-    scene.ask().await;
-    scene.ask().await;
-    let caught = scene.witness.bodies("/caught", 1).await;
+    // One message waits. The next one is refused, and the editor can read that error.
+    scene.send_question().await;
+    scene.send_question().await;
+    let caught = scene.witness.wait_for_bodies("/caught", 1).await;
     assert_eq!(caught[0]["error"]["code"], "QUEUE_FULL", "{caught:#?}");
     assert_eq!(runtime(&scene.node_red, "away").await["waiting"], 1);
-    let kept = errors(&scene.node_red, "agent").await;
-    assert_eq!((kept.len(), &kept[0]["code"]), (1, &json!("QUEUE_FULL")), "{kept:#?}");
-    scene.sidecar.come();
+    let errors = errors(&scene.node_red, "agent").await;
+    assert_eq!((errors.len(), &errors[0]["code"]), (1, &json!("QUEUE_FULL")), "{errors:#?}");
+    scene.sidecar.start();
     assert_eq!(runtime(&scene.node_red, "connected").await["waiting"], 0);
-    scene.witness.bodies("/results", 2).await;
+    scene.witness.wait_for_bodies("/results", 2).await;
     assert_eq!(runs(&scene.node_red, "").await.len(), 2);
 }

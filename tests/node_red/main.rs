@@ -1,5 +1,5 @@
-//! The real Node-RED, of both lines, with the packed palette module, the real binary beside it, and what happens between
-//! them when one of them is killed, away, wrong or slow.
+//! Tests with the real Node-RED of both release lines, the packed palette module and the real binary, also when one of
+//! them is killed, unavailable, wrong or slow.
 //!
 //! `cargo xtask node-red` prepares what these tests need and runs them.
 
@@ -8,29 +8,27 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
-    reason = "a test fails by panicking, and reads best when its helpers take what they are given"
+    reason = "a test fails by panicking, and its helpers may take values"
 )]
 
-mod answers;
-mod away;
-mod beside;
-mod beside_flows;
-#[path = "../live/built.rs"]
-mod built;
-#[allow(dead_code, reason = "the sidecar's own tests need more of it")]
+mod agent_results;
+mod attached;
+mod attached_flows;
+#[allow(dead_code, reason = "the sidecar's own tests use more of it")]
 #[path = "../../runtime/server/tests/all/client.rs"]
 mod client;
 mod deploys;
 mod editor_api;
-mod hard;
-mod kills;
+mod first_steps;
+mod flow_layouts;
+mod interruptions;
 mod kit;
-mod managed;
-mod newcomer;
+mod kit_test;
+mod managed_sidecar;
+mod non_json_values;
 mod packaged;
-mod plain;
 mod refused_edges;
-mod several;
-mod shapes;
+mod several_instances;
+mod sidecar_unavailable;
+mod stress;
 mod tools;
-mod values;

@@ -1,32 +1,32 @@
-//! The release as somebody gets it: `cargo xtask package` makes the tarballs, npm installs them, and nothing else is there.
+//! The release as users install it: `cargo xtask package` makes the tarballs, and npm installs them.
 
-use crate::built::redflow;
-use crate::kit::line::Line;
 use crate::kit::node_red::{NodeRed, Setup};
 use crate::kit::on_the_newer_line;
-use crate::managed::child;
+use crate::kit::release_line::ReleaseLine;
+use crate::managed_sidecar::sidecar_of;
 use pretty_assertions::assert_eq;
+use redflow_testkit::redflow_binary;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 on_the_newer_line! {
-    the_program_comes_with_npm
+    npm_installs_the_binary
 }
 
-fn done(command: &mut Command) {
+fn run(command: &mut Command) {
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
 }
 
-/// Packs the program that was built with these tests, and the palette module that names its package.
+/// Packs the binary of this build, and the palette module that depends on its package.
 fn tarballs(out: &Path) -> Vec<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut package = Command::new(cargo);
     package.args(["run", "--quiet", "--package", "redflow-xtask", "--", "package", "--program"]);
-    package.arg(redflow()).arg("--out").arg(out).current_dir(env!("CARGO_MANIFEST_DIR"));
-    done(&mut package);
+    package.arg(redflow_binary().unwrap()).arg("--out").arg(out).current_dir(env!("CARGO_MANIFEST_DIR"));
+    run(&mut package);
     let entries = std::fs::read_dir(out).unwrap().flatten();
     entries.map(|entry| entry.path()).collect()
 }
@@ -38,7 +38,7 @@ fn path() -> String {
     std::env::join_paths(without).unwrap().into_string().unwrap()
 }
 
-async fn the_program_comes_with_npm(line: Line) {
+async fn npm_installs_the_binary(line: ReleaseLine) {
     let out = tempfile::tempdir().unwrap();
     let tarballs = tarballs(out.path());
     assert_eq!(tarballs.len(), 2, "{tarballs:?}");
@@ -46,7 +46,7 @@ async fn the_program_comes_with_npm(line: Line) {
     std::fs::write(user.path().join("package.json"), r#"{"name": "user", "private": true}"#).unwrap();
     let mut install = Command::new("npm");
     install.args(["install", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]);
-    done(install.args(tarballs).current_dir(user.path()));
+    run(install.args(tarballs).current_dir(user.path()));
     let modules = user.path().join("node_modules");
     let json = |file: &str| -> Value {
         let path = modules.join("@redflow/node-red-bridge").join(file);
@@ -62,8 +62,8 @@ async fn the_program_comes_with_npm(line: Line) {
     let node_red = NodeRed::start_with(line, setup).await;
     node_red.deploy(&json("examples/01-calculator-agent.json")).await;
     node_red.admin.inject("rf01-ask").await;
-    assert_eq!(node_red.comms.debug("rf01-result", 1).await[0]["msg"], "You pay 235.99.");
-    // The program that answered is the one that npm has installed.
-    let program = std::fs::read_link(format!("/proc/{}/exe", child(&node_red).await)).unwrap();
+    assert_eq!(node_red.comms.wait_for_debug("rf01-result", 1).await[0]["msg"], "You pay 235.99.");
+    // The running sidecar is the binary that npm has installed.
+    let program = std::fs::read_link(format!("/proc/{}/exe", sidecar_of(&node_red).await)).unwrap();
     assert_eq!(program, modules.canonicalize().unwrap().join(package).join("bin/redflow"));
 }

@@ -1,6 +1,6 @@
-//! Agents that answer: at once, after tools, or not any more.
+//! Agents that answer: at once, after tool calls, or until a limit.
 
-use crate::azure::{Turn, calls, says, when};
+use crate::azure::{Turn, final_answer, tool_call, when};
 use crate::conversation::text;
 use crate::flows::{
     AGENT, CALCULATOR, CHANGE, CHANGE2, CHAT, DEBUG, Flow, INJECT, MODEL, agent, counting, debug,
@@ -10,7 +10,7 @@ use crate::ui::Ui;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-/// What every frame of an inject node and an agent that asks its model once begins with.
+/// The first lines of a frame with an inject node and one model call.
 pub(crate) const ASKED: [&str; 7] = [
     "start inject",
     "out inject 0 transformed",
@@ -21,7 +21,7 @@ pub(crate) const ASKED: [&str; 7] = [
     "in agent-core",
 ];
 
-/// A tool asked and heard, and the model asked again.
+/// A tool call, its result, and the next model call.
 const CALCULATED: [&str; 9] = [
     "out agent-core 4 transformed",
     "in chat-node",
@@ -53,50 +53,54 @@ pub(crate) fn actions(result: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_final_answer() {
-    let mut ui = Ui::with(vec![when("How are you?", [Turn::Act(says("Fine, thanks."))])], talking).await;
+    let mut ui =
+        Ui::with(vec![when("How are you?", [Turn::Act(final_answer("Fine, thanks."))])], talking).await;
     ui.inject(INJECT).await;
     let frame = ui.frame().await;
     assert_eq!(frame.lines(), [&ASKED[..], &ANSWERED].concat());
     let run = frame.run();
-    // What the model was asked, as Redflow's own agent would have asked it.
+    // The request to the model, in the form of Redflow's own agent.
     let asked = &frame.output(AGENT, 0)["preview"];
     assert_eq!((text(asked, "/userPrompt"), &asked["tools"]), ("How are you?", &json!([])));
     assert_eq!((text(asked, "/traceId"), &asked["envelope"]), (run.as_str(), &json!({"iteration": 1})));
     assert_eq!(frame.inputs(MODEL)[0]["preview"], *asked);
-    // What it answered, and what that cost.
-    let action = says("Fine, thanks.");
+    // Its answer and its tokens.
+    let action = final_answer("Fine, thanks.");
     let answered = frame.output(MODEL, 0);
     assert_eq!((&answered["preview"]["payload"], &answered["completePayload"]), (&action, &action));
     let core = json!({"type": "model_response", "traceId": run, "iteration": 1});
     assert_eq!(answered["preview"]["_agentCore"], core);
     assert_eq!(text(answered, "/preview/metadata/model"), "gpt-4-0613");
     assert_eq!(frame.inputs(AGENT)[1]["preview"], action);
-    // What goes to the chat.
-    let said = json!({"iteration": 1, "traceId": run, "action": "final", "tool": null, "confidence": 0.95,
+    // The message to the chat.
+    let streamed_result = json!({"iteration": 1, "traceId": run, "action": "final", "tool": null, "confidence": 0.95,
                       "message": "Fine, thanks."});
     let streamed = frame.output(AGENT, 4);
-    assert_eq!((&streamed["agentResult"], &streamed["preview"]["agentResult"]), (&said, &said));
+    assert_eq!(
+        (&streamed["agentResult"], &streamed["preview"]["agentResult"]),
+        (&streamed_result, &streamed_result)
+    );
     assert_eq!((text(streamed, "/fullMessage"), &streamed["preview"]["payload"]), ("Fine, thanks.", &action));
-    // What goes on.
+    // The message from port 3.
     let result = json!({"completed": true, "iterations": 1, "traceId": run, "message": "Fine, thanks.",
                         "finalAction": "final", "stopReason": "final_answer"});
     let ended = frame.output(AGENT, 3);
     assert_eq!((&ended["agentResult"], text(ended, "/preview/payload")), (&result, "Fine, thanks."));
-    // Each answer of the model is told of once, with how long it took.
+    // Each answer of the model has one event, with its duration.
     assert_eq!(actions(ended), ["model_response", "completed"]);
     assert!(ended.pointer("/preview/envelope/observability/events/0/durationMs").unwrap().is_u64());
     assert_eq!(frame.inputs(DEBUG)[0]["preview"], "Fine, thanks.");
-    let shown = ui.debug().await;
+    let debug = ui.debug().await;
     assert_eq!(
-        (&shown["id"], &shown["msg"], &shown["format"]),
+        (&debug["id"], &debug["msg"], &debug["format"]),
         (&json!(DEBUG), &json!("Fine, thanks."), &json!("string[13]"))
     );
     assert_eq!(ui.history(CHAT).await, [("agent".to_owned(), "Fine, thanks.".to_owned())]);
     let runs = ui.runs().await;
     assert_eq!((runs.len(), text(&runs[0], "/runId")), (1, run.as_str()));
-    assert_eq!(ui.azure.asked().len(), 1);
-    // What was said is in the journal, where the key is not.
-    let kept = ui.end().await.holding("Fine, thanks.");
+    assert_eq!(ui.azure.requests().len(), 1);
+    // The answer is in the journal, and the key is not.
+    let kept = ui.end().await.places_containing("Fine, thanks.");
     assert!(kept.iter().any(|file| file.contains("redflow.db")), "{kept:?}");
 }
 
@@ -106,29 +110,29 @@ async fn the_example_flow() {
         let mut asks = inject(INJECT, "", AGENT);
         asks["payload"] = json!(r#"{"task": "Say hello", "context": "An example"}"#);
         asks["payloadType"] = json!("json");
-        // As Redflow's own example has it: what it calls the result is the port of the memory.
+        // As in Redflow's own example: its result wire starts at the memory port.
         let core = agent(AGENT, &[], json!([[MODEL], [], [DEBUG]]));
-        Flow::of([asks, core, model(MODEL, endpoint, AGENT), debug(DEBUG)])
+        Flow::new([asks, core, model(MODEL, endpoint, AGENT), debug(DEBUG)])
     };
-    let mut ui = Ui::start(vec![when("Say hello", [Turn::Act(says("Hello!"))])]).await;
+    let mut ui = Ui::start(vec![when("Say hello", [Turn::Act(final_answer("Hello!"))])]).await;
     let mut flow = example(&ui.azure.endpoint());
-    // Once as it is; then mended, but the UI posts wires again that were deleted.
+    // First unchanged. Then fixed, but the UI posts deleted wires again.
     for wires in [json!([[MODEL], [], [DEBUG]]), json!([[MODEL], [], [DEBUG], [DEBUG]])] {
         flow.node(AGENT)["wires"] = wires;
         ui.deploy(&flow).await;
         let refused = ui.refused(AGENT).await;
-        // The row is the agent's: the other end and the port are in the text.
+        // The row belongs to the agent. The text names the other end and the port.
         for words in ["RESULT_ON_MEMORY_PORT", "Resultado", "port 2"] {
             assert!(refused.contains(words), "no {words}: {refused}");
         }
-        // The sidebar says how to mend it, too.
+        // The sidebar shows the remedy too.
         let debug = ui.debug().await;
         assert_eq!((&debug["id"], &debug["level"]), (&json!(AGENT), &json!(20)));
         assert!(text(&debug, "/msg").contains("Move the wire to port 3"), "{debug}");
     }
     flow.node(AGENT)["wires"] = json!([[MODEL], [], [], [DEBUG]]);
     ui.deploy(&flow).await;
-    ui.mended(AGENT).await;
+    ui.check_accepted(AGENT).await;
     ui.store_keys(&flow).await;
     ui.inject(INJECT).await;
     let frame = ui.frame().await;
@@ -139,17 +143,17 @@ async fn the_example_flow() {
 
 #[tokio::test]
 async fn a_tool_iteration() {
-    let whens = vec![
-        when("What is 17 * 3?", [Turn::Act(calls("calculator", json!({"expression": "17 * 3"})))]),
-        when(r#""result":51"#, [Turn::Act(says("It is 51."))]),
+    let rules = vec![
+        when("What is 17 * 3?", [Turn::Act(tool_call("calculator", json!({"expression": "17 * 3"})))]),
+        when(r#""result":51"#, [Turn::Act(final_answer("It is 51."))]),
     ];
-    let mut ui = Ui::with(whens, counting).await;
+    let mut ui = Ui::with(rules, counting).await;
     ui.inject(INJECT).await;
     let frame = ui.frame().await;
     assert_eq!(frame.lines(), [&ASKED[..], &CALCULATED, &ASKED[5..], &ANSWERED].concat());
     let run = frame.run();
-    // The model is told of the tool and its schema, and later of what the tool returned.
-    let asked = ui.azure.asked();
+    // The model gets the tool with its schema, and later its result.
+    let asked = ui.azure.requests();
     let system = text(&asked[0], "/messages/0/content");
     assert!(system.contains("calculator") && system.contains(r#""expression""#), "{system}");
     assert_eq!((asked.len(), &asked[1]["messages"][0]), (2, &asked[0]["messages"][0]));
@@ -157,7 +161,7 @@ async fn a_tool_iteration() {
     let second = &frame.outputs(AGENT, 0)[1]["preview"];
     assert_eq!(second["envelope"], json!({"iteration": 2}));
     assert_eq!(text(second, "/userPrompt"), text(&asked[1], "/messages/3/content"));
-    // The call and what came of it.
+    // The call and its result.
     assert_eq!(frame.output(AGENT, 1)["preview"], json!({"expression": "17 * 3"}));
     assert_eq!(frame.inputs(CALCULATOR)[0]["preview"], json!({"expression": "17 * 3"}));
     let returned = json!({"result": 51, "expression": "17 * 3"});
@@ -188,13 +192,13 @@ async fn a_tool_iteration() {
 }
 
 #[tokio::test]
-async fn ordinary_nodes_are_tools_each_by_its_name() {
-    let whens = vec![
-        when("How warm", [Turn::Act(calls("kitchen", json!({"room": "kitchen"})))]),
-        when("21.5", [Turn::Act(says("It is 21.5 degrees."))]),
+async fn calls_ordinary_nodes_as_tools_by_name() {
+    let rules = vec![
+        when("How warm", [Turn::Act(tool_call("kitchen", json!({"room": "kitchen"})))]),
+        when("21.5", [Turn::Act(final_answer("It is 21.5 degrees."))]),
     ];
     let houses = |endpoint: &str| {
-        Flow::of([
+        Flow::new([
             inject(INJECT, "How warm is it?", AGENT),
             agent(AGENT, &["kitchen", "cellar"], json!([[MODEL], [CHANGE, CHANGE2], [], [DEBUG]])),
             model(MODEL, endpoint, AGENT),
@@ -203,7 +207,7 @@ async fn ordinary_nodes_are_tools_each_by_its_name() {
             debug(DEBUG),
         ])
     };
-    let mut ui = Ui::with(whens, houses).await;
+    let mut ui = Ui::with(rules, houses).await;
     ui.inject(INJECT).await;
     let frame = ui.frame().await;
     let called = [
@@ -217,26 +221,26 @@ async fn ordinary_nodes_are_tools_each_by_its_name() {
     assert_eq!(frame.lines(), [&ASKED[..], &called, &ASKED[5..], &ANSWERED[3..]].concat());
     assert_eq!(frame.output(AGENT, 1)["preview"], json!({"room": "kitchen"}));
     assert_eq!(frame.output(CHANGE, 0)["preview"], json!({"room": "kitchen", "celsius": 21.5}));
-    // What came back is an observation and no new task.
-    let asked = ui.azure.asked();
+    // The result is an observation, not a new task.
+    let asked = ui.azure.requests();
     assert_eq!(asked.len(), 2);
     let roles: Vec<&str> =
-        asked[1]["messages"].as_array().unwrap().iter().map(|said| text(said, "/role")).collect();
+        asked[1]["messages"].as_array().unwrap().iter().map(|message| text(message, "/role")).collect();
     assert_eq!(roles, ["system", "user", "assistant", "user"]);
     assert_eq!((ui.runs().await.len(), frame.run().is_empty()), (1, false));
     ui.end().await;
 }
 
 #[tokio::test]
-async fn conditions_and_the_limit_of_iterations_end_a_run() {
-    let again = || Turn::Act(calls("calculator", json!({"expression": "1 + 1"})));
-    let whens = || vec![when("17 * 3", [again()]), when("result", [again()])];
+async fn stop_conditions_and_the_iteration_limit_end_a_run() {
+    let again = || Turn::Act(tool_call("calculator", json!({"expression": "1 + 1"})));
+    let rules = || vec![when("17 * 3", [again()]), when("result", [again()])];
     let rows = [
         (json!([]), "error", Some("ITERATION_OVERFLOW"), 3),
         (json!([{"type": "iteration_limit", "value": 2}]), "iteration_limit", None, 2),
         (json!([{"type": "confidence_threshold", "value": 0.8}]), "confidence_threshold", None, 1),
     ];
-    let mut ui = Ui::start(whens()).await;
+    let mut ui = Ui::start(rules()).await;
     let mut flow = counting(&ui.azure.endpoint());
     let mut before = 0;
     for (conditions, reason, code, iterations) in rows {
@@ -252,10 +256,10 @@ async fn conditions_and_the_limit_of_iterations_end_a_run() {
         assert_eq!(codes, Vec::from_iter(code));
         let behavior = if code.is_some() { "terminated" } else { "transformed" };
         assert!(frame.lines().contains(&format!("out agent-core 3 {behavior}")), "{:?}", frame.lines());
-        assert_eq!(ui.azure.asked().len() - before, iterations);
+        assert_eq!(ui.azure.requests().len() - before, iterations);
         before += iterations;
     }
-    // What the UI offers is not what there is: the agent is refused, and the text has the right names.
+    // The UI offers conditions that do not exist. The agent is refused, and the text has the right names.
     flow.node(AGENT)["stopConditions"] = json!([{"type": "goalAchieved", "value": "done"}]);
     ui.deploy(&flow).await;
     let refused = ui.refused(AGENT).await;
@@ -264,8 +268,8 @@ async fn conditions_and_the_limit_of_iterations_end_a_run() {
 }
 
 #[tokio::test]
-async fn a_prompt_template_stays_ignored_with_a_warning() {
-    let mut ui = Ui::start(vec![when("How are you?", [Turn::Act(says("Fine."))])]).await;
+async fn warns_about_an_ignored_prompt_template() {
+    let mut ui = Ui::start(vec![when("How are you?", [Turn::Act(final_answer("Fine."))])]).await;
     let mut flow = talking(&ui.azure.endpoint());
     flow.node(AGENT)["modelPromptTemplate"] = json!("Talk like a pirate.");
     flow.node(AGENT)["debug"] = json!(true);
@@ -273,7 +277,7 @@ async fn a_prompt_template_stays_ignored_with_a_warning() {
     ui.store_keys(&flow).await;
     ui.inject(INJECT).await;
     let frame = ui.frame().await;
-    let asked = ui.azure.asked()[0].to_string();
+    let asked = ui.azure.requests()[0].to_string();
     assert!(!asked.contains("pirate"), "{asked}");
     // With `debug` the prompt that was sent can be read.
     let prompt = frame.output(AGENT, 3).pointer("/preview/envelope/model/lastPrompt").unwrap();
@@ -289,21 +293,21 @@ async fn a_prompt_template_stays_ignored_with_a_warning() {
 }
 
 #[tokio::test]
-async fn nodes_without_tabs_settings_or_wires_are_taken_as_they_are() {
+async fn accepts_nodes_without_tab_settings_or_wires() {
     let bare = |endpoint: &str| {
         let mut core = fresh_agent(AGENT, json!([[MODEL]]));
-        core["z"] = json!("a tab that nobody posted");
-        let mut nowhere = inject("http request-1766000000050", "", AGENT);
-        nowhere["type"] = json!("http request");
-        nowhere.as_object_mut().unwrap().remove("wires");
-        Flow::of([
+        core["z"] = json!("a tab that does not exist");
+        let mut unwired = inject("http request-1766000000050", "", AGENT);
+        unwired["type"] = json!("http request");
+        unwired.as_object_mut().unwrap().remove("wires");
+        Flow::new([
             inject("ask me 1.a/b", "How are you?", AGENT),
             core,
             model(MODEL, endpoint, AGENT),
-            nowhere,
+            unwired,
         ])
     };
-    let mut ui = Ui::with(vec![when("How are you?", [Turn::Act(says("Fine."))])], bare).await;
+    let mut ui = Ui::with(vec![when("How are you?", [Turn::Act(final_answer("Fine."))])], bare).await;
     ui.inject("ask me 1.a/b").await;
     let frame = ui.frame().await;
     assert_eq!(frame.lines()[..3], ["start ask me 1.a/b", "out ask me 1.a/b 0 transformed", "in agent-core"]);

@@ -1,157 +1,135 @@
-//! Stands in for an Azure OpenAI resource: takes requests as it does, holds them to what it documents, and answers as
-//! it does. What it says follows from what it was asked last, so that runs may ask at the same time.
+//! A stand-in for an Azure OpenAI resource. It checks requests against Azure's documentation and answers as Azure does.
+//! The answer depends on the last message of the request, so runs may ask at the same time.
 
-use crate::recorder::Seen;
 use crate::validator;
+use redflow_testkit::{HttpRequest, HttpServer, json_response};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 
 /// The deployment of these tests.
 pub(crate) const DEPLOYMENT: &str = "gpt-4";
 
-/// The version of its interface, as the Redflow UI fills it in.
+/// The version of its interface, as the Redflow UI sets it.
 pub(crate) const VERSION: &str = "2024-02-15-preview";
 
-/// The only key it takes.
+/// The only key that it accepts.
 pub(crate) const KEY: &str = "4b1d-the-key-only-azure-may-see-c97e";
 
-/// What it counts for every answer.
+/// The tokens of every answer: prompt, completion, total.
 pub(crate) const USAGE: (u64, u64, u64) = (41, 9, 50);
 
 /// How it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Turn {
-    /// With an action.
     Act(Value),
-    /// With a text.
     Say(&'static str),
-    /// With an action, when it is let go on.
+    /// Waits for [`Azure::release_one`] first.
     ActLater(Value),
-    /// With an action, after that long.
     ActAfter(Duration, Value),
-    /// With an error.
+    /// With an HTTP status.
     Refuse(u16),
-    /// Not at all.
+    /// Never.
     Silence,
 }
 
-/// For good.
-pub(crate) fn says(message: &str) -> Value {
+/// The action that ends a run.
+pub(crate) fn final_answer(message: &str) -> Value {
     json!({"action": "final", "message": message, "confidence": 0.95})
 }
 
-/// With a call.
-pub(crate) fn calls(tool: &str, input: Value) -> Value {
+/// The action that calls a tool.
+pub(crate) fn tool_call(tool: &str, input: Value) -> Value {
     json!({"action": "tool", "tool": tool, "input": input, "confidence": 0.8, "message": format!("asking {tool}")})
 }
 
-/// What it does when the last message has these words: one after the other, and the last one again and again.
-pub(crate) struct When {
-    words: &'static str,
+/// The turns for requests whose last message contains a text. They are taken in order, and the last one repeats.
+pub(crate) struct Rule {
+    text: &'static str,
     turns: Vec<Turn>,
     used: usize,
 }
 
-pub(crate) fn when(words: &'static str, turns: impl IntoIterator<Item = Turn>) -> When {
-    When { words, turns: turns.into_iter().collect(), used: 0 }
+pub(crate) fn when(text: &'static str, turns: impl IntoIterator<Item = Turn>) -> Rule {
+    Rule { text, turns: turns.into_iter().collect(), used: 0 }
 }
 
 struct Shared {
-    whens: Mutex<Vec<When>>,
-    asked: Mutex<Vec<Value>>,
+    rules: Mutex<Vec<Rule>>,
+    bodies: Mutex<Vec<Value>>,
     problems: Mutex<Vec<String>>,
-    go_on: Semaphore,
+    releases: Semaphore,
 }
 
 /// A server that ends with its test.
 pub(crate) struct Azure {
-    addr: SocketAddr,
     shared: Arc<Shared>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Azure {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    server: HttpServer,
 }
 
 impl Azure {
-    pub(crate) async fn start(whens: Vec<When>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
-        let (asked, problems, go_on) = (Mutex::default(), Mutex::default(), Semaphore::new(0));
-        let shared = Arc::new(Shared { whens: Mutex::new(whens), asked, problems, go_on });
-        let of_task = Arc::clone(&shared);
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&of_task)));
-            }
-        });
-        Self { addr, shared, task }
+    pub(crate) async fn start(rules: Vec<Rule>) -> Self {
+        let (bodies, problems, releases) = (Mutex::default(), Mutex::default(), Semaphore::new(0));
+        let shared = Arc::new(Shared { rules: Mutex::new(rules), bodies, problems, releases });
+        let in_server = Arc::clone(&shared);
+        let server = HttpServer::start(move |request| answer(request, Arc::clone(&in_server))).await.unwrap();
+        Self { shared, server }
     }
 
     pub(crate) fn endpoint(&self) -> String {
-        format!("http://{}", self.addr)
+        self.server.url("")
     }
 
-    /// The bodies it got, in order.
-    pub(crate) fn asked(&self) -> Vec<Value> {
-        self.shared.asked.lock().unwrap().clone()
+    /// The bodies of all requests, in order.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.shared.bodies.lock().unwrap().clone()
     }
 
-    /// One of those that wait goes on.
-    pub(crate) fn let_go(&self) {
-        self.shared.go_on.add_permits(1);
+    /// Lets one answer go that waits.
+    pub(crate) fn release_one(&self) {
+        self.shared.releases.add_permits(1);
     }
 
-    /// Everything that was wrong with what it was asked.
+    /// Everything that was wrong with the requests.
     pub(crate) fn problems(&self) -> Vec<String> {
         self.shared.problems.lock().unwrap().clone()
     }
 }
 
 impl Shared {
-    fn turn(&self, request: &Seen) -> Turn {
+    fn next_turn(&self, request: &HttpRequest) -> Turn {
         let mut problems = validator::problems_of(request);
         let path = format!("/openai/deployments/{DEPLOYMENT}/chat/completions?api-version={VERSION}");
         if request.path != path {
-            problems.push(format!("asked at {}", request.path));
+            problems.push(format!("the path is {}", request.path));
         }
         if request.header("api-key") != Some(KEY) || request.header("authorization").is_some() {
-            problems.push("not with the key, or not with it alone".to_owned());
+            problems.push("it needs the key in `api-key` and no `authorization`".to_owned());
         }
-        let body = request.body();
+        let body = request.json().unwrap();
         let last = body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
         let last = last["content"].as_str().unwrap_or_default();
-        let mut whens = self.whens.lock().unwrap();
-        let turn = whens.iter_mut().find(|when| last.contains(when.words)).map(|when| {
-            when.used += 1;
-            when.turns[(when.used - 1).min(when.turns.len() - 1)].clone()
+        let mut rules = self.rules.lock().unwrap();
+        let turn = rules.iter_mut().find(|rule| last.contains(rule.text)).map(|rule| {
+            rule.used += 1;
+            rule.turns[(rule.used - 1).min(rule.turns.len() - 1)].clone()
         });
         if turn.is_none() {
-            problems.push(format!("nobody expected: {last}"));
+            problems.push(format!("no rule for: {last}"));
         }
         self.problems.lock().unwrap().extend(problems);
-        self.asked.lock().unwrap().push(body);
+        self.bodies.lock().unwrap().push(body);
         turn.unwrap_or(Turn::Refuse(404))
     }
 }
 
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> Option<()> {
-    let request = read(&mut stream).await?;
-    let (status, body) = match shared.turn(&request) {
+async fn answer(request: HttpRequest, shared: Arc<Shared>) -> Vec<u8> {
+    let (status, body) = match shared.next_turn(&request) {
         Turn::Act(action) => (200, completion(&action.to_string())),
         Turn::Say(text) => (200, completion(text)),
         Turn::ActLater(action) => {
-            shared.go_on.acquire().await.ok()?.forget();
+            shared.releases.acquire().await.unwrap().forget();
             (200, completion(&action.to_string()))
         }
         Turn::ActAfter(time, action) => {
@@ -161,35 +139,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> Option<()> {
         Turn::Refuse(status) => (status, refusal(status)),
         Turn::Silence => std::future::pending().await,
     };
-    let body = body.to_string();
-    let head = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\napim-request-id: 8c1f\r\nx-ms-region: Nowhere\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all((head + &body).as_bytes()).await.ok()
-}
-
-async fn read(stream: &mut TcpStream) -> Option<Seen> {
-    let mut bytes = Vec::new();
-    loop {
-        if stream.read_buf(&mut bytes).await.ok()? == 0 {
-            return None;
-        }
-        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let (line, rest) = head.split_once("\r\n").unwrap();
-        let pairs = rest.lines().filter_map(|line| line.split_once(':'));
-        let headers: BTreeMap<String, String> =
-            pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
-        let length: usize = headers["content-length"].parse().unwrap();
-        if bytes.len() < end + 4 + length {
-            continue;
-        }
-        let mut words = line.split(' ').map(str::to_owned);
-        let (method, path) = (words.next()?, words.next()?);
-        return Some(Seen { method, path, headers, bytes: bytes.split_off(end + 4) });
-    }
+    json_response(status, &[("apim-request-id", "8c1f"), ("x-ms-region", "Nowhere")], &body)
 }
 
 fn completion(text: &str) -> Value {

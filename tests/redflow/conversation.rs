@@ -1,4 +1,4 @@
-//! What the UI is shown of one start, held to what the UI needs: see `Frame::new`.
+//! The events of one start. `Frame::new` checks the rules that the UI relies on.
 
 use crate::azure::USAGE;
 use crate::flows::short;
@@ -6,21 +6,20 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 
-/// Everything of one frame, in order.
+/// The events of one frame, in order.
 #[derive(Debug)]
 pub(crate) struct Frame {
     events: Vec<Value>,
 }
 
 impl Frame {
-    /// One frame that is as the UI needs it: it begins once and with its trigger, it ends once and last, nobody stays
-    /// running in it, its numbers are right, an error is said of a node that failed, tokens are counted for all to
-    /// see.
+    /// Checks a frame. It has one start with its trigger and one end. No node stays active in it, its statistics are
+    /// right, each error belongs to a failed node, and each answer of a model has its tokens.
     #[track_caller]
     pub(crate) fn new(events: Vec<Value>, types: &HashMap<String, String>) -> Self {
         let id = text(&events[0], "/frameId").to_owned();
-        let of = |name: &str| events.iter().filter(|event| event["event"] == name).count();
-        assert_eq!((of("frame:start"), of("frame:end")), (1, 1), "{events:#?}");
+        let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+        assert_eq!((count("frame:start"), count("frame:end")), (1, 1), "{events:#?}");
         let (first, last) = (&events[0], events.last().unwrap());
         assert_eq!((text(first, "/event"), text(last, "/event")), ("frame:start", "frame:end"));
         assert_eq!((text(first, "/data/id"), text(last, "/data/id")), (id.as_str(), id.as_str()));
@@ -45,7 +44,7 @@ impl Frame {
                 "node:output" => {
                     running.remove(node);
                     let outputs = event["data"]["outputs"].as_array().unwrap();
-                    // The UI goes by the place in the list, not by the port.
+                    // The UI uses the index in the list, not the port.
                     assert!(outputs.len() <= 1 && event["data"]["sampled"] == true, "{event:#}");
                     sent += usize::from(port(event).is_some());
                     if behavior(event) == "terminated" {
@@ -60,25 +59,25 @@ impl Frame {
                 other => panic!("{other}"),
             }
         }
-        assert!(running.is_empty(), "{running:?} still run: {events:#?}");
+        assert!(running.is_empty(), "{running:?} are still active: {events:#?}");
         let stats = &last["data"]["stats"];
-        let counted = [&stats["nodeCount"], &stats["outputsEmitted"], &stats["erroredNodes"]];
-        assert_eq!(counted, [&json!(seen.len()), &json!(sent), &json!(failed.len())], "{events:#?}");
+        let counts = [&stats["nodeCount"], &stats["outputsEmitted"], &stats["erroredNodes"]];
+        assert_eq!(counts, [&json!(seen.len()), &json!(sent), &json!(failed.len())], "{events:#?}");
         Self { events }
     }
 
-    /// What happened, a line each: the event, the node, the output it left by, how it behaved.
+    /// One line per event: the event, the node, its output and its behavior.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.events.iter().map(line).collect()
     }
 
-    /// What a node got, in order.
+    /// The messages that a node received, in order.
     pub(crate) fn inputs(&self, node: &str) -> Vec<&Value> {
         let own = |event: &&Value| event["event"] == "node:input" && event["nodeId"] == node;
         self.events.iter().filter(own).map(|event| &event["data"]["input"]["payload"]).collect()
     }
 
-    /// What a node sent by an output, in order.
+    /// The messages that a node sent from an output, in order.
     pub(crate) fn outputs(&self, node: &str, by: u64) -> Vec<&Value> {
         let own = |event: &&Value| {
             event["event"] == "node:output" && event["nodeId"] == node && port(event) == Some(by)
@@ -86,14 +85,14 @@ impl Frame {
         self.events.iter().filter(own).map(|event| &event["data"]["outputs"][0]["payload"]).collect()
     }
 
-    /// The only thing a node sent by an output.
+    /// The only message that a node sent from an output.
     #[track_caller]
     pub(crate) fn output(&self, node: &str, by: u64) -> &Value {
         let [one] = self.outputs(node, by)[..] else { panic!("not one: {:#?}", self.events) };
         one
     }
 
-    /// What went wrong: the node, the code, the text.
+    /// The errors: node, code and text.
     pub(crate) fn errors(&self) -> Vec<(&str, &str, &str)> {
         let errors = self.events.iter().filter(|event| event["event"] == "node:error");
         let error = |event| {
@@ -102,7 +101,7 @@ impl Frame {
         errors.map(error).collect()
     }
 
-    /// The run of an agent in it: everything that names one names the same.
+    /// The only run that the events name.
     #[track_caller]
     pub(crate) fn run(&self) -> String {
         let mut found = BTreeSet::new();
@@ -129,13 +128,13 @@ fn runs_in(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// An answer of the model says what it cost.
+/// An answer of a model has its token counts.
 #[track_caller]
 fn check_tokens(event: &Value) {
-    let shown = &event["data"]["outputs"][0]["payload"]["preview"];
+    let preview = &event["data"]["outputs"][0]["payload"]["preview"];
     let answered = port(event).is_some() && behavior(event) != "terminated";
     if event["data"]["nodeType"] == "model.azure.openai" && answered {
-        let metadata = &shown["metadata"];
+        let metadata = &preview["metadata"];
         let counts = ["promptTokens", "completionTokens", "totalTokens"].map(|name| metadata[name].as_u64());
         let (prompt, completion, total) = USAGE;
         assert_eq!(counts, [Some(prompt), Some(completion), Some(total)], "{event:#}");

@@ -1,5 +1,5 @@
-//! Flows as the Redflow UI posts them: tabs with wires, a place and a project, ids made of a type and a time, wires as
-//! short as they can be, the ways back that the UI draws by itself.
+//! Flows as the Redflow UI posts them: tabs with wires, position and project, ids of type and time, shortened wires, and
+//! the return wires that the UI draws itself.
 
 use crate::azure::{DEPLOYMENT, VERSION};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(crate) const MODEL2: &str = "model.azure.openai-1766000000103";
 pub(crate) const DEBUG2: &str = "debug-1766000000104";
 pub(crate) const CHANGE2: &str = "change-1766000000107";
 
-/// An id as it is read most easily: the type, and whether it is the second of it.
+/// A readable form of an id: the type, and `2` for the second of a type.
 pub(crate) fn short(id: &str) -> String {
     match id.split_once("-17660000000") {
         Some((kind, _)) => kind.to_owned(),
@@ -34,7 +34,7 @@ pub(crate) struct Flow(pub(crate) Vec<Value>);
 
 impl Flow {
     /// A tab with these nodes.
-    pub(crate) fn of(nodes: impl IntoIterator<Item = Value>) -> Self {
+    pub(crate) fn new(nodes: impl IntoIterator<Item = Value>) -> Self {
         let tab = json!({"id": TAB, "type": "tab", "label": "Flow 1", "disabled": false, "info": "", "x": 0, "y": 0,
                          "wires": [], "projectId": null});
         Self(std::iter::once(tab).chain(nodes).collect())
@@ -45,7 +45,7 @@ impl Flow {
         models.filter_map(|node| node["id"].as_str())
     }
 
-    /// A node of it, to be changed.
+    /// A node to change.
     #[track_caller]
     pub(crate) fn node(&mut self, id: &str) -> &mut Value {
         self.0.iter_mut().find(|node| node["id"] == id).unwrap()
@@ -60,8 +60,8 @@ pub(crate) fn ids_of(flow: &Flow) -> HashMap<String, String> {
 
 fn node(id: &str, more: Value) -> Value {
     let mut node = json!({"id": id, "type": short(id).trim_end_matches(" 2"), "z": TAB, "name": ""});
-    let place = json!({"x": 447.779_479_326_186_8, "y": 227.013_782_542_113_32});
-    for more in [more, place] {
+    let position = json!({"x": 447.779_479_326_186_8, "y": 227.013_782_542_113_32});
+    for more in [more, position] {
         node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     }
     node
@@ -76,7 +76,7 @@ pub(crate) fn inject(id: &str, payload: &str, to: &str) -> Value {
     )
 }
 
-/// An agent that was just dropped on the canvas: it has no settings at all.
+/// An agent without settings, as a new one on the canvas.
 pub(crate) fn fresh_agent(id: &str, wires: Value) -> Value {
     node(id, json!({"wires": wires}))
 }
@@ -90,7 +90,7 @@ pub(crate) fn agent(id: &str, tools: &[&str], wires: Value) -> Value {
     )
 }
 
-/// A model; the way back to its agent is drawn by the UI.
+/// A model, with the return wire that the UI draws.
 pub(crate) fn model(id: &str, endpoint: &str, agent: &str) -> Value {
     node(
         id,
@@ -116,7 +116,7 @@ pub(crate) fn calculator(agent: &str) -> Value {
     node(CALCULATOR, json!({"name": "calculator", "wires": [[agent]]}))
 }
 
-/// An ordinary node as a tool: it says something of what it is asked.
+/// An ordinary node as a tool. It adds a temperature to its input.
 pub(crate) fn lookup(id: &str, name: &str, celsius: &str, agent: &str) -> Value {
     let rules = json!([{"t": "set", "p": "payload.celsius", "pt": "msg", "to": celsius, "tot": "num"}]);
     let schema = json!({"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]});
@@ -132,9 +132,9 @@ pub(crate) fn memory() -> Value {
     node(MEMORY, json!({"sessionId": "talk", "wires": []}))
 }
 
-/// Inject, a fresh agent with its model, the result in the sidebar, and a chat on both sides.
+/// Inject, an agent without settings, its model, a debug node and a chat.
 pub(crate) fn talking(endpoint: &str) -> Flow {
-    Flow::of([
+    Flow::new([
         inject(INJECT, "How are you?", AGENT),
         fresh_agent(AGENT, json!([[MODEL], [], [], [DEBUG], [CHAT]])),
         model(MODEL, endpoint, AGENT),
@@ -143,9 +143,9 @@ pub(crate) fn talking(endpoint: &str) -> Flow {
     ])
 }
 
-/// The same with a calculator; the question goes in by the inject node.
+/// The same with a calculator.
 pub(crate) fn counting(endpoint: &str) -> Flow {
-    Flow::of([
+    Flow::new([
         inject(INJECT, "What is 17 * 3?", AGENT),
         agent(AGENT, &["calculator"], json!([[MODEL], [CALCULATOR], [], [DEBUG], [CHAT]])),
         model(MODEL, endpoint, AGENT),

@@ -1,6 +1,6 @@
-//! Agents that may not run: the deploy is taken, the agent is not.
+//! Agents that may not run: the deploy succeeds, and the agent is refused.
 
-use crate::azure::{Turn, says, when};
+use crate::azure::{Turn, final_answer, when};
 use crate::conversation::text;
 use crate::flows::{AGENT, CHAT, DEBUG, INJECT, INJECT2, MODEL, fresh_agent, inject, talking};
 use crate::ui::Ui;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_refused_agent() {
-    let mut ui = Ui::start(vec![when("How are you?", [Turn::Act(says("Fine."))])]).await;
+    let mut ui = Ui::start(vec![when("How are you?", [Turn::Act(final_answer("Fine."))])]).await;
     let mut flow = talking(&ui.azure.endpoint());
     // A model is no output.
     flow.node(AGENT)["wires"][3] = json!([DEBUG, MODEL]);
@@ -20,12 +20,12 @@ async fn a_refused_agent() {
         "{refused}"
     );
     ui.store_keys(&flow).await;
-    let told = ui.api("GET", "/api/flows").await;
-    let agent = &told["flows"][0]["agents"][0];
+    let list = ui.api("GET", "/api/flows").await;
+    let agent = &list["flows"][0]["agents"][0];
     assert_eq!((&agent["ready"], text(agent, "/problems/0/code")), (&json!(false), "EDGE_KIND_MISMATCH"));
     let reason = agent["problems"][0].to_string();
     assert!(reason.contains(AGENT) && reason.contains(MODEL) && reason.contains(r#""port":3"#), "{reason}");
-    // Nothing has run. When it is asked, it says the same again, at once.
+    // Nothing has run. A question gets the same error at once.
     assert_eq!(ui.runs().await, [] as [serde_json::Value; 0]);
     for number in 0..2 {
         let trigger = if number == 0 { "inject" } else { "chat-node" };
@@ -34,9 +34,9 @@ async fn a_refused_agent() {
         } else {
             assert_eq!(ui.say(CHAT, number, "Hello?").await, AGENT);
         }
-        // The UI looks into the chat as soon as it hears of port 4.
-        let (begun, said) = ui.until_answered(CHAT).await;
-        let frame = ui.frame_from(begun).await;
+        // The UI reads the chat as soon as it sees port 4.
+        let (events, history) = ui.until_answered(CHAT).await;
+        let frame = ui.frame_from(events).await;
         let expected = [
             &format!("start {trigger}"),
             &format!("out {trigger} 0 transformed"),
@@ -51,23 +51,23 @@ async fn a_refused_agent() {
             "end",
         ];
         assert_eq!(frame.lines(), expected);
-        let (who, what) = said.last().unwrap();
-        assert!(who == "agent" && what.starts_with("EDGE_REJECTED: "), "{said:?}");
+        let (who, what) = history.last().unwrap();
+        assert!(who == "agent" && what.starts_with("EDGE_REJECTED: "), "{history:?}");
         assert!(text(frame.output(AGENT, 4), "/fullMessage").len() > 20);
     }
-    assert_eq!(ui.azure.asked().len(), 0);
-    // Mended, it runs.
+    assert_eq!(ui.azure.requests().len(), 0);
+    // The fixed agent runs.
     flow.node(AGENT)["wires"][3] = json!([DEBUG]);
     ui.deploy(&flow).await;
-    ui.mended(AGENT).await;
+    ui.check_accepted(AGENT).await;
     ui.inject(INJECT).await;
     assert_eq!(ui.frame().await.output(AGENT, 3)["agentResult"]["completed"], true);
     ui.end().await;
 }
 
 #[tokio::test]
-async fn a_message_that_goes_straight_to_a_model_harms_nobody() {
-    let mut ui = Ui::start(vec![when("How are you?", [Turn::Act(says("Fine."))])]).await;
+async fn a_message_to_a_model_node_does_no_harm() {
+    let mut ui = Ui::start(vec![when("How are you?", [Turn::Act(final_answer("Fine."))])]).await;
     let mut flow = talking(&ui.azure.endpoint());
     flow.0.push(inject(INJECT2, "Hello, model", MODEL));
     ui.deploy(&flow).await;
@@ -76,12 +76,12 @@ async fn a_message_that_goes_straight_to_a_model_harms_nobody() {
     ui.inject(INJECT2).await;
     let frame = ui.frame().await;
     assert_eq!(frame.lines()[..2], ["start inject 2", "out inject 2 0 transformed"]);
-    assert_eq!(ui.azure.asked().len(), 0);
+    assert_eq!(ui.azure.requests().len(), 0);
     ui.end().await;
 }
 
 #[tokio::test]
-async fn nodes_that_were_just_dropped_on_the_canvas() {
+async fn refuses_nodes_without_settings() {
     let mut ui = Ui::start(vec![]).await;
     let mut flow = talking(&ui.azure.endpoint());
     for name in ["endpoint", "deployment", "apiVersion"] {

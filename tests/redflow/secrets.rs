@@ -1,7 +1,6 @@
-//! What is secret stays so, and what only looks like it can be read. That the key is nowhere is looked after at the end
-//! of every scenario.
+//! Secrets are hidden, and similar names are not. `Ui::end` checks in every test that the key appears nowhere.
 
-use crate::azure::{KEY, Turn, says, when};
+use crate::azure::{KEY, Turn, final_answer, when};
 use crate::client::Request;
 use crate::conversation::text;
 use crate::flows::{AGENT, CHAT, DEBUG, INJECT, MODEL, talking};
@@ -11,7 +10,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_model_that_repeats_its_key() {
-    let leak = Turn::Act(says(&format!("My key is {KEY}!")));
+    let leak = Turn::Act(final_answer(&format!("My key is {KEY}!")));
     let mut ui = Ui::with(vec![when("How are you?", [leak])], talking).await;
     ui.inject(INJECT).await;
     let frame = ui.frame().await;
@@ -48,15 +47,15 @@ async fn names_decide_what_is_hidden() {
 
 #[tokio::test]
 async fn a_stored_key_is_used_and_never_read() {
-    let mut ui = Ui::with(vec![when("How are you?", [Turn::Act(says("Fine."))])], talking).await;
+    let mut ui = Ui::with(vec![when("How are you?", [Turn::Act(final_answer("Fine."))])], talking).await;
     let key = format!("node-credentials:{MODEL}");
     let masked = json!({"apiKey": "__PWRD__"});
     assert_eq!(ui.get(STORAGE).await.ok(200), json!({&key: masked}));
     assert_eq!(ui.get(&format!("{STORAGE}/{}", encoded(&key))).await.ok(200)["value"], masked);
     assert_eq!(ui.get(&format!("/agent-core/node-credentials/{MODEL}")).await.ok(200)["data"], masked);
-    // What was read is sent back; that changes nothing.
+    // The UI sends the masked value back, which changes nothing.
     ui.post(STORAGE, json!({&key: masked})).await.ok(200);
-    // Nobody else can even look.
+    // Other origins cannot read it.
     let other = |origin: Option<&str>| {
         let request = Request::new(ui.sidecar.addr, "GET", STORAGE);
         origin.map_or(request.clone(), |origin| request.header("origin", origin))

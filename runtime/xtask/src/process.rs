@@ -29,8 +29,6 @@ pub fn command_line(command: &Command) -> String {
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
-pub(crate) use command_line as shown;
-
 /// Whether the program exists and succeeds. Hides its output.
 #[must_use]
 pub fn works(mut command: Command) -> bool {

@@ -1,25 +1,25 @@
 //! Anthropic's Messages, in both versions.
 
-use super::conversation::{self, Order, Said};
+use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
-use super::fields::{Field, Finder, may, need};
+use super::fields::{Field, Finder, optional, required};
 use super::schema;
 use serde_json::Value;
 
 const TOP: &[Field] = &[
-    need("model", Text),
-    need("max_tokens", Whole(1)),
-    need("messages", List),
-    may("system", Text),
-    may("tools", List),
-    may("tool_choice", Object),
-    may("stop_sequences", List),
-    may("thinking", Object),
-    may("output_config", Object),
-    may("stream", Bool),
-    may("temperature", Number(0.0, 1.0)),
-    may("top_p", Number(0.0, 1.0)),
-    may("top_k", Whole(1)),
+    required("model", Text),
+    required("max_tokens", Whole(1)),
+    required("messages", List),
+    optional("system", Text),
+    optional("tools", List),
+    optional("tool_choice", Object),
+    optional("stop_sequences", List),
+    optional("thinking", Object),
+    optional("output_config", Object),
+    optional("stream", Bool),
+    optional("temperature", Number(0.0, 1.0)),
+    optional("top_p", Number(0.0, 1.0)),
+    optional("top_k", Whole(1)),
 ];
 const SAMPLING: [&str; 3] = ["temperature", "top_p", "top_k"];
 
@@ -28,17 +28,21 @@ pub(super) fn check(finder: &mut Finder, body: &Value, version: &str) {
         return;
     }
     for name in SAMPLING.into_iter().filter(|name| version != "2023-06-01" && body.get(name).is_some()) {
-        finder.say("", format!("{name} was removed in {version}"));
+        finder.add("", format!("{name} was removed in {version}"));
     }
     for (at, stop) in finder.items("/stop_sequences", body.get("stop_sequences")) {
-        finder.refuse(stop.as_str().is_none_or(|text| text.trim().is_empty()), &at, "no text");
+        finder.add_if(stop.as_str().is_none_or(|text| text.trim().is_empty()), &at, "no text");
     }
     thinking(finder, body);
     if let Some(config) = body.get("output_config") {
         let efforts = &["low", "medium", "high", "xhigh", "max"];
-        finder.fields("/output_config", config, &[may("effort", OneOf(efforts)), may("format", Object)]);
+        finder.fields(
+            "/output_config",
+            config,
+            &[optional("effort", OneOf(efforts)), optional("format", Object)],
+        );
         if let Some(format) = config.get("format") {
-            let fields = [need("type", Is("json_schema")), need("schema", Object)];
+            let fields = [required("type", Is("json_schema")), required("schema", Object)];
             finder.fields("/output_config/format", format, &fields);
             schema::check(finder, "/output_config/format/schema", &format["schema"]);
         }
@@ -56,26 +60,34 @@ pub(super) fn check(finder: &mut Finder, body: &Value, version: &str) {
 fn thinking(finder: &mut Finder, body: &Value) {
     let Some(thinking) = body.get("thinking") else { return };
     let kinds = &["adaptive", "enabled", "between_tools", "disabled"];
-    finder.fields("/thinking", thinking, &[need("type", OneOf(kinds)), may("budget_tokens", Whole(1024))]);
+    finder.fields(
+        "/thinking",
+        thinking,
+        &[required("type", OneOf(kinds)), optional("budget_tokens", Whole(1024))],
+    );
     let budget = thinking["budget_tokens"].as_i64();
-    finder.refuse((thinking["type"] == "enabled") != budget.is_some(), "/thinking", "a budget or none");
+    finder.add_if((thinking["type"] == "enabled") != budget.is_some(), "/thinking", "a budget or none");
     let room = body["max_tokens"].as_i64().unwrap_or_default();
-    finder.refuse(budget.is_some_and(|budget| budget >= room), "/thinking", "no room for the answer");
+    finder.add_if(budget.is_some_and(|budget| budget >= room), "/thinking", "no room for the answer");
     if thinking["type"] != "disabled" {
         let cool = body.get("temperature").is_some_and(|value| value.as_f64() != Some(1.0));
-        finder.refuse(cool, "/temperature", "a temperature while thinking");
+        finder.add_if(cool, "/temperature", "a temperature while thinking");
         let forced = ["any", "tool"].iter().any(|kind| body["tool_choice"]["type"] == *kind);
-        finder.refuse(forced, "/tool_choice", "a forced tool while thinking");
+        finder.add_if(forced, "/tool_choice", "a forced tool while thinking");
     }
 }
 
 fn tools(finder: &mut Finder, body: &Value) {
     let mut names = Vec::new();
     for (at, tool) in finder.items("/tools", body.get("tools")) {
-        let fields =
-            [need("name", Text), may("description", Text), need("input_schema", Object), may("strict", Bool)];
+        let fields = [
+            required("name", Text),
+            optional("description", Text),
+            required("input_schema", Object),
+            optional("strict", Bool),
+        ];
         finder.fields(&at, tool, &fields);
-        finder.refuse(tool["input_schema"]["type"] != "object", &at, "an input that is no object");
+        finder.add_if(tool["input_schema"]["type"] != "object", &at, "an input that is no object");
         if tool["strict"] == true {
             schema::check(finder, &format!("{at}/input_schema"), &tool["input_schema"]);
         }
@@ -84,44 +96,44 @@ fn tools(finder: &mut Finder, body: &Value) {
     finder.names("/tools", &names);
     if let Some(choice) = body.get("tool_choice") {
         let kinds = &["auto", "any", "none"];
-        let fields = [need("type", OneOf(kinds)), may("disable_parallel_tool_use", Bool)];
+        let fields = [required("type", OneOf(kinds)), optional("disable_parallel_tool_use", Bool)];
         finder.fields("/tool_choice", choice, &fields);
-        finder.refuse(body.get("tools").is_none(), "/tool_choice", "a choice without tools");
+        finder.add_if(body.get("tools").is_none(), "/tool_choice", "a choice without tools");
     }
 }
 
-fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<Said> {
-    finder.fields(at, message, &[need("role", Text), need("content", Any)]);
+fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageKind> {
+    finder.fields(at, message, &[required("role", Text), required("content", Any)]);
     let content = &message["content"];
     let plain = content.as_str();
-    finder.refuse(plain.is_some_and(|text| text.trim().is_empty()), at, "content that is empty");
+    finder.add_if(plain.is_some_and(|text| text.trim().is_empty()), at, "content that is empty");
     let blocks = content.as_array();
-    finder.refuse(plain.is_none() && blocks.is_none_or(Vec::is_empty), at, "content that is neither");
+    finder.add_if(plain.is_none() && blocks.is_none_or(Vec::is_empty), at, "content that is neither");
     let blocks = finder.items(&format!("{at}/content"), Some(content));
     match message["role"].as_str() {
         Some("user") => {
             let (mut results, mut spoke) = (Vec::new(), false);
             for (at, block) in &blocks {
                 if block["type"] == "tool_result" {
-                    finder.refuse(spoke, at, "a result behind a text");
+                    finder.add_if(spoke, at, "a result behind a text");
                     let fields = [
-                        need("type", Any),
-                        need("tool_use_id", Text),
-                        may("content", Any),
-                        may("is_error", Bool),
+                        required("type", Any),
+                        required("tool_use_id", Text),
+                        optional("content", Any),
+                        optional("is_error", Bool),
                     ];
                     finder.fields(at, block, &fields);
                     results.push(block["tool_use_id"].as_str().unwrap_or_default().to_owned());
                 } else {
                     spoke = true;
-                    finder.fields(at, block, &[need("type", Is("text")), need("text", Text)]);
+                    finder.fields(at, block, &[required("type", Is("text")), required("text", Text)]);
                 }
             }
-            Some(if results.is_empty() { Said::User } else { Said::Results(results) })
+            Some(if results.is_empty() { MessageKind::User } else { MessageKind::Results(results) })
         }
-        Some("assistant") => Some(Said::Assistant(assistant(finder, &blocks))),
+        Some("assistant") => Some(MessageKind::Assistant(assistant(finder, &blocks))),
         other => {
-            finder.say(at, format!("the role {other:?}"));
+            finder.add(at, format!("the role {other:?}"));
             None
         }
     }
@@ -131,30 +143,30 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<Said> {
 fn assistant(finder: &mut Finder, blocks: &[(String, &Value)]) -> Vec<String> {
     let (mut calls, mut spoke) = (Vec::new(), false);
     for (at, block) in blocks {
-        let kind = need("type", Any);
+        let kind = required("type", Any);
         match block["type"].as_str() {
             Some("thinking") => {
-                finder.refuse(spoke, at, "a thought behind what it led to");
-                finder.fields(at, block, &[kind, need("thinking", AnyText), need("signature", Text)]);
+                finder.add_if(spoke, at, "a thought behind what it led to");
+                finder.fields(at, block, &[kind, required("thinking", AnyText), required("signature", Text)]);
             }
             Some("redacted_thinking") => {
-                finder.refuse(spoke, at, "a thought behind what it led to");
-                finder.fields(at, block, &[kind, need("data", Text)]);
+                finder.add_if(spoke, at, "a thought behind what it led to");
+                finder.fields(at, block, &[kind, required("data", Text)]);
             }
             Some("text") => {
                 spoke = true;
-                finder.fields(at, block, &[kind, need("text", Text)]);
+                finder.fields(at, block, &[kind, required("text", Text)]);
             }
             Some("tool_use") => {
                 spoke = true;
                 finder.fields(
                     at,
                     block,
-                    &[kind, need("id", Text), need("name", Text), need("input", Object)],
+                    &[kind, required("id", Text), required("name", Text), required("input", Object)],
                 );
                 calls.push(block["id"].as_str().unwrap_or_default().to_owned());
             }
-            other => finder.say(at, format!("the block {other:?}")),
+            other => finder.add(at, format!("the block {other:?}")),
         }
     }
     calls

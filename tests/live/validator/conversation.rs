@@ -1,14 +1,13 @@
-//! The order of a conversation, the same for every provider: who may speak after whom, and that each call has
-//! exactly one result, at its place.
+//! The order of messages, the same for every provider: which role follows which, and one result for each call.
 
 use super::fields::Finder;
 
-/// What one message is, whatever it looks like.
+/// The kind of a message, in any provider's format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum MessageKind {
     System,
     User,
-    /// With the calls it asks for.
+    /// With the ids of its calls.
     Assistant(Vec<String>),
     /// Results of calls.
     Results(Vec<String>),
@@ -17,55 +16,59 @@ pub(super) enum Said {
 /// What differs between providers.
 #[derive(Clone, Copy)]
 pub(super) struct Order {
-    /// Whether calls have ids of their own; if not, they are told apart by their tools.
+    /// Whether calls have ids. If not, the names of their tools identify them.
     pub(super) ids: bool,
-    /// Whether user and assistant must take turns, the user first.
+    /// Whether user and assistant must alternate, beginning with the user.
     pub(super) turns: bool,
 }
 
-pub(super) fn check(finder: &mut Finder, messages: &[(String, Said)], order: Order) {
+pub(super) fn check(finder: &mut Finder, messages: &[(String, MessageKind)], order: Order) {
     let (mut open, mut known) = (Vec::<&String>::new(), Vec::<&String>::new());
-    let mut before: Option<&Said> = None;
-    for (index, (at, said)) in messages.iter().enumerate() {
-        match said {
-            Said::System => finder.refuse(index > 0, at, "a system message that is not the first"),
-            Said::User | Said::Assistant(_) if !open.is_empty() => {
-                finder.say(at, format!("the calls {open:?} have no result"));
+    let mut before: Option<&MessageKind> = None;
+    for (index, (at, kind)) in messages.iter().enumerate() {
+        match kind {
+            MessageKind::System => finder.add_if(index > 0, at, "a system message that is not the first"),
+            MessageKind::User | MessageKind::Assistant(_) if !open.is_empty() => {
+                finder.add(at, format!("the calls {open:?} have no result"));
                 open.clear();
             }
             _ => {}
         }
-        match said {
-            Said::Assistant(calls) => {
-                finder.refuse(matches!(before, Some(Said::Assistant(_))), at, "two assistants in a row");
-                finder.refuse(order.turns && before.is_none(), at, "the first is not the user");
+        match kind {
+            MessageKind::Assistant(calls) => {
+                finder.add_if(
+                    matches!(before, Some(MessageKind::Assistant(_))),
+                    at,
+                    "two assistants in a row",
+                );
+                finder.add_if(order.turns && before.is_none(), at, "the first is not the user");
                 for call in calls {
-                    finder.refuse(call.is_empty(), at, "a call without an id");
-                    finder.refuse(order.ids && known.contains(&call), at, format!("the call {call} twice"));
+                    finder.add_if(call.is_empty(), at, "a call without an id");
+                    finder.add_if(order.ids && known.contains(&call), at, format!("the call {call} twice"));
                     known.push(call);
                     open.push(call);
                 }
             }
-            Said::Results(results) => {
-                let adjoins = matches!(before, Some(Said::Assistant(_)))
-                    || (!order.turns && matches!(before, Some(Said::Results(_))));
-                finder.refuse(!adjoins, at, "results that follow no assistant");
+            MessageKind::Results(results) => {
+                let adjoins = matches!(before, Some(MessageKind::Assistant(_)))
+                    || (!order.turns && matches!(before, Some(MessageKind::Results(_))));
+                finder.add_if(!adjoins, at, "results that follow no assistant");
                 for result in results {
                     match open.iter().position(|call| *call == result) {
                         Some(place) => drop(open.remove(place)),
-                        None => finder.say(at, format!("a result of {result}, which nobody waits for")),
+                        None => finder.add(at, format!("a result of {result}, which no call waits for")),
                     }
                 }
             }
-            Said::User => {
-                let twice = matches!(before, Some(Said::User | Said::Results(_)));
-                finder.refuse(order.turns && twice, at, "two of the user in a row");
+            MessageKind::User => {
+                let twice = matches!(before, Some(MessageKind::User | MessageKind::Results(_)));
+                finder.add_if(order.turns && twice, at, "two of the user in a row");
             }
-            Said::System => {}
+            MessageKind::System => {}
         }
-        before = Some(said);
+        before = Some(kind);
     }
-    finder.refuse(!open.is_empty(), "", format!("the calls {open:?} have no result"));
-    let ends = matches!(before, Some(Said::User | Said::Results(_)));
-    finder.refuse(!ends, "", "the last is neither the user nor a result");
+    finder.add_if(!open.is_empty(), "", format!("the calls {open:?} have no result"));
+    let ends = matches!(before, Some(MessageKind::User | MessageKind::Results(_)));
+    finder.add_if(!ends, "", "the last is neither the user nor a result");
 }

@@ -1,15 +1,15 @@
-//! Which keys an object may have, and what may stand behind them.
+//! The keys that an object may have, and their values.
 
 use serde_json::Value;
 use std::fmt::Display;
 
-/// What is wrong, each with the place it was found at.
+/// Collects problems, each with its place.
 #[derive(Default)]
 pub(super) struct Finder {
     pub(super) problems: Vec<String>,
 }
 
-/// What may stand behind a key.
+/// The values that a key may have.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// Text that is not empty.
@@ -27,66 +27,66 @@ pub(super) enum Kind {
     Number(f64, f64),
     Object,
     List,
-    /// Judged elsewhere.
+    /// Checked by other code.
     Any,
 }
 
-/// A key, what stands behind it, and whether it must be there.
+/// A key, its kind of value, and whether it is required.
 pub(super) type Field = (&'static str, Kind, bool);
 
-pub(super) const fn need(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn required(name: &'static str, kind: Kind) -> Field {
     (name, kind, true)
 }
 
-pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn optional(name: &'static str, kind: Kind) -> Field {
     (name, kind, false)
 }
 
 impl Finder {
-    pub(super) fn say(&mut self, at: &str, what: impl Display) {
+    pub(super) fn add(&mut self, at: &str, what: impl Display) {
         self.problems.push(format!("{at}: {what}"));
     }
 
-    /// Says it, if it is so.
-    pub(super) fn refuse(&mut self, is_so: bool, at: &str, what: impl Display) {
-        if is_so {
-            self.say(at, what);
+    /// Adds a problem if the condition holds.
+    pub(super) fn add_if(&mut self, condition: bool, at: &str, what: impl Display) {
+        if condition {
+            self.add(at, what);
         }
     }
 
-    /// Holds an object to its fields. False if it is none.
+    /// Checks the fields of an object. False if the value is no object.
     pub(super) fn fields(&mut self, at: &str, value: &Value, fields: &[Field]) -> bool {
         let Some(object) = value.as_object() else {
-            self.say(at, "no object");
+            self.add(at, "no object");
             return false;
         };
         for key in object.keys().filter(|key| !fields.iter().any(|(name, ..)| name == key)) {
-            self.say(at, format!("the key {key} does not exist"));
+            self.add(at, format!("the key {key} does not exist"));
         }
         for (name, kind, needed) in fields {
             match object.get(*name) {
-                None if *needed => self.say(at, format!("{name} is missing")),
+                None if *needed => self.add(at, format!("{name} is missing")),
                 None => {}
                 Some(value) if kind.fits(value) => {}
-                Some(value) => self.say(&format!("{at}/{name}"), format!("may not be {value}")),
+                Some(value) => self.add(&format!("{at}/{name}"), format!("may not be {value}")),
             }
         }
         true
     }
 
-    /// The items of a list with the place of each; nothing if there is no list.
+    /// The items of a list with their places. Empty if the value is no list.
     pub(super) fn items<'a>(&mut self, at: &str, list: Option<&'a Value>) -> Vec<(String, &'a Value)> {
         let items = list.and_then(Value::as_array).into_iter().flatten().enumerate();
         items.map(|(index, item)| (format!("{at}/{index}"), item)).collect()
     }
 
-    /// Tools by their names: each once, and named as all providers take it.
+    /// Checks that names of tools are unique and valid for all providers.
     pub(super) fn names(&mut self, at: &str, names: &[&str]) {
         for (index, name) in names.iter().enumerate() {
             let known = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
             let fits = (1..=64).contains(&name.len()) && name.chars().all(known);
-            self.refuse(!fits, at, format!("the name {name:?}"));
-            self.refuse(names[..index].contains(name), at, format!("{name} twice"));
+            self.add_if(!fits, at, format!("the name {name:?}"));
+            self.add_if(names[..index].contains(name), at, format!("{name} twice"));
         }
     }
 }

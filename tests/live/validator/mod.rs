@@ -1,8 +1,8 @@
-//! What a provider would refuse, said before it is sent: roles and their order, calls and their results, fields
-//! that do not exist or must not stand together, schemas outside the strict subset.
+//! Finds everything that a provider would refuse: roles in a wrong order, calls without results, unknown or
+//! contradictory fields, schemas outside the strict subset.
 //!
-//! Knows the wires by what their providers document and by nothing of ours, so that a mistake in a wire cannot
-//! hide behind the same mistake here.
+//! It follows the documentation of the providers and shares no code with our wires. So a mistake in a wire cannot hide
+//! behind the same mistake here.
 
 mod anthropic;
 mod chat;
@@ -13,33 +13,34 @@ mod refusals;
 mod responses;
 mod schema;
 
-use crate::recorder::Seen;
+use chat::ModelName;
 use fields::Finder;
+use redflow_testkit::HttpRequest;
 use serde_json::Value;
 
-/// Which provider's rules.
+/// The rules of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rules {
     /// Chat Completions.
     Chat,
-    /// Chat Completions where the address names the model.
+    /// Chat Completions where the path names the model.
     ChatAtDeployment,
     Responses,
-    /// With the version of the interface.
+    /// With the version of its API.
     Anthropic(String),
     Ollama,
 }
 
-/// The versions of Anthropic's interface there are.
+/// The versions of Anthropic's API.
 const ANTHROPIC: [&str; 2] = ["2023-06-01", "2026-10-21"];
 
-/// Everything that is wrong with a request that was sent.
-pub(crate) fn problems_of(seen: &Seen) -> Vec<String> {
+/// Everything that is wrong with a request.
+pub(crate) fn problems_of(request: &HttpRequest) -> Vec<String> {
     let mut problems = Vec::new();
-    if seen.method != "POST" {
-        problems.push(format!("{} instead of POST", seen.method));
+    if request.method != "POST" {
+        problems.push(format!("{} instead of POST", request.method));
     }
-    let (path, query) = seen.path.split_once('?').unwrap_or((&seen.path, ""));
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let (rules, keys): (_, &[&str]) = match steps.as_slice() {
         ["openai", "deployments", _, "chat", "completions"] => (Rules::ChatAtDeployment, &["api-key"]),
@@ -47,7 +48,7 @@ pub(crate) fn problems_of(seen: &Seen) -> Vec<String> {
         ["v1", "chat", "completions"] => (Rules::Chat, &["authorization"]),
         ["v1", "responses"] => (Rules::Responses, &["authorization"]),
         ["v1", "messages"] => {
-            let version = seen.header("anthropic-version").unwrap_or_default().to_owned();
+            let version = request.header("anthropic-version").unwrap_or_default().to_owned();
             (Rules::Anthropic(version), &["authorization", "x-api-key"])
         }
         ["api", "chat"] => (Rules::Ollama, &["authorization"]),
@@ -59,18 +60,18 @@ pub(crate) fn problems_of(seen: &Seen) -> Vec<String> {
         (_, "") => {}
         (_, query) => problems.push(format!("the query {query}")),
     }
-    if seen.header("content-type") != Some("application/json") {
-        problems.push(format!("content-type {:?}", seen.header("content-type")));
+    if request.header("content-type") != Some("application/json") {
+        problems.push(format!("content-type {:?}", request.header("content-type")));
     }
     let sent = ["authorization", "x-api-key", "api-key"];
-    let sent: Vec<&str> = sent.into_iter().filter(|name| seen.headers.contains_key(*name)).collect();
+    let sent: Vec<&str> = sent.into_iter().filter(|name| request.headers.contains_key(*name)).collect();
     if sent.len() > 1 || sent.iter().any(|name| !keys.contains(name)) {
         problems.push(format!("keys in {sent:?}"));
     }
-    if seen.header("authorization").is_some_and(|value| !value.starts_with("Bearer ")) {
+    if request.header("authorization").is_some_and(|value| !value.starts_with("Bearer ")) {
         problems.push("authorization is no bearer token".to_owned());
     }
-    problems.extend(problems_in(&rules, &seen.body()));
+    problems.extend(problems_in(&rules, &request.json().unwrap()));
     problems
 }
 
@@ -78,13 +79,13 @@ pub(crate) fn problems_of(seen: &Seen) -> Vec<String> {
 pub(crate) fn problems_in(rules: &Rules, body: &Value) -> Vec<String> {
     let mut finder = Finder::default();
     match rules {
-        Rules::Chat => chat::check(&mut finder, body, true),
-        Rules::ChatAtDeployment => chat::check(&mut finder, body, false),
+        Rules::Chat => chat::check(&mut finder, body, ModelName::InBody),
+        Rules::ChatAtDeployment => chat::check(&mut finder, body, ModelName::InPath),
         Rules::Responses => responses::check(&mut finder, body),
         Rules::Anthropic(version) if ANTHROPIC.contains(&version.as_str()) => {
             anthropic::check(&mut finder, body, version);
         }
-        Rules::Anthropic(version) => finder.say("", format!("there is no anthropic-version {version:?}")),
+        Rules::Anthropic(version) => finder.add("", format!("there is no anthropic-version {version:?}")),
         Rules::Ollama => ollama::check(&mut finder, body),
     }
     finder.problems

@@ -1,30 +1,30 @@
 //! Ollama's own interface.
 
-use super::conversation::{self, Order, Said};
+use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, Text, Whole};
-use super::fields::{Field, Finder, may, need};
+use super::fields::{Field, Finder, optional, required};
 use super::{chat, schema};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
-    need("model", Text),
-    need("messages", List),
+    required("model", Text),
+    required("messages", List),
     // Without the word it is true.
-    need("stream", Bool),
-    may("tools", List),
-    may("format", Any),
-    may("options", Object),
-    may("keep_alive", Text),
-    may("think", Bool),
+    required("stream", Bool),
+    optional("tools", List),
+    optional("format", Any),
+    optional("options", Object),
+    optional("keep_alive", Text),
+    optional("think", Bool),
 ];
 const OPTIONS: &[Field] = &[
-    may("temperature", Number(0.0, 2.0)),
-    may("top_p", Number(0.0, 1.0)),
-    may("top_k", Whole(1)),
-    may("seed", Whole(i64::MIN)),
-    may("num_predict", Whole(1)),
-    may("num_ctx", Whole(1)),
-    may("stop", List),
+    optional("temperature", Number(0.0, 2.0)),
+    optional("top_p", Number(0.0, 1.0)),
+    optional("top_k", Whole(1)),
+    optional("seed", Whole(i64::MIN)),
+    optional("num_predict", Whole(1)),
+    optional("num_ctx", Whole(1)),
+    optional("stop", List),
 ];
 
 pub(super) fn check(finder: &mut Finder, body: &Value) {
@@ -36,12 +36,12 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
     }
     match body.get("format") {
         None => {}
-        Some(Value::String(word)) => finder.refuse(word != "json", "/format", format!("the word {word:?}")),
+        Some(Value::String(word)) => finder.add_if(word != "json", "/format", format!("the word {word:?}")),
         Some(schema) => schema::check(finder, "/format", schema),
     }
     let mut names = Vec::new();
     for (at, tool) in finder.items("/tools", body.get("tools")) {
-        finder.fields(&at, tool, &[need("type", Is("function")), need("function", Object)]);
+        finder.fields(&at, tool, &[required("type", Is("function")), required("function", Object)]);
         chat::function(finder, &format!("{at}/function"), &tool["function"]);
         names.extend(tool["function"]["name"].as_str());
     }
@@ -55,36 +55,40 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
     conversation::check(finder, &all, Order { ids: false, turns: false });
 }
 
-fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<Said> {
-    let (role, content) = (need("role", Any), need("content", Text));
+fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageKind> {
+    let (role, content) = (required("role", Any), required("content", Text));
     match message["role"].as_str() {
         Some("system") => {
             finder.fields(at, message, &[role, content]);
-            Some(Said::System)
+            Some(MessageKind::System)
         }
         Some("user") => {
             finder.fields(at, message, &[role, content]);
-            Some(Said::User)
+            Some(MessageKind::User)
         }
         Some("assistant") => {
             let calls = message.get("tool_calls");
-            let content = if calls.is_some() { need("content", AnyText) } else { content };
-            finder.fields(at, message, &[role, content, may("tool_calls", List), may("thinking", AnyText)]);
+            let content = if calls.is_some() { required("content", AnyText) } else { content };
+            finder.fields(
+                at,
+                message,
+                &[role, content, optional("tool_calls", List), optional("thinking", AnyText)],
+            );
             let calls = finder.items(&format!("{at}/tool_calls"), calls);
             let call_of = |(at, call): &(String, &Value)| {
-                finder.fields(at, call, &[need("function", Object)]);
-                let function = [need("name", Text), need("arguments", Object)];
+                finder.fields(at, call, &[required("function", Object)]);
+                let function = [required("name", Text), required("arguments", Object)];
                 finder.fields(&format!("{at}/function"), &call["function"], &function);
                 call["function"]["name"].as_str().unwrap_or_default().to_owned()
             };
-            Some(Said::Assistant(calls.iter().map(call_of).collect()))
+            Some(MessageKind::Assistant(calls.iter().map(call_of).collect()))
         }
         Some("tool") => {
-            finder.fields(at, message, &[role, need("content", AnyText), need("tool_name", Text)]);
-            Some(Said::Results(vec![message["tool_name"].as_str().unwrap_or_default().to_owned()]))
+            finder.fields(at, message, &[role, required("content", AnyText), required("tool_name", Text)]);
+            Some(MessageKind::Results(vec![message["tool_name"].as_str().unwrap_or_default().to_owned()]))
         }
         other => {
-            finder.say(at, format!("the role {other:?}"));
+            finder.add(at, format!("the role {other:?}"));
             None
         }
     }

@@ -1,7 +1,7 @@
 //! The validator refuses each kind of bad request, and takes the good one it was made of.
 
 use super::{Rules, problems_in, problems_of};
-use crate::recorder::Seen;
+use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
 
 /// A body with something else at a place, or with nothing there.
@@ -89,13 +89,13 @@ fn chat() {
         ("/messages/1/name", Some(json!("Ada")), "name does not exist"),
         ("/messages/2/tool_calls", None, "may not be null"),
         ("/messages/2/tool_calls/1/id", Some(json!("1")), "the call 1 twice"),
-        ("/messages/2/tool_calls/1/id", Some(json!("3")), "which nobody waits for"),
+        ("/messages/2/tool_calls/1/id", Some(json!("3")), "which no call waits for"),
         ("/messages/2/tool_calls/1/function/arguments", Some(json!({})), "may not be {}"),
         ("/messages/2/tool_calls/1/function/arguments", Some(json!("{")), "no object"),
         ("/messages/3", None, "have no result"),
-        ("/messages/4/tool_call_id", Some(json!("2")), "which nobody waits for"),
-        ("/messages/5", Some(result("1")), "which nobody waits for"),
-        ("/messages/2", Some(assistant.clone()), "which nobody waits for"),
+        ("/messages/4/tool_call_id", Some(json!("2")), "which no call waits for"),
+        ("/messages/5", Some(result("1")), "which no call waits for"),
+        ("/messages/2", Some(assistant.clone()), "which no call waits for"),
         ("/messages/6", None, "the last is neither"),
         ("/messages/6", Some(assistant), "two assistants in a row"),
         ("/tools", None, "a choice without tools"),
@@ -104,7 +104,7 @@ fn chat() {
         ("/tools/0/name", Some(json!("t")), "name does not exist"),
         ("/tool_choice", Some(json!("any")), "may not be"),
         ("/response_format/type", Some(json!("schema")), "may not be"),
-        ("/response_format", Some(json!({"type": "json_object"})), "nobody told the model of JSON"),
+        ("/response_format", Some(json!({"type": "json_object"})), "no message names JSON"),
         ("/response_format/json_schema/strict", None, "not strict"),
         ("/response_format/json_schema/name", Some(json!("a b")), "the name"),
     ];
@@ -150,14 +150,14 @@ fn responses() {
         ("/input/4/call_id", Some(json!("1")), "the call 1 twice"),
         ("/input/4/arguments", Some(json!({})), "may not be {}"),
         ("/input/5", None, "have no result"),
-        ("/input/6/call_id", Some(json!("3")), "which nobody waits for"),
+        ("/input/6/call_id", Some(json!("3")), "which no call waits for"),
         ("/input/-", Some(json!({"role": "assistant", "content": "4"})), "the last is neither"),
         ("/input/-", Some(json!({"role": "system", "content": "more"})), "not the first"),
         ("/tools/0/strict", None, "strict is not said"),
         ("/tools/0/function", Some(json!({})), "function does not exist"),
         ("/tools", None, "a choice without tools"),
         ("/text/format/json_schema", Some(json!({})), "json_schema does not exist"),
-        ("/text/format", Some(json!({"type": "json_object"})), "nobody told the model of JSON"),
+        ("/text/format", Some(json!({"type": "json_object"})), "no message names JSON"),
         ("/text/format/type", Some(json!("json")), "the type"),
     ];
     rows.extend(schema_rows("/text/format/schema"));
@@ -202,9 +202,9 @@ fn anthropic() {
             ("/messages/1/content/3/id", Some(json!("1")), "the call 1 twice"),
             ("/messages/2/content/0", None, "have no result"),
             ("/messages/2/content/-", Some(result("3")), "a result behind a text"),
-            ("/messages/2/content/0/tool_use_id", Some(json!("3")), "which nobody waits for"),
+            ("/messages/2/content/0/tool_use_id", Some(json!("3")), "which no call waits for"),
             ("/messages/2/content/0/type", Some(json!("function_call_output")), "does not exist"),
-            ("/messages/1", Some(user.clone()), "which nobody waits for"),
+            ("/messages/1", Some(user.clone()), "which no call waits for"),
             ("/messages/-", Some(user.clone()), "two of the user in a row"),
             ("/messages/-", Some(json!({"role": "assistant", "content": "{"})), "the last is neither"),
             ("/thinking/budget_tokens", Some(json!(1023)), "may not be 1023"),
@@ -262,9 +262,9 @@ fn ollama() {
         ("/messages/1/content", Some(json!(null)), "may not be null"),
         ("/messages/2/tool_calls/0/function/arguments", Some(json!("{}")), "may not be"),
         ("/messages/2/tool_calls/0/id", Some(json!("1")), "id does not exist"),
-        ("/messages/2/tool_calls/0", None, "which nobody waits for"),
+        ("/messages/2/tool_calls/0", None, "which no call waits for"),
         ("/messages/3", None, "have no result"),
-        ("/messages/3/tool_name", Some(json!("u")), "which nobody waits for"),
+        ("/messages/3/tool_name", Some(json!("u")), "which no call waits for"),
         ("/messages/3/tool_call_id", Some(json!("1")), "tool_call_id does not exist"),
         ("/messages/-", Some(json!({"role": "assistant", "content": "4"})), "the last is neither"),
         ("/format", Some(json!("text")), "the word"),
@@ -274,25 +274,25 @@ fn ollama() {
 }
 
 #[test]
-fn what_stands_around_a_body() {
+fn refuses_wrong_methods_paths_and_headers() {
     let body = r#"{"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}"#;
     let headers =
         [("content-type", "application/json"), ("anthropic-version", "2023-06-01"), ("x-api-key", "k")];
-    let good = Seen {
+    let good = HttpRequest {
         method: "POST".to_owned(),
         path: "/v1/messages".to_owned(),
         headers: headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        bytes: body.as_bytes().to_vec(),
+        body: body.as_bytes().to_vec(),
     };
     assert_eq!(problems_of(&good), [] as [String; 0]);
-    let at = |path: &str| Seen { path: path.to_owned(), ..good.clone() };
+    let at = |path: &str| HttpRequest { path: path.to_owned(), ..good.clone() };
     let headed = |name: &str, value: &str| {
-        let mut seen = good.clone();
-        seen.headers.insert(name.to_owned(), value.to_owned());
-        seen
+        let mut request = good.clone();
+        request.headers.insert(name.to_owned(), value.to_owned());
+        request
     };
     for (bad, words) in [
-        (Seen { method: "PUT".to_owned(), ..good.clone() }, "instead of POST"),
+        (HttpRequest { method: "PUT".to_owned(), ..good.clone() }, "instead of POST"),
         (at("/v1/complete"), "no address"),
         (at("/v1/messages?beta=true"), "the query"),
         (at("/openai/deployments/d/chat/completions"), "no api-version"),

@@ -1,26 +1,26 @@
 //! OpenAI's Responses.
 
 use super::chat;
-use super::conversation::{self, Order, Said};
+use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
-use super::fields::{Field, Finder, may, need};
+use super::fields::{Field, Finder, optional, required};
 use serde_json::Value;
 
 const TOP: &[Field] = &[
-    need("model", Text),
-    need("input", List),
-    may("instructions", Text),
-    may("tools", List),
-    may("tool_choice", Any),
-    may("parallel_tool_calls", Bool),
-    may("max_output_tokens", Whole(16)),
-    may("temperature", Number(0.0, 2.0)),
-    may("top_p", Number(0.0, 1.0)),
-    may("reasoning", Object),
-    may("text", Object),
-    may("store", Bool),
-    may("include", List),
-    may("stream", Bool),
+    required("model", Text),
+    required("input", List),
+    optional("instructions", Text),
+    optional("tools", List),
+    optional("tool_choice", Any),
+    optional("parallel_tool_calls", Bool),
+    optional("max_output_tokens", Whole(16)),
+    optional("temperature", Number(0.0, 2.0)),
+    optional("top_p", Number(0.0, 1.0)),
+    optional("reasoning", Object),
+    optional("text", Object),
+    optional("store", Bool),
+    optional("include", List),
+    optional("stream", Bool),
 ];
 
 pub(super) fn check(finder: &mut Finder, body: &Value) {
@@ -28,24 +28,24 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
         return;
     }
     if let Some(reasoning) = body.get("reasoning") {
-        let summary = may("summary", OneOf(&["auto", "concise", "detailed"]));
-        finder.fields("/reasoning", reasoning, &[may("effort", OneOf(chat::EFFORTS)), summary]);
+        let summary = optional("summary", OneOf(&["auto", "concise", "detailed"]));
+        finder.fields("/reasoning", reasoning, &[optional("effort", OneOf(chat::EFFORTS)), summary]);
     }
     for (at, what) in finder.items("/include", body.get("include")) {
-        finder.refuse(what != "reasoning.encrypted_content", &at, format!("includes {what}"));
+        finder.add_if(what != "reasoning.encrypted_content", &at, format!("includes {what}"));
     }
     let mut names = Vec::new();
     for (at, tool) in finder.items("/tools", body.get("tools")) {
         chat::function(finder, &at, tool);
-        finder.refuse(tool["type"] != "function", &at, "no function");
+        finder.add_if(tool["type"] != "function", &at, "no function");
         // Without the word it is strict, and most schemas of tools are not.
-        finder.refuse(tool.get("strict").is_none(), &at, "strict is not said");
+        finder.add_if(tool.get("strict").is_none(), &at, "strict is not said");
         names.extend(tool["name"].as_str());
     }
     finder.names("/tools", &names);
     chat::choice(finder, body);
     if let Some(text) = body.get("text") {
-        finder.fields("/text", text, &[need("format", Object)]);
+        finder.fields("/text", text, &[required("format", Object)]);
         let format = &text["format"];
         let inner = (format["type"] == "json_schema").then_some(("/text/format", format));
         // Instructions do not count.
@@ -55,16 +55,16 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
 }
 
 fn input(finder: &mut Finder, body: &Value) {
-    let mut all: Vec<(String, Said)> = Vec::new();
+    let mut all: Vec<(String, MessageKind)> = Vec::new();
     if body.get("instructions").is_some() {
-        all.push(("/instructions".to_owned(), Said::System));
+        all.push(("/instructions".to_owned(), MessageKind::System));
     }
     let (mut reasoned, mut called) = (None::<String>, false);
     for (at, item) in finder.items("/input", body.get("input")) {
         let kind = item.get("type").map_or(Some("message"), Value::as_str);
         let is_reply = kind == Some("function_call") || item["role"] == "assistant";
         if let Some(place) = reasoned.take_if(|_| kind != Some("reasoning") && !is_reply) {
-            finder.say(&place, "reasoning without what it led to");
+            finder.add(&place, "reasoning without what it led to");
         }
         match kind {
             Some("message") => {
@@ -75,12 +75,12 @@ fn input(finder: &mut Finder, body: &Value) {
             }
             Some("function_call") => {
                 let fields = [
-                    need("type", Any),
-                    need("call_id", Text),
-                    need("name", Text),
-                    need("arguments", AnyText),
-                    may("id", Text),
-                    may("status", Is("completed")),
+                    required("type", Any),
+                    required("call_id", Text),
+                    required("name", Text),
+                    required("arguments", AnyText),
+                    optional("id", Text),
+                    optional("status", Is("completed")),
                 ];
                 finder.fields(&at, item, &fields);
                 chat::arguments(finder, &at, &item["arguments"]);
@@ -88,48 +88,53 @@ fn input(finder: &mut Finder, body: &Value) {
                 let call = item["call_id"].as_str().unwrap_or_default().to_owned();
                 // A message and the calls behind it are one answer.
                 match all.last_mut() {
-                    Some((_, Said::Assistant(calls))) if called || calls.is_empty() => calls.push(call),
-                    _ => all.push((at, Said::Assistant(vec![call]))),
+                    Some((_, MessageKind::Assistant(calls))) if called || calls.is_empty() => {
+                        calls.push(call)
+                    }
+                    _ => all.push((at, MessageKind::Assistant(vec![call]))),
                 }
                 called = true;
             }
             Some("function_call_output") => {
-                let fields = [need("type", Any), need("call_id", Text), need("output", AnyText)];
+                let fields = [required("type", Any), required("call_id", Text), required("output", AnyText)];
                 finder.fields(&at, item, &fields);
                 called = false;
-                all.push((at, Said::Results(vec![item["call_id"].as_str().unwrap_or_default().to_owned()])));
+                all.push((
+                    at,
+                    MessageKind::Results(vec![item["call_id"].as_str().unwrap_or_default().to_owned()]),
+                ));
             }
             Some("reasoning") => {
                 let fields = [
-                    need("type", Any),
-                    need("id", Text),
-                    need("summary", Any),
-                    may("encrypted_content", Text),
-                    may("content", Any),
-                    may("status", Any),
+                    required("type", Any),
+                    required("id", Text),
+                    required("summary", Any),
+                    optional("encrypted_content", Text),
+                    optional("content", Any),
+                    optional("status", Any),
                 ];
                 finder.fields(&at, item, &fields);
                 let kept = body["store"] != false || item.get("encrypted_content").is_some();
-                finder.refuse(!kept, &at, "reasoning that the provider does not keep, without its content");
+                finder.add_if(!kept, &at, "reasoning that the provider does not keep, without its content");
                 reasoned = Some(at);
             }
-            other => finder.say(&at, format!("the item {other:?}")),
+            other => finder.add(&at, format!("the item {other:?}")),
         }
     }
     if let Some(place) = reasoned {
-        finder.say(&place, "reasoning without what it led to");
+        finder.add(&place, "reasoning without what it led to");
     }
     conversation::check(finder, &all, Order { ids: true, turns: false });
 }
 
-fn message(finder: &mut Finder, at: &str, item: &Value) -> Option<Said> {
-    finder.fields(at, item, &[may("type", Any), need("role", Text), need("content", Text)]);
+fn message(finder: &mut Finder, at: &str, item: &Value) -> Option<MessageKind> {
+    finder.fields(at, item, &[optional("type", Any), required("role", Text), required("content", Text)]);
     match item["role"].as_str() {
-        Some("system" | "developer") => Some(Said::System),
-        Some("user") => Some(Said::User),
-        Some("assistant") => Some(Said::Assistant(Vec::new())),
+        Some("system" | "developer") => Some(MessageKind::System),
+        Some("user") => Some(MessageKind::User),
+        Some("assistant") => Some(MessageKind::Assistant(Vec::new())),
         other => {
-            finder.say(at, format!("the role {other:?}"));
+            finder.add(at, format!("the role {other:?}"));
             None
         }
     }

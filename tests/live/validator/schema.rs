@@ -22,31 +22,31 @@ const DEEPEST: usize = 10;
 
 /// Holds a schema to the subset.
 pub(super) fn check(finder: &mut Finder, at: &str, schema: &Value) {
-    finder.refuse(schema["type"] != "object", at, "the root is no object");
+    finder.add_if(schema["type"] != "object", at, "the root is no object");
     node(finder, at, schema, schema, 0);
 }
 
 fn node(finder: &mut Finder, at: &str, schema: &Value, root: &Value, depth: usize) {
-    let Some(object) = schema.as_object() else { return finder.say(at, "no schema") };
+    let Some(object) = schema.as_object() else { return finder.add(at, "no schema") };
     if depth > DEEPEST {
-        return finder.say(at, "too deep");
+        return finder.add(at, "too deep");
     }
     for key in object.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-        finder.say(at, format!("{key} is outside the subset"));
+        finder.add(at, format!("{key} is outside the subset"));
     }
     if let Some(reference) = schema.get("$ref") {
         let target = reference.as_str().and_then(|text| text.strip_prefix('#'));
         let there = target.is_some_and(|pointer| root.pointer(pointer).is_some());
-        return finder.refuse(!there, at, format!("{reference} leads nowhere"));
+        return finder.add_if(!there, at, format!("{reference} leads nowhere"));
     }
     let types: Vec<&Value> = match schema.get("type") {
         Some(Value::Array(types)) => types.iter().collect(),
         one => one.into_iter().collect(),
     };
     let known = |kind: &Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
-    finder.refuse(!types.iter().all(|kind| known(kind)), at, format!("the type {types:?}"));
+    finder.add_if(!types.iter().all(|kind| known(kind)), at, format!("the type {types:?}"));
     let free = types.is_empty() && !["anyOf", "enum", "const"].iter().any(|key| object.contains_key(*key));
-    finder.refuse(free, at, "takes anything");
+    finder.add_if(free, at, "takes anything");
     if types.iter().any(|kind| *kind == "object") || object.contains_key("properties") {
         let of = |key: &str| schema.get(key).and_then(Value::as_object);
         let mut names: Vec<&str> = of("properties").into_iter().flatten().map(|(name, _)| &**name).collect();
@@ -54,10 +54,10 @@ fn node(finder: &mut Finder, at: &str, schema: &Value, root: &Value, depth: usiz
         let mut required: Vec<&str> = required.filter_map(Value::as_str).collect();
         names.sort_unstable();
         required.sort_unstable();
-        finder.refuse(names != required, at, "not every property is required");
-        finder.refuse(schema["additionalProperties"] != false, at, "more properties are allowed");
+        finder.add_if(names != required, at, "not every property is required");
+        finder.add_if(schema["additionalProperties"] != false, at, "more properties are allowed");
     }
-    finder.refuse(types.iter().any(|kind| *kind == "array") && !object.contains_key("items"), at, "no items");
+    finder.add_if(types.iter().any(|kind| *kind == "array") && !object.contains_key("items"), at, "no items");
     let inner = ["properties", "$defs"].into_iter().filter_map(|key| Some((key, schema.get(key)?)));
     for (key, map) in inner {
         for (name, schema) in map.as_object().into_iter().flatten() {

@@ -1,6 +1,6 @@
-//! Node-RED's Admin API, and what is asked of its own HTTP nodes.
+//! A client of Node-RED's Admin API.
 
-use super::PATIENCE;
+use super::TIME_LIMIT;
 use crate::client::{Reply, Request, reply};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A Node-RED without a password.
+/// The Admin API of a Node-RED without users.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admin {
     pub(crate) addr: SocketAddr,
@@ -25,20 +25,20 @@ impl Admin {
             .header("accept", "application/json")
     }
 
-    /// Whether it answers and its flows have started. Never fails.
+    /// Whether it responds and its flows have started.
     pub(crate) async fn is_up(&self) -> bool {
-        let asked = async {
+        let response = async {
             let mut stream = TcpStream::connect(self.addr).await.ok()?;
             stream.write_all(&self.request("GET", "/flows/state").text()).await.ok()?;
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).await.ok()?;
             answer.windows(4).any(|four| four == b"\r\n\r\n").then(|| reply(&answer))
         };
-        let answer = timeout(PATIENCE, asked).await.ok().flatten();
+        let answer = timeout(TIME_LIMIT, response).await.ok().flatten();
         answer.is_some_and(|answer| answer.status == 200 && answer.json()["state"] == "start")
     }
 
-    /// Deploys over what is there; the revision.
+    /// Replaces the deployed flows and gives the new revision.
     pub(crate) async fn deploy(&self, kind: &str, flows: &Value) -> String {
         let before = self.ask("GET", "/flows").await.ok(200);
         let body = json!({"rev": before["rev"], "flows": flows});

@@ -1,4 +1,4 @@
-//! What lies between Node-RED and the sidecar: it can be cut, held up, and led elsewhere.
+//! The connection between Node-RED and the sidecar. A test can cut it, stall it and connect it to another address.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// An address that stays while what is behind it comes and goes.
+/// An address that stays the same while the server behind it changes.
 pub(crate) struct Cable {
     pub(crate) addr: SocketAddr,
     shared: Arc<Shared>,
@@ -16,10 +16,10 @@ pub(crate) struct Cable {
 }
 
 struct Shared {
-    behind: Mutex<Option<SocketAddr>>,
-    open: Mutex<Vec<AbortHandle>>,
-    made: Mutex<usize>,
-    flows: watch::Sender<bool>,
+    target: Mutex<Option<SocketAddr>>,
+    connections: Mutex<Vec<AbortHandle>>,
+    connection_count: Mutex<usize>,
+    open_gate: watch::Sender<bool>,
 }
 
 impl Drop for Cable {
@@ -30,24 +30,24 @@ impl Drop for Cable {
 }
 
 impl Cable {
-    /// Leads nowhere yet: who connects is turned away.
+    /// Connected to nothing yet: it closes every connection.
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
-            behind: Mutex::default(),
-            open: Mutex::default(),
-            made: Mutex::default(),
-            flows: watch::channel(true).0,
+            target: Mutex::default(),
+            connections: Mutex::default(),
+            connection_count: Mutex::default(),
+            open_gate: watch::channel(true).0,
         });
-        let of_task = Arc::clone(&shared);
+        let in_task = Arc::clone(&shared);
         let listening = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let behind = *of_task.behind.lock().unwrap();
-                let Some(behind) = behind else { continue };
-                *of_task.made.lock().unwrap() += 1;
-                let task = tokio::spawn(join(client, behind, of_task.flows.subscribe()));
-                of_task.open.lock().unwrap().push(task.abort_handle());
+                let target = *in_task.target.lock().unwrap();
+                let Some(target) = target else { continue };
+                *in_task.connection_count.lock().unwrap() += 1;
+                let task = tokio::spawn(join(client, target, in_task.open_gate.subscribe()));
+                in_task.connections.lock().unwrap().push(task.abort_handle());
             }
         });
         Self { addr, shared, listening }
@@ -57,48 +57,48 @@ impl Cable {
         format!("http://{}", self.addr)
     }
 
-    /// Where new connections lead from now on.
-    pub(crate) fn lead_to(&self, behind: Option<SocketAddr>) {
-        *self.shared.behind.lock().unwrap() = behind;
+    /// The target of new connections from now on.
+    pub(crate) fn connect_to(&self, target: Option<SocketAddr>) {
+        *self.shared.target.lock().unwrap() = target;
     }
 
-    /// Ends every connection; new ones can be made.
+    /// Ends every connection. New ones are possible.
     pub(crate) fn cut(&self) {
-        for task in self.shared.open.lock().unwrap().drain(..) {
+        for task in self.shared.connections.lock().unwrap().drain(..) {
             task.abort();
         }
     }
 
-    /// From now on nothing passes, in either direction, though every connection stays open.
+    /// Stops all data in both directions. The connections stay open.
     pub(crate) fn stall(&self) {
-        self.shared.flows.send_replace(false);
+        self.shared.open_gate.send_replace(false);
     }
 
-    pub(crate) fn flow_again(&self) {
-        self.shared.flows.send_replace(true);
+    pub(crate) fn resume(&self) {
+        self.shared.open_gate.send_replace(true);
     }
 
-    /// How many connections were made.
-    pub(crate) fn made(&self) -> usize {
-        *self.shared.made.lock().unwrap()
+    /// The number of connections so far.
+    pub(crate) fn connection_count(&self) -> usize {
+        *self.shared.connection_count.lock().unwrap()
     }
 }
 
-async fn join(client: TcpStream, behind: SocketAddr, flows: watch::Receiver<bool>) {
-    let Ok(server) = TcpStream::connect(behind).await else { return };
+async fn join(client: TcpStream, target: SocketAddr, open_gate: watch::Receiver<bool>) {
+    let Ok(server) = TcpStream::connect(target).await else { return };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    // If one of them ends, both do.
+    // If one direction ends, both do.
     tokio::select! {
-        () = pass(from_client, to_server, flows.clone()) => {}
-        () = pass(from_server, to_client, flows) => {}
+        () = pass(from_client, to_server, open_gate.clone()) => {}
+        () = pass(from_server, to_client, open_gate) => {}
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut flows: watch::Receiver<bool>) {
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open_gate: watch::Receiver<bool>) {
     let mut bytes = vec![0; 1 << 16];
     loop {
         let Ok(count @ 1..) = from.read(&mut bytes).await else { return };
-        if flows.wait_for(|flows| *flows).await.is_err() || to.write_all(&bytes[..count]).await.is_err() {
+        if open_gate.wait_for(|open| *open).await.is_err() || to.write_all(&bytes[..count]).await.is_err() {
             return;
         }
     }

@@ -1,26 +1,26 @@
-//! Flows as Node-RED gets them.
+//! Builds flows for Node-RED.
 
 use super::sidecar::{Sidecar, TOKEN};
 use super::witness::Witness;
 use serde_json::{Map, Value, json};
 
-/// Nodes on one tab, `tab`, and a runtime, `runtime`.
+/// Nodes on the tab `tab`, and the runtime node `runtime`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flow(pub(crate) Vec<Value>);
 
-/// A value with more properties, or with other ones.
+/// Adds or replaces properties of a value.
 pub(crate) fn with(mut value: Value, more: Value) -> Value {
     value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     value
 }
 
-/// A call, as a model says it.
-pub(crate) fn calls(tool: &str, input: Value) -> Value {
+/// The action of a model that calls a tool.
+pub(crate) fn tool_call(tool: &str, input: Value) -> Value {
     json!({"action": "tool", "tool": tool, "input": input, "confidence": 0.8, "message": format!("asking {tool}")})
 }
 
-/// The end, as a model says it.
-pub(crate) fn says(message: &str) -> Value {
+/// The action of a model that ends a run.
+pub(crate) fn final_answer(message: &str) -> Value {
     json!({"action": "final", "message": message, "confidence": 0.95})
 }
 
@@ -30,7 +30,7 @@ impl Flow {
         Self(vec![json!({"id": "tab", "type": "tab", "label": "Test"})])
     }
 
-    /// A tab, and the runtime at the end of a sidecar's cable.
+    /// A tab, and a runtime node that uses the cable of a sidecar.
     pub(crate) fn new(sidecar: &Sidecar) -> Self {
         Self::bare().runtime(json!({"url": sidecar.url(), "credentials": {"token": TOKEN}}))
     }
@@ -62,20 +62,20 @@ impl Flow {
         self.node(id, "agent-core", wires, props)
     }
 
-    /// The usual agent: `ask` → `agent` with `model`; its results are told to the witness at `/results`, its answers
-    /// at `/answers`, its errors at `/caught`, its ends at `/completed`. Without other tools it has a calculator.
-    pub(crate) fn usual(self, witness: &Witness, tools: &[&str], tool_nodes: &[&str]) -> Self {
+    /// The standard agent: `ask` → `agent` with `model`. It posts results to the witness at `/results`, answers of the
+    /// model at `/answers`, errors at `/caught` and completions at `/completed`. Without tools it gets a calculator.
+    pub(crate) fn standard_agent(self, witness: &Witness, tools: &[&str], tool_nodes: &[&str]) -> Self {
         if tools.is_empty() {
-            return self.usual(witness, &["calculator"], &["calc"]).calculator();
+            return self.standard_agent(witness, &["calculator"], &["calc"]).calculator();
         }
         self.inject("ask", "How warm is it?", "agent")
             .agent("agent", tools, json!([["model"], tool_nodes, [], ["result"], ["answer"]]))
-            .told(witness, "result", "/results")
-            .told(witness, "answer", "/answers")
+            .post_to(witness, "result", "/results")
+            .post_to(witness, "answer", "/answers")
             .node("catch", "catch", json!([["caught"]]), json!({"scope": ["agent"], "uncaught": false}))
-            .told(witness, "caught", "/caught")
+            .post_to(witness, "caught", "/caught")
             .node("complete", "complete", json!([["completed"]]), json!({"scope": ["agent"]}))
-            .told(witness, "completed", "/completed")
+            .post_to(witness, "completed", "/completed")
     }
 
     pub(crate) fn scripted(self, replies: &[Value]) -> Self {
@@ -105,15 +105,15 @@ impl Flow {
         self.node(id, "http request", json!([to]), props)
     }
 
-    /// Whatever comes to `id` is told to the witness at a path, all of it but live objects.
-    pub(crate) fn told(self, witness: &Witness, id: &str, path: &str) -> Self {
+    /// A node that posts each message to a path of the witness, without live objects.
+    pub(crate) fn post_to(self, witness: &Witness, id: &str, path: &str) -> Self {
         let post = format!("{id}-post");
         let code =
-            "const told = Object.assign({}, msg); delete told.req; delete told.res; return {payload: told};";
+            "const copy = Object.assign({}, msg); delete copy.req; delete copy.res; return {payload: copy};";
         self.function(id, code, &[&post]).post(&post, &witness.url(path), &[])
     }
 
-    /// A tool that is a flow. Its first node is `to`.
+    /// A flow tool. Its first node is `to`.
     pub(crate) fn flow_tool(self, id: &str, name: &str, effect: &str, to: &[&str]) -> Self {
         let schema = json!({"type": "object", "properties": {"room": {"type": "string"}}, "additionalProperties": false});
         let props = json!({"toolName": name, "description": "A test.", "effect": effect, "timeout": 30_000,
@@ -121,8 +121,8 @@ impl Flow {
         self.node(id, "flow-tool", json!([to]), props)
     }
 
-    /// A tool that asks the witness at `/<name>`, with the input and the key, and returns what it is told.
-    pub(crate) fn asking_tool(self, witness: &Witness, name: &str, effect: &str) -> Self {
+    /// A flow tool that posts input and key to the witness at `/<name>` and returns the response.
+    pub(crate) fn http_tool(self, witness: &Witness, name: &str, effect: &str) -> Self {
         let [tool, wrap, post, back] =
             ["tool", "wrap", "post", "return"].map(|part| format!("{name}-{part}"));
         let code = "msg.payload = {input: msg.payload, key: msg._agentCore.idempotencyKey}; return msg;";
@@ -132,8 +132,8 @@ impl Flow {
             .node(&back, "flow-tool-return", json!([]), json!({}))
     }
 
-    /// A tool that is one function.
-    pub(crate) fn coded_tool(self, name: &str, code: &str) -> Self {
+    /// A flow tool that is one function node.
+    pub(crate) fn function_tool(self, name: &str, code: &str) -> Self {
         let [tool, body, back] = ["tool", "body", "return"].map(|part| format!("{name}-{part}"));
         self.flow_tool(&tool, name, "read", &[&body]).function(&body, code, &[&back]).node(
             &back,
@@ -143,21 +143,21 @@ impl Flow {
         )
     }
 
-    /// Other properties for a node that is there.
-    pub(crate) fn changed(mut self, id: &str, props: Value) -> Self {
+    /// Changes properties of a node.
+    pub(crate) fn change(mut self, id: &str, props: Value) -> Self {
         let node = self.0.iter_mut().find(|node| node["id"] == id).unwrap_or_else(|| panic!("no {id}"));
         *node = with(node.clone(), props);
         self
     }
 
-    /// Without a node.
+    /// Removes a node.
     pub(crate) fn without(mut self, id: &str) -> Self {
         self.0.retain(|node| node["id"] != id);
         self
     }
 
-    /// What a deploy from the editor carries later: credentials stay where they are.
-    pub(crate) fn again(mut self) -> Self {
+    /// The flow as a later deploy of the editor sends it: without credentials.
+    pub(crate) fn without_credentials(mut self) -> Self {
         for node in &mut self.0 {
             let _: Option<Value> =
                 node.as_object_mut().and_then(|node: &mut Map<_, _>| node.remove("credentials"));

@@ -1,9 +1,9 @@
-//! A Node-RED as a process, with a user directory of its own.
+//! A Node-RED as a process, with its own user directory.
 
 use super::admin::Admin;
 use super::comms::Comms;
-use super::line::{Line, palette};
-use super::{PATIENCE, eventually};
+use super::release_line::{ReleaseLine, palette};
+use super::{TIME_LIMIT, eventually};
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// How often a port that somebody else took meanwhile is exchanged for another one.
+/// How many ports are tried if other processes take them first.
 const PORTS_TRIED: usize = 5;
 
-/// Lines of the log that a test which fails shows.
-const SHOWN_LINES: usize = 120;
+/// How many lines of the log a failed test prints.
+const PRINTED_LINES: usize = 120;
 
-/// Node-RED, ended with its test.
+/// A running Node-RED. Drop kills it.
 pub(crate) struct NodeRed {
-    pub(crate) line: Line,
+    pub(crate) line: ReleaseLine,
     user: TempDir,
     child: Child,
     pub(crate) admin: Admin,
@@ -31,11 +31,11 @@ pub(crate) struct NodeRed {
 /// How a Node-RED is set up before it starts.
 #[derive(Default)]
 pub(crate) struct Setup {
-    /// Without the palette module.
-    pub(crate) plain: bool,
-    /// The modules to take the palette module from, if not those that are prepared.
+    /// Leaves the palette module out.
+    pub(crate) without_palette: bool,
+    /// The folder of the palette module, if not the prepared one.
     pub(crate) palette: Option<PathBuf>,
-    /// Further modules: their names and files.
+    /// More modules: their names and files.
     pub(crate) modules: Vec<(&'static str, Vec<(&'static str, String)>)>,
     /// Variables of its environment.
     pub(crate) env: Vec<(String, String)>,
@@ -44,14 +44,14 @@ pub(crate) struct Setup {
 }
 
 impl NodeRed {
-    /// Starts one with the palette module and no flows.
-    pub(crate) async fn start(line: Line) -> Self {
+    /// Starts it with the palette module and no flows.
+    pub(crate) async fn start(line: ReleaseLine) -> Self {
         Self::start_with(line, Setup::default()).await
     }
 
-    pub(crate) async fn start_with(line: Line, setup: Setup) -> Self {
+    pub(crate) async fn start_with(line: ReleaseLine, setup: Setup) -> Self {
         let user = tempfile::tempdir().unwrap();
-        furnish(user.path(), &setup);
+        prepare_user_folder(user.path(), &setup);
         let (child, addr) = launch(line, user.path(), &setup.env).await;
         let (admin, comms) = (Admin { addr }, Comms::open(addr).await);
         Self { line, user, child, admin, comms, env: setup.env }
@@ -69,17 +69,17 @@ impl NodeRed {
         self.admin.addr
     }
 
-    /// Everything it has said.
+    /// Its whole log.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(log_file(self.user())).unwrap()).into_owned()
     }
 
-    /// How many lines of the log hold these words.
-    pub(crate) fn logged(&self, words: &str) -> usize {
+    /// The number of log lines that contain a text.
+    pub(crate) fn count_log_lines(&self, words: &str) -> usize {
         self.log().lines().filter(|line| line.contains(words)).count()
     }
 
-    /// Ends it as a power cut does.
+    /// Ends it as a crash does.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         self.child.wait().unwrap();
@@ -121,29 +121,29 @@ impl Drop for NodeRed {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            show("Node-RED", &self.log());
+            print_log("Node-RED", &self.log());
         }
     }
 }
 
-/// The last lines of a log, where a test that failed shows what it has.
-#[allow(clippy::print_stderr, reason = "a test that fails tells what it knows")]
-pub(crate) fn show(whose: &str, log: &str) {
+/// Prints the last lines of a log, for a test that failed.
+#[allow(clippy::print_stderr, reason = "a failed test prints what it knows")]
+pub(crate) fn print_log(owner: &str, log: &str) {
     let lines: Vec<&str> = log.lines().collect();
-    let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
-    eprintln!("--- the log of {whose}\n{shown}\n---");
+    let text = lines[lines.len().saturating_sub(PRINTED_LINES)..].join("\n");
+    eprintln!("--- the log of {owner}\n{text}\n---");
 }
 
 fn log_file(user: &Path) -> PathBuf {
     user.join("node-red.log")
 }
 
-/// Puts into a user directory what is there before the first start.
-fn furnish(user: &Path, setup: &Setup) {
+/// Writes the files that a user directory needs before the first start.
+fn prepare_user_folder(user: &Path, setup: &Setup) {
     let modules = user.join("node_modules");
     std::fs::create_dir(&modules).unwrap();
     let mut names: Vec<String> = setup.modules.iter().map(|(name, _)| (*name).to_owned()).collect();
-    if !setup.plain {
+    if !setup.without_palette {
         let installed = setup.palette.clone().unwrap_or_else(palette);
         for folder in ["@redflow", "ws"] {
             std::os::unix::fs::symlink(installed.join(folder), modules.join(folder)).unwrap();
@@ -157,14 +157,14 @@ fn furnish(user: &Path, setup: &Setup) {
             std::fs::write(folder.join(file), text).unwrap();
         }
     }
-    let wanted: serde_json::Map<_, _> = names.into_iter().map(|name| (name, "*".into())).collect();
-    let package = serde_json::json!({"name": "user", "private": true, "dependencies": wanted});
+    let dependencies: serde_json::Map<_, _> = names.into_iter().map(|name| (name, "*".into())).collect();
+    let package = serde_json::json!({"name": "user", "private": true, "dependencies": dependencies});
     std::fs::write(user.join("package.json"), package.to_string()).unwrap();
     std::fs::write(user.join("flows.json"), "[]").unwrap();
     std::fs::write(user.join("settings.js"), settings(&setup.settings)).unwrap();
 }
 
-/// Loopback, no questions to the outside, and nothing that a test does not need.
+/// The settings: loopback only, no requests to the internet.
 fn settings(more: &str) -> String {
     format!(
         r#"module.exports = {{
@@ -184,14 +184,15 @@ fn settings(more: &str) -> String {
     )
 }
 
-async fn launch(line: Line, user: &Path, env: &[(String, String)]) -> (Child, SocketAddr) {
+async fn launch(line: ReleaseLine, user: &Path, env: &[(String, String)]) -> (Child, SocketAddr) {
     for _ in 0..PORTS_TRIED {
-        // Somebody may take it before Node-RED does: then it says so and ends.
+        // Another process may take the port first. Then Node-RED logs it and ends.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let log = File::options().append(true).create(true).open(log_file(user)).unwrap();
         let begin = usize::try_from(log.metadata().unwrap().len()).unwrap();
-        let said = || String::from_utf8_lossy(&std::fs::read(log_file(user)).unwrap()[begin..]).into_owned();
+        let new_log =
+            || String::from_utf8_lossy(&std::fs::read(log_file(user)).unwrap()[begin..]).into_owned();
         let mut command = Command::new(line.node());
         command
             .arg(line.program())
@@ -200,11 +201,11 @@ async fn launch(line: Line, user: &Path, env: &[(String, String)]) -> (Child, So
             .arg("--settings")
             .arg(user.join("settings.js"));
         for (name, _) in std::env::vars_os() {
-            let foreign = name.to_str().is_some_and(|name| {
+            let is_setting = name.to_str().is_some_and(|name| {
                 ["REDFLOW_", "NODE_RED_", "npm_"].iter().any(|prefix| name.starts_with(prefix))
                     || name.ends_with("_API_KEY")
             });
-            if foreign {
+            if is_setting {
                 command.env_remove(name);
             }
         }
@@ -212,28 +213,28 @@ async fn launch(line: Line, user: &Path, env: &[(String, String)]) -> (Child, So
         command.envs(env.iter().map(|(name, value)| (name, value))).current_dir(user);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let mut child = command.spawn().unwrap();
-        if ready(&mut child, addr, said).await {
+        if is_ready(&mut child, addr, new_log).await {
             return (child, addr);
         }
         let _ = child.kill();
         child.wait().unwrap();
-        let said = said();
-        if !said.contains("port in use") {
-            show("Node-RED", &said);
+        let log = new_log();
+        if !log.contains("port in use") {
+            print_log("Node-RED", &log);
             panic!("Node-RED {} did not start", line.name());
         }
     }
     panic!("{PORTS_TRIED} ports were taken");
 }
 
-/// Whether it answers, and its flows have started, which the Admin API says too early.
-async fn ready(child: &mut Child, addr: SocketAddr, said: impl Fn() -> String) -> bool {
-    let end = Instant::now() + PATIENCE;
+/// Whether it responds and its flows have started. The Admin API alone reports that too early.
+async fn is_ready(child: &mut Child, addr: SocketAddr, new_log: impl Fn() -> String) -> bool {
+    let end = Instant::now() + TIME_LIMIT;
     while Instant::now() < end {
         if child.try_wait().unwrap().is_some() {
             return false;
         }
-        if said().contains("Started flows") && (Admin { addr }).is_up().await {
+        if new_log().contains("Started flows") && (Admin { addr }).is_up().await {
             return true;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

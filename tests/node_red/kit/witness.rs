@@ -1,104 +1,90 @@
-//! A server that is never killed: tools ask it what they do, results are told to it, models are behind it. So it knows
-//! how often each was, whatever else has died meanwhile.
+//! A server that is never killed. Tools ask it, flows post their results to it, and models are behind it. So it counts
+//! how often each happened, even when other processes were killed.
 
 use super::eventually;
+use redflow_testkit::{HttpRequest, HttpServer, json_response};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 /// One request.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
-    pub(crate) path: String,
-    /// By their names in small letters.
+pub(crate) struct RecordedRequest {
+    /// The names are in lower case.
     pub(crate) headers: BTreeMap<String, String>,
     /// JSON, or the text.
     pub(crate) body: Value,
 }
 
 #[derive(Default)]
-struct Place {
-    seen: Vec<Seen>,
-    /// One after the other, and the last one again and again.
-    answers: Vec<(u16, Value)>,
-    used: usize,
+struct Endpoint {
+    requests: Vec<RecordedRequest>,
+    /// Given in order; the last one repeats.
+    answers: Vec<Value>,
+    answered: usize,
     gate: Option<watch::Sender<bool>>,
 }
 
-pub(crate) struct Witness {
-    addr: SocketAddr,
-    places: Arc<Mutex<HashMap<String, Place>>>,
-    listening: JoinHandle<()>,
-}
+/// By path.
+type Endpoints = Mutex<HashMap<String, Endpoint>>;
 
-impl Drop for Witness {
-    fn drop(&mut self) {
-        self.listening.abort();
-    }
+pub(crate) struct Witness {
+    endpoints: Arc<Endpoints>,
+    server: HttpServer,
 }
 
 impl Witness {
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
-        let places = Arc::default();
-        let of_task = Arc::clone(&places);
-        let listening = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&of_task)));
-            }
-        });
-        Self { addr, places, listening }
+        let endpoints = Arc::<Endpoints>::default();
+        let shared = Arc::clone(&endpoints);
+        let server = HttpServer::start(move |request| answer(request, Arc::clone(&shared))).await.unwrap();
+        Self { endpoints, server }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.addr)
+        self.server.url(path)
     }
 
-    fn at<T>(&self, path: &str, act: impl FnOnce(&mut Place) -> T) -> T {
-        act(self.places.lock().unwrap().entry(path.to_owned()).or_default())
+    fn at<T>(&self, path: &str, act: impl FnOnce(&mut Endpoint) -> T) -> T {
+        act(self.endpoints.lock().unwrap().entry(path.to_owned()).or_default())
     }
 
-    /// What is answered at a path: one after the other, and the last one again and again.
-    pub(crate) fn answers(&self, path: &str, answers: impl IntoIterator<Item = Value>) {
-        self.at(path, |place| {
-            place.answers = answers.into_iter().map(|body| (200, body)).collect();
-            place.used = 0;
+    /// Sets the answers at a path. They are given in order, and the last one repeats.
+    pub(crate) fn set_answers(&self, path: &str, answers: impl IntoIterator<Item = Value>) {
+        self.at(path, |endpoint| {
+            endpoint.answers = answers.into_iter().collect();
+            endpoint.answered = 0;
         });
     }
 
-    /// Answers at a path wait from now on.
+    /// Holds all answers at a path until [`Self::release`].
     pub(crate) fn hold(&self, path: &str) {
-        self.at(path, |place| place.gate = Some(watch::channel(false).0));
+        self.at(path, |endpoint| endpoint.gate = Some(watch::channel(false).0));
     }
 
-    /// Those that wait are given, and later ones at once.
-    pub(crate) fn let_go(&self, path: &str) {
-        self.at(path, |place| place.gate.take().unwrap().send_replace(true));
+    /// Gives the held answers, and later ones at once.
+    pub(crate) fn release(&self, path: &str) {
+        self.at(path, |endpoint| endpoint.gate.take().unwrap().send_replace(true));
     }
 
     /// The requests at a path so far.
-    pub(crate) fn seen(&self, path: &str) -> Vec<Seen> {
-        self.at(path, |place| place.seen.clone())
+    pub(crate) fn requests(&self, path: &str) -> Vec<RecordedRequest> {
+        self.at(path, |endpoint| endpoint.requests.clone())
     }
 
-    /// Waits for that many requests at a path; their bodies. More than that are too many.
+    /// Waits for `count` requests at a path and gives their bodies. More requests fail the test.
     #[track_caller]
-    pub(crate) fn bodies(&self, path: &str, count: usize) -> impl Future<Output = Vec<Value>> {
+    pub(crate) fn wait_for_bodies(&self, path: &str, count: usize) -> impl Future<Output = Vec<Value>> {
         eventually(format!("{count} requests at {path}"), async move || {
-            let bodies: Vec<Value> = self.seen(path).into_iter().map(|seen| seen.body).collect();
+            let bodies: Vec<Value> = self.requests(path).into_iter().map(|request| request.body).collect();
             assert!(bodies.len() <= count, "{path}: {bodies:#?}");
             (bodies.len() == count).then_some(bodies)
         })
     }
 }
 
-/// As a model of OpenAI's kind answers.
+/// The response of a model with the interface of OpenAI.
 pub(crate) fn completion(action: &Value) -> Value {
     json!({
         "id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4.1-mini",
@@ -107,48 +93,20 @@ pub(crate) fn completion(action: &Value) -> Value {
     })
 }
 
-async fn serve(mut stream: TcpStream, places: Arc<Mutex<HashMap<String, Place>>>) -> Option<()> {
-    let seen = read(&mut stream).await?;
+async fn answer(request: HttpRequest, endpoints: Arc<Endpoints>) -> Vec<u8> {
+    let text = || Value::String(String::from_utf8_lossy(&request.body).into_owned());
+    let body = serde_json::from_slice(&request.body).unwrap_or_else(|_| text());
     let (answer, gate) = {
-        let mut places = places.lock().unwrap();
-        let place = places.entry(seen.path.clone()).or_default();
-        place.seen.push(seen);
-        let answer = place.answers.get(place.used.min(place.answers.len().saturating_sub(1))).cloned();
-        place.used += 1;
-        (answer, place.gate.as_ref().map(watch::Sender::subscribe))
+        let mut endpoints = endpoints.lock().unwrap();
+        let endpoint = endpoints.entry(request.path).or_default();
+        endpoint.requests.push(RecordedRequest { headers: request.headers, body });
+        let index = endpoint.answered.min(endpoint.answers.len().saturating_sub(1));
+        endpoint.answered += 1;
+        (endpoint.answers.get(index).cloned(), endpoint.gate.as_ref().map(watch::Sender::subscribe))
     };
     if let Some(mut gate) = gate {
-        // A gate that is gone is open too.
+        // A gate that was dropped is open.
         let _ = gate.wait_for(|open| *open).await;
     }
-    let (status, body) = answer.unwrap_or((200, json!({})));
-    let body = body.to_string();
-    let head = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all((head + &body).as_bytes()).await.ok()
-}
-
-async fn read(stream: &mut TcpStream) -> Option<Seen> {
-    let mut bytes = Vec::new();
-    loop {
-        if stream.read_buf(&mut bytes).await.ok()? == 0 {
-            return None;
-        }
-        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let (line, rest) = head.split_once("\r\n").unwrap();
-        let pairs = rest.lines().filter_map(|line| line.split_once(':'));
-        let headers: BTreeMap<String, String> =
-            pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
-        let length: usize = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
-        if bytes.len() < end + 4 + length {
-            continue;
-        }
-        let path = line.split(' ').nth(1)?.to_owned();
-        let text = String::from_utf8_lossy(&bytes[end + 4..]).into_owned();
-        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        return Some(Seen { path, headers, body });
-    }
+    json_response(200, &[], &answer.unwrap_or_else(|| json!({})))
 }

@@ -1,18 +1,18 @@
-//! The flows that are run while things go wrong.
+//! The flows of the fault tests.
 
 use serde_json::{Value, json};
 
-/// The classes of effects, as nodes declare them.
+/// The effect classes, as nodes declare them.
 pub(super) const CLASSES: [&str; 3] = ["read", "idempotent", "at_most_once"];
 
-/// One agent of a class, which makes so many calls and then answers.
+/// One agent whose tool has a class. It makes `calls` calls and then answers.
 pub(super) fn one_agent(class: &str, calls: u32, tool: Value) -> Value {
     let mut nodes = vec![inject(&["a"]), debug()];
     nodes.extend(agent("a", class, calls, &["d"], tool));
     Value::Array(nodes)
 }
 
-/// Three agents of each class at once, three calls each; the results of the first go on to another agent.
+/// Three agents of each class with three calls each. The results of the first of each class start another agent.
 pub(super) fn many_agents() -> Value {
     let mut nodes = vec![json!({"id": "t", "type": "tab", "label": "Many"}), debug()];
     let mut names = Vec::new();

@@ -1,24 +1,25 @@
-//! Random kills of a mixed load, again and again on the same data directory.
+//! Kills a mixed load at random times, always on the same data directory.
 
 use super::flows::many_agents;
-use super::rig::{Rig, Started};
-use super::witness::Manner;
-use super::{Dice, Row, resume_all_answering};
+use super::rig::Rig;
+use super::witness::Behavior;
+use super::{Random, Row, resume_until_finished};
+use redflow_testkit::LoggedProcess;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// The longest a process may live before it is killed.
+/// The longest time before a process is killed.
 const LONGEST_LIFE_MS: u64 = 250;
 
 pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
     let mut row = Row::new("random kill -9 of a mixed load");
-    let place = rig.place("kills")?;
-    let flow = Rig::flow(&place, &many_agents())?;
-    rig.witness.reset(Manner::Moody);
-    let mut dice = Dice(7);
+    let folder = rig.folder("kills")?;
+    let flow = Rig::write_flow(&folder, &many_agents())?;
+    rig.witness.reset(Behavior::Mixed);
+    let mut random = Random(7);
     let mut known: BTreeSet<String> = BTreeSet::new();
     let mut open = false;
-    // A process that was done before it could be killed does not count.
+    // A process that ended before the kill does not count.
     for number in 0..kills * 10 {
         if row.cases == kills {
             break;
@@ -28,11 +29,11 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
         } else {
             &["run", &flow, "--node", "i", "-q"]
         };
-        let mut started = Started::new(rig.redflow(&place, args))?;
-        std::thread::sleep(Duration::from_millis(5 + dice.below(LONGEST_LIFE_MS)));
-        row.cases += usize::from(!started.has_ended());
-        started.kill()?;
-        let runs = rig.runs(&place)?;
+        let mut process = LoggedProcess::start(rig.redflow(&folder, args))?;
+        std::thread::sleep(Duration::from_millis(5 + random.below(LONGEST_LIFE_MS)));
+        row.cases += usize::from(!process.has_ended());
+        process.kill()?;
+        let runs = rig.list_runs(&folder)?;
         open = runs.iter().any(|run| run["status"] == "interrupted");
         let runs: BTreeSet<String> =
             runs.iter().filter_map(|run| Some(run["runId"].as_str()?.to_owned())).collect();
@@ -40,10 +41,10 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
         known = runs;
     }
     if row.cases < kills {
-        row.failures.push(format!("only {} kills of {kills} met a process that was alive", row.cases));
+        row.failures.push(format!("only {} kills of {kills} hit a running process", row.cases));
     }
-    let asked = resume_all_answering(rig, &place, &flow)?;
-    let runs = rig.runs(&place)?;
+    let asked = resume_until_finished(rig, &folder, &flow)?;
+    let runs = rig.list_runs(&folder)?;
     let stored: BTreeSet<&str> = runs.iter().filter_map(|run| run["runId"].as_str()).collect();
     let calls = rig.witness.calls();
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
@@ -53,15 +54,15 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
             row.failures.push(format!("run {} made a call and is not stored", call.run));
         }
     }
-    // Every result of the first of each class begins exactly one run of `next`.
-    let of = |agents: &[&str]| {
+    // Every result of the first of each class starts exactly one run of `next`.
+    let count_runs = |agents: &[&str]| {
         runs.iter()
             .filter(|run| run["agent"]["nodeId"].as_str().is_some_and(|id| agents.contains(&id)))
             .count()
     };
-    let (causes, begun) = (of(&["read0", "idempotent0", "at_most_once0"]), of(&["next"]));
-    if causes != begun {
-        row.failures.push(format!("{causes} results began {begun} runs"));
+    let (causes, started) = (count_runs(&["read0", "idempotent0", "at_most_once0"]), count_runs(&["next"]));
+    if causes != started {
+        row.failures.push(format!("{causes} results started {started} runs"));
     }
     let repeated = |class: &str| counts.iter().filter(|((of, _), count)| *of == class && **count > 1).count();
     let dangerous = repeated("at_most_once");
@@ -69,7 +70,7 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
         row.failures.push(format!("{dangerous} at_most_once calls were made more than once"));
     }
     row.figures = format!(
-        "{} runs ({begun} begun by {causes} results), {} calls, {asked} asked a person; repeated: {dangerous} at_most_once, {} idempotent, {} read; 0 lost",
+        "{} runs ({started} begun by {causes} results), {} calls, {asked} asked a person; repeated: {dangerous} at_most_once, {} idempotent, {} read; 0 lost",
         runs.len(),
         calls.len(),
         repeated("idempotent"),

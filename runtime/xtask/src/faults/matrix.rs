@@ -1,13 +1,13 @@
-//! The crash matrix: the process is killed at every point between what it is to do and what follows from it,
-//! for every class of effect, and started again.
+//! The crash matrix: kills the process at every failpoint, for every effect class, and starts it again.
 
 use super::flows::{CLASSES, one_agent};
-use super::rig::{HANGS, Rig, Started};
-use super::witness::Manner;
-use super::{Row, resume_all_answering};
+use super::rig::{Rig, TIME_LIMIT};
+use super::witness::Behavior;
+use super::{Row, resume_until_finished};
+use redflow_testkit::LoggedProcess;
 use serde_json::json;
 
-/// The points, in the order a run passes them. `NAME=N` is the Nth time.
+/// The failpoints, in the order in which a run passes them. `NAME=N` is the Nth time.
 const POINTS: [&str; 23] = [
     "start.before_keep",
     "store.before_commit=1",
@@ -20,7 +20,7 @@ const POINTS: [&str; 23] = [
     "store.after_commit=2",
     "intent.after_keep",
     "act.before",
-    // The witness has seen the call and does not answer.
+    // The witness has recorded the call and does not answer.
     DURING,
     "act.after",
     "result.before_keep",
@@ -37,9 +37,9 @@ const POINTS: [&str; 23] = [
 
 const DURING: &str = "act (the call was seen, no answer yet)";
 
-/// What must have come of a crash where that is certain: calls in all, and whether a person was asked. What
-/// follows from a `read` call is not waited for, so after it a crash may or may not find its result.
-fn certain(class: &str, point: &str) -> Option<(usize, bool)> {
+/// The number of calls, and whether a person was asked, where a crash has only one possible outcome. The engine does
+/// not wait for the disk after a `read` call, so a crash may or may not find its result.
+fn expected_outcome(class: &str, point: &str) -> Option<(usize, bool)> {
     let (once, asked) = (class == "at_most_once", true);
     match point {
         // Nothing was accepted.
@@ -55,7 +55,7 @@ fn certain(class: &str, point: &str) -> Option<(usize, bool)> {
     }
 }
 
-/// Whether a run of this class passes a point: what follows from a `read` call is not waited for.
+/// Whether a run of this class passes a point: it does not wait for the disk after a `read` call.
 fn passes(class: &str, point: &str) -> bool {
     match point.split('.').next() {
         Some("intent" | "result") => class != "read",
@@ -69,9 +69,9 @@ pub(super) fn run(rig: &Rig) -> Result<Row, String> {
     let (mut asked, mut repeated) = (0, 0);
     for class in CLASSES {
         for point in POINTS {
-            match one(rig, class, point) {
-                // A point that is no longer there must not leave the matrix in silence. How many commits there
-                // are depends on what is written together.
+            match crash_at(rig, class, point) {
+                // A failpoint that was removed must not leave the matrix unnoticed. The number of commits
+                // depends on what is written together.
                 Ok(None) if passes(class, point) && !point.starts_with("store.") => {
                     row.failures.push(format!("{class} at {point}: runs do not pass this point"));
                 }
@@ -80,7 +80,7 @@ pub(super) fn run(rig: &Rig) -> Result<Row, String> {
                     row.cases += 1;
                     asked += usize::from(parked);
                     repeated += usize::from(calls > 1);
-                    if certain(class, point).is_some_and(|expected| expected != (calls, parked)) {
+                    if expected_outcome(class, point).is_some_and(|expected| expected != (calls, parked)) {
                         row.failures.push(format!(
                             "{class} at {point}: {calls} calls, {}asked",
                             if parked { "" } else { "not " }
@@ -99,27 +99,30 @@ pub(super) fn run(rig: &Rig) -> Result<Row, String> {
     Ok(row)
 }
 
-/// Kills at one point and starts again. Gives how many calls there were in all and whether a person was
-/// asked; none if runs of this class do not pass the point.
-fn one(rig: &Rig, class: &str, point: &str) -> Result<Option<(usize, bool)>, String> {
-    let place = rig.place("matrix")?;
-    let flow = Rig::flow(&place, &one_agent(class, 1, json!({})))?;
+/// Kills at one point and starts again. Gives the number of calls and whether a person was asked, or none if runs of
+/// this class do not pass the point.
+fn crash_at(rig: &Rig, class: &str, point: &str) -> Result<Option<(usize, bool)>, String> {
+    let folder = rig.folder("matrix")?;
+    let flow = Rig::write_flow(&folder, &one_agent(class, 1, json!({})))?;
     let during = point == DURING;
-    rig.witness.reset(if during { Manner::Holds } else { Manner::Answers });
-    let mut command = rig.redflow(&place, &["run", &flow, "--node", "i"]);
+    rig.witness.reset(if during { Behavior::Hold } else { Behavior::Answer });
+    let mut command = rig.redflow(&folder, &["run", &flow, "--node", "i"]);
     if !during {
         command.env("REDFLOW_FAILPOINT", point);
     }
-    let mut started = Started::new(command)?;
-    let reached =
-        if during { rig.witness.wait_for_calls(1, HANGS) } else { started.says("FAILPOINT", HANGS) };
+    let mut process = LoggedProcess::start(command)?;
+    let reached = if during {
+        rig.witness.wait_for_calls(1, TIME_LIMIT)
+    } else {
+        process.wait_for("FAILPOINT", TIME_LIMIT).is_some()
+    };
     if !reached {
-        let done = started.end(HANGS)?;
-        return if done.code == Some(0) { Ok(None) } else { Err(format!("{done:?}")) };
+        let exit = process.wait(TIME_LIMIT)?;
+        return if exit.code == Some(0) { Ok(None) } else { Err(format!("{exit:?}")) };
     }
-    started.kill()?;
-    rig.witness.behave(Manner::Answers);
-    let parked = resume_all_answering(rig, &place, &flow)?;
+    process.kill()?;
+    rig.witness.set_behavior(Behavior::Answer);
+    let parked = resume_until_finished(rig, &folder, &flow)?;
     let keys: std::collections::BTreeSet<String> =
         rig.witness.calls().into_iter().map(|call| call.key).collect();
     if keys.len() > 1 {

@@ -1,16 +1,16 @@
-//! `cargo xtask faults`: everything that can go wrong with a run, made to happen to the real thing, and counted.
+//! `cargo xtask faults`: causes faults in the real binary and counts the outcomes.
 //!
-//! Every promise of RELIABILITY.md has its row here. The table that is printed is the one in that file.
+//! Every promise of RELIABILITY.md has a row here. That file contains the table that this command prints.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "processes are given time to live before they are killed, and peers take their time"
+    reason = "processes run for a while before they are killed, and peers are slow"
 )]
 
+mod environment;
 mod flows;
 mod kills;
 mod matrix;
-mod peers;
 mod rig;
 mod sidecar;
 mod witness;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What one kind of fault came to.
+/// The outcome of one kind of fault.
 struct Row {
     name: &'static str,
     cases: usize,
@@ -34,7 +34,7 @@ impl Row {
         Self { name, cases: 0, figures: String::new(), failures: Vec::new() }
     }
 
-    /// One more case, which must hold.
+    /// Counts one more case, which must hold.
     fn check(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         self.cases += 1;
         if !holds {
@@ -43,45 +43,45 @@ impl Row {
     }
 }
 
-/// How much is tried.
+/// How many faults of each kind are caused.
 #[derive(Clone, Copy)]
 struct Effort {
     kills: usize,
-    /// Of a sidecar, each with everybody who talks to it.
+    /// Kills of a sidecar under load.
     sidecar_kills: usize,
     seeds: usize,
     concurrent: usize,
 }
 
-/// Runs all of it, or with `--quick` what the tests run every time.
+/// Causes all faults, or with `--quick` those of every test run.
 ///
 /// # Errors
-/// If something cannot even be tried.
+/// If a promise does not hold, or a fault cannot be caused.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let [quick, long] = switches(args, ["--quick", "--long"])?;
     let effort = match (quick, long) {
-        (true, true) => return Err(Failure::Usage("--quick and --long are two things".to_owned())),
+        (true, true) => return Err(Failure::Usage("use --quick or --long, not both".to_owned())),
         (true, false) => QUICK,
         (false, false) => Effort { kills: 50, sidecar_kills: 40, seeds: 1_000, concurrent: 10_000 },
         (false, true) => Effort { kills: 500, sidecar_kills: 400, seeds: 20_000, concurrent: 10_000 },
     };
-    try_all(root, effort)?;
+    cause_faults(root, effort)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the tests run every time; the libraries' own tests have the rest in small.
+/// The faults of every test run. The tests of the libraries cover the rest at a small scale.
 const QUICK: Effort = Effort { kills: 8, sidecar_kills: 12, seeds: 0, concurrent: 0 };
 
-/// The part of it that belongs to every test.
+/// Causes the faults of every test run.
 ///
 /// # Errors
-/// If a promise does not hold, or cannot even be tried.
+/// If a promise does not hold, or a fault cannot be caused.
 pub(crate) fn quick(root: &Path) -> Result<(), String> {
-    try_all(root, QUICK)
+    cause_faults(root, QUICK)
 }
 
-fn try_all(root: &Path, effort: Effort) -> Result<(), String> {
-    let rows = all(root, effort)?;
+fn cause_faults(root: &Path, effort: Effort) -> Result<(), String> {
+    let rows = run_suites(root, effort)?;
     println!("\n{}", table(&rows));
     let failed: Vec<&String> = rows.iter().flat_map(|row| &row.failures).collect();
     for failure in &failed {
@@ -90,10 +90,10 @@ fn try_all(root: &Path, effort: Effort) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("{} promises did not hold", failed.len())) }
 }
 
-fn all(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
+fn run_suites(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
     let rig = Rig::build(root)?;
     let mut rows = Vec::new();
-    let mut tell = |row: Row, began: Instant| {
+    let mut report = |row: Row, began: Instant| {
         let verdict = if row.failures.is_empty() { "ok" } else { "FAILED" };
         eprintln!("{verdict}: {} ({} cases, {:.1} s)", row.name, row.cases, began.elapsed().as_secs_f64());
         rows.push(row);
@@ -103,47 +103,47 @@ fn all(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
         &|rig| matrix::run(rig).map(Some),
         &|rig| kills::run(rig, effort.kills).map(Some),
         &|rig| sidecar::run(rig, effort.sidecar_kills).map(Some),
-        &|rig| peers::dead_peers(rig).map(Some),
-        &|rig| peers::full_disk(rig).map(Some),
-        &|rig| peers::small_file_system(rig),
-        &|rig| peers::jumping_clock(rig).map(Some),
-        &|rig| peers::two_processes(rig).map(Some),
+        &|rig| environment::dead_peers(rig).map(Some),
+        &|rig| environment::full_disk(rig).map(Some),
+        &|rig| environment::small_file_system(rig),
+        &|rig| environment::jumping_clock(rig).map(Some),
+        &|rig| environment::two_processes(rig).map(Some),
     ];
     for suite in suites {
         let began = Instant::now();
         match suite(&rig)? {
-            Some(row) => tell(row, began),
+            Some(row) => report(row, began),
             None => {
-                eprintln!("not tried: a small file system of one's own needs root and a system with tmpfs")
+                eprintln!("skipped: to mount a small file system needs root and tmpfs")
             }
         }
     }
-    // The witness and the shifted clock are in no other build, so their own tests run here.
+    // Only the build with failpoints has the witness and the shifted clock, so their tests run here.
     process::check(process::cargo(
         root,
         ["test", "--quiet", "--package", "redflow-cli", "--features", "faults", "faults"],
     ))?;
     if effort.seeds > 0 {
         for suite in [
-            Library {
+            LibraryTest {
                 name: "simulated lives: crashes, stops, cancels, answers",
                 package: "redflow-engine",
                 test: "simulation::whatever_happens_nothing_is_lost_and_nothing_dangerous_done_twice",
                 env: Some(("REDFLOW_SEEDS", effort.seeds)),
             },
-            Library {
+            LibraryTest {
                 name: "concurrent runs on one SQLite store, with cancels",
                 package: "redflow-engine",
                 test: "crowd::a_crowd_on_the_real_store",
                 env: Some(("REDFLOW_CROWD", effort.concurrent)),
             },
-            Library {
+            LibraryTest {
                 name: "stored rows: every truncation, every flipped bit",
                 package: "redflow-store",
                 test: "damage::every_flipped_bit_and_every_cut_of_a_row_is_found",
                 env: None,
             },
-            Library {
+            LibraryTest {
                 name: "the end of SQLite's log cut off or garbled (a limit, not a promise)",
                 package: "redflow-store",
                 test: "processes::a_damaged_end_of_the_log_loses_whole_commits",
@@ -151,22 +151,22 @@ fn all(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
             },
         ] {
             let began = Instant::now();
-            tell(suite.run(root)?, began);
+            report(suite.run(root)?, began);
         }
     }
     Ok(rows)
 }
 
-/// A test of a library that counts: it prints `FAULTS words key=value …`.
-struct Library {
+/// A test of a library that prints its figures as `FAULTS words key=value …`.
+struct LibraryTest {
     name: &'static str,
     package: &'static str,
     test: &'static str,
-    /// How much it tries, where that can be said.
+    /// The variable that sets its number of cases.
     env: Option<(&'static str, usize)>,
 }
 
-impl Library {
+impl LibraryTest {
     fn run(&self, root: &Path) -> Result<Row, String> {
         let mut command = process::cargo(
             root,
@@ -175,12 +175,13 @@ impl Library {
         command.envs(self.env.map(|(name, number)| (name, number.to_string())));
         let mut row = Row::new(self.name);
         match process::read(command) {
-            Ok(said) => {
-                let told = said.lines().find_map(|line| line.split_once("FAULTS ")).map(|(_, told)| told);
-                let told = told.ok_or_else(|| format!("`{}` tells nothing", self.test))?;
-                row.figures = told.to_owned();
+            Ok(output) => {
+                let figures =
+                    output.lines().find_map(|line| line.split_once("FAULTS ")).map(|(_, rest)| rest);
+                let figures = figures.ok_or_else(|| format!("`{}` prints no figures", self.test))?;
+                row.figures = figures.to_owned();
                 let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
-                let first = told.split_once('=').and_then(|(_, rest)| number(rest));
+                let first = figures.split_once('=').and_then(|(_, rest)| number(rest));
                 row.cases = first.unwrap_or(1);
             }
             Err(error) => row.failures.push(error),
@@ -198,47 +199,48 @@ fn table(rows: &[Row]) -> String {
     out
 }
 
-/// Starts again until nothing is open, answering for every person who is asked. Gives how many were asked.
-/// Afterwards every run is over, its result has arrived, and all of them replay.
-fn resume_all_answering(rig: &Rig, place: &Path, flow: &str) -> Result<usize, String> {
+/// Resumes all runs and answers their questions until every run has ended, its result is delivered, and its journal
+/// replays. Gives the number of questions.
+fn resume_until_finished(rig: &Rig, folder: &Path, flow: &str) -> Result<usize, String> {
     let mut asked = 0;
     for _ in 0..1000 {
-        let runs = rig.runs(place)?;
-        let open = runs.iter().any(|run| !is_over(run) || run["delivered"] != true);
-        if !open {
-            rig.replay_all(place)?;
+        let runs = rig.list_runs(folder)?;
+        if !runs.iter().any(is_open) {
+            rig.replay_all(folder)?;
             return Ok(asked);
         }
         for run in runs.iter().filter(|run| run["status"] == "waiting") {
             let id = run["runId"].as_str().unwrap_or_default();
             asked += 1;
-            // By turns: it happened, it did not.
+            // Alternates between the two answers.
             let args: &[&str] = if asked % 2 == 0 {
                 &["runs", "resolve", id, "--not-done"]
             } else {
                 &["runs", "resolve", id, "--done", "--result", "42"]
             };
-            let done = rig.end(place, args)?;
-            if done.code != Some(0) {
-                return Err(format!("resolve: {done:?}"));
+            let exit = rig.run(folder, args)?;
+            if exit.code != Some(0) {
+                return Err(format!("resolve: {exit:?}"));
             }
         }
-        let done = rig.end(place, &["run", "--resume", "all", flow, "-q"])?;
-        if !matches!(done.code, Some(0 | 3)) {
-            return Err(format!("resume: {done:?}"));
+        let exit = rig.run(folder, &["run", "--resume", "all", flow, "-q"])?;
+        if !matches!(exit.code, Some(0 | 3)) {
+            return Err(format!("resume: {exit:?}"));
         }
     }
-    Err("runs do not come to an end".to_owned())
+    Err("the runs do not end".to_owned())
 }
 
-fn is_over(run: &serde_json::Value) -> bool {
-    matches!(run["status"].as_str(), Some("completed" | "stopped" | "failed"))
+/// Whether a run has not ended, or its result is not delivered.
+fn is_open(run: &serde_json::Value) -> bool {
+    let has_ended = matches!(run["status"].as_str(), Some("completed" | "stopped" | "failed"));
+    !has_ended || run["delivered"] != true
 }
 
-/// A small generator: what a seed gives is the same for ever.
-struct Dice(u64);
+/// A small generator of random numbers. The same seed always gives the same numbers.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound

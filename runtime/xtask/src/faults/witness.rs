@@ -1,4 +1,4 @@
-//! The world that tools act on: a server that counts every call it sees, in a process that is never killed.
+//! A server that records every call of a tool, in a process that is never killed.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -6,20 +6,20 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How the witness treats a call once it has counted it.
+/// What the witness does after it recorded a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum Behavior {
     /// Answers at once.
-    Answers,
-    /// Never answers, and notes when the caller gives up.
-    Holds,
+    Answer,
+    /// Never answers, and records when the caller closes the connection.
+    Hold,
     /// Closes the connection without an answer.
-    HangsUp,
-    /// Takes its time; now and then it fails, and now and then it hangs up.
-    Moody,
+    HangUp,
+    /// Answers after a pause, and sometimes fails or closes the connection.
+    Mixed,
 }
 
-/// One call, as the tool told of it.
+/// One call, as the tool describes it.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) run: String,
@@ -28,16 +28,16 @@ pub(super) struct Call {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Record {
     calls: Vec<Call>,
-    /// Callers that gave up while they were held.
+    /// Held callers that closed the connection.
     given_up: usize,
-    manner: Option<Manner>,
+    behavior: Option<Behavior>,
 }
 
 #[derive(Default)]
 struct Shared {
-    seen: Mutex<Seen>,
+    record: Mutex<Record>,
     changed: Condvar,
 }
 
@@ -62,46 +62,45 @@ impl Witness {
         Ok(Self { address, shared })
     }
 
-    /// Forgets what it saw, and behaves like this from now on.
-    pub(super) fn reset(&self, manner: Manner) {
-        *lock(&self.shared) = Seen { manner: Some(manner), ..Seen::default() };
+    /// Clears the record and sets the behavior.
+    pub(super) fn reset(&self, behavior: Behavior) {
+        *lock(&self.shared) = Record { behavior: Some(behavior), ..Record::default() };
     }
 
-    /// Behaves like this from now on.
-    pub(super) fn behave(&self, manner: Manner) {
-        lock(&self.shared).manner = Some(manner);
+    pub(super) fn set_behavior(&self, behavior: Behavior) {
+        lock(&self.shared).behavior = Some(behavior);
     }
 
     pub(super) fn calls(&self) -> Vec<Call> {
         lock(&self.shared).calls.clone()
     }
 
-    /// Waits until so many calls were seen; says whether they came in time.
+    /// Waits for `count` calls. False if they do not come in time.
     pub(super) fn wait_for_calls(&self, count: usize, limit: Duration) -> bool {
-        self.wait(limit, |seen| seen.calls.len() >= count)
+        self.wait(limit, |record| record.calls.len() >= count)
     }
 
-    /// Waits until so many held callers gave up.
+    /// Waits until `count` held callers closed the connection.
     pub(super) fn wait_for_given_up(&self, count: usize, limit: Duration) -> bool {
-        self.wait(limit, |seen| seen.given_up >= count)
+        self.wait(limit, |record| record.given_up >= count)
     }
 
-    fn wait(&self, limit: Duration, there: impl Fn(&Seen) -> bool) -> bool {
+    fn wait(&self, limit: Duration, is_met: impl Fn(&Record) -> bool) -> bool {
         let end = Instant::now() + limit;
-        let mut seen = lock(&self.shared);
-        while !there(&seen) {
+        let mut record = lock(&self.shared);
+        while !is_met(&record) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
             }
-            seen = self.shared.changed.wait_timeout(seen, left).unwrap_or_else(PoisonError::into_inner).0;
+            record = self.shared.changed.wait_timeout(record, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
 }
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Seen> {
-    shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(shared: &Shared) -> MutexGuard<'_, Record> {
+    shared.record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn serve(caller: TcpStream, shared: &Shared) {
@@ -110,25 +109,25 @@ fn serve(caller: TcpStream, shared: &Shared) {
     if reader.read_line(&mut line).is_err() {
         return;
     }
-    let Ok(told) = serde_json::from_str::<Value>(&line) else { return };
-    let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
-    let (manner, number) = {
-        let mut seen = lock(shared);
-        seen.calls.push(Call { run: text("run"), key: text("key"), class: text("class") });
+    let Ok(call) = serde_json::from_str::<Value>(&line) else { return };
+    let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
+    let (behavior, number) = {
+        let mut record = lock(shared);
+        record.calls.push(Call { run: text("run"), key: text("key"), class: text("class") });
         shared.changed.notify_all();
-        (seen.manner.unwrap_or(Manner::Answers), seen.calls.len())
+        (record.behavior.unwrap_or(Behavior::Answer), record.calls.len())
     };
     let mut caller = reader.into_inner();
-    match manner {
-        Manner::HangsUp => {}
-        Manner::Holds => {
-            // Comes back when the caller closes its end, one way or the other.
+    match behavior {
+        Behavior::HangUp => {}
+        Behavior::Hold => {
+            // Returns when the caller closes the connection.
             let _ = caller.read(&mut [0; 16]);
             lock(shared).given_up += 1;
             shared.changed.notify_all();
         }
-        Manner::Answers => drop(writeln!(caller, "ok {number}")),
-        Manner::Moody => {
+        Behavior::Answer => drop(writeln!(caller, "ok {number}")),
+        Behavior::Mixed => {
             std::thread::sleep(Duration::from_millis((number as u64 * 7) % 23));
             match number % 12 {
                 0 => {}

@@ -1,250 +1,202 @@
-//! HTTP and the socket of events, by hand: one request per connection, one frame per message.
+//! A blocking client of the sidecar: one connection per request, and the WebSocket of events.
 //!
-//! Owns the bytes. Half an answer is no answer: a peer that is killed leaves such things behind.
+//! Half a response is an error: a sidecar that is killed leaves such responses behind.
 
 use serde_json::{Value, json};
-use std::io::{ErrorKind, Read, Write as _};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use tungstenite::client::IntoClientRequest as _;
+use tungstenite::http::{HeaderMap, HeaderValue};
+use tungstenite::{Error, HandshakeError, Message, WebSocket};
+use ureq::Agent;
 
-/// What is sent with every request, and what the sidecar is told to expect.
+/// The only token that the sidecar accepts.
 pub(super) const TOKEN: &str = "a-token-for-the-faults-of-the-sidecar";
 
-/// How long a request may take; more than a sidecar that was stopped dead is left alone.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time limit of a request: longer than a sidecar stays alive after it stopped at a failpoint.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a socket waits for something to be said.
-const QUIET: Duration = Duration::from_millis(50);
+/// How long a socket waits for a message.
+const RECEIVE_LIMIT: Duration = Duration::from_millis(50);
 
-/// Heads of answers are small.
-const MAX_HEAD: usize = 16 * 1024;
-
-const TEXT: u8 = 1;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
-
-/// An answer that arrived whole.
+/// A whole response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) body: Value,
 }
 
-/// Somebody who talks to the sidecar at an address.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Client(pub(super) SocketAddr);
+/// A client of the sidecar at an address.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    address: SocketAddr,
+    agent: Agent,
+}
 
 impl Client {
-    pub(super) fn get(self, path: &str) -> Result<Answer, String> {
-        self.ask("GET", path, "", "")
+    pub(super) fn new(address: SocketAddr) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(REQUEST_LIMIT))
+            // A connection that is kept would belong to a sidecar that was killed.
+            .max_idle_connections(0)
+            .proxy(None);
+        Self { address, agent: config.build().into() }
     }
 
-    pub(super) fn post(self, path: &str, body: &Value) -> Result<Answer, String> {
-        self.ask("POST", path, "Content-Type: application/json\r\n", &body.to_string())
+    pub(super) fn get(&self, path: &str) -> Result<Response, String> {
+        read(self.agent.get(self.url(path)).header("authorization", bearer()).call())
     }
 
-    /// A start with a key.
-    pub(super) fn start(self, key: &str, node: &str) -> Result<Answer, String> {
-        let headers = format!("Content-Type: application/json\r\nIdempotency-Key: {key}\r\n");
-        self.ask("POST", "/api/runs", &headers, &json!({"node": node, "payload": key}).to_string())
+    pub(super) fn post(&self, path: &str, body: &Value) -> Result<Response, String> {
+        self.post_with(path, &[], body)
     }
 
-    fn ask(self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer, String> {
-        let length = body.len();
-        let headers = format!("{headers}Connection: close\r\nContent-Length: {length}\r\n");
-        let mut stream = self.connect(PATIENCE)?;
-        let request = self.head(method, path, &headers) + body;
-        stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        let (head, begin) = split(&bytes).ok_or("half a head")?;
-        let length: usize =
-            field(&head, "content-length").and_then(|text| text.parse().ok()).ok_or("no length")?;
-        let body = bytes.get(begin..).filter(|body| body.len() == length).ok_or("half a body")?;
-        let body = serde_json::from_slice(body).map_err(|error| format!("{head}: {error}"))?;
-        Ok(Answer { status: status(&head)?, body })
+    /// Starts a node with an idempotency key.
+    pub(super) fn start(&self, key: &str, node: &str) -> Result<Response, String> {
+        self.post_with("/api/runs", &[("idempotency-key", key)], &json!({"node": node, "payload": key}))
     }
 
-    /// Opens a socket of events.
-    pub(super) fn socket(self) -> Result<Socket, Refusal> {
-        // The example of the protocol's own document, so that the answer is known.
-        let headers = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: redflow.events.v1\r\n";
-        let gone = |error: std::io::Error| Refusal::Gone(error.to_string());
-        let mut stream = self.connect(PATIENCE).map_err(Refusal::Gone)?;
-        stream.write_all(self.head("GET", "/events", headers).as_bytes()).map_err(gone)?;
-        let mut bytes = Vec::new();
-        let (head, begin) = loop {
-            if let Some(found) = split(&bytes) {
-                break found;
-            }
-            let mut more = [0; 4096];
-            match stream.read(&mut more).map_err(gone)? {
-                0 => return Err(Refusal::Gone("closed before the answer".to_owned())),
-                _ if bytes.len() > MAX_HEAD => return Err(Refusal::Refused("an endless head".to_owned())),
-                read => bytes.extend_from_slice(&more[..read]),
-            }
-        };
-        if field(&head, "sec-websocket-accept").as_deref() != Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=") {
-            return Err(Refusal::Refused(head));
+    fn post_with(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Result<Response, String> {
+        let mut request = self.agent.post(self.url(path)).header("authorization", bearer());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
-        stream.set_read_timeout(Some(QUIET)).map_err(gone)?;
-        bytes.drain(..begin);
-        Ok(Socket { stream, bytes })
+        read(request.content_type("application/json").send(body.to_string()))
     }
 
-    fn connect(self, patience: Duration) -> Result<TcpStream, String> {
-        let stream = TcpStream::connect(self.0).map_err(|error| error.to_string())?;
-        stream.set_read_timeout(Some(patience)).map_err(|error| error.to_string())?;
-        Ok(stream)
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 
-    fn head(self, method: &str, path: &str, headers: &str) -> String {
-        let host = self.0;
-        format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n")
+    /// Opens the WebSocket of events.
+    pub(super) fn open_events(&self) -> Result<EventSocket, ConnectError> {
+        let unreachable = |error: std::io::Error| ConnectError::Unreachable(error.to_string());
+        let refused = |error: Error| ConnectError::Refused(error.to_string());
+        let stream = TcpStream::connect(self.address).map_err(unreachable)?;
+        stream.set_read_timeout(Some(REQUEST_LIMIT)).map_err(unreachable)?;
+        let mut request = format!("ws://{}/events", self.address).into_client_request().map_err(refused)?;
+        set_headers(request.headers_mut());
+        let socket = match tungstenite::client(request, stream) {
+            Ok((socket, _)) => socket,
+            Err(HandshakeError::Failure(error @ Error::Http(_))) => return Err(refused(error)),
+            // The sidecar was killed during the handshake.
+            Err(error) => return Err(ConnectError::Unreachable(error.to_string())),
+        };
+        socket.get_ref().set_read_timeout(Some(RECEIVE_LIMIT)).map_err(unreachable)?;
+        Ok(EventSocket(socket))
     }
 }
 
-/// Where the head of an answer ends, if it does.
-fn split(bytes: &[u8]) -> Option<(String, usize)> {
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
-    Some((String::from_utf8_lossy(&bytes[..end]).into_owned(), end + 4))
+fn bearer() -> String {
+    format!("Bearer {TOKEN}")
 }
 
-fn status(head: &str) -> Result<u16, String> {
-    let word = head.split(' ').nth(1).and_then(|word| word.parse().ok());
-    word.ok_or_else(|| format!("no status: {head}"))
+fn set_headers(headers: &mut HeaderMap) {
+    if let Ok(bearer) = HeaderValue::try_from(bearer()) {
+        headers.insert("authorization", bearer);
+    }
+    headers.insert("sec-websocket-protocol", HeaderValue::from_static("redflow.events.v1"));
 }
 
-fn field(head: &str, name: &str) -> Option<String> {
-    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
-    lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
+fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Response, String> {
+    let mut response = response.map_err(|error| error.to_string())?;
+    let bytes =
+        response.body_mut().with_config().limit(u64::MAX).read_to_vec().map_err(|error| error.to_string())?;
+    let body = serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", response.status()))?;
+    Ok(Response { status: response.status().as_u16(), body })
 }
 
-/// Why there is no socket.
-pub(super) enum Refusal {
-    /// Nobody is there, or no longer.
-    Gone(String),
-    /// Somebody is there and says no.
+/// Why a socket was not opened.
+pub(super) enum ConnectError {
+    /// No sidecar listens, or it ended during the handshake.
+    Unreachable(String),
+    /// The sidecar refused the socket.
     Refused(String),
 }
 
-/// What a socket gives.
-pub(super) enum Heard {
-    Said(Value),
-    /// Nothing for a while.
-    Quiet,
-    Gone,
+/// What a socket received.
+pub(super) enum Received {
+    Message(Value),
+    /// Nothing in time.
+    Nothing,
+    Closed,
 }
 
-/// A socket of events.
-pub(super) struct Socket {
-    stream: TcpStream,
-    /// What has arrived and is not read yet: perhaps half a frame.
-    bytes: Vec<u8>,
-}
+/// The WebSocket of events.
+pub(super) struct EventSocket(WebSocket<TcpStream>);
 
-impl Socket {
-    /// Asks for everything after a cursor; without one for what happens from now on.
-    pub(super) fn subscribe(&mut self, after: Option<&str>) -> bool {
+impl EventSocket {
+    /// Subscribes to all events after a cursor, or without one to new events. A failure shows at the next
+    /// [`Self::receive`].
+    pub(super) fn subscribe(&mut self, after: Option<&str>) {
         let mut request = json!({"type": "subscribe"});
         if let Some(after) = after {
             request["after"] = json!(after);
         }
-        self.send(TEXT, request.to_string().as_bytes())
+        let _ = self.0.send(Message::text(request.to_string()));
     }
 
-    /// The next message.
-    pub(super) fn next(&mut self) -> Result<Heard, String> {
+    /// The next message. The library answers pings.
+    pub(super) fn receive(&mut self) -> Result<Received, String> {
         loop {
-            match take_frame(&mut self.bytes)? {
-                Some((TEXT, text)) => {
-                    return serde_json::from_slice(&text).map(Heard::Said).map_err(|error| error.to_string());
+            match self.0.read() {
+                Ok(Message::Text(text)) => {
+                    let message = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+                    return Ok(Received::Message(message));
                 }
-                Some((PING, data)) => {
-                    // Whether it can be sent is seen when it is read from.
-                    self.send(PONG, &data);
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                Ok(Message::Close(_)) => return Ok(Received::Closed),
+                Ok(other) => return Err(format!("a frame of another kind: {other:?}")),
+                Err(Error::Io(error))
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    return Ok(Received::Nothing);
                 }
-                Some((PONG, _)) => {}
-                Some((CLOSE, _)) => return Ok(Heard::Gone),
-                Some((other, _)) => return Err(format!("a frame of kind {other}")),
-                None => {
-                    let mut more = [0; 16 * 1024];
-                    match self.stream.read(&mut more) {
-                        Ok(0) => return Ok(Heard::Gone),
-                        Ok(read) => self.bytes.extend_from_slice(&more[..read]),
-                        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                            return Ok(Heard::Quiet);
-                        }
-                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                        Err(_) => return Ok(Heard::Gone),
-                    }
-                }
+                Err(Error::Protocol(error)) if !is_reset(&error) => return Err(error.to_string()),
+                Err(_) => return Ok(Received::Closed),
             }
         }
-    }
-
-    /// Sends a frame; false if nobody takes it. Always masked, with zeros: the sidecar does not mind.
-    fn send(&mut self, kind: u8, data: &[u8]) -> bool {
-        let mut frame = vec![0x80 | kind];
-        match u8::try_from(data.len()) {
-            Ok(length @ 0..=125) => frame.push(0x80 | length),
-            _ => {
-                let length = u16::try_from(data.len()).unwrap_or(u16::MAX);
-                frame.push(0x80 | 126);
-                frame.extend_from_slice(&length.to_be_bytes());
-            }
-        }
-        frame.extend_from_slice(&[0; 4]);
-        frame.extend_from_slice(data);
-        self.stream.write_all(&frame).is_ok()
     }
 }
 
-/// Takes a whole frame out of what has arrived, if there is one: its kind and its data.
-fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<(u8, Vec<u8>)>, String> {
-    let &[first, second, ..] = bytes.as_slice() else { return Ok(None) };
-    if first & 0xf0 != 0x80 || second & 0x80 != 0 {
-        return Err(format!("a frame that begins with {first:#x} {second:#x}"));
-    }
-    let (begin, length) = match second {
-        126 => match bytes.get(2..4) {
-            Some(long) => (4, long.iter().fold(0, |length, byte| length << 8 | usize::from(*byte))),
-            None => return Ok(None),
-        },
-        127 => match bytes.get(2..10) {
-            Some(long) => (10, long.iter().fold(0, |length, byte| length << 8 | usize::from(*byte))),
-            None => return Ok(None),
-        },
-        short => (2, usize::from(short)),
-    };
-    let Some(data) = bytes.get(begin..begin + length) else { return Ok(None) };
-    let data = data.to_vec();
-    bytes.drain(..begin + length);
-    Ok(Some((first & 0x0f, data)))
+/// A killed sidecar ends a socket without the closing handshake.
+fn is_reset(error: &tungstenite::error::ProtocolError) -> bool {
+    matches!(error, tungstenite::error::ProtocolError::ResetWithoutClosingHandshake)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::take_frame;
+    use super::Client;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
 
     #[test]
-    fn frames_are_taken_whole_or_not_at_all() {
-        let mut long = vec![0x81, 126, 1, 0];
-        long.extend_from_slice(&[b'x'; 256]);
-        let frames: [(&[u8], u8, usize); 3] =
-            [(&[0x81, 2, b'h', b'i'], 1, 2), (&[0x89, 0], 9, 0), (&long, 1, 256)];
-        for (bytes, kind, length) in frames {
-            for cut in 0..bytes.len() {
-                assert_eq!(take_frame(&mut bytes[..cut].to_vec()), Ok(None), "{cut}");
-            }
-            let mut more = [bytes, &[0x88]].concat();
-            let (found, data) = take_frame(&mut more).unwrap().unwrap();
-            assert_eq!((found, data.len(), more.as_slice()), (kind, length, &[0x88][..]));
+    fn half_a_response_is_an_error() {
+        let whole = "HTTP/1.1 409 Conflict\r\ncontent-length: 9\r\n\r\n{\"a\": 1 }";
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::new(listener.local_addr().unwrap());
+        let cuts = (0..=whole.len()).step_by(7).chain([whole.len() - 1]);
+        for cut in cuts {
+            let response = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let _ = stream.read(&mut [0; 1024]).unwrap();
+                    stream.write_all(&whole.as_bytes()[..cut]).unwrap();
+                });
+                client.get("/api/runs")
+            });
+            assert!(response.is_err(), "{cut}: {response:?}");
         }
-        for wrong in [[0x01, 0], [0xc1, 0], [0x81, 0x80]] {
-            assert!(take_frame(&mut wrong.to_vec()).is_err(), "{wrong:?}");
-        }
+        let response = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                stream.write_all(whole.as_bytes()).unwrap();
+            });
+            client.get("/api/runs").unwrap()
+        });
+        assert_eq!((response.status, response.body["a"].as_u64()), (409, Some(1)));
     }
 }

@@ -1,32 +1,32 @@
-//! Subscribers: each writes down what it was told, and comes back after its last cursor when the sidecar was gone.
+//! Subscribers: each records the events that it receives, and continues after its last cursor when it lost the sidecar.
 
-use super::client::{Client, Heard, Refusal};
-use crate::faults::Dice;
-use crate::faults::rig::HANGS;
+use super::client::{Client, ConnectError, Received};
+use crate::faults::Random;
+use crate::faults::rig::TIME_LIMIT;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long to wait before the next try when nobody is there.
+/// The pause before the next try when no sidecar listens.
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
-/// What everybody who talks to the sidecar listens to.
-pub(super) struct Orders {
+/// What all clients of the sidecar obey.
+pub(super) struct Signals {
     /// No more starts.
-    pub(super) enough: AtomicBool,
+    pub(super) stop_starting: AtomicBool,
     /// No more answers for people.
-    pub(super) all_over: AtomicBool,
-    /// Readers may go when they have had the event of this position.
-    pub(super) until: AtomicU64,
-    /// Something is wrong: everybody goes.
+    pub(super) stop_answering: AtomicBool,
+    /// Readers end after the event at this position.
+    pub(super) last_position: AtomicU64,
+    /// Something failed: all clients end.
     pub(super) give_up: AtomicBool,
 }
 
-impl Orders {
+impl Signals {
     pub(super) fn new() -> Self {
-        let (enough, all_over, give_up) = Default::default();
-        Self { enough, all_over, until: AtomicU64::new(u64::MAX), give_up }
+        let (stop_starting, stop_answering, give_up) = Default::default();
+        Self { stop_starting, stop_answering, last_position: AtomicU64::new(u64::MAX), give_up }
     }
 
     pub(super) fn is_set(flag: &AtomicBool) -> bool {
@@ -34,148 +34,147 @@ impl Orders {
     }
 }
 
-/// When a reader comes, and when it goes.
+/// Where a reader begins, and how it behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Habit {
-    /// Wants everything, and stays.
-    Stays,
-    /// Wants what happens from now on, and stays.
+pub(super) enum ReaderKind {
+    /// Reads from the first event on.
+    FromStart,
+    /// Reads new events only.
     FromNow,
-    /// Wants everything, and hangs up now and then.
-    ComesAndGoes,
-    /// Wants everything, and is slow to take it.
-    TakesItsTime,
+    /// Reads from the first event on, and disconnects from time to time.
+    Disconnecting,
+    /// Reads from the first event on, slowly.
+    Slow,
 }
 
-/// An event as a reader has had it: its position and a sum of it.
-pub(super) type Had = (u64, u64);
+/// A received event: its position and a hash of it.
+pub(super) type ReceivedEvent = (u64, u64);
 
-/// What a reader has written down.
-pub(super) struct Notes {
-    pub(super) habit: Habit,
-    pub(super) had: Vec<Had>,
-    /// How often it was told hello.
+/// Everything that a reader has recorded.
+pub(super) struct ReaderLog {
+    pub(super) kind: ReaderKind,
+    pub(super) events: Vec<ReceivedEvent>,
+    /// How often it received `hello`.
     pub(super) connections: usize,
     pub(super) failures: Vec<String>,
-    after: Option<String>,
+    cursor: Option<String>,
 }
 
-/// Reads until it may go.
-pub(super) fn follow(client: Client, orders: &Orders, habit: Habit, seed: u64) -> Notes {
-    let after = (habit != Habit::FromNow).then(|| "0".to_owned());
-    let mut notes = Notes { habit, had: Vec::new(), connections: 0, failures: Vec::new(), after };
-    let mut dice = Dice(seed);
+/// Reads events until a signal ends it.
+pub(super) fn read_events(client: &Client, signals: &Signals, kind: ReaderKind, seed: u64) -> ReaderLog {
+    let cursor = (kind != ReaderKind::FromNow).then(|| "0".to_owned());
+    let mut log = ReaderLog { kind, events: Vec::new(), connections: 0, failures: Vec::new(), cursor };
+    let mut random = Random(seed);
     let mut waits_since = None;
-    while notes.failures.is_empty() && !Orders::is_set(&orders.give_up) {
-        let until = orders.until.load(Ordering::Relaxed);
-        if notes.had.last().is_some_and(|(position, _)| *position >= until) {
+    while log.failures.is_empty() && !Signals::is_set(&signals.give_up) {
+        let last = signals.last_position.load(Ordering::Relaxed);
+        if log.events.last().is_some_and(|(position, _)| *position >= last) {
             break;
         }
-        if until < u64::MAX && waits_since.get_or_insert_with(Instant::now).elapsed() > HANGS {
-            notes.failures.push(format!("{habit:?}: what it has not had does not come"));
+        if last < u64::MAX && waits_since.get_or_insert_with(Instant::now).elapsed() > TIME_LIMIT {
+            log.failures.push(format!("{kind:?}: the missing events do not arrive"));
         }
-        // How much it listens to before it hangs up.
-        let most = if habit == Habit::ComesAndGoes { 1 + dice.below(400) } else { u64::MAX };
-        if let Err(failure) = notes.visit(client, orders, most) {
-            notes.failures.push(format!("{habit:?}: {failure}"));
+        let most = if kind == ReaderKind::Disconnecting { 1 + random.below(400) } else { u64::MAX };
+        if let Err(failure) = log.read_connection(client, signals, most) {
+            log.failures.push(format!("{kind:?}: {failure}"));
         }
     }
-    notes
+    log
 }
 
-impl Notes {
+impl ReaderLog {
     #[cfg(test)]
-    pub(super) fn with(habit: Habit, had: &[Had]) -> Self {
-        Self { habit, had: had.to_vec(), connections: 0, failures: Vec::new(), after: None }
+    pub(super) fn with(kind: ReaderKind, events: &[ReceivedEvent]) -> Self {
+        Self { kind, events: events.to_vec(), connections: 0, failures: Vec::new(), cursor: None }
     }
 
-    /// One connection, to its end.
-    fn visit(&mut self, client: Client, orders: &Orders, most: u64) -> Result<(), String> {
-        let mut socket = match client.socket() {
+    /// Reads one connection to its end, or at most so many events.
+    fn read_connection(&mut self, client: &Client, signals: &Signals, most: u64) -> Result<(), String> {
+        let mut socket = match client.open_events() {
             Ok(socket) => socket,
-            Err(Refusal::Gone(_)) => {
+            Err(ConnectError::Unreachable(_)) => {
                 std::thread::sleep(PAUSE);
                 return Ok(());
             }
-            Err(Refusal::Refused(head)) => return Err(head),
+            Err(ConnectError::Refused(reason)) => return Err(reason),
         };
         let mut events = 0;
         while events < most {
-            let message = match socket.next()? {
-                Heard::Said(message) => message,
-                Heard::Gone => return Ok(()),
-                // Whether it may go is looked at between two visits.
-                Heard::Quiet if orders.until.load(Ordering::Relaxed) < u64::MAX => return Ok(()),
-                Heard::Quiet if Orders::is_set(&orders.give_up) => return Ok(()),
-                Heard::Quiet => continue,
+            let message = match socket.receive()? {
+                Received::Message(message) => message,
+                Received::Closed => return Ok(()),
+                // The caller checks between two connections whether the reader ends.
+                Received::Nothing if signals.last_position.load(Ordering::Relaxed) < u64::MAX => {
+                    return Ok(());
+                }
+                Received::Nothing if Signals::is_set(&signals.give_up) => return Ok(()),
+                Received::Nothing => continue,
             };
             match message["type"].as_str() {
                 Some("hello") => {
                     self.connections += 1;
-                    // If that cannot be sent, nothing will be heard either.
-                    socket.subscribe(self.after.as_deref());
+                    socket.subscribe(self.cursor.as_deref());
                 }
                 Some("event") => {
                     events += 1;
-                    self.note(&message)?;
-                    if self.habit == Habit::TakesItsTime && events.is_multiple_of(16) {
+                    self.record(&message)?;
+                    if self.kind == ReaderKind::Slow && events.is_multiple_of(16) {
                         std::thread::sleep(PAUSE);
                     }
                 }
-                Some("caught_up") => self.caught_up(&message)?,
-                _ => return Err(format!("it was told {message}")),
+                Some("caught_up") => self.check_caught_up(&message)?,
+                _ => return Err(format!("an unexpected message: {message}")),
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, message: &Value) -> Result<(), String> {
+    fn record(&mut self, message: &Value) -> Result<(), String> {
         let cursor = cursor_of(message)?;
-        self.had.push((position(cursor)?, sum(&message["event"])));
-        self.after = Some(cursor.to_owned());
+        self.events.push((position(cursor)?, hash(&message["event"])));
+        self.cursor = Some(cursor.to_owned());
         Ok(())
     }
 
-    /// It has everything there was: exactly as far as it has read.
-    fn caught_up(&mut self, message: &Value) -> Result<(), String> {
+    /// The cursor of `caught_up` is the last event that the reader has received.
+    fn check_caught_up(&mut self, message: &Value) -> Result<(), String> {
         let cursor = cursor_of(message)?;
-        if let Some((last, _)) = self.had.last()
+        if let Some((last, _)) = self.events.last()
             && *last != position(cursor)?
         {
-            return Err(format!("it had event {last:x} and was told that {cursor} is the last"));
+            return Err(format!("the last event is {last:x}, but `caught_up` has {cursor}"));
         }
-        if self.habit == Habit::FromNow {
-            self.after = Some(cursor.to_owned());
+        if self.kind == ReaderKind::FromNow {
+            self.cursor = Some(cursor.to_owned());
         }
         Ok(())
     }
 }
 
-/// Everything that is kept, as somebody is told who comes now.
-pub(super) fn read_all(client: Client) -> Result<Vec<(u64, Value)>, String> {
-    let mut socket = client.socket().map_err(|refusal| match refusal {
-        Refusal::Gone(why) | Refusal::Refused(why) => why,
+/// All stored events with their positions, as a new subscriber receives them.
+pub(super) fn read_all(client: &Client) -> Result<Vec<(u64, Value)>, String> {
+    let mut socket = client.open_events().map_err(|error| match error {
+        ConnectError::Unreachable(reason) | ConnectError::Refused(reason) => reason,
     })?;
-    let end = Instant::now() + HANGS;
+    let end = Instant::now() + TIME_LIMIT;
     let mut events = Vec::new();
     while Instant::now() < end {
-        let mut message = match socket.next()? {
-            Heard::Said(message) => message,
-            Heard::Quiet => continue,
-            Heard::Gone => break,
+        let mut message = match socket.receive()? {
+            Received::Message(message) => message,
+            Received::Nothing => continue,
+            Received::Closed => break,
         };
         match message["type"].as_str() {
-            Some("hello") => drop(socket.subscribe(Some("0"))),
+            Some("hello") => socket.subscribe(Some("0")),
             Some("event") => events.push((position(cursor_of(&message)?)?, message["event"].take())),
             Some("caught_up") => return Ok(events),
-            _ => return Err(format!("the last reader was told {message}")),
+            _ => return Err(format!("an unexpected message for the last reader: {message}")),
         }
     }
-    Err("the last reader did not get everything".to_owned())
+    Err("the last reader did not receive everything".to_owned())
 }
 
-/// The same event gives the same sum.
-pub(super) fn sum(event: &Value) -> u64 {
+pub(super) fn hash(event: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     event.to_string().hash(&mut hasher);
     hasher.finish()
@@ -185,8 +184,8 @@ fn cursor_of(message: &Value) -> Result<&str, String> {
     message["cursor"].as_str().ok_or_else(|| format!("no cursor: {message}"))
 }
 
-/// Cursors are opaque to everyone else; here it is known that what follows the last dot counts.
+/// Clients must not parse cursors. This test does: the position follows the last dot.
 fn position(cursor: &str) -> Result<u64, String> {
-    let place = cursor.rsplit_once('.').map(|(_, place)| u64::from_str_radix(place, 16));
-    place.and_then(Result::ok).ok_or_else(|| format!("a cursor without a position: {cursor}"))
+    let position = cursor.rsplit_once('.').map(|(_, digits)| u64::from_str_radix(digits, 16));
+    position.and_then(Result::ok).ok_or_else(|| format!("a cursor without a position: {cursor}"))
 }

@@ -1,0 +1,173 @@
+//! The agents that are compared: the raw loop, the product, and the product with another HTTP client.
+
+use super::hyper::HyperTransport;
+use super::raw::{RawAgent, RecordingTransport};
+use crate::Failure;
+use crate::world::{World, limits_for, runtime, shipped_adapters};
+use redflow_models::ModelSettings;
+use redflow_models::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport};
+use redflow_store::MemoryStore;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The most iterations that the editor allows.
+pub(super) const MAX_ITERATIONS: usize = 20;
+
+/// Which agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AgentKind {
+    /// A plain loop, with the client that ships.
+    Raw,
+    /// The product.
+    Product,
+    /// The product with hyper's own client.
+    Hyper,
+}
+
+impl AgentKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Raw, Self::Product, Self::Hyper];
+
+    fn transport(self) -> Result<Arc<dyn Transport>, Failure> {
+        Ok(match self {
+            Self::Raw | Self::Product => Arc::new(ReqwestTransport::new(&HttpSettings::default())?),
+            Self::Hyper => Arc::new(HyperTransport::new()),
+        })
+    }
+}
+
+/// An agent that can run.
+pub(crate) enum Agent {
+    Raw(Arc<RawAgent>),
+    Product(Arc<World>),
+}
+
+impl Agent {
+    /// Uses a base address, and allows `at_once` runs at a time. It needs a runtime.
+    pub(crate) async fn new(kind: AgentKind, base: &str, at_once: usize) -> Result<Self, Failure> {
+        Ok(match kind {
+            AgentKind::Raw => Self::Raw(Arc::new(raw(base, kind.transport()?).await?)),
+            AgentKind::Product | AgentKind::Hyper => {
+                Self::Product(product(base, kind.transport()?, at_once)?)
+            }
+        })
+    }
+
+    pub(crate) async fn drive(&self, runs: usize, at_once: usize) -> Result<(), Failure> {
+        match self {
+            Self::Raw(agent) => agent.drive(runs, at_once).await,
+            Self::Product(world) => world.drive(runs, at_once).await,
+        }
+    }
+}
+
+pub(crate) const KEY: &str = "sk-bench-not-a-key-of-anyone-0123456789";
+
+/// The environment has only the key.
+fn env(name: &str) -> Option<String> {
+    (name == "OPENAI_API_KEY").then(|| KEY.to_owned())
+}
+
+fn product(base: &str, transport: Arc<dyn Transport>, at_once: usize) -> Result<Arc<World>, Failure> {
+    let settings = ModelSettings { transport: Some(transport), ..ModelSettings::default() };
+    let store = Arc::new(MemoryStore::default());
+    World::with_flow(&flow(base), shipped_adapters(settings), env, store, limits_for(at_once))
+}
+
+/// The raw loop begins with the first request of the product, which is recorded.
+async fn raw(base: &str, transport: Arc<dyn Transport>) -> Result<RawAgent, Failure> {
+    let opening = serde_json::from_slice(&record_first_body(base).await?)?;
+    let endpoint = Endpoint::new(format!("{base}/chat/completions").parse()?);
+    let endpoint = endpoint.secret_header("authorization", &format!("Bearer {KEY}"));
+    Ok(RawAgent { transport, endpoint: endpoint.map_err(|_| "the key is no header value")?, opening })
+}
+
+/// The body of the product's first request.
+async fn record_first_body(base: &str) -> Result<Vec<u8>, Failure> {
+    let recorder = Arc::new(RecordingTransport::new(0));
+    product(base, Arc::clone(&recorder) as _, 1)?.drive(1, 1).await?;
+    Ok(recorder.bodies().into_iter().next().ok_or("the product sent no request")?)
+}
+
+/// The same as JSON.
+pub(crate) fn first_request(base: &str) -> Result<Value, Failure> {
+    Ok(serde_json::from_slice(&runtime()?.block_on(record_first_body(base))?)?)
+}
+
+fn flow(base: &str) -> Value {
+    let node = |id: &str, kind: &str, wires: Value| json!({"id": id, "type": kind, "z": "t", "name": id, "x": 340, "y": 120, "wires": wires});
+    let mut agent = node("agent", "agent-core", json!([["model"], ["tool"], [], ["show"], []]));
+    agent["strategy"] = json!("react");
+    agent["maxIterations"] = json!(MAX_ITERATIONS);
+    agent["allowedTools"] = json!(["calculator"]);
+    agent["timeout"] = json!(3_600_000);
+    let mut model = node("model", "openai-model", json!([]));
+    model["model"] = json!("gpt-4.1-mini");
+    model["baseURL"] = json!(base);
+    model["structuredOutput"] = json!("json_schema");
+    let tool = node("tool", "calculator-tool", json!([]));
+    let mut show = node("show", "debug", json!([]));
+    show["complete"] = json!("payload");
+    json!([{"id": "t", "type": "tab", "label": "Orders"}, agent, model, tool, show])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Agent, AgentKind, product, raw};
+    use crate::live::provider::{AfterCalls, ProviderCounts, base, serve};
+    use crate::live::raw::RecordingTransport;
+    use crate::live::waiting::{start_runs, wait_until_held};
+    use crate::world::runtime;
+    use std::sync::Arc;
+    use tokio::net::TcpListener;
+
+    #[test]
+    fn the_raw_loop_sends_what_the_product_sends() {
+        runtime().unwrap().block_on(async {
+            let recorder = Arc::new(RecordingTransport::new(5));
+            product("http://localhost/v1", Arc::clone(&recorder) as _, 1).unwrap().drive(1, 1).await.unwrap();
+            let product = recorder.bodies();
+            let agent = raw("http://localhost/v1", Arc::clone(&recorder) as _).await.unwrap();
+            assert_eq!(agent.run().await.unwrap(), "The tax is 231.90.");
+            let text = |bodies: Vec<Vec<u8>>| -> Vec<String> {
+                bodies.into_iter().map(|body| String::from_utf8(body).unwrap()).collect()
+            };
+            assert_eq!(text(recorder.bodies()), text(product.clone()));
+            assert_eq!(product.len(), 6);
+        });
+    }
+
+    #[test]
+    fn every_agent_completes_its_runs() {
+        runtime().unwrap().block_on(async {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            tokio::spawn(serve(listener));
+            for kind in AgentKind::ALL {
+                let agent = Agent::new(kind, &base(port, 5, AfterCalls::Answer), 2).await.unwrap();
+                agent.drive(4, 2).await.unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn the_provider_counts_held_calls() {
+        runtime().unwrap().block_on(async {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            // The client blocks, so the provider needs its own thread.
+            let listener = listener.into_std().unwrap();
+            std::thread::spawn(|| {
+                runtime().unwrap().block_on(async { serve(TcpListener::from_std(listener).unwrap()).await })
+            });
+            let mut held = ProviderCounts::new(port).unwrap();
+            let mut expected = 0;
+            for kind in AgentKind::ALL {
+                let agent = Agent::new(kind, &base(port, 2, AfterCalls::Hold), 5).await.unwrap();
+                expected += 5;
+                start_runs(&agent, 5).unwrap();
+                wait_until_held(&mut held, expected).await.unwrap();
+            }
+            assert_eq!(held.held().unwrap(), 15);
+        });
+    }
+}

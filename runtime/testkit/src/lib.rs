@@ -1,0 +1,11 @@
+//! What tests, benchmarks and xtask share. No shipped crate uses it.
+
+mod binary;
+mod http;
+mod process;
+mod sink;
+
+pub use binary::redflow_binary;
+pub use http::{HttpRequest, HttpServer, json_response};
+pub use process::{Exit, LoggedProcess, remove_settings};
+pub use sink::NoEvents;

@@ -1,0 +1,97 @@
+//! The results of a message to an agent.
+
+use crate::kit::flow::{final_answer, tool_call};
+use crate::kit::on_both_lines;
+use crate::kit::release_line::ReleaseLine;
+use crate::kit::scene::{MODEL, Scene};
+use crate::kit::witness::completion;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+on_both_lines! {
+    an_agent_uses_a_tool_of_the_sidecar
+    an_agent_uses_a_flow_tool
+    an_error_reaches_catch_nodes
+}
+
+async fn an_agent_uses_a_tool_of_the_sidecar(line: ReleaseLine) {
+    let scene = Scene::start(line).await;
+    let script = [tool_call("calculator", json!({"expression": "6 * 7"})), final_answer("It is 42.")];
+    let flow = scene.flow().standard_agent(&scene.witness, &[], &[]).scripted(&script);
+    let flow =
+        flow.change("ask", json!({"props": [{"p": "payload"}, {"p": "mark", "v": "kept", "vt": "str"}]}));
+    scene.deploy(&flow).await;
+    scene.send_question().await;
+    let result = scene.witness.wait_for_bodies("/results", 1).await.remove(0);
+    assert_eq!(result["payload"], "It is 42.");
+    assert_eq!(result["mark"], "kept");
+    assert_eq!(
+        (&result["agentResult"]["completed"], &result["agentResult"]["iterations"]),
+        (&json!(true), &json!(2))
+    );
+    assert_eq!(result.get("error"), None);
+    // One message per answer of the model, then Complete.
+    let answers = scene.witness.wait_for_bodies("/answers", 2).await;
+    assert!(answers.iter().all(|answer| answer["mark"] == "kept"), "{answers:#?}");
+    assert_eq!(scene.witness.wait_for_bodies("/completed", 1).await[0]["payload"], "It is 42.");
+    let status = scene
+        .node_red
+        .comms
+        .wait_for_status("agent", |status| status["text"] == "done after 2 iterations")
+        .await;
+    assert_eq!((&status["fill"], &status["shape"]), (&json!("green"), &json!("dot")));
+    scene.ask().await;
+    scene.witness.wait_for_bodies("/answers", 4).await;
+    scene.witness.wait_for_bodies("/completed", 2).await;
+    assert_eq!(scene.count_requests("/caught"), 0);
+}
+
+async fn an_agent_uses_a_flow_tool(line: ReleaseLine) {
+    let scene = Scene::start(line).await;
+    scene.deploy(&scene.with_tool("read")).await;
+    let script = [tool_call("warmth", json!({"room": "kitchen"})), final_answer("Quite warm.")];
+    scene.witness.set_answers(MODEL, script.each_ref().map(completion));
+    scene.witness.set_answers("/warmth", [json!({"celsius": 21.5})]);
+    scene.witness.hold("/warmth");
+    scene.send_question().await;
+    let call = scene.witness.wait_for_bodies("/warmth", 1).await.remove(0);
+    assert_eq!(call["input"], json!({"room": "kitchen"}));
+    assert!(call["key"].as_str().is_some_and(|key| key.len() >= 32), "{call}");
+    scene.node_red.comms.wait_for_status("agent", |status| status["text"] == "iteration 1: warmth").await;
+    scene.witness.release("/warmth");
+    let result = scene.witness.wait_for_bodies("/results", 1).await.remove(0);
+    assert_eq!(result["payload"], "Quite warm.");
+    // The model got the result of the tool.
+    let asked = scene.witness.wait_for_bodies(MODEL, 2).await;
+    assert!(last_message(&asked[1]).contains("21.5"), "{:#}", asked[1]);
+    assert_eq!(scene.count_requests("/warmth"), 1);
+    assert!(!result.as_object().unwrap().keys().any(|key| key.starts_with("_redflow")), "{result}");
+}
+
+/// The last message in a request to a model.
+pub(crate) fn last_message(request: &Value) -> String {
+    let last = request["messages"].as_array().and_then(|all| all.last());
+    last.map(|last| last["content"].to_string()).unwrap_or_default()
+}
+
+async fn an_error_reaches_catch_nodes(line: ReleaseLine) {
+    let scene = Scene::start(line).await;
+    let script = [tool_call("no-such-tool", json!({}))];
+    let flow = scene.flow().standard_agent(&scene.witness, &[], &[]).scripted(&script);
+    scene.deploy(&flow).await;
+    scene.send_question().await;
+    let caught = scene.witness.wait_for_bodies("/caught", 1).await.remove(0);
+    assert_eq!(caught["error"]["code"], "TOOL_NOT_ALLOWED", "{caught:#}");
+    assert_eq!(caught["error"]["source"]["id"], "agent");
+    assert!(!caught["error"]["message"].as_str().unwrap().is_empty());
+    assert_eq!(caught["agentResult"]["completed"], false);
+    let result = scene.witness.wait_for_bodies("/results", 1).await.remove(0);
+    assert_eq!(result["error"]["code"], "TOOL_NOT_ALLOWED");
+    let status = scene.node_red.comms.wait_for_status("agent", |status| status["fill"] == "red").await;
+    assert!(status["text"].as_str().unwrap().starts_with("TOOL_NOT_ALLOWED"), "{status}");
+    // It still accepts messages.
+    scene.send_question().await;
+    scene.witness.wait_for_bodies("/caught", 2).await;
+    scene.witness.wait_for_bodies("/results", 2).await;
+    assert_eq!(scene.count_requests("/completed"), 0);
+}

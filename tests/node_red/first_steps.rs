@@ -1,0 +1,177 @@
+//! The first steps of a new user: install the package, import an example, deploy it, press its button.
+
+use crate::kit::flow::{Flow, KEY, final_answer};
+use crate::kit::node_red::{NodeRed, Setup};
+use crate::kit::on_both_lines;
+use crate::kit::release_line::{ReleaseLine, example};
+use crate::kit::scene::{MODEL, Scene};
+use crate::kit::sidecar::{TOKEN, files_containing};
+use crate::kit::witness::completion;
+use pretty_assertions::assert_eq;
+use redflow_testkit::redflow_binary;
+use serde_json::{Value, json};
+
+on_both_lines! {
+    the_first_example_works_unchanged
+    every_node_loads_and_the_example_answers
+    only_the_provider_sees_a_key
+}
+
+/// The package's types.
+const TYPES: [&str; 14] = [
+    "redflow-runtime",
+    "agent-core",
+    "openai-model",
+    "anthropic-model",
+    "model.azure.openai",
+    "ollama-model",
+    "scripted-model",
+    "buffer-memory",
+    "window-memory",
+    "redis-memory",
+    "calculator-tool",
+    "flow-tool",
+    "flow-tool-return",
+    "chat-node",
+];
+
+/// An example whose runtime uses a cable, its button and its debug node.
+fn imported(name: &str, url: &str) -> (Vec<Value>, String, String) {
+    let mut nodes: Vec<Value> = example(name).as_array().unwrap().clone();
+    for node in &mut nodes {
+        if node["type"] == "redflow-runtime" {
+            node["mode"] = json!("remote");
+            node["url"] = json!(url);
+            node["credentials"] = json!({"token": TOKEN});
+        }
+    }
+    let first = |kind: &str| {
+        let found = nodes.iter().find(|node| node["type"] == kind);
+        found.unwrap_or_else(|| panic!("{name} has no {kind}"))["id"].as_str().unwrap().to_owned()
+    };
+    let (button, shown) = (first("inject"), first("debug"));
+    (nodes, button, shown)
+}
+
+/// The environment names the binary. `packaged.rs` uses the one from npm.
+async fn the_first_example_works_unchanged(line: ReleaseLine) {
+    let binary = redflow_binary().unwrap().to_str().unwrap().to_owned();
+    let setup = Setup { env: vec![("REDFLOW_BINARY".to_owned(), binary)], ..Setup::default() };
+    let node_red = NodeRed::start_with(line, setup).await;
+    node_red.deploy(&example("01-calculator-agent.json")).await;
+    node_red.admin.inject("rf01-ask").await;
+    assert_eq!(node_red.comms.wait_for_debug("rf01-result", 1).await[0]["msg"], "You pay 235.99.");
+    let done = |status: &Value| status["text"] == "done after 3 iterations" && status["fill"] == "green";
+    node_red.comms.wait_for_status("rf01-agent", done).await;
+}
+
+/// If Node-RED has users, our paths need our own permissions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refuses_users_without_our_permissions() {
+    let permissions = "['flows.read', 'flows.write', 'status.read', 'settings.read', 'nodes.read']";
+    let settings = format!(
+        "adminAuth: {{ type: 'credentials', users: [], default: {{ permissions: {permissions} }} }},"
+    );
+    let node_red = NodeRed::start_with(ReleaseLine::Newer, Setup { settings, ..Setup::default() }).await;
+    for (method, path) in [
+        ("GET", "/redflow/runtimes/runtime/log"),
+        ("GET", "/redflow/chat/chat"),
+        ("POST", "/redflow/chat/chat"),
+        ("DELETE", "/redflow/chat/chat"),
+    ] {
+        let reply = node_red.admin.request(method, path).json(json!({"message": "hello"})).send().await;
+        assert_eq!(reply.status, 401, "{method} {path}: {reply:?}");
+    }
+}
+
+async fn every_node_loads_and_the_example_answers(line: ReleaseLine) {
+    let scene = Scene::start(line).await;
+    let sets = scene.node_red.admin.sets("@redflow/node-red-bridge").await;
+    let mut types: Vec<&str> = sets
+        .iter()
+        .flat_map(|set| set["types"].as_array().unwrap())
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    let mut expected = TYPES.to_vec();
+    types.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(types, expected);
+    assert!(sets.iter().all(|set| set["enabled"] == true && set.get("err").is_none()), "{sets:#?}");
+    for name in ["01-calculator-agent.json", "02-flow-tool.json"] {
+        let (nodes, button, shown) = imported(name, &scene.sidecar.url());
+        scene.node_red.deploy(&Value::Array(nodes)).await;
+        scene.node_red.admin.inject(&button).await;
+        let answer = scene.node_red.comms.wait_for_debug(&shown, 1).await.remove(0);
+        assert!(answer["msg"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {answer}");
+    }
+    let log = scene.node_red.log();
+    assert!(!log.contains("[error]"), "{log}");
+}
+
+async fn only_the_provider_sees_a_key(line: ReleaseLine) {
+    let mut scene = Scene::start(line).await;
+    let flow = scene.flow().standard_agent(&scene.witness, &[], &[]).live(&scene.witness);
+    scene.deploy(&flow).await;
+    scene.witness.set_answers(MODEL, [completion(&final_answer("Done."))]);
+    scene.ask().await;
+    // A deploy from the editor has no key. Node-RED keeps it, also over restarts of either process.
+    scene.deploy(&flow.clone().without_credentials().change("agent", json!({"name": "Other"}))).await;
+    scene.ask().await;
+    scene.sidecar.kill();
+    scene.sidecar.start();
+    scene.ask().await;
+    scene.node_red.kill();
+    scene.node_red.start_again().await;
+    scene.ask().await;
+    let requests = scene.witness.requests(MODEL);
+    assert_eq!(requests.len(), 4);
+    let bearer = format!("Bearer {KEY}");
+    assert!(
+        requests.iter().all(|request| request.headers.get("authorization") == Some(&bearer)),
+        "{requests:#?}"
+    );
+    // The key is in no log, event, file, API response or message.
+    let instances = scene.sidecar.get("/api/instances").await.to_string();
+    let runs = scene.sidecar.runs().await;
+    let one =
+        scene.sidecar.get(&format!("/api/runs/{}", runs[0]["runId"].as_str().unwrap())).await.to_string();
+    let messages: String = ["/results", "/answers", "/completed"]
+        .iter()
+        .flat_map(|path| scene.witness.requests(path))
+        .map(|request| request.body.to_string())
+        .collect();
+    let flows = scene.node_red.admin.ask("GET", "/flows").await.ok(200).to_string();
+    scene.sidecar.stop().await;
+    scene.node_red.stop().await;
+    for secret in [KEY, TOKEN] {
+        for (place, text) in [
+            ("instances", &instances),
+            ("run", &one),
+            ("messages", &messages),
+            ("flows", &flows),
+            ("log", &scene.node_red.log()),
+        ] {
+            assert!(!text.contains(secret), "{secret} in {place}: {text}");
+        }
+        assert_eq!(scene.sidecar.places_containing(secret), Vec::<String>::new());
+        assert_eq!(files_containing(scene.node_red.user(), secret), Vec::<String>::new());
+    }
+}
+
+/// The sidecar gets neither the code of functions nor the properties of other nodes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sends_nothing_of_other_nodes_to_the_sidecar() {
+    let scene = Scene::start(ReleaseLine::Newer).await;
+    let flow: Flow = scene
+        .flow()
+        .standard_agent(&scene.witness, &[], &[])
+        .scripted(&[final_answer("Here.")])
+        .function("private", "/* the-code-of-a-function */ return msg;", &[])
+        .post("elsewhere", "http://example.invalid/the-address-of-a-request", &[]);
+    scene.deploy(&flow).await;
+    scene.ask().await;
+    for words in ["the-code-of-a-function", "the-address-of-a-request"] {
+        assert_eq!(scene.sidecar.places_containing(words), Vec::<String>::new());
+    }
+    drop::<NodeRed>(scene.node_red);
+}
