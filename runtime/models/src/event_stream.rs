@@ -2,7 +2,7 @@
 //!
 //! Never holds more than one event, and bounds its size.
 
-/// The largest event, in bytes.
+/// The largest event of a provider, in bytes.
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// How a stream is split into events.
@@ -14,7 +14,7 @@ pub enum StreamFormat {
     JsonLines,
 }
 
-/// An event is larger than [`MAX_EVENT_BYTES`].
+/// An event is larger than the stream allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventTooLong;
 
@@ -22,6 +22,7 @@ pub struct EventTooLong;
 #[derive(Debug)]
 pub struct EventStream {
     format: StreamFormat,
+    max_event_bytes: usize,
     line: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
@@ -32,11 +33,18 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// A stream before its first byte.
+    /// A stream before its first byte. An event has at most [`MAX_EVENT_BYTES`].
     #[must_use]
     pub fn new(format: StreamFormat) -> Self {
+        Self::with_limit(format, MAX_EVENT_BYTES)
+    }
+
+    /// The same with another limit on the bytes of an event.
+    #[must_use]
+    pub fn with_limit(format: StreamFormat, max_event_bytes: usize) -> Self {
         Self {
             format,
+            max_event_bytes,
             line: Vec::new(),
             name: Vec::new(),
             data: Vec::new(),
@@ -93,7 +101,7 @@ impl EventStream {
 
     fn check_size(&self) -> Result<(), EventTooLong> {
         let bytes = self.line.len().saturating_add(self.data.len());
-        if bytes > MAX_EVENT_BYTES { Err(EventTooLong) } else { Ok(()) }
+        if bytes > self.max_event_bytes { Err(EventTooLong) } else { Ok(()) }
     }
 
     fn add_line<T>(

@@ -1,23 +1,25 @@
 //! Splits the event stream of a sidecar into events.
 
-use redflow_models::frames::{Frames, TooLong};
-use redflow_models::wire::Framing;
+use redflow_models::event_stream::{EventStream, EventTooLong, StreamFormat};
+
+/// The largest event of a sidecar, in bytes. With `debug`, an event holds the whole prompt.
+const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads server-sent events with the parser of the models, which limits the size of an event.
 #[derive(Debug)]
 pub(super) struct EventReader {
-    parser: Frames,
+    parser: EventStream,
     /// The line ends at the end of the bytes so far, at most 2.
     line_ends: u8,
 }
 
 impl EventReader {
     pub(super) fn new() -> Self {
-        Self { parser: Frames::new(Framing::Sse), line_ends: 2 }
+        Self { parser: EventStream::with_limit(StreamFormat::Sse, MAX_EVENT_BYTES), line_ends: 2 }
     }
 
     /// Reads a piece of the stream, and gives the data of every complete event.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<String>, TooLong> {
+    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<String>, EventTooLong> {
         for byte in piece.iter().filter(|byte| **byte != b'\r') {
             self.line_ends = if *byte == b'\n' { (self.line_ends + 1).min(2) } else { 0 };
         }
@@ -40,8 +42,8 @@ impl EventReader {
 
 #[cfg(test)]
 mod tests {
-    use super::EventReader;
-    use redflow_models::frames::{MAX_EVENT_BYTES, TooLong};
+    use super::{EventReader, MAX_EVENT_BYTES};
+    use redflow_models::event_stream::EventTooLong;
 
     const STREAM: &str = ": hello\nid: 1\ndata: {\"a\":1}\n\nevent: x\r\ndata:b\r\ndata: c\r\n\r\n\n\nretry: 3\n\ndata\n\ndata: last";
 
@@ -61,7 +63,7 @@ mod tests {
         let mut reader = EventReader::new();
         let piece = vec![b'x'; 1024 * 1024];
         assert_eq!(reader.push(b"data: "), Ok(Vec::new()));
-        let ends = (0..=MAX_EVENT_BYTES / piece.len()).any(|_| reader.push(&piece) == Err(TooLong));
+        let ends = (0..=MAX_EVENT_BYTES / piece.len()).any(|_| reader.push(&piece) == Err(EventTooLong));
         assert!(ends);
     }
 
