@@ -278,7 +278,7 @@ fn round<S: RunStore + 'static, T>(
     drop(world);
     drop(runtime);
     let answer = ask(&store);
-    drop(Arc::into_inner(store).ok_or("somebody still holds the store")?);
+    drop(Arc::into_inner(store).ok_or("the store is still in use")?);
     Ok((Spent { wall, ..watch.spent() }, answer))
 }
 

@@ -66,7 +66,7 @@ impl Frame {
         Self { events }
     }
 
-    /// One line per event: the event, the node, its output and its behavior.
+    /// One line per event: the event, the node, its output and its behaviour.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.events.iter().map(line).collect()
     }

@@ -45,7 +45,7 @@ pub(crate) fn probe(args: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// The behavior of a bare server.
+/// The behaviour of a bare server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BareMode {
     Echo,

@@ -1,4 +1,4 @@
-//! Anthropic's Messages, in both versions.
+//! The rules of Anthropic's Messages API, in both versions.
 
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, OneOf, Text, Whole};
@@ -50,8 +50,8 @@ pub(super) fn check(finder: &mut Finder, body: &Value, version: &str) {
     tools(finder, body);
     let mut all = Vec::new();
     for (at, message) in finder.items("/messages", body.get("messages")) {
-        if let Some(said) = message_of(finder, &at, message) {
-            all.push((at, said));
+        if let Some(kind) = message_of(finder, &at, message) {
+            all.push((at, kind));
         }
     }
     conversation::check(finder, &all, Order { ids: true, turns: true });
@@ -139,7 +139,7 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
     }
 }
 
-/// Holds the blocks of an assistant to their kinds; the calls among them.
+/// Checks the blocks of an assistant and gives the ids of its calls.
 fn assistant(finder: &mut Finder, blocks: &[(String, &Value)]) -> Vec<String> {
     let (mut calls, mut spoke) = (Vec::new(), false);
     for (at, block) in blocks {

@@ -62,8 +62,8 @@ pub(super) fn check(finder: &mut Finder, body: &Value, model_name: ModelName) {
             let whole = [required("type", Is("json_schema")), required("json_schema", Object)];
             finder.fields("/response_format", format, &whole);
         }
-        let said = body["messages"].to_string();
-        answer_format(finder, "/response_format", format, inner, &said);
+        let messages = body["messages"].to_string();
+        answer_format(finder, "/response_format", format, inner, &messages);
     }
 }
 
@@ -76,7 +76,7 @@ fn stop(finder: &mut Finder, stop: Option<&Value>) {
     finder.add_if(!fits, "/stop", "neither a text nor one to four of them");
 }
 
-/// A function as both of OpenAI's interfaces describe it.
+/// Checks a function, which both of OpenAI's APIs describe in the same way.
 pub(super) fn function(finder: &mut Finder, at: &str, function: &Value) {
     let fields = [
         optional("type", Is("function")),
@@ -94,7 +94,7 @@ pub(super) fn function(finder: &mut Finder, at: &str, function: &Value) {
     }
 }
 
-/// A choice of tools as both of OpenAI's interfaces take it, as far as it names none.
+/// Checks the choice of tools without a name, which is the same in both of OpenAI's APIs.
 pub(super) fn choice(finder: &mut Finder, body: &Value) {
     let Some(choice) = body.get("tool_choice") else { return };
     let fits = choice.as_str().is_some_and(|choice| ["none", "auto", "required"].contains(&choice));
@@ -102,20 +102,20 @@ pub(super) fn choice(finder: &mut Finder, body: &Value) {
     finder.add_if(body.get("tools").is_none(), "/tool_choice", "a choice without tools");
 }
 
-/// How an answer is to look; `inner` is where the schema stands, `said` what the model is told.
+/// Checks the format of the answer. `inner` is the schema and its place, `messages` the whole conversation.
 pub(super) fn answer_format(
     finder: &mut Finder,
     at: &str,
     format: &Value,
     inner: Option<(&str, &Value)>,
-    said: &str,
+    messages: &str,
 ) {
     match (format["type"].as_str(), inner) {
         (Some("text"), None) => drop(finder.fields(at, format, &[required("type", Any)])),
         (Some("json_object"), None) => {
             finder.fields(at, format, &[required("type", Any)]);
-            let told = said.to_lowercase().contains("json");
-            finder.add_if(!told, at, "JSON mode, but no message names JSON");
+            let names_json = messages.to_lowercase().contains("json");
+            finder.add_if(!names_json, at, "JSON mode, but no message names JSON");
         }
         (Some("json_schema"), Some((at, inner))) => {
             let fields = [
@@ -137,8 +137,8 @@ pub(super) fn answer_format(
 fn messages(finder: &mut Finder, body: &Value) {
     let mut all = Vec::new();
     for (at, message) in finder.items("/messages", body.get("messages")) {
-        if let Some(said) = message_of(finder, &at, message) {
-            all.push((at, said));
+        if let Some(kind) = message_of(finder, &at, message) {
+            all.push((at, kind));
         }
     }
     conversation::check(finder, &all, Order { ids: true, turns: false });
@@ -157,7 +157,7 @@ fn message_of(finder: &mut Finder, at: &str, message: &Value) -> Option<MessageK
         }
         Some("assistant") => {
             let calls = message.get("tool_calls");
-            // What others than OpenAI want back.
+            // Other providers than OpenAI want this back.
             let reasoning = optional("reasoning_content", AnyText);
             let content = if calls.is_some() { optional("content", TextOrNull) } else { content };
             finder.fields(at, message, &[role, content, optional("tool_calls", List), reasoning]);
@@ -188,7 +188,7 @@ fn call_of(finder: &mut Finder, at: &str, call: &Value) -> String {
     call["id"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Arguments are an object, written as text.
+/// Arguments are a JSON object as text.
 pub(super) fn arguments(finder: &mut Finder, at: &str, arguments: &Value) {
     let object = serde_json::from_str::<Map<String, Value>>(arguments.as_str().unwrap_or_default());
     finder.add_if(object.is_err(), at, "arguments that are no object");

@@ -13,7 +13,7 @@ pub(super) enum MessageKind {
     Results(Vec<String>),
 }
 
-/// What differs between providers.
+/// The differences between providers.
 #[derive(Clone, Copy)]
 pub(super) struct Order {
     /// Whether calls have ids. If not, the names of their tools identify them.

@@ -1,4 +1,4 @@
-//! Ollama's own interface.
+//! The rules of Ollama's own API.
 
 use super::conversation::{self, MessageKind, Order};
 use super::fields::Kind::{Any, AnyText, Bool, Is, List, Number, Object, Text, Whole};
@@ -9,7 +9,7 @@ use serde_json::Value;
 const TOP: &[Field] = &[
     required("model", Text),
     required("messages", List),
-    // Without the word it is true.
+    // The default is true.
     required("stream", Bool),
     optional("tools", List),
     optional("format", Any),
@@ -48,8 +48,8 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
     finder.names("/tools", &names);
     let mut all = Vec::new();
     for (at, message) in finder.items("/messages", body.get("messages")) {
-        if let Some(said) = message_of(finder, &at, message) {
-            all.push((at, said));
+        if let Some(kind) = message_of(finder, &at, message) {
+            all.push((at, kind));
         }
     }
     conversation::check(finder, &all, Order { ids: false, turns: false });

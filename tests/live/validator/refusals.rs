@@ -1,10 +1,10 @@
-//! The validator refuses each kind of bad request, and takes the good one it was made of.
+//! Tests that the validator refuses each kind of bad request, and accepts the good one.
 
 use super::{Rules, problems_in, problems_of};
 use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
 
-/// A body with something else at a place, or with nothing there.
+/// A body with another value at a place, or without it.
 fn changed(body: &Value, at: &str, to: &Option<Value>) -> Value {
     let mut body = body.clone();
     let (parent, key) = at.rsplit_once('/').unwrap();
@@ -153,7 +153,7 @@ fn responses() {
         ("/input/6/call_id", Some(json!("3")), "which no call waits for"),
         ("/input/-", Some(json!({"role": "assistant", "content": "4"})), "the last is neither"),
         ("/input/-", Some(json!({"role": "system", "content": "more"})), "not the first"),
-        ("/tools/0/strict", None, "strict is not said"),
+        ("/tools/0/strict", None, "strict is missing"),
         ("/tools/0/function", Some(json!({})), "function does not exist"),
         ("/tools", None, "a choice without tools"),
         ("/text/format/json_schema", Some(json!({})), "json_schema does not exist"),

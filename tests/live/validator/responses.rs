@@ -1,4 +1,4 @@
-//! OpenAI's Responses.
+//! The rules of OpenAI's Responses API.
 
 use super::chat;
 use super::conversation::{self, MessageKind, Order};
@@ -38,8 +38,8 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
     for (at, tool) in finder.items("/tools", body.get("tools")) {
         chat::function(finder, &at, tool);
         finder.add_if(tool["type"] != "function", &at, "no function");
-        // Without the word it is strict, and most schemas of tools are not.
-        finder.add_if(tool.get("strict").is_none(), &at, "strict is not said");
+        // The default is strict, but most schemas of tools are not.
+        finder.add_if(tool.get("strict").is_none(), &at, "strict is missing");
         names.extend(tool["name"].as_str());
     }
     finder.names("/tools", &names);
@@ -48,7 +48,7 @@ pub(super) fn check(finder: &mut Finder, body: &Value) {
         finder.fields("/text", text, &[required("format", Object)]);
         let format = &text["format"];
         let inner = (format["type"] == "json_schema").then_some(("/text/format", format));
-        // Instructions do not count.
+        // Instructions do not count as messages.
         chat::answer_format(finder, "/text/format", format, inner, &body["input"].to_string());
     }
     input(finder, body);
@@ -68,10 +68,10 @@ fn input(finder: &mut Finder, body: &Value) {
         }
         match kind {
             Some("message") => {
-                let said = message(finder, &at, item);
+                let kind = message(finder, &at, item);
                 called = false;
                 reasoned = None;
-                all.extend(said.map(|said| (at, said)));
+                all.extend(kind.map(|kind| (at, kind)));
             }
             Some("function_call") => {
                 let fields = [

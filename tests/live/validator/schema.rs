@@ -1,4 +1,4 @@
-//! The subset of JSON Schema that every provider takes for strict answers.
+//! The subset of JSON Schema that every provider accepts for strict answers.
 
 use super::fields::Finder;
 use serde_json::Value;
@@ -20,7 +20,7 @@ const KEYS: [&str; 12] = [
 const TYPES: [&str; 7] = ["string", "number", "boolean", "integer", "object", "array", "null"];
 const DEEPEST: usize = 10;
 
-/// Holds a schema to the subset.
+/// Checks that a schema is in the subset.
 pub(super) fn check(finder: &mut Finder, at: &str, schema: &Value) {
     finder.add_if(schema["type"] != "object", at, "the root is no object");
     node(finder, at, schema, schema, 0);

@@ -2,7 +2,7 @@
 
 use super::flows::{CLASSES, one_agent};
 use super::rig::{Rig, TIME_LIMIT};
-use super::witness::Behavior;
+use super::witness::Behaviour;
 use super::{Row, resume_until_finished};
 use crate::process;
 use redflow_testkit::{Exit, LoggedProcess};
@@ -15,25 +15,25 @@ use std::process::Command;
 pub(super) fn dead_peers(rig: &Rig) -> Result<Row, String> {
     let mut row = Row::new("slow and dead peers: timeout, hang-up, cancel and deadline reach the socket");
     for class in CLASSES {
-        for behavior in [Behavior::Hold, Behavior::HangUp] {
+        for behaviour in [Behaviour::Hold, Behaviour::HangUp] {
             let folder = rig.folder("peers")?;
             let flow = Rig::write_flow(&folder, &one_agent(class, 1, json!({"timeout": 300})))?;
-            rig.witness.reset(behavior);
+            rig.witness.reset(behaviour);
             let exit = rig.run(&folder, &["run", &flow, "--node", "a", "--input", "1"])?;
             let expected = if class == "at_most_once" { Some(3) } else { Some(0) };
-            row.check(exit.code == expected, || format!("{class} {behavior:?}: {exit:?}"));
-            row.check(rig.witness.calls().len() == 1, || format!("{class} {behavior:?}: not one call"));
-            if behavior == Behavior::Hold {
+            row.check(exit.code == expected, || format!("{class} {behaviour:?}: {exit:?}"));
+            row.check(rig.witness.calls().len() == 1, || format!("{class} {behaviour:?}: not one call"));
+            if behaviour == Behaviour::Hold {
                 let closed = rig.witness.wait_for_given_up(1, TIME_LIMIT);
                 row.check(closed, || format!("{class}: the timeout did not close the socket"));
             }
             resume_until_finished(rig, &folder, &flow)?;
-            row.check(rig.witness.calls().len() == 1, || format!("{class} {behavior:?}: called again"));
+            row.check(rig.witness.calls().len() == 1, || format!("{class} {behaviour:?}: called again"));
         }
     }
     let folder = rig.folder("cancel")?;
     let flow = Rig::write_flow(&folder, &one_agent("at_most_once", 1, json!({})))?;
-    rig.witness.reset(Behavior::Hold);
+    rig.witness.reset(Behaviour::Hold);
     let process = LoggedProcess::start(rig.redflow(&folder, &["run", &flow, "--node", "a", "--input", "1"]))?;
     row.check(rig.witness.wait_for_calls(1, TIME_LIMIT), || "no call".to_owned());
     let run = only_run(rig, &folder)?;
@@ -50,7 +50,7 @@ pub(super) fn dead_peers(rig: &Rig) -> Result<Row, String> {
     }
     let folder = rig.folder("deadline")?;
     let flow = Rig::write_flow(&folder, &limited)?;
-    rig.witness.reset(Behavior::Hold);
+    rig.witness.reset(Behaviour::Hold);
     let exit = rig.run(&folder, &["run", &flow, "--node", "a", "--input", "1"])?;
     row.check(exit.code == Some(1) && exit.stderr.contains("TIMEOUT"), || format!("deadline: {exit:?}"));
     row.check(rig.witness.wait_for_given_up(1, TIME_LIMIT), || {
@@ -74,7 +74,7 @@ pub(super) fn full_disk(rig: &Rig) -> Result<Row, String> {
     for kib in (4..).step_by(12) {
         let folder = rig.folder("disk")?;
         let flow = Rig::write_flow(&folder, &one_agent("at_most_once", 6, json!({})))?;
-        rig.witness.reset(Behavior::Answer);
+        rig.witness.reset(Behaviour::Answer);
         let args = ["run", &flow, "--node", "a", "--input", "1", "-q"];
         let exit =
             LoggedProcess::start(rig.redflow_with_file_limit(&folder, kib, &args))?.wait(TIME_LIMIT)?;
@@ -156,7 +156,7 @@ pub(super) fn small_file_system(rig: &Rig) -> Result<Option<Row>, String> {
 /// Whether the file system was large enough.
 fn run_in_tmpfs(rig: &Rig, folder: &Path, data: &Path, row: &mut Row, kib: u32) -> Result<bool, String> {
     let flow = Rig::write_flow(folder, &one_agent("at_most_once", 6, json!({})))?;
-    rig.witness.reset(Behavior::Answer);
+    rig.witness.reset(Behaviour::Answer);
     let exit = rig.run(folder, &["run", &flow, "--node", "a", "--input", "1", "-q"])?;
     row.cases += 1;
     let enough = exit.code == Some(0);
@@ -182,13 +182,13 @@ pub(super) fn jumping_clock(rig: &Rig) -> Result<Row, String> {
     let mut order = Vec::new();
     for day in [0, -1, 1, -1] {
         let offset = (day * 86_400_000_i64).to_string();
-        rig.witness.reset(Behavior::Hold);
+        rig.witness.reset(Behaviour::Hold);
         let mut first = rig.redflow(&folder, &["run", &flow, "--node", "a", "--input", "1"]);
         first.env("REDFLOW_CLOCK_OFFSET_MS", &offset);
         let mut process = LoggedProcess::start(first)?;
         row.check(rig.witness.wait_for_calls(1, TIME_LIMIT), || "no call".to_owned());
         process.kill()?;
-        rig.witness.set_behavior(Behavior::Answer);
+        rig.witness.set_behaviour(Behaviour::Answer);
         // The process that resumes the run has the other clock.
         let mut second = rig.redflow(&folder, &["run", "--resume", "all", &flow]);
         second.env("REDFLOW_CLOCK_OFFSET_MS", (-day * 86_400_000_i64).to_string());
@@ -209,7 +209,7 @@ pub(super) fn two_processes(rig: &Rig) -> Result<Row, String> {
     let mut row = Row::new("two processes on one data directory");
     let folder = rig.folder("two")?;
     let flow = Rig::write_flow(&folder, &one_agent("at_most_once", 1, json!({"timeout": 60000})))?;
-    rig.witness.reset(Behavior::Hold);
+    rig.witness.reset(Behaviour::Hold);
     let mut driver =
         LoggedProcess::start(rig.redflow(&folder, &["run", &flow, "--node", "a", "--input", "1"]))?;
     row.check(rig.witness.wait_for_calls(1, TIME_LIMIT), || "no call".to_owned());
@@ -226,7 +226,7 @@ pub(super) fn two_processes(rig: &Rig) -> Result<Row, String> {
     }
     // A killed process leaves no lock behind.
     driver.kill()?;
-    rig.witness.set_behavior(Behavior::Answer);
+    rig.witness.set_behaviour(Behaviour::Answer);
     let parked = resume_until_finished(rig, &folder, &flow)?;
     row.check(parked == 1, || format!("{parked} asked a person"));
     row.figures = "the second is refused, readers work beside, the lock dies with its process".to_owned();

@@ -2,7 +2,7 @@
 
 use super::flows::many_agents;
 use super::rig::Rig;
-use super::witness::Behavior;
+use super::witness::Behaviour;
 use super::{Random, Row, resume_until_finished};
 use redflow_testkit::LoggedProcess;
 use std::collections::{BTreeSet, HashMap};
@@ -15,7 +15,7 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
     let mut row = Row::new("random kill -9 of a mixed load");
     let folder = rig.folder("kills")?;
     let flow = Rig::write_flow(&folder, &many_agents())?;
-    rig.witness.reset(Behavior::Mixed);
+    rig.witness.reset(Behaviour::Mixed);
     let mut random = Random(7);
     let mut known: BTreeSet<String> = BTreeSet::new();
     let mut open = false;

@@ -2,7 +2,7 @@
 
 use super::flows::{CLASSES, one_agent};
 use super::rig::{Rig, TIME_LIMIT};
-use super::witness::Behavior;
+use super::witness::Behaviour;
 use super::{Row, resume_until_finished};
 use redflow_testkit::LoggedProcess;
 use serde_json::json;
@@ -105,7 +105,7 @@ fn crash_at(rig: &Rig, class: &str, point: &str) -> Result<Option<(usize, bool)>
     let folder = rig.folder("matrix")?;
     let flow = Rig::write_flow(&folder, &one_agent(class, 1, json!({})))?;
     let during = point == DURING;
-    rig.witness.reset(if during { Behavior::Hold } else { Behavior::Answer });
+    rig.witness.reset(if during { Behaviour::Hold } else { Behaviour::Answer });
     let mut command = rig.redflow(&folder, &["run", &flow, "--node", "i"]);
     if !during {
         command.env("REDFLOW_FAILPOINT", point);
@@ -121,7 +121,7 @@ fn crash_at(rig: &Rig, class: &str, point: &str) -> Result<Option<(usize, bool)>
         return if exit.code == Some(0) { Ok(None) } else { Err(format!("{exit:?}")) };
     }
     process.kill()?;
-    rig.witness.set_behavior(Behavior::Answer);
+    rig.witness.set_behaviour(Behaviour::Answer);
     let parked = resume_until_finished(rig, &folder, &flow)?;
     let keys: std::collections::BTreeSet<String> =
         rig.witness.calls().into_iter().map(|call| call.key).collect();

@@ -8,7 +8,7 @@ mod readers;
 
 use super::flows::{CLASSES, many_agents};
 use super::rig::{Rig, TIME_LIMIT};
-use super::witness::Behavior;
+use super::witness::Behaviour;
 use super::{Random, Row, is_open};
 use checks::{ClientLogs, FinalState, check_final_state};
 use client::{Client, TOKEN};
@@ -59,7 +59,7 @@ pub(super) fn run(rig: &Rig, kills: usize) -> Result<Row, String> {
     let flow = Rig::write_flow(&folder, &many_agents())?;
     let config = folder.join("redflow.toml");
     std::fs::write(&config, CONFIG).map_err(|error| error.to_string())?;
-    rig.witness.reset(Behavior::Mixed);
+    rig.witness.reset(Behaviour::Mixed);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
     let sidecar = Sidecar { rig, folder: &folder, flow, config: config.display().to_string(), address };
     let client = Client::new(address);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// What the witness does after it recorded a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Behavior {
+pub(super) enum Behaviour {
     /// Answers at once.
     Answer,
     /// Never answers, and records when the caller closes the connection.
@@ -32,7 +32,7 @@ struct Record {
     calls: Vec<Call>,
     /// Held callers that closed the connection.
     given_up: usize,
-    behavior: Option<Behavior>,
+    behaviour: Option<Behaviour>,
 }
 
 #[derive(Default)]
@@ -62,13 +62,13 @@ impl Witness {
         Ok(Self { address, shared })
     }
 
-    /// Clears the record and sets the behavior.
-    pub(super) fn reset(&self, behavior: Behavior) {
-        *lock(&self.shared) = Record { behavior: Some(behavior), ..Record::default() };
+    /// Clears the record and sets the behaviour.
+    pub(super) fn reset(&self, behaviour: Behaviour) {
+        *lock(&self.shared) = Record { behaviour: Some(behaviour), ..Record::default() };
     }
 
-    pub(super) fn set_behavior(&self, behavior: Behavior) {
-        lock(&self.shared).behavior = Some(behavior);
+    pub(super) fn set_behaviour(&self, behaviour: Behaviour) {
+        lock(&self.shared).behaviour = Some(behaviour);
     }
 
     pub(super) fn calls(&self) -> Vec<Call> {
@@ -111,23 +111,23 @@ fn serve(caller: TcpStream, shared: &Shared) {
     }
     let Ok(call) = serde_json::from_str::<Value>(&line) else { return };
     let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
-    let (behavior, number) = {
+    let (behaviour, number) = {
         let mut record = lock(shared);
         record.calls.push(Call { run: text("run"), key: text("key"), class: text("class") });
         shared.changed.notify_all();
-        (record.behavior.unwrap_or(Behavior::Answer), record.calls.len())
+        (record.behaviour.unwrap_or(Behaviour::Answer), record.calls.len())
     };
     let mut caller = reader.into_inner();
-    match behavior {
-        Behavior::HangUp => {}
-        Behavior::Hold => {
+    match behaviour {
+        Behaviour::HangUp => {}
+        Behaviour::Hold => {
             // Returns when the caller closes the connection.
             let _ = caller.read(&mut [0; 16]);
             lock(shared).given_up += 1;
             shared.changed.notify_all();
         }
-        Behavior::Answer => drop(writeln!(caller, "ok {number}")),
-        Behavior::Mixed => {
+        Behaviour::Answer => drop(writeln!(caller, "ok {number}")),
+        Behaviour::Mixed => {
             std::thread::sleep(Duration::from_millis((number as u64 * 7) % 23));
             match number % 12 {
                 0 => {}
