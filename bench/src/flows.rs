@@ -55,7 +55,7 @@ pub(crate) fn options() -> CheckOptions<'static> {
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
         instance: InstanceId::local(),
-        runs: &runs,
+        can_run: &runs,
         env: &env,
     }
 }

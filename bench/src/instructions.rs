@@ -243,7 +243,7 @@ fn probe_whole_runs(runs: usize) -> Result<(), Failure> {
     for iterations in ITERATIONS {
         let runtime = runtime()?;
         let world = runtime.block_on(async {
-            let store = Arc::new(MemoryStore::keeping(0));
+            let store = Arc::new(MemoryStore::with_max_finished(0));
             let world = World::new(Scenario::new(iterations - 1, ToolKind::Read), store, limits_for(1))?;
             world.drive(runs, 1).await?;
             Ok::<_, Failure>(world)

@@ -91,7 +91,7 @@ fn checked(flow: &Value, adapters: &Adapters, env: Env) -> Result<CheckedFlow, F
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
         instance: InstanceId::local(),
-        runs: &|type_name| adapters.runs(type_name),
+        can_run: &|type_name| adapters.can_run(type_name),
         env: &env,
     };
     let checked = check_bytes(flow.to_string().as_bytes(), &options)
@@ -179,7 +179,7 @@ impl World {
             instance,
             source,
             host: None,
-            listens: true,
+            takes_requests: true,
             meter: Arc::new(NoMeter),
             env,
         };

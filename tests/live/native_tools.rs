@@ -17,7 +17,7 @@ fn model(props: &Value) -> Arc<dyn ChatModel> {
     let type_name = props["type"].as_str().unwrap();
     let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
     let config =
-        NodeConfig { node: &node, props: props.as_object().unwrap(), env: &process_env, takes: &|_| () };
+        NodeConfig { node: &node, props: props.as_object().unwrap(), env: &process_env, on_secret: &|_| () };
     adapters().models[type_name](config).unwrap()
 }
 
@@ -52,7 +52,10 @@ fn fixtures() -> Vec<Value> {
 
 async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -> ModelAnswer {
     let answer_kind = AnswerKind::Reply(ToolChoice::Auto);
-    model.call(ModelRequest { iteration: 1, transcript, spec, answer_kind, deltas: None }).await.unwrap()
+    model
+        .call(ModelRequest { iteration: 1, transcript, spec, answer_kind, delta_observer: None })
+        .await
+        .unwrap()
 }
 
 /// Two calls, their results, and the answer. Gives the first answer and the requests.

@@ -74,7 +74,7 @@ impl World {
             limits: FlowLimits::default(),
             run_limits: RunLimits::default(),
             instance: InstanceId::local(),
-            runs: &|type_name| adapters.runs(type_name),
+            can_run: &|type_name| adapters.can_run(type_name),
             env: &process_env,
         };
         let flow = flow("", model, memory);
@@ -90,7 +90,7 @@ impl World {
             instance: InstanceId::local(),
             source: None,
             host: None,
-            listens: true,
+            takes_requests: true,
             meter: Arc::new(NoMeter),
             env: process_env,
         };

@@ -52,7 +52,7 @@ pub struct Caller {
     /// Empty for an anonymous caller.
     pub scopes: Arc<[Scope]>,
     /// How it proved its identity.
-    pub by: AuthMethod,
+    pub auth_method: AuthMethod,
     /// The token that it used, or that opened its session.
     token: Option<Fingerprint>,
     /// The number of its browser session.
@@ -72,7 +72,7 @@ impl Caller {
         Self {
             name: "nobody".into(),
             scopes: Arc::new([]),
-            by: AuthMethod::Anonymous,
+            auth_method: AuthMethod::Anonymous,
             token: None,
             session: None,
         }
@@ -80,11 +80,23 @@ impl Caller {
 
     fn redflow_ui() -> Self {
         let scopes = Arc::new([Scope::Read, Scope::Run, Scope::Deploy]);
-        Self { name: REDFLOW_UI_NAME.into(), scopes, by: AuthMethod::RedflowUi, token: None, session: None }
+        Self {
+            name: REDFLOW_UI_NAME.into(),
+            scopes,
+            auth_method: AuthMethod::RedflowUi,
+            token: None,
+            session: None,
+        }
     }
 
-    fn with_token(token: AcceptedToken, by: AuthMethod) -> Self {
-        Self { name: token.name, scopes: token.scopes, by, token: Some(token.fingerprint), session: None }
+    fn with_token(token: AcceptedToken, auth_method: AuthMethod) -> Self {
+        Self {
+            name: token.name,
+            scopes: token.scopes,
+            auth_method,
+            token: Some(token.fingerprint),
+            session: None,
+        }
     }
 }
 
@@ -139,7 +151,7 @@ impl AccessControl {
     /// Finds the caller of a request. Call it first, for every request and every upgrade.
     ///
     /// A request without a token gives an anonymous caller: call [`AccessControl::require`] before anything
-    /// that needs a scope. A page of the Redflow UI needs no token: check [`Caller::by`] before anything that
+    /// that needs a scope. A page of the Redflow UI needs no token: check [`Caller::auth_method`] before anything that
     /// is not for it.
     ///
     /// # Errors
@@ -154,7 +166,7 @@ impl AccessControl {
         self.origins.check_host(uri, headers)?;
         let page = self.origins.check_origin(headers)?;
         let caller = self.identify(method, headers, page, now)?;
-        if caller.by == AuthMethod::Cookie {
+        if caller.auth_method == AuthMethod::Cookie {
             check_cookie_request(method, headers, page)?;
         }
         self.check_rate(caller, now)
@@ -169,7 +181,7 @@ impl AccessControl {
     }
 
     fn check_rate(&self, caller: Caller, now: Millis) -> Result<Caller, ApiError> {
-        if caller.by == AuthMethod::Anonymous || lock(&self.rates).take(&caller.name, now) {
+        if caller.auth_method == AuthMethod::Anonymous || lock(&self.rates).take(&caller.name, now) {
             return Ok(caller);
         }
         Err(ApiError::new(
@@ -186,7 +198,7 @@ impl AccessControl {
     /// # Errors
     /// `UNAUTHORIZED` for an anonymous caller, `FORBIDDEN` for any other.
     pub fn require(&self, caller: &Caller, needed: Scope) -> Result<(), ApiError> {
-        match caller.by {
+        match caller.auth_method {
             _ if caller.may(needed) => Ok(()),
             AuthMethod::Anonymous => {
                 Err(unauthorized("This needs a token or an open session, and the request has neither"))
@@ -212,7 +224,7 @@ impl AccessControl {
     /// `UNAUTHORIZED` if its token no longer works or may no longer read, or its browser has signed out.
     pub fn recheck(&self, caller: &Caller, now: Millis) -> Result<(), ApiError> {
         // It has no token that could expire, and the allowed origin does not change while the sidecar runs.
-        if caller.by == AuthMethod::RedflowUi {
+        if caller.auth_method == AuthMethod::RedflowUi {
             return Ok(());
         }
         if caller.session.is_some_and(|number| !lock(&self.sessions).keep_alive(number, now)) {
@@ -317,10 +329,15 @@ impl AccessControl {
     }
 
     /// None stands for a malformed token.
-    fn find_caller(&self, token: Option<&str>, by: AuthMethod, now: Millis) -> Result<Caller, ApiError> {
+    fn find_caller(
+        &self,
+        token: Option<&str>,
+        auth_method: AuthMethod,
+        now: Millis,
+    ) -> Result<Caller, ApiError> {
         let token = token.and_then(|token| self.tokens.find(token, now));
         token
-            .map(|token| Caller::with_token(token, by))
+            .map(|token| Caller::with_token(token, auth_method))
             .ok_or_else(|| self.count_failure(unauthorized("The token is not accepted here"), now))
     }
 

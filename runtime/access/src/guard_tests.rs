@@ -39,7 +39,7 @@ impl Fixture {
     }
 
     fn authenticate(&self, method: &Method, lines: &[(&str, &str)]) -> Result<AuthMethod, ApiCode> {
-        self.authenticate_at(0, method, lines).map(|caller| caller.by)
+        self.authenticate_at(0, method, lines).map(|caller| caller.auth_method)
     }
 
     /// The cookie of a new browser session.
@@ -66,7 +66,7 @@ fn default_fixture() -> Fixture {
 fn a_caller_without_a_token_is_anonymous_and_has_no_scope() {
     let fixture = default_fixture();
     let caller = fixture.authenticate_at(0, &Method::GET, &[HOME]).unwrap();
-    assert_eq!((caller.by, caller.scopes.len()), (AuthMethod::Anonymous, 0));
+    assert_eq!((caller.auth_method, caller.scopes.len()), (AuthMethod::Anonymous, 0));
     for scope in Scope::ALL {
         assert!(!caller.may(scope));
         assert_eq!(
@@ -137,7 +137,7 @@ fn the_scopes_of_a_token_limit_what_it_may_do() {
     let token = tokens::add(fixture.data.path(), "ci", &[Scope::Run], 0).unwrap();
     let line = format!("Bearer {}", token.expose_secret());
     let caller = fixture.authenticate_at(5000, &Method::GET, &[HOME, ("authorization", &line)]).unwrap();
-    assert_eq!((&*caller.name, caller.by), ("ci", AuthMethod::Bearer));
+    assert_eq!((&*caller.name, caller.auth_method), ("ci", AuthMethod::Bearer));
     assert!(caller.may(Scope::Read) && caller.may(Scope::Run));
     let error = fixture.access.require(&caller, Scope::Deploy).unwrap_err();
     assert_eq!(api_code(&error), ApiCode::Forbidden);
@@ -245,7 +245,10 @@ fn a_browser_has_the_rights_of_its_token_until_it_signs_out() {
     assert_eq!(fixture.authenticate(&Method::GET, &[HOME, ("cookie", &first)]), Ok(AuthMethod::Anonymous));
     assert_eq!(fixture.authenticate(&Method::GET, &[HOME, ("cookie", &second)]), Ok(AuthMethod::Cookie));
     assert_eq!(
-        fixture.authenticate_at(12 * 3_600_000, &Method::GET, &[HOME, ("cookie", &second)]).unwrap().by,
+        fixture
+            .authenticate_at(12 * 3_600_000, &Method::GET, &[HOME, ("cookie", &second)])
+            .unwrap()
+            .auth_method,
         AuthMethod::Anonymous
     );
 }
@@ -259,12 +262,12 @@ fn a_session_ends_with_the_token_that_opened_it() {
     let cookie = fixture.sign_in_browser(1000);
     let open = fixture.access.sign_in_code(&fixture.access.owner(), 1000).unwrap();
     assert_eq!(
-        fixture.authenticate_at(1500, &Method::GET, &[HOME, ("cookie", &cookie)]).unwrap().by,
+        fixture.authenticate_at(1500, &Method::GET, &[HOME, ("cookie", &cookie)]).unwrap().auth_method,
         AuthMethod::Cookie
     );
     tokens::rotate(fixture.data.path()).unwrap();
     assert_eq!(
-        fixture.authenticate_at(3000, &Method::GET, &[HOME, ("cookie", &cookie)]).unwrap().by,
+        fixture.authenticate_at(3000, &Method::GET, &[HOME, ("cookie", &cookie)]).unwrap().auth_method,
         AuthMethod::Anonymous
     );
     // Its codes end too.
@@ -387,7 +390,7 @@ fn ui_fixture() -> Fixture {
 fn pages_of_the_redflow_ui_need_no_token_and_have_no_admin_scope() {
     let fixture = ui_fixture();
     let caller = fixture.authenticate_at(0, &Method::POST, &[HOME, UI]).unwrap();
-    assert_eq!((&*caller.name, caller.by), ("the Redflow UI", AuthMethod::RedflowUi));
+    assert_eq!((&*caller.name, caller.auth_method), ("the Redflow UI", AuthMethod::RedflowUi));
     for scope in Scope::ALL {
         assert_eq!(caller.may(scope), scope != Scope::Admin, "{scope:?}");
     }
@@ -423,7 +426,7 @@ fn a_page_of_the_redflow_ui_may_send_a_token_but_its_cookie_is_ignored() {
     let cookie = fixture.sign_in_browser(0);
     for lines in [[HOME, UI, ("cookie", &cookie)].as_slice(), &[HOME, UI, up, ("cookie", &cookie)]] {
         let caller = fixture.authenticate_at(0, &Method::GET, lines).unwrap();
-        assert_eq!((caller.by, caller.may(Scope::Admin)), (AuthMethod::RedflowUi, false));
+        assert_eq!((caller.auth_method, caller.may(Scope::Admin)), (AuthMethod::RedflowUi, false));
     }
 }
 
@@ -438,7 +441,7 @@ fn a_token_for_another_server_does_not_change_the_rights_of_the_redflow_ui() {
     let ours = ("authorization", "Bearer the-main-token-0123");
     for foreign in [("authorization", "Bearer of-node-red"), ("authorization", "Basic YTpi")] {
         let caller = fixture.authenticate_at(0, &Method::POST, &[HOME, UI, foreign]).unwrap();
-        assert_eq!((caller.by, caller.may(Scope::Admin)), (AuthMethod::RedflowUi, false));
+        assert_eq!((caller.auth_method, caller.may(Scope::Admin)), (AuthMethod::RedflowUi, false));
         // Only such a page may send it.
         assert_eq!(fixture.authenticate(&Method::GET, &[HOME, foreign]), Err(ApiCode::Unauthorized));
         assert_eq!(fixture.authenticate(&Method::GET, &[HOME, PAGE, foreign]), Err(ApiCode::Unauthorized));
@@ -488,7 +491,7 @@ fn a_message_can_carry_the_token() {
     let authenticate =
         |text: &str, now| fixture.access.authenticate_token(text, now).map_err(|error| api_code(&error));
     let guest = authenticate(token.expose_secret(), 5_000).unwrap();
-    assert_eq!((&*guest.name, guest.by), ("guest", AuthMethod::Message));
+    assert_eq!((&*guest.name, guest.auth_method), ("guest", AuthMethod::Message));
     assert!(fixture.access.recheck(&guest, 5_000).is_ok());
     tokens::remove(fixture.data.path(), "guest").unwrap();
     assert!(fixture.access.recheck(&guest, 9_000).is_err());
@@ -505,7 +508,7 @@ fn a_message_can_carry_the_token() {
         fixture.authenticate_at(9_000, &Method::GET, &[HOME, line]).map(|_| ()),
         Err(ApiCode::RateLimited)
     );
-    assert_eq!(authenticate(MAIN, 9_000).map(|caller| caller.by), Ok(AuthMethod::Message));
+    assert_eq!(authenticate(MAIN, 9_000).map(|caller| caller.auth_method), Ok(AuthMethod::Message));
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl AppContext {
             limits: FlowLimits::default(),
             run_limits: RunLimits::default(),
             instance: InstanceId::local(),
-            runs: &|type_name| self.adapters.runs(type_name),
+            can_run: &|type_name| self.adapters.can_run(type_name),
             env: &process_env,
         };
         check_bytes(flow, &options)

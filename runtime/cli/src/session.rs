@@ -79,7 +79,7 @@ pub(crate) fn new_engine(
         adapters,
         source: source.flatten(),
         host: None,
-        listens: true,
+        takes_requests: true,
         instance: InstanceId::local(),
         meter: context.metrics.clone(),
         env: process_env,

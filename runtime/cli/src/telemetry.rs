@@ -26,7 +26,7 @@ impl Telemetry {
             filter: level.value.clone(),
             format: settings.log.format.value,
             redact: settings.log.redact.value,
-            known: settings.token.iter().cloned().collect(),
+            known_secrets: settings.token.iter().cloned().collect(),
             #[cfg(feature = "otel")]
             otlp: variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(|endpoint| redflow_telemetry::Otlp {
                 endpoint,

@@ -216,7 +216,7 @@ impl EventSink for Timeline {
                 printable_line(&node.type_name, 60)
             )),
             FlowEvent::Uncaught { node, error } => self.print_failure(node, error),
-            FlowEvent::ChainCut { node, limit } => print_warning(&format!(
+            FlowEvent::CascadeCut { node, limit } => print_warning(&format!(
                 "one start sets off at most {limit} runs, deliveries or bytes of messages; the message was stopped at {}",
                 label(node)
             )),

@@ -108,7 +108,8 @@ pub enum EdgeKind {
     /// From an agent to a tool.
     Tool,
     /// Inside a flow tool.
-    ToolChain,
+    #[serde(rename = "tool_chain")]
+    FlowTool,
     /// From an agent to its memory.
     Memory,
     /// From a service to the agent that bound it.
@@ -123,7 +124,7 @@ impl EdgeKind {
             Self::Data => "data",
             Self::Model => "model",
             Self::Tool => "tool",
-            Self::ToolChain => "tool_chain",
+            Self::FlowTool => "tool_chain",
             Self::Memory => "memory",
             Self::Reply => "reply",
         }
@@ -173,7 +174,7 @@ pub const EDGE_TABLE: &[EdgeRule] = &[
         too_many: Some(DiagnosticCode::ModelMultiple),
     },
     any(EdgeKind::Tool, &[PortKind::Tool], &[Role::Tool, Role::Data]),
-    any(EdgeKind::ToolChain, &[PortKind::FlowTool], &[Role::Data]),
+    any(EdgeKind::FlowTool, &[PortKind::FlowTool], &[Role::Data]),
     EdgeRule {
         kind: EdgeKind::Memory,
         from: &[PortKind::Memory],
@@ -217,7 +218,7 @@ pub fn kind_of_port(port: PortKind) -> EdgeKind {
         PortKind::Tool => EdgeKind::Tool,
         PortKind::Memory => EdgeKind::Memory,
         PortKind::Reply => EdgeKind::Reply,
-        PortKind::FlowTool => EdgeKind::ToolChain,
+        PortKind::FlowTool => EdgeKind::FlowTool,
         PortKind::Result | PortKind::ModelResponse | PortKind::Stream | PortKind::Chat | PortKind::Data => {
             EdgeKind::Data
         }
@@ -242,7 +243,7 @@ mod tests {
             (P::ModelResponse, [Some(K::Data), None, None, None, Some(K::Data), Some(K::Data)]),
             (P::Stream, [Some(K::Data), None, None, None, Some(K::Data), Some(K::Data)]),
             (P::Reply, [Some(K::Reply), None, None, None, None, None]),
-            (P::FlowTool, [Some(K::Reply), None, None, None, None, Some(K::ToolChain)]),
+            (P::FlowTool, [Some(K::Reply), None, None, None, None, Some(K::FlowTool)]),
             (P::Chat, [Some(K::Data), None, None, None, None, None]),
             (P::Data, [Some(K::Data), None, None, None, None, None]),
         ];

@@ -222,7 +222,8 @@ pub enum FlowEvent {
         error: MessageError,
     },
     /// A cascade of agents that feed each other reached its limit.
-    ChainCut {
+    #[serde(rename = "chain_cut")]
+    CascadeCut {
         /// The agent that was not started again.
         node: NodeSummary,
         /// The limit that was reached.

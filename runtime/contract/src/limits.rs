@@ -18,7 +18,7 @@ pub struct FlowLimits {
     pub max_copied_bytes: usize,
     /// The most steps through junctions, link pairs and flow tools while edges are checked. Direct wires do
     /// not count. Stops hubs that join everything to everything.
-    pub max_walk: usize,
+    pub max_steps: usize,
     /// The most diagnostics that are listed; the rest are counted per code.
     pub max_diagnostics: usize,
 }
@@ -31,7 +31,7 @@ impl Default for FlowLimits {
             max_nodes: 200_000,
             max_wires: 4_000_000,
             max_copied_bytes: 512 * 1024 * 1024,
-            max_walk: 5_000_000,
+            max_steps: 5_000_000,
             max_diagnostics: 1_000,
         }
     }

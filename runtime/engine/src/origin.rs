@@ -175,7 +175,7 @@ impl Origin {
             && !in_flight.lost.load(Ordering::Relaxed)
         {
             failpoint("output.before_ack");
-            store.delivered(&in_flight.emission.run);
+            store.mark_delivered(&in_flight.emission.run);
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Ports {
     /// The host that owns the flow around the agents, if there is one. Then only agents run here.
     pub host: Option<Arc<dyn Host>>,
     /// Whether this engine takes run requests of other processes. At most one engine of a store does.
-    pub listens: bool,
+    pub takes_requests: bool,
     /// Records counts and durations.
     pub meter: Arc<dyn Meter>,
     /// The process environment, as far as flows may read it.

@@ -52,7 +52,7 @@ pub struct StartOrder {
     /// A whole message for the agent, instead of a payload.
     pub message: Option<Message>,
     /// A text for the window of a chat node; only for chat nodes.
-    pub said: Option<ChatItem>,
+    pub chat_item: Option<ChatItem>,
     /// Starts with the same key begin one run, also after a restart, as long as the store has that run. Only
     /// for an agent with a payload, or a chat. The caller bounds its length.
     pub key: Option<String>,
@@ -68,7 +68,7 @@ pub struct StartOutcome {
     pub refused: Vec<RunReport>,
     /// The reports of the whole cascade, when nothing of it moves any more. Includes `refused`, but not a run
     /// of an earlier start.
-    pub rest: oneshot::Receiver<Vec<RunReport>>,
+    pub reports: oneshot::Receiver<Vec<RunReport>>,
 }
 
 /// The reason why nothing was started.

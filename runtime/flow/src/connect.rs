@@ -92,12 +92,12 @@ fn join_link_ins(flow: &mut ResolvedFlow) {
             _ if node.is_virtual => {}
             "link out" => known.extend(node.wires.iter().flatten().filter_map(|wire| match wire {
                 Wire::To(to) => Some((ix, *to)),
-                Wire::Absent | Wire::Missing(_) => None,
+                Wire::Disabled | Wire::Missing(_) => None,
             })),
             "link in" => {
                 joins.extend(link_ids(flow, ix).filter_map(|id| match flow.find_from(node.scope, id) {
                     Wire::To(from) => Some((from, ix)),
-                    Wire::Absent | Wire::Missing(_) => None,
+                    Wire::Disabled | Wire::Missing(_) => None,
                 }))
             }
             _ => {}
@@ -168,7 +168,7 @@ fn connect_outputs(flow: &mut ResolvedFlow, instance: &Instance, wiring: &Subflo
             } else {
                 match flow.find_from(instance.inner_scope, id) {
                     Wire::To(ix) => nested_output(flow, ix, *port),
-                    Wire::Absent | Wire::Missing(_) => None,
+                    Wire::Disabled | Wire::Missing(_) => None,
                 }
             };
             let Some((from, port)) = from else { continue };

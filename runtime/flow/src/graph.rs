@@ -90,7 +90,7 @@ impl<'a> WireSearch<'a> {
                         Wire::Missing(id) if self.missing.len() < MAX_MISSING => {
                             self.missing.push((wire, id.clone()));
                         }
-                        Wire::Missing(_) | Wire::Absent => {}
+                        Wire::Missing(_) | Wire::Disabled => {}
                     }
                 }
             }
@@ -127,6 +127,6 @@ impl<'a> WireSearch<'a> {
 pub(crate) fn targets(flow: &ResolvedFlow, ix: NodeIx) -> impl Iterator<Item = NodeIx> {
     flow.nodes[ix].wires.iter().flatten().filter_map(|wire| match wire {
         Wire::To(to) => Some(*to),
-        Wire::Absent | Wire::Missing(_) => None,
+        Wire::Disabled | Wire::Missing(_) => None,
     })
 }

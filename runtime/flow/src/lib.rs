@@ -33,6 +33,6 @@ pub use check::{
 pub use diff::differences;
 pub use env::resolve_process_env;
 pub use raw::{RawFlow, RawNode};
-pub use redflow_format::{TabFile, by_tab, join, tab_names};
+pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};
 pub use resolve::resolve_flow;
 pub use resolved::{NodeIx, ResolvedFlow, ResolvedNode, Wire};

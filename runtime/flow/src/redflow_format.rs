@@ -43,7 +43,7 @@ impl RawFlow {
     /// The keys beside the nodes that have no place in an array, so that [`RawFlow::into_flow_file`] drops
     /// them.
     #[must_use]
-    pub fn beside(&self) -> Vec<&str> {
+    pub fn dropped_keys(&self) -> Vec<&str> {
         let known: &[&str] = match self.shape() {
             FlowShape::Array => return Vec::new(),
             FlowShape::Deployment => &["flows", "rev", "credentials"],
@@ -106,7 +106,7 @@ fn text<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
 ///
 /// # Errors
 /// When two different nodes share an id, or when there are too many nodes.
-pub fn join(flows: Vec<RawFlow>, limits: &FlowLimits) -> Result<RawFlow, CheckReport> {
+pub fn join_flows(flows: Vec<RawFlow>, limits: &FlowLimits) -> Result<RawFlow, CheckReport> {
     let mut nodes: Vec<RawNode> = Vec::new();
     let mut places: HashMap<NodeId, usize> = HashMap::new();
     for node in flows.into_iter().flat_map(|flow| flow.into_flow_file().into_nodes()) {
@@ -136,7 +136,7 @@ pub fn tab_names(flow: &RawFlow) -> Vec<(NodeId, String)> {
 ///
 /// # Errors
 /// When the shared nodes in all files together have more bytes than one flow file may have.
-pub fn by_tab(
+pub fn split_by_tab(
     flow: RawFlow,
     only: Option<&NodeId>,
     exported_at: &str,

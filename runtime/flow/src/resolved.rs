@@ -19,7 +19,7 @@ pub enum Wire {
     /// The node at this index.
     To(NodeIx),
     /// A disabled node. The wire has no effect.
-    Absent,
+    Disabled,
     /// An id that no node has.
     Missing(String),
 }
@@ -105,7 +105,7 @@ impl ResolvedFlow {
         let inner = if prefix.is_empty() { None } else { self.find(&format!("{prefix}{id}")) };
         match inner.or_else(|| self.find(id)) {
             Some(ix) => Wire::To(ix),
-            None if self.disabled.contains(id) => Wire::Absent,
+            None if self.disabled.contains(id) => Wire::Disabled,
             None => Wire::Missing(id.to_owned()),
         }
     }

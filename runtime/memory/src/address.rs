@@ -44,7 +44,7 @@ pub(crate) fn connection_info(node: &NodeConfig<'_>) -> Result<ConnectionInfo, B
             let info = from_url(&url).ok_or_else(|| node.error(BAD_URL))?;
             url_is_secret = source == FieldSource::Credentials;
             match info.redis_settings().password() {
-                Some(password) if url_is_secret => (node.takes)(password),
+                Some(password) if url_is_secret => (node.on_secret)(password),
                 Some(_) => return Err(node.error(PLAIN_PASSWORD)),
                 None => (),
             }
@@ -55,7 +55,7 @@ pub(crate) fn connection_info(node: &NodeConfig<'_>) -> Result<ConnectionInfo, B
             Some(url) => {
                 let info =
                     from_url(&url).ok_or_else(|| node.error("REDIS_URL is not redis://HOST:PORT/DB"))?;
-                info.redis_settings().password().into_iter().for_each(node.takes);
+                info.redis_settings().password().into_iter().for_each(node.on_secret);
                 password_variables = PASSWORD_VARIABLES;
                 info
             }

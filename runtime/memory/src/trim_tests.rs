@@ -32,7 +32,7 @@ fn the_newest_turns_within_the_limits_stay_complete() {
 #[test]
 fn a_node_without_limits_gets_the_defaults() {
     let node = NodeSummary { id: "m".into(), type_name: "buffer-memory".to_owned(), name: String::new() };
-    let node = NodeConfig { node: &node, props: &Map::new(), env: &|_| None, takes: &|_| () };
+    let node = NodeConfig { node: &node, props: &Map::new(), env: &|_| None, on_secret: &|_| () };
     let of = |messages, bytes| Limits::for_node(&node, messages, 10, bytes);
     assert_eq!(of(None, None), Ok(Limits { messages: 10, bytes: 2 * 1024 * 1024 }));
     assert_eq!(of(Some(3), Some(4)), Ok(Limits { messages: 3, bytes: 4 }));

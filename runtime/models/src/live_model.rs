@@ -70,7 +70,7 @@ impl ChatModel for LiveModel {
                 stream: self.options.stream,
                 reasoning,
             };
-            let mut answer = self.driver.call(&self.target, &chat, request.deltas).await?;
+            let mut answer = self.driver.call(&self.target, &chat, request.delta_observer).await?;
             if let (Some(usage), Some(price)) = (&mut answer.usage, &self.price) {
                 // JSON, and so the journal, cannot hold an infinite number.
                 usage.cost = Some(price.cost(usage)).filter(|cost| cost.is_finite());

@@ -187,7 +187,7 @@ impl Node {
             self.env.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         };
         let props = self.props.as_object().unwrap();
-        adapters.models[self.type_name](NodeConfig { node: &node, props, env: &env, takes: &|_| () })
+        adapters.models[self.type_name](NodeConfig { node: &node, props, env: &env, on_secret: &|_| () })
     }
 
     /// Why the model cannot be built.
@@ -224,8 +224,13 @@ impl Node {
         let mut transcript = Transcript::default();
         transcript.push(Arc::new(samples::system("Answer in JSON.")));
         transcript.push(Arc::new(samples::user("What is 2+2?")));
-        let request =
-            ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas };
+        let request = ModelRequest {
+            iteration: 1,
+            transcript: &transcript,
+            spec: &spec,
+            answer_kind,
+            delta_observer: deltas,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(model.call(request))
     }

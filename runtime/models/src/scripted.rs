@@ -48,7 +48,7 @@ impl ChatModel for ScriptedModel {
             }
             let index = usize::try_from(request.iteration).unwrap_or(usize::MAX).saturating_sub(1);
             let text = self.replies.get(index).or(self.replies.last()).cloned().unwrap_or_default();
-            if let Some(deltas) = request.deltas {
+            if let Some(deltas) = request.delta_observer {
                 deltas.text(1, &text);
             }
             Ok(ModelAnswer { text, ..ModelAnswer::default() })
@@ -76,7 +76,7 @@ mod tests {
             node: &node,
             props: props.as_object().unwrap(),
             env: &|_| None,
-            takes: &|_| (),
+            on_secret: &|_| (),
         })
     }
 
@@ -108,7 +108,7 @@ mod tests {
             transcript: &transcript,
             spec: &spec,
             answer_kind: AnswerKind::Action { schema: None },
-            deltas,
+            delta_observer: deltas,
         };
         model.call(request).await.unwrap().text
     }

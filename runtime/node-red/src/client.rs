@@ -219,7 +219,7 @@ impl NodeRed {
 
     /// The error for a `/comms` that was open and is now closed.
     #[must_use]
-    pub fn lost(&self) -> ApiError {
+    pub fn comms_closed(&self) -> ApiError {
         self.unreachable("it closed its /comms")
     }
 

@@ -116,7 +116,7 @@ impl NodeRed {
             Some(token) => json!({"auth": token.expose_secret()}),
             None => json!({"subscribe": DEPLOY_TOPIC}),
         };
-        if socket.say(first.to_string()).await.is_none() {
+        if socket.send(first.to_string()).await.is_none() {
             return Err(self.unreachable("it closed its /comms"));
         }
         Ok(Comms { socket })
@@ -140,14 +140,14 @@ impl NodeRed {
 impl Comms {
     /// The events of the next message. None when the socket is closed or Node-RED stopped responding.
     pub async fn next(&mut self) -> Option<Vec<CommsEvent>> {
-        Some(parse_events(&self.socket.hear().await?))
+        Some(parse_events(&self.socket.receive().await?))
     }
 }
 
 impl Socket {
     /// The next text message. None when the socket is closed, Node-RED stopped responding, or a message is
     /// too large.
-    pub async fn hear(&mut self) -> Option<String> {
+    pub async fn receive(&mut self) -> Option<String> {
         loop {
             match timeout(PING_INTERVAL, self.inner.next()).await {
                 Ok(Some(Ok(message))) => {
@@ -171,7 +171,7 @@ impl Socket {
     }
 
     /// Sends a text message. None if Node-RED does not accept it in time.
-    pub async fn say(&mut self, text: String) -> Option<()> {
+    pub async fn send(&mut self, text: String) -> Option<()> {
         self.write(Some(Message::Text(text.into()))).await
     }
 

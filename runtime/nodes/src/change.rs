@@ -263,7 +263,7 @@ mod tests {
         let node = NodeSummary { id: "c".into(), type_name: "change".to_owned(), name: String::new() };
         let props = json!({"rules": rules});
         let props = props.as_object().unwrap();
-        let config = NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () };
+        let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () };
         let built = super::build(config).map_err(|error| error.to_string())?;
         let env = |name: &str| (name == "TOWN").then(|| json!("Graz"));
         let context = NodeContext { now: 7, env: &env, payload: None };
@@ -326,7 +326,7 @@ mod tests {
         ];
         for (rules, expected) in rows {
             let output = change(&rules).unwrap();
-            assert_eq!(Value::Object((*output.sends[0].1).clone()), expected, "{rules}");
+            assert_eq!(Value::Object((*output.messages[0].1).clone()), expected, "{rules}");
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
         ] {
             let output = change(&json!([rule])).unwrap();
             let error = output.error.unwrap();
-            assert_eq!((error.code.as_str(), output.sends.len()), ("NEEDS_NODE_RED", 0), "{rule}");
+            assert_eq!((error.code.as_str(), output.messages.len()), ("NEEDS_NODE_RED", 0), "{rule}");
         }
         for rule in [
             json!({"t": "set", "p": "", "to": "1"}),
@@ -368,7 +368,8 @@ mod tests {
         let node = NodeSummary { id: "c".into(), type_name: "change".to_owned(), name: String::new() };
         let props = json!({"action": "replace", "property": "payload", "to": "x"});
         let props = props.as_object().unwrap();
-        let old = super::build(NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () }).unwrap();
+        let old =
+            super::build(NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () }).unwrap();
         let context = NodeContext { now: 7, env: &|_| None, payload: None };
         assert_eq!(old.receive(Arc::default(), &context).error.unwrap().code.as_str(), "NEEDS_NODE_RED");
     }

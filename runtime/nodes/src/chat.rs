@@ -19,10 +19,10 @@ impl FlowNode for Chat {
     fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
         if let Some(Value::Object(result)) = message.get("agentResult") {
             let item = agent_item(result, &message, context);
-            return NodeOutput { says: item.map(|item| (item, self.max_history)), ..NodeOutput::default() };
+            return NodeOutput { chat: item.map(|item| (item, self.max_history)), ..NodeOutput::default() };
         }
         let item = user_item(&message, context);
-        NodeOutput { says: item.map(|item| (item, self.max_history)), ..NodeOutput::send(message) }
+        NodeOutput { chat: item.map(|item| (item, self.max_history)), ..NodeOutput::send(message) }
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     fn receive(props: &Value, message: &Value) -> NodeOutput {
         let node = NodeSummary { id: "c".into(), type_name: "chat-node".to_owned(), name: String::new() };
         let props = props.as_object().unwrap();
-        let config = NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () };
+        let config = NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () };
         let context = NodeContext { now: 7, env: &|_| None, payload: None };
         super::build(config).unwrap().receive(Arc::new(message.as_object().unwrap().clone()), &context)
     }
@@ -122,20 +122,20 @@ mod tests {
         let sent =
             json!({"_msgid": "1", "payload": "hello", "chatEvent": "message_sent", "chatMessage": item});
         let output = receive(&json!({"maxHistory": "5"}), &sent);
-        assert_eq!(serde_json::to_value(&output.says.as_ref().unwrap().0).unwrap(), item);
-        assert_eq!(output.says.unwrap().1, 5);
-        assert_eq!(Value::Object((*output.sends[0].1).clone()), sent);
+        assert_eq!(serde_json::to_value(&output.chat.as_ref().unwrap().0).unwrap(), item);
+        assert_eq!(output.chat.unwrap().1, 5);
+        assert_eq!(Value::Object((*output.messages[0].1).clone()), sent);
         // A message of another node is shown by its payload.
         let other = receive(&json!({}), &json!({"_msgid": "1", "payload": {"a": 1}}));
-        let (item, max_history) = other.says.unwrap();
+        let (item, max_history) = other.chat.unwrap();
         assert_eq!((item.id.as_str(), item.content.as_str(), item.timestamp), ("1", "{\n  \"a\": 1\n}", 7));
-        assert_eq!((max_history, other.sends.len()), (100, 1));
+        assert_eq!((max_history, other.messages.len()), (100, 1));
         // A `chatMessage` of another shape is ignored.
         let malformed = receive(
             &json!({}),
             &json!({"_msgid": "1", "payload": "x", "chatEvent": "message_sent", "chatMessage": 1}),
         );
-        assert_eq!(malformed.says.unwrap().0.content, "x");
+        assert_eq!(malformed.chat.unwrap().0.content, "x");
     }
 
     #[test]
@@ -143,8 +143,8 @@ mod tests {
         let answer = |result: Value, payload: Value| {
             let output =
                 receive(&json!({}), &json!({"_msgid": "1", "payload": payload, "agentResult": result}));
-            assert!(output.sends.is_empty() && output.error.is_none());
-            output.says.map(|(item, _)| (item.id, item.content, item.iteration))
+            assert!(output.messages.is_empty() && output.error.is_none());
+            output.chat.map(|(item, _)| (item.id, item.content, item.iteration))
         };
         let item = |id: &str, content: &str, iteration| Some((id.to_owned(), content.to_owned(), iteration));
         let response = |action: &str, message: Value| json!({"traceId": "r", "iteration": 2, "action": action, "message": message});
@@ -197,7 +197,7 @@ mod tests {
             (json!({"maxHistory": 1_000_000}), 1000),
         ] {
             let output = receive(&props, &json!({"_msgid": "1", "payload": "x"}));
-            assert_eq!(output.says.unwrap().1, expected, "{props}");
+            assert_eq!(output.chat.unwrap().1, expected, "{props}");
         }
     }
 }

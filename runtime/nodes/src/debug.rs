@@ -30,7 +30,7 @@ impl FlowNode for DebugNode {
                 });
             }
         };
-        NodeOutput { shows: Some(value), ..NodeOutput::default() }
+        NodeOutput { debug: Some(value), ..NodeOutput::default() }
     }
 }
 
@@ -65,12 +65,12 @@ mod tests {
             node: &node,
             props: props.as_object().unwrap(),
             env: &|_| None,
-            takes: &|_| (),
+            on_secret: &|_| (),
         })
         .unwrap();
         let message = json!({"payload": {"list": [1, {"deep": true}]}, "topic": "t"});
         let context = NodeContext { now: 0, env: &|_| None, payload: None };
-        node.receive(Arc::new(message.as_object().unwrap().clone()), &context).shows
+        node.receive(Arc::new(message.as_object().unwrap().clone()), &context).debug
     }
 
     #[test]

@@ -131,7 +131,7 @@ mod tests {
             node: &node,
             props: props.as_object().unwrap(),
             env: &|_| None,
-            takes: &|_| (),
+            on_secret: &|_| (),
         })
         .map_err(|e| e.reason)?;
         let incoming = json!({"_msgid": "m1", "payload": "old"});
@@ -142,8 +142,8 @@ mod tests {
 
     fn sent(props: &Value) -> Value {
         let output = fire(props).unwrap();
-        assert_eq!(output.sends.len(), 1, "{props}: {output:?}");
-        Value::Object((*output.sends[0].1).clone())
+        assert_eq!(output.messages.len(), 1, "{props}: {output:?}");
+        Value::Object((*output.messages[0].1).clone())
     }
 
     #[test]
@@ -198,14 +198,14 @@ mod tests {
         for props in [json!([own, topic]), json!([topic]), json!([topic, own, inner]), json!([inner, topic])]
         {
             let output = fire_with(&json!({"props": props}), Some(&json!({"n": 1}))).unwrap();
-            assert_eq!(output.sends.len(), 1, "{props}: {output:?}");
+            assert_eq!(output.messages.len(), 1, "{props}: {output:?}");
             let expected = json!({"_msgid": "m1", "topic": "t", "payload": {"n": 1}});
-            assert_eq!(Value::Object((*output.sends[0].1).clone()), expected, "{props}");
+            assert_eq!(Value::Object((*output.messages[0].1).clone()), expected, "{props}");
         }
         // Other properties are still evaluated.
         let broken = json!({"props": [{"p": "topic", "v": "$now()", "vt": "jsonata"}, {"p": "payload"}]});
         let output = fire_with(&broken, Some(&json!("x"))).unwrap();
-        assert!(output.sends.is_empty() && output.error.is_some(), "{output:?}");
+        assert!(output.messages.is_empty() && output.error.is_some(), "{output:?}");
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         {
             let output =
                 fire(&json!({"props": [{"p": "payload"}], "payload": value, "payloadType": kind})).unwrap();
-            assert!(output.sends.is_empty() && output.error.is_some(), "{kind}: {output:?}");
+            assert!(output.messages.is_empty() && output.error.is_some(), "{kind}: {output:?}");
         }
         let deep = vec!["a"; 30].join(".");
         for path in ["", "a..b", deep.as_str()] {
@@ -230,6 +230,6 @@ mod tests {
         let output = fire(&json!({"props": props})).unwrap();
         assert_eq!(output.error.unwrap().code.as_str(), "CONFIG_INVALID");
         let output = fire(&json!({"props": [{"p": "rooms[1].name", "v": "x", "vt": "str"}]})).unwrap();
-        assert_eq!(output.sends[0].1["rooms"], json!([null, {"name": "x"}]));
+        assert_eq!(output.messages[0].1["rooms"], json!([null, {"name": "x"}]));
     }
 }

@@ -4,7 +4,7 @@ use crate::flow_node::FlowNode;
 use crate::memory::Memory;
 use crate::model::ChatModel;
 use crate::tool::Tool;
-use redflow_contract::blank::without_blanks;
+use redflow_contract::editor_values::without_blanks;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::secret::is_reference;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ pub struct NodeConfig<'a> {
     /// The process environment. A node reads its key there if the flow gives none.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// Called with every secret that the node uses, so that the engine can remove it from results.
-    pub takes: &'a dyn Fn(&str),
+    pub on_secret: &'a dyn Fn(&str),
 }
 
 /// A node could not be built from its properties.
@@ -76,7 +76,7 @@ impl NodeConfig<'_> {
         let own = [credentials, self.props.get(name), options].into_iter().flatten().find_map(text);
         let secret = own
             .or_else(|| variables.iter().find_map(|name| (self.env)(name).filter(|text| !text.is_empty())))?;
-        (self.takes)(&secret);
+        (self.on_secret)(&secret);
         Some(secret)
     }
 
@@ -132,7 +132,7 @@ impl Adapters {
     /// Whether this build can run a type: `agent-core`, which the engine runs itself, or a type with a
     /// builder.
     #[must_use]
-    pub fn runs(&self, type_name: &str) -> bool {
+    pub fn can_run(&self, type_name: &str) -> bool {
         type_name == "agent-core"
             || self.models.contains_key(type_name)
             || self.tools.contains_key(type_name)
@@ -152,7 +152,7 @@ mod tests {
         let node =
             NodeSummary { id: "m".into(), type_name: "scripted-model".to_owned(), name: String::new() };
         let config =
-            NodeConfig { node: &node, props: props.as_object().unwrap(), env: &|_| None, takes: &|_| () };
+            NodeConfig { node: &node, props: props.as_object().unwrap(), env: &|_| None, on_secret: &|_| () };
         config.typed().map_err(|error| error.to_string())
     }
 

@@ -9,10 +9,10 @@ use redflow_contract::id::NodeId;
 pub trait ChatStore: Send + Sync {
     /// Adds a message and removes the oldest ones beyond `keeps`. Ignores a message whose id the chat already
     /// has.
-    fn say(&self, node: &NodeId, item: ChatItem, keeps: usize);
+    fn append(&self, node: &NodeId, item: ChatItem, keeps: usize);
 
     /// Reads the messages of a chat, oldest first.
-    fn said<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>>;
+    fn items<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>>;
 
     /// Deletes the messages of a chat. The deletion is on the disk when this returns.
     fn clear<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<(), StoreError>>;

@@ -20,7 +20,7 @@ pub trait EventLog: Send + Sync {
     fn append(&self, at: Millis, event: FlowEvent);
 
     /// Reads at most `most` events after a position, oldest first. Empty if there are none yet.
-    fn after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>>;
+    fn read_after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>>;
 
     /// Waits until the log holds an event after a position.
     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()>;

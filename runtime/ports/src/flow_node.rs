@@ -26,11 +26,11 @@ pub struct NodeContext<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeOutput {
     /// Messages to send, each with the output port it leaves from.
-    pub sends: Vec<(usize, Arc<Message>)>,
+    pub messages: Vec<(usize, Arc<Message>)>,
     /// For a debug node: the property to show, and its value.
-    pub shows: Option<(String, Value)>,
+    pub debug: Option<(String, Value)>,
     /// For a chat node: the message to store, and how many messages the node keeps.
-    pub says: Option<(ChatItem, u32)>,
+    pub chat: Option<(ChatItem, u32)>,
     /// Roughly the bytes it allocated in addition to what it sends. The engine counts them against its limit.
     pub work: usize,
     /// The error, for Catch nodes.
@@ -41,7 +41,7 @@ impl NodeOutput {
     /// Sends one message from port 0.
     #[must_use]
     pub fn send(message: Arc<Message>) -> Self {
-        Self { sends: vec![(0, message)], ..Self::default() }
+        Self { messages: vec![(0, message)], ..Self::default() }
     }
 
     /// Sends nothing and reports an error.

@@ -24,7 +24,7 @@ pub struct AgentMessage {
     /// The effect of the run that sends it; none if the run never started.
     pub effect: Option<EffectId>,
     /// Whether this message ends the run.
-    pub last: bool,
+    pub ends_run: bool,
     /// The message itself.
     pub message: Arc<Message>,
 }

@@ -72,7 +72,7 @@ pub use meter::{Measurement, MemoryAction, Meter, NoMeter};
 pub use model::{AnswerKind, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ToolChoice};
 pub use run_reader::{RunFilter, RunReader, RunRecord};
 pub use run_store::{
-    Batch, Durability, Journal, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
+    Batch, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError, StoredRun,
 };
 pub use tool::{Tool, ToolOutcome};
 pub use ui_storage::UiStorage;

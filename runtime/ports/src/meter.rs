@@ -23,9 +23,9 @@ impl Meter for NoMeter {
 #[derive(Debug, Clone, Copy)]
 pub enum Measurement<'a> {
     /// The engine starts to work on a run.
-    RunBegan,
+    RunStarted,
     /// The engine no longer works on a run, for any reason.
-    RunLeft,
+    RunReleased,
     /// A run ended.
     RunEnded {
         /// The agent's name, or its id if it has none.
@@ -78,7 +78,7 @@ pub enum Measurement<'a> {
         took: Duration,
     },
     /// An HTTP request was answered.
-    Answered {
+    RequestAnswered {
         /// The path of the route in the route table; empty if no route matched.
         route: &'a str,
         /// The HTTP status.

@@ -28,7 +28,7 @@ pub struct ModelRequest<'a> {
     /// The form the answer must have.
     pub answer_kind: AnswerKind<'a>,
     /// Receives the answer piece by piece; none if no client has asked for deltas.
-    pub deltas: Option<&'a dyn DeltaObserver>,
+    pub delta_observer: Option<&'a dyn DeltaObserver>,
 }
 
 /// Receives a model answer piece by piece, before it is validated. Gets text only, never reasoning.

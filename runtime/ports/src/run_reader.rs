@@ -12,7 +12,7 @@ pub trait RunReader: Send + Sync {
 
     /// Reads one run up to the first damaged part; none if the run is unknown. A damaged run has the status
     /// `damaged` and a problem.
-    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>>;
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>>;
 }
 
 /// Which runs to list. `None` in a field means that the field does not filter.

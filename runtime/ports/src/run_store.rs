@@ -27,19 +27,19 @@ pub trait RunStore: Send + Sync {
     fn load<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>>;
 
     /// Lists runs that have not ended, or whose result is not delivered, in the order they started.
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;
+    fn unfinished_runs(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;
 
     /// Finds the run that was started with this cause.
-    fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>>;
+    fn find_by_cause<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>>;
 
     /// Marks the result of a run as delivered. Returns before the mark is on the disk.
-    fn delivered(&self, run: &RunId);
+    fn mark_delivered(&self, run: &RunId);
 
     /// Waits for requests of other processes. Each request is given once per process.
     fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>>;
 
     /// Answers a request: done if `refused` is none, else the code of the refusal.
-    fn answer(&self, request: i64, refused: Option<StoreCode>);
+    fn answer_request(&self, request: i64, refused: Option<StoreCode>);
 }
 
 /// The journal of one run.
@@ -102,12 +102,12 @@ pub struct StoredRun {
     /// How long the run was active, in milliseconds.
     pub active_ms: u64,
     /// Where the store continues the journal.
-    pub mark: StoreMark,
+    pub mark: JournalPosition,
 }
 
 /// A position in a stored run. Only the store that made it can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreMark {
+pub struct JournalPosition {
     /// The number of the run in the store.
     pub run: i64,
     /// The number of batches that the run has.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub fn run_detail(summary: RunSummary, journal: &[u8], problem: Option<StoreProblem>) -> RunDetail {
     let (events, report) = replay_events(journal, true);
     // A journal that was cut off has no end, but `problem` already reports that.
-    let open = problem.is_some() || is_open(journal, &report, summary.status);
+    let open = problem.is_some() || is_unfinished(journal, &report, summary.status);
     let difference = report.difference.filter(|_| !open);
     let is_complete = problem.is_none() && difference.is_none() && summary.status.is_over();
     let result = if is_complete { result_of(journal) } else { None };
@@ -32,7 +32,7 @@ pub fn run_detail(summary: RunSummary, journal: &[u8], problem: Option<StoreProb
 
 /// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.
 #[must_use]
-pub fn is_open(journal: &[u8], report: &ReplayReport, status: RunStatus) -> bool {
+pub fn is_unfinished(journal: &[u8], report: &ReplayReport, status: RunStatus) -> bool {
     let ends = report.difference.as_ref().is_some_and(|found| found.what == DifferenceKind::Incomplete);
     let mut compile = |spec: &Arc<_>| CompiledAgent::compile(Arc::clone(spec));
     // A journal may end between two steps, but not within one.

@@ -24,7 +24,7 @@ mod text;
 mod validate;
 
 pub use compile::{CompileError, CompiledAgent, compile_schema};
-pub use detail::{is_open, run_detail};
+pub use detail::{is_unfinished, run_detail};
 pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError};
 pub use journal_reader::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
 pub use machine::Machine;

@@ -72,9 +72,10 @@ impl FlowBuilder {
         Self { adapters, instance, ..self.clone() }
     }
 
-    fn runs(&self, type_name: &str) -> bool {
+    fn can_run(&self, type_name: &str) -> bool {
         let has_host = self.adapters.flow_tools.is_some();
-        self.adapters.runs(type_name) || has_host && matches!(lookup(type_name).role, Role::Data | Role::Chat)
+        self.adapters.can_run(type_name)
+            || has_host && matches!(lookup(type_name).role, Role::Data | Role::Chat)
     }
 
     pub(crate) fn check(&self, raw: RawFlow, profile: Profile) -> Result<CheckedFlow, CheckReport> {
@@ -83,7 +84,7 @@ impl FlowBuilder {
             limits: self.settings.flow_limits,
             run_limits: self.settings.run_limits,
             instance: self.instance.clone(),
-            runs: &|type_name| self.runs(type_name),
+            can_run: &|type_name| self.can_run(type_name),
             env: &self.env,
         };
         check_flow(raw, &options)

@@ -38,7 +38,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         }
     };
     let (route, status) = (path.as_deref().unwrap_or_default(), response.status().as_u16());
-    app.meter.record(Measurement::Answered { route, status, took: began.elapsed() });
+    app.meter.record(Measurement::RequestAnswered { route, status, took: began.elapsed() });
     tracing::debug!(%method, route, status, "answered a request");
     add_security_headers(response.headers_mut());
     if let Some(cors) = cors {
@@ -54,7 +54,7 @@ fn admit(app: &App, request: &Request, path: Option<&str>, cors: Option<&Cors>) 
     let caller = app.access.authenticate(request.method(), request.uri(), request.headers(), now)?;
     let route = path.and_then(|path| find_route(request.method(), path));
     // A page that needs no token gets its own routes only. Even public routes are refused.
-    if caller.by == AuthMethod::RedflowUi
+    if caller.auth_method == AuthMethod::RedflowUi
         && !(cors.is_some() && route.is_none_or(|route| route.for_redflow_ui))
     {
         return Err(Problem::new(

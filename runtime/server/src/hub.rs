@@ -65,7 +65,7 @@ impl Hub {
         let mut last = *self.newest.borrow();
         loop {
             self.log.wait_past(last).await;
-            let Ok(events) = self.log.after(last, PAGE).await else {
+            let Ok(events) = self.log.read_after(last, PAGE).await else {
                 tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             };
@@ -110,7 +110,7 @@ impl Hub {
         if let Some(frames) = self.recent_after(position, max) {
             return Ok(frames);
         }
-        let events = self.log.after(position, max).await?;
+        let events = self.log.read_after(position, max).await?;
         Ok(events.into_iter().map(|event| self.frame(event)).collect())
     }
 
@@ -183,7 +183,7 @@ impl EventSink for EngineObserver {
 
     fn flow_event(&self, event: &FlowEvent) {
         if let FlowEvent::Chat { node, item, keeps } = event {
-            self.chats.say(&node.id, item.clone(), usize::try_from(*keeps).unwrap_or(usize::MAX));
+            self.chats.append(&node.id, item.clone(), usize::try_from(*keeps).unwrap_or(usize::MAX));
         }
         self.hub.log.append(self.clock.now(), event.clone());
     }
@@ -216,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn gives_new_events_after_the_log_dropped_unread_ones() {
         let settings = EventLogSettings { max_events: 4, ..EventLogSettings::default() };
-        let log = Arc::new(MemoryStore::keeping_with_log(1, settings));
+        let log = Arc::new(MemoryStore::with_event_log(1, settings));
         let hub = Hub::new(log.clone());
         let following = tokio::spawn(Arc::clone(&hub).follow_log());
         let mut newest = hub.newest();

@@ -59,7 +59,7 @@ fn parse_statuses(value: &str) -> Result<Vec<RunStatus>, Problem> {
 
 /// Reads a run, or fails with `RUN_UNKNOWN`.
 pub(crate) async fn find_run(app: &App, run: &RunId) -> Result<RunRecord, Problem> {
-    app.run_reader.look(run).await?.ok_or_else(|| {
+    app.run_reader.read(run).await?.ok_or_else(|| {
         let text = format!("There is no run `{}`. /api/runs lists the stored runs.", printable(run.as_str()));
         StoreError::new(StoreCode::RunUnknown, text).into()
     })

@@ -15,15 +15,15 @@ pub struct Parts {
     /// Stores runs. It must also store their events.
     pub store: Arc<dyn RunStore>,
     /// Reads the runs of the same store.
-    pub catalogue: Arc<dyn RunReader>,
+    pub run_reader: Arc<dyn RunReader>,
     /// The event log of the same store.
     pub log: Arc<dyn EventLog>,
     /// Stores the flow and its credentials.
-    pub shelf: Arc<dyn FlowStore>,
+    pub flow_store: Arc<dyn FlowStore>,
     /// Stores the histories of chat nodes.
     pub chats: Arc<dyn ChatStore>,
     /// Stores the items of the Redflow UI.
-    pub drawer: Arc<dyn UiStorage>,
+    pub ui_storage: Arc<dyn UiStorage>,
     /// Builds the nodes that this build can run.
     pub adapters: Arc<Adapters>,
     /// Takes measurements.
@@ -76,7 +76,7 @@ pub struct Settings {
     /// Bytes of a message on `/bridge`. One message carries a whole flow.
     pub max_bridge_bytes: usize,
     /// How long runs may take to finish their current effect when the sidecar stops.
-    pub drain: Duration,
+    pub drain_timeout: Duration,
 }
 
 impl Default for Settings {
@@ -99,7 +99,7 @@ impl Default for Settings {
             observability_heartbeat: Duration::from_secs(15),
             max_instances: 16,
             max_bridge_bytes: 48 * 1024 * 1024,
-            drain: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(10),
         }
     }
 }

@@ -42,8 +42,8 @@ impl Sidecar {
     /// # Errors
     /// When the flow or the stored data cannot be read, or the whole flow is refused.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
-        let Parts { clock, store, catalogue: run_reader, log, shelf: flow_store, chats, .. } = parts;
-        let Parts { drawer: ui_storage, adapters, meter, metrics, env, source, tokens, .. } = parts;
+        let Parts { clock, store, run_reader: run_reader, log, flow_store: flow_store, chats, .. } = parts;
+        let Parts { ui_storage: ui_storage, adapters, meter, metrics, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;
@@ -82,7 +82,7 @@ impl Sidecar {
             source,
             host: None,
             // `run_requests` reads the requests of other processes, because a run can belong to any engine.
-            listens: false,
+            takes_requests: false,
             meter: Arc::clone(&meter),
             env,
         };
@@ -157,7 +157,7 @@ impl Sidecar {
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let Self { app, background } = self;
         let router = routes::router(&app);
-        let (closing, drain) = (app.stop.clone(), app.settings.drain);
+        let (closing, drain) = (app.stop.clone(), app.settings.drain_timeout);
         // Both at once: a client that waits for a run gets its response when the run has stopped.
         let stop_runs = async {
             stop.cancelled().await;

@@ -28,7 +28,7 @@ pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body:
     }
     let order = StartOrder { node, payload, key, ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
-    let rest = async { if wait { started.rest.await.ok() } else { None } };
+    let rest = async { if wait { started.reports.await.ok() } else { None } };
     // When the sidecar stops, a waiting client still learns the id of its run.
     let reports = tokio::select! {
         reports = rest => reports,

@@ -33,7 +33,7 @@ pub use chats::memory::MemoryChatStore;
 pub use events::log::EventLogSettings;
 pub use files::flow_file::FlowFile;
 pub use files::node_red_file::{
-    MAX_NODE_RED_BYTES, NodeRedFile, place_node_red, read_node_red, write_node_red,
+    MAX_NODE_RED_BYTES, NodeRedCredentials, decode_node_red, encode_node_red, place_node_red,
 };
 pub use files::ui_storage::{MemoryUiStorage, UiStorageFile};
 pub use lock::DriverLock;

@@ -134,7 +134,7 @@ impl Store {
         let parse = |stored: StoredRequest| match serde_json::from_str(&stored.body) {
             Ok(request) => Some(PendingRequest { id: stored.id, run: stored.run, request }),
             Err(_) => {
-                self.answer(stored.id, Some(StoreCode::DataCorrupt));
+                self.answer_request(stored.id, Some(StoreCode::DataCorrupt));
                 None
             }
         };
@@ -188,16 +188,16 @@ impl RunStore for Store {
         Box::pin(self.query(move |queries| queries.load(&run)))
     }
 
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+    fn unfinished_runs(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
         Box::pin(self.query(|queries| queries.unfinished()))
     }
 
-    fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
+    fn find_by_cause<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
         let cause = cause.to_owned();
         Box::pin(self.query(move |queries| queries.started_by(&cause)))
     }
 
-    fn delivered(&self, run: &RunId) {
+    fn mark_delivered(&self, run: &RunId) {
         self.send_background(BackgroundWrite::Delivered(run.clone()));
     }
 
@@ -219,7 +219,7 @@ impl RunStore for Store {
         })
     }
 
-    fn answer(&self, request: i64, refused: Option<StoreCode>) {
+    fn answer_request(&self, request: i64, refused: Option<StoreCode>) {
         self.send_background(BackgroundWrite::Answer { request, refused });
     }
 }
@@ -229,7 +229,7 @@ impl RunReader for Store {
         Box::pin(self.query(move |queries| queries.newest(&filter)))
     }
 
-    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
         let run = run.clone();
         Box::pin(self.query(move |queries| queries.record(&run)))
     }
@@ -255,7 +255,7 @@ impl EventLog for Store {
         }
     }
 
-    fn after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+    fn read_after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
         let Some(log) = &self.log else { return Box::pin(ready(Ok(Vec::new()))) };
         if let Some(events) = log.ring.after(position, most) {
             return Box::pin(ready(Ok(events)));
@@ -280,13 +280,13 @@ impl EventLog for Store {
 }
 
 impl ChatStore for Store {
-    fn say(&self, node: &NodeId, item: ChatItem, keeps: usize) {
+    fn append(&self, node: &NodeId, item: ChatItem, keeps: usize) {
         if let Some(item) = self.chats.accept(node, item, keeps) {
             self.send_background(BackgroundWrite::ChatItem(item));
         }
     }
 
-    fn said<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>> {
+    fn items<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>> {
         let node = node.clone();
         Box::pin(self.query(move |queries| {
             let items = chat_rows::items(queries.connection(), &node);

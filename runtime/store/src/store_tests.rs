@@ -70,7 +70,7 @@ async fn a_group_fails_together_and_background_writes_are_retried() {
     let holder = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     small.append(buffered_batch(&["x"])).await.unwrap();
-    store.delivered(&id("over"));
+    store.mark_delivered(&id("over"));
     let mut taken = store.reopen(&parked);
     large.append(buffered_batch(&[&"x".repeat(50_000)])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
@@ -95,7 +95,7 @@ async fn background_writes_are_retried_when_the_store_closes() {
     fill_disk(&store, dir.path()).await;
     let holder = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    store.delivered(&id("over"));
+    store.mark_delivered(&id("over"));
     large.append(buffered_batch(&[&"x".repeat(50_000)])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
     assert!(!store.load(&id("over")).await.unwrap().unwrap().summary.delivered);
@@ -200,7 +200,7 @@ async fn a_background_write_that_always_fails_fails_alone() {
 
     // In one group with others.
     let holder = hold(dir.path());
-    store.delivered(&id("bad"));
+    store.mark_delivered(&id("bad"));
     journal.append(buffered_batch(&["x"])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
     journal.append(synced_batch(&["y"])).await.unwrap();
@@ -210,7 +210,7 @@ async fn a_background_write_that_always_fails_fails_alone() {
     let mut large = start_run(&store, "large").await;
     fill_disk(&store, dir.path()).await;
     let holder = hold(dir.path());
-    store.delivered(&id("good"));
+    store.mark_delivered(&id("good"));
     large.append(buffered_batch(&[&"x".repeat(50_000)])).await.unwrap();
     holder.execute_batch("COMMIT").unwrap();
     assert!(!is_delivered("good").await);
@@ -219,13 +219,13 @@ async fn a_background_write_that_always_fails_fails_alone() {
 
     // It could be written now, if it were still retried.
     for _ in 0..110 {
-        store.delivered(&id("no such run"));
-        store.unfinished().await.unwrap();
+        store.mark_delivered(&id("no such run"));
+        store.unfinished_runs().await.unwrap();
     }
     store.sql("DROP TRIGGER refuse").await;
     journal.append(synced_batch(&["z"])).await.unwrap();
     assert!(!is_delivered("bad").await);
-    store.delivered(&id("bad"));
+    store.mark_delivered(&id("bad"));
     assert!(is_delivered("bad").await);
 }
 
@@ -236,10 +236,10 @@ async fn a_background_write_that_fails_for_a_while_is_stored() {
     let store = Store::open(dir.path()).unwrap();
     finish_run(&store, "bad", 1).await;
     store.sql(REFUSE).await;
-    store.delivered(&id("bad"));
+    store.mark_delivered(&id("bad"));
     for _ in 0..20 {
-        store.delivered(&id("no such run"));
-        store.unfinished().await.unwrap();
+        store.mark_delivered(&id("no such run"));
+        store.unfinished_runs().await.unwrap();
     }
     store.sql("DROP TRIGGER refuse").await;
     assert!(store.load(&id("bad")).await.unwrap().unwrap().summary.delivered);
@@ -259,7 +259,7 @@ async fn old_answered_requests_are_removed_now_and_then() {
     let count = || plain.query_row("SELECT count(*) FROM requests", [], |row| row.get::<_, i64>(0)).unwrap();
     for _ in 0..crate::writer::REMOVE_REQUESTS_AFTER {
         assert_eq!(count(), 3);
-        store.delivered(&id("no such run"));
+        store.mark_delivered(&id("no such run"));
         store.writer.queue.wait_until_written().await.unwrap();
     }
     store.writer.queue.wait_until_written().await.unwrap();
@@ -286,7 +286,7 @@ async fn events_are_readable_only_after_the_commit() {
         let mut waits = store.wait_past(1);
         for _ in 0..100 {
             assert_eq!(store.bounds(), bounds);
-            assert_eq!(store.after(1, 10).await.unwrap(), []);
+            assert_eq!(store.read_after(1, 10).await.unwrap(), []);
             let polled = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(polled.is_pending());
             tokio::task::yield_now().await;
@@ -382,7 +382,7 @@ async fn a_flood_of_debug_events_is_bounded() {
 #[tokio::test]
 async fn a_failed_chat_item_is_stored_later_in_its_place() {
     use redflow_contract::chat::{ChatItem, ChatSpeaker};
-    use redflow_ports::ChatStore as _;
+    use redflow_ports::ChatStore;
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let append = |node: &str, id: &str| {
@@ -395,10 +395,10 @@ async fn a_failed_chat_item_is_stored_later_in_its_place() {
             trace_id: None,
             iteration: None,
         };
-        store.say(&node.into(), item, 100);
+        ChatStore::append(&store, &node.into(), item, 100);
     };
     let items = async |node: &str| {
-        let items = store.said(&node.into()).await.unwrap();
+        let items = store.items(&node.into()).await.unwrap();
         items.into_iter().map(|item| item.id).collect::<Vec<_>>().join(" ")
     };
     append("chat", "1");

@@ -9,7 +9,7 @@ use crate::events::queue::QueuedFlowEvent;
 use crate::runs::batch::{JournalHandle, QueuedBatch};
 use redflow_contract::code::StoreCode;
 use redflow_contract::id::{NodeId, RunId};
-use redflow_ports::{StoreError, StoreMark};
+use redflow_ports::{JournalPosition, StoreError};
 use std::sync::Arc;
 #[cfg(test)]
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Batch(QueuedBatch),
     Reopen {
         handle: Arc<JournalHandle>,
-        mark: StoreMark,
+        mark: JournalPosition,
     },
     /// None once the writer has moved it to its list of retries.
     Background(Option<BackgroundWrite>),

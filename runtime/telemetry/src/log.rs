@@ -60,7 +60,7 @@ pub struct LogSettings {
     /// What the redactor removes.
     pub redact: Level,
     /// Secrets that are removed wherever they occur.
-    pub known: Vec<SecretString>,
+    pub known_secrets: Vec<SecretString>,
     /// The collector that gets the spans; none to send no spans.
     #[cfg(feature = "otel")]
     pub otlp: Option<crate::otel::Otlp>,
@@ -72,7 +72,7 @@ impl Default for LogSettings {
             filter: DEFAULT_FILTER.to_owned(),
             format: Format::Auto,
             redact: Level::default(),
-            known: Vec::new(),
+            known_secrets: Vec::new(),
             #[cfg(feature = "otel")]
             otlp: None,
         }
@@ -114,7 +114,7 @@ pub(crate) fn subscriber<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let redactor = Arc::new(Redactor::new(settings.redact, &settings.known)?);
+    let redactor = Arc::new(Redactor::new(settings.redact, &settings.known_secrets)?);
     let filter = EnvFilter::builder()
         .with_regex(false)
         .parse(&settings.filter)

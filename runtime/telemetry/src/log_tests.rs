@@ -40,7 +40,7 @@ fn settings(filter: &str) -> LogSettings {
 #[test]
 fn message_fields_and_span_fields_are_redacted() {
     let known = vec![SecretString::from("open \"sesame\"")];
-    let settings = LogSettings { known, ..settings("info") };
+    let settings = LogSettings { known_secrets: known, ..settings("info") };
     for format in FORMATS {
         let lines = logged(&settings, format, || {
             let span = tracing::info_span!("run", apiKey = "span-hunter", user = "bob@example.com", run = 7);
@@ -147,7 +147,8 @@ fn an_invalid_filter_is_refused_without_quoting_it() {
 
 #[test]
 fn settings_never_show_a_known_secret() {
-    let settings = LogSettings { known: vec![SecretString::from("hunter2")], ..LogSettings::default() };
+    let settings =
+        LogSettings { known_secrets: vec![SecretString::from("hunter2")], ..LogSettings::default() };
     assert!(!format!("{settings:?}").contains("hunter2"));
 }
 

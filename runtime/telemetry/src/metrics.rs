@@ -130,8 +130,8 @@ impl Metrics {
 impl Meter for Metrics {
     fn record(&self, measurement: Measurement<'_>) {
         match measurement {
-            Measurement::RunBegan => self.change_gauge(Metric::RunsActive, 1),
-            Measurement::RunLeft => self.change_gauge(Metric::RunsActive, -1),
+            Measurement::RunStarted => self.change_gauge(Metric::RunsActive, 1),
+            Measurement::RunReleased => self.change_gauge(Metric::RunsActive, -1),
             Measurement::RunEnded { agent, ending, iterations, took } => {
                 self.count_run(agent, ending, iterations, took);
             }
@@ -158,7 +158,7 @@ impl Meter for Metrics {
                     self.observe(Metric::MemoryBytes, &[action], bytes as f64);
                 }
             }
-            Measurement::Answered { route, status, took } => {
+            Measurement::RequestAnswered { route, status, took } => {
                 self.count(Metric::HttpRequests, &[route, &status.to_string()], 1);
                 self.observe(Metric::HttpDuration, &[route], took.as_secs_f64());
             }

@@ -23,9 +23,9 @@ fn all_measurements() -> Metrics {
     };
     let ending = Ending::Failed { code: RunErrorCode::Timeout };
     for measurement in [
-        Measurement::RunBegan,
-        Measurement::RunBegan,
-        Measurement::RunLeft,
+        Measurement::RunStarted,
+        Measurement::RunStarted,
+        Measurement::RunReleased,
         Measurement::RunEnded { agent: "a", ending: Ending::Completed, iterations: 2, took: TOOK },
         Measurement::RunEnded { agent: "a", ending: Ending::Stopped, iterations: 2, took: TOOK },
         Measurement::RunEnded { agent: "a", ending, iterations: 4, took: TOOK },
@@ -53,7 +53,7 @@ fn all_measurements() -> Metrics {
             took: TOOK,
         },
         Measurement::MemoryCall { action: MemoryAction::Clear, size: None, success: false, took: TOOK },
-        Measurement::Answered { route: "/api/runs", status: 200, took: TOOK },
+        Measurement::RequestAnswered { route: "/api/runs", status: 200, took: TOOK },
         Measurement::SocketOpened,
         Measurement::SocketOpened,
         Measurement::SocketClosed { code: "STOPPING" },

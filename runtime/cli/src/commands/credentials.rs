@@ -19,8 +19,8 @@ use redflow_contract::limits::FlowLimits;
 use redflow_flow::RawFlow;
 use redflow_ports::{Credentials, FileStoreError, FlowStore as _, StoreError, StoredFlow, UiStorage as _};
 use redflow_store::{
-    DriverLock, FlowFile, MAX_NODE_RED_BYTES, NodeRedFile, UiStorageFile, place_node_red, read_node_red,
-    write_node_red,
+    DriverLock, FlowFile, MAX_NODE_RED_BYTES, NodeRedCredentials, UiStorageFile, decode_node_red,
+    encode_node_red, place_node_red,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -48,15 +48,15 @@ fn import(options: &CredentialsImportOptions, settings: &Settings) -> CommandRes
     let bytes = read_file(&options.file, MAX_NODE_RED_BYTES).map_err(|error| {
         fail(&format!("{} cannot be read: {}", display_path(&options.file), describe_io_error(&error)))
     })?;
-    let imported =
-        read_node_red(&bytes, secret.as_ref().map(ExposeSecret::expose_secret)).map_err(print_file_error)?;
+    let imported = decode_node_red(&bytes, secret.as_ref().map(ExposeSecret::expose_secret))
+        .map_err(print_file_error)?;
     let data = settings.data_dir().map_err(print_store_error)?;
     // A running sidecar has its own copy and would overwrite the import, so none may run.
     let _lock = DriverLock::take(&data).map_err(print_store_error)?;
     let (store, flows) = flow_store(settings, data)?;
     let StoredFlow { flows: bytes, mut credentials } = load_flow(&store, &flows)?;
     let known = node_ids(&bytes, &flows)?;
-    let NodeRedFile { credentials: found, odd_nodes, empty_values } = imported;
+    let NodeRedCredentials { credentials: found, odd_nodes, empty_values } = imported;
     let (mut nodes, mut values, mut unknown) = (0, 0, 0);
     for (id, node_credentials) in found {
         if known.contains(id.as_str()) {
@@ -104,7 +104,7 @@ fn export(options: &CredentialsExportOptions, settings: &Settings) -> CommandRes
     let data = settings.data_dir().map_err(print_store_error)?;
     let (store, flows) = flow_store(settings, data.clone())?;
     let credentials: Credentials = load_flow(&store, &flows)?.credentials;
-    let bytes = write_node_red(&credentials, secret.as_ref().map(ExposeSecret::expose_secret));
+    let bytes = encode_node_red(&credentials, secret.as_ref().map(ExposeSecret::expose_secret));
     let bytes = bytes.map_err(print_file_error)?;
     place_node_red(&options.file, &bytes, options.force).map_err(print_file_error)?;
     let (nodes, values) = (credentials.len(), credentials.values().map(serde_json::Map::len).sum());

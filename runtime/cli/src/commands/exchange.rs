@@ -13,7 +13,7 @@ use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::id::NodeId;
 use redflow_contract::iso_time;
 use redflow_contract::limits::FlowLimits;
-use redflow_flow::{RawFlow, TabFile, by_tab, join, tab_names};
+use redflow_flow::{RawFlow, TabFile, join_flows, split_by_tab, tab_names};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(crate) fn import(options: &ImportOptions) -> CommandResult {
     for (path, flow) in options.flows.iter().zip(&flows) {
         print_left_out(path, flow);
     }
-    let array = join(flows, &limits).map_err(|report| refuse(None, report))?;
+    let array = join_flows(flows, &limits).map_err(|report| refuse(None, report))?;
     let with_credentials = count_credentials(&array);
     if with_credentials > 0 {
         let nodes = count(with_credentials, "node");
@@ -74,7 +74,7 @@ fn refuse(path: Option<&Path>, report: CheckReport) -> Exit {
 
 /// Names the keys next to the nodes of a file, which no other shape has.
 fn print_left_out(path: &Path, flow: &RawFlow) {
-    let keys = flow.beside().join("`, `");
+    let keys = flow.dropped_keys().join("`, `");
     if !keys.is_empty() {
         print_note(&format!("{}: `{}` is left out", display_path(path), printable_line(&keys, 200)));
     }
@@ -93,7 +93,7 @@ fn tab_files(
     let names = tab_names(&flow);
     let only = options.tab.as_ref().map(|tab| find_tab(&names, tab)).transpose()?;
     let now = iso_time(clock().now());
-    let files = by_tab(flow, only.as_ref(), &now, limits);
+    let files = split_by_tab(flow, only.as_ref(), &now, limits);
     let files = files.map_err(|report| refuse(Some(&options.flow), report))?;
     let (output, is_stdout) = (&options.output, is_stdio(&options.output));
     match files.len() {

@@ -50,7 +50,7 @@ fn test(options: &ModelTestOptions, context: &AppContext) -> Result<Exit, String
     let secrets = RefCell::new(Scrubber::default());
     secrets.borrow_mut().add_properties(&props);
     let takes = |secret: &str| secrets.borrow_mut().add(secret);
-    let config = NodeConfig { node: &node, props: &props, env: &process_env, takes: &takes };
+    let config = NodeConfig { node: &node, props: &props, env: &process_env, on_secret: &takes };
     let build = context.adapters.models.get(node.type_name.as_str());
     let build = build.ok_or_else(|| format!("this build cannot run the type `{}`", node.type_name))?;
     let model = build(config).map_err(|error| error.to_string())?;
@@ -82,8 +82,13 @@ async fn test_model(model: &dyn ChatModel, type_name: &str) -> Result<ModelTest,
     transcript.push(Arc::clone(agent.system()));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
     let answer_kind = AnswerKind::Action { schema: agent.action_schema() };
-    let request =
-        ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas: None };
+    let request = ModelRequest {
+        iteration: 1,
+        transcript: &transcript,
+        spec: &spec,
+        answer_kind,
+        delta_observer: None,
+    };
     let since = Instant::now();
     let answer = model.call(request).await;
     let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -92,7 +92,7 @@ impl Stores {
         let log = EventLogSettings { max_events: events, ..EventLogSettings::default() };
         let file = FlowFile::new(flows.to_owned(), data.to_owned());
         if options.ephemeral {
-            let runs = Arc::new(MemoryStore::keeping_with_log(MemoryStore::KEPT, log));
+            let runs = Arc::new(MemoryStore::with_event_log(MemoryStore::DEFAULT_MAX_FINISHED, log));
             let flow = Arc::new(EphemeralFlowStore { file, latest: Mutex::default() });
             let (chats, ui) = (Arc::new(MemoryChatStore::default()), Arc::new(MemoryUiStorage::default()));
             return Ok(Self { reader: runs.clone(), log: runs.clone(), runs, flow, chats, ui });
@@ -127,11 +127,11 @@ fn parts(context: &AppContext, stores: Stores, tokens: Tokens, flows: &Path) -> 
     Parts {
         clock: clock(),
         store: runs,
-        catalogue: reader,
+        run_reader: reader,
         log,
-        shelf: flow,
+        flow_store: flow,
         chats,
-        drawer: ui,
+        ui_storage: ui,
         adapters: Arc::clone(&context.adapters),
         meter: context.metrics.clone(),
         metrics: Arc::new(move || metrics.render()),
@@ -162,7 +162,7 @@ fn server_settings(settings: &Settings, address: SocketAddr) -> redflow_server::
         access,
         max_body_bytes: from.max_body_bytes.value,
         body_timeout: Duration::from_millis(from.body_timeout_ms.value),
-        drain: Duration::from_millis(from.drain_ms.value),
+        drain_timeout: Duration::from_millis(from.drain_ms.value),
         ..redflow_server::Settings::default()
     }
 }

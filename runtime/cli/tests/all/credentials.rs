@@ -3,7 +3,7 @@
 use crate::kit::{Folder, Output};
 use pretty_assertions::assert_eq;
 use redflow_ports::{Credentials, FlowStore as _, UiStorage as _};
-use redflow_store::{FlowFile, UiStorageFile, read_node_red};
+use redflow_store::{FlowFile, UiStorageFile, decode_node_red};
 use serde_json::{Value, json};
 
 const SECRET: &str = "s3cret";
@@ -56,7 +56,7 @@ fn credentials_are_imported_and_exported() {
     let back = folder.read("back.json");
     assert!(back.starts_with("{\"$\":\"") && back != FILE);
     assert_eq!(
-        read_node_red(back.as_bytes(), Some(SECRET)).unwrap().credentials,
+        decode_node_red(back.as_bytes(), Some(SECRET)).unwrap().credentials,
         stored_credentials(&folder)
     );
     #[cfg(unix)]

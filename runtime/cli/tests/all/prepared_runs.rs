@@ -124,7 +124,7 @@ fn engine_for(
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
         instance: instance.clone(),
-        runs: &|name| adapters.runs(name),
+        can_run: &|name| adapters.can_run(name),
         env: &|_| None,
     };
     let checked = check_bytes(flow.as_bytes(), &options).unwrap();
@@ -137,7 +137,7 @@ fn engine_for(
         adapters: Arc::new(adapters),
         source,
         host: None,
-        listens: true,
+        takes_requests: true,
         meter: Arc::new(redflow_ports::NoMeter),
         instance: instance.clone(),
         env: |_| None,
@@ -235,7 +235,7 @@ pub(crate) fn ignore_request(store: Store) {
 /// Waits for a request of another process, and refuses it.
 pub(crate) fn refuse_request(store: &Store, code: StoreCode) {
     let requests = runtime().block_on(store.requests());
-    store.answer(requests[0].id, Some(code));
+    store.answer_request(requests[0].id, Some(code));
 }
 
 /// Drives the runs of a folder in this process, until it is dropped.

@@ -7,9 +7,9 @@ use super::schedule::{MAX_SCHEDULES, Schedule};
 use super::{BuiltFlow, BuiltNode};
 use crate::report::error_outside_run;
 use redflow_contract::Message;
-use redflow_contract::blank::text_of;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::edge::Role;
+use redflow_contract::editor_values::text_of;
 use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run_error::RunError;
@@ -172,7 +172,7 @@ impl FlowBuilder<'_> {
         // The properties of an ordinary node can enter a message, so no secret is resolved for it.
         let props = self.flow.resolved_props(ix, self.env, false);
         let config =
-            NodeConfig { node: &self.flow.summary(ix), props: &props, env: self.env, takes: &|_| () };
+            NodeConfig { node: &self.flow.summary(ix), props: &props, env: self.env, on_secret: &|_| () };
         build(config).map(BuiltNode::Native)
     }
 }
@@ -184,7 +184,7 @@ pub(crate) fn flow_tool(
     env: ProcessEnv<'_>,
 ) -> Result<BuiltTool, BuildError> {
     let Some(build) = &adapters.flow_tools else { return Ok(BuiltTool::Flow) };
-    build(NodeConfig { node, props: &Message::new(), env, takes: &|_| () }).map(BuiltTool::Service)
+    build(NodeConfig { node, props: &Message::new(), env, on_secret: &|_| () }).map(BuiltTool::Service)
 }
 
 /// The prefix of session keys. It names the instance, because two Node-REDs may have the same flow.
@@ -208,7 +208,7 @@ fn build_once<T: ?Sized>(
         let (node, props) = (flow.summary(ix), flow.resolved_props(ix, env, true));
         secrets.borrow_mut().add_properties(&props);
         let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
-        let config = NodeConfig { node: &node, props: &props, env, takes: &add_secret };
+        let config = NodeConfig { node: &node, props: &props, env, on_secret: &add_secret };
         match builders.get(node.type_name.as_str()) {
             Some(builder) => builder(config),
             None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),

@@ -37,7 +37,7 @@ impl BuiltFlow {
             })?,
             None => self.default_agent()?,
         };
-        if let Some(item) = &order.said {
+        if let Some(item) = &order.chat_item {
             return self.chat_start(node, item);
         }
         let payload = order.payload.clone();

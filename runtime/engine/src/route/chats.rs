@@ -70,7 +70,7 @@ impl EngineState {
     /// Shows what a chat node makes of a message, without sending it on.
     fn show_message(&self, flow: &BuiltFlow, chat: NodeIx, message: &Arc<Message>) {
         if let BuiltNode::Native(node) = &flow.nodes[chat] {
-            self.show_in_chat(flow, chat, self.call_native(flow, chat, &**node, message, None).says);
+            self.show_in_chat(flow, chat, self.call_native(flow, chat, &**node, message, None).chat);
         }
     }
 }

@@ -93,6 +93,6 @@ impl EngineState {
     pub(super) fn report_cut(&self, flow: &BuiltFlow, ix: NodeIx, limit: usize) {
         let node = flow.flow.summary(ix);
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        self.ports.events.flow_event(&FlowEvent::ChainCut { node, limit });
+        self.ports.events.flow_event(&FlowEvent::CascadeCut { node, limit });
     }
 }

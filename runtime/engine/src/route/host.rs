@@ -35,7 +35,8 @@ impl EngineState {
         let Some(run) = run.filter(|_| last || is_wired) else { return };
         let effect = emitter.map(|(_, effect)| effect);
         let message = Arc::clone(message);
-        let arrival = host.deliver(AgentMessage { node: node.id.clone(), port, run, effect, last, message });
+        let arrival =
+            host.deliver(AgentMessage { node: node.id.clone(), port, run, effect, ends_run: last, message });
         let origin = origin.clone();
         self.work.push(Box::pin(async move {
             let arrived = arrival.await;

@@ -27,10 +27,10 @@ impl EngineState {
         payload: Option<&Value>,
         origin: &Origin,
     ) {
-        let NodeOutput { sends, shows, says, work, error } =
+        let NodeOutput { messages, debug, chat, work, error } =
             self.call_native(flow, from, node, message, payload);
         // A message that is handed on costs nothing; a new one does.
-        let made = sends.iter().filter(|(_, sent)| !Arc::ptr_eq(sent, message));
+        let made = messages.iter().filter(|(_, sent)| !Arc::ptr_eq(sent, message));
         let bytes = made.map(|(_, sent)| approximate_bytes(sent)).fold(work, usize::saturating_add);
         let observer = &origin.cascade.observer;
         match origin.cascade.count_made_bytes(bytes) {
@@ -43,15 +43,15 @@ impl EngineState {
                 return;
             }
         }
-        if let Some((property, value)) = shows {
+        if let Some((property, value)) = debug {
             let node = flow.flow.summary(from);
             self.ports.events.flow_event(&FlowEvent::Debug { node, property, value });
         }
-        self.show_in_chat(flow, from, says);
-        if sends.is_empty() && error.is_none() {
+        self.show_in_chat(flow, from, chat);
+        if messages.is_empty() && error.is_none() {
             observer.node_done(flow, from, StepOutcome::Completed);
         }
-        for (port, message) in &sends {
+        for (port, message) in &messages {
             observer.node_sent(flow, from, *port, message, None);
             self.send_on_wires(flow, from, *port, message, origin);
         }

@@ -32,7 +32,7 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     let RunInput { agent, session, message, cause, origin, ticket } = input;
     let ports = &context.ports;
     if let Some(cause) = cause.as_ref().filter(|cause| cause.resent) {
-        match ports.store.started_by(&cause.key).await {
+        match ports.store.find_by_cause(&cause.key).await {
             Ok(None) => {}
             Ok(Some(_)) => {
                 origin.acknowledge(&*ports.store);

@@ -138,7 +138,8 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
             let observer = || Box::new(ScrubbedDeltas::new(run, *iteration, agent, ports));
             let observer = ports.events.watches_deltas().then(observer);
             let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
-            let request = ModelRequest { iteration: *iteration, transcript, spec, answer_kind, deltas };
+            let request =
+                ModelRequest { iteration: *iteration, transcript, spec, answer_kind, delta_observer: deltas };
             match agent.model.call(request).await {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut_answer(answer, &spec.limits) }

@@ -41,7 +41,7 @@ pub(crate) async fn find_earlier_run(
     cause: Option<&str>,
 ) -> Result<Option<EarlierRun>, StoreError> {
     let Some(cause) = cause else { return Ok(None) };
-    let Some(run) = store.started_by(cause).await? else { return Ok(None) };
+    let Some(run) = store.find_by_cause(cause).await? else { return Ok(None) };
     let stored = store.load(&run).await?;
     Ok(stored.map(|stored| EarlierRun { run, agent: stored.summary.agent.node_id }))
 }

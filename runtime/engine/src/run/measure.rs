@@ -56,14 +56,14 @@ pub(super) struct ActiveRun(Arc<dyn Meter>);
 
 impl ActiveRun {
     pub(super) fn new(meter: &Arc<dyn Meter>) -> Self {
-        meter.record(Measurement::RunBegan);
+        meter.record(Measurement::RunStarted);
         Self(Arc::clone(meter))
     }
 }
 
 impl Drop for ActiveRun {
     fn drop(&mut self) {
-        self.0.record(Measurement::RunLeft);
+        self.0.record(Measurement::RunReleased);
     }
 }
 

@@ -204,7 +204,7 @@ fn service<T: ?Sized>(
     };
     secrets.borrow_mut().add_properties(&props);
     let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
-    let config = NodeConfig { node, props: &props, env: &ports.env, takes: &add_secret };
+    let config = NodeConfig { node, props: &props, env: &ports.env, on_secret: &add_secret };
     match builders.get(node.type_name.as_str()) {
         Some(build) => build(config),
         None => Err(config.error(format!("this build cannot run the type `{}`", node.type_name))),

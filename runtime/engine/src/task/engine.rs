@@ -65,7 +65,7 @@ impl Engine {
             |reply| Command::StartAcknowledged(Box::new(PendingStart { order, cancel, reports, reply }));
         let started = self.send(start).await.unwrap_or(Err(StartError::Stopping))?;
         let StartedRuns { runs, refused } = started;
-        Ok(StartOutcome { runs, refused, rest })
+        Ok(StartOutcome { runs, refused, reports: rest })
     }
 
     /// Turns the schedules of inject nodes on, also those of flows that are deployed later. Firings that were

@@ -58,7 +58,7 @@ impl EngineState {
                 if let Ending::Failed { code } = ending {
                     report_done(StepOutcome::Failed(&Failure { code, message: AGENT_REMOVED.to_owned() }));
                 }
-                self.ports.store.delivered(&run);
+                self.ports.store.mark_delivered(&run);
                 RunEnd::Finished { ending, message }
             }
             RunExit::Finished { effect, ending, message, resent } => {

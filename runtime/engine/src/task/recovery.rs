@@ -16,7 +16,7 @@ impl EngineState {
         self.pending += 1;
         let ports = Arc::clone(&self.ports);
         self.work.push(Box::pin(async move {
-            Completion::UnfinishedRunsLoaded(ports.store.unfinished().await, purpose)
+            Completion::UnfinishedRunsLoaded(ports.store.unfinished_runs().await, purpose)
         }));
     }
 
@@ -79,7 +79,7 @@ impl EngineState {
         let intent = match status {
             _ if is_orphan && status.is_over() => {
                 // Its result can no longer be sent anywhere.
-                self.ports.store.delivered(&run_id);
+                self.ports.store.mark_delivered(&run_id);
                 return None;
             }
             _ if is_orphan => ResumeIntent::Remove,

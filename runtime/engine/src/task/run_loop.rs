@@ -135,7 +135,7 @@ impl EngineState {
             }
             Completion::RequestAnswered(id, answer) => {
                 self.pending -= 1;
-                self.ports.store.answer(id, answer.err().map(|error| error.code));
+                self.ports.store.answer_request(id, answer.err().map(|error| error.code));
             }
             Completion::MemoryCleared(clear) => {
                 self.pending -= 1;
@@ -152,7 +152,7 @@ impl EngineState {
 
     /// Waits for requests of other processes.
     fn listen_for_requests(&self) {
-        if !self.ports.listens {
+        if !self.ports.takes_requests {
             return;
         }
         let ports = Arc::clone(&self.ports);

@@ -47,7 +47,7 @@ async fn a_crowd_on_the_real_store() {
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
         host: None,
-        listens: true,
+        takes_requests: true,
         env: process_env,
     };
     let limits = EngineLimits { max_active: crowd, max_active_per_agent: crowd, ..EngineLimits::default() };

@@ -127,7 +127,7 @@ impl FlowNode for NodeDouble {
         let times = self.props.get("times").and_then(Value::as_u64).unwrap_or(1);
         let message = Arc::new(message);
         let sends = (0..times).map(|_| (0, Arc::clone(&message))).collect();
-        NodeOutput { sends, ..NodeOutput::default() }
+        NodeOutput { messages: sends, ..NodeOutput::default() }
     }
 }
 
@@ -235,9 +235,9 @@ impl ChatModel for StreamingModel {
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         for (attempt, pieces) in (1..).zip(&self.attempts) {
-            pieces.iter().for_each(|piece| request.deltas.unwrap().text(attempt, piece));
+            pieces.iter().for_each(|piece| request.delta_observer.unwrap().text(attempt, piece));
         }
-        self.scripted.call(ModelRequest { deltas: None, ..request })
+        self.scripted.call(ModelRequest { delta_observer: None, ..request })
     }
 }
 

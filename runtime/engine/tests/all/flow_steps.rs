@@ -38,7 +38,7 @@ pub(crate) fn chat_order(node: &str, text: &str) -> StartOrder {
         trace_id: None,
         iteration: None,
     };
-    StartOrder { node: Some(node.into()), said: Some(item), ..StartOrder::default() }
+    StartOrder { node: Some(node.into()), chat_item: Some(item), ..StartOrder::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,7 +176,7 @@ async fn a_chat_message_starts_its_agent_and_the_answer_does_not() {
     for text in ["hello", "and now"] {
         let started = test.start(chat_order("chat", text)).await.unwrap();
         assert_eq!(started.runs[0].1.id.as_str(), "a");
-        let reports = started.rest.await.unwrap();
+        let reports = started.reports.await.unwrap();
         assert_eq!(ends(&reports).len(), 1);
     }
     let chat_lines: Vec<String> =
@@ -235,7 +235,7 @@ async fn answers_a_chat_without_a_wire_back() {
         flow[1]["wires"][4] = json!([]);
         let test = EngineTest::new(&flow);
         let started = test.start(chat_order("chat", "hello")).await.unwrap();
-        started.rest.await.unwrap();
+        started.reports.await.unwrap();
         let chat_lines = test.recorder.flow_lines();
         let chat_lines: Vec<&String> =
             chat_lines.iter().filter(|line| line.starts_with("chat Agent")).collect();

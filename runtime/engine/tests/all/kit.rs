@@ -80,7 +80,7 @@ pub(crate) fn check_flow(flow: &Value, run_limits: RunLimits, adapters: &Adapter
         limits: FlowLimits::default(),
         run_limits,
         instance: InstanceId::local(),
-        runs: &|type_name| adapters.runs(type_name),
+        can_run: &|type_name| adapters.can_run(type_name),
         env: &process_env,
     };
     check_bytes(flow.to_string().as_bytes(), &options).unwrap_or_else(|report| panic!("refused: {report:#?}"))
@@ -96,7 +96,7 @@ fn ports(recorder: &Arc<EventRecorder>, store: &Arc<TestStore>, adapters: &Arc<A
         instance: InstanceId::local(),
         source: Some("flow.json".into()),
         host: None,
-        listens: true,
+        takes_requests: true,
         env: process_env,
     }
 }

@@ -17,8 +17,8 @@ struct MeterRecorder(Mutex<Vec<String>>);
 impl Meter for MeterRecorder {
     fn record(&self, measurement: Measurement<'_>) {
         let text = match measurement {
-            Measurement::RunBegan => "began".to_owned(),
-            Measurement::RunLeft => "left".to_owned(),
+            Measurement::RunStarted => "began".to_owned(),
+            Measurement::RunReleased => "left".to_owned(),
             Measurement::RunEnded { agent, ending, iterations, .. } => match ending {
                 Ending::Failed { code } => format!("{agent} failed {code} after {iterations}"),
                 ending => format!("{agent} {ending:?} after {iterations}"),

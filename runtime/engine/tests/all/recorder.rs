@@ -126,7 +126,7 @@ fn event_line(event: &FlowEvent) -> String {
             format!("{} {:?} ({keeps}): {}", node.id, item.speaker, item.content)
         }
         FlowEvent::ReplyDropped { node, reason } => format!("{} dropped a reply: {reason}", node.id),
-        FlowEvent::ChainCut { node, limit } => format!("{} cut at {limit}", node.id),
+        FlowEvent::CascadeCut { node, limit } => format!("{} cut at {limit}", node.id),
     }
 }
 

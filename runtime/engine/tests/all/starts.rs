@@ -50,7 +50,7 @@ async fn answers_a_start_when_its_run_is_stored() {
     assert_eq!(began.elapsed(), Duration::ZERO, "the answer does not wait for the model");
     // The run is stored, so it survives a crash now.
     assert_eq!(test.store.runs()[0].0.run_id, RunId::from("run-1"));
-    let reports = started.rest.await.unwrap();
+    let reports = started.reports.await.unwrap();
     assert_eq!(ends(&reports), ["run-1 a completed", "run-2 b completed"]);
     assert_eq!(test.recorder.flow_lines(), ["d: \"hi\"", "d: \"hi\""]);
 }
@@ -103,7 +103,7 @@ async fn lists_all_runs_of_a_start_in_order() {
         "run-4 c completed",
         "run-5 b completed",
     ];
-    assert_eq!(ends(&started.rest.await.unwrap()), all);
+    assert_eq!(ends(&started.reports.await.unwrap()), all);
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ async fn an_inject_that_reaches_no_agent_begins_no_run() {
     let started = test.start(order(Some("i"), Some(json!({"n": 1})), None)).await.unwrap();
     assert_eq!((runs(&started), refused(&started)), (vec![], vec![]));
     assert_eq!(test.recorder.flow_lines(), ["d: {\"n\":1}"], "the message has arrived");
-    assert_eq!(ends(&started.rest.await.unwrap()), [] as [&str; 0]);
+    assert_eq!(ends(&started.reports.await.unwrap()), [] as [&str; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,7 @@ async fn refuses_runs_that_cannot_be_stored() {
         let RunEnd::Refused { error, .. } = &report.end else { panic!("{report:?}") };
         assert_eq!(error.code, RunErrorCode::JournalFailed);
         // The error goes on to `b`, whose run cannot be stored either.
-        assert_eq!(started.rest.await.unwrap().len(), 2);
+        assert_eq!(started.reports.await.unwrap().len(), 2);
     }
     let limits = EngineLimits { max_active: 0, max_queued: 0, ..EngineLimits::default() };
     let test = Setup { limits, ..Setup::default() }.start_engine(&slow_cascade());
@@ -231,7 +231,7 @@ async fn starts_use_the_current_flow() {
     assert_eq!(runs(&go("c").await.unwrap()), ["run-2 c agent-core"]);
     engine.deploy(build(&slow_cascade())).await;
     assert!(matches!(go("c").await.unwrap_err(), StartError::NodeUnknown(_)));
-    assert_eq!(ends(&first.rest.await.unwrap())[0], "run-1 a completed");
+    assert_eq!(ends(&first.reports.await.unwrap())[0], "run-1 a completed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,7 +252,7 @@ async fn starts_work_during_a_recovery() {
     let test = EngineTest::restart(&slow_cascade(), &store);
     let (back, started) = tokio::join!(test.recover(), test.start(order(Some("a"), Some(json!(1)), None)));
     assert_eq!(ends(&back)[0], "run-1 a completed");
-    assert_eq!(ends(&started.unwrap().rest.await.unwrap())[0], "run-2 a completed");
+    assert_eq!(ends(&started.unwrap().reports.await.unwrap())[0], "run-2 a completed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +264,7 @@ async fn a_key_begins_one_run() {
     // The same key again while the run works, and for another agent: the key alone counts.
     let again = keyed("b", "k:1").await.unwrap();
     assert_eq!((runs(&again), refused(&again)), (vec!["run-1 a agent-core".to_owned()], vec![]));
-    assert_eq!(again.rest.await.unwrap().len(), 0);
+    assert_eq!(again.reports.await.unwrap().len(), 0);
     assert_eq!(runs(&keyed("a", "k:2").await.unwrap()), ["run-2 a agent-core"]);
     assert_eq!(test.store.runs()[0].2.as_deref(), Some("api:k:1"));
     // The same after the run is over, after a crash, and when the queue is full.
@@ -344,7 +344,7 @@ async fn start_twenty_times(engine: &Engine, test: &EngineTest) -> RunId {
 
 #[tokio::test]
 async fn the_real_stores_take_one_run_per_key() {
-    let (test, engine) = engine_with_store(Arc::new(MemoryStore::keeping(10)));
+    let (test, engine) = engine_with_store(Arc::new(MemoryStore::with_max_finished(10)));
     let first = start_twenty_times(&engine, &test).await;
     assert_eq!(start_twenty_times(&engine, &test).await, first);
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,8 @@ use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunRequest, RunState, RunStatus, RunSummary};
 use redflow_ports::{
-    Batch, BoxFuture, Durability, Journal, NewRun, PendingRequest, RunStore, StoreError, StoreMark, StoredRun,
+    Batch, BoxFuture, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError,
+    StoredRun,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -227,19 +228,19 @@ impl RunStore for StorePort {
                 summary: run.summary(),
                 journal: run.journal().into_bytes(),
                 active_ms: run.batches.last().unwrap().active_ms,
-                mark: StoreMark { run: i64::try_from(index).unwrap(), batches: 0 },
+                mark: JournalPosition { run: i64::try_from(index).unwrap(), batches: 0 },
             }
         });
         Box::pin(std::future::ready(Ok(found)))
     }
 
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+    fn unfinished_runs(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
         let runs = self.0.runs.lock().unwrap();
         let open = runs.iter().map(TestRun::summary).filter(|run| !run.status.is_over() || !run.delivered);
         Box::pin(std::future::ready(Ok(open.collect())))
     }
 
-    fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
+    fn find_by_cause<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
         if self.0.fault == Fault::CauseLookup {
             let error = StoreError::new(StoreCode::DataUnusable, "the disk is gone");
             return Box::pin(std::future::ready(Err(error)));
@@ -249,7 +250,7 @@ impl RunStore for StorePort {
         Box::pin(std::future::ready(Ok(found.map(|run| run.new.run_id.clone()))))
     }
 
-    fn delivered(&self, run: &RunId) {
+    fn mark_delivered(&self, run: &RunId) {
         if let Some(index) = self.0.index(run) {
             self.0.runs.lock().unwrap()[index].delivered = true;
         }
@@ -267,7 +268,7 @@ impl RunStore for StorePort {
         })
     }
 
-    fn answer(&self, request: i64, refused: Option<StoreCode>) {
+    fn answer_request(&self, request: i64, refused: Option<StoreCode>) {
         self.0.answers.lock().unwrap().push((request, refused));
     }
 }

@@ -6,10 +6,10 @@ use super::texts::{agent_port, agent_port_number, with_article};
 use super::wires::{BoundService, Edges};
 use super::{Checker, label};
 use crate::resolved::{NodeIx, Wire};
-use redflow_contract::blank::text_of;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::{PortKind, Role, binding_rule, find_rule};
+use redflow_contract::editor_values::text_of;
 use std::collections::HashSet;
 
 /// The services of an agent: each once, in the order of its wires, then of its properties.
@@ -100,7 +100,7 @@ impl Checker<'_> {
             Role::Tool | Role::Agent | Role::Chat | Role::Data => PortKind::Tool,
         };
         match self.flow.find_from(self.flow.nodes[agent].scope, id) {
-            Wire::Absent => None,
+            Wire::Disabled => None,
             Wire::Missing(_) => {
                 self.diagnostics.push(DiagnosticCode::EdgeTargetMissing, agent, None, || Diagnostic {
                     pointer: Some(pointer),

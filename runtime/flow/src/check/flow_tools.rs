@@ -124,7 +124,7 @@ impl Checker<'_> {
                 };
                 work.extend(wires.iter().filter_map(|wire| match wire {
                     Wire::To(to) => Some((*to, source)),
-                    Wire::Absent | Wire::Missing(_) => None,
+                    Wire::Disabled | Wire::Missing(_) => None,
                 }));
             }
         }

@@ -39,7 +39,7 @@ pub struct CheckOptions<'a> {
     /// The Node-RED that owns the flow.
     pub instance: InstanceId,
     /// Whether this build can run a node type.
-    pub runs: &'a dyn Fn(&str) -> bool,
+    pub can_run: &'a dyn Fn(&str) -> bool,
     /// The process environment, as far as flows may see it.
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -128,7 +128,7 @@ pub fn check_flow(raw: RawFlow, options: &CheckOptions<'_>) -> Result<CheckedFlo
         flow: &flow,
         options,
         diagnostics: DiagnosticCollector::new(&flow, options.limits.max_diagnostics),
-        wire_search: WireSearch::new(&flow, options.limits.max_walk),
+        wire_search: WireSearch::new(&flow, options.limits.max_steps),
         schemas: SchemaStore::default(),
         tools: vec![None; flow.nodes.len()],
         configs: Vec::new(),
@@ -217,7 +217,7 @@ impl Checker<'_> {
     fn report_types_for_node_red(&mut self) {
         for (ix, node) in self.flow.nodes.iter().enumerate() {
             let type_name = &self.flow.raw(ix).type_name;
-            if node.is_virtual || (self.options.runs)(type_name) {
+            if node.is_virtual || (self.options.can_run)(type_name) {
                 continue;
             }
             self.diagnostics.push(DiagnosticCode::NeedsNodeRed, ix, None, || {
@@ -253,6 +253,6 @@ fn hub_too_large(limits: &FlowLimits) -> Diagnostic {
         "junctions, links and flow tools of this flow join too many nodes to too many others".to_owned(),
         "Wire agents and services directly, or split the flow.".to_owned(),
     );
-    problem.expected = Some(format!("at most {} steps", limits.max_walk));
+    problem.expected = Some(format!("at most {} steps", limits.max_steps));
     problem
 }

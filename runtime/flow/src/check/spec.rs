@@ -78,7 +78,7 @@ impl Checker<'_> {
             unsupported = if self.flow.nodes[node].kind.role == Role::Data {
                 self.unsupported_node_of_tool(ix, node)?
             } else {
-                Some(node).filter(|node| !(self.options.runs)(&self.flow.raw(*node).type_name))
+                Some(node).filter(|node| !(self.options.can_run)(&self.flow.raw(*node).type_name))
             };
             if unsupported.is_some() {
                 break;
@@ -101,7 +101,7 @@ impl Checker<'_> {
         agent: NodeIx,
         tool: NodeIx,
     ) -> Result<Option<NodeIx>, LimitExceeded> {
-        let (flow, runs) = (self.flow, self.options.runs);
+        let (flow, runs) = (self.flow, self.options.can_run);
         let is_unsupported = |ix: NodeIx| !flow.nodes[ix].is_virtual && !runs(&flow.raw(ix).type_name);
         if is_unsupported(tool) {
             return Ok(Some(tool));

@@ -63,7 +63,7 @@ impl Checker<'_> {
             seen.clear();
             for (place, wire) in wires.iter().enumerate() {
                 match wire {
-                    Wire::Absent => {}
+                    Wire::Disabled => {}
                     Wire::Missing(id) if is_checked => self.target_missing(ix, port, place, id),
                     Wire::Missing(_) => {}
                     Wire::To(to) => {
@@ -171,7 +171,7 @@ impl Checker<'_> {
                             edges.model_response.insert(ix);
                         }
                     }
-                    EdgeKind::ToolChain => {}
+                    EdgeKind::FlowTool => {}
                 }
             }
         }

@@ -17,7 +17,7 @@ fn codes(text: &[u8], limits: FlowLimits) -> Vec<String> {
         limits,
         run_limits: RunLimits::default(),
         instance: InstanceId::local(),
-        runs: &runs,
+        can_run: &runs,
         env: &process_env,
     };
     let report = match check_bytes(text, &options) {

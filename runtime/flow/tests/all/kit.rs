@@ -38,7 +38,7 @@ pub(crate) fn options(profile: Profile) -> CheckOptions<'static> {
         limits: FlowLimits::default(),
         run_limits: RunLimits::default(),
         instance: InstanceId::local(),
-        runs: &runs,
+        can_run: &runs,
         env: &process_env,
     }
 }

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use redflow_contract::limits::FlowLimits;
-use redflow_flow::{RawFlow, TabFile, by_tab, join, tab_names};
+use redflow_flow::{RawFlow, TabFile, join_flows, split_by_tab, tab_names};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -14,12 +14,14 @@ fn read(document: Value) -> RawFlow {
 }
 
 fn export(document: Value) -> Vec<TabFile> {
-    by_tab(read(document), None, NOW, &FlowLimits::default()).unwrap()
+    split_by_tab(read(document), None, NOW, &FlowLimits::default()).unwrap()
 }
 
 fn import(documents: impl IntoIterator<Item = Value>) -> Value {
     let flows = documents.into_iter().map(read).collect();
-    Value::from(join(flows, &FlowLimits::default()).unwrap_or_else(|report| panic!("{report:?}")).to_json())
+    Value::from(
+        join_flows(flows, &FlowLimits::default()).unwrap_or_else(|report| panic!("{report:?}")).to_json(),
+    )
 }
 
 fn by_id(nodes: &Value) -> BTreeMap<String, Value> {
@@ -150,7 +152,7 @@ fn exports_a_tab_with_everything_it_uses() {
     assert_eq!(keys, ["id", "label", "disabled", "info", "env", "projectId", "nodes", "configs", "subflows"]);
     assert_eq!([files[0].label.as_str(), &files[1].label], ["One", "Two"]);
     // The file of one tab has only what that tab uses.
-    let one = by_tab(read(array), Some(&"t1".into()), NOW, &FlowLimits::default()).unwrap();
+    let one = split_by_tab(read(array), Some(&"t1".into()), NOW, &FlowLimits::default()).unwrap();
     assert_eq!(ids(&one[0].document["flow"]["configs"]), ["broker", "tls"]);
     assert_eq!((one.len(), ids(&one[0].document["flow"]["subflows"])), (1, texts(&["s", "in s", "s2"])));
 }
@@ -223,7 +225,7 @@ fn names_the_keys_that_an_array_cannot_hold() {
         (json!({"nodes": [], "more": 1}), vec!["more"]),
     ];
     for (document, expected) in rows {
-        assert_eq!(read(document).beside(), expected);
+        assert_eq!(read(document).dropped_keys(), expected);
     }
 }
 
@@ -232,7 +234,7 @@ fn refuses_two_different_nodes_with_one_id() {
     let one = json!([{"id": "n", "type": "x", "a": 1}]);
     assert_eq!(import([one.clone(), one.clone()]), one);
     let other = json!({"label": "x", "nodes": [{"id": "n", "type": "x", "a": 2}]});
-    let report = join(vec![read(one), read(other)], &FlowLimits::default()).unwrap_err();
+    let report = join_flows(vec![read(one), read(other)], &FlowLimits::default()).unwrap_err();
     assert_eq!(report.diagnostics[0].code.as_str(), "DUPLICATE_ID");
     // Also within one file, if the two nodes differ.
     let twice =
@@ -248,11 +250,11 @@ fn bounds_the_bytes_of_shared_nodes() {
         nodes.push(json!({"id": format!("t{tab}"), "type": "tab", "label": "x"}));
         nodes.push(json!({"id": format!("n{tab}"), "type": "x", "z": format!("t{tab}"), "c": "c"}));
     }
-    let report = by_tab(read(json!(nodes)), None, NOW, &limits).unwrap_err();
+    let report = split_by_tab(read(json!(nodes)), None, NOW, &limits).unwrap_err();
     assert_eq!(report.diagnostics[0].code.as_str(), "FLOW_TOO_LARGE");
-    assert!(by_tab(read(json!(nodes)), Some(&"t3".into()), NOW, &limits).is_ok());
+    assert!(split_by_tab(read(json!(nodes)), Some(&"t3".into()), NOW, &limits).is_ok());
     let few = FlowLimits { max_nodes: 1, ..FlowLimits::default() };
-    let report = join(vec![read(json!([nodes[0]])), read(json!([nodes[1]]))], &few).unwrap_err();
+    let report = join_flows(vec![read(json!([nodes[0]])), read(json!([nodes[1]]))], &few).unwrap_err();
     assert_eq!(report.diagnostics[0].code.as_str(), "FLOW_TOO_LARGE");
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn try_build(
     let variable =
         |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let props = props.as_object().unwrap();
-    let config = NodeConfig { node: &node, props, env: &variable, takes: &|_| () };
+    let config = NodeConfig { node: &node, props, env: &variable, on_secret: &|_| () };
     adapters.memories[type_name](config).map_err(|error| error.reason)
 }
 

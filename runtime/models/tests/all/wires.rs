@@ -141,7 +141,7 @@ fn build(type_name: &str, props: &Value, settings: ModelSettings) -> Result<Arc<
     register(&mut adapters, settings);
     let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
     let props = props.as_object().unwrap();
-    adapters.models[type_name](NodeConfig { node: &node, props, env: &|_| None, takes: &|_| () })
+    adapters.models[type_name](NodeConfig { node: &node, props, env: &|_| None, on_secret: &|_| () })
 }
 
 pub(crate) async fn call(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
@@ -163,7 +163,13 @@ pub(crate) async fn call(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> 
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "What is 2+2?")));
     let answer_kind = AnswerKind::Action { schema: None };
     let answer = model
-        .call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas: None })
+        .call(ModelRequest {
+            iteration: 1,
+            transcript: &transcript,
+            spec: &spec,
+            answer_kind,
+            delta_observer: None,
+        })
         .await;
     if let Err(failure) = &answer {
         assert!(!failure.message.contains("sk-hid"), "{}", failure.message);

@@ -38,7 +38,7 @@ pub(crate) async fn comms(
 ) -> ApiResult {
     let upgrade = peer::upgrade(&app, request)?.protocols([COMMS_PROTOCOL]);
     // A client without a token may send it as its first message.
-    if caller.by != AuthMethod::Anonymous {
+    if caller.auth_method != AuthMethod::Anonymous {
         app.access.require(&caller, Scope::Read)?;
     }
     Ok(upgrade.on_upgrade(move |socket| async move { EditorSocket::new(app, caller, socket).run().await }))
@@ -74,7 +74,7 @@ impl EditorSocket {
 
     /// Waits for the token of a client that has not authenticated. It gets no notice before.
     async fn receive_token(&mut self) -> Result<(), CloseReason> {
-        if self.peer.caller.by != AuthMethod::Anonymous {
+        if self.peer.caller.auth_method != AuthMethod::Anonymous {
             return Ok(());
         }
         let deadline = Instant::now() + self.peer.app.settings.first_message_timeout;

@@ -49,7 +49,7 @@ pub(crate) async fn nodes(State(app): State<Arc<App>>) -> Response {
 
 /// The node types that this build runs.
 fn node_sets(adapters: &Adapters) -> Vec<NodeSet> {
-    let listed = catalogue::CATALOGUE.iter().map(|row| row.name).filter(|name| adapters.runs(name));
+    let listed = catalogue::CATALOGUE.iter().map(|row| row.name).filter(|name| adapters.can_run(name));
     let built = adapters.models.keys().chain(adapters.memories.keys()).chain(adapters.tools.keys());
     let types: BTreeSet<&str> = listed.chain(built.copied()).chain(adapters.nodes.keys().copied()).collect();
     let mut sets: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();

@@ -65,7 +65,7 @@ pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
     let mut last = after;
     loop {
         log.wait_past(last).await;
-        let Ok(events) = log.after(last, PAGE).await else {
+        let Ok(events) = log.read_after(last, PAGE).await else {
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
@@ -107,7 +107,7 @@ impl NoticeWriter {
                 let text = format!("{}: {}", error.code.as_str(), error.message);
                 self.log(at, node, ERROR, &text);
             }
-            FlowEvent::ChainCut { node, limit } => {
+            FlowEvent::CascadeCut { node, limit } => {
                 let text = format!("the cascade of runs was cut at its limit of {limit}");
                 self.log(at, node, ERROR, &text);
             }

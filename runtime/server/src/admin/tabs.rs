@@ -115,7 +115,7 @@ pub(crate) async fn delete(
     })
     .await?;
     // The Redflow UI parses every response as JSON and takes an empty one for a failure.
-    if caller.by == AuthMethod::RedflowUi {
+    if caller.auth_method == AuthMethod::RedflowUi {
         return Ok(json(200, &value!({})));
     }
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -42,11 +42,11 @@ async fn forward_messages(peer: &mut Peer, mut node_red: Socket) -> CloseReason 
         let forwarded = tokio::select! {
             biased;
             event = peer.next_event(IdleTimer::Running) => match peer.handle(event).await {
-                Ok(Some(text)) => node_red.say(text.as_str().to_owned()).await.ok_or_else(node_red_closed),
+                Ok(Some(text)) => node_red.send(text.as_str().to_owned()).await.ok_or_else(node_red_closed),
                 Ok(None) => Ok(()),
                 Err(reason) => Err(reason),
             },
-            text = node_red.hear() => match text {
+            text = node_red.receive() => match text {
                 Some(text) => peer.send(text).await,
                 None => Err(node_red_closed()),
             },

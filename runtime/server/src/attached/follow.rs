@@ -80,7 +80,7 @@ async fn listen(app: &App, attached: &AttachedNodeRed, mut comms: Comms, backoff
             return error;
         }
     }
-    attached.node_red.lost()
+    attached.node_red.comms_closed()
 }
 
 /// Reads the flow, and checks it if its revision is new.

@@ -118,7 +118,7 @@ fn required_scope(request: &Request) -> Scope {
 /// The `Authorization` header that is for Node-RED. A page of the Redflow UI needs no token here, so its
 /// token is for Node-RED. The token of any other caller is for this sidecar.
 pub(super) fn node_red_authorization<'a>(caller: &Caller, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
-    headers.get(header::AUTHORIZATION).filter(|_| caller.by == AuthMethod::RedflowUi)
+    headers.get(header::AUTHORIZATION).filter(|_| caller.auth_method == AuthMethod::RedflowUi)
 }
 
 fn too_large(max_bytes: usize) -> Problem {

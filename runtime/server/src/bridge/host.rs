@@ -19,7 +19,7 @@ pub(super) struct NodeRedHost {
 
 impl Host for NodeRedHost {
     fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool> {
-        let delivery = match (message.last, &message.effect) {
+        let delivery = match (message.ends_run, &message.effect) {
             (false, _) => Delivery::ModelAnswer,
             (true, Some(_)) => Delivery::Result,
             // Without an effect the run never began, so no journal has the message.
@@ -33,14 +33,14 @@ impl Host for NodeRedHost {
 
 /// Converts a message of an agent to a message of the bridge protocol.
 pub(super) fn to_bridge_message(message: AgentMessage) -> BridgeMessage {
-    let AgentMessage { node, port, run, effect, last, message } = message;
+    let AgentMessage { node, port, run, effect, ends_run, message } = message;
     let mut message = Arc::unwrap_or_clone(message);
     let start = match message.remove(START_PROPERTY) {
         Some(Value::String(start)) => Some(start),
         _ => None,
     };
     let port = u32::try_from(port).unwrap_or(u32::MAX);
-    BridgeMessage::Send { seq: 0, node, port, run, effect, start, last, message }
+    BridgeMessage::Send { seq: 0, node, port, run, effect, start, last: ends_run, message }
 }
 
 /// Adds the id of the start to a message. It stays on the message through the run, so that Node-RED can match

@@ -70,7 +70,7 @@ impl Instance {
             instance: id.clone(),
             source: Some(Arc::from(format!("node-red:{id}"))),
             host: Some(Arc::new(NodeRedHost { session: Arc::clone(&session) })),
-            listens: false,
+            takes_requests: false,
             meter: Arc::clone(meter),
             env: flow_builder.env,
         };

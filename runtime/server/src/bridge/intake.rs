@@ -74,10 +74,10 @@ impl Instance {
                 let (code, message) = start_error(&error);
                 vec![BridgeMessage::StartFailed { seq: 0, start, code, message }]
             }
-            Ok(StartOutcome { runs, refused, rest }) if runs.is_empty() && refused.is_empty() => {
+            Ok(StartOutcome { runs, refused, reports }) if runs.is_empty() && refused.is_empty() => {
                 // The start only cleared a memory. If the engine stopped before the end, the outcome is
                 // unknown.
-                rest.await.ok()?;
+                reports.await.ok()?;
                 vec![BridgeMessage::StartDone { seq: 0, start }]
             }
             Ok(StartOutcome { refused, .. }) => refused.into_iter().filter_map(refused_result).collect(),
@@ -89,7 +89,7 @@ impl Instance {
     /// Cancels the run of a start.
     pub(super) async fn cancel(&self, start: &str, reason: String) {
         let cause = format!("api:{}", start_key(&self.id, start));
-        if let Ok(Some(run)) = self.store.started_by(&cause).await {
+        if let Ok(Some(run)) = self.store.find_by_cause(&cause).await {
             // Fails if the run has ended, which is no problem.
             let _ = self.engine.cancel(run, reason).await;
         }
@@ -167,7 +167,7 @@ impl Instance {
     }
 
     async fn late_result_use(&self, run: &RunId, call: &CallId, result: &ToolResult) -> LateResultUse {
-        let Some(RunRecord { summary, journal, .. }) = self.run_reader.look(run).await.ok().flatten() else {
+        let Some(RunRecord { summary, journal, .. }) = self.run_reader.read(run).await.ok().flatten() else {
             return LateResultUse::Useless;
         };
         // A Node-RED must not change the run of another one.
@@ -195,7 +195,7 @@ impl Instance {
         };
         let (instance, run_id) = (self.id.as_str(), run.as_str());
         tracing::warn!(instance, run = run_id, reason, "dropped the reply of a tool");
-        let Some(record) = self.run_reader.look(run).await.ok().flatten() else { return };
+        let Some(record) = self.run_reader.read(run).await.ok().flatten() else { return };
         let node = record.summary.agent.node_id;
         let (type_name, name) = ("agent-core".to_owned(), record.summary.name);
         let summary = NodeSummary { id: node.clone(), type_name, name };
@@ -210,7 +210,7 @@ fn refused_result(RunReport { run_id, agent, end }: RunReport) -> Option<BridgeM
     let RunEnd::Refused { message, .. } = end else { return None };
     let ports = lookup(&agent.type_name).outputs.unwrap_or_default();
     let port = ports.iter().position(|port| *port == PortKind::Result)?;
-    let message = AgentMessage { node: agent.id, port, run: run_id, effect: None, last: true, message };
+    let message = AgentMessage { node: agent.id, port, run: run_id, effect: None, ends_run: true, message };
     Some(to_bridge_message(message))
 }
 

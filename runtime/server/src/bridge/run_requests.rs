@@ -31,7 +31,7 @@ impl std::ops::Deref for RunEngine<'_> {
 /// The engine that drives a run. The run of a Node-RED that has not reconnected yet can be cancelled and
 /// resolved too.
 pub(crate) async fn engine_of<'a>(app: &'a App, run: &RunId) -> Result<RunEngine<'a>, StoreError> {
-    let run = app.run_reader.look(run).await?;
+    let run = app.run_reader.read(run).await?;
     let owner = run.map(|run| run.summary.agent.instance).filter(|owner| *owner != InstanceId::local());
     match owner {
         None => Ok(RunEngine::Own(&app.engine)),
@@ -51,7 +51,7 @@ pub(crate) async fn handle_requests(app: Arc<App>) {
             let app = Arc::clone(&app);
             tokio::spawn(async move {
                 let handled = handle_request(&app, run, request).await;
-                app.bridge.engine_parts.store.answer(id, handled.err().map(|error| error.code));
+                app.bridge.engine_parts.store.answer_request(id, handled.err().map(|error| error.code));
             });
         }
     }

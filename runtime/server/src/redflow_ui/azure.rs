@@ -144,7 +144,7 @@ impl ConnectionTest {
             secrets.borrow_mut().add(secret);
         };
         let env = |name: &str| (flow_builder.env)(name).filter(|_| server == Server::Azure);
-        let config = NodeConfig { node: &node, props: &props, env: &env, takes: &takes };
+        let config = NodeConfig { node: &node, props: &props, env: &env, on_secret: &takes };
         let Some(build) = flow_builder.adapters.models.get(TYPE) else {
             return Err(TestFailure::invalid("This build has no models of Azure."));
         };
@@ -180,7 +180,13 @@ async fn call_model(model: &dyn ChatModel) -> Result<redflow_contract::fact::Mod
     let answer_kind = AnswerKind::Reply(ToolChoice::None);
     // An answer that is cut at the token limit is a success too.
     model
-        .call(ModelRequest { iteration: 1, transcript: &transcript, spec: &spec, answer_kind, deltas: None })
+        .call(ModelRequest {
+            iteration: 1,
+            transcript: &transcript,
+            spec: &spec,
+            answer_kind,
+            delta_observer: None,
+        })
         .await
 }
 

@@ -52,7 +52,7 @@ pub(crate) async fn send(
         trace_id: None,
         iteration: None,
     };
-    let order = StartOrder { node: Some(node), said: Some(item), key, ..StartOrder::default() };
+    let order = StartOrder { node: Some(node), chat_item: Some(item), key, ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
     let refused = started.refused.into_iter().map(|report| report.agent.id);
     let agent_core_id = started.runs.into_iter().map(|(_, agent)| agent.id).chain(refused).next();
@@ -62,7 +62,7 @@ pub(crate) async fn send(
 
 pub(crate) async fn history(State(app): State<Arc<App>>, Path(id): Path) -> ApiResult {
     let node_id = chat_node(&app, id)?;
-    let history = app.chats.said(&node_id).await?;
+    let history = app.chats.items(&node_id).await?;
     let count = u32::try_from(history.len()).unwrap_or(u32::MAX);
     Ok(json(200, &ChatHistory { node_id, history, count }))
 }

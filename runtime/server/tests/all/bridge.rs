@@ -299,7 +299,7 @@ async fn a_repeated_start_begins_no_second_run() {
 async fn resumes_runs_after_a_sidecar_restart_with_outcomes_from_node_red() {
     for (effect, known) in [("read", false), ("idempotent", false), ("at_most_once", true)] {
         let mut setup = Setup::default();
-        setup.settings.drain = std::time::Duration::ZERO;
+        setup.settings.drain_timeout = std::time::Duration::ZERO;
         let dir = setup.dir.clone();
         let sidecar = setup.start(None).await;
         let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
@@ -333,7 +333,7 @@ async fn resumes_runs_after_a_sidecar_restart_with_outcomes_from_node_red() {
 #[tokio::test]
 async fn a_call_with_an_unknown_outcome_waits_for_a_person() {
     let mut setup = Setup::default();
-    setup.settings.drain = std::time::Duration::ZERO;
+    setup.settings.drain_timeout = std::time::Duration::ZERO;
     let dir = setup.dir.clone();
     let sidecar = setup.start(None).await;
     let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
@@ -720,7 +720,7 @@ async fn queries_a_cancelled_call_instead_of_making_it() {
 #[tokio::test]
 async fn uses_a_reply_that_arrives_while_the_sidecar_stops() {
     let mut setup = Setup::default();
-    setup.settings.drain = std::time::Duration::from_secs(20);
+    setup.settings.drain_timeout = std::time::Duration::from_secs(20);
     let dir = setup.dir.clone();
     let sidecar = setup.start(None).await;
     let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
@@ -902,7 +902,7 @@ async fn queries_the_call_of_a_waiting_run_after_a_restart() {
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_disconnected_node_red() {
     let mut setup = Setup::default();
-    setup.settings.drain = std::time::Duration::from_secs(3600);
+    setup.settings.drain_timeout = std::time::Duration::from_secs(3600);
     let sidecar = setup.start(None).await;
     let mut node_red = NodeRed::new(&sidecar, "home", "b1").await;
     node_red.deploy(flow_tool_flow("at_most_once")).await;

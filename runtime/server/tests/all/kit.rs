@@ -40,7 +40,7 @@ pub(crate) struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        let mut settings = Settings { drain: Duration::from_secs(2), ..Settings::default() };
+        let mut settings = Settings { drain_timeout: Duration::from_secs(2), ..Settings::default() };
         settings.access.request_burst = 100_000;
         settings.access.failure_burst = 100_000;
         Self {
@@ -69,12 +69,12 @@ impl Setup {
         let closed_sockets = Arc::new(ClosedSockets::default());
         let parts = Parts {
             clock: Arc::new(SystemClock),
-            catalogue: store.clone(),
+            run_reader: store.clone(),
             log: store.clone(),
             chats: store.clone(),
             store,
-            shelf: Arc::new(flow_file),
-            drawer: Arc::new(UiStorageFile::new(dir.path())),
+            flow_store: Arc::new(flow_file),
+            ui_storage: Arc::new(UiStorageFile::new(dir.path())),
             adapters: Arc::new(adapters()),
             meter: closed_sockets.clone(),
             metrics: Arc::new(move || closed_sockets.text()),

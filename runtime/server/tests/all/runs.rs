@@ -203,7 +203,7 @@ async fn health_is_public_and_metrics_are_not() {
 async fn responds_to_waiting_clients_when_the_sidecar_stops() {
     let mut setup = Setup::default();
     // Longer than any wait in this test.
-    setup.settings.drain = crate::client::PATIENCE * 4;
+    setup.settings.drain_timeout = crate::client::PATIENCE * 4;
     let sidecar = setup.start(Some(tool_flow("tool.slow"))).await;
     let wait = sidecar.post("/api/runs", json!({"payload": "?", "wait": true}));
     let stop = async {

@@ -82,11 +82,11 @@ impl MemoryChatStore {
 }
 
 impl ChatStore for MemoryChatStore {
-    fn say(&self, node: &NodeId, item: ChatItem, keeps: usize) {
+    fn append(&self, node: &NodeId, item: ChatItem, keeps: usize) {
         self.chats().append(node, truncate_item(item), max_items(keeps));
     }
 
-    fn said<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>> {
+    fn items<'a>(&'a self, node: &'a NodeId) -> BoxFuture<'a, Result<Vec<ChatItem>, StoreError>> {
         let chats = self.chats();
         let items = chats.by_node.get(node).map(|chat| chat.items.iter().cloned().collect());
         Box::pin(ready(Ok(items.unwrap_or_default())))

@@ -81,7 +81,7 @@ pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Opti
         }
         FlowEvent::NeedsNodeRed { node }
         | FlowEvent::MemoryCleared { node }
-        | FlowEvent::ChainCut { node, .. } => shorten_node(node, max_bytes),
+        | FlowEvent::CascadeCut { node, .. } => shorten_node(node, max_bytes),
         FlowEvent::Checked { source, revision, .. } => {
             shorten(source, long);
             shorten(revision, short);

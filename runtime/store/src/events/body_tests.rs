@@ -75,7 +75,7 @@ fn long_names_and_sentences_are_shortened() {
             FlowEvent::Uncaught { node: node.clone(), error: error.on_message(&node, 1) },
             FlowEvent::NeedsNodeRed { node: node.clone() },
             FlowEvent::MemoryCleared { node: node.clone() },
-            FlowEvent::ChainCut { node: node.clone(), limit: 5 },
+            FlowEvent::CascadeCut { node: node.clone(), limit: 5 },
         ];
         for event in events {
             let body = flow_event(7, event.clone(), limit).unwrap();

@@ -40,7 +40,7 @@ const ENCRYPTED_KEY: &str = "$";
 
 /// The credentials of a Node-RED file, and what was left out.
 #[derive(Default)]
-pub struct NodeRedFile {
+pub struct NodeRedCredentials {
     /// The credentials to import.
     pub credentials: Credentials,
     /// Nodes whose entry is not an object of names and values.
@@ -53,7 +53,7 @@ pub struct NodeRedFile {
 ///
 /// # Errors
 /// `CREDENTIALS_FILE_INVALID` when it is another kind of file, or encrypted with another secret.
-pub fn read_node_red(bytes: &[u8], secret: Option<&str>) -> Result<NodeRedFile, FileStoreError> {
+pub fn decode_node_red(bytes: &[u8], secret: Option<&str>) -> Result<NodeRedCredentials, FileStoreError> {
     let file = parse(bytes).ok_or_else(|| invalid("it is no JSON object"))?;
     let Some(encrypted) = file.get(ENCRYPTED_KEY) else {
         return if file.values().all(Value::is_object) {
@@ -73,7 +73,7 @@ pub fn read_node_red(bytes: &[u8], secret: Option<&str>) -> Result<NodeRedFile, 
 ///
 /// # Errors
 /// When the system has no random bytes.
-pub fn write_node_red(
+pub fn encode_node_red(
     credentials: &Credentials,
     secret: Option<&str>,
 ) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
@@ -124,8 +124,8 @@ fn parse(bytes: &[u8]) -> Option<Message> {
     }
 }
 
-fn import(nodes: Message) -> NodeRedFile {
-    let mut file = NodeRedFile::default();
+fn import(nodes: Message) -> NodeRedCredentials {
+    let mut file = NodeRedCredentials::default();
     for (id, values) in nodes {
         let Value::Object(mut values) = values else {
             file.odd_nodes += 1;

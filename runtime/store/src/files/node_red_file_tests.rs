@@ -1,4 +1,4 @@
-use super::{encrypt, place_node_red, read_node_red, write_node_red};
+use super::{decode_node_red, encode_node_red, encrypt, place_node_red};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
@@ -14,7 +14,7 @@ fn credentials(value: Value) -> Credentials {
 
 #[track_caller]
 fn invalid(bytes: &[u8], secret: Option<&str>) -> String {
-    let error = read_node_red(bytes, secret).map(drop).unwrap_err();
+    let error = decode_node_red(bytes, secret).map(drop).unwrap_err();
     assert_eq!(error.code, ProblemCode::Api(ApiCode::CredentialsFileInvalid), "{error}");
     assert!(!error.message.contains("abc"), "{error}");
     error.message
@@ -26,7 +26,7 @@ fn the_format_is_that_of_node_red() {
     let iv: [u8; 16] = std::array::from_fn(|index| u8::try_from(index).unwrap());
     let text = encrypt(zeroize::Zeroizing::new(plain), SECRET, iv);
     assert_eq!(json!({"$": text}).to_string(), VECTOR);
-    let read = read_node_red(VECTOR.as_bytes(), Some(SECRET)).unwrap();
+    let read = decode_node_red(VECTOR.as_bytes(), Some(SECRET)).unwrap();
     assert_eq!(read.credentials, credentials(json!({"n1": {"apiKey": "abc"}})));
     assert_eq!((read.odd_nodes, read.empty_values), (0, 0));
 }
@@ -37,18 +37,18 @@ fn a_written_file_can_be_read_again() {
         (0..200).map(|n| (format!("node {n}.ü"), json!({"password": "p".repeat(n + 1), "n": n}))).collect();
     let all = credentials(many.into());
     for secret in [None, Some(SECRET), Some("ü 日本"), Some("0123456789abcdef0123456789abcdef")] {
-        let written = write_node_red(&all, secret).unwrap();
-        assert_eq!(read_node_red(&written, secret).unwrap().credentials, all, "{secret:?}");
+        let written = encode_node_red(&all, secret).unwrap();
+        assert_eq!(decode_node_red(&written, secret).unwrap().credentials, all, "{secret:?}");
         if let Some(secret) = secret {
             assert!(!String::from_utf8_lossy(&written).contains("password"));
             invalid(&written, None);
             invalid(&written, Some(&format!("{secret} ")));
             // Each file has a random start value, so no two are equal.
-            assert_ne!(*write_node_red(&all, Some(secret)).unwrap(), *written);
+            assert_ne!(*encode_node_red(&all, Some(secret)).unwrap(), *written);
         }
     }
-    let none = write_node_red(&Credentials::new(), Some(SECRET)).unwrap();
-    assert!(read_node_red(&none, Some(SECRET)).unwrap().credentials.is_empty());
+    let none = encode_node_red(&Credentials::new(), Some(SECRET)).unwrap();
+    assert!(decode_node_red(&none, Some(SECRET)).unwrap().credentials.is_empty());
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn other_files_are_refused() {
 fn values_that_are_not_credentials_are_counted_and_left_out() {
     let plain =
         json!({"n1": {"a": "abc", "b": "__PWRD__", "c": "", "d": null, "e": true}, "n2": {"a": "__PWRD__"}});
-    let read = read_node_red(plain.to_string().as_bytes(), Some("not needed")).unwrap();
+    let read = decode_node_red(plain.to_string().as_bytes(), Some("not needed")).unwrap();
     assert_eq!(read.credentials, credentials(json!({"n1": {"a": "abc", "e": true}})));
     assert_eq!((read.odd_nodes, read.empty_values), (0, 4));
     let odd = json!({"n1": "abc", "n2": ["abc"], "n3": {"a": "abc"}}).to_string();
     let encrypted = json!({"$": encrypt(odd.into_bytes().into(), SECRET, [7; 16])}).to_string();
-    let read = read_node_red(encrypted.as_bytes(), Some(SECRET)).unwrap();
+    let read = decode_node_red(encrypted.as_bytes(), Some(SECRET)).unwrap();
     assert_eq!((read.odd_nodes, read.credentials.len()), (2, 1));
 }
 

@@ -16,8 +16,8 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::run::{RunState, RunStatus, RunSummary};
 use redflow_ports::{
-    Batch, BoxFuture, EventBounds, EventLog, Journal, LoggedEvent, NewRun, PendingRequest, RunFilter,
-    RunReader, RunRecord, RunStore, StoreError, StoreMark, StoredRun,
+    Batch, BoxFuture, EventBounds, EventLog, Journal, JournalPosition, LoggedEvent, NewRun, PendingRequest,
+    RunFilter, RunReader, RunRecord, RunStore, StoreError, StoredRun,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{pending, ready};
@@ -36,31 +36,31 @@ pub struct MemoryStore {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::keeping(Self::KEPT)
+        Self::with_max_finished(Self::DEFAULT_MAX_FINISHED)
     }
 }
 
 impl MemoryStore {
     /// The default limit on runs that are over.
-    pub const KEPT: usize = 128;
+    pub const DEFAULT_MAX_FINISHED: usize = 128;
 
     /// The limit on the bytes of all events.
-    pub const EVENT_BYTES: usize = 32 * 1024 * 1024;
+    pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
     /// A store that holds up to this many runs that are over.
     #[must_use]
-    pub fn keeping(finished: usize) -> Self {
+    pub fn with_max_finished(finished: usize) -> Self {
         let runs = Runs { max_finished: finished, ..Runs::default() };
         Self { runs: Arc::new(Mutex::new(runs)), log: None }
     }
 
     /// The same, with an [`EventLog`] that is also limited to [`Self::EVENT_BYTES`].
     #[must_use]
-    pub fn keeping_with_log(finished: usize, settings: EventLogSettings) -> Self {
+    pub fn with_event_log(finished: usize, settings: EventLogSettings) -> Self {
         let settings = settings.with_minimums();
-        let ring = EventRing::new(NO_EVENTS, settings.max_events, Self::EVENT_BYTES);
+        let ring = EventRing::new(NO_EVENTS, settings.max_events, Self::MAX_EVENT_BYTES);
         let log = EventLogHandle { id: new_log_id().into(), settings, ring: Arc::new(ring) };
-        Self { log: Some(log), ..Self::keeping(finished) }
+        Self { log: Some(log), ..Self::with_max_finished(finished) }
     }
 
     /// Runs, the newest first.
@@ -230,11 +230,11 @@ impl Runs {
             summary: run.summary.clone(),
             journal: run.whole_journal(),
             active_ms: run.active_ms,
-            mark: StoreMark { run: number, batches: run.batches },
+            mark: JournalPosition { run: number, batches: run.batches },
         })
     }
 
-    fn take_over(&mut self, run: &RunId, mark: StoreMark, handle: u64) -> Result<(), StoreError> {
+    fn take_over(&mut self, run: &RunId, mark: JournalPosition, handle: u64) -> Result<(), StoreError> {
         let stored = self.by_number.get_mut(&mark.run).filter(|stored| stored.summary.run_id == *run);
         let Some(stored) = stored else { return Err(error::run_unknown(run)) };
         if stored.summary.status.is_over() {
@@ -372,20 +372,20 @@ impl RunStore for MemoryStore {
         Box::pin(ready(Ok(self.runs().load(run))))
     }
 
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+    fn unfinished_runs(&self) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
         let runs = self.runs();
         let summaries = runs.by_number.values().map(|run| &run.summary);
         let open = summaries.filter(|run| !run.status.is_over() || !run.delivered).cloned().collect();
         Box::pin(ready(Ok(open)))
     }
 
-    fn started_by<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
+    fn find_by_cause<'a>(&'a self, cause: &'a str) -> BoxFuture<'a, Result<Option<RunId>, StoreError>> {
         let runs = self.runs();
         let run = runs.causes.get(cause).and_then(|number| runs.by_number.get(number));
         Box::pin(ready(Ok(run.map(|run| run.summary.run_id.clone()))))
     }
 
-    fn delivered(&self, run: &RunId) {
+    fn mark_delivered(&self, run: &RunId) {
         let mut runs = self.runs();
         let number = runs.numbers.get(run).copied().unwrap_or_default();
         if let Some(stored) = runs.by_number.get_mut(&number) {
@@ -398,7 +398,7 @@ impl RunStore for MemoryStore {
         Box::pin(pending())
     }
 
-    fn answer(&self, _request: i64, _refused: Option<StoreCode>) {}
+    fn answer_request(&self, _request: i64, _refused: Option<StoreCode>) {}
 }
 
 impl RunReader for MemoryStore {
@@ -406,7 +406,7 @@ impl RunReader for MemoryStore {
         Box::pin(ready(Ok(Self::list(self, &filter))))
     }
 
-    fn look<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
         let record = |StoredRun { summary, journal, .. }| RunRecord { summary, journal, problem: None };
         Box::pin(ready(Ok(self.runs().load(run).map(record))))
     }
@@ -428,7 +428,7 @@ impl EventLog for MemoryStore {
         log.ring.append(json.map(|json| (None, json)));
     }
 
-    fn after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+    fn read_after(&self, position: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
         let events = self.log.as_ref().map(|log| log.ring.all_after(position, most));
         Box::pin(ready(Ok(events.unwrap_or_default())))
     }

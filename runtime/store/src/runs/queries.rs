@@ -10,7 +10,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::id::RunId;
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_ports::{RunFilter, RunRecord, StoreError, StoreMark, StoredRun};
+use redflow_ports::{JournalPosition, RunFilter, RunRecord, StoreError, StoredRun};
 use rusqlite::{Connection, OptionalExtension as _, Params};
 use std::cell::LazyCell;
 use std::path::Path;
@@ -171,7 +171,7 @@ impl<'a> RunQueries<'a> {
         match checked.problem {
             Some(problem) => Err(problem),
             None => Ok(Some(StoredRun {
-                mark: StoreMark { run: checked.row.number, batches: checked.batches },
+                mark: JournalPosition { run: checked.row.number, batches: checked.batches },
                 summary: checked.row.summary,
                 journal: checked.journal,
                 active_ms: u64::try_from(checked.active_ms).unwrap_or_default(),

@@ -20,7 +20,7 @@ use redflow_contract::effect::Ending;
 use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::journal::plan_line;
 use redflow_contract::run::{RunState, RunStatus};
-use redflow_ports::{NewRun, StoreError, StoreMark};
+use redflow_ports::{JournalPosition, NewRun, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -285,7 +285,11 @@ impl RunTables {
     }
 
     /// Gives the right to write a journal to another handle.
-    pub(crate) fn reopen(&mut self, handle: &Arc<JournalHandle>, mark: StoreMark) -> Result<(), WriteError> {
+    pub(crate) fn reopen(
+        &mut self,
+        handle: &Arc<JournalHandle>,
+        mark: JournalPosition,
+    ) -> Result<(), WriteError> {
         let status: Option<String> = self
             .connection
             .prepare_cached("UPDATE runs SET driver = ?3 WHERE id = ?1 AND run_id = ?2 RETURNING status")?

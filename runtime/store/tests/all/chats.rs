@@ -19,7 +19,7 @@ pub(crate) fn item(id: &str, content: &str) -> ChatItem {
 }
 
 pub(crate) async fn contents(chats: &dyn ChatStore, node: &str) -> Vec<String> {
-    chats.said(&node.into()).await.unwrap().into_iter().map(|item| item.content).collect()
+    chats.items(&node.into()).await.unwrap().into_iter().map(|item| item.content).collect()
 }
 
 /// Runs a test with a store in memory and with one on the disk.
@@ -34,19 +34,19 @@ async fn items_are_readable_at_once_in_their_order() {
     both(async |chats| {
         assert_eq!(contents(chats, "chat").await, [""; 0]);
         for turn in 0..20 {
-            chats.say(&"chat".into(), item(&turn.to_string(), &format!("item {turn}")), 100);
+            chats.append(&"chat".into(), item(&turn.to_string(), &format!("item {turn}")), 100);
             let expected: Vec<String> = (0..=turn).map(|turn| format!("item {turn}")).collect();
             assert_eq!(contents(chats, "chat").await, expected);
         }
-        chats.say(&"other ü.chat".into(), item("1", "elsewhere"), 100);
-        let items = chats.said(&"other ü.chat".into()).await.unwrap();
+        chats.append(&"other ü.chat".into(), item("1", "elsewhere"), 100);
+        let items = chats.items(&"other ü.chat".into()).await.unwrap();
         assert_eq!(items, [item("1", "elsewhere")]);
         chats.clear(&"chat".into()).await.unwrap();
         assert_eq!(contents(chats, "chat").await, [""; 0]);
         assert_eq!(contents(chats, "other ü.chat").await, ["elsewhere"]);
         // Clearing an unknown chat is no error.
         chats.clear(&"unknown".into()).await.unwrap();
-        chats.say(&"chat".into(), item("0", "anew"), 100);
+        chats.append(&"chat".into(), item("0", "anew"), 100);
         assert_eq!(contents(chats, "chat").await, ["anew"]);
     })
     .await;
@@ -56,16 +56,16 @@ async fn items_are_readable_at_once_in_their_order() {
 async fn an_item_with_a_known_id_is_not_added_again() {
     both(async |chats| {
         for (id, content) in [("a", "first"), ("b", "second"), ("a", "first again"), ("b", "second again")] {
-            chats.say(&"chat".into(), item(id, content), 100);
+            chats.append(&"chat".into(), item(id, content), 100);
         }
-        chats.say(&"other".into(), item("a", "the same id in another chat"), 100);
+        chats.append(&"other".into(), item("a", "the same id in another chat"), 100);
         assert_eq!(contents(chats, "chat").await, ["first", "second"]);
         assert_eq!(contents(chats, "other").await.len(), 1);
         // Ids that are too long are still told apart.
         for end in ["x", "y", "x"] {
-            chats.say(&"long".into(), item(&format!("{}{end}", "i".repeat(1_000_000)), end), 100);
+            chats.append(&"long".into(), item(&format!("{}{end}", "i".repeat(1_000_000)), end), 100);
         }
-        let items = chats.said(&"long".into()).await.unwrap();
+        let items = chats.items(&"long".into()).await.unwrap();
         assert_eq!(items.iter().map(|item| item.content.as_str()).collect::<Vec<_>>(), ["x", "y"]);
         assert!(items.iter().all(|item| item.id.len() <= 256));
     })
@@ -76,19 +76,19 @@ async fn an_item_with_a_known_id_is_not_added_again() {
 async fn a_chat_keeps_its_newest_items() {
     both(async |chats| {
         for turn in 0..7 {
-            chats.say(&"chat".into(), item(&turn.to_string(), &turn.to_string()), 3);
+            chats.append(&"chat".into(), item(&turn.to_string(), &turn.to_string()), 3);
         }
         assert_eq!(contents(chats, "chat").await, ["4", "5", "6"]);
         // A smaller limit from now on.
-        chats.say(&"chat".into(), item("7", "7"), 2);
+        chats.append(&"chat".into(), item("7", "7"), 2);
         assert_eq!(contents(chats, "chat").await, ["6", "7"]);
         let most = usize::try_from(MAX_CHAT_HISTORY).unwrap();
         for turn in 0..most + 5 {
-            chats.say(&"greedy".into(), item(&turn.to_string(), &turn.to_string()), usize::MAX);
+            chats.append(&"greedy".into(), item(&turn.to_string(), &turn.to_string()), usize::MAX);
         }
         let items = contents(chats, "greedy").await;
         assert_eq!((items.len(), items.first().map(String::as_str)), (most, Some("5")));
-        chats.say(&"none".into(), item("1", "1"), 0);
+        chats.append(&"none".into(), item("1", "1"), 0);
         assert_eq!(contents(chats, "none").await, [""; 0]);
     })
     .await;
@@ -97,21 +97,21 @@ async fn a_chat_keeps_its_newest_items() {
 #[tokio::test]
 async fn long_items_are_truncated_and_a_chat_has_a_byte_limit() {
     both(async |chats| {
-        chats.say(&"chat".into(), item("1", &"ü".repeat(MAX_CHAT_BYTES)), 100);
+        chats.append(&"chat".into(), item("1", &"ü".repeat(MAX_CHAT_BYTES)), 100);
         let items = contents(chats, "chat").await;
         assert!(items[0].ends_with("ü...[truncated]"));
         assert!(items[0].len() <= MAX_CHAT_BYTES && items[0].len() > MAX_CHAT_BYTES - 4);
         let whole = "x".repeat(MAX_CHAT_BYTES);
         for turn in 0..20 {
-            chats.say(&"chat".into(), item(&format!("whole {turn}"), &whole), 100);
+            chats.append(&"chat".into(), item(&format!("whole {turn}"), &whole), 100);
         }
-        let items = chats.said(&"chat".into()).await.unwrap();
+        let items = chats.items(&"chat".into()).await.unwrap();
         // Four MiB hold seven items.
         assert_eq!(items.len(), 7);
         assert_eq!(items.last().unwrap().content, whole);
         let stranger = ChatItem { trace_id: Some("r".repeat(1_000_000).as_str().into()), ..item("s", "s") };
-        chats.say(&"stranger".into(), stranger, 100);
-        assert_eq!(chats.said(&"stranger".into()).await.unwrap()[0].trace_id, None);
+        chats.append(&"stranger".into(), stranger, 100);
+        assert_eq!(chats.items(&"stranger".into()).await.unwrap()[0].trace_id, None);
     })
     .await;
 }
@@ -120,10 +120,10 @@ async fn long_items_are_truncated_and_a_chat_has_a_byte_limit() {
 async fn the_least_recently_used_chat_is_removed_first() {
     both(async |chats| {
         for chat in 0..1_000 {
-            chats.say(&format!("chat {chat}").as_str().into(), item("1", "here"), 100);
+            chats.append(&format!("chat {chat}").as_str().into(), item("1", "here"), 100);
         }
-        chats.say(&"chat 0".into(), item("2", "still here"), 100);
-        chats.say(&"one more".into(), item("1", "new"), 100);
+        chats.append(&"chat 0".into(), item("2", "still here"), 100);
+        chats.append(&"one more".into(), item("1", "new"), 100);
         assert_eq!(contents(chats, "chat 0").await, ["here", "still here"]);
         assert_eq!(contents(chats, "chat 1").await, [""; 0]);
         assert_eq!(contents(chats, "chat 2").await, ["here"]);
@@ -138,8 +138,8 @@ async fn chats_survive_a_restart_and_are_in_every_backup() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("data");
     let store = Store::open(&dir).unwrap();
-    store.say(&"chat".into(), item("1", "first"), 100);
-    store.say(&"gone".into(), item("1", "forget me"), 100);
+    store.append(&"chat".into(), item("1", "first"), 100);
+    store.append(&"gone".into(), item("1", "forget me"), 100);
     store.clear(&"gone".into()).await.unwrap();
     deliver_run(&store, "over", 1).await;
     drop(store);
@@ -147,8 +147,8 @@ async fn chats_survive_a_restart_and_are_in_every_backup() {
 
     let store = Store::open(&dir).unwrap();
     assert!(store.load(&id("over")).await.unwrap().is_none());
-    store.say(&"chat".into(), item("1", "first"), 100);
-    store.say(&"chat".into(), item("2", "second"), 100);
+    store.append(&"chat".into(), item("1", "first"), 100);
+    store.append(&"chat".into(), item("2", "second"), 100);
     assert_eq!(contents(&store, "chat").await, ["first", "second"]);
     assert_eq!(contents(&store, "gone").await, [""; 0]);
     let copy = outer.path().join("restored");
@@ -162,12 +162,12 @@ async fn chats_survive_a_restart_and_are_in_every_backup() {
 async fn a_damaged_item_is_reported_without_quoting_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    store.say(&"chat".into(), item("1", "a"), 100);
+    store.append(&"chat".into(), item("1", "a"), 100);
     drop(store);
     let plain = rusqlite::Connection::open(dir.path().join("redflow.db")).unwrap();
     plain.execute("UPDATE chat_items SET body = '{\"type\":\"private words\"}'", []).unwrap();
     drop(plain);
-    let error = Store::open(dir.path()).unwrap().said(&"chat".into()).await.unwrap_err();
+    let error = Store::open(dir.path()).unwrap().items(&"chat".into()).await.unwrap_err();
     assert_eq!(error.code, StoreCode::DataCorrupt);
     assert!(!error.message.contains("private words"), "{error}");
 }
@@ -201,7 +201,7 @@ async fn an_item_is_stored_completely_or_not_at_all_when_the_process_is_killed()
         let store = Store::open(dir.path()).unwrap();
         let mut expected: Vec<String> = (0..items).map(|turn| format!("item {turn}")).collect();
         assert_eq!(contents(&store, "chat").await, expected, "{point}");
-        store.say(&"chat".into(), item("next", "next"), 100);
+        store.append(&"chat".into(), item("next", "next"), 100);
         expected.push("next".to_owned());
         assert_eq!(contents(&store, "chat").await, expected, "{point}");
     }
@@ -212,9 +212,9 @@ async fn an_item_is_stored_completely_or_not_at_all_when_the_process_is_killed()
 pub(crate) async fn append_items(dir: &std::path::Path) {
     let store = Store::open(dir).unwrap();
     for turn in 0..50 {
-        store.say(&"chat".into(), item(&turn.to_string(), &format!("item {turn}")), 100);
+        store.append(&"chat".into(), item(&turn.to_string(), &format!("item {turn}")), 100);
         assert_eq!(contents(&store, "chat").await.len(), turn + 1);
     }
-    store.say(&"forgotten".into(), item("1", "1"), 100);
+    store.append(&"forgotten".into(), item("1", "1"), 100);
     store.clear(&"forgotten".into()).await.unwrap();
 }

@@ -328,9 +328,10 @@ async fn an_unreadable_row_is_listed_as_damaged() {
     let only = RunFilter { statuses: Some(vec![RunStatus::Damaged]), ..RunFilter::default() };
     assert_eq!(reader.list(&only).unwrap(), listed[1..2]);
     let store = Store::open(dir.path()).unwrap();
-    let statuses = store.unfinished().await.unwrap().into_iter().map(|run| run.status).collect::<Vec<_>>();
+    let statuses =
+        store.unfinished_runs().await.unwrap().into_iter().map(|run| run.status).collect::<Vec<_>>();
     assert_eq!(statuses, [RunStatus::Waiting, RunStatus::Damaged, RunStatus::Interrupted]);
-    assert_eq!(store.started_by("waits:1:agent:1").await.unwrap(), Some(id("failed")));
+    assert_eq!(store.find_by_cause("waits:1:agent:1").await.unwrap(), Some(id("failed")));
 
     // One unreadable value is enough.
     plain.execute("UPDATE runs SET name = 'Agent', started_at = 1000 WHERE id = 2", []).unwrap();

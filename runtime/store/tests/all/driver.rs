@@ -39,7 +39,7 @@ async fn batches_that_wait_together_are_flushed_once() {
     }
     assert_eq!(store.stats().batches, 0);
     holder.execute_batch("COMMIT").unwrap();
-    assert_eq!(store.unfinished().await.unwrap().len(), 100);
+    assert_eq!(store.unfinished_runs().await.unwrap().len(), 100);
     let stats = store.stats();
     assert_eq!((stats.flushes, stats.batches), (1, 200));
     assert!(stats.bytes > 200);
@@ -154,7 +154,7 @@ async fn a_run_counts_as_running_only_while_its_driver_lives() {
     let store = Store::open(dir.path()).unwrap();
     assert!(reader.is_driven());
     assert_eq!(statuses(), [Interrupted, Interrupted, Waiting, Completed]);
-    let unfinished = store.unfinished().await.unwrap();
+    let unfinished = store.unfinished_runs().await.unwrap();
     assert_eq!(
         unfinished.iter().map(|run| run.status).collect::<Vec<_>>(),
         [Interrupted, Interrupted, Waiting]
@@ -250,7 +250,7 @@ async fn a_second_driver_locks_the_first_one_out() {
     let old = Store::open(dir.path()).unwrap();
     let mut theirs = start_run(&old, "a").await;
     finish_run(&old, "over", 1).await;
-    old.unfinished().await.unwrap();
+    old.unfinished_runs().await.unwrap();
     std::fs::remove_file(dir.path().join("lock")).unwrap();
     let new = Store::open(dir.path()).unwrap();
     let mut ours = new.reopen(&new.load(&id("a")).await.unwrap().unwrap());
@@ -265,8 +265,8 @@ async fn a_second_driver_locks_the_first_one_out() {
     assert_eq!(old.create(run.clone()).append(first_batch(&run)).await.unwrap_err(), refused);
     let stored = old.load(&id("a")).await.unwrap().unwrap();
     assert_eq!(old.reopen(&stored).append(last_batch(1)).await.unwrap_err(), refused);
-    old.delivered(&id("over"));
-    old.unfinished().await.unwrap();
+    old.mark_delivered(&id("over"));
+    old.unfinished_runs().await.unwrap();
     drop(old);
 
     ours.append(synced_batch(&["and more"])).await.unwrap();

@@ -39,7 +39,7 @@ async fn without_a_log_no_event_is_stored() {
         store.append(1, debug_event(1));
         store.load(&id("a")).await.unwrap().unwrap();
         assert_eq!((store.id(), store.bounds()), ("", EventBounds { oldest: 0, newest: 0 }));
-        assert_eq!(store.after(0, 10).await.unwrap(), []);
+        assert_eq!(store.read_after(0, 10).await.unwrap(), []);
         let mut waits = store.wait_past(0);
         assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
@@ -105,7 +105,7 @@ async fn events_that_left_the_ring_come_from_the_disk() {
     // Around the first of the 4096 events in memory.
     for after in (5890..=5910).chain([0, 1, 9_999]) {
         assert_eq!(
-            store.after(after, 20).await.unwrap(),
+            store.read_after(after, 20).await.unwrap(),
             all[after as usize..][..20.min(10_000 - after as usize)]
         );
     }
@@ -130,8 +130,8 @@ async fn the_oldest_events_are_removed() {
         assert!(oldest >= gone);
         gone = oldest;
         // A reader before the oldest event sees a gap; a reader at the oldest event does not.
-        assert_eq!(store.after(0, 1).await.unwrap()[0].position, oldest + 1);
-        assert_eq!(store.after(oldest, 1).await.unwrap()[0].position, oldest + 1);
+        assert_eq!(store.read_after(0, 1).await.unwrap()[0].position, oldest + 1);
+        assert_eq!(store.read_after(oldest, 1).await.unwrap()[0].position, oldest + 1);
     }
     assert!(gone > 17_000);
     let bounds = store.bounds();
@@ -164,7 +164,7 @@ async fn removal_keeps_up_with_new_events() {
 
 #[tokio::test]
 async fn the_memory_log_is_limited_in_events_and_bytes() {
-    let store = MemoryStore::keeping_with_log(1, with_max_events(10));
+    let store = MemoryStore::with_event_log(1, with_max_events(10));
     let mut journal = start_run(&store, "a").await;
     for seq in 1..=100 {
         journal.append(with_events(synced_batch(&["x"]), "a", [seq])).await.unwrap();
@@ -178,12 +178,12 @@ async fn the_memory_log_is_limited_in_events_and_bytes() {
     journal.append(with_events(last_batch(1), "a", 101..=150)).await.unwrap();
     assert_eq!(store.bounds(), EventBounds { oldest: 140, newest: 150 });
 
-    let large = MemoryStore::keeping_with_log(1, EventLogSettings::default());
+    let large = MemoryStore::with_event_log(1, EventLogSettings::default());
     for _ in 0..3000 {
         large.append(1, debug_event("x".repeat(16_000)));
     }
     let EventBounds { oldest, newest } = large.bounds();
-    assert!(newest == 3000 && newest - oldest <= (MemoryStore::EVENT_BYTES / 16_000) as u64, "{oldest}");
+    assert!(newest == 3000 && newest - oldest <= (MemoryStore::MAX_EVENT_BYTES / 16_000) as u64, "{oldest}");
     assert_eq!(all_after(&large, oldest, 1000).await.len() as u64, newest - oldest);
     assert_ne!(large.id(), store.id());
 }
@@ -246,11 +246,11 @@ async fn a_missing_or_unreadable_event_is_reported() {
     drop(store);
     plain(dir.path()).execute("DELETE FROM events WHERE id = 5", []).unwrap();
     let store = open(dir.path());
-    assert_eq!(store.after(0, 4).await.unwrap().len(), 4);
-    assert_eq!(store.after(0, 6).await.unwrap_err().code, StoreCode::DataCorrupt);
-    assert_eq!(store.after(5, 6).await.unwrap().len(), 6);
+    assert_eq!(store.read_after(0, 4).await.unwrap().len(), 4);
+    assert_eq!(store.read_after(0, 6).await.unwrap_err().code, StoreCode::DataCorrupt);
+    assert_eq!(store.read_after(5, 6).await.unwrap().len(), 6);
     plain(dir.path()).execute("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE id = 7", []).unwrap();
-    assert_eq!(store.after(5, 6).await.unwrap_err().code, StoreCode::DataCorrupt);
+    assert_eq!(store.read_after(5, 6).await.unwrap_err().code, StoreCode::DataCorrupt);
     // New events are stored all the same.
     store.append(1, debug_event("more"));
     store.wait_past(11).await;
@@ -266,7 +266,7 @@ async fn a_damaged_run_is_readable_up_to_the_damage() {
         finish_run(&store, run, 1).await;
     }
     plain(dir.path()).execute("UPDATE batches SET lines = x'78' WHERE run = 2 AND seq = 1", []).unwrap();
-    let record = store.look(&id("b")).await.unwrap().unwrap();
+    let record = store.read(&id("b")).await.unwrap().unwrap();
     assert_eq!(record.summary.status, RunStatus::Damaged);
     let problem = record.problem.unwrap();
     assert_eq!(problem, store.load(&id("b")).await.unwrap_err());

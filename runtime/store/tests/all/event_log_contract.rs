@@ -39,7 +39,7 @@ macro_rules! both {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_memory() {
-                let store = MemoryStore::keeping_with_log(MemoryStore::KEPT, EventLogSettings::default());
+                let store = MemoryStore::with_event_log(MemoryStore::DEFAULT_MAX_FINISHED, EventLogSettings::default());
                 super::$name(Arc::new(store)).await;
             }
         })+
@@ -64,7 +64,7 @@ async fn events_come_in_the_order_they_happened(store: Arc<dyn SidecarStore>) {
     assert!(store.keeps_events());
     assert_eq!(store.id().len(), 32, "{}", store.id());
     assert_eq!(store.bounds(), EventBounds { oldest: 0, newest: 0 });
-    assert_eq!(store.after(0, 10).await.unwrap(), []);
+    assert_eq!(store.read_after(0, 10).await.unwrap(), []);
     let mut a = start_run_with_event(&*store, "a").await;
     store.append(7, debug_event(json!({"x": 1})));
     let mut b = start_run_with_event(&*store, "b").await;
@@ -82,8 +82,8 @@ async fn events_come_in_the_order_they_happened(store: Arc<dyn SidecarStore>) {
     let read = |event: &LoggedEvent| serde_json::from_str::<StreamEvent>(&event.json).unwrap();
     assert_eq!(read(&all[0]), StreamEvent::Run { event: run_event("a", 1) });
     assert_eq!(read(&all[1]), StreamEvent::Flow { at: 7, event: debug_event(json!({"x": 1})) });
-    assert_eq!(store.after(3, 2).await.unwrap(), all[3..5]);
-    assert_eq!(store.after(7, 2).await.unwrap(), []);
+    assert_eq!(store.read_after(3, 2).await.unwrap(), all[3..5]);
+    assert_eq!(store.read_after(7, 2).await.unwrap(), []);
 }
 
 async fn a_refused_batch_adds_no_event(store: Arc<dyn SidecarStore>) {
@@ -111,7 +111,7 @@ async fn events_of_a_synced_batch_are_readable_at_once(store: Arc<dyn SidecarSto
     for seq in 1..=200 {
         journal.append(with_events(synced_batch(&["x"]), "a", [seq])).await.unwrap();
         assert_eq!(store.bounds().newest, u64::from(seq));
-        assert_eq!(store.after(u64::from(seq) - 1, 5).await.unwrap().len(), 1);
+        assert_eq!(store.read_after(u64::from(seq) - 1, 5).await.unwrap().len(), 1);
     }
 }
 
@@ -139,7 +139,7 @@ async fn a_waiter_misses_nothing(store: Arc<dyn SidecarStore>) {
             let (mut position, mut events) = (0, Vec::new());
             while position < EVENTS {
                 store.wait_past(position).await;
-                let some = store.after(position, 3).await.unwrap();
+                let some = store.read_after(position, 3).await.unwrap();
                 assert!(!some.is_empty(), "there was an event after {position}");
                 position = some.last().unwrap().position;
                 events.extend(some.iter().map(describe));
@@ -180,7 +180,7 @@ async fn many_runs_at_once_keep_their_order(store: Arc<dyn SidecarStore>) {
     let mut position = 0;
     while position < total {
         store.wait_past(position).await;
-        for event in store.after(position, 50).await.unwrap() {
+        for event in store.read_after(position, 50).await.unwrap() {
             assert_eq!(event.position, position + 1);
             position = event.position;
             if let StreamEvent::Run { event } = serde_json::from_str(&event.json).unwrap() {
@@ -204,11 +204,11 @@ async fn an_answer_is_limited_in_bytes(store: Arc<dyn SidecarStore>) {
         store.append(1, debug_event(value.clone()));
     }
     store.wait_past(199).await;
-    let some = store.after(0, usize::MAX).await.unwrap();
+    let some = store.read_after(0, usize::MAX).await.unwrap();
     let bytes: usize = some.iter().map(|event| event.json.len()).sum();
     assert!(bytes <= 1024 * 1024 && bytes > 1000 * 1024, "{bytes}");
     assert_eq!(all_after(&*store, 0, usize::MAX).await.len(), 200);
-    assert_eq!(store.after(0, 0).await.unwrap(), []);
+    assert_eq!(store.read_after(0, 0).await.unwrap(), []);
 }
 
 async fn a_large_value_is_truncated(store: Arc<dyn SidecarStore>) {
@@ -216,7 +216,7 @@ async fn a_large_value_is_truncated(store: Arc<dyn SidecarStore>) {
     let value = json!({"text": "ü".repeat(1_000_000)});
     store.append(1, debug_event(value.clone()));
     store.wait_past(0).await;
-    let event = store.after(0, 1).await.unwrap().remove(0);
+    let event = store.read_after(0, 1).await.unwrap().remove(0);
     assert!(event.json.len() <= most && event.json.len() > most - 16, "{}", event.json.len());
     let StreamEvent::Flow { event: FlowEvent::Debug { value: cut, .. }, .. } =
         serde_json::from_str(&event.json).unwrap()
@@ -231,7 +231,7 @@ async fn positions_out_of_range_have_no_events(store: Arc<dyn SidecarStore>) {
     store.append(1, debug_event(1));
     store.wait_past(0).await;
     for position in [1, 2, u64::from(u32::MAX), i64::MAX as u64, u64::MAX - 1, u64::MAX] {
-        assert_eq!(store.after(position, usize::MAX).await.unwrap(), [], "{position}");
+        assert_eq!(store.read_after(position, usize::MAX).await.unwrap(), [], "{position}");
         let mut waits = store.wait_past(position);
         let polled = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_pending(), "{position}");
@@ -316,9 +316,9 @@ async fn runs_are_listed_by_agent_and_instance(store: Arc<dyn SidecarStore>) {
 
 async fn a_run_record_has_the_summary_and_the_journal(store: Arc<dyn SidecarStore>) {
     finish_run(&*store, "a", 2000).await;
-    let record = store.look(&id("a")).await.unwrap().unwrap();
+    let record = store.read(&id("a")).await.unwrap().unwrap();
     assert_eq!(text(&record.journal), finished_journal("a"));
     assert_eq!((record.summary.status, record.problem), (RunStatus::Completed, None));
     assert_eq!(record.summary, store.load(&id("a")).await.unwrap().unwrap().summary);
-    assert_eq!(store.look(&id("no such run")).await.unwrap(), None);
+    assert_eq!(store.read(&id("no such run")).await.unwrap(), None);
 }

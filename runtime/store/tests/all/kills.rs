@@ -34,7 +34,7 @@ async fn a_killed_prune_leaves_sound_runs() {
         let mut journal = store.create(run.clone());
         journal.append(buffered(first_batch(&run))).await.unwrap();
         journal.append(buffered(last_batch(1))).await.unwrap();
-        store.delivered(&run.run_id);
+        store.mark_delivered(&run.run_id);
     }
     drop(store);
     for (point, left) in [

@@ -94,7 +94,7 @@ pub(crate) async fn finish_run(store: &dyn RunStore, run: &str, at: Millis) {
 /// The same, and marks its result as delivered.
 pub(crate) async fn deliver_run(store: &dyn RunStore, run: &str, at: Millis) {
     finish_run(store, run, at).await;
-    store.delivered(&run.into());
+    store.mark_delivered(&run.into());
 }
 
 /// The journal that [`finish_run`] writes.
@@ -170,7 +170,7 @@ pub(crate) fn describe(event: &LoggedEvent) -> String {
 pub(crate) async fn all_after(log: &dyn EventLog, mut position: u64, most: usize) -> Vec<LoggedEvent> {
     let mut all = Vec::<LoggedEvent>::new();
     loop {
-        let some = log.after(position, most).await.unwrap();
+        let some = log.read_after(position, most).await.unwrap();
         assert!(some.len() <= most);
         for event in some {
             assert!(all.is_empty() || event.position == position + 1, "{position}, then {}", event.position);

@@ -14,7 +14,7 @@ fn ids(store: &MemoryStore, filter: &RunFilter) -> Vec<String> {
 
 #[tokio::test]
 async fn finished_runs_are_limited() {
-    let store = MemoryStore::keeping(2);
+    let store = MemoryStore::with_max_finished(2);
     let _open = start_run(&store, "open").await;
     let caused = NewRun { cause: Some("cause".into()), ..new_run("a") };
     let mut journal = store.create(caused.clone());
@@ -25,7 +25,7 @@ async fn finished_runs_are_limited() {
     deliver_run(&store, "c", 1).await;
     assert_eq!(ids(&store, &RunFilter::default()), ["c", "b", "open"]);
     assert!(store.load(&id("a")).await.unwrap().is_none());
-    assert_eq!(store.started_by("cause").await.unwrap(), None);
+    assert_eq!(store.find_by_cause("cause").await.unwrap(), None);
     // The run was removed, and its journal fails.
     journal.append(crate::kit::synced_batch(&["x"])).await.unwrap_err();
 
@@ -37,14 +37,14 @@ async fn finished_runs_are_limited() {
 /// A run stays as long as the run that started it may start it again.
 #[tokio::test]
 async fn runs_that_would_be_started_again_are_not_removed() {
-    let store = MemoryStore::keeping(1);
+    let store = MemoryStore::with_max_finished(1);
     let mut starter = start_run(&store, "a").await;
     let start_caused = async |run: &str, cause: &str| {
         let caused = NewRun { cause: Some(cause.into()), ..new_run(run) };
         let mut journal = store.create(caused.clone());
         journal.append(first_batch(&caused)).await.unwrap();
         journal.append(crate::kit::last_batch(1)).await.unwrap();
-        store.delivered(&id(run));
+        store.mark_delivered(&id(run));
     };
     start_caused("b", "a:1:agent:1").await;
     start_caused("c", "a:2:agent:1").await;
@@ -52,12 +52,12 @@ async fn runs_that_would_be_started_again_are_not_removed() {
     deliver_run(&store, "e", 1).await;
     // `b` started `d`, but its result is delivered, so it cannot start `d` again.
     assert_eq!(ids(&store, &RunFilter::default()), ["e", "c", "b", "a"]);
-    assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), Some(id("b")));
+    assert_eq!(store.find_by_cause("a:1:agent:1").await.unwrap(), Some(id("b")));
     starter.append(crate::kit::last_batch(1)).await.unwrap();
     assert_eq!(ids(&store, &RunFilter::default()), ["c", "b", "a"], "not delivered yet");
-    store.delivered(&id("a"));
+    store.mark_delivered(&id("a"));
     assert_eq!(ids(&store, &RunFilter::default()), ["a"]);
-    assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), None);
+    assert_eq!(store.find_by_cause("a:1:agent:1").await.unwrap(), None);
 
     // A run that was removed keeps no other run.
     let mut starter = start_run(&store, "x").await;
@@ -72,7 +72,7 @@ fn a_memory_store_gets_no_requests() {
     let store = MemoryStore::default();
     let mut requests = store.requests();
     assert!(matches!(requests.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
-    store.answer(1, None);
+    store.answer_request(1, None);
 }
 
 /// The plan is stored once for all its runs, and comes back in its place.

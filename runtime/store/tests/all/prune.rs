@@ -19,14 +19,14 @@ async fn fill(store: &Store) {
     let mut journal = store.create(own_plan.clone());
     journal.append(first_batch(&own_plan)).await.unwrap();
     journal.append(last_batch(100)).await.unwrap();
-    store.delivered(&id("old"));
+    store.mark_delivered(&id("old"));
     finish_run(store, "unsent", 100).await;
     drop(start_run(store, "open").await);
     start_run(store, "waiting").await.append(waiting_batch()).await.unwrap();
     deliver_run(store, "mid", 500).await;
     deliver_run(store, "future", 1 << 50).await;
     deliver_run(store, "new", 900).await;
-    store.unfinished().await.unwrap();
+    store.unfinished_runs().await.unwrap();
 }
 
 fn remaining(dir: &Path) -> Vec<String> {
@@ -104,9 +104,9 @@ async fn runs_are_removed_beside_a_live_driver() {
             .append(redflow_ports::Batch { durability: redflow_ports::Durability::Buffered, ..last_batch(1) })
             .await
             .unwrap();
-        store.delivered(&id(&format!("run {run}")));
+        store.mark_delivered(&id(&format!("run {run}")));
     }
-    store.unfinished().await.unwrap();
+    store.unfinished_runs().await.unwrap();
     let path = dir.path().to_owned();
     let pruning =
         tokio::task::spawn_blocking(move || prune(&path, Prune { keep: Some(10), ..Prune::default() }));
@@ -121,8 +121,8 @@ async fn runs_are_removed_beside_a_live_driver() {
 
     // Once it is over it can be removed too, and its request with it.
     open.append(last_batch(1)).await.unwrap();
-    store.delivered(&id("open"));
-    store.unfinished().await.unwrap();
+    store.mark_delivered(&id("open"));
+    store.unfinished_runs().await.unwrap();
     prune(dir.path(), Prune::default()).unwrap();
     assert_eq!(
         request_outcome(dir.path(), request).unwrap(),
@@ -139,7 +139,7 @@ async fn runs_are_removed_beside_a_live_driver() {
 /// Stores a run that is over and was started by another run. Its result is delivered.
 async fn caused_run(store: &Store, run: &str, by: &str) {
     undelivered_caused_run(store, run, by).await;
-    store.delivered(&id(run));
+    store.mark_delivered(&id(run));
 }
 
 async fn undelivered_caused_run(store: &Store, run: &str, by: &str) {
@@ -161,7 +161,7 @@ async fn runs_that_would_be_started_again_stay() {
     caused_run(&store, "d", "gone").await;
     let mut open = start_run(&store, "open").await;
     caused_run(&store, "e", "open").await;
-    store.unfinished().await.unwrap();
+    store.unfinished_runs().await.unwrap();
     let pruned = |which: Prune| {
         let predicted = prune(dir.path(), Prune { dry_run: true, ..which }).unwrap();
         let report = prune(dir.path(), which).unwrap();
@@ -169,13 +169,13 @@ async fn runs_that_would_be_started_again_stay() {
         remaining(dir.path())
     };
     assert_eq!(pruned(Prune::default()), ["a", "b", "open", "e"]);
-    assert_eq!(store.started_by("a:1:agent:1").await.unwrap(), Some(id("b")));
+    assert_eq!(store.find_by_cause("a:1:agent:1").await.unwrap(), Some(id("b")));
     // A removed `a` cannot start `b` again, so `b` is removed with it.
     assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "e"]);
     open.append(last_batch(1)).await.unwrap();
     assert_eq!(pruned(Prune::default()), ["open", "e"]);
-    store.delivered(&id("open"));
-    store.unfinished().await.unwrap();
+    store.mark_delivered(&id("open"));
+    store.unfinished_runs().await.unwrap();
     assert_eq!(pruned(Prune::default()), [""; 0]);
 
     // A run stays because of another run that stays.
@@ -183,7 +183,7 @@ async fn runs_that_would_be_started_again_stay() {
     undelivered_caused_run(&store, "mid", "open").await;
     caused_run(&store, "leaf", "mid").await;
     caused_run(&store, "other", "leaf").await;
-    store.unfinished().await.unwrap();
+    store.unfinished_runs().await.unwrap();
     assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "mid", "leaf"]);
 }
 
@@ -270,7 +270,7 @@ async fn a_damaged_run_with_a_live_driver_stays() {
     let store = Store::open(dir.path()).unwrap();
     finish_run(&store, "a", 1).await;
     caused_run(&store, "b", "a").await;
-    store.unfinished().await.unwrap();
+    store.unfinished_runs().await.unwrap();
     garble(dir.path(), &["b"]);
     assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 0);
     garble(dir.path(), &["a"]);

@@ -35,9 +35,9 @@ async fn a_request_is_returned_once_and_answered() {
         ]
     );
     assert_eq!(request_outcome(dir.path(), first).unwrap(), None);
-    store.answer(first, None);
-    store.answer(second, Some(StoreCode::RunNotWaiting));
-    store.unfinished().await.unwrap();
+    store.answer_request(first, None);
+    store.answer_request(second, Some(StoreCode::RunNotWaiting));
+    store.unfinished_runs().await.unwrap();
     assert_eq!(request_outcome(dir.path(), first).unwrap(), Some(RequestOutcome::Done));
     assert_eq!(
         request_outcome(dir.path(), second).unwrap(),
@@ -80,7 +80,7 @@ async fn a_request_waits_for_a_driver_and_survives_a_restart() {
         assert_eq!(store.requests().await[0].id, request, "returned again, because no driver answered it");
     }
     let store = Store::open(dir.path()).unwrap();
-    store.answer(request, None);
+    store.answer_request(request, None);
     drop(store);
     let connection = Connection::open(dir.path().join("redflow.db")).unwrap();
     let count =
@@ -127,7 +127,7 @@ async fn an_unreadable_request_is_refused() {
     let readable = submit_request(dir.path(), &id("a"), &cancel(), 1).unwrap();
     let given = store.requests().await;
     assert_eq!(given.iter().map(|request| request.id).collect::<Vec<_>>(), [readable]);
-    store.unfinished().await.unwrap();
+    store.unfinished_runs().await.unwrap();
     for request in [strange, garbled] {
         assert_eq!(
             request_outcome(dir.path(), request).unwrap(),

@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::run::{RunState, RunStatus};
-use redflow_ports::{Batch, RunStore, StoreMark, StoredRun};
+use redflow_ports::{Batch, JournalPosition, RunStore, StoredRun};
 
 /// Each function becomes a test of the store on disk and one of the store in memory.
 macro_rules! both {
@@ -70,7 +70,7 @@ async fn nothing_is_stored_before_the_first_batch(store: &dyn RunStore) {
     drop(store.create(new_run("a")));
     let _stored = start_run(store, "b").await;
     assert!(store.load(&id("a")).await.unwrap().is_none());
-    let runs = store.unfinished().await.unwrap();
+    let runs = store.unfinished_runs().await.unwrap();
     assert_eq!(runs.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["b"]);
 }
 
@@ -182,18 +182,18 @@ async fn a_run_that_is_over_accepts_no_batch(store: &dyn RunStore) {
 async fn only_a_stored_run_can_be_reopened(store: &dyn RunStore) {
     let _journal = start_run(store, "a").await;
     let mut stored = loaded(store, "a").await;
-    stored.mark = StoreMark { run: 99, batches: 1 };
+    stored.mark = JournalPosition { run: 99, batches: 1 };
     let refused = store.reopen(&stored).append(synced_batch(&["x"])).await.unwrap_err();
     assert_eq!(refused.code, StoreCode::RunUnknown);
 }
 
 async fn a_cause_starts_one_run(store: &dyn RunStore) {
-    assert_eq!(store.started_by("message 1").await.unwrap(), None);
+    assert_eq!(store.find_by_cause("message 1").await.unwrap(), None);
     let caused = |run: &str| redflow_ports::NewRun { cause: Some("message 1".into()), ..new_run(run) };
     let run = caused("a");
     store.create(run.clone()).append(first_batch(&run)).await.unwrap();
-    assert_eq!(store.started_by("message 1").await.unwrap(), Some(id("a")));
-    assert_eq!(store.started_by("message 2").await.unwrap(), None);
+    assert_eq!(store.find_by_cause("message 1").await.unwrap(), Some(id("a")));
+    assert_eq!(store.find_by_cause("message 2").await.unwrap(), None);
 
     let second = caused("b");
     let refused = store.create(second.clone()).append(first_batch(&second)).await.unwrap_err();
@@ -219,12 +219,12 @@ async fn unfinished_runs_come_in_the_order_they_started(store: &dyn RunStore) {
     finish_run(store, "b", 2).await;
     let _open = start_run(store, "a").await;
     let ids = async || {
-        let runs = store.unfinished().await.unwrap();
+        let runs = store.unfinished_runs().await.unwrap();
         runs.into_iter().map(|run| run.run_id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(ids().await, ["c", "b", "a"]);
-    store.delivered(&id("c"));
-    store.delivered(&id("no such run"));
+    store.mark_delivered(&id("c"));
+    store.mark_delivered(&id("no such run"));
     assert_eq!(ids().await, ["b", "a"]);
     assert!(loaded(store, "c").await.summary.delivered);
 }

@@ -11,7 +11,7 @@ use owo_colors::OwoColorize;
 use redflow_contract::code::StoreCode;
 use redflow_contract::id::RunId;
 use redflow_ports::StoreError;
-use redflow_react::{Difference, is_open, replay};
+use redflow_react::{Difference, is_unfinished, replay};
 use redflow_store::Reader;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -78,7 +78,7 @@ fn replay_runs(reader: &Reader) -> Result<Summary, StoreError> {
         let report = replay(&stored.journal);
         if report.equal {
             summary.equal += 1;
-        } else if is_open(&stored.journal, &report, stored.summary.status) {
+        } else if is_unfinished(&stored.journal, &report, stored.summary.status) {
             summary.open += 1;
         } else {
             summary.different += 1;

@@ -233,7 +233,7 @@ impl Selector<'_> {
 
     async fn select_all(&self, store: &Store) -> Result<Selection, Exit> {
         let mut selection = Selection::default();
-        for run in store.unfinished().await.map_err(print_store_error)? {
+        for run in store.unfinished_runs().await.map_err(print_store_error)? {
             if let Some(why) = self.skip_reason(&run) {
                 print_note(&format!("run {} is skipped: {why}", display_run_id(&run.run_id)));
                 continue;
