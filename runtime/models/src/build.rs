@@ -10,7 +10,7 @@ use crate::price::{Prices, find_price};
 use crate::transport::{Endpoint, HttpSettings, ReqwestTransport, Transport, is_local, is_within};
 use crate::wire::Wire;
 use redflow_contract::scrub::Scrubber;
-use redflow_contract::secret::is_secret_name;
+use redflow_contract::secret::is_secret_parameter;
 use redflow_contract::service_config::{StopSequences, StructuredOutput};
 use redflow_ports::{BuildError, ChatModel, Meter, ModelInfo, NoMeter, NodeConfig};
 use secrecy::{ExposeSecret, SecretString};
@@ -166,8 +166,7 @@ pub(crate) fn parse_address(config: &NodeConfig<'_>, property: &str, text: &str)
     if !url.username().is_empty() || url.password().is_some() {
         return Err(invalid("must not hold a user or a password; put the key into the node's credentials"));
     }
-    let is_key = |name: &str| is_secret_name(name) || matches!(name, "key" | "code" | "sig" | "signature");
-    if url.query_pairs().any(|(name, _)| is_key(&name)) {
+    if url.query_pairs().any(|(name, _)| is_secret_parameter(&name)) {
         return Err(invalid("must not hold a key; put it into the node's credentials"));
     }
     url.set_fragment(None);

@@ -42,8 +42,8 @@ impl Sidecar {
     /// # Errors
     /// When the flow or the stored data cannot be read, or the whole flow is refused.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, StartFailure> {
-        let Parts { clock, store, run_reader: run_reader, log, flow_store: flow_store, chats, .. } = parts;
-        let Parts { ui_storage: ui_storage, adapters, meter, metrics, env, source, tokens, .. } = parts;
+        let Parts { clock, store, run_reader, log, flow_store, chats, .. } = parts;
+        let Parts { ui_storage, adapters, meter, metrics, env, source, tokens, .. } = parts;
         let settings = Arc::new(settings);
         let work_slots = WorkSlots::new();
         let stored_items = open_stored_items(&work_slots, ui_storage).await?;

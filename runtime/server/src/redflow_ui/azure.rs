@@ -4,7 +4,6 @@
 //! stricter rules, because the caller chooses the address. So the key of the environment goes to Azure only,
 //! and the answer of any other server stays hidden. The key is in no response and no log line.
 
-use super::masking::MASK;
 use crate::active_flow::FlowBuilder;
 use crate::app::App;
 use crate::body;
@@ -21,6 +20,7 @@ use redflow_contract::limits::RunLimits;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
+use redflow_contract::secret::PASSWORD_MASK;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, ToolChoice};
 use serde::Deserialize;
@@ -134,7 +134,7 @@ impl ConnectionTest {
         props.insert("maxTokens".to_owned(), Value::from(MAX_TOKENS));
         props.insert("timeoutMs".to_owned(), Value::from(TIMEOUT_MS));
         props.insert("maxRetries".to_owned(), Value::from(0));
-        if let Some(key) = non_empty(api_key).filter(|key| key != MASK) {
+        if let Some(key) = non_empty(api_key).filter(|key| key != PASSWORD_MASK) {
             props.insert("credentials".to_owned(), json!({"apiKey": key}));
         }
         let node = NodeSummary { id: TYPE.into(), type_name: TYPE.to_owned(), name: String::new() };

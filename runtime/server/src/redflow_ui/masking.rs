@@ -1,64 +1,19 @@
 //! Masks the secrets in the stored items of the Redflow UI, and restores them when masked values come back.
 //!
-//! Owns which values are secret. The path of a value decides that, and no value moves to another path. So a
-//! value that was masked once is never shown later.
+//! The path of a value decides whether it is secret, by the names in `contract::secret`. No value moves to another
+//! path, so a value that was masked once is never shown later.
 
 use redflow_contract::json::{JsonLimits, JsonProblem, MAX_DEPTH, parse_strict};
-use redflow_contract::secret::is_secret_name;
+use redflow_contract::secret::{
+    PASSWORD_MASK, is_credential_detail, is_credential_key, is_credential_wrapper, is_secret_storage_name,
+};
 use serde_json::Value;
-
-/// Replaces a secret, as in Node-RED.
-pub(crate) const MASK: &str = "__PWRD__";
-
-/// Prefixes of the keys that hold credentials.
-const CREDENTIAL_PREFIXES: [&str; 3] = ["node-credentials:", "credential:", "credentials:"];
-
-/// Prefix of the keys whose values the UI has encrypted itself.
-const ENCRYPTED_PREFIX: &str = "encrypted:";
-
-/// Properties that contain the actual credentials.
-const CONTAINERS: [&str; 2] = ["data", "value"];
-
-/// Names that mark a secret here, in addition to those of the contract: letters and digits only.
-const SECRET_NAMES: [&str; 4] = ["key", "connectionstring", "dsn", "creds"];
 
 /// Limits on JSON within a text. They exceed those on stored values.
 const TEXT_LIMITS: JsonLimits = JsonLimits { max_bytes: 1024 * 1024, max_depth: MAX_DEPTH };
 
 /// Levels of JSON texts within JSON texts that are parsed.
 const MAX_TEXT_LEVELS: usize = 4;
-
-/// Properties of credentials that are not secret.
-const PUBLIC_PROPERTIES: [&str; 14] = [
-    "id",
-    "name",
-    "type",
-    "provider",
-    "endpoint",
-    "deployment",
-    "apiVersion",
-    "createdAt",
-    "updatedAt",
-    "lastUsedAt",
-    "description",
-    "nodeId",
-    "credentialId",
-    "timestamp",
-];
-
-pub(crate) fn is_public_property(name: &str) -> bool {
-    PUBLIC_PROPERTIES.contains(&name)
-}
-
-/// Whether the UI has encrypted the value of this key itself.
-pub(crate) fn is_encrypted_by_ui(key: &str) -> bool {
-    normalize(key).starts_with(ENCRYPTED_PREFIX)
-}
-
-/// One spelling for all variants of a key.
-fn normalize(key: &str) -> String {
-    key.trim().to_lowercase().replace('_', "-")
-}
 
 /// How secret a value is, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,27 +32,19 @@ impl Secrecy {
     /// The secrecy of a property of this value.
     fn of_property(self, name: &str) -> Self {
         match self {
-            Self::Credential | Self::Container if is_public_property(name) => Self::ByName,
-            Self::Credential if CONTAINERS.contains(&name) => Self::Container,
-            Self::ByName if !is_secret(name) => Self::ByName,
+            Self::Credential | Self::Container if is_credential_detail(name) => Self::ByName,
+            Self::Credential if is_credential_wrapper(name) => Self::Container,
+            Self::ByName if !is_secret_storage_name(name) => Self::ByName,
             _ => Self::Secret,
         }
     }
 }
 
-/// Whether a property of this name is a secret.
-fn is_secret(name: &str) -> bool {
-    let letters = || -> String { name.chars().filter(|c| c.is_alphanumeric()).collect() };
-    is_secret_name(name) || SECRET_NAMES.contains(&letters().to_lowercase().as_str())
-}
-
 /// The value of a key with all secrets masked.
 pub(crate) fn mask_item(key: &str, value: &Value) -> Value {
-    let normalized = normalize(key);
-    let rest = normalized.strip_prefix(ENCRYPTED_PREFIX).map_or(&*normalized, str::trim_start);
-    let secrecy = if CREDENTIAL_PREFIXES.iter().any(|prefix| rest.starts_with(prefix)) {
+    let secrecy = if is_credential_key(key) {
         Secrecy::Credential
-    } else if is_secret(key) {
+    } else if is_secret_storage_name(key) {
         Secrecy::Secret
     } else {
         Secrecy::ByName
@@ -121,10 +68,10 @@ fn mask(value: &Value, secrecy: Secrecy) -> Value {
             })
             .collect(),
         Value::Array(items) => items.iter().map(|item| mask(item, of_items)).collect(),
-        Value::String(text) if secrecy != Secrecy::ByName && !text.is_empty() => Value::from(MASK),
-        Value::String(text) if holds_secret(text, MAX_TEXT_LEVELS) => Value::from(MASK),
+        Value::String(text) if secrecy != Secrecy::ByName && !text.is_empty() => Value::from(PASSWORD_MASK),
+        Value::String(text) if holds_secret(text, MAX_TEXT_LEVELS) => Value::from(PASSWORD_MASK),
         // It can be a PIN.
-        Value::Number(_) if secrecy != Secrecy::ByName => Value::from(MASK),
+        Value::Number(_) if secrecy != Secrecy::ByName => Value::from(PASSWORD_MASK),
         other => other.clone(),
     }
 }
@@ -145,7 +92,9 @@ fn holds_secret(text: &str, levels: usize) -> bool {
 
 fn names_secret(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Object(map) => map.iter().any(|(name, value)| is_secret(name) || names_secret(value, levels)),
+        Value::Object(map) => {
+            map.iter().any(|(name, value)| is_secret_storage_name(name) || names_secret(value, levels))
+        }
         Value::Array(items) => items.iter().any(|item| names_secret(item, levels)),
         Value::String(text) => match levels.checked_sub(1) {
             Some(levels) => holds_secret(text, levels),
@@ -158,7 +107,7 @@ fn names_secret(value: &Value, levels: usize) -> bool {
 /// Replaces each mask by the stored value of the same path. A mask without a stored value is removed.
 pub(crate) fn restore_masked(sent: Value, stored: Option<&Value>) -> Option<Value> {
     match sent {
-        Value::String(text) if text == MASK => stored.cloned(),
+        Value::String(text) if text == PASSWORD_MASK => stored.cloned(),
         Value::Object(map) => {
             let stored = stored.and_then(Value::as_object);
             let restore = |(name, value): (String, Value)| {

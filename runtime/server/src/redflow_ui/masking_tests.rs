@@ -1,6 +1,7 @@
-use super::{MASK, is_encrypted_by_ui, mask_item, restore_masked};
+use super::{mask_item, restore_masked};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use redflow_contract::secret::{PASSWORD_MASK as MASK, is_encrypted_key};
 use serde_json::{Value, json};
 
 #[test]
@@ -83,10 +84,10 @@ fn masks_a_json_text_with_secrets_as_a_whole() {
 #[test]
 fn recognises_values_that_the_ui_encrypted() {
     for key in ["encrypted:credential:c", "Encrypted:x", "  ENCRYPTED:", "encrypted:"] {
-        assert!(is_encrypted_by_ui(key), "{key}");
+        assert!(is_encrypted_key(key), "{key}");
     }
     for key in ["encrypted", "credential:encrypted:", "x encrypted:y", ""] {
-        assert!(!is_encrypted_by_ui(key), "{key}");
+        assert!(!is_encrypted_key(key), "{key}");
     }
 }
 

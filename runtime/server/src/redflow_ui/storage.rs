@@ -2,7 +2,7 @@
 //!
 //! A key is only a name: one that looks like a path names no file. Responses never contain a secret.
 
-use super::masking::{MASK, is_encrypted_by_ui, mask_item, restore_masked};
+use super::masking::{mask_item, restore_masked};
 use super::stored_items::{Items, merge_credentials, node_items, stored_credentials};
 use crate::active_flow::{ActiveFlow, FlowBuilder, PreparedFlow};
 use crate::app::App;
@@ -16,6 +16,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use redflow_contract::code::ApiCode;
 use redflow_contract::id::NodeId;
+use redflow_contract::secret::{PASSWORD_MASK, is_encrypted_key};
 use redflow_contract::{Message, schemas};
 use redflow_flow::RawFlow;
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ pub(crate) async fn schema() -> ApiResult {
 pub(crate) async fn all(State(app): State<Arc<App>>) -> ApiResult {
     let items = app.flow_builder.stored_items.items();
     app.run_blocking(move || {
-        let readable = items.iter().filter(|(key, _)| !is_encrypted_by_ui(key));
+        let readable = items.iter().filter(|(key, _)| !is_encrypted_key(key));
         let masked: Message = readable.map(|(key, value)| (key.clone(), mask_item(key, value))).collect();
         json(200, &masked)
     })
@@ -42,7 +43,7 @@ pub(crate) async fn all(State(app): State<Arc<App>>) -> ApiResult {
 
 pub(crate) async fn item(State(app): State<Arc<App>>, Path(key): Path) -> ApiResult {
     let items = app.flow_builder.stored_items.items();
-    let value = items.get(&key).filter(|_| !is_encrypted_by_ui(&key)).ok_or_else(|| unknown_key(&key))?;
+    let value = items.get(&key).filter(|_| !is_encrypted_key(&key)).ok_or_else(|| unknown_key(&key))?;
     Ok(json(200, &json!({"key": key, "value": mask_item(&key, value)})))
 }
 
@@ -158,7 +159,7 @@ async fn masked_credentials(app: &App, id: String) -> Result<(Option<String>, Me
             let text = format!("The node `{}` has no stored credentials.", printable(&id));
             return Err(Problem::new(ApiCode::NotFound, text));
         }
-        names.values_mut().for_each(|value| *value = Value::from(MASK));
+        names.values_mut().for_each(|value| *value = Value::from(PASSWORD_MASK));
         Ok((shared, names))
     };
     app.run_blocking(work).await?

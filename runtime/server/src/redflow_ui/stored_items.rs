@@ -2,10 +2,12 @@
 //!
 //! Owns the copy in memory, and which node gets which credentials. Never gives a secret to another node.
 
-use super::masking::{MASK, is_public_property};
 use redflow_contract::Message;
 use redflow_contract::catalogue::lookup;
 use redflow_contract::edge::Role;
+use redflow_contract::secret::{
+    NODE_CREDENTIALS_PREFIX, PASSWORD_MASK, SHARED_CREDENTIAL_PREFIX, is_credential_detail,
+};
 use redflow_flow::{RawFlow, RawNode};
 use redflow_ports::{Credentials, FileStoreError, UiStorage};
 use serde_json::Value;
@@ -16,7 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub(crate) type Items = BTreeMap<String, Value>;
 
 /// Prefixes of the keys that nodes are built with.
-const NODE_PREFIXES: [&str; 3] = ["node-credentials:", "node-config:", "credential:"];
+const NODE_PREFIXES: [&str; 3] = [NODE_CREDENTIALS_PREFIX, "node-config:", SHARED_CREDENTIAL_PREFIX];
 
 /// All stored items. The deploy lock is held while they change.
 pub(crate) struct StoredItems {
@@ -78,10 +80,10 @@ pub(super) fn stored_credentials(
     let config_id = config.and_then(|config| config.get("credentialId")).and_then(Value::as_str);
     let shared = config_id.filter(|id| !id.is_empty()).or(credential_id);
     let mut credentials = Message::new();
-    if let Some(stored) = shared.and_then(|id| get("credential:", id)) {
+    if let Some(stored) = shared.and_then(|id| get(SHARED_CREDENTIAL_PREFIX, id)) {
         credentials.extend(secrets(unwrap(stored, "data")));
     }
-    if let Some(stored) = get("node-credentials:", node) {
+    if let Some(stored) = get(NODE_CREDENTIALS_PREFIX, node) {
         credentials.extend(secrets(unwrap(stored, "value")));
     }
     (shared.map(str::to_owned), credentials)
@@ -95,7 +97,8 @@ fn unwrap<'a>(value: &'a Value, name: &str) -> &'a Value {
 /// The properties of credentials that are secret.
 fn secrets(value: &Value) -> impl Iterator<Item = (String, Value)> + '_ {
     let is_secret = |(name, value): &(&String, &Value)| {
-        !is_public_property(name) && value.as_str().is_some_and(|text| !text.is_empty() && text != MASK)
+        !is_credential_detail(name)
+            && value.as_str().is_some_and(|text| !text.is_empty() && text != PASSWORD_MASK)
     };
     let properties = value.as_object().into_iter().flatten();
     properties.filter(is_secret).map(|(name, value)| (name.clone(), value.clone()))

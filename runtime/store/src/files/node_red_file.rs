@@ -16,6 +16,7 @@ use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::NodeId;
 use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::secret::PASSWORD_MASK;
 use redflow_ports::{Credentials, FileStoreError, StoreError};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -31,9 +32,6 @@ pub const MAX_NODE_RED_BYTES: usize = 8 * 1024 * 1024;
 const MAX_DEPTH: usize = 100;
 
 const IV_BYTES: usize = 16;
-
-/// An editor sends this in place of a secret that it does not know.
-const MASK: &str = "__PWRD__";
 
 /// The key of the encrypted text.
 const ENCRYPTED_KEY: &str = "$";
@@ -132,7 +130,7 @@ fn import(nodes: Message) -> NodeRedCredentials {
             continue;
         };
         let before = values.len();
-        values.retain(|_, value| !value.is_null() && !matches!(value.as_str(), Some("" | MASK)));
+        values.retain(|_, value| !value.is_null() && !matches!(value.as_str(), Some("" | PASSWORD_MASK)));
         file.empty_values += before - values.len();
         if !values.is_empty() {
             file.credentials.insert(NodeId::from(id.as_str()), values);

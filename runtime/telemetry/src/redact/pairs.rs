@@ -1,7 +1,7 @@
 //! Redacts values that follow the name of a secret: `password=…`, `"apiKey": "…"`, `Cookie: …`.
 
 use super::replacer::Replacer;
-use redflow_contract::secret::{REDACTED, is_secret_name};
+use redflow_contract::secret::{REDACTED, is_auth_scheme, is_empty_value, is_secret_phrase};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -10,15 +10,6 @@ const MAX_NAME: usize = 64;
 
 /// The limit on spaces and escapes between a name, its sign and its value.
 const MAX_GAP: usize = 4;
-
-/// Words that make `key` the name of a secret when they precede it.
-const KEY_KINDS: [&str; 6] = ["api", "access", "secret", "private", "signing", "encryption"];
-
-/// Authentication schemes, which precede the actual value.
-const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "negotiate"];
-
-/// Values that are no secret.
-const HARMLESS: [&str; 5] = ["null", "none", "true", "false", "undefined"];
 
 /// Redacts the values of all pairs that have the name of a secret.
 pub(super) fn redact(text: &str) -> Cow<'_, str> {
@@ -29,7 +20,9 @@ pub(super) fn redact(text: &str) -> Cow<'_, str> {
         // `=>` and `:=`, but not `a::b`.
         let rest = text[from..].strip_prefix(['>', '=']).unwrap_or(&text[from..]);
         let is_path = text[sign..].starts_with("::") || text[..sign].ends_with(':');
-        let Some(name) = name_before(&text[..sign]).filter(|name| !is_path && is_secret(name)) else {
+        let Some(name) =
+            name_before(&text[..sign]).filter(|name| !is_path && is_secret_phrase(name.before, name.last))
+        else {
             continue;
         };
         let gap = rest.bytes().take(MAX_GAP).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
@@ -73,11 +66,6 @@ fn trim_end(text: &str, matches: impl Fn(char) -> bool, limit: usize) -> &str {
     &text[..text.len() - trimmed.map(char::len_utf8).sum::<usize>()]
 }
 
-fn is_secret(name: &Name<'_>) -> bool {
-    let kind = || KEY_KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(name.before));
-    is_secret_name(name.last) || (name.last.eq_ignore_ascii_case("key") && kind())
-}
-
 /// The range of the value in the text after the name and its sign.
 fn find_value(name: &str, text: &str) -> Range<usize> {
     let slashes = text.bytes().take(MAX_GAP).take_while(|byte| *byte == b'\\').count();
@@ -94,7 +82,7 @@ fn find_value(name: &str, text: &str) -> Range<usize> {
         return 0..text.find(['"', '\'', '\n', '\r', '\\']).unwrap_or(text.len());
     }
     let end = word_length(text);
-    if SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(&text[..end])) {
+    if is_auth_scheme(&text[..end]) {
         let rest = text[end..].trim_start_matches([' ', '\t']);
         if rest.len() < text.len() - end && !rest.starts_with(REDACTED) {
             return 0..text.len() - rest.len() + word_length(rest);
@@ -146,7 +134,7 @@ fn bracketed_length(text: &str) -> usize {
 fn is_harmless(name: &str, value: &str) -> bool {
     let is_count =
         || name.to_ascii_lowercase().ends_with("tokens") && value.bytes().all(|byte| byte.is_ascii_digit());
-    let is_constant = || HARMLESS.iter().any(|harmless| value.eq_ignore_ascii_case(harmless));
+    let is_constant = || is_empty_value(value);
     value == REDACTED || is_constant() || is_reference(value) || is_count()
 }
 
