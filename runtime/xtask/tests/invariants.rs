@@ -2,7 +2,7 @@
 
 mod tidy;
 
-use tidy::{clippy_files, cycles, dependencies, manifests, packages, repository, source, spelling};
+use tidy::{clippy_files, cycles, dependencies, manifests, packages, repository, source, spelling, words};
 
 macro_rules! invariants {
     ($($name:ident: $check:path;)+) => {
@@ -34,5 +34,6 @@ invariants! {
     examples_are_described: repository::examples;
     codes_are_tested: repository::codes;
     words_are_spelled_right: spelling::check;
+    no_forbidden_names: words::forbidden_names;
     generated_files_are_current: tidy::generated_files;
 }

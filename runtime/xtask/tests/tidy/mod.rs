@@ -9,7 +9,6 @@ pub(crate) mod packages;
 pub(crate) mod repository;
 pub(crate) mod source;
 pub(crate) mod spelling;
-#[allow(dead_code, reason = "until the last forbidden name is gone")]
 pub(crate) mod words;
 
 use redflow_xtask::{codegen, files, process};
