@@ -3,7 +3,7 @@
 
 import { errorText } from "./failure";
 import { RecentSet } from "./recent-set";
-import type { Done, Msg, Red, RedNode, Send } from "./red";
+import type { DoneCallback, Msg, Red, RedNode, Send } from "./red";
 
 /** How many logged sentences are remembered. */
 const REMEMBERED = 100;
@@ -34,7 +34,7 @@ export function logOnce(RED: Pick<Red, "log">, what: string, error: unknown): vo
 }
 
 /** Handles the messages of a node. An error fails the message; if that throws too, it is logged. */
-export function onInput(RED: Red, node: RedNode, handle: (message: Msg, send: Send, done: Done) => void): void {
+export function onInput(RED: Red, node: RedNode, handle: (message: Msg, send: Send, done: DoneCallback) => void): void {
   node.on("input", (message, send, done) => {
     try {
       handle(message, send, done);

@@ -25,7 +25,7 @@ export interface Definition {
 export type Send = (message: Msg | (Msg | null)[]) => void;
 
 /** Reports that the node has handled a message, or its error. */
-export type Done = (error?: unknown) => void;
+export type DoneCallback = (error?: unknown) => void;
 
 /** A running node. */
 export interface RedNode {
@@ -36,7 +36,7 @@ export interface RedNode {
   name?: string;
   wires: (string | null)[][];
   credentials?: Record<string, unknown>;
-  on(event: "input", listener: (this: RedNode, message: Msg, send: Send, done: Done) => void): void;
+  on(event: "input", listener: (this: RedNode, message: Msg, send: Send, done: DoneCallback) => void): void;
   on(event: "close", listener: (this: RedNode, removed: boolean, done: () => void) => void): void;
   send(message: Msg | (Msg | null)[]): void;
   receive(message: Msg): void;

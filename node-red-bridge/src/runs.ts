@@ -12,7 +12,7 @@ import { Failure, errorText } from "./failure";
 import { guard } from "./guard";
 import type { Entry } from "./outbox";
 import { RecentSet } from "./recent-set";
-import type { Done, Msg, Red, RedNode, Send } from "./red";
+import type { DoneCallback, Msg, Red, RedNode, Send } from "./red";
 
 /** Bytes of messages that may wait for the sidecar. */
 const QUEUE_BYTES = 64 * 1024 * 1024;
@@ -33,7 +33,7 @@ export interface RunLimits {
 type SendMessage = Extract<BridgeMessage, { type: "send" }>;
 
 /** Ends a held message with the `send` and `done` of the node that has it now. */
-type Finish = (message: Msg, send: Send, done: Done) => void;
+type Finish = (message: Msg, send: Send, done: DoneCallback) => void;
 
 interface HeldMessage {
   readonly agent: string;
@@ -41,7 +41,7 @@ interface HeldMessage {
   readonly node: RedNode;
   readonly message: Msg;
   readonly send: Send;
-  readonly done: Done;
+  readonly done: DoneCallback;
   readonly entry: Entry;
   expiry: NodeJS.Timeout | undefined;
 }
@@ -66,7 +66,7 @@ export function hasLeftWithResult(error: unknown): boolean {
 }
 
 /** Ends a message that passes through its agent a second time. False if it is a new message. */
-export function finishIfEnding(message: Msg, send: Send, done: Done): boolean {
+export function finishIfEnding(message: Msg, send: Send, done: DoneCallback): boolean {
   const finish = finishing.get(message);
   finishing.delete(message);
   finish?.(message, send, done);
@@ -88,7 +88,7 @@ export class Runs {
   ) {}
 
   /** Starts a run with a message of an agent. */
-  start(node: RedNode, message: Msg, send: Send, done: Done): void {
+  start(node: RedNode, message: Msg, send: Send, done: DoneCallback): void {
     const { maxQueued, queueSeconds, maxHeldRuns } = this.settings();
     const { maxMessageBytes, maxValueDepth } = this.session.limits;
     let text: string;
@@ -276,13 +276,13 @@ export class Runs {
   }
 
   /** Fails a message without a run in the sidecar. Its error is kept here for the editor. */
-  private refuse(agent: string, done: Done, failure: Failure): void {
+  private refuse(agent: string, done: DoneCallback, failure: Failure): void {
     this.complete(agent, done, failure);
     agentErrors.add(agent, failure);
   }
 
   /** Calls `done`. Node-RED may throw then, because of the properties of a message from outside. */
-  private complete(agent: string, done: Done, failure?: Failure): void {
+  private complete(agent: string, done: DoneCallback, failure?: Failure): void {
     if (failure === undefined) {
       guard(this.RED, `${agent} could not complete a message`, () => done());
     } else {

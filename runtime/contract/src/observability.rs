@@ -1,7 +1,7 @@
 //! `ws /observability`: what the Redflow UI receives while a flow runs.
 //!
 //! One frame covers one cascade. Every `node:input` is followed by a `node:output` of the same node, even if
-//! the node sends nothing. A node that failed has the behavior `terminated`. Nothing here is stored; `ws
+//! the node sends nothing. A node that failed has the behaviour `terminated`. Nothing here is stored; `ws
 //! /events` has the durable events.
 
 use crate::Millis;

@@ -96,7 +96,7 @@ const CREDENTIAL_DETAILS: [&str; 14] = [
     "timestamp",
 ];
 
-/// Words before the secret in an authorization value, as in `Bearer abc`.
+/// Words before the secret in an `Authorization` value, as in `Bearer abc`.
 const AUTH_SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "negotiate"];
 
 /// Values that reveal nothing, whatever their name is.
@@ -197,7 +197,7 @@ fn normalize_key(key: &str) -> String {
     key.trim().to_lowercase().replace('_', "-")
 }
 
-/// Whether a word names an authorization scheme, so that the secret is the word after it.
+/// Whether a word names an `Authorization` scheme, so that the secret is the word after it.
 #[must_use]
 pub fn is_auth_scheme(word: &str) -> bool {
     contains_ignoring_case(&AUTH_SCHEMES, word)

@@ -289,7 +289,7 @@ pub(crate) fn serialize_some<M: SerializeMap, T: Serialize>(
     value.map_or(Ok(()), |value| map.serialize_entry(key, &value))
 }
 
-/// Serializes an iterator as a list, without collecting it.
+/// Serialises an iterator as a list, without collecting it.
 pub(crate) struct IterList<I>(pub(crate) I);
 
 impl<I: Iterator<Item: Serialize> + Clone> Serialize for IterList<I> {

@@ -63,7 +63,7 @@ pub trait Wire: Send + Sync {
     /// Writes the body of a request.
     ///
     /// # Errors
-    /// When a value cannot be serialized.
+    /// When a value cannot be serialised.
     fn encode(&self, chat: &ChatRequest<'_>, out: &mut Vec<u8>) -> serde_json::Result<()>;
 
     /// Reads the body of a response with a success status.

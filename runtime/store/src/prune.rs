@@ -2,7 +2,7 @@
 //!
 //! Owns the rule which runs may be removed. Works beside a live driver, in small transactions. Never removes
 //! a run that may still be driven. Never removes a run while the run that started it may start it again: the
-//! second start would not be recognized as a repetition.
+//! second start would not be recognised as a repetition.
 
 use crate::database::{self, from_sql_integer};
 use crate::directory::Directory;

@@ -248,7 +248,7 @@ impl EventLog for Store {
     fn append(&self, at: Millis, event: FlowEvent) {
         let Some(log) = &self.log else { return };
         let max_bytes = log.settings.max_event_bytes;
-        // Serialized here, so that a large value is freed at once and only the shortened JSON waits.
+        // Serialised here, so that a large value is freed at once and only the shortened JSON waits.
         let queued = self.writer.flow_events.accept(event, |event| body::flow_event(at, event, max_bytes));
         if let Some(event) = queued {
             self.send_background(BackgroundWrite::FlowEvent(event));

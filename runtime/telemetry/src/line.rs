@@ -95,7 +95,7 @@ impl<W: Write> Drop for Line<'_, W> {
     }
 }
 
-/// The text up to its last space, so that no secret is split and no longer recognized.
+/// The text up to its last space, so that no secret is split and no longer recognised.
 fn without_edge(text: &str) -> &str {
     let edge = text.floor_char_boundary(text.len().saturating_sub(EDGE_BYTES));
     let end = text[edge..].rfind(char::is_whitespace).map_or(edge, |at| edge + at);

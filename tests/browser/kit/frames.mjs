@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-/** An event as a short text: type, node, and for outputs the port and the behavior. */
+/** An event as a short text: type, node, and for outputs the port and the behaviour. */
 export function summarize({ event, nodeId = "", data = {} }) {
   const port = data.outputs?.map((output) => output.port ?? "-").join() ?? "";
   return [event, data.triggerNodeId ?? nodeId, port, data.semantics?.behavior ?? ""].filter(Boolean).join(" ");

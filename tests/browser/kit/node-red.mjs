@@ -89,7 +89,7 @@ async function freePort() {
   return port;
 }
 
-/** The environment without variables that would change its behavior. */
+/** The environment without variables that would change its behaviour. */
 function environment(more) {
   const excluded = /^(REDFLOW_|NODE_RED_|NODE_TEST_|NODE_OPTIONS|npm_)|_API_KEY$/;
   const allowed = Object.entries(process.env).filter(([name]) => !excluded.test(name));

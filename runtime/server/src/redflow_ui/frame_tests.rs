@@ -140,7 +140,7 @@ fn agent_result(action: &str, text: Value) -> Value {
     json!({"action": action, "message": text, "iteration": 1, "traceId": "run-1"})
 }
 
-/// One line for each event: its type, node, port, role and behavior.
+/// One line for each event: its type, node, port, role and behaviour.
 fn outline(events: &[Value]) -> Vec<String> {
     let line = |event: &Value| {
         let part = |pointer: &str| {

@@ -294,7 +294,7 @@ fn answering_flow(replies: Value, tools: &[(&str, &str)]) -> Value {
     nodes
 }
 
-/// One word or two for each event of a node: its type, or its port and behavior.
+/// One word or two for each event of a node: its type, or its port and behaviour.
 fn outline(events: &[Value], node: &str) -> Vec<String> {
     let own = events.iter().filter(|event| event["nodeId"] == node);
     own.map(|event| match (event["event"].as_str().unwrap(), port(event)) {

@@ -25,7 +25,7 @@ pub(crate) fn run_events(
     })
 }
 
-/// None only if the event cannot be serialized, which does not happen with our types.
+/// None only if the event cannot be serialised, which does not happen with our types.
 fn run_event(event: RunEvent, max_bytes: usize) -> Option<String> {
     let mut event = StreamEvent::Run { event };
     if let Ok(text) = to_json(&event, max_bytes) {
@@ -43,7 +43,7 @@ fn run_event(event: RunEvent, max_bytes: usize) -> Option<String> {
     serde_json::to_string(&event).ok()
 }
 
-/// A flow event as JSON. None only if it cannot be serialized, which does not happen with our types.
+/// A flow event as JSON. None only if it cannot be serialised, which does not happen with our types.
 pub(crate) fn flow_event(at: Millis, event: FlowEvent, max_bytes: usize) -> Option<String> {
     let event = StreamEvent::Flow { at, event };
     if let Ok(text) = to_json(&event, max_bytes) {

@@ -17,7 +17,7 @@ fn debug_events_beyond_the_limit_are_dropped_and_others_stay() {
     let mut events: Vec<QueuedFlowEvent> =
         (0..MAX_WAITING).filter_map(|_| accept(&queue, debug_event(1), "x")).collect();
     assert_eq!(queue.counts(), (MAX_WAITING, MAX_WAITING, 0));
-    // An event without room is not serialized.
+    // An event without room is not serialised.
     assert!(queue.accept(debug_event(1), |_| panic!("serialized in vain")).is_none());
     events.extend(accept(&queue, deployed_event("r"), "y"));
     assert_eq!(queue.counts(), (MAX_WAITING + 1, MAX_WAITING + 1, 1));

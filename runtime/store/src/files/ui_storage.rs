@@ -27,7 +27,7 @@ static KIND: FileKind = FileKind {
     unreadable: error::ui_storage_unreadable,
 };
 
-/// Serializes the values, if they are within the limits.
+/// Serialises the values, if they are within the limits.
 fn serialize(items: &BTreeMap<String, Value>) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
     if items.len() > MAX_KEYS {
         return Err(error::ui_storage_full(&format!("it holds at most {MAX_KEYS} values")));
