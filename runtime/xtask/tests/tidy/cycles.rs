@@ -6,14 +6,20 @@ use redflow_xtask::files;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
-/// The crates without cycles between modules. Add a crate as soon as its cycles are gone.
+/// The crates whose modules must not use each other in a circle. Add a crate as soon as its cycles are gone.
 const CHECKED: &[&str] = &[
-    "runtime/contract",
+    "bench",
     "runtime/access",
+    "runtime/cli",
+    "runtime/contract",
+    "runtime/engine",
+    "runtime/flow",
     "runtime/memory",
     "runtime/nodes",
     "runtime/ports",
+    "runtime/react",
     "runtime/telemetry",
+    "runtime/testkit",
     "runtime/tools",
     "runtime/xtask",
 ];
