@@ -7,7 +7,7 @@ use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 
-/// Identifies a start. All steps of its cascade carry this id.
+/// Identifies a start within one engine. All steps of its cascade carry this id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StartId(pub u64);
 

@@ -227,8 +227,12 @@ fn delete_run(transaction: &Connection, run: i64) -> rusqlite::Result<u64> {
 /// Whether a run is damaged and no live process may be writing it. Call it inside a transaction.
 fn is_damaged(queries: &RunQueries<'_>, number: i64) -> Result<bool, StoreError> {
     let Some(checked) = queries.check_numbered(number)? else { return Ok(false) };
+    // Only a damaged run is worth a look at the lock, which a starting driver may be waiting for.
+    if checked.problem.is_none() {
+        return Ok(false);
+    }
     let may_be_driven = checked.row.may_belong_to(queries.driver()?) && queries.is_driven();
-    Ok(checked.problem.is_some() && !may_be_driven)
+    Ok(!may_be_driven)
 }
 
 /// Gives free pages back to the disk.

@@ -49,7 +49,7 @@ pub(crate) struct EngineState {
     pub(crate) pending: usize,
     /// The caller of a shutdown. While it is set, no new work begins.
     pub(crate) shutdown_reply: Option<Reply<()>>,
-    /// How many cascades the engine has begun; the next `StartId`.
+    /// How many cascades the engine has begun. The number of the last one is its `StartId`.
     pub(crate) starts: u64,
 }
 

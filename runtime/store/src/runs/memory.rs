@@ -54,7 +54,7 @@ impl MemoryStore {
         Self { runs: Arc::new(Mutex::new(runs)), log: None }
     }
 
-    /// The same, with an [`EventLog`] that is also limited to [`Self::EVENT_BYTES`].
+    /// The same, with an [`EventLog`] that is also limited to [`Self::MAX_EVENT_BYTES`].
     #[must_use]
     pub fn with_event_log(finished: usize, settings: EventLogSettings) -> Self {
         let settings = settings.with_minimums();
