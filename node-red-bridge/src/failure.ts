@@ -36,7 +36,8 @@ export function errorText(error: unknown, fallback: string): string {
   try {
     const message: unknown =
       typeof error === "object" && error !== null ? (error as { message?: unknown }).message : error;
-    const text = typeof message === "string" || typeof message === "number" ? String(message) : "";
+    const isPlain = ["string", "number", "boolean", "bigint"].includes(typeof message);
+    const text = isPlain ? String(message) : "";
     return text === "" ? fallback : text.slice(0, TEXT_LENGTH).toWellFormed();
   } catch {
     return fallback;

@@ -16,6 +16,7 @@ use crate::terminal::{fail, print_json, print_note};
 use crate::text::{count, describe_io_error};
 use redflow_contract::code::StoreCode;
 use redflow_contract::limits::FlowLimits;
+use redflow_contract::secret::{NODE_CREDENTIALS_PREFIX, SHARED_CREDENTIAL_PREFIX};
 use redflow_flow::RawFlow;
 use redflow_ports::{Credentials, FileStoreError, FlowStore as _, StoreError, StoredFlow, UiStorage as _};
 use redflow_store::{
@@ -34,7 +35,7 @@ const MAX_SECRET_BYTES: usize = 64 * 1024;
 const VARIABLE: &str = "REDFLOW_CREDENTIAL_SECRET";
 
 /// The prefixes under which the Redflow UI stores credentials of one node and of several nodes.
-const UI_PREFIXES: [&str; 2] = ["node-credentials:", "credential:"];
+const UI_PREFIXES: [&str; 2] = [NODE_CREDENTIALS_PREFIX, SHARED_CREDENTIAL_PREFIX];
 
 pub(crate) fn credentials(options: &CredentialsOptions, context: &AppContext) -> CommandResult {
     match &options.command {

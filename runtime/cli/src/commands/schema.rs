@@ -45,10 +45,17 @@ fn is_own_copy(path: &Path, text: &str) -> bool {
     std::fs::read_to_string(path).is_ok_and(|found| found.lines().take(2).eq(text.lines().take(2)))
 }
 
+/// Whether an earlier build wrote this folder. The generated file has the same first lines in every build; the others
+/// may have changed theirs.
+fn is_own_folder(folder: &Path) -> bool {
+    TYPES.iter().any(|(name, text)| *name == "types.ts" && is_own_copy(&folder.join(name), text))
+}
+
 pub(crate) fn types(options: &TypesOptions) -> Exit {
+    let is_ours = is_own_folder(&options.folder);
     for (name, text) in TYPES.iter().copied() {
         let path = options.folder.join(name);
-        if path.exists() && !is_own_copy(&path, text) {
+        if path.exists() && !is_ours && !is_own_copy(&path, text) {
             return fail(&format!(
                 "{} exists and was not written by `redflow types`; name another folder",
                 display_path(&path)

@@ -11,15 +11,23 @@ use std::path::Path;
 
 /// Prints why a command about a run failed.
 pub(crate) fn print_run_error(hints: Hints<'_>, run: &RunId, error: ApiError) -> Exit {
-    // An error without the id is about the whole database, which has no intact part.
-    let names_run = !run.as_str().is_empty() && error.message.contains(run.as_str());
     let help = match error.code {
         ProblemCode::Store(StoreCode::RunUnknown) => vec![hints.list()],
-        ProblemCode::Store(StoreCode::DataCorrupt) if names_run => hints.damaged(run).to_vec(),
+        ProblemCode::Store(StoreCode::DataCorrupt) if is_damaged_run(run, &error) => {
+            hints.damaged(run).to_vec()
+        }
         ProblemCode::Store(StoreCode::RunOver | StoreCode::RunNotWaiting) => vec![hints.show(run)],
         _ => Vec::new(),
     };
     print_with_help(error, &help)
+}
+
+/// Whether an error says that this run is damaged. An error without the id is about the whole database, which has no
+/// intact part.
+pub(crate) fn is_damaged_run(run: &RunId, error: &ApiError) -> bool {
+    error.code == ProblemCode::Store(StoreCode::DataCorrupt)
+        && !run.as_str().is_empty()
+        && error.message.contains(run.as_str())
 }
 
 pub(crate) fn unknown_run(run: &RunId, dir: &Path) -> ApiError {

@@ -71,6 +71,7 @@ fn a_refused_command_creates_no_directory() {
         &["run", "flow.json", "--journal", "gone/j"],
         &["run", "--resume", "0197"],
         &["runs", "show", "0197"],
+        &["runs", "export", "0197"],
         &["runs", "cancel", "0197"],
         &["backup", "copy"],
     ] {
@@ -104,11 +105,12 @@ fn only_the_owner_can_read_the_data_directory() {
 }
 
 /// Commands that read a data directory, and commands that drive its runs.
-const ALL: [&[&str]; 9] = [
+const ALL: [&[&str]; 10] = [
     &["run", "flow.json"],
     &["run", "--resume", "all"],
     &["runs"],
     &["runs", "show", "0197"],
+    &["runs", "export", "0197"],
     &["runs", "cancel", "0197"],
     &["runs", "prune", "--keep", "1"],
     &["replay", "--all"],

@@ -19,10 +19,13 @@ fn types_never_overwrite_a_foreign_file() {
         .assert_refused("src/index.ts exists and was not written by `redflow types`");
     assert_eq!(folder.read("src/index.ts"), "export const mine = 1;\n");
     assert!(!folder.path("src/types.ts").exists());
-    // It can overwrite its own files.
+    // It can overwrite its own files, also those of an earlier build with other first lines.
     for _ in 0..2 {
         assert_eq!(folder.redflow(["types", "new"]).run().code, 0);
+        folder.write("new/client.ts", "// The client of an earlier build.\n");
     }
+    assert_eq!(folder.redflow(["types", "new"]).run().code, 0);
+    assert_ne!(folder.read("new/client.ts"), "// The client of an earlier build.\n");
 }
 
 #[test]

@@ -34,7 +34,7 @@ use url::Url;
 const TYPE: &str = "model.azure.openai";
 
 /// The question, and the limits on the answer.
-const QUESTION: &str = "This is a test of the connection. ApiResult with OK.";
+const QUESTION: &str = "This is a test of the connection. Answer with OK.";
 const MAX_TOKENS: u32 = 10;
 const TIMEOUT_MS: u64 = 10_000;
 

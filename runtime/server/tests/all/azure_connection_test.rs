@@ -18,7 +18,7 @@ async fn test(sidecar: &TestSidecar, body: Value) -> Reply {
     sidecar.post("/azure-openai/test-connection", body).await
 }
 
-/// Asserts that a test assert_failed, without a key in the response, and gives the error text.
+/// Asserts that a test failed, without a key in the response, and gives the error text.
 #[track_caller]
 fn assert_failed(reply: Reply, status: u16, code: &str) -> String {
     let body = reply.json();
@@ -58,7 +58,9 @@ async fn reports_a_working_connection_with_its_token_counts() {
     );
     assert_eq!(requests[0].key.as_deref(), Some(KEY));
     assert_eq!(requests[0].body["max_tokens"], 10);
-    assert_eq!(requests[0].body["messages"].as_array().unwrap().len(), 1);
+    let messages = requests[0].body["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0]["content"], "This is a test of the connection. Answer with OK.");
 }
 
 #[tokio::test]

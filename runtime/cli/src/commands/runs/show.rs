@@ -10,14 +10,12 @@ use crate::errors::store_error;
 use crate::exit::{CommandResult, Exit};
 use crate::files::display_path;
 use crate::hints::{Hints, display_run_id, format_question};
-use crate::run_source::{RemoteRuns, RunSource, print_run_error};
+use crate::run_source::{RemoteRuns, RunSource, is_damaged_run, print_run_error};
 use crate::terminal::{print_bytes, print_json, print_note, print_text};
 use crate::text::{format_payload, printable, printable_line};
 use crate::timeline::EventFormatter;
 use crate::times::{format_duration, format_time};
 use owo_colors::OwoColorize;
-use redflow_contract::api::ProblemCode;
-use redflow_contract::code::StoreCode;
 use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::replay::RunDetail;
@@ -61,7 +59,7 @@ pub(super) fn export(options: &JournalOptions, source: &dyn RunSource) -> Comman
     let run = RunId::from(options.run.as_str());
     // Nothing of a damaged journal is printed, because a part could be taken for all of it.
     let journal = source.journal(&run).map_err(|error| {
-        let is_damaged = error.code == ProblemCode::Store(StoreCode::DataCorrupt);
+        let is_damaged = is_damaged_run(&run, &error);
         let exit = print_run_error(source.hints(), &run, error);
         if is_damaged { Exit::Failure } else { exit }
     })?;
