@@ -32,7 +32,7 @@
 //!
 //! let context = NodeContext { now: 0, env: &|_| None, payload: None };
 //! let output = PassThrough.receive(Arc::new(Message::new()), &context);
-//! assert_eq!(output.sends.len(), 1);
+//! assert_eq!(output.messages.len(), 1);
 //! ```
 
 mod adapters;

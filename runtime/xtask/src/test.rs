@@ -123,7 +123,9 @@ fn rust_tests(root: &Path, node_js: NodeJs) -> Result<(), String> {
     if node_js == NodeJs::NotWanted {
         command.args(["--exclude", "redflow-tests"]);
     }
-    check(command)
+    check(command)?;
+    // nextest leaves out the examples in the docs.
+    if has_nextest { check(process::cargo(root, ["test", "--workspace", "--doc"])) } else { Ok(()) }
 }
 
 /// Tests the code of the feature `otel`, which no other step compiles.

@@ -129,7 +129,7 @@ async fn a_memory_separates_tabs() {
     assert_eq!(recalls, ["recall mem t:s", "recall mem u:s", "recall mem u:s"]);
 }
 
-/// An inject node that clear_inject the memory, with this payload.
+/// An inject node that clears the memory, with this payload.
 fn clear_inject(payload: Value) -> Value {
     let props = json!([{"p": "memory", "v": "clear", "vt": "str"}, {"p": "payload"}]);
     with(
