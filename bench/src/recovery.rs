@@ -131,7 +131,7 @@ fn memory(runs: u64, durable: &Figures) -> Result<Table, Failure> {
     for (what, figures) in [
         ("waits for its model, durable", durable),
         ("waits for its model, in memory with its journal", &in_memory),
-        ("parked until someone says what came of a call, durable", &parked),
+        ("parked until a person says what a call did, durable", &parked),
     ] {
         table.row(vec![what.into(), figure(runs).into(), (figures.get("grownBytes") / figure(runs)).into()]);
     }

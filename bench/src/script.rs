@@ -105,7 +105,7 @@ impl Script {
             }
             Kind::Recorder => {
                 let (recorder, step) =
-                    Recorder::start(agent, false, &self.plan, ParentRun::default(), fact, CLASSIFY)?;
+                    Recorder::start(Machine::new(agent), &self.plan, ParentRun::default(), fact, CLASSIFY)?;
                 Ok((Driver::Recorder(recorder), step.lines))
             }
         }

@@ -7,7 +7,7 @@ use hyper::body;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use redflow_models::transport::{Endpoint, Incoming, Pieces, Transport, TransportError};
+use redflow_models::transport::{Endpoint, ResponseBody, Transport, TransportError, TransportResponse};
 use redflow_ports::BoxFuture;
 use std::future::ready;
 
@@ -28,7 +28,7 @@ impl Transport for HyperTransport {
         &'a self,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
-    ) -> BoxFuture<'a, Result<Incoming, TransportError>> {
+    ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
         let Ok(uri) = endpoint.url.as_str().parse::<Uri>() else {
             return Box::pin(ready(Err(TransportError::NotFound)));
         };
@@ -43,14 +43,14 @@ impl Transport for HyperTransport {
             };
             let (mut head, body) = sent.await.map_err(lost)?.into_parts();
             let headers: HeaderMap = std::mem::take(&mut head.headers);
-            Ok(Incoming { status: head.status.as_u16(), headers, body: Box::new(Body(body)) })
+            Ok(TransportResponse { status: head.status.as_u16(), headers, body: Box::new(Body(body)) })
         })
     }
 }
 
 struct Body(body::Incoming);
 
-impl Pieces for Body {
+impl ResponseBody for Body {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
         Box::pin(async {
             while let Some(frame) = self.0.frame().await {

@@ -8,7 +8,7 @@ use super::provider::{ModelReply, answer, count_answers};
 use crate::Failure;
 use bytes::Bytes;
 use http::HeaderMap;
-use redflow_models::transport::{Endpoint, Incoming, Pieces, Transport, TransportError};
+use redflow_models::transport::{Endpoint, ResponseBody, Transport, TransportError, TransportResponse};
 use redflow_ports::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -118,7 +118,8 @@ impl RawAgent {
             let request =
                 ChatRequest { model, messages: &messages, response_format, max_tokens: *max_tokens };
             let body = serde_json::to_vec(&request)?;
-            let Incoming { status, mut body, .. } = self.transport.post(&self.endpoint, body).await?;
+            let TransportResponse { status, mut body, .. } =
+                self.transport.post(&self.endpoint, body).await?;
             if status != 200 {
                 return Err(format!("the provider answers with {status}").into());
             }
@@ -166,7 +167,7 @@ fn calculate(expression: &str) -> f64 {
     (black_box(1203.50) + 17.0) * 0.19
 }
 
-async fn read_all(body: &mut dyn Pieces) -> Result<Bytes, Failure> {
+async fn read_all(body: &mut dyn ResponseBody) -> Result<Bytes, Failure> {
     let Some(first) = body.next().await? else { return Ok(Bytes::new()) };
     let Some(second) = body.next().await? else { return Ok(first) };
     let mut all = [first, second].concat();
@@ -194,18 +195,22 @@ impl RecordingTransport {
 }
 
 impl Transport for RecordingTransport {
-    fn post<'a>(&'a self, _: &'a Endpoint, body: Vec<u8>) -> BoxFuture<'a, Result<Incoming, TransportError>> {
+    fn post<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        body: Vec<u8>,
+    ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
         let calls_tool = count_answers(&body) < self.tool_calls;
         let text = answer(if calls_tool { ModelReply::ToolCall } else { ModelReply::Final });
         self.bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body);
         let body = Box::new(Once(Some(text.into())));
-        Box::pin(ready(Ok(Incoming { status: 200, headers: HeaderMap::new(), body })))
+        Box::pin(ready(Ok(TransportResponse { status: 200, headers: HeaderMap::new(), body })))
     }
 }
 
 struct Once(Option<Bytes>);
 
-impl Pieces for Once {
+impl ResponseBody for Once {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
         Box::pin(ready(Ok(self.0.take())))
     }

@@ -36,25 +36,6 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// The origins for these hosts and origins alone, without a Redflow UI.
-    ///
-    /// # Errors
-    /// As [`Origins::from_settings`].
-    pub fn new(
-        listen: SocketAddr,
-        hosts: &[String],
-        origins: &[String],
-        https: bool,
-    ) -> Result<Self, ApiError> {
-        Self::from_settings(&AccessSettings {
-            listen,
-            hosts: hosts.to_vec(),
-            origins: origins.to_vec(),
-            https,
-            ..AccessSettings::default()
-        })
-    }
-
     /// Combines the names of the listener with the configured hosts and origins.
     ///
     /// Pages of the Redflow UI need no token, and any program can claim to be one. So other machines must not

@@ -6,14 +6,14 @@ use crate::exit::Exit;
 use crate::files::display_path;
 use crate::terminal::fail;
 use crate::text::describe_io_error;
-use redflow_telemetry::{Guard, LogSettings, Metrics};
+use redflow_telemetry::{LogSettings, Metrics, TelemetryGuard};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub(crate) struct Telemetry {
     /// Sends the remaining traces when it is dropped.
-    _guard: Guard,
+    _guard: TelemetryGuard,
     metrics_file: Option<(PathBuf, File)>,
 }
 
@@ -28,7 +28,7 @@ impl Telemetry {
             redact: settings.log.redact.value,
             known_secrets: settings.token.iter().cloned().collect(),
             #[cfg(feature = "otel")]
-            otlp: variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(|endpoint| redflow_telemetry::Otlp {
+            otlp: variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(|endpoint| redflow_telemetry::OtlpCollector {
                 endpoint,
                 service_name: variable("OTEL_SERVICE_NAME").unwrap_or_else(|| "redflow".to_owned()),
                 headers: Vec::new(),

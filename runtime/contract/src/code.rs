@@ -111,7 +111,7 @@ codes! {
         EdgeDuplicate "EDGE_DUPLICATE" Severity::Error, "The same wire is drawn twice.";
         PortOutOfRange "PORT_OUT_OF_RANGE" Severity::Error, "A wire leaves from a port the node does not have.";
         EdgeKindMismatch "EDGE_KIND_MISMATCH" Severity::Error, "A wire joins two ends that do not fit.";
-        ResultOnMemoryPort "RESULT_ON_MEMORY_PORT" Severity::Error, "An output node hangs on the memory port instead of the result port.";
+        ResultOnMemoryPort "RESULT_ON_MEMORY_PORT" Severity::Error, "An output node is wired to the memory port instead of the result port.";
         EdgeForeignReply "EDGE_FOREIGN_REPLY" Severity::Error, "A service replies to an agent that did not bind it.";
         ModelMissing "MODEL_MISSING" Severity::Error, "An agent has no model.";
         ModelMultiple "MODEL_MULTIPLE" Severity::Error, "An agent has more than one model.";
@@ -156,9 +156,9 @@ codes! {
         BudgetExceeded "BUDGET_EXCEEDED" Retry::Never, "The run's budget is used up.";
         QueueFull "QUEUE_FULL" Retry::Later, "Too many runs are waiting already.";
         ToolError "TOOL_ERROR" Retry::Never, "A tool failed in a way the run cannot go on from.";
-        ToolOutcomeUnknown "TOOL_OUTCOME_UNKNOWN" Retry::Never, "Nobody knows whether a tool call happened.";
+        ToolOutcomeUnknown "TOOL_OUTCOME_UNKNOWN" Retry::Never, "It is unknown whether a tool call happened.";
         ApprovalRejected "APPROVAL_REJECTED" Retry::Never, "A person rejected the call.";
-        ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "Nobody approved the call in time.";
+        ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "No person approved the call in time.";
         MemoryError "MEMORY_ERROR" Retry::Later, "The conversation memory failed.";
         OutputNotJson "OUTPUT_NOT_JSON" Retry::Never, "The answer was to be JSON and is not.";
         RuntimeUnreachable "RUNTIME_UNREACHABLE" Retry::Later, "Node-RED could not reach the sidecar in time, so no run began.";
@@ -222,7 +222,7 @@ codes! {
         ProtocolMismatch "PROTOCOL_MISMATCH" 400, "The palette module and the sidecar speak different versions of the bridge protocol.";
         InstanceTaken "INSTANCE_TAKEN" 409, "Another Node-RED with the same instance id is connected.";
         TooManyInstances "TOO_MANY_INSTANCES" 503, "The sidecar serves as many Node-REDs as it may already.";
-        ReplyDropped "REPLY_DROPPED" 410, "A tool's reply came when nobody waited for it any more.";
+        ReplyDropped "REPLY_DROPPED" 410, "A tool's reply came when no call waited for it.";
         NodeRedUnreachable "NODE_RED_UNREACHABLE" 502, "Node-RED does not answer at this address.";
         NodeRedRefused "NODE_RED_REFUSED" 502, "Node-RED refused what it was asked.";
     } class u16

@@ -14,7 +14,7 @@ const MAX_HOPS: usize = 10;
 
 /// Whether process variables with secret names are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProcessSecrets {
+pub enum ProcessSecrets {
     /// Never: the result can reach prompts and journals.
     Hidden,
     /// In properties that hold secrets: the result stays in an adapter.
@@ -215,17 +215,14 @@ impl ResolvedFlow {
     }
 
     /// The properties of a node with every whole `${NAME}` resolved, as Node-RED does when it builds the
-    /// node. With `secrets`, process variables with secret names are resolved too, in properties that hold
-    /// secrets.
+    /// node.
     #[must_use]
     pub fn resolved_props(
         &self,
         ix: NodeIx,
         process: &dyn Fn(&str) -> Option<String>,
-        secrets: bool,
+        process_secrets: ProcessSecrets,
     ) -> Map<String, Value> {
-        let process_secrets =
-            if secrets { ProcessSecrets::InSecretProperties } else { ProcessSecrets::Hidden };
         EnvResolver::new(self, process, ix, process_secrets).resolve_props(&self.raw(ix).props)
     }
 

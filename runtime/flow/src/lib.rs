@@ -31,7 +31,7 @@ pub use check::{
     CheckOptions, CheckedAgent, CheckedFlow, ReadyAgent, ReadyTool, Verdict, check_bytes, check_flow,
 };
 pub use diff::differences;
-pub use env::resolve_process_env;
+pub use env::{ProcessSecrets, resolve_process_env};
 pub use raw::{RawFlow, RawNode};
 pub use redflow_format::{TabFile, join_flows, split_by_tab, tab_names};
 pub use resolve::resolve_flow;

@@ -1,6 +1,6 @@
 //! Why a call failed: its code, whether a retry can help, and the message for users.
 
-use crate::retry::RetryAdvice;
+use crate::retry_advice::RetryAdvice;
 use crate::transport::TransportError;
 use crate::wire::{ProviderError, WireError};
 use redflow_contract::code::RunErrorCode;

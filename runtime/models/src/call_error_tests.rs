@@ -1,5 +1,5 @@
 use super::{CallError, shorten};
-use crate::retry::RetryAdvice;
+use crate::retry_advice::RetryAdvice;
 use crate::transport::TransportError;
 use crate::wire::{ProviderError, WireError};
 use redflow_contract::code::RunErrorCode;

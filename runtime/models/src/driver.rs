@@ -5,8 +5,9 @@
 
 use crate::call_error::CallError;
 use crate::event_stream::{EventStream, EventTooLong};
-use crate::retry::{RetryAdvice, retry_delay};
-use crate::transport::{Endpoint, Incoming, Pieces, Transport};
+use crate::retry::retry_delay;
+use crate::retry_advice::RetryAdvice;
+use crate::transport::{Endpoint, ResponseBody, Transport, TransportResponse};
 use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, Wire, WireError};
 use bytes::Bytes;
 use http::{HeaderMap, header};
@@ -107,7 +108,7 @@ impl Driver {
         let mut body = Vec::with_capacity(estimated_bytes(chat));
         let encoded = target.wire.encode(chat, &mut body);
         encoded.map_err(|_| CallError::Malformed("the request could not be encoded"))?;
-        let Incoming { status, headers, body } = self.transport.post(&target.endpoint, body).await?;
+        let TransportResponse { status, headers, body } = self.transport.post(&target.endpoint, body).await?;
         if !(200..300).contains(&status) {
             // The status says enough, so the wait for its explanation is short.
             let text = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_body(body, MAX_ERROR_BYTES)).await;
@@ -170,7 +171,7 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Reads a body up to a limit, and whether that was all of it.
-async fn read_body(mut body: Box<dyn Pieces>, max_bytes: usize) -> Result<(Bytes, bool), CallError> {
+async fn read_body(mut body: Box<dyn ResponseBody>, max_bytes: usize) -> Result<(Bytes, bool), CallError> {
     // Most answers arrive in one part, which is not copied.
     let Some(first) = body.next().await? else { return Ok((Bytes::new(), true)) };
     let Some(second) = body.next().await? else {
@@ -189,7 +190,7 @@ async fn read_body(mut body: Box<dyn Pieces>, max_bytes: usize) -> Result<(Bytes
 }
 
 async fn read_stream(
-    mut body: Box<dyn Pieces>,
+    mut body: Box<dyn ResponseBody>,
     mut events: EventStream,
     mut assembler: Box<dyn AnswerAssembler>,
     mut progress: DeltaProgress<'_>,

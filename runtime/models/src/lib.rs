@@ -24,6 +24,7 @@ mod providers;
 #[path = "recording_tests.rs"]
 mod recording;
 pub mod retry;
+pub mod retry_advice;
 #[cfg(test)]
 #[path = "samples_tests.rs"]
 mod samples;

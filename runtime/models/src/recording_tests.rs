@@ -1,7 +1,7 @@
 //! A transport without a network: it records requests and responds from a script.
 
 use crate::samples;
-use crate::transport::{Endpoint, Incoming, Pieces, Transport, TransportError};
+use crate::transport::{Endpoint, ResponseBody, Transport, TransportError, TransportResponse};
 use crate::{ModelSettings, register};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -106,7 +106,7 @@ impl Transport for Recording {
         &'a self,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
-    ) -> BoxFuture<'a, Result<Incoming, TransportError>> {
+    ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         let headers = endpoint.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
         let request = RecordedRequest {
@@ -128,7 +128,7 @@ impl Transport for Recording {
                         (HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap())
                     };
                     let headers: HeaderMap = headers.into_iter().map(header).collect();
-                    Ok(Incoming { status, headers, body: Box::new(ScriptedBody(parts.into())) })
+                    Ok(TransportResponse { status, headers, body: Box::new(ScriptedBody(parts.into())) })
                 }
             }
         })
@@ -137,7 +137,7 @@ impl Transport for Recording {
 
 struct ScriptedBody(VecDeque<Result<Bytes, TransportError>>);
 
-impl Pieces for ScriptedBody {
+impl ResponseBody for ScriptedBody {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
         Box::pin(async { self.0.pop_front().transpose() })
     }

@@ -1,5 +1,6 @@
-use super::{RetryAdvice, retry_delay};
+use super::retry_delay;
 use crate::call_error::CallError;
+use crate::retry_advice::RetryAdvice;
 use crate::transport::TransportError;
 use crate::wire::ProviderError;
 use http::{HeaderMap, HeaderName, HeaderValue};

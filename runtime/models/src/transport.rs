@@ -19,7 +19,7 @@ pub trait Transport: Send + Sync {
         &'a self,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
-    ) -> BoxFuture<'a, Result<Incoming, TransportError>>;
+    ) -> BoxFuture<'a, Result<TransportResponse, TransportError>>;
 }
 
 /// The address and headers of a request. Keys are marked as sensitive, so that no log shows them.
@@ -67,17 +67,17 @@ impl Endpoint {
 pub struct InvalidHeader;
 
 /// The head of a response, and its body as a stream.
-pub struct Incoming {
+pub struct TransportResponse {
     /// The HTTP status, of success or failure.
     pub status: u16,
     /// All headers.
     pub headers: HeaderMap,
     /// Unread so far.
-    pub body: Box<dyn Pieces>,
+    pub body: Box<dyn ResponseBody>,
 }
 
 /// The body of a response, read part by part.
-pub trait Pieces: Send {
+pub trait ResponseBody: Send {
     /// The next part, or none at the end.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>>;
 }
@@ -230,21 +230,21 @@ impl Transport for ReqwestTransport {
         &'a self,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
-    ) -> BoxFuture<'a, Result<Incoming, TransportError>> {
+    ) -> BoxFuture<'a, Result<TransportResponse, TransportError>> {
         let request = self.client(&endpoint.url).post(endpoint.url.clone());
         let request = request.headers(endpoint.headers.clone()).body(body).send();
         Box::pin(async move {
             let mut response = request.await.map_err(|error| TransportError::from(&error))?;
             let status = response.status().as_u16();
             let headers = std::mem::take(response.headers_mut());
-            Ok(Incoming { status, headers, body: Box::new(ReqwestBody(response)) })
+            Ok(TransportResponse { status, headers, body: Box::new(ReqwestBody(response)) })
         })
     }
 }
 
 struct ReqwestBody(Response);
 
-impl Pieces for ReqwestBody {
+impl ResponseBody for ReqwestBody {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
         Box::pin(async { self.0.chunk().await.map_err(|error| TransportError::from(&error)) })
     }

@@ -1,7 +1,9 @@
 //! The address of a Node-RED, and the URLs below it.
 
-use crate::client::TOKEN_VARIABLE;
 use url::Url;
+
+/// The variable with the access token. There is no flag for it, because a list of processes would show it.
+pub const TOKEN_VARIABLE: &str = "NODE_RED_TOKEN";
 
 /// Parses the address of a Node-RED. A path in it is its `httpAdminRoot`.
 ///

@@ -1,6 +1,6 @@
 //! Requests to the Admin API, each bounded in bytes and time.
 
-use crate::address::join;
+use crate::address::{TOKEN_VARIABLE, join};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -16,9 +16,6 @@ use std::fmt;
 use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
-
-/// The variable with the access token. There is no flag for it, because a list of processes would show it.
-pub const TOKEN_VARIABLE: &str = "NODE_RED_TOKEN";
 
 /// Enough for a large flow.
 pub(crate) const MAX_RESPONSE_BYTES: usize = 40 * 1024 * 1024;

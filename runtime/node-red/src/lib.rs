@@ -10,7 +10,7 @@ mod client;
 mod forward;
 mod socket;
 
-pub use address::parse_address;
-pub use client::{DeployType, DeployedFlow, NodeRed, TOKEN_VARIABLE};
+pub use address::{TOKEN_VARIABLE, parse_address};
+pub use client::{DeployType, DeployedFlow, NodeRed};
 pub use forward::{ProxyError, ProxyRequest, ProxyResponse};
 pub use socket::{Comms, CommsEvent, Socket};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Reads the details of a run. `problem` tells why the journal is not complete.
 #[must_use]
 pub fn run_detail(summary: RunSummary, journal: &[u8], problem: Option<StoreProblem>) -> RunDetail {
-    let (events, report) = replay_events(journal, true);
+    let (events, report) = replay_events(journal);
     // A journal that was cut off has no end, but `problem` already reports that.
     let open = problem.is_some() || is_unfinished(journal, &report, summary.status);
     let difference = report.difference.filter(|_| !open);

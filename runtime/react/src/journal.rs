@@ -4,7 +4,6 @@
 //! before their effects are done.
 
 use crate::MACHINE_VERSION;
-use crate::compile::CompiledAgent;
 use crate::machine::Machine;
 use crate::status::FeedError;
 use redflow_contract::CONTRACT_VERSION;
@@ -17,7 +16,6 @@ use redflow_contract::journal::{JournalRecord, plan_line};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// The run that started this one. Empty for a run that a message started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,13 +130,12 @@ pub enum StepError {
 }
 
 impl Recorder {
-    /// Starts a run. The first two lines are the header and the plan.
+    /// Starts a run with a new machine. The first two lines are the header and the plan.
     ///
     /// # Errors
     /// When the fact is not the `run_started` of this agent.
     pub fn start(
-        agent: Arc<CompiledAgent>,
-        observed: bool,
+        machine: Machine,
         plan: &EncodedPlan,
         parent: ParentRun,
         fact: Fact,
@@ -149,14 +146,14 @@ impl Recorder {
             contract: CONTRACT_VERSION,
             machine: MACHINE_VERSION,
             run_id: run_id.clone(),
-            agent: agent.spec().agent.clone(),
+            agent: machine.agent().spec().agent.clone(),
             plan_digest: plan.digest(),
             parent_run_id: parent.parent_run_id,
             step_id: parent.step_id,
         };
         let mut writer = JournalWriter::default();
         let mut lines = vec![writer.line(&header)?, writer.plan(plan)];
-        let mut recorder = Self { machine: Machine::new(agent).observed(observed), writer };
+        let mut recorder = Self { machine, writer };
         let mut step = recorder.step(fact, classify)?;
         lines.append(&mut step.lines);
         Ok((recorder, Step { lines, ..step }))

@@ -24,14 +24,18 @@ use std::sync::Arc;
 /// Replays a journal file.
 #[must_use]
 pub fn replay(bytes: &[u8]) -> ReplayReport {
-    replay_events(bytes, false).1
+    run_replay(bytes, false).1
 }
 
-/// Replays a journal file. Also returns the events up to the first difference, if `watched`.
+/// Replays a journal file. Also returns the events up to the first difference.
 #[must_use]
-pub fn replay_events(bytes: &[u8], watched: bool) -> (Vec<RunEvent>, ReplayReport) {
+pub fn replay_events(bytes: &[u8]) -> (Vec<RunEvent>, ReplayReport) {
+    run_replay(bytes, true)
+}
+
+fn run_replay(bytes: &[u8], observed: bool) -> (Vec<RunEvent>, ReplayReport) {
     let mut compile = |spec: &Arc<AgentSpec>| CompiledAgent::compile(Arc::clone(spec));
-    let mut replayer = Replayer::new(&mut compile, watched);
+    let mut replayer = Replayer::new(&mut compile, observed);
     let (run_id, difference) = match open_journal(bytes) {
         Ok((journal, mut reader)) => {
             let difference =

@@ -4,7 +4,7 @@
 
 use crate::app::App;
 use crate::cursor::{cursor, events_gone, position};
-use crate::hub::{DeltaFrame, DeltaSubscription, EventFrame};
+use crate::hub::{DeltaFrame, DeltaSubscription};
 use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid};
 use crate::response::ApiResult;
 use axum::extract::ws::{Utf8Bytes, WebSocket};
@@ -15,10 +15,9 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::RunId;
 use redflow_contract::json::{JsonLimits, parse_strict};
 use redflow_contract::stream::{EVENTS_PROTOCOL, EventsMessage, EventsRequest};
-use redflow_ports::Measurement;
+use redflow_ports::{LoggedEvent, Measurement};
 use std::collections::HashSet;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Events that are sent before the socket is read again.
 const PAGE: usize = 64;
@@ -59,14 +58,12 @@ impl Subscription {
 
 struct EventSocket {
     peer: Peer,
-    newest: watch::Receiver<u64>,
     subscription: Option<Subscription>,
 }
 
 impl EventSocket {
     fn new(app: Arc<App>, caller: Caller, socket: WebSocket) -> Self {
-        let newest = app.hub.newest();
-        Self { peer: Peer::new(app, caller, socket), newest, subscription: None }
+        Self { peer: Peer::new(app, caller, socket), subscription: None }
     }
 
     async fn run(mut self) {
@@ -84,7 +81,8 @@ impl EventSocket {
     }
 
     async fn send_hello(&mut self) -> Result<(), CloseReason> {
-        let cursor = cursor(self.peer.app.hub.log.id(), *self.newest.borrow());
+        let log = &self.peer.app.hub.log;
+        let cursor = cursor(log.id(), log.bounds().newest);
         self.send(&EventsMessage::Hello { version: env!("CARGO_PKG_VERSION").to_owned(), cursor }).await
     }
 
@@ -100,8 +98,9 @@ impl EventSocket {
     async fn step(&mut self) -> Result<(), CloseReason> {
         self.peer.check_token()?;
         let sent = self.send_events().await?;
+        let log = Arc::clone(&self.peer.app.hub.log);
         let subscription = self.subscription.as_mut();
-        let is_subscribed = subscription.is_some();
+        let position = subscription.as_ref().map(|subscription| subscription.position);
         let delta = async {
             match subscription.and_then(|subscription| subscription.deltas.as_mut()) {
                 Some(deltas) => deltas.next().await,
@@ -114,7 +113,7 @@ impl EventSocket {
                 Some(text) => self.handle(&text).await,
                 None => Ok(()),
             },
-            _ = self.newest.changed(), if is_subscribed => Ok(()),
+            () = log.wait_past(position.unwrap_or_default()), if position.is_some() => Ok(()),
             delta = delta => self.send_delta(delta).await,
             () = std::future::ready(()), if sent => Ok(()),
         }
@@ -141,7 +140,7 @@ impl EventSocket {
         let log = &*self.peer.app.hub.log;
         let position = match after {
             Some(after) => position(log, after)?,
-            None => *self.newest.borrow_and_update(),
+            None => log.bounds().newest,
         };
         let runs = runs.map(|runs| runs.into_iter().collect());
         let deltas = deltas.then(|| self.peer.app.hub.subscribe_deltas());
@@ -155,13 +154,13 @@ impl EventSocket {
         // A client that wants few events gets its position now and then, or the log would drop that position.
         let is_caught_up = subscription.caught_up && subscription.skipped < MAX_SKIPPED;
         let position = subscription.position;
-        let frames = self.peer.app.hub.after(position, PAGE).await.map_err(|error| {
+        let events = self.peer.app.hub.log.read_after(position, PAGE).await.map_err(|error| {
             tracing::error!(code = error.code.as_str(), "could not read events: {}", error.message);
             let code = ProblemCode::Run(RunErrorCode::Internal);
             let message = "The sidecar could not read the events. See its log.".to_owned();
             ApiError { code, message, report: None, revision: None }
         })?;
-        let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
             if !is_caught_up {
                 self.send_caught_up().await?;
             }
@@ -171,23 +170,23 @@ impl EventSocket {
             return Err(events_gone().into());
         }
         let last = last.position;
-        self.send_frames(frames).await?;
+        self.send_logged(events).await?;
         if let Some(subscription) = &mut self.subscription {
             subscription.position = last;
         }
         Ok(true)
     }
 
-    async fn send_frames(&mut self, frames: Vec<EventFrame>) -> Result<(), CloseReason> {
+    async fn send_logged(&mut self, events: Vec<LoggedEvent>) -> Result<(), CloseReason> {
         let Some(subscription) = &mut self.subscription else { return Ok(()) };
-        let count = frames.len();
-        let wanted: Vec<Utf8Bytes> = frames
-            .into_iter()
-            .filter(|frame| subscription.wants(frame.run.as_ref()))
-            .map(|frame| frame.text)
+        let log = self.peer.app.hub.log.id();
+        let wanted: Vec<Utf8Bytes> = events
+            .iter()
+            .filter(|event| subscription.wants(event.run.as_ref()))
+            .map(|event| frame(log, event))
             .collect();
         if wanted.is_empty() {
-            subscription.skipped += count;
+            subscription.skipped += events.len();
             return Ok(());
         }
         subscription.skipped = 0;
@@ -212,6 +211,12 @@ impl EventSocket {
         let text = serde_json::to_string(message).map_err(|_| CloseReason::PeerGone)?;
         self.peer.send(text).await
     }
+}
+
+/// An event as its message, without parsing its JSON.
+fn frame(log: &str, LoggedEvent { position, json, .. }: &LoggedEvent) -> Utf8Bytes {
+    let cursor = cursor(log, *position);
+    format!(r#"{{"type":"event","cursor":"{cursor}","event":{json}}}"#).into()
 }
 
 fn parse_request(text: &str, max_bytes: usize) -> Result<EventsRequest, ApiError> {

@@ -4,7 +4,6 @@
 //! no event is missing or sent twice where the two meet.
 
 use crate::app::App;
-use crate::hub::EventFrame;
 use crate::request::{Path, invalid, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, raw};
 use crate::runs::find_run;
@@ -15,12 +14,12 @@ use futures::stream;
 use redflow_access::Caller;
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::id::RunId;
-use redflow_contract::stream::{EventsMessage, StreamEvent};
+use redflow_contract::stream::StreamEvent;
+use redflow_ports::LoggedEvent;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// Interval of the comments that keep a quiet stream open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -38,11 +37,10 @@ pub(crate) async fn events(
     let run = RunId::from(run);
     let last_seen = last_seen_seq(query.as_deref(), &headers)?;
     // Taken before the journal is read, so that the log has all events which the journal lacks.
-    let newest = app.hub.newest();
-    let position = *newest.borrow();
+    let position = app.hub.log.bounds().newest;
     let record = find_run(&app, &run).await?;
     let is_over = record.summary.status.is_over() || record.problem.is_some();
-    let events = app.run_blocking(move || redflow_react::replay_events(&record.journal, true).0).await?;
+    let events = app.run_blocking(move || redflow_react::replay_events(&record.journal).0).await?;
     let events: Vec<RunEvent> = events.into_iter().filter(|event| event.seq > last_seen).collect();
     if !wants_stream(&headers) {
         return Ok(json(200, &events));
@@ -53,7 +51,6 @@ pub(crate) async fn events(
         ready: events.iter().map(sse_event).collect(),
         is_over,
         position,
-        newest,
         app,
         caller,
     };
@@ -101,7 +98,6 @@ struct RunEventStream {
     ready: VecDeque<Bytes>,
     is_over: bool,
     position: u64,
-    newest: watch::Receiver<u64>,
     app: Arc<App>,
     caller: Caller,
 }
@@ -119,33 +115,32 @@ impl RunEventStream {
             }
             // The log cannot be read, or has dropped the next event. The client reconnects and gets the rest
             // from the journal.
-            let frames = self.app.hub.after(self.position, PAGE).await.ok()?;
-            if frames.first().is_some_and(|first| first.position > self.position + 1) {
+            let events = self.app.hub.log.read_after(self.position, PAGE).await.ok()?;
+            if events.first().is_some_and(|first| first.position > self.position + 1) {
                 return None;
             }
-            if frames.is_empty() {
+            if events.is_empty() {
                 let stop = self.app.stop.clone();
                 tokio::select! {
                     () = stop.cancelled() => return None,
-                    changed = self.newest.changed() => changed.ok()?,
+                    () = self.app.hub.log.wait_past(self.position) => {}
                     () = tokio::time::sleep(HEARTBEAT) => {
                         return Some((Ok(Bytes::from_static(b": heartbeat\n\n")), self));
                     }
                 }
             }
-            for frame in frames {
-                self.position = frame.position;
-                self.add(&frame);
+            for event in events {
+                self.position = event.position;
+                self.add(&event);
             }
         }
     }
 
-    fn add(&mut self, frame: &EventFrame) {
-        if frame.run.as_ref() != Some(&self.run) {
+    fn add(&mut self, logged: &LoggedEvent) {
+        if logged.run.as_ref() != Some(&self.run) {
             return;
         }
-        let Ok(EventsMessage::Event { event, .. }) = serde_json::from_str(&frame.text) else { return };
-        let StreamEvent::Run { event } = *event else { return };
+        let Ok(StreamEvent::Run { event }) = serde_json::from_str(&logged.json) else { return };
         if event.seq > self.seq {
             self.seq = event.seq;
             self.is_over = matches!(event.event, RunEventKind::RunFinished { .. });

@@ -113,7 +113,6 @@ impl Sidecar {
         });
         let newest = hub.log.bounds().newest;
         let background = vec![
-            tokio::spawn(hub.follow_log()),
             tokio::spawn(notice_writer::write_notices(Arc::clone(&app), newest)),
             tokio::spawn(run_requests::handle_requests(Arc::clone(&app))),
         ];

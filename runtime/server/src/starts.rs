@@ -51,8 +51,8 @@ pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body:
 
 /// Waits until a run of an earlier start has ended or waits for a person.
 async fn wait_until_at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Result<StartedRun, Problem> {
-    let mut newest = app.hub.newest();
     loop {
+        let newest = app.hub.log.bounds().newest;
         let run = find_run(app, &run_id).await?;
         if run.summary.status != RunStatus::Running || app.stop.is_cancelled() {
             let read = move || redflow_react::run_detail(run.summary, &run.journal, None);
@@ -61,7 +61,7 @@ async fn wait_until_at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Res
             return Ok(StartedRun { status, waiting, result: detail.result, ..running_run(run_id, agent) });
         }
         tokio::select! {
-            _ = newest.changed() => {}
+            () = app.hub.log.wait_past(newest) => {}
             () = app.stop.cancelled() => {}
         }
     }

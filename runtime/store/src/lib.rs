@@ -33,12 +33,12 @@ pub use chats::memory::MemoryChatStore;
 pub use events::log::EventLogSettings;
 pub use files::flow_file::FlowFile;
 pub use files::node_red_file::{
-    MAX_NODE_RED_BYTES, NodeRedCredentials, decode_node_red, encode_node_red, place_node_red,
+    ExistingFile, MAX_NODE_RED_BYTES, NodeRedCredentials, decode_node_red, encode_node_red, place_node_red,
 };
 pub use files::ui_storage::{MemoryUiStorage, UiStorageFile};
 pub use lock::DriverLock;
-pub use prune::{Prune, PruneReport, prune};
-pub use reader::{Reader, SoundPart};
+pub use prune::{PruneReport, PruneRequest, prune};
+pub use reader::{IntactPart, Reader};
 pub use redflow_ports::RunFilter;
 pub use requests::{RequestOutcome, request_outcome, submit_request};
 pub use runs::memory::MemoryStore;

@@ -24,7 +24,7 @@ const PAGES: usize = 1000;
 /// started stays while that other run is not over or its result is not delivered, because it might start this
 /// one again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Prune {
+pub struct PruneRequest {
     /// Only runs that ended before this time. A run with an end in the future, from a clock that was set back
     /// later, does not match.
     pub older_than: Option<Millis>,
@@ -39,7 +39,7 @@ pub struct Prune {
     pub dry_run: bool,
 }
 
-impl Prune {
+impl PruneRequest {
     fn removes_sound_runs(self) -> bool {
         !self.damaged || self.older_than.is_some() || self.keep.is_some()
     }
@@ -50,7 +50,7 @@ impl Prune {
 pub struct PruneReport {
     /// The number of runs.
     pub runs: u64,
-    /// The number of runs removed because they were damaged; 0 unless [`Prune::damaged`] is set.
+    /// The number of runs removed because they were damaged; 0 unless [`PruneRequest::damaged`] is set.
     pub damaged: u64,
     /// The number of batches of their journals.
     pub batches: u64,
@@ -66,7 +66,7 @@ pub struct PruneReport {
 ///
 /// # Errors
 /// When the directory cannot be used. Runs removed before the error stay removed.
-pub fn prune(dir: &Path, which: Prune) -> Result<PruneReport, StoreError> {
+pub fn prune(dir: &Path, which: PruneRequest) -> Result<PruneReport, StoreError> {
     let directory = Directory::at(dir)?;
     let connection = database::open_writer(&directory)?;
     let pruner = Pruner { directory: &directory, connection: &connection, which };
@@ -97,7 +97,7 @@ type Bounds = (bool, Option<i64>, i64);
 struct Pruner<'a> {
     directory: &'a Directory,
     connection: &'a Connection,
-    which: Prune,
+    which: PruneRequest,
 }
 
 impl Pruner<'_> {

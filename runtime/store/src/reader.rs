@@ -24,7 +24,7 @@ pub struct Reader {
 
 /// The part of a stored run that is as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SoundPart {
+pub struct IntactPart {
     /// The journal up to the first damage: self-contained JSON lines. Complete if the run is sound, or if the
     /// damage is outside the journal.
     pub journal: Vec<u8>,
@@ -82,9 +82,9 @@ impl Reader {
     ///
     /// # Errors
     /// When the database cannot be read. Damage of the run is not an error here.
-    pub fn sound_part(&self, run: &RunId) -> Result<Option<SoundPart>, StoreError> {
+    pub fn intact_part(&self, run: &RunId) -> Result<Option<IntactPart>, StoreError> {
         let checked = self.queries().check(run)?;
-        Ok(checked.map(|CheckedRun { journal, problem, .. }| SoundPart { journal, problem }))
+        Ok(checked.map(|CheckedRun { journal, problem, .. }| IntactPart { journal, problem }))
     }
 
     /// The ids of all runs, the oldest first.

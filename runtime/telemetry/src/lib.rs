@@ -12,8 +12,8 @@ mod otel;
 mod redact;
 mod series;
 
-pub use log::{DEFAULT_FILTER, Format, Guard, LogSettings, init};
+pub use log::{DEFAULT_FILTER, LogFormat, LogSettings, TelemetryGuard, init};
 pub use metrics::Metrics;
 #[cfg(feature = "otel")]
-pub use otel::Otlp;
-pub use redact::{Level, Redactor};
+pub use otel::OtlpCollector;
+pub use redact::{RedactionLevel, Redactor};

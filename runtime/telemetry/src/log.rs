@@ -3,7 +3,7 @@
 //! Owns the subscriber of the process. Never writes to standard output, and never waits for a reader.
 
 use crate::line::{LineFormat, RedactingWriter};
-use crate::redact::{Level, Redactor};
+use crate::redact::{RedactionLevel, Redactor};
 use secrecy::SecretString;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub const DEFAULT_FILTER: &str = "warn";
 
 /// The format of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     /// Text on a terminal, else JSON.
     #[default]
     Auto,
@@ -29,7 +29,7 @@ pub enum Format {
     Json,
 }
 
-impl Format {
+impl LogFormat {
     /// All formats, for parsing and help texts.
     pub const ALL: &'static [Self] = &[Self::Auto, Self::Human, Self::Json];
 
@@ -56,22 +56,22 @@ pub struct LogSettings {
     /// Levels by target: `warn`, or `info,redflow_engine=debug`.
     pub filter: String,
     /// The format of the lines.
-    pub format: Format,
+    pub format: LogFormat,
     /// What the redactor removes.
-    pub redact: Level,
+    pub redact: RedactionLevel,
     /// Secrets that are removed wherever they occur.
     pub known_secrets: Vec<SecretString>,
     /// The collector that gets the spans; none to send no spans.
     #[cfg(feature = "otel")]
-    pub otlp: Option<crate::otel::Otlp>,
+    pub otlp: Option<crate::otel::OtlpCollector>,
 }
 
 impl Default for LogSettings {
     fn default() -> Self {
         Self {
             filter: DEFAULT_FILTER.to_owned(),
-            format: Format::Auto,
-            redact: Level::default(),
+            format: LogFormat::Auto,
+            redact: RedactionLevel::default(),
             known_secrets: Vec::new(),
             #[cfg(feature = "otel")]
             otlp: None,
@@ -82,7 +82,7 @@ impl Default for LogSettings {
 /// Keeps the span exporter alive. When dropped, it sends the remaining spans, for at most five seconds.
 #[derive(Debug)]
 #[must_use = "the remaining spans are sent when it is dropped"]
-pub struct Guard {
+pub struct TelemetryGuard {
     #[cfg(feature = "otel")]
     _exporter: Option<crate::otel::ExporterGuard>,
 }
@@ -92,11 +92,11 @@ pub struct Guard {
 /// # Errors
 ///
 /// One sentence, if a setting is not valid or the process logs already.
-pub fn init(settings: &LogSettings) -> Result<Guard, String> {
+pub fn init(settings: &LogSettings) -> Result<TelemetryGuard, String> {
     let format = match settings.format {
-        Format::Auto if std::io::stderr().is_terminal() => LineFormat::Human,
-        Format::Human => LineFormat::Human,
-        Format::Auto | Format::Json => LineFormat::Json,
+        LogFormat::Auto if std::io::stderr().is_terminal() => LineFormat::Human,
+        LogFormat::Human => LineFormat::Human,
+        LogFormat::Auto | LogFormat::Json => LineFormat::Json,
     };
     let (subscriber, guard) = subscriber(settings, format, std::io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| "the process logs already".to_owned())?;
@@ -110,7 +110,7 @@ pub(crate) fn subscriber<W>(
     settings: &LogSettings,
     format: LineFormat,
     sink: W,
-) -> Result<(impl Subscriber + Send + Sync + 'static, Guard), String>
+) -> Result<(impl Subscriber + Send + Sync + 'static, TelemetryGuard), String>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -126,7 +126,7 @@ where
     // The layer has its own filter: spans are sent whether or not they are logged.
     #[cfg(feature = "otel")]
     let registry = registry.with(layer);
-    let guard = Guard {
+    let guard = TelemetryGuard {
         #[cfg(feature = "otel")]
         _exporter: exporter,
     };

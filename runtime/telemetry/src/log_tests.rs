@@ -1,6 +1,6 @@
-use super::{DEFAULT_FILTER, Format, LogSettings, subscriber};
+use super::{DEFAULT_FILTER, LogFormat, LogSettings, subscriber};
 use crate::line::{LineFormat, MAX_LINE_BYTES};
-use crate::redact::Level;
+use crate::redact::RedactionLevel;
 use pretty_assertions::assert_eq;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -78,7 +78,7 @@ fn message_fields_and_span_fields_are_redacted() {
 
 #[test]
 fn level_off_redacts_nothing() {
-    let settings = LogSettings { redact: Level::Off, ..settings("warn") };
+    let settings = LogSettings { redact: RedactionLevel::Off, ..settings("warn") };
     for format in FORMATS {
         let lines = logged(&settings, format, || tracing::warn!(password = "hunter2", "to bob@example.com"));
         assert!(lines[0].contains("hunter2") && lines[0].contains("bob@example.com"), "{lines:?}");
@@ -154,8 +154,8 @@ fn settings_never_show_a_known_secret() {
 
 #[test]
 fn formats_parse_their_own_names() {
-    for format in Format::ALL {
-        assert_eq!(Format::parse(format.as_str()), Some(*format));
+    for format in LogFormat::ALL {
+        assert_eq!(LogFormat::parse(format.as_str()), Some(*format));
     }
-    assert_eq!(Format::parse("xml"), None);
+    assert_eq!(LogFormat::parse("xml"), None);
 }

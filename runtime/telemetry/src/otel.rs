@@ -48,7 +48,7 @@ const MAX_TEXT_BYTES: usize = 4 * 1024;
 
 /// An OpenTelemetry collector and how to reach it.
 #[derive(Clone)]
-pub struct Otlp {
+pub struct OtlpCollector {
     /// Its base address, such as `http://localhost:4318`: `/v1/traces` is added.
     pub endpoint: String,
     /// The `service.name` of the spans.
@@ -57,10 +57,10 @@ pub struct Otlp {
     pub headers: Vec<(String, SecretString)>,
 }
 
-impl std::fmt::Debug for Otlp {
+impl std::fmt::Debug for OtlpCollector {
     /// Without the address, which may hold a password, and the headers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Otlp").field("service_name", &self.service_name).finish_non_exhaustive()
+        f.debug_struct("OtlpCollector").field("service_name", &self.service_name).finish_non_exhaustive()
     }
 }
 
@@ -84,7 +84,7 @@ type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
 /// The layer that collects our spans, and the guard of their exporter. Both are none without a collector.
 pub(crate) fn layer<S>(
-    otlp: Option<&Otlp>,
+    otlp: Option<&OtlpCollector>,
     redactor: &Arc<Redactor>,
 ) -> Result<(Option<SpanLayer<S>>, Option<ExporterGuard>), String>
 where
@@ -121,7 +121,7 @@ where
     Ok((Some(layer.boxed()), Some(ExporterGuard(provider))))
 }
 
-fn exporter(otlp: &Otlp) -> Result<SpanExporter, String> {
+fn exporter(otlp: &OtlpCollector) -> Result<SpanExporter, String> {
     let url = traces_url(&otlp.endpoint)?;
     let mut headers = std::collections::HashMap::new();
     for (name, value) in &otlp.headers {

@@ -1,6 +1,6 @@
-use super::{MAX_QUEUE, MAX_TEXT_BYTES, Otlp, traces_url};
+use super::{MAX_QUEUE, MAX_TEXT_BYTES, OtlpCollector, traces_url};
 use crate::line::LineFormat;
-use crate::log::{Guard, LogSettings, subscriber};
+use crate::log::{LogSettings, TelemetryGuard, subscriber};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
@@ -55,15 +55,16 @@ fn collector(status: &'static str) -> (String, Receiver<Request>) {
     (endpoint, requests)
 }
 
-fn otlp(endpoint: String) -> Otlp {
+fn otlp(endpoint: String) -> OtlpCollector {
     let headers = vec![("x-collector-key".to_owned(), SecretString::from("collector-secret"))];
-    Otlp { endpoint, service_name: "redflow-test".to_owned(), headers }
+    OtlpCollector { endpoint, service_name: "redflow-test".to_owned(), headers }
 }
 
 /// Runs `act` with spans sent to this collector, and sends the remaining spans.
-fn export(otlp: Otlp, act: impl FnOnce()) {
+fn export(otlp: OtlpCollector, act: impl FnOnce()) {
     let settings = LogSettings { otlp: Some(otlp), ..LogSettings::default() };
-    let (subscriber, guard): (_, Guard) = subscriber(&settings, LineFormat::Human, std::io::sink).unwrap();
+    let (subscriber, guard): (_, TelemetryGuard) =
+        subscriber(&settings, LineFormat::Human, std::io::sink).unwrap();
     tracing::subscriber::with_default(subscriber, act);
     drop(guard);
 }
@@ -288,7 +289,7 @@ fn the_path_is_added_to_the_endpoint_once() {
 
 #[test]
 fn invalid_settings_are_refused_without_quoting_them() {
-    let refused = |otlp: Otlp| {
+    let refused = |otlp: OtlpCollector| {
         let settings = LogSettings { otlp: Some(otlp), ..LogSettings::default() };
         subscriber(&settings, LineFormat::Human, std::io::sink).err().unwrap()
     };
@@ -297,8 +298,8 @@ fn invalid_settings_are_refused_without_quoting_them() {
         assert_eq!(refused(otlp(endpoint.to_owned())), expected);
     }
     let headers = vec![("x".to_owned(), SecretString::from("hunter2\n"))];
-    let wrong = Otlp { headers, ..otlp("http://localhost".to_owned()) };
+    let wrong = OtlpCollector { headers, ..otlp("http://localhost".to_owned()) };
     assert_eq!(refused(wrong), "a header for the trace collector is not a valid HTTP header");
     let shown = format!("{:?}", otlp("http://user:hunter2@host".to_owned()));
-    assert_eq!(shown, "Otlp { service_name: \"redflow-test\", .. }");
+    assert_eq!(shown, "OtlpCollector { service_name: \"redflow-test\", .. }");
 }

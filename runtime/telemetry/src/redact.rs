@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 /// What the redactor removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Level {
+pub enum RedactionLevel {
     /// Nothing.
     Off,
     /// Keys, passwords and tokens.
@@ -29,7 +29,7 @@ pub enum Level {
     All,
 }
 
-impl Level {
+impl RedactionLevel {
     /// All levels, for parsing and help texts.
     pub const ALL: &'static [Self] = &[Self::Off, Self::Secrets, Self::All];
 
@@ -61,7 +61,7 @@ const PLACEHOLDERS: [&str; 5] = [REDACTED, "[email]", "[phone]", "[card]", "[iba
 
 /// Replaces secrets and personal data by placeholders such as `[redacted]` and `[email]`.
 pub struct Redactor {
-    level: Level,
+    level: RedactionLevel,
     known: Option<AhoCorasick>,
     keys: KeyPatterns,
     personal: PersonalPatterns,
@@ -80,7 +80,7 @@ impl Redactor {
     /// # Errors
     ///
     /// When the known secrets are too many or too long to search for.
-    pub fn new(level: Level, known: &[SecretString]) -> Result<Self, String> {
+    pub fn new(level: RedactionLevel, known: &[SecretString]) -> Result<Self, String> {
         Ok(Self {
             level,
             known: known_pattern(known)?,
@@ -91,14 +91,14 @@ impl Redactor {
 
     /// The level it was built with.
     #[must_use]
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> RedactionLevel {
         self.level
     }
 
     /// The text with placeholders in place of what the level removes.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.level == Level::Off {
+        if self.level == RedactionLevel::Off {
             return Cow::Borrowed(text);
         }
         let mut out = Cow::Borrowed(text);
@@ -110,7 +110,7 @@ impl Redactor {
         apply(&mut out, pairs::redact);
         apply(&mut out, |text| self.keys.redact_schemes(text));
         apply(&mut out, |text| self.keys.redact_keys(text));
-        if self.level == Level::All {
+        if self.level == RedactionLevel::All {
             apply(&mut out, |text| self.personal.redact(text));
         }
         out
@@ -118,7 +118,7 @@ impl Redactor {
 
     /// Whether a value of this name is a secret as a whole. A number named `…tokens` is a count.
     pub(crate) fn hides_value_of(&self, name: &str, is_number: bool) -> bool {
-        self.level != Level::Off
+        self.level != RedactionLevel::Off
             && is_secret_name(name)
             && !(is_number && name.to_ascii_lowercase().ends_with("tokens"))
     }

@@ -1,10 +1,10 @@
-use super::{Level, Redactor};
+use super::{RedactionLevel, Redactor};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use secrecy::SecretString;
 use std::sync::LazyLock;
 
-fn redactor(level: Level) -> Redactor {
+fn redactor(level: RedactionLevel) -> Redactor {
     Redactor::new(level, &[]).unwrap()
 }
 
@@ -121,7 +121,7 @@ const HARMLESS: &[&str] = &[
 
 #[test]
 fn secrets_are_redacted() {
-    for level in [Level::Secrets, Level::All] {
+    for level in [RedactionLevel::Secrets, RedactionLevel::All] {
         let redactor = redactor(level);
         for (text, expected) in SECRETS {
             assert_eq!(redactor.redact(text), *expected, "{text}");
@@ -133,7 +133,7 @@ fn secrets_are_redacted() {
 
 #[test]
 fn personal_data_is_redacted() {
-    let (all, secrets) = (redactor(Level::All), redactor(Level::Secrets));
+    let (all, secrets) = (redactor(RedactionLevel::All), redactor(RedactionLevel::Secrets));
     for (text, expected) in PERSONAL {
         assert_eq!(all.redact(text), *expected, "{text}");
         assert_eq!(secrets.redact(text), *text);
@@ -142,7 +142,7 @@ fn personal_data_is_redacted() {
 
 #[test]
 fn other_text_is_unchanged() {
-    let redactor = redactor(Level::All);
+    let redactor = redactor(RedactionLevel::All);
     for text in HARMLESS {
         assert_eq!(redactor.redact(text), *text);
     }
@@ -150,7 +150,7 @@ fn other_text_is_unchanged() {
 
 #[test]
 fn level_off_redacts_nothing() {
-    let redactor = Redactor::new(Level::Off, &[SecretString::from("known-secret")]).unwrap();
+    let redactor = Redactor::new(RedactionLevel::Off, &[SecretString::from("known-secret")]).unwrap();
     let off = |text: &str| assert_eq!(redactor.redact(text), text);
     SECRETS.iter().chain(PERSONAL).for_each(|(text, _)| off(text));
     off("known-secret");
@@ -160,7 +160,7 @@ fn level_off_redacts_nothing() {
 fn known_secrets_are_redacted_wherever_they_occur() {
     let known = ["open sesame", "open sesame, please", "a\"b\\c", "red", "redacted", "$1.*"];
     let known: Vec<SecretString> = known.into_iter().map(SecretString::from).collect();
-    let redactor = Redactor::new(Level::Secrets, &known).unwrap();
+    let redactor = Redactor::new(RedactionLevel::Secrets, &known).unwrap();
     for (text, expected) in [
         ("xopen sesamex", "x[redacted]x"),
         ("say open sesame, please!", "say [redacted]!"),
@@ -178,17 +178,17 @@ fn known_secrets_are_redacted_wherever_they_occur() {
 #[test]
 fn too_many_known_secrets_are_refused() {
     let known = [SecretString::from("x".repeat(super::MAX_KNOWN_BYTES + 1))];
-    let refused = Redactor::new(Level::All, &known).unwrap_err();
+    let refused = Redactor::new(RedactionLevel::All, &known).unwrap_err();
     assert_eq!(refused, "the known secrets are too many or too long to search for");
 }
 
 #[test]
 fn levels_parse_their_own_names() {
-    assert_eq!(Level::default(), Level::All);
-    for level in Level::ALL {
-        assert_eq!(Level::parse(level.as_str()), Some(*level));
+    assert_eq!(RedactionLevel::default(), RedactionLevel::All);
+    for level in RedactionLevel::ALL {
+        assert_eq!(RedactionLevel::parse(level.as_str()), Some(*level));
     }
-    assert_eq!(Level::parse("some"), None);
+    assert_eq!(RedactionLevel::parse("some"), None);
 }
 
 /// Each of these makes a careless matcher start again at every character. The assertions do not print the
@@ -196,7 +196,7 @@ fn levels_parse_their_own_names() {
 #[test]
 fn hostile_lines_of_a_mebibyte_are_redacted_in_time() {
     const SIZE: usize = 1 << 20;
-    let redactor = redactor(Level::All);
+    let redactor = redactor(RedactionLevel::All);
     let filled = |piece: &str| piece.repeat(SIZE / piece.len());
     for piece in ["1", "1 ", "x://a:", "eyJ", "a."] {
         let text = filled(piece);
@@ -229,7 +229,8 @@ fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-static BOTH: LazyLock<[Redactor; 2]> = LazyLock::new(|| [redactor(Level::Secrets), redactor(Level::All)]);
+static BOTH: LazyLock<[Redactor; 2]> =
+    LazyLock::new(|| [redactor(RedactionLevel::Secrets), redactor(RedactionLevel::All)]);
 
 proptest! {
     #[test]

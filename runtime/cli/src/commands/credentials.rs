@@ -20,8 +20,8 @@ use redflow_contract::secret::{NODE_CREDENTIALS_PREFIX, SHARED_CREDENTIAL_PREFIX
 use redflow_flow::RawFlow;
 use redflow_ports::{Credentials, FileStoreError, FlowStore as _, StoreError, StoredFlow, UiStorage as _};
 use redflow_store::{
-    DriverLock, FlowFile, MAX_NODE_RED_BYTES, NodeRedCredentials, UiStorageFile, decode_node_red,
-    encode_node_red, place_node_red,
+    DriverLock, ExistingFile, FlowFile, MAX_NODE_RED_BYTES, NodeRedCredentials, UiStorageFile,
+    decode_node_red, encode_node_red, place_node_red,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -107,7 +107,8 @@ fn export(options: &CredentialsExportOptions, settings: &Settings) -> CommandRes
     let credentials: Credentials = load_flow(&store, &flows)?.credentials;
     let bytes = encode_node_red(&credentials, secret.as_ref().map(ExposeSecret::expose_secret));
     let bytes = bytes.map_err(print_file_error)?;
-    place_node_red(&options.file, &bytes, options.force).map_err(print_file_error)?;
+    let existing = if options.force { ExistingFile::Replace } else { ExistingFile::Keep };
+    place_node_red(&options.file, &bytes, existing).map_err(print_file_error)?;
     let (nodes, values) = (credentials.len(), credentials.values().map(serde_json::Map::len).sum());
     if options.target.json {
         print_ui_credentials(&data);

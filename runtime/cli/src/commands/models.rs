@@ -20,7 +20,7 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::{is_reference, is_secret_name};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_flow::resolve_process_env;
+use redflow_flow::{ProcessSecrets, resolve_process_env};
 use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig};
 use redflow_react::{CompiledAgent, validate_answer};
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ fn node_of_flow(
     if lookup(&node.type_name).role != Role::Model {
         return Err(format!("`{id}` is not a model but a `{}`", printable_line(&node.type_name, 100)));
     }
-    let props = flow.resolved_props(ix, &process_env, true);
+    let props = flow.resolved_props(ix, &process_env, ProcessSecrets::InSecretProperties);
     Ok((node, props))
 }
 

@@ -3,7 +3,7 @@
 use super::{ConfigErrors, Flags, LogDefault, Origin, Settings};
 use pretty_assertions::assert_eq;
 use redflow_contract::flow::Profile;
-use redflow_telemetry::Format;
+use redflow_telemetry::LogFormat;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -156,7 +156,7 @@ fn every_key_of_the_file_is_read() {
     assert_eq!(settings.http.proxy.as_ref().and_then(url::Url::port), Some(3128));
     assert_eq!((settings.memory.max_sessions, settings.memory.max_bytes), (7, 8));
     assert!((settings.prices["gpt-5*"].output - 2.5).abs() < 1e-9);
-    assert_eq!(settings.log.format.value, Format::Json);
+    assert_eq!(settings.log.format.value, LogFormat::Json);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn everything_has_a_default() {
     let settings =
         load("", &[("HOME", "/srv")], Flags { logs: LogDefault::Service, ..Flags::default() }).ok().unwrap();
     assert_eq!(settings.server.profile.value, Profile::Strict);
-    assert_eq!((settings.log.level.value.as_str(), settings.log.format.value), ("info", Format::Auto));
+    assert_eq!((settings.log.level.value.as_str(), settings.log.format.value), ("info", LogFormat::Auto));
     let set: Vec<&str> = settings
         .rows
         .iter()

@@ -26,7 +26,7 @@ use redflow_models::price::{Price, Prices};
 use redflow_models::transport::HttpSettings;
 use redflow_node_red::TOKEN_VARIABLE;
 use redflow_ports::StoreError;
-use redflow_telemetry::{Format, Level};
+use redflow_telemetry::{LogFormat, RedactionLevel};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -132,8 +132,8 @@ pub(crate) struct ServerSettings {
 #[derive(Debug)]
 pub(crate) struct LogSettings {
     pub(crate) level: Setting<String>,
-    pub(crate) format: Setting<Format>,
-    pub(crate) redact: Setting<Level>,
+    pub(crate) format: Setting<LogFormat>,
+    pub(crate) redact: Setting<RedactionLevel>,
 }
 
 /// The problems of the settings, one sentence each.
@@ -342,15 +342,15 @@ fn memory(layers: &mut Layers<'_>) -> MemorySettings {
 
 fn log(layers: &mut Layers<'_>, flags: &Flags) -> LogSettings {
     let (filter, default_format) = match flags.logs {
-        LogDefault::Quiet => ("warn", Format::Human),
-        LogDefault::WithTimeline => ("warn,redflow_engine=error", Format::Human),
-        LogDefault::Service => ("info", Format::Auto),
+        LogDefault::Quiet => ("warn", LogFormat::Human),
+        LogDefault::WithTimeline => ("warn,redflow_engine=error", LogFormat::Human),
+        LogDefault::Service => ("info", LogFormat::Auto),
     };
     let key = layers.key("log", "level").variable("REDFLOW_LOG").flag("--log", flags.log.clone());
     LogSettings {
         level: key.read_or(|| filter.to_owned(), text),
         format: layers.key("log", "format").read_or(|| default_format, log_format),
-        redact: layers.key("log", "redact").read_or(|| Level::All, redaction),
+        redact: layers.key("log", "redact").read_or(|| RedactionLevel::All, redaction),
     }
 }
 

@@ -5,9 +5,9 @@
 use super::file::RawValue;
 use redflow_access::Origins;
 use redflow_contract::flow::Profile;
-use redflow_telemetry::{Format, Level};
+use redflow_telemetry::{LogFormat, RedactionLevel};
 use serde_json::{Value, json};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use url::Url;
@@ -19,8 +19,6 @@ pub(super) const IS_SET: &str = "[set]";
 
 /// The most hosts or origins in a list.
 const MAX_NAMES: usize = 64;
-/// `Origins` needs an address, but the syntax of a name does not depend on it.
-const ANY_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1881);
 
 pub(super) fn text(raw: &RawValue) -> Result<String, String> {
     match raw {
@@ -86,13 +84,13 @@ pub(super) fn profile(raw: &RawValue) -> Result<Profile, String> {
     }
 }
 
-pub(super) fn log_format(raw: &RawValue) -> Result<Format, String> {
-    let known = text(raw).ok().and_then(|text| Format::parse(&text));
+pub(super) fn log_format(raw: &RawValue) -> Result<LogFormat, String> {
+    let known = text(raw).ok().and_then(|text| LogFormat::parse(&text));
     known.ok_or_else(|| "it must be \"auto\", \"human\" or \"json\"".to_owned())
 }
 
-pub(super) fn redaction(raw: &RawValue) -> Result<Level, String> {
-    let known = text(raw).ok().and_then(|text| Level::parse(&text));
+pub(super) fn redaction(raw: &RawValue) -> Result<RedactionLevel, String> {
+    let known = text(raw).ok().and_then(|text| RedactionLevel::parse(&text));
     known.ok_or_else(|| "it must be \"off\", \"secrets\" or \"all\"".to_owned())
 }
 
@@ -126,14 +124,12 @@ pub(super) fn node_red_url(raw: &RawValue) -> Result<Url, String> {
 
 /// Host names, with or without a port.
 pub(super) fn hosts(raw: &RawValue) -> Result<Vec<String>, String> {
-    let is_host = |text: &String| Origins::new(ANY_ADDRESS, std::slice::from_ref(text), &[], false).is_ok();
-    names(raw, "such as \"redflow.example\" or \"redflow.example:8443\"", is_host)
+    names(raw, "such as \"redflow.example\" or \"redflow.example:8443\"", |text| Origins::is_host(text))
 }
 
 /// Origins of web pages.
 pub(super) fn origins(raw: &RawValue) -> Result<Vec<String>, String> {
-    let is_origin = |text: &String| Origins::new(ANY_ADDRESS, &[], std::slice::from_ref(text), false).is_ok();
-    names(raw, "such as \"https://console.example\"", is_origin)
+    names(raw, "such as \"https://console.example\"", |text| Origins::origin(text).is_some())
 }
 
 /// One origin, as browsers send it.
@@ -181,13 +177,13 @@ impl DisplayValue for PathBuf {
     }
 }
 
-impl DisplayValue for Format {
+impl DisplayValue for LogFormat {
     fn display_value(&self) -> Value {
         json!(self.as_str())
     }
 }
 
-impl DisplayValue for Level {
+impl DisplayValue for RedactionLevel {
     fn display_value(&self) -> Value {
         json!(self.as_str())
     }

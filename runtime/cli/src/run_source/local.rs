@@ -19,7 +19,7 @@ use redflow_contract::replay::{RunDetail, StoreProblem};
 use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
 use redflow_ports::{RunFilter, RunStore, StoreError, StoredRun};
 use redflow_react::{is_unfinished, run_detail};
-use redflow_store::{Reader, RequestOutcome, SoundPart, Store, request_outcome, submit_request};
+use redflow_store::{IntactPart, Reader, RequestOutcome, Store, request_outcome, submit_request};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +64,8 @@ impl<'a> LocalRuns<'a> {
             Ok(None) => return Ok(None),
             Ok(Some(StoredRun { summary, journal, .. })) => (summary, journal, None),
             Err(StoreError { code: code @ StoreCode::DataCorrupt, message }) => {
-                let found = reader.summary(run)?.zip(reader.sound_part(run)?);
-                let Some((summary, SoundPart { journal, .. })) = found else { return Ok(None) };
+                let found = reader.summary(run)?.zip(reader.intact_part(run)?);
+                let Some((summary, IntactPart { journal, .. })) = found else { return Ok(None) };
                 let summary = RunSummary { status: RunStatus::Damaged, ..summary };
                 (summary, journal, Some(StoreProblem { code, message }))
             }

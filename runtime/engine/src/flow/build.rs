@@ -14,7 +14,7 @@ use redflow_contract::id::{InstanceId, NodeId, NodeSummary};
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
-use redflow_flow::{CheckedFlow, NodeIx, ReadyAgent, ResolvedFlow, Verdict};
+use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ResolvedFlow, Verdict};
 use redflow_ports::{Adapters, BuildError, Builder, ChatModel, Memory, NodeConfig, Tool};
 use redflow_react::CompiledAgent;
 use std::cell::RefCell;
@@ -79,7 +79,7 @@ fn read_schedules(flow: &ResolvedFlow, nodes: &[BuiltNode], env: ProcessEnv<'_>)
     let is_inject = |ix: &NodeIx| flow.raw(*ix).type_name == "inject";
     let can_fire = |ix: &NodeIx| matches!(nodes[*ix], BuiltNode::Native(_)) && is_inject(ix);
     let read = |ix: NodeIx| {
-        let schedule = Schedule::read(flow.resolved_props(ix, env, false))?;
+        let schedule = Schedule::read(flow.resolved_props(ix, env, ProcessSecrets::Hidden))?;
         Some((flow.nodes[ix].id.clone(), schedule))
     };
     let mut schedules: Vec<(NodeId, Schedule)> = (0..nodes.len()).filter(can_fire).filter_map(read).collect();
@@ -138,7 +138,7 @@ impl FlowBuilder<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let memory_session_id = ready.memory.and_then(|memory| {
             let read = || {
-                let props = flow.resolved_props(memory, env, false);
+                let props = flow.resolved_props(memory, env, ProcessSecrets::Hidden);
                 text_of(&props, "sessionId").map(Arc::from)
             };
             self.memory_sessions.entry(memory).or_insert_with(read).clone()
@@ -170,7 +170,7 @@ impl FlowBuilder<'_> {
             return Ok(BuiltNode::NodeRedOnly);
         };
         // The properties of an ordinary node can enter a message, so no secret is resolved for it.
-        let props = self.flow.resolved_props(ix, self.env, false);
+        let props = self.flow.resolved_props(ix, self.env, ProcessSecrets::Hidden);
         let config =
             NodeConfig { node: &self.flow.summary(ix), props: &props, env: self.env, on_secret: &|_| () };
         build(config).map(BuiltNode::Native)
@@ -205,7 +205,8 @@ fn build_once<T: ?Sized>(
     builders: &BTreeMap<&'static str, Builder<Arc<T>>>,
 ) -> Result<Arc<T>, BuildError> {
     let build = || {
-        let (node, props) = (flow.summary(ix), flow.resolved_props(ix, env, true));
+        let (node, props) =
+            (flow.summary(ix), flow.resolved_props(ix, env, ProcessSecrets::InSecretProperties));
         secrets.borrow_mut().add_properties(&props);
         let add_secret = |secret: &str| secrets.borrow_mut().add(secret);
         let config = NodeConfig { node: &node, props: &props, env, on_secret: &add_secret };

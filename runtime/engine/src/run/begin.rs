@@ -10,7 +10,7 @@ use redflow_contract::Message;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
 use redflow_ports::NewRun;
-use redflow_react::{ParentRun, Recorder};
+use redflow_react::{Machine, ParentRun, Recorder};
 use std::sync::Arc;
 
 /// A message that begins a run, with the agent and the turn it got.
@@ -57,9 +57,9 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     // The fact gets a copy: a run that cannot be stored gives the message back.
     let incoming = (*message).clone();
     let fact = Fact::RunStarted { at, run_id: run, session, message: incoming, spec };
-    let (compiled, observed) = (Arc::clone(&agent.compiled), ports.observes_runs());
+    let machine = Machine::new(Arc::clone(&agent.compiled)).observed(ports.observes_runs());
     let classify = |call: &_| agent.effect_class(call);
-    let started = Recorder::start(compiled, observed, &agent.plan, ParentRun::default(), fact, &classify);
+    let started = Recorder::start(machine, &agent.plan, ParentRun::default(), fact, &classify);
     let (recorder, step) = match started {
         Ok(started) => started,
         Err(error) => return Err(RunExit::NotStored(cannot_continue(&error), message)),

@@ -30,7 +30,7 @@ fn flow(tool: Value) -> Value {
 /// The events that follow from the journal of the only run, after a check of their numbers.
 fn journal_events(test: &EngineTest) -> Vec<RunEvent> {
     let journal = test.store.journal(&run());
-    let (events, report) = replay_events(journal.as_bytes(), true);
+    let (events, report) = replay_events(journal.as_bytes());
     assert_eq!(report.difference, None);
     let numbers: Vec<u32> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=u32::try_from(events.len()).unwrap()).collect::<Vec<_>>());

@@ -2,7 +2,7 @@
 
 use crate::kit::{agent, check, checked, lines, model, node, with};
 use redflow_contract::flow::Profile;
-use redflow_flow::Verdict;
+use redflow_flow::{ProcessSecrets, Verdict};
 use serde_json::{Value, json};
 
 fn flow(agent_extra: Value, tool_extra: Value, tab_env: Value) -> Value {
@@ -78,13 +78,13 @@ fn resolves_a_process_secret_only_in_a_secret_property() {
         json!({"replies": ["${SERVICE_API_KEY}", {"text": "${SERVICE_API_KEY}"}], "apiKey": "${SERVICE_API_KEY}", "headers": {"Authorization": "${SERVICE_API_KEY}"}}),
     );
     let checked = checked(&json!([model]));
-    let props = checked.flow.resolved_props(0, &crate::kit::process_env, true);
+    let props = checked.flow.resolved_props(0, &crate::kit::process_env, ProcessSecrets::InSecretProperties);
     assert_eq!(props["replies"], json!(["${SERVICE_API_KEY}", {"text": "${SERVICE_API_KEY}"}]));
     assert_eq!(
         (&props["apiKey"], &props["headers"]["Authorization"]),
         (&json!("sk-secret"), &json!("sk-secret"))
     );
-    let ordinary = checked.flow.resolved_props(0, &crate::kit::process_env, false);
+    let ordinary = checked.flow.resolved_props(0, &crate::kit::process_env, ProcessSecrets::Hidden);
     assert!(!json!(ordinary).to_string().contains("sk-secret"));
 }
 

@@ -10,7 +10,7 @@ use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::{AgentSpec, EncodedPlan};
-use redflow_react::{CompiledAgent, Difference, DifferenceKind, ParentRun, Recorder, replay};
+use redflow_react::{CompiledAgent, Difference, DifferenceKind, Machine, ParentRun, Recorder, replay};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn classifies_every_call_once() {
     let agent = CompiledAgent::compile(Arc::new(spec)).unwrap();
     let fact = first_fact(agent.spec(), json!({"payload": 1}), Some("ada"));
     let (mut recorder, start) =
-        Recorder::start(agent, false, &encoded, ParentRun::default(), fact, &classify).unwrap();
+        Recorder::start(Machine::new(agent), &encoded, ParentRun::default(), fact, &classify).unwrap();
     let (mut lines, mut effects) = (start.lines, start.effects);
     let script = [
         ScriptStep::Recalled(Vec::new()),

@@ -12,7 +12,7 @@ use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::{EffectClass, StopCondition};
 use redflow_contract::plan::{AgentPlan, EncodedPlan};
 use redflow_react::{
-    Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, ParentRun, Recorder, read_journal, replay,
+    Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, Machine, ParentRun, Recorder, read_journal, replay,
 };
 use serde_json::{Value, json};
 
@@ -93,7 +93,8 @@ fn a_journal_of_a_child_names_its_parent() {
     let encoded = EncodedPlan::new(&plan(&spec())).unwrap();
     let fact = crate::script::first_fact(agent.spec(), json!({}), None);
     let origin = ParentRun { parent_run_id: Some("parent".into()), step_id: Some("step".to_owned()) };
-    let (_, step) = Recorder::start(agent, false, &encoded, origin, fact, &|_| EffectClass::Read).unwrap();
+    let (_, step) =
+        Recorder::start(Machine::new(agent), &encoded, origin, fact, &|_| EffectClass::Read).unwrap();
     assert!(step.events.is_empty());
     let journal = read_journal(&join_lines(&step.lines)).unwrap();
     assert_eq!(journal.parent_run_id, Some("parent".into()));

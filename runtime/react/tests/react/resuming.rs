@@ -214,10 +214,10 @@ fn events_end_at_the_first_difference() {
         run_script(spec(), &[calculate("2+2", 0.5), ScriptStep::ToolOutput(json!(4)), final_answer("4")]);
     let mut changed = run.lines.clone();
     changed[7] = changed[7].replacen("call_model", "call_nobody", 1);
-    let (events, report) = replay_events(&join_lines(&changed), true);
+    let (events, report) = replay_events(&join_lines(&changed));
     assert_eq!(report.difference.unwrap().line, 8);
     assert_eq!(events, run.events[..run.steps[2].events]);
-    let (events, report) = replay_events(b"no journal", true);
+    let (events, report) = replay_events(b"no journal");
     assert!(events.is_empty() && !report.equal);
 }
 

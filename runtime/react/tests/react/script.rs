@@ -14,8 +14,8 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
 use redflow_react::{
-    CompileError, CompiledAgent, Difference, JournalWriter, ParentRun, Recorder, ResumedRun, Status, Step,
-    StepError, replay, resume,
+    CompileError, CompiledAgent, Difference, JournalWriter, Machine, ParentRun, Recorder, ResumedRun, Status,
+    Step, StepError, replay, resume,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -256,7 +256,8 @@ impl ScriptedRun {
         let spec = Arc::clone(agent.spec());
         let classify = |call: &ToolCall| classify_call(&spec, call);
         let (recorder, step) =
-            Recorder::start(agent, true, &plan, ParentRun::default(), fact, &classify).unwrap();
+            Recorder::start(Machine::new(agent).observed(true), &plan, ParentRun::default(), fact, &classify)
+                .unwrap();
         let (lines, effects, events, steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut scripted = Self { recorder, lines, effects, events, steps, at: START };
         scripted.add(step);

@@ -4,7 +4,7 @@
 //! notices; a socket only reads them.
 
 use crate::agent_status::RunPhase;
-use crate::ring::Feed;
+use crate::feed::Feed;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::bridge::{StatusFill, StatusShape};
 use redflow_contract::id::NodeId;

@@ -6,7 +6,7 @@
 use super::frame::{EventBatch, Frame, add_node_done, add_refused_agent};
 use super::payloads::ErrorInfo;
 use super::preview::{LONG, Secrets};
-use crate::ring::Feed;
+use crate::feed::Feed;
 use axum::extract::ws::Utf8Bytes;
 use redflow_contract::Millis;
 use redflow_contract::id::{NodeId, NodeSummary};

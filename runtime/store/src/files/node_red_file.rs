@@ -88,13 +88,24 @@ pub fn encode_node_red(
     Ok(Zeroizing::new(json!({ENCRYPTED_KEY: encrypt(plain, secret, iv)}).to_string().into_bytes()))
 }
 
-/// Writes Node-RED's credentials file with mode 0600. An existing file stays, unless `replace` is set.
+/// What [`place_node_red`] does with a file that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExistingFile {
+    /// The file stays, and the call fails.
+    Keep,
+    /// The new file takes its place.
+    Replace,
+}
+
+/// Writes Node-RED's credentials file with mode 0600.
 ///
 /// # Errors
 /// When the file exists, or it cannot be written.
-pub fn place_node_red(path: &Path, bytes: &[u8], replace: bool) -> Result<(), FileStoreError> {
-    let written =
-        if replace { whole_file::replace(path, bytes, None) } else { whole_file::create(path, bytes) };
+pub fn place_node_red(path: &Path, bytes: &[u8], existing: ExistingFile) -> Result<(), FileStoreError> {
+    let written = match existing {
+        ExistingFile::Keep => whole_file::create(path, bytes),
+        ExistingFile::Replace => whole_file::replace(path, bytes, None),
+    };
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => error::to_file_error(StoreError::new(
             StoreCode::DataUnusable,

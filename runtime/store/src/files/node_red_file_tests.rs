@@ -1,4 +1,4 @@
-use super::{decode_node_red, encode_node_red, encrypt, place_node_red};
+use super::{ExistingFile, decode_node_red, encode_node_red, encrypt, place_node_red};
 use pretty_assertions::assert_eq;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
@@ -96,8 +96,8 @@ fn values_that_are_not_credentials_are_counted_and_left_out() {
 fn a_file_is_private_and_is_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("flows_cred.json");
-    place_node_red(&path, b"one", false).unwrap();
-    let error = place_node_red(&path, b"two", false).unwrap_err();
+    place_node_red(&path, b"one", ExistingFile::Keep).unwrap();
+    let error = place_node_red(&path, b"two", ExistingFile::Keep).unwrap_err();
     assert_eq!(error.code, ProblemCode::Store(StoreCode::DataUnusable));
     assert!(error.message.contains("--force"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), b"one");
@@ -106,12 +106,12 @@ fn a_file_is_private_and_is_not_overwritten() {
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
     }
-    place_node_red(&path, b"two", true).unwrap();
+    place_node_red(&path, b"two", ExistingFile::Replace).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"two");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    place_node_red(&dir.path().join("none").join("x"), b"x", false).unwrap_err();
+    place_node_red(&dir.path().join("none").join("x"), b"x", ExistingFile::Keep).unwrap_err();
 }

@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::chat::{ChatItem, ChatSpeaker, MAX_CHAT_BYTES, MAX_CHAT_HISTORY};
 use redflow_contract::code::StoreCode;
 use redflow_ports::{ChatStore, RunStore as _};
-use redflow_store::{MemoryChatStore, Prune, Reader, Store, prune};
+use redflow_store::{MemoryChatStore, PruneRequest, Reader, Store, prune};
 
 pub(crate) fn item(id: &str, content: &str) -> ChatItem {
     ChatItem {
@@ -143,7 +143,7 @@ async fn chats_survive_a_restart_and_are_in_every_backup() {
     store.clear(&"gone".into()).await.unwrap();
     deliver_run(&store, "over", 1).await;
     drop(store);
-    assert_eq!(prune(&dir, Prune::default()).unwrap().runs, 1);
+    assert_eq!(prune(&dir, PruneRequest::default()).unwrap().runs, 1);
 
     let store = Store::open(&dir).unwrap();
     assert!(store.load(&id("over")).await.unwrap().is_none());

@@ -8,7 +8,7 @@ use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::effect::Ending;
 use redflow_contract::run::{RunState, RunStatus};
 use redflow_ports::{Batch, NewRun, RunStore as _};
-use redflow_store::{Reader, RunFilter, SoundPart, Store};
+use redflow_store::{IntactPart, Reader, RunFilter, Store};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -308,7 +308,7 @@ async fn a_changed_id_is_found() {
         assert_eq!(reader.run_ids().unwrap()[1], *run, "{what}");
         assert!(reader.load(&id("failed")).unwrap().is_none(), "{what}");
         assert_damaged(&reader, run.as_str(), what);
-        assert_eq!(reader.sound_part(run).unwrap().unwrap().journal, b"", "{what}");
+        assert_eq!(reader.intact_part(run).unwrap().unwrap().journal, b"", "{what}");
     });
 }
 
@@ -360,11 +360,11 @@ async fn the_sound_part_of_a_damaged_run_ends_at_the_first_damage() {
     let (whole, rows) = (finished_journal("b"), rows_of(&plain, "b"));
     let beginning = crate::kit::opening_lines(&crate::kit::new_run("b")).join("\n") + "\n";
     let middle = beginning.clone() + "middle\nlines\n";
-    let part = || reader.sound_part(&id("b")).unwrap().unwrap();
+    let part = || reader.intact_part(&id("b")).unwrap().unwrap();
     assert_eq!((text(&part().journal), part().problem), (whole.as_str(), None));
-    assert_eq!(reader.sound_part(&id("no such run")).unwrap(), None);
+    assert_eq!(reader.intact_part(&id("no such run")).unwrap(), None);
     let check = |expected: &str, words: &str| {
-        let SoundPart { journal, problem } = part();
+        let IntactPart { journal, problem } = part();
         assert_eq!(text(&journal), expected, "{words}");
         assert_eq!(problem, reader.load(&id("b")).err());
         let problem = problem.unwrap();

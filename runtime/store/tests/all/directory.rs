@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunRequest;
 use redflow_ports::StoreError;
-use redflow_store::{Prune, Reader, Store, prune, submit_request};
+use redflow_store::{PruneRequest, Reader, Store, prune, submit_request};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ fn assert_all_refused(dir: &Path, code: StoreCode, words: &str) {
         ("open", Store::open(dir).map(drop)),
         ("read", Reader::open(dir).map(drop)),
         ("submit", submit_request(dir, &id("a"), &cancel, 1).map(drop)),
-        ("prune", prune(dir, Prune::default()).map(drop)),
+        ("prune", prune(dir, PruneRequest::default()).map(drop)),
     ];
     for (what, result) in tried {
         let error = result.expect_err(what);
@@ -240,6 +240,6 @@ async fn a_directory_may_have_any_name() {
     let reader = Reader::open(&dir).unwrap();
     assert_eq!(text(&reader.load(&id("a")).unwrap().unwrap().journal), finished_journal("a"));
     reader.backup(&outer.path().join("file:b?x")).unwrap();
-    assert_eq!(prune(&dir, Prune::default()).unwrap().runs, 1);
+    assert_eq!(prune(&dir, PruneRequest::default()).unwrap().runs, 1);
     assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 2);
 }

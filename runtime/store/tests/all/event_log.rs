@@ -271,7 +271,7 @@ async fn a_damaged_run_is_readable_up_to_the_damage() {
     let problem = record.problem.unwrap();
     assert_eq!(problem, store.load(&id("b")).await.unwrap_err());
     assert_eq!(problem.code, StoreCode::DataCorrupt);
-    let sound = Reader::open(dir.path()).unwrap().sound_part(&id("b")).unwrap().unwrap();
+    let sound = Reader::open(dir.path()).unwrap().intact_part(&id("b")).unwrap().unwrap();
     assert_eq!(record.journal, sound.journal);
     assert!(!record.journal.is_empty());
 

@@ -5,7 +5,7 @@ use crate::processes::{OtherProcess, backup_of, in_role, kill_at, this_binary};
 use pretty_assertions::assert_eq;
 use redflow_contract::id::RunId;
 use redflow_ports::{Batch, RunStore};
-use redflow_store::{Prune, Reader, Store, prune};
+use redflow_store::{PruneRequest, Reader, Store, prune};
 use std::path::Path;
 
 /// Checks that all stored runs are sound, and that SQLite finds no damage. Returns the runs.
@@ -49,7 +49,7 @@ async fn a_killed_prune_leaves_sound_runs() {
         kill_at(point, "prune", dir.path());
         assert_eq!(assert_all_sound(dir.path()).len(), left, "{point}");
         // The next call removes the rest, and a driver works as usual.
-        let report = prune(dir.path(), Prune { keep: Some(10), ..Prune::default() }).unwrap();
+        let report = prune(dir.path(), PruneRequest { keep: Some(10), ..PruneRequest::default() }).unwrap();
         assert_eq!(report.runs, left as u64 - 10, "{point}");
         deliver_run(&Store::open(dir.path()).unwrap(), "new", 1).await;
         assert_eq!(assert_all_sound(dir.path()).len(), 11, "{point}");
@@ -127,7 +127,7 @@ async fn a_backup_must_be_restored_without_the_old_write_ahead_log() {
     copied.backup(&backup_of(&dir)).unwrap();
     let expected = copied.run_ids().unwrap();
     drop(copied);
-    prune(&dir, Prune::default()).unwrap();
+    prune(&dir, PruneRequest::default()).unwrap();
     let mut other = OtherProcess::start(in_role(this_binary(), "write", &dir));
     other.wait_for_line("written");
     other.kill();

@@ -6,7 +6,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::run::{RunRequest, RunStatus};
 use redflow_ports::{RunStore, StoreError};
-use redflow_store::{Prune, Reader, Store, prune, submit_request};
+use redflow_store::{PruneRequest, Reader, Store, prune, submit_request};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::os::unix::process::CommandExt as _;
@@ -51,7 +51,7 @@ async fn role() {
         }
         "read read-only directories" => read_read_only_directories(dir),
         "prune" => {
-            prune(dir, Prune { keep: Some(10), ..Prune::default() }).unwrap();
+            prune(dir, PruneRequest { keep: Some(10), ..PruneRequest::default() }).unwrap();
             panic!("the process was not stopped at the failpoint");
         }
         "back up" => {

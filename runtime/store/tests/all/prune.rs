@@ -9,7 +9,8 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::run::RunRequest;
 use redflow_ports::{NewRun, RunStore};
 use redflow_store::{
-    Prune, PruneReport, Reader, RequestOutcome, RunFilter, Store, prune, request_outcome, submit_request,
+    PruneReport, PruneRequest, Reader, RequestOutcome, RunFilter, Store, prune, request_outcome,
+    submit_request,
 };
 use std::path::Path;
 
@@ -37,13 +38,13 @@ fn remaining(dir: &Path) -> Vec<String> {
 #[tokio::test]
 async fn each_condition_selects_its_runs() {
     let all = ["old", "unsent", "open", "waiting", "mid", "future", "new"];
-    let p = |older_than: Option<u64>, keep: Option<usize>, undelivered: bool| Prune {
+    let p = |older_than: Option<u64>, keep: Option<usize>, undelivered: bool| PruneRequest {
         older_than,
         keep,
         undelivered,
-        ..Prune::default()
+        ..PruneRequest::default()
     };
-    let table: &[(Prune, &[&str])] = &[
+    let table: &[(PruneRequest, &[&str])] = &[
         (p(None, None, false), &["old", "mid", "future", "new"]),
         (p(None, None, true), &["old", "unsent", "mid", "future", "new"]),
         (p(Some(0), None, true), &[]),
@@ -70,7 +71,7 @@ async fn each_condition_selects_its_runs() {
     for (which, removed) in table {
         let dir = tempfile::tempdir().unwrap();
         fill(&Store::open(dir.path()).unwrap()).await;
-        let predicted = prune(dir.path(), Prune { dry_run: true, ..*which }).unwrap();
+        let predicted = prune(dir.path(), PruneRequest { dry_run: true, ..*which }).unwrap();
         assert_eq!(remaining(dir.path()), all, "{which:?} was a dry run");
         let report = prune(dir.path(), *which).unwrap();
         let stays: Vec<&str> = all.into_iter().filter(|run| !removed.contains(run)).collect();
@@ -108,8 +109,9 @@ async fn runs_are_removed_beside_a_live_driver() {
     }
     store.unfinished_runs().await.unwrap();
     let path = dir.path().to_owned();
-    let pruning =
-        tokio::task::spawn_blocking(move || prune(&path, Prune { keep: Some(10), ..Prune::default() }));
+    let pruning = tokio::task::spawn_blocking(move || {
+        prune(&path, PruneRequest { keep: Some(10), ..PruneRequest::default() })
+    });
     for _ in 0..50 {
         open.append(synced_batch(&["meanwhile"])).await.unwrap();
     }
@@ -123,7 +125,7 @@ async fn runs_are_removed_beside_a_live_driver() {
     open.append(last_batch(1)).await.unwrap();
     store.mark_delivered(&id("open"));
     store.unfinished_runs().await.unwrap();
-    prune(dir.path(), Prune::default()).unwrap();
+    prune(dir.path(), PruneRequest::default()).unwrap();
     assert_eq!(
         request_outcome(dir.path(), request).unwrap(),
         Some(RequestOutcome::Refused(StoreCode::RunUnknown))
@@ -162,21 +164,21 @@ async fn runs_that_would_be_started_again_stay() {
     let mut open = start_run(&store, "open").await;
     caused_run(&store, "e", "open").await;
     store.unfinished_runs().await.unwrap();
-    let pruned = |which: Prune| {
-        let predicted = prune(dir.path(), Prune { dry_run: true, ..which }).unwrap();
+    let pruned = |which: PruneRequest| {
+        let predicted = prune(dir.path(), PruneRequest { dry_run: true, ..which }).unwrap();
         let report = prune(dir.path(), which).unwrap();
         assert_eq!((predicted.runs, predicted.batches), (report.runs, report.batches), "{which:?}");
         remaining(dir.path())
     };
-    assert_eq!(pruned(Prune::default()), ["a", "b", "open", "e"]);
+    assert_eq!(pruned(PruneRequest::default()), ["a", "b", "open", "e"]);
     assert_eq!(store.find_by_cause("a:1:agent:1").await.unwrap(), Some(id("b")));
     // A removed `a` cannot start `b` again, so `b` is removed with it.
-    assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "e"]);
+    assert_eq!(pruned(PruneRequest { undelivered: true, ..PruneRequest::default() }), ["open", "e"]);
     open.append(last_batch(1)).await.unwrap();
-    assert_eq!(pruned(Prune::default()), ["open", "e"]);
+    assert_eq!(pruned(PruneRequest::default()), ["open", "e"]);
     store.mark_delivered(&id("open"));
     store.unfinished_runs().await.unwrap();
-    assert_eq!(pruned(Prune::default()), [""; 0]);
+    assert_eq!(pruned(PruneRequest::default()), [""; 0]);
 
     // A run stays because of another run that stays.
     drop(start_run(&store, "open").await);
@@ -184,7 +186,10 @@ async fn runs_that_would_be_started_again_stay() {
     caused_run(&store, "leaf", "mid").await;
     caused_run(&store, "other", "leaf").await;
     store.unfinished_runs().await.unwrap();
-    assert_eq!(pruned(Prune { undelivered: true, ..Prune::default() }), ["open", "mid", "leaf"]);
+    assert_eq!(
+        pruned(PruneRequest { undelivered: true, ..PruneRequest::default() }),
+        ["open", "mid", "leaf"]
+    );
 }
 
 /// Changes the journal of a run so that it is not what was written.
@@ -199,24 +204,24 @@ fn garble(dir: &Path, runs: &[&str]) {
 #[tokio::test]
 async fn damaged_runs_are_removed_on_request() {
     let all = ["old", "unsent", "open", "waiting", "mid", "future", "new"];
-    let damaged = Prune { damaged: true, ..Prune::default() };
-    let table: &[(&[&str], Prune, &[&str], u64)] = &[
+    let damaged = PruneRequest { damaged: true, ..PruneRequest::default() };
+    let table: &[(&[&str], PruneRequest, &[&str], u64)] = &[
         (&[], damaged, &[], 0),
-        (&["open"], Prune { damaged: false, older_than: Some(0), ..damaged }, &[], 0),
+        (&["open"], PruneRequest { damaged: false, older_than: Some(0), ..damaged }, &[], 0),
         (&["open"], damaged, &["open"], 1),
         (&["unsent", "waiting", "new"], damaged, &["unsent", "waiting", "new"], 3),
         // The other conditions concern sound runs only.
-        (&["open"], Prune { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 1),
-        (&["open", "old"], Prune { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 2),
-        (&["new"], Prune { keep: Some(4), ..damaged }, &["old", "new"], 1),
-        (&["new"], Prune { undelivered: true, ..damaged }, &["new"], 1),
+        (&["open"], PruneRequest { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 1),
+        (&["open", "old"], PruneRequest { older_than: Some(501), ..damaged }, &["old", "open", "mid"], 2),
+        (&["new"], PruneRequest { keep: Some(4), ..damaged }, &["old", "new"], 1),
+        (&["new"], PruneRequest { undelivered: true, ..damaged }, &["new"], 1),
         (&all, damaged, &all, 7),
     ];
     for (garbled, which, removed, count) in table {
         let dir = tempfile::tempdir().unwrap();
         fill(&Store::open(dir.path()).unwrap()).await;
         garble(dir.path(), garbled);
-        let predicted = prune(dir.path(), Prune { dry_run: true, ..*which }).unwrap();
+        let predicted = prune(dir.path(), PruneRequest { dry_run: true, ..*which }).unwrap();
         assert_eq!(remaining(dir.path()), all, "{which:?} was a dry run");
         let report = prune(dir.path(), *which).unwrap();
         let stays: Vec<&str> = all.into_iter().filter(|run| !removed.contains(run)).collect();
@@ -241,7 +246,7 @@ async fn unreadable_runs_are_removed() {
              UPDATE runs SET started_at = -1 WHERE run_id = 'mid'",
         )
         .unwrap();
-    let report = prune(dir.path(), Prune { damaged: true, ..Prune::default() }).unwrap();
+    let report = prune(dir.path(), PruneRequest { damaged: true, ..PruneRequest::default() }).unwrap();
     assert_eq!((report.runs, report.damaged), (2, 2));
     assert_eq!(remaining(dir.path()), ["old", "unsent", "waiting", "future", "new"]);
     for table in ["requests", "batches WHERE run NOT IN (SELECT id FROM runs)"] {
@@ -255,7 +260,7 @@ async fn unreadable_runs_are_removed() {
 #[tokio::test]
 async fn a_damaged_run_with_a_live_driver_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let damaged = Prune { damaged: true, ..Prune::default() };
+    let damaged = PruneRequest { damaged: true, ..PruneRequest::default() };
     drop(start_run(&Store::open(dir.path()).unwrap(), "interrupted").await);
     let store = Store::open(dir.path()).unwrap();
     let mut driven = start_run(&store, "driven").await;
@@ -274,7 +279,7 @@ async fn a_damaged_run_with_a_live_driver_stays() {
     garble(dir.path(), &["b"]);
     assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 0);
     garble(dir.path(), &["a"]);
-    let predicted = prune(dir.path(), Prune { dry_run: true, ..damaged }).unwrap();
+    let predicted = prune(dir.path(), PruneRequest { dry_run: true, ..damaged }).unwrap();
     assert_eq!(predicted.damaged, 2);
     assert_eq!(prune(dir.path(), damaged).unwrap().damaged, 2);
 }

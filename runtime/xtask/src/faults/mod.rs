@@ -191,7 +191,7 @@ impl LibraryTest {
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut out = String::from("| fault | cases | what came of it | |\n|---|---:|---|---|\n");
+    let mut out = String::from("| fault | cases | result | |\n|---|---:|---|---|\n");
     for row in rows {
         let verdict = if row.failures.is_empty() { "ok" } else { "FAILED" };
         out += &format!("| {} | {} | {} | {verdict} |\n", row.name, row.cases, row.figures);

@@ -1,4 +1,5 @@
-//! Finds cycles between the top-level modules of a crate. A module is a file or a folder directly in `src`.
+//! Finds cycles between the files of a crate, and between its top-level modules: the files and folders
+//! directly in `src`.
 
 use super::lexer::{self, Language, is_name};
 use super::source::product_files;
@@ -6,7 +7,7 @@ use redflow_xtask::files;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
-/// The crates whose modules must not use each other in a circle. Add a crate as soon as its cycles are gone.
+/// The crates whose files must not use each other in a circle.
 const CHECKED: &[&str] = &[
     "bench",
     "runtime/access",
@@ -15,14 +16,29 @@ const CHECKED: &[&str] = &[
     "runtime/engine",
     "runtime/flow",
     "runtime/memory",
+    "runtime/models",
+    "runtime/node-red",
     "runtime/nodes",
     "runtime/ports",
     "runtime/react",
+    "runtime/server",
+    "runtime/store",
     "runtime/telemetry",
     "runtime/testkit",
     "runtime/tools",
     "runtime/xtask",
 ];
+
+/// The crates of which only the files are checked. The folders of the server share `App`, and those of the
+/// store share the database.
+const FILES_ONLY: &[&str] = &["runtime/server", "runtime/store"];
+
+/// What counts as one module.
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Top,
+    File,
+}
 
 /// The modules that each module uses, with the place of the first use.
 type Graph = BTreeMap<String, BTreeMap<String, String>>;
@@ -32,7 +48,16 @@ type Source = (String, String);
 
 /// No module of a checked crate uses a module that uses it, directly or through others.
 pub(crate) fn module_cycles(root: &Path) -> Vec<String> {
-    CHECKED.iter().flat_map(|folder| cycles(folder, &read_sources(root, folder))).collect()
+    let mut problems = Vec::new();
+    for folder in CHECKED {
+        let sources = read_sources(root, folder);
+        let files = cycles(folder, &sources, Level::File);
+        if files.is_empty() && !FILES_ONLY.contains(folder) {
+            problems.extend(cycles(folder, &sources, Level::Top));
+        }
+        problems.extend(files);
+    }
+    problems
 }
 
 fn read_sources(root: &Path, folder: &str) -> Vec<Source> {
@@ -40,8 +65,8 @@ fn read_sources(root: &Path, folder: &str) -> Vec<Source> {
     paths.filter_map(|path| Some((path.clone(), files::read(root, &path).ok()?))).collect()
 }
 
-fn cycles(folder: &str, sources: &[Source]) -> Vec<String> {
-    let graph = graph(folder, sources);
+fn cycles(folder: &str, sources: &[Source], level: Level) -> Vec<String> {
+    let graph = graph(folder, sources, level);
     if graph.is_empty() {
         return vec![format!(
             "{folder} has no modules: correct CHECKED in runtime/xtask/tests/tidy/cycles.rs"
@@ -82,7 +107,7 @@ fn shortest_cycle<'a>(graph: &'a Graph, start: &'a str) -> Option<Vec<&'a str>> 
     None
 }
 
-fn graph(folder: &str, sources: &[Source]) -> Graph {
+fn graph(folder: &str, sources: &[Source], level: Level) -> Graph {
     let files: Vec<(Vec<&str>, &str, String)> = sources
         .iter()
         .map(|(path, text)| {
@@ -90,24 +115,46 @@ fn graph(folder: &str, sources: &[Source]) -> Graph {
             (module_path(folder, path), path.as_str(), code)
         })
         .collect();
+    let name_of = |module: &[&str]| match level {
+        Level::Top => module.first().map(ToString::to_string),
+        Level::File => (!module.is_empty()).then(|| module.join("::")),
+    };
     let mut graph: Graph = BTreeMap::new();
-    for top in files.iter().filter_map(|(module, ..)| module.first()) {
-        graph.entry((*top).to_owned()).or_default();
+    for name in files.iter().filter_map(|(module, ..)| name_of(module)) {
+        graph.entry(name).or_default();
     }
-    let roots = files.iter().filter(|(module, ..)| module.is_empty()).map(|(.., code)| code.as_str());
-    let modules_by_name = modules_by_name(roots, &graph);
+    let exports: Vec<Vec<&str>> = files
+        .iter()
+        .filter(|(module, ..)| module.is_empty())
+        .flat_map(|(.., code)| paths_after(code, "use ").into_iter().map(|(_, path)| path))
+        .collect();
     for (module, path, code) in &files {
-        let Some(from) = module.first() else { continue };
-        let mut names = names_after(code, "crate::");
-        names.extend(names_after(code, &"super::".repeat(module.len())));
-        for (offset, name) in names {
-            let Some(to) = modules_by_name.get(name).filter(|to| *to != from) else { continue };
+        let Some(from) = name_of(module) else { continue };
+        for (offset, used) in used_paths(module, code) {
+            let export = exports.iter().find(|export| export.last() == used.first() && export.len() > 1);
+            let used = [export.map_or(&[][..], |export| &export[..export.len() - 1]), &used].concat();
+            let longest = (1..=used.len()).rev().filter_map(|length| name_of(&used[..length]));
+            let Some(to) = longest.into_iter().find(|to| graph.contains_key(to)) else { continue };
+            if to == from {
+                continue;
+            }
             let line = code[..offset].matches('\n').count() + 1;
-            let place = format!("{path}:{line}: {from} uses {name}");
-            graph.entry((*from).to_owned()).or_default().entry(to.clone()).or_insert(place);
+            let place = format!("{path}:{line}: {from} uses {to}");
+            graph.entry(from.clone()).or_default().entry(to).or_insert(place);
         }
     }
     graph
+}
+
+/// The paths that a file uses, from the root of the crate, with their offsets.
+fn used_paths<'a>(module: &[&'a str], code: &'a str) -> Vec<(usize, Vec<&'a str>)> {
+    let mut used = paths_after(code, "crate::");
+    for (offset, path) in paths_after(code, "super::") {
+        let up = 1 + path.iter().take_while(|part| **part == "super").count();
+        let Some(parent) = module.len().checked_sub(up) else { continue };
+        used.push((offset, [&module[..parent], &path[up - 1..]].concat()));
+    }
+    used
 }
 
 /// The path of a file's module from the root of its crate, which is empty for `lib.rs` and `main.rs`.
@@ -118,58 +165,66 @@ fn module_path<'a>(folder: &str, path: &'a str) -> Vec<&'a str> {
     parts
 }
 
-/// The module of each name at the root of a crate: modules themselves, and names that the root imports.
-fn modules_by_name<'a>(roots: impl Iterator<Item = &'a str>, graph: &Graph) -> BTreeMap<String, String> {
-    let mut modules = BTreeMap::new();
-    for statement in roots.flat_map(|code| code.split(';')) {
-        let Some((_, tree)) = statement.split_once("use ") else { continue };
-        let mut names = tree.split(|char| !is_name(char)).filter(|name| !name.is_empty());
-        let Some(module) = names.next().filter(|name| graph.contains_key(*name)) else { continue };
-        modules.extend(names.map(|name| (name.to_owned(), module.to_owned())));
+/// The paths directly behind a prefix, with their offsets: one path, or those of a `{…}` list.
+fn paths_after<'a>(code: &'a str, prefix: &str) -> Vec<(usize, Vec<&'a str>)> {
+    let is_start = |start: usize| !code[..start].ends_with(|char| is_name(char) || char == ':');
+    let mut paths = Vec::new();
+    for (start, _) in code.match_indices(prefix).filter(|(start, _)| is_start(*start)) {
+        read_tree(code, start + prefix.len(), &[], &mut paths);
     }
-    modules.extend(graph.keys().map(|module| (module.clone(), module.clone())));
-    modules
+    paths
 }
 
-/// The names directly behind a prefix, with their offsets: one name, or those of a `{…}` list.
-fn names_after<'a>(code: &'a str, prefix: &str) -> Vec<(usize, &'a str)> {
-    let starts = code
-        .match_indices(prefix)
-        .filter(|(start, _)| !code[..*start].ends_with(|char| is_name(char) || char == ':'));
-    let mut offsets = Vec::new();
-    for (start, _) in starts {
-        let start = start + prefix.len();
-        let mut depth = 0_u32;
-        let mut before_name = true;
-        for (index, char) in code[start..].char_indices() {
-            match char {
-                '{' => depth += 1,
-                '}' => depth = depth.saturating_sub(1),
-                ',' => before_name = depth == 1,
-                _ if is_name(char) && before_name => {
-                    offsets.push(start + index);
-                    before_name = false;
-                }
-                _ => {}
-            }
-            if depth == 0 && (char == '}' || !before_name) {
-                break;
-            }
+/// Reads the paths of a `use` tree that starts at an offset. Gives the offset after it.
+fn read_tree<'a>(
+    code: &'a str,
+    offset: usize,
+    before: &[&'a str],
+    paths: &mut Vec<(usize, Vec<&'a str>)>,
+) -> usize {
+    let rest = &code[offset..];
+    let offset = offset + rest.len() - rest.trim_start().len();
+    if code[offset..].starts_with('{') {
+        let mut at = offset + 1;
+        while at < code.len() && !code[at..].starts_with('}') {
+            let is_separator = code[at..].starts_with(|char: char| char == ',' || char.is_whitespace());
+            at = if is_separator { at + 1 } else { read_tree(code, at, before, paths).max(at + 1) };
+        }
+        return at + 1;
+    }
+    let name = code[offset..].split(|char| !is_name(char)).next().unwrap_or_default();
+    let end = offset + name.len();
+    let path = [before, &[name]].concat();
+    if !name.is_empty() && code[end..].starts_with("::") {
+        return read_tree(code, end + 2, &path, paths);
+    }
+    // A new name is the one that others use.
+    let renamed = code[end..].trim_start().strip_prefix("as ").map(str::trim_start);
+    match renamed.map(|rest| rest.split(|char| !is_name(char)).next().unwrap_or_default()) {
+        Some(alias) => {
+            paths.push((offset, [&path, &[alias][..]].concat()));
+            end + code[end..].find(alias).unwrap_or_default() + alias.len()
+        }
+        None => {
+            paths.push((offset, path));
+            end
         }
     }
-    let name_at = |offset: usize| code[offset..].split(|char| !is_name(char)).next().unwrap_or_default();
-    offsets.into_iter().map(|offset| (offset, name_at(offset))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Source, cycles};
+    use super::{Level, Source, cycles};
     use pretty_assertions::assert_eq;
 
     fn check(files: &[(&str, &str)], wanted: &[&str]) {
+        check_at(Level::Top, files, wanted);
+    }
+
+    fn check_at(level: Level, files: &[(&str, &str)], wanted: &[&str]) {
         let sources: Vec<Source> =
             files.iter().map(|(name, text)| (format!("c/src/{name}"), (*text).to_owned())).collect();
-        let problems = cycles("c", &sources);
+        let problems = cycles("c", &sources, level);
         let found: Vec<&str> =
             problems.iter().map(|problem| problem.split(" is a cycle").next().unwrap()).collect();
         assert_eq!(found, wanted, "{files:?}");
@@ -204,6 +259,16 @@ mod tests {
     }
 
     #[test]
+    fn finds_files_of_a_folder_that_use_each_other() {
+        let files = [("a/x.rs", "use super::y::{self, Y};"), ("a/y.rs", "use crate::{a::{x::{X, Z}}};")];
+        check_at(Level::File, &files, &["c: a::x → a::y → a::x"]);
+        check(&files, &[]);
+        let files = [("a/x.rs", "use crate::b;"), ("a/y.rs", ""), ("b.rs", "use crate::a::y::Y;")];
+        check_at(Level::File, &files, &[]);
+        check(&files, &["c: a → b → a"]);
+    }
+
+    #[test]
     fn follows_names_that_the_root_exports() {
         let root = ("lib.rs", "mod a;\nmod b;\npub use a::{self, deep::Thing as Other};\n");
         check(&[root, ("a.rs", "use crate::b;"), ("b.rs", "use crate::Other;")], &["c: a → b → a"]);
@@ -221,14 +286,14 @@ mod tests {
 
     #[test]
     fn names_a_crate_that_does_not_exist() {
-        assert!(cycles("c", &[])[0].starts_with("c has no modules"));
+        assert!(cycles("c", &[], Level::Top)[0].starts_with("c has no modules"));
     }
 
     #[test]
     fn names_the_place_of_each_use() {
         let sources = [("a.rs", "\nuse crate::b;"), ("b.rs", "use crate::a;")];
         let sources = sources.map(|(name, text)| (format!("c/src/{name}"), text.to_owned()));
-        let problems = cycles("c", &sources);
+        let problems = cycles("c", &sources, Level::Top);
         assert!(problems[0].ends_with("c/src/a.rs:2: a uses b\n    c/src/b.rs:1: b uses a"), "{problems:?}");
     }
 }

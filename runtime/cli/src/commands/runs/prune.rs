@@ -7,7 +7,7 @@ use crate::errors::print_store_error;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_text};
 use crate::text::{count, format_size};
-use redflow_store::{Prune, PruneReport, Reader};
+use redflow_store::{PruneReport, PruneRequest, Reader};
 use serde_json::json;
 
 pub(super) fn prune(options: &PruneOptions, settings: &Settings) -> CommandResult {
@@ -15,7 +15,7 @@ pub(super) fn prune(options: &PruneOptions, settings: &Settings) -> CommandResul
     let before = options
         .older_than
         .map(|age| clock().now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
-    let which = Prune {
+    let which = PruneRequest {
         older_than: before,
         keep: options.keep,
         undelivered: options.undelivered,
