@@ -5,7 +5,7 @@ use crate::catalogue::lookup;
 use crate::schemas;
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -16,11 +16,21 @@ enum Kind {
 
 type Kinds = HashMap<String, Kind>;
 
-/// The kind of each property in each node schema; read once.
-static KINDS: LazyLock<HashMap<&'static str, Kinds>> = LazyLock::new(|| {
-    let nodes = schemas::SCHEMAS.iter().filter(|(name, _)| name.starts_with("node."));
-    nodes.map(|(name, text)| (*name, kinds(text))).collect()
+/// The kinds of the properties in each schema, read when a node of its type is seen.
+static KINDS: LazyLock<HashMap<&'static str, LazyKinds>> = LazyLock::new(|| {
+    schemas::SCHEMAS.iter().map(|(name, text)| (*name, LazyKinds { text, kinds: OnceLock::new() })).collect()
 });
+
+struct LazyKinds {
+    text: &'static str,
+    kinds: OnceLock<Kinds>,
+}
+
+impl LazyKinds {
+    fn get(&self) -> &Kinds {
+        self.kinds.get_or_init(|| kinds(self.text))
+    }
+}
 
 fn kinds(schema: &str) -> Kinds {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
@@ -45,7 +55,8 @@ fn kind(property: &Value) -> Kind {
 /// only properties in the schemas of the type. Renames `baseUrl` to `baseURL`.
 #[must_use]
 pub fn without_blanks(type_name: &str, props: &Map<String, Value>) -> Map<String, Value> {
-    let of_type: Vec<&Kinds> = lookup(type_name).schemas.iter().filter_map(|name| KINDS.get(name)).collect();
+    let schemas = lookup(type_name).schemas.iter();
+    let of_type: Vec<&Kinds> = schemas.filter_map(|name| KINDS.get(name).map(LazyKinds::get)).collect();
     clean(&of_type, props)
 }
 

@@ -14,7 +14,7 @@
 //! | `run`, `event`, `stream`, `chat`, `observability` | runs, and what observers receive |
 //! | `api`, `route`, `bridge`, `attached`, `model_test` | HTTP, sockets and the command line |
 //! | `secret`, `scrub`, `azure` | what is secret, and how it is removed |
-//! | `json`, `schemas`, `schema_cost`, `limits`, `id` | reading, schemas, limits and ids |
+//! | `json`, `schemas`, `limits`, `id` | reading, schemas, limits and ids |
 //! | `codegen`, `openapi` | the generated schemas and TypeScript types |
 //!
 //! # Example
@@ -64,7 +64,6 @@ pub mod replay;
 pub mod route;
 pub mod run;
 pub mod run_error;
-pub mod schema_cost;
 pub mod schemas;
 pub mod scrub;
 pub mod secret;

@@ -5,10 +5,9 @@
 use crate::action_schema::action_schema;
 use crate::prompt::system_prompt;
 use crate::text::{display_pointer, preview};
-use jsonschema::{PatternOptions, Validator};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
-use redflow_contract::schema_cost::check_cost;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
+use redflow_json_schema::{Schema, check_cost};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ pub struct CompiledAgent {
     /// The transcript that every run starts with.
     prefix: Transcript,
     /// In the order of the spec's tools; none for a tool that takes any object.
-    validators: Vec<Option<Validator>>,
+    input_schemas: Vec<Option<Schema>>,
     action_schema: Option<Box<RawValue>>,
 }
 
@@ -40,12 +39,12 @@ impl CompiledAgent {
     /// # Errors
     /// The first tool whose schema cannot be used.
     pub fn compile(spec: Arc<AgentSpec>) -> Result<Arc<Self>, CompileError> {
-        let validators = spec.tools.iter().map(compile_tool).collect::<Result<Vec<_>, _>>()?;
+        let input_schemas = spec.tools.iter().map(compile_tool).collect::<Result<Vec<_>, _>>()?;
         let system = Arc::new(ChatMessage::new(ChatRole::System, system_prompt(&spec)));
         let mut prefix = Transcript::default();
         prefix.push(Arc::clone(&system));
         let action_schema = action_schema(&spec);
-        Ok(Arc::new(Self { spec, system, prefix, validators, action_schema }))
+        Ok(Arc::new(Self { spec, system, prefix, input_schemas, action_schema }))
     }
 
     /// The spec that it was compiled from.
@@ -71,10 +70,10 @@ impl CompiledAgent {
         &self.prefix
     }
 
-    /// Finds an allowed tool by name, with the validator of its input.
-    pub(crate) fn tool(&self, name: &str) -> Option<(&ToolSpec, Option<&Validator>)> {
-        let mut tools = self.spec.tools.iter().zip(&self.validators);
-        tools.find(|(tool, _)| tool.name == name).map(|(tool, validator)| (tool, validator.as_ref()))
+    /// Finds an allowed tool by name, with the schema of its input.
+    pub(crate) fn tool(&self, name: &str) -> Option<(&ToolSpec, Option<&Schema>)> {
+        let mut tools = self.spec.tools.iter().zip(&self.input_schemas);
+        tools.find(|(tool, _)| tool.name == name).map(|(tool, schema)| (tool, schema.as_ref()))
     }
 }
 
@@ -84,7 +83,7 @@ impl std::fmt::Debug for CompiledAgent {
     }
 }
 
-fn compile_tool(tool: &ToolSpec) -> Result<Option<Validator>, CompileError> {
+fn compile_tool(tool: &ToolSpec) -> Result<Option<Schema>, CompileError> {
     let schema = tool.input_schema.as_ref();
     schema.map(compile_schema).transpose().map_err(|reason| CompileError { tool: tool.name.clone(), reason })
 }
@@ -94,10 +93,9 @@ fn compile_tool(tool: &ToolSpec) -> Result<Option<Validator>, CompileError> {
 ///
 /// # Errors
 /// A phrase that tells why the schema cannot be used.
-pub fn compile_schema(schema: &Value) -> Result<Validator, String> {
+pub fn compile_schema(schema: &Value) -> Result<Schema, String> {
     check_cost(schema)?;
-    let options = jsonschema::options().offline().with_pattern_options(PatternOptions::regex());
-    options.build(schema).map_err(|error| {
+    Schema::compile(schema).map_err(|error| {
         let text = error.to_string();
         let text = preview(text.lines().next().unwrap_or_default());
         match error.instance_path().as_str() {

@@ -116,7 +116,7 @@ fn the_deepest_schemas_fit_on_a_stack() {
             let core = json!({"type": "object", "properties": {"a": part}});
             let nested = |depth| (0..depth).fold(core.clone(), |schema, _| link(schema));
             let deepest = (0..80).rev().find_map(|depth| compile_schema(&nested(depth)).ok()).unwrap();
-            assert_eq!(deepest.iter_errors(&answer).count() == 0, deepest.is_valid(&answer));
+            assert_eq!(deepest.violations(&answer).count() == 0, deepest.is_valid(&answer));
         }
     }
 }

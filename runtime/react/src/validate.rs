@@ -5,14 +5,13 @@
 
 use crate::compile::CompiledAgent;
 use crate::text::{display_pointer, pointer_to, quote};
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{ValidationError, Validator};
 use redflow_contract::action::ModelAction;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::RunError;
+use redflow_json_schema::{Schema, ValidationError, ValidationErrorKind};
 use serde_json::{Map, Value};
 
 /// The keys of an action.
@@ -167,12 +166,12 @@ fn read_action(
             return Err(invalid("input", "required", "`input` is missing from a tool action.".to_owned()));
         }
     };
-    let Some((_, validator)) = agent.tool(tool) else {
+    let Some((_, schema)) = agent.tool(tool) else {
         let message = format!("The tool {} is not one of the allowed tools.", quote(tool));
         return Err(RuleViolation::of_key(RunErrorCode::ToolNotAllowed, "tool", "enum", message));
     };
-    if let Some(validator) = validator {
-        check_input(tool, validator, input, answer_bytes)?;
+    if let Some(schema) = schema {
+        check_input(tool, schema, input, answer_bytes)?;
     }
     let Some(confidence) = confidence(object)? else {
         let message = "`confidence` is missing from a tool action.";
@@ -203,19 +202,14 @@ fn confidence(object: &Map<String, Value>) -> Result<Option<f64>, RuleViolation>
     }
 }
 
-fn check_input(
-    tool: &str,
-    validator: &Validator,
-    input: &Value,
-    answer_bytes: usize,
-) -> Result<(), RuleViolation> {
-    if validator.is_valid(input) {
+fn check_input(tool: &str, schema: &Schema, input: &Value, answer_bytes: usize) -> Result<(), RuleViolation> {
+    if schema.is_valid(input) {
         return Ok(());
     }
     let first = if answer_bytes <= SORTED_BYTES {
-        validator.iter_errors(input).map(|error| locate(&error)).min()
+        schema.violations(input).map(|error| locate(&error)).min()
     } else {
-        validator.validate(input).err().map(|error| locate(&error))
+        schema.first_violation(input).map(|error| locate(&error))
     };
     // There is a first one, because the input is not valid.
     let (pointer, (rule, complaint)) = first.unwrap_or_else(|| ("/input".to_owned(), OTHER_RULE));

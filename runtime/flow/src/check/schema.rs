@@ -1,18 +1,16 @@
 //! JSON Schemas of a check: compiles each once, and describes violations in our own words.
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{PatternOptions, Validator};
-use redflow_contract::schema_cost::check_cost;
+use redflow_json_schema::{JsonType, Schema, TypeKind, ValidationError, ValidationErrorKind, check_cost};
 use serde_json::Value;
 use std::collections::HashMap;
 
 /// The most violations that are described for one node; the rest are counted.
 const MAX_VIOLATIONS: usize = 1_000;
 
-/// Validators, by the name of an embedded schema or by the text of a tool's own.
+/// Compiled schemas, by the name of an embedded schema or by the text of a tool's own.
 #[derive(Default)]
 pub(super) struct SchemaStore {
-    embedded: HashMap<&'static str, Option<Validator>>,
+    embedded: HashMap<&'static str, Option<Schema>>,
     tools: HashMap<String, Result<(), String>>,
 }
 
@@ -30,14 +28,14 @@ pub(super) struct Violation {
 impl SchemaStore {
     /// The rules of an embedded schema that a value breaks, and the number of further ones.
     pub(super) fn violations(&mut self, schema: &'static str, value: &Value) -> (Vec<Violation>, usize) {
-        let validator = self.embedded.entry(schema).or_insert_with(|| {
+        let schema = self.embedded.entry(schema).or_insert_with(|| {
             let text = redflow_contract::schemas::find(schema)?;
-            compile(&serde_json::from_str(text).ok()?).ok()
+            Schema::compile(&serde_json::from_str(text).ok()?).ok()
         });
-        let Some(validator) = validator.as_ref().filter(|validator| !validator.is_valid(value)) else {
+        let Some(schema) = schema.as_ref().filter(|schema| !schema.is_valid(value)) else {
             return (Vec::new(), 0);
         };
-        let mut errors = validator.iter_errors(value);
+        let mut errors = schema.violations(value);
         let mut found: Vec<Violation> =
             errors.by_ref().take(MAX_VIOLATIONS).map(|error| read_violation(&error)).collect();
         found.sort_by(|a, b| (&a.pointer, &a.rule).cmp(&(&b.pointer, &b.rule)));
@@ -49,22 +47,19 @@ impl SchemaStore {
         let known = self.tools.entry(schema.to_string());
         known
             .or_insert_with(|| {
-                check_cost(schema).map_err(str::to_owned).and_then(|()| compile(schema).map(drop))
+                check_cost(schema)?;
+                compile(schema)
             })
             .clone()
     }
 }
 
-/// Compiles a schema. Refuses references to files and hosts, and patterns that can take for ever.
-fn compile(schema: &Value) -> Result<Validator, String> {
-    jsonschema::options()
-        .offline()
-        .with_pattern_options(PatternOptions::regex())
-        .build(schema)
-        .map_err(|error| format!("it is not valid at `{}`", error.schema_path().as_str()))
+fn compile(schema: &Value) -> Result<(), String> {
+    let compiled = Schema::compile(schema);
+    compiled.map(drop).map_err(|error| format!("it is not valid at `{}`", error.schema_path().as_str()))
 }
 
-fn read_violation(error: &jsonschema::ValidationError<'_>) -> Violation {
+fn read_violation(error: &ValidationError<'_>) -> Violation {
     let mut pointer = error.instance_path().as_str().to_owned();
     let (expected, mut found) = match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -99,21 +94,20 @@ fn read_violation(error: &jsonschema::ValidationError<'_>) -> Violation {
 }
 
 fn type_names(kind: &TypeKind) -> String {
-    let word = |t: jsonschema::JsonType| match t {
-        jsonschema::JsonType::Array => "an array",
-        jsonschema::JsonType::Boolean => "true or false",
-        jsonschema::JsonType::Integer => "a whole number",
-        jsonschema::JsonType::Null => "null",
-        jsonschema::JsonType::Number => "a number",
-        jsonschema::JsonType::Object => "an object",
-        jsonschema::JsonType::String => "a string",
+    let word = |t: JsonType| match t {
+        JsonType::Array => "an array",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "an object",
+        JsonType::String => "a string",
     };
     match kind {
         TypeKind::Single(one) => word(*one).to_owned(),
         // Editors write null for "not set", so it is not worth a mention.
         TypeKind::Multiple(many) => {
-            let words: Vec<&str> =
-                many.iter().filter(|t| *t != jsonschema::JsonType::Null).map(word).collect();
+            let words: Vec<&str> = many.iter().filter(|t| *t != JsonType::Null).map(word).collect();
             words.join(" or ")
         }
     }

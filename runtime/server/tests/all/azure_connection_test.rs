@@ -53,12 +53,13 @@ async fn reports_a_working_connection_with_its_token_counts() {
     let requests = azure.requests();
     assert_eq!(requests.len(), 1);
     assert_eq!(
-        requests[0].line,
-        "POST /openai/deployments/gpt%204o%2Fx/chat/completions?api-version=2024-12-01-preview HTTP/1.1"
+        (requests[0].method.as_str(), requests[0].path.as_str()),
+        ("POST", "/openai/deployments/gpt%204o%2Fx/chat/completions?api-version=2024-12-01-preview")
     );
-    assert_eq!(requests[0].key.as_deref(), Some(KEY));
-    assert_eq!(requests[0].body["max_tokens"], 10);
-    let messages = requests[0].body["messages"].as_array().unwrap();
+    assert_eq!(requests[0].header("api-key"), Some(KEY));
+    let body = requests[0].json().unwrap();
+    assert_eq!(body["max_tokens"], 10);
+    let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 1);
     assert_eq!(messages[0]["content"], "This is a test of the connection. Answer with OK.");
 }

@@ -15,6 +15,7 @@ const CHECKED: &[&str] = &[
     "runtime/contract",
     "runtime/engine",
     "runtime/flow",
+    "runtime/json-schema",
     "runtime/memory",
     "runtime/models",
     "runtime/node-red",

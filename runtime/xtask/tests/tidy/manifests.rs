@@ -9,8 +9,9 @@ use toml::Table;
 /// The crates of the workspace that each crate may use: only crates below it. `None` allows all.
 const LAYERS: &[(&str, Option<&[&str]>)] = &[
     ("contract", Some(&[])),
-    ("flow", Some(&["contract"])),
-    ("react", Some(&["contract"])),
+    ("json-schema", Some(&[])),
+    ("flow", Some(&["contract", "json-schema"])),
+    ("react", Some(&["contract", "json-schema"])),
     ("ports", Some(&["contract"])),
     ("nodes", Some(&["contract", "ports"])),
     ("models", Some(&["contract", "ports"])),
