@@ -9,7 +9,9 @@ use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_flow::{Verdict, check_bytes};
-use redflow_react::{Classify, CompiledAgent, Machine, ParentRun, Recorder, Status};
+use redflow_machine::Agent as _;
+use redflow_machine::{Classify, Machine, ParentRun, Recorder, Status};
+use redflow_react::CompiledAgent;
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -99,13 +101,13 @@ impl Script {
         let agent = Arc::clone(&self.agent);
         match kind {
             Kind::Machine => {
-                let mut driver = Driver::Machine(Machine::new(agent));
+                let mut driver = Driver::Machine(Arc::clone(&agent).start());
                 driver.step(fact)?;
                 Ok((driver, Vec::new()))
             }
             Kind::Recorder => {
-                let (recorder, step) =
-                    Recorder::start(Machine::new(agent), &self.plan, ParentRun::default(), fact, CLASSIFY)?;
+                let mut recorder = Recorder::new(agent);
+                let step = recorder.start(&self.plan, ParentRun::default(), fact, CLASSIFY)?;
                 Ok((Driver::Recorder(recorder), step.lines))
             }
         }
@@ -125,7 +127,7 @@ impl Script {
 /// One run.
 #[derive(Debug)]
 pub(crate) enum Driver {
-    Machine(Machine),
+    Machine(Box<dyn Machine>),
     Recorder(Recorder),
 }
 
@@ -147,7 +149,7 @@ impl Driver {
     /// An error if the run has not ended.
     pub(crate) fn check_finished(&self) -> Result<(), Failure> {
         let machine = match self {
-            Self::Machine(machine) => machine,
+            Self::Machine(machine) => &**machine,
             Self::Recorder(recorder) => recorder.machine(),
         };
         match machine.status() {
@@ -192,7 +194,7 @@ pub(crate) fn sample_result() -> ToolResult {
 #[cfg(test)]
 mod tests {
     use super::{Kind, Script};
-    use redflow_react::replay;
+    use redflow_strategies::replay;
 
     #[test]
     fn a_script_completes_its_run() {

@@ -168,10 +168,11 @@ impl World {
         let adapters = Arc::new(adapters);
         let checked = checked(flow, &adapters, env)?;
         let agent = checked.flow.find("agent").ok_or("the flow has no agent")?;
-        let built = build_flow(checked, &adapters, &env);
+        let built = build_flow(checked, &adapters, redflow_strategies::strategies(), &env);
         let (clock, events) = (Arc::new(SystemClock), Arc::new(NoEvents));
         let (instance, source) = (InstanceId::local(), None);
         let ports = Ports {
+            strategies: redflow_strategies::strategies().clone(),
             clock,
             events,
             store,

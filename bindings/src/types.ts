@@ -1516,6 +1516,10 @@ type: string,
  */
 name: string, 
 /**
+ * The strategy of its machine; absent for Agent Core's, `react`.
+ */
+strategy?: string, 
+/**
  * The most model calls of a run.
  */
 maxIterations: number, 
@@ -1875,6 +1879,10 @@ contract: number,
  */
 machine: number, 
 /**
+ * The strategy of the machine; absent for Agent Core's, `react`.
+ */
+strategy?: string, 
+/**
  * The id of the run.
  */
 runId: RunId, 
@@ -1999,9 +2007,13 @@ status: RunStatus,
  */
 code?: RunErrorCode, 
 /**
- * The call whose outcome the run waits for; absent if it waits for none.
+ * The call whose outcome the run waits for, the oldest of several; absent if it waits for none.
  */
 waiting?: WaitingCall, 
+/**
+ * All calls whose outcome the run waits for, if there are several; the oldest comes first.
+ */
+questions?: Array<WaitingCall>, 
 /**
  * When it started.
  */

@@ -51,11 +51,9 @@ fn fixtures() -> Vec<Value> {
 }
 
 async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -> ModelAnswer {
-    let answer_kind = AnswerKind::Reply(ToolChoice::Auto);
-    model
-        .call(ModelRequest { iteration: 1, transcript, spec, answer_kind, delta_observer: None })
-        .await
-        .unwrap()
+    let answer_kind = &AnswerKind::Reply(ToolChoice::Auto);
+    let tools = &spec.tools;
+    model.call(ModelRequest { tools, answer_kind, ..ModelRequest::for_text(transcript) }).await.unwrap()
 }
 
 /// Two calls, their results, and the answer. Gives the first answer and the requests.

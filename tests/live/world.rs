@@ -9,8 +9,8 @@ use redflow_memory::MemorySettings;
 use redflow_models::ModelSettings;
 use redflow_ports::RunStore as _;
 use redflow_ports::{Adapters, NoMeter};
-use redflow_react::replay;
 use redflow_store::MemoryStore;
+use redflow_strategies::replay;
 use redflow_testkit::NoEvents;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -83,6 +83,7 @@ impl World {
         let agent = checked.flow.find("a").unwrap();
         let store = Arc::new(MemoryStore::default());
         let ports = Ports {
+            strategies: redflow_strategies::strategies().clone(),
             clock: Arc::new(SystemClock),
             events: Arc::new(NoEvents),
             store: Arc::clone(&store) as _,
@@ -94,7 +95,7 @@ impl World {
             meter: Arc::new(NoMeter),
             env: process_env,
         };
-        let built = build_flow(checked, &adapters, &process_env);
+        let built = build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env);
         Self { engine: Engine::new(Some(built), ports, EngineLimits::default()), agent, store }
     }
 

@@ -71,8 +71,10 @@ pub(crate) fn new_engine(
 ) -> Engine {
     let adapters = Arc::clone(&context.adapters);
     let (checked, source) = flow.map(|flow| (flow.checked, flow.source)).unzip();
-    let built = checked.map(|checked| build_flow(checked, &adapters, &process_env));
+    let built =
+        checked.map(|checked| build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env));
     let ports = Ports {
+        strategies: redflow_strategies::strategies().clone(),
         clock: clock(),
         events,
         store,

@@ -2,6 +2,7 @@
 //! form.
 
 use crate::Message;
+use crate::answer_kind::AnswerKind;
 use crate::code::RunErrorCode;
 use crate::digest::Digest;
 use crate::id::{CallId, EffectId, NodeId, RunId};
@@ -37,10 +38,12 @@ pub enum Effect {
         iteration: u32,
         /// The conversation to send.
         transcript: Transcript,
-        /// The agent that calls. Adapters derive structured output from it. The first fact contains it, so it
-        /// is not part of the digest.
+        /// The agent that calls, with its tools. The first fact contains it, so it is not part of the digest.
         #[serde(skip)]
         spec: Arc<AgentSpec>,
+        /// The form the answer must have. It follows from the spec, so it is not part of the digest either.
+        #[serde(skip)]
+        answer_kind: AnswerKind,
     },
     /// Call one tool.
     CallTool {
@@ -138,6 +141,12 @@ impl Effect {
             | Self::EmitModelResponse { id, .. }
             | Self::Finish { id, .. } => *id,
         }
+    }
+
+    /// Whether a fact answers the effect.
+    #[must_use]
+    pub fn needs_answer(&self) -> bool {
+        !matches!(self, Self::EmitModelResponse { .. } | Self::Finish { .. })
     }
 
     /// The `type` of the effect in JSON.

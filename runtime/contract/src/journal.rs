@@ -8,6 +8,9 @@ use crate::node_config::EffectClass;
 use crate::plan::AgentPlan;
 use serde::{Deserialize, Serialize};
 
+/// The strategy of an agent whose spec and journal name none: Agent Core's.
+pub const DEFAULT_STRATEGY: &str = "react";
+
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -30,6 +33,10 @@ pub enum JournalRecord {
         contract: u32,
         /// The version of the machine.
         machine: u32,
+        /// The strategy of the machine; absent for Agent Core's, `react`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        strategy: Option<String>,
         /// The id of the run.
         run_id: RunId,
         /// The agent of the run.

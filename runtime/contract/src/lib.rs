@@ -32,6 +32,7 @@
 //! ```
 
 pub mod action;
+pub mod answer_kind;
 pub mod api;
 pub mod attached;
 pub mod azure;

@@ -49,6 +49,10 @@ pub struct AgentSpec {
     pub type_name: String,
     /// The agent's name; empty if it has none.
     pub name: String,
+    /// The strategy of its machine; absent for Agent Core's, `react`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub strategy: Option<String>,
     /// The most model calls of a run.
     pub max_iterations: u32,
     /// The tools that the model may call, in the order of the prompt.

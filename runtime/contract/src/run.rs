@@ -23,9 +23,13 @@ pub struct RunSummary {
     /// Why it failed; absent if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<RunErrorCode>,
-    /// The call whose outcome the run waits for; absent if it waits for none.
+    /// The call whose outcome the run waits for, the oldest of several; absent if it waits for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitingCall>,
+    /// All calls whose outcome the run waits for, if there are several; the oldest comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<WaitingCall>>"))]
+    pub questions: Vec<WaitingCall>,
     /// When it started.
     pub started_at: Millis,
     /// When it ended; absent if it has not.
@@ -57,6 +61,20 @@ pub enum RunStatus {
     Failed,
     /// The store does not contain what was written. The run is left alone.
     Damaged,
+}
+
+impl RunSummary {
+    /// Sets the calls that the run waits for, oldest first.
+    pub fn set_questions(&mut self, questions: Vec<WaitingCall>) {
+        self.waiting = questions.first().cloned();
+        self.questions = if questions.len() > 1 { questions } else { Vec::new() };
+    }
+
+    /// All calls that the run waits for, oldest first.
+    #[must_use]
+    pub fn open_questions(&self) -> &[WaitingCall] {
+        if self.questions.is_empty() { self.waiting.as_slice() } else { &self.questions }
+    }
 }
 
 impl RunStatus {
@@ -104,8 +122,8 @@ pub struct WaitingCall {
 pub enum RunState {
     /// The run goes on.
     Running,
-    /// The run waits until a person gives the outcome of this call.
-    Waiting(WaitingCall),
+    /// The run waits until a person gives the outcomes of these calls; the oldest comes first.
+    Waiting(Vec<WaitingCall>),
     /// The run has ended.
     Finished {
         /// When it ended.
@@ -173,6 +191,7 @@ mod tests {
             status: RunStatus::Running,
             code: None,
             waiting: None,
+            questions: Vec::new(),
             started_at: 1_766_000_000_000,
             ended_at: None,
             delivered: false,

@@ -1,6 +1,7 @@
 //! What the engine needs from outside, and the limits it works under.
 
 use redflow_contract::id::InstanceId;
+use redflow_machine::Strategies;
 use redflow_ports::{Adapters, Clock, EventSink, Host, Meter, RunStore};
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub struct Ports {
     pub store: Arc<dyn RunStore>,
     /// The node types this build can run. A resumed run may need nodes that the flow no longer has.
     pub adapters: Arc<Adapters>,
+    /// The kinds of agents this build can run.
+    pub strategies: Strategies,
     /// The owner of the flow. The engine ignores runs of other instances in the same store.
     pub instance: InstanceId,
     /// The file the flow was read from, if there is one.

@@ -39,7 +39,7 @@ pub enum RunEnd {
         message: Arc<Message>,
     },
     /// The run waits until a person says what happened to this call.
-    Waiting(WaitingCall),
+    Waiting(Vec<WaitingCall>),
     /// The run is not over and continues when it is resumed. The engine stopped, or could not store or drive
     /// it.
     Suspended {

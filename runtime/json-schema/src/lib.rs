@@ -17,8 +17,8 @@ use serde_json::Value;
 pub struct Schema(Validator);
 
 impl Schema {
-    /// Compiles a schema. Refuses references to files and hosts, and patterns that can take for ever. A
-    /// schema from a stranger needs [`check_cost`] before.
+    /// Compiles a schema. Refuses references to files and hosts, and patterns that can take for ever.
+    /// Call [`check_cost`] first for a schema from a stranger.
     ///
     /// # Errors
     /// The first place at which the schema is not valid.

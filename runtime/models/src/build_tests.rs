@@ -245,8 +245,9 @@ fn actions_use_the_strictest_available_json_output() {
         {
             let props = json!({"api": api, "capabilities": capabilities, "structuredOutput": configured});
             let node = Node::new(type_name, props.clone());
-            let with_schema = node.request_for(AnswerKind::Action { schema: Some(&schema) }).body;
-            let without_schema = node.request_for(AnswerKind::Action { schema: None }).body;
+            let with_schema =
+                node.request_for(&AnswerKind::Action { schema: Some(schema.clone().into()) }).body;
+            let without_schema = node.request_for(&AnswerKind::Action { schema: None }).body;
             assert_eq!(
                 (json_kind(&with_schema), json_kind(&without_schema)),
                 (with, without),
@@ -257,24 +258,30 @@ fn actions_use_the_strictest_available_json_output() {
     // Anthropic has no JSON mode, so only the prompt requests JSON.
     for (model, with) in [("claude-sonnet-4-5", "schema"), ("claude-3-5-haiku", "")] {
         let node = Node::new("anthropic-model", json!({"model": model}));
-        assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: Some(&schema) }).body), with);
-        assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: None }).body), "");
+        assert_eq!(
+            json_kind(&node.request_for(&AnswerKind::Action { schema: Some(schema.clone().into()) }).body),
+            with
+        );
+        assert_eq!(json_kind(&node.request_for(&AnswerKind::Action { schema: None }).body), "");
     }
     // A model without both gets no format.
     let node = Node::new("openai-model", json!({"model": "gpt-4"}));
-    assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: Some(&schema) }).body), "");
+    assert_eq!(json_kind(&node.request_for(&AnswerKind::Action { schema: Some(schema.into()) }).body), "");
 }
 
 #[test]
 fn json_mode_applies_to_replies_only() {
     let schema = schema();
     let node = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": true}));
-    assert_eq!(json_kind(&node.request_for(AnswerKind::Reply(ToolChoice::Auto)).body), "mode");
-    assert_eq!(json_kind(&node.request_for(AnswerKind::Action { schema: Some(&schema) }).body), "schema");
+    assert_eq!(json_kind(&node.request_for(&AnswerKind::Reply(ToolChoice::Auto)).body), "mode");
+    assert_eq!(
+        json_kind(&node.request_for(&AnswerKind::Action { schema: Some(schema.into()) }).body),
+        "schema"
+    );
     let off = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": false}));
-    assert_eq!(json_kind(&off.request_for(AnswerKind::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(json_kind(&off.request_for(&AnswerKind::Reply(ToolChoice::Auto)).body), "");
     let unable = Node::new("openai-model", json!({"model": "gpt-4", "jsonMode": true}));
-    assert_eq!(json_kind(&unable.request_for(AnswerKind::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(json_kind(&unable.request_for(&AnswerKind::Reply(ToolChoice::Auto)).body), "");
 }
 
 #[test]
@@ -290,24 +297,24 @@ fn only_requests_for_replies_have_native_tools() {
         let mut node = Node::new(type_name, props);
         node.tools = samples::two_tools();
         for (choice, name) in [Auto, Required, None].into_iter().zip(names) {
-            let body = node.request_for(AnswerKind::Reply(choice)).body;
+            let body = node.request_for(&AnswerKind::Reply(choice)).body;
             assert_eq!(body["tools"].as_array().unwrap().len(), 2, "{type_name}");
             assert_eq!(body.pointer(pointer), Some(&json!(name)), "{type_name}");
         }
         // Agent Core describes its tools in the prompt.
-        let action = node.request_for(AnswerKind::Action { schema: Option::None }).body;
+        let action = node.request_for(&AnswerKind::Action { schema: Option::None }).body;
         assert_eq!((action.get("tools"), action.get("tool_choice")), (Option::None, Option::None));
     }
     // Ollama has no tool choice.
     let mut node = Node::new("ollama-model", json!({}));
     node.tools = samples::two_tools();
     for (choice, has_tools) in [(Auto, true), (Required, true), (None, false)] {
-        assert_eq!(node.request_for(AnswerKind::Reply(choice)).body.get("tools").is_some(), has_tools);
+        assert_eq!(node.request_for(&AnswerKind::Reply(choice)).body.get("tools").is_some(), has_tools);
     }
     // A model without tool support gets no tools.
     let mut node = Node::new("openai-model", json!({"capabilities": {"tools": false}}));
     node.tools = samples::two_tools();
-    let body = node.request_for(AnswerKind::Reply(Required)).body;
+    let body = node.request_for(&AnswerKind::Reply(Required)).body;
     assert_eq!((body.get("tools"), body.get("tool_choice")), (Option::None, Option::None));
 }
 
@@ -359,7 +366,7 @@ fn a_call_costs_what_the_table_says() {
     ] {
         let settings = ModelSettings { prices: prices(), ..ModelSettings::default() };
         let want = AnswerKind::Reply(ToolChoice::None);
-        let answer = Node::new(type_name, props).call(want, &Recording::new([]), settings).unwrap();
+        let answer = Node::new(type_name, props).call(&want, &Recording::new([]), settings).unwrap();
         assert_eq!((answer.text.as_str(), answer.finish), ("hi", ModelFinish::Stop));
         let usage: Usage = answer.usage.unwrap();
         assert_eq!((usage.input_tokens, usage.output_tokens), (1_000, 100), "{type_name}");

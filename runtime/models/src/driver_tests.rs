@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 fn call(props: Value, recording: &Arc<Recording>) -> Result<ModelAnswer, Failure> {
     let node = Node::new("openai-model", props);
-    node.call(AnswerKind::Reply(ToolChoice::None), recording, ModelSettings::default())
+    node.call(&AnswerKind::Reply(ToolChoice::None), recording, ModelSettings::default())
 }
 
 fn overloaded(headers: &[(&'static str, &str)]) -> Reply {
@@ -70,7 +70,7 @@ fn each_retry_is_counted() {
     let recording =
         Recording::new([overloaded(&[]), Reply::new(429, &[], ""), Reply::Error(TransportError::Refused)]);
     let node = Node::new("openai-model", json!({"maxRetries": 3}));
-    node.call(AnswerKind::Reply(ToolChoice::None), &recording, settings).unwrap();
+    node.call(&AnswerKind::Reply(ToolChoice::None), &recording, settings).unwrap();
     let counted = meter.0.lock().unwrap().clone();
     assert_eq!(counted, ["openai PROVIDER_UNAVAILABLE", "openai RATE_LIMIT", "openai PROVIDER_UNAVAILABLE"]);
 }
@@ -175,12 +175,12 @@ fn a_key_in_an_error_of_the_provider_is_redacted() {
             let streamed = Recording::new(vec![Reply::new(200, &stream, &event); 3]);
             let answer_kind = || AnswerKind::Reply(ToolChoice::None);
             let node = Node::new(type_name, props.clone());
-            let first = node.call(answer_kind(), &plain, ModelSettings::default()).unwrap_err();
+            let first = node.call(&answer_kind(), &plain, ModelSettings::default()).unwrap_err();
             assert!(first.message.contains("[redacted]"), "{}", first.message);
             let mut props = props.clone();
             props["stream"] = json!(true);
             let node = Node::new(type_name, props);
-            let second = node.call(answer_kind(), &streamed, ModelSettings::default()).unwrap_err();
+            let second = node.call(&answer_kind(), &streamed, ModelSettings::default()).unwrap_err();
             for failure in [first, second] {
                 assert!(!failure.message.contains("sk-hid"), "{}", failure.message);
             }
@@ -292,8 +292,9 @@ fn the_observer_receives_text_as_it_arrives_and_no_reasoning() {
             let node = Node::new(type_name, props.clone());
             let (deltas, recording) = (DeltaLog::default(), Recording::new([streamed(&stream, size)]));
             let answer_kind = AnswerKind::Reply(ToolChoice::Auto);
-            let answer =
-                node.call_observed(answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
+            let answer = node
+                .call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas))
+                .unwrap();
             let deltas = deltas.0.into_inner().unwrap();
             let whole: String = deltas.iter().map(|(_, text)| text.as_str()).collect();
             assert_eq!((whole.as_str(), answer.text.as_str()), ("So: ä", "So: ä"), "{type_name} {size}");
@@ -316,7 +317,7 @@ fn each_attempt_starts_its_text_again() {
     let node = Node::new("openai-model", json!({"stream": true, "maxRetries": 3}));
     let answer_kind = AnswerKind::Reply(ToolChoice::None);
     let answer =
-        node.call_observed(answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
+        node.call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
     assert_eq!(answer.text, "Well");
     let expected = [(1, "So".to_owned()), (3, "Well".to_owned())];
     assert_eq!(deltas.0.into_inner().unwrap(), expected);
@@ -329,7 +330,7 @@ fn an_answer_without_a_stream_gives_no_deltas() {
         let (deltas, recording) = (DeltaLog::default(), Recording::new([]));
         let node = Node::new("openai-model", json!({"stream": stream}));
         let answer_kind = AnswerKind::Reply(ToolChoice::None);
-        node.call_observed(answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
+        node.call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
         assert_eq!(deltas.0.into_inner().unwrap(), []);
     }
 }

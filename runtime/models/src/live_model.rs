@@ -32,10 +32,10 @@ pub(crate) struct RequestOptions {
 }
 
 impl RequestOptions {
-    fn format<'a>(self, answer_kind: &AnswerKind<'a>) -> AnswerFormat<'a> {
+    fn format(self, answer_kind: &AnswerKind) -> AnswerFormat<'_> {
         match (answer_kind, self.structured_output) {
             (AnswerKind::Action { schema: Some(schema) }, StructuredOutput::JsonSchema) => {
-                AnswerFormat::JsonSchema(schema)
+                AnswerFormat::JsonSchema(schema.raw())
             }
             (AnswerKind::Action { .. }, StructuredOutput::JsonObject) => AnswerFormat::JsonObject,
             // There is no schema that the provider would accept, so JSON mode is the next best.
@@ -56,9 +56,7 @@ impl ChatModel for LiveModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
-                AnswerKind::Reply(choice) if self.options.tools => {
-                    (request.spec.tools.as_slice(), choice, Reasoning::Keep)
-                }
+                AnswerKind::Reply(choice) if self.options.tools => (request.tools, *choice, Reasoning::Keep),
                 AnswerKind::Reply(_) => (Default::default(), ToolChoice::None, Reasoning::Keep),
                 AnswerKind::Action { .. } => (Default::default(), ToolChoice::None, Reasoning::Discard),
             };
@@ -66,7 +64,7 @@ impl ChatModel for LiveModel {
                 messages: request.transcript.segments(),
                 tools,
                 tool_choice,
-                format: self.options.format(&request.answer_kind),
+                format: self.options.format(request.answer_kind),
                 stream: self.options.stream,
                 reasoning,
             };

@@ -38,12 +38,12 @@ fn spellings(flat: Value) -> [Value; 3] {
 fn timeout_and_attempts(type_name: &'static str, props: &Value) -> (u128, usize) {
     let answer_kind = || AnswerKind::Reply(ToolChoice::None);
     let slow = Recording::new([Reply::Hang]);
-    let failure = Node::new(type_name, props.clone()).call(answer_kind(), &slow, ModelSettings::default());
+    let failure = Node::new(type_name, props.clone()).call(&answer_kind(), &slow, ModelSettings::default());
     let failure = failure.unwrap_err();
     assert_eq!(failure.code, RunErrorCode::Timeout);
     let (_, millis) = failure.message.rsplit_once("within ").unwrap();
     let down = Recording::new(vec![Reply::new(500, &[("retry-after-ms", "0")], ""); 20]);
-    let failure = Node::new(type_name, props.clone()).call(answer_kind(), &down, ModelSettings::default());
+    let failure = Node::new(type_name, props.clone()).call(&answer_kind(), &down, ModelSettings::default());
     assert_eq!(failure.unwrap_err().code, RunErrorCode::ProviderUnavailable);
     (millis.strip_suffix(" ms").unwrap().parse().unwrap(), down.requests().len())
 }
@@ -553,8 +553,8 @@ fn old_versions_of_azure_get_only_supported_settings() {
         ("v1", "json_schema", true),
     ] {
         let props = json!({"endpoint": "https://mine.openai.azure.com", "deployment": "gpt-4o", "apiVersion": version, "stream": true});
-        let request =
-            Node::new("model.azure.openai", props).request_for(AnswerKind::Action { schema: Some(&schema) });
+        let request = Node::new("model.azure.openai", props)
+            .request_for(&AnswerKind::Action { schema: Some(schema.clone().into()) });
         assert_eq!(request.body["response_format"]["type"], format, "{version}");
         assert_eq!(request.body.get("stream_options").is_some(), usage, "{version}");
     }

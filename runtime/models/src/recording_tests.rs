@@ -6,9 +6,8 @@ use crate::{ModelSettings, register};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
-use redflow_contract::limits::RunLimits;
-use redflow_contract::plan::{AgentSpec, ToolSpec};
+use redflow_contract::id::NodeSummary;
+use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 use redflow_ports::{
@@ -203,7 +202,7 @@ impl Node {
     /// Calls the model once. The clock advances only while the driver waits for a retry.
     pub(crate) fn call(
         &self,
-        answer_kind: AnswerKind<'_>,
+        answer_kind: &AnswerKind,
         recording: &Arc<Recording>,
         settings: ModelSettings,
     ) -> Result<ModelAnswer, Failure> {
@@ -213,30 +212,29 @@ impl Node {
     /// The same, with an observer of the deltas.
     pub(crate) fn call_observed(
         &self,
-        answer_kind: AnswerKind<'_>,
+        answer_kind: &AnswerKind,
         recording: &Arc<Recording>,
         settings: ModelSettings,
         deltas: Option<&dyn DeltaObserver>,
     ) -> Result<ModelAnswer, Failure> {
         let transport: Arc<dyn Transport> = Arc::<Recording>::clone(recording);
         let model = self.build(ModelSettings { transport: Some(transport), ..settings }).unwrap();
-        let spec = spec(self.tools.clone());
         let mut transcript = Transcript::default();
         transcript.push(Arc::new(samples::system("Answer in JSON.")));
         transcript.push(Arc::new(samples::user("What is 2+2?")));
+        let tools = &self.tools;
         let request = ModelRequest {
-            iteration: 1,
-            transcript: &transcript,
-            spec: &spec,
+            tools,
             answer_kind,
             delta_observer: deltas,
+            ..ModelRequest::for_text(&transcript)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(model.call(request))
     }
 
     /// The request of a call for this kind of answer.
-    pub(crate) fn request_for(&self, answer_kind: AnswerKind<'_>) -> RecordedRequest {
+    pub(crate) fn request_for(&self, answer_kind: &AnswerKind) -> RecordedRequest {
         let recording = Recording::new([]);
         let _ = self.call(answer_kind, &recording, ModelSettings::default());
         recording.requests().remove(0)
@@ -244,22 +242,6 @@ impl Node {
 
     /// The request of a call for a reply without tools.
     pub(crate) fn request(&self) -> RecordedRequest {
-        self.request_for(AnswerKind::Reply(ToolChoice::None))
-    }
-}
-
-fn spec(tools: Vec<ToolSpec>) -> AgentSpec {
-    AgentSpec {
-        agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
-        type_name: "agent-core".to_owned(),
-        name: String::new(),
-        max_iterations: 1,
-        tools,
-        stop_conditions: Vec::new(),
-        debug: false,
-        timeout_ms: 1,
-        memory: false,
-        model_response_wired: false,
-        limits: RunLimits::default(),
+        self.request_for(&AnswerKind::Reply(ToolChoice::None))
     }
 }

@@ -59,11 +59,9 @@ impl ChatModel for ScriptedModel {
 #[cfg(test)]
 mod tests {
     use super::ScriptedModel;
-    use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
-    use redflow_contract::limits::RunLimits;
-    use redflow_contract::plan::AgentSpec;
+    use redflow_contract::id::NodeSummary;
     use redflow_contract::transcript::Transcript;
-    use redflow_ports::{AnswerKind, BuildError, ChatModel, DeltaObserver, ModelRequest, NodeConfig};
+    use redflow_ports::{BuildError, ChatModel, DeltaObserver, ModelRequest, NodeConfig};
     use serde_json::{Value, json};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -89,27 +87,9 @@ mod tests {
         iteration: u32,
         deltas: Option<&dyn DeltaObserver>,
     ) -> String {
-        let spec = AgentSpec {
-            agent: NodeRef { instance: InstanceId::local(), node_id: "a".into() },
-            type_name: "agent-core".to_owned(),
-            name: String::new(),
-            max_iterations: 5,
-            tools: vec![],
-            stop_conditions: vec![],
-            debug: false,
-            timeout_ms: 1,
-            memory: false,
-            model_response_wired: false,
-            limits: RunLimits::default(),
-        };
         let transcript = Transcript::default();
-        let request = ModelRequest {
-            iteration,
-            transcript: &transcript,
-            spec: &spec,
-            answer_kind: AnswerKind::Action { schema: None },
-            delta_observer: deltas,
-        };
+        let request =
+            ModelRequest { iteration, delta_observer: deltas, ..ModelRequest::for_text(&transcript) };
         model.call(request).await.unwrap().text
     }
 

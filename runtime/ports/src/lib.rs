@@ -69,7 +69,8 @@ pub use future::BoxFuture;
 pub use host::{AgentMessage, Host};
 pub use memory::Memory;
 pub use meter::{Measurement, MemoryAction, Meter, NoMeter};
-pub use model::{AnswerKind, ChatModel, DeltaObserver, ModelInfo, ModelRequest, ToolChoice};
+pub use model::{ChatModel, DeltaObserver, ModelInfo, ModelRequest};
+pub use redflow_contract::answer_kind::{AnswerKind, SchemaText, ToolChoice};
 pub use run_reader::{RunFilter, RunReader, RunRecord};
 pub use run_store::{
     Batch, Durability, Journal, JournalPosition, NewRun, PendingRequest, RunStore, StoreError, StoredRun,

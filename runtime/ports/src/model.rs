@@ -1,11 +1,11 @@
 //! Chat models: one call, and what a caller can ask for.
 
 use crate::future::BoxFuture;
+use redflow_contract::answer_kind::{AnswerKind, ToolChoice};
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::plan::AgentSpec;
+use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
-use serde_json::value::RawValue;
 
 /// A chat model. Dropping the future of a call cancels the call down to the socket.
 pub trait ChatModel: Send + Sync {
@@ -23,43 +23,27 @@ pub struct ModelRequest<'a> {
     pub iteration: u32,
     /// The conversation to send.
     pub transcript: &'a Transcript,
-    /// The agent that makes the call.
-    pub spec: &'a AgentSpec,
+    /// The tools that the model may call natively.
+    pub tools: &'a [ToolSpec],
     /// The form the answer must have.
-    pub answer_kind: AnswerKind<'a>,
+    pub answer_kind: &'a AnswerKind,
     /// Receives the answer piece by piece; none if no client has asked for deltas.
     pub delta_observer: Option<&'a dyn DeltaObserver>,
+}
+
+impl<'a> ModelRequest<'a> {
+    /// Asks for text, without tools and outside a run.
+    #[must_use]
+    pub fn for_text(transcript: &'a Transcript) -> Self {
+        let answer_kind = &AnswerKind::Reply(ToolChoice::None);
+        Self { iteration: 1, transcript, tools: &[], answer_kind, delta_observer: None }
+    }
 }
 
 /// Receives a model answer piece by piece, before it is validated. Gets text only, never reasoning.
 pub trait DeltaObserver: Send + Sync {
     /// Receives the next piece of text of an attempt. Attempts count from 1.
     fn text(&self, attempt: u32, text: &str);
-}
-
-/// The form a model's answer must have.
-#[derive(Debug, Clone, Copy)]
-pub enum AnswerKind<'a> {
-    /// One action of Agent Core: a JSON object. The prompt lists the tools; the adapter drops reasoning.
-    Action {
-        /// JSON Schema of the action in the subset every provider takes; none if a tool's schema does not
-        /// fit.
-        schema: Option<&'a RawValue>,
-    },
-    /// Text, or native calls of the agent's tools. The adapter keeps reasoning, to send it back.
-    Reply(ToolChoice),
-}
-
-/// Whether a model may call tools natively.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ToolChoice {
-    /// The model decides.
-    #[default]
-    Auto,
-    /// The model must call a tool.
-    Required,
-    /// The model must not call a tool.
-    None,
 }
 
 /// A model, and what it can do.

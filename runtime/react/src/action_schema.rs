@@ -3,22 +3,22 @@
 //! Owns the subset that every provider takes: every property required, no further properties, no counts and
 //! no patterns. The schema only narrows the answers of a model. Every answer is still validated.
 
-use redflow_contract::plan::AgentSpec;
+use redflow_contract::plan::ToolSpec;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 /// The deepest nesting of a tool's schema. Providers refuse ten levels, and the action adds two.
 const MAX_DEPTH: usize = 8;
 
-/// The schema of an agent's actions; none if a tool's schema is outside the subset.
-pub(crate) fn action_schema(spec: &AgentSpec) -> Option<Box<RawValue>> {
+/// The schema of the actions with these tools; none if a tool's schema is outside the subset.
+pub(crate) fn action_schema(tools: &[ToolSpec]) -> Option<Box<RawValue>> {
     let inputs: Option<Vec<Value>> =
-        spec.tools.iter().map(|tool| fit_object(tool.input_schema.as_ref()?.as_object()?, 0)).collect();
+        tools.iter().map(|tool| fit_object(tool.input_schema.as_ref()?.as_object()?, 0)).collect();
     let (inputs, null) = (inputs?, json!({"type": "null"}));
     let (actions, tool, input) = if inputs.is_empty() {
         (json!(["final"]), null.clone(), null)
     } else {
-        let names: Vec<&str> = spec.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let tool = json!({"anyOf": [{"type": "string", "enum": names}, &null]});
         let inputs: Vec<Value> = inputs.into_iter().chain([null]).collect();
         (json!(["tool", "final"]), tool, json!({"anyOf": inputs}))

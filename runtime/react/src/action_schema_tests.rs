@@ -1,12 +1,12 @@
 use super::{action_schema, fit};
-use crate::compile::compile_schema;
 use crate::compile::tests::spec;
 use pretty_assertions::assert_eq;
+use redflow_machine::compile_schema;
 use serde_json::{Value, json};
 
 fn schema(tools: &[(&str, Option<Value>)]) -> Option<Value> {
     let tools: Vec<_> = tools.iter().map(|(name, schema)| (*name, "", schema.clone())).collect();
-    let raw = action_schema(&spec(&tools))?;
+    let raw = action_schema(&spec(&tools).tools)?;
     Some(serde_json::from_str(raw.get()).unwrap())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the text of the prompt. Never reads a template from a flow, and never expands the text of a tool.
 
-use redflow_contract::plan::{AgentSpec, ToolSpec};
+use redflow_contract::plan::ToolSpec;
 
 /// The exact prompt. The founding document defines it.
 const PROMPT: &str = r#"You are an execution agent.
@@ -30,9 +30,9 @@ Output format:
 /// The schema in the prompt of a tool that has none.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
-/// Renders the system message of an agent.
-pub(crate) fn system_prompt(spec: &AgentSpec) -> String {
-    let tools = match spec.tools.as_slice() {
+/// Renders the system message of an agent with these tools.
+pub(crate) fn system_prompt(tools: &[ToolSpec]) -> String {
+    let tools = match tools {
         [] => "(none)".to_owned(),
         tools => tools.iter().map(tool_line).collect::<Vec<_>>().join("\n"),
     };

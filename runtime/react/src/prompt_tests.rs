@@ -32,17 +32,17 @@ Output format:
   "confidence": number,
   "message": "optional"
 }"#;
-    assert_eq!(system_prompt(&spec), expected);
+    assert_eq!(system_prompt(&spec.tools), expected);
 }
 
 #[test]
 fn the_prompt_without_tools_says_none() {
-    assert!(system_prompt(&spec(&[])).contains("Available tools:\n(none)\n\nRules:"));
+    assert!(system_prompt(&spec(&[]).tools).contains("Available tools:\n(none)\n\nRules:"));
 }
 
 #[test]
 fn a_tool_cannot_expand_the_list_of_tools() {
-    let prompt = system_prompt(&spec(&[("a", "Says {{tools}}.", None), ("b", "", None)]));
+    let prompt = system_prompt(&spec(&[("a", "Says {{tools}}.", None), ("b", "", None)]).tools);
     assert!(prompt.contains("\n- a: Says {{tools}}. Input schema: "), "{prompt}");
     assert_eq!(prompt.matches("- b:").count(), 1);
 }

@@ -8,10 +8,6 @@ mod ending;
 mod steps;
 
 use crate::compile::CompiledAgent;
-use crate::event_buffer::EventBuffer;
-use crate::output::{new_envelope, render_prompt, to_text};
-use crate::status::{FeedError, Status};
-use crate::text::truncate_reason;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::envelope::{AgentEnvelope, EnvelopeAction, EnvelopeEvent};
@@ -19,9 +15,13 @@ use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::Fact;
 use redflow_contract::id::{CallId, EffectId, RunId};
 use redflow_contract::node_config::OnUnknown;
+use redflow_contract::run::WaitingCall;
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_contract::{Message, Millis};
+use redflow_machine::output::{new_envelope, render_prompt, requests_memory_clear, to_text};
+use redflow_machine::text::truncate_reason;
+use redflow_machine::{EventBuffer, FeedError, Question, Status};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Run {
         }
         let tools: Vec<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
         let mut run = Self {
-            events: EventBuffer::new(Arc::clone(&agent), run_id.clone(), observed),
+            events: EventBuffer::new(Arc::clone(&spec), run_id.clone(), observed),
             phase: Phase::Processing,
             effects: VecDeque::new(),
             last_effect: 0,
@@ -139,7 +139,7 @@ impl Run {
         }
         let expected = EffectId(self.last_effect);
         if let Some(found) = fact.effect().filter(|found| *found != expected) {
-            return Err(FeedError::WrongEffect { expected, found });
+            return Err(FeedError::NotOpen(found));
         }
         match (std::mem::take(&mut self.phase), fact) {
             (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.on_memory_recalled(at, turns),
@@ -220,14 +220,16 @@ impl Run {
 
     pub(crate) fn status(&self) -> Status {
         match &self.phase {
-            Phase::Parked(call) => Status::WaitingOutcome {
-                effect: EffectId(self.last_effect),
-                call_id: call.id.clone(),
-                tool: call.tool.clone(),
-                iteration: self.iteration(),
-                asked_at: self.opened_at,
-                input: call.input.clone(),
-            },
+            Phase::Parked(call) => {
+                let call = WaitingCall {
+                    call_id: call.id.clone(),
+                    tool: call.tool.clone(),
+                    iteration: self.iteration(),
+                    asked_at: self.opened_at,
+                    input: call.input.clone(),
+                };
+                Status::Waiting(vec![Question { effect: EffectId(self.last_effect), call }])
+            }
             Phase::Finished(ending) => Status::Finished(*ending),
             _ => Status::Running,
         }
@@ -281,12 +283,6 @@ impl Run {
             self.envelope.model.get_or_insert_default().last_prompt = Some(prompt);
         }
     }
-}
-
-/// Whether a message asks to delete the conversation: `msg.memory` is `"clear"`.
-#[must_use]
-pub fn requests_memory_clear(message: &Message) -> bool {
-    message.get("memory").is_some_and(|value| value == "clear")
 }
 
 impl Phase {

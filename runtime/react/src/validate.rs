@@ -3,15 +3,15 @@
 //! Owns the rules and the texts of their errors. Never corrects an answer, and never repeats its values: a
 //! text names the place and the rule, and quotes at most a key or the name of a tool.
 
-use crate::compile::CompiledAgent;
-use crate::text::{display_pointer, pointer_to, quote};
 use redflow_contract::action::ModelAction;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
 use redflow_contract::limits::RunLimits;
+use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::RunError;
 use redflow_json_schema::{Schema, ValidationError, ValidationErrorKind};
+use redflow_machine::text::{display_pointer, pointer_to, quote};
 use serde_json::{Map, Value};
 
 /// The keys of an action.
@@ -22,25 +22,41 @@ const KEYS: [&str; 5] = ["action", "tool", "input", "confidence", "message"];
 /// a million violations, so there the validator's own first one is reported.
 const SORTED_BYTES: usize = 32 * 1024;
 
+/// What an answer must follow.
+#[derive(Clone, Copy)]
+pub(crate) struct ActionRules<'a> {
+    pub(crate) limits: &'a RunLimits,
+    pub(crate) tools: &'a [ToolSpec],
+    /// In the order of the tools; none for a tool that takes any object.
+    pub(crate) input_schemas: &'a [Option<Schema>],
+}
+
+impl<'a> ActionRules<'a> {
+    /// The input schema of an allowed tool; none for a tool that is not allowed.
+    fn input_schema(&self, tool: &str) -> Option<Option<&'a Schema>> {
+        let index = self.tools.iter().position(|allowed| allowed.name == tool)?;
+        Some(self.input_schemas.get(index)?.as_ref())
+    }
+}
+
 /// A valid answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ValidAnswer {
-    /// The action.
-    pub action: ModelAction,
+pub(crate) struct ValidAnswer {
+    pub(crate) action: ModelAction,
     /// The action as the model wrote it.
-    pub raw: Value,
+    pub(crate) raw: Value,
 }
 
 /// Checks one answer.
 ///
 /// # Errors
 /// The first rule it breaks.
-pub fn validate_answer(
-    agent: &CompiledAgent,
+pub(crate) fn validate_answer(
+    rules: ActionRules<'_>,
     answer: &ModelAnswer,
     iteration: u32,
 ) -> Result<ValidAnswer, RunError> {
-    check(agent, answer).map_err(|violation| RunError {
+    check(rules, answer).map_err(|violation| RunError {
         code: violation.code,
         message: violation.message,
         pointer: violation.pointer,
@@ -69,7 +85,7 @@ impl RuleViolation {
     }
 }
 
-fn check(agent: &CompiledAgent, answer: &ModelAnswer) -> Result<ValidAnswer, RuleViolation> {
+fn check(rules: ActionRules<'_>, answer: &ModelAnswer) -> Result<ValidAnswer, RuleViolation> {
     match answer.finish {
         ModelFinish::Refused => {
             return Err(RuleViolation::of_answer(
@@ -84,8 +100,8 @@ fn check(agent: &CompiledAgent, answer: &ModelAnswer) -> Result<ValidAnswer, Rul
         }
         ModelFinish::Stop | ModelFinish::ToolCalls => {}
     }
-    let raw = read_object(&answer.text, &agent.spec().limits)?;
-    let action = read_action(agent, &raw, answer.text.len())?;
+    let raw = read_object(&answer.text, rules.limits)?;
+    let action = read_action(rules, &raw, answer.text.len())?;
     Ok(ValidAnswer { action, raw: Value::Object(raw) })
 }
 
@@ -124,7 +140,7 @@ fn read_object(text: &str, limits: &RunLimits) -> Result<Map<String, Value>, Rul
 }
 
 fn read_action(
-    agent: &CompiledAgent,
+    rules: ActionRules<'_>,
     object: &Map<String, Value>,
     answer_bytes: usize,
 ) -> Result<ModelAction, RuleViolation> {
@@ -166,7 +182,7 @@ fn read_action(
             return Err(invalid("input", "required", "`input` is missing from a tool action.".to_owned()));
         }
     };
-    let Some((_, schema)) = agent.tool(tool) else {
+    let Some(schema) = rules.input_schema(tool) else {
         let message = format!("The tool {} is not one of the allowed tools.", quote(tool));
         return Err(RuleViolation::of_key(RunErrorCode::ToolNotAllowed, "tool", "enum", message));
     };

@@ -18,7 +18,7 @@ fn agent() -> Arc<CompiledAgent> {
 
 fn validate(text: &str) -> Result<ValidAnswer, RunError> {
     let answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
-    validate_answer(&agent(), &answer, 3)
+    validate_answer(agent().action_rules(), &answer, 3)
 }
 
 /// The code, pointer and rule of the error. Also checks that the message is one sentence.
@@ -190,7 +190,7 @@ fn checks_refusal_and_truncation_first() {
     {
         for text in ["", "not json", r#"{"action":"final"}"#] {
             let answer = ModelAnswer { text: text.to_owned(), finish, ..ModelAnswer::default() };
-            let error = validate_answer(&agent(), &answer, 1).unwrap_err();
+            let error = validate_answer(agent().action_rules(), &answer, 1).unwrap_err();
             assert_eq!((error.code.as_str(), error.pointer, error.rule), (code, None, None));
         }
     }
@@ -257,7 +257,8 @@ fn reports_the_first_violation_by_pointer_and_rule() {
     let agent = CompiledAgent::compile(spec(&[("t", "", Some(schema))])).unwrap();
     let first = |input: Value| {
         let text = json!({"action": "tool", "tool": "t", "input": input, "confidence": 1}).to_string();
-        let error = validate_answer(&agent, &ModelAnswer { text, ..ModelAnswer::default() }, 1).unwrap_err();
+        let error = validate_answer(agent.action_rules(), &ModelAnswer { text, ..ModelAnswer::default() }, 1)
+            .unwrap_err();
         (error.pointer.unwrap(), error.rule.unwrap())
     };
     let pair = |pointer: &str, rule: &str| (pointer.to_owned(), rule.to_owned());
@@ -298,7 +299,7 @@ fn every_rule_has_a_text() {
         let agent = CompiledAgent::compile(spec(&[("t", "", Some(schema))])).unwrap();
         let text = json!({"action": "tool", "tool": "t", "input": {"v": value}, "confidence": 1}).to_string();
         let answer = ModelAnswer { text, ..ModelAnswer::default() };
-        let error = validate_answer(&agent, &answer, 1).unwrap_err();
+        let error = validate_answer(agent.action_rules(), &answer, 1).unwrap_err();
         assert_eq!(error.rule.as_deref(), Some(rule));
         assert!(RULES.iter().any(|(known, words)| *known == rule && error.message.contains(words)), "{rule}");
     }

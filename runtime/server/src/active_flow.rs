@@ -115,7 +115,7 @@ impl FlowBuilder {
         let agents = agent_states(&checked);
         let injects = Arc::new(inject_nodes(&checked.flow));
         let is_empty = checked.flow.nodes.is_empty() && flows.is_empty();
-        let built = build_flow(checked, &self.adapters, &self.env);
+        let built = build_flow(checked, &self.adapters, redflow_strategies::strategies(), &self.env);
         let mut tab_index: HashMap<String, usize> =
             flows.iter().enumerate().map(|(index, flow)| (flow.id.to_string(), index)).collect();
         for (tab, mut state) in agents {

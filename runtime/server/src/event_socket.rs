@@ -113,7 +113,7 @@ impl EventSocket {
                 Some(text) => self.handle(&text).await,
                 None => Ok(()),
             },
-            () = log.wait_past(position.unwrap_or_default()), if position.is_some() => Ok(()),
+            () = log.wait_past(position.unwrap_or_default()), if !sent && position.is_some() => Ok(()),
             delta = delta => self.send_delta(delta).await,
             () = std::future::ready(()), if sent => Ok(()),
         }
@@ -177,21 +177,20 @@ impl EventSocket {
         Ok(true)
     }
 
-    async fn send_logged(&mut self, events: Vec<LoggedEvent>) -> Result<(), CloseReason> {
+    async fn send_logged(&mut self, mut events: Vec<LoggedEvent>) -> Result<(), CloseReason> {
         let Some(subscription) = &mut self.subscription else { return Ok(()) };
-        let log = self.peer.app.hub.log.id();
-        let wanted: Vec<Utf8Bytes> = events
-            .iter()
-            .filter(|event| subscription.wants(event.run.as_ref()))
-            .map(|event| frame(log, event))
-            .collect();
-        if wanted.is_empty() {
-            subscription.skipped += events.len();
+        let count = events.len();
+        events.retain(|event| subscription.wants(event.run.as_ref()));
+        if events.is_empty() {
+            subscription.skipped += count;
             return Ok(());
         }
         subscription.skipped = 0;
-        self.peer.app.meter.record(Measurement::EventsSent { events: wanted.len() as u64 });
-        self.peer.send_all(wanted).await
+        self.peer.app.meter.record(Measurement::EventsSent { events: events.len() as u64 });
+        // The log shares its events, and each frame is made when the one before it is sent. So a blocked
+        // client holds one frame.
+        let log = Arc::clone(&self.peer.app.hub.log);
+        self.peer.send_all(events.into_iter().map(move |event: LoggedEvent| frame(log.id(), &event))).await
     }
 
     async fn send_caught_up(&mut self) -> Result<(), CloseReason> {

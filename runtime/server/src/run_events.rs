@@ -40,7 +40,7 @@ pub(crate) async fn events(
     let position = app.hub.log.bounds().newest;
     let record = find_run(&app, &run).await?;
     let is_over = record.summary.status.is_over() || record.problem.is_some();
-    let events = app.run_blocking(move || redflow_react::replay_events(&record.journal).0).await?;
+    let events = app.run_blocking(move || redflow_strategies::replay_events(&record.journal).0).await?;
     let events: Vec<RunEvent> = events.into_iter().filter(|event| event.seq > last_seen).collect();
     if !wants_stream(&headers) {
         return Ok(json(200, &events));

@@ -68,7 +68,7 @@ pub(crate) async fn find_run(app: &App, run: &RunId) -> Result<RunRecord, Proble
 pub(crate) async fn one(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {
     let RunRecord { summary, journal, problem } = find_run(&app, &RunId::from(run)).await?;
     let problem = problem.map(|StoreError { code, message }| StoreProblem { code, message });
-    app.run_blocking(move || json(200, &redflow_react::run_detail(summary, &journal, problem))).await
+    app.run_blocking(move || json(200, &redflow_strategies::run_detail(summary, &journal, problem))).await
 }
 
 pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {
@@ -86,7 +86,7 @@ pub(crate) async fn replay(State(app): State<Arc<App>>, Path(run): Path, body: B
     if let Some(problem) = problem {
         return Err(problem.into());
     }
-    let report = app.run_blocking(move || redflow_react::replay(&journal)).await?;
+    let report = app.run_blocking(move || redflow_strategies::replay(&journal)).await?;
     Ok(json(200, &report))
 }
 

@@ -74,6 +74,7 @@ impl Sidecar {
             work_slots: Arc::clone(&work_slots),
         });
         let ports = Ports {
+            strategies: redflow_strategies::strategies().clone(),
             clock: Arc::clone(&clock),
             events: Arc::new(observer),
             store,

@@ -55,7 +55,7 @@ async fn wait_until_at_rest(app: &App, run_id: RunId, agent: NodeSummary) -> Res
         let newest = app.hub.log.bounds().newest;
         let run = find_run(app, &run_id).await?;
         if run.summary.status != RunStatus::Running || app.stop.is_cancelled() {
-            let read = move || redflow_react::run_detail(run.summary, &run.journal, None);
+            let read = move || redflow_strategies::run_detail(run.summary, &run.journal, None);
             let detail = app.run_blocking(read).await?;
             let RunSummary { status, waiting, .. } = detail.summary;
             return Ok(StartedRun { status, waiting, result: detail.result, ..running_run(run_id, agent) });
@@ -86,7 +86,9 @@ fn ended_run(RunReport { run_id, agent, end }: RunReport) -> StartedRun {
             let (refused, result) = (Some(error), Some((*message).clone()));
             StartedRun { status: RunStatus::Failed, refused, result, ..run }
         }
-        RunEnd::Waiting(call) => StartedRun { status: RunStatus::Waiting, waiting: Some(call), ..run },
+        RunEnd::Waiting(calls) => {
+            StartedRun { status: RunStatus::Waiting, waiting: calls.into_iter().next(), ..run }
+        }
         RunEnd::Suspended { .. } => StartedRun { status: RunStatus::Interrupted, ..run },
     }
 }

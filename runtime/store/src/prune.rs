@@ -40,7 +40,7 @@ pub struct PruneRequest {
 }
 
 impl PruneRequest {
-    fn removes_sound_runs(self) -> bool {
+    fn removes_intact_runs(self) -> bool {
         !self.damaged || self.older_than.is_some() || self.keep.is_some()
     }
 }
@@ -123,7 +123,7 @@ impl Pruner<'_> {
     fn bounds(&self) -> rusqlite::Result<Bounds> {
         let before = self.which.older_than.map(database::to_sql_integer);
         let first_kept = match self.which.keep {
-            _ if !self.which.removes_sound_runs() => i64::MIN,
+            _ if !self.which.removes_intact_runs() => i64::MIN,
             None | Some(0) => i64::MAX,
             // The lowest number among the newest runs; if there are fewer runs than that, the lowest of all.
             Some(keep) => self.connection.query_row(

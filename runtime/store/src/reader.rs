@@ -25,10 +25,10 @@ pub struct Reader {
 /// The part of a stored run that is as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntactPart {
-    /// The journal up to the first damage: self-contained JSON lines. Complete if the run is sound, or if the
+    /// The journal up to the first damage: self-contained JSON lines. Complete if the run is intact, or if the
     /// damage is outside the journal.
     pub journal: Vec<u8>,
-    /// The first damage, as [`Reader::load`] reports it; none if the run is sound.
+    /// The first damage, as [`Reader::load`] reports it; none if the run is intact.
     pub problem: Option<StoreError>,
 }
 
@@ -78,7 +78,7 @@ impl Reader {
         self.queries().load(run)
     }
 
-    /// The sound part of one run, even of a damaged one; none if there is no such run.
+    /// The intact part of one run, even of a damaged one; none if there is no such run.
     ///
     /// # Errors
     /// When the database cannot be read. Damage of the run is not an error here.

@@ -260,11 +260,12 @@ impl EventLog for Store {
         if let Some(events) = log.ring.after(position, most) {
             return Box::pin(ready(Ok(events)));
         }
-        let newest = log.ring.bounds().newest;
+        let (newest, ring) = (log.ring.bounds().newest, Arc::clone(&log.ring));
         Box::pin(self.reads.query(move |queries| {
             let events = event_rows::events_between(queries.connection(), position, newest, most);
             let events = events.map_err(|error| queries.error(&error))?;
-            if event_rows::has_gap(&events) {
+            let is_missing = events.is_empty() && ring.bounds().oldest <= position && position < newest;
+            if is_missing || event_rows::has_gap(&events) {
                 return Err(error::damaged(queries.dir(), &"an event is missing"));
             }
             Ok(events)

@@ -12,21 +12,18 @@ use redflow_contract::catalogue::{CATALOGUE, lookup};
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::edge::Role;
 use redflow_contract::flow::Profile;
-use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
-use redflow_contract::limits::{FlowLimits, RunLimits};
+use redflow_contract::id::NodeSummary;
+use redflow_contract::limits::FlowLimits;
 use redflow_contract::model_test::ModelTest;
-use redflow_contract::plan::AgentSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::{is_reference, is_secret_name};
-use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_flow::{ProcessSecrets, resolve_process_env};
-use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig};
-use redflow_react::{CompiledAgent, validate_answer};
+use redflow_ports::{ChatModel, ModelRequest, NodeConfig};
+use redflow_strategies::ActionTest;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The prompt of the test. The agent has no tools, so the only valid action is `final`.
@@ -55,7 +52,7 @@ fn test(options: &ModelTestOptions, context: &AppContext) -> Result<Exit, String
     let build = build.ok_or_else(|| format!("this build cannot run the type `{}`", node.type_name))?;
     let model = build(config).map_err(|error| error.to_string())?;
     let runtime = new_runtime().map_err(|_| "cannot start".to_owned())?;
-    let mut report = runtime.block_on(test_model(&*model, &node.type_name))?;
+    let mut report = runtime.block_on(test_model(&*model, &node.type_name));
     if let Some(error) = &mut report.error {
         secrets.borrow().failure(error);
     }
@@ -63,32 +60,10 @@ fn test(options: &ModelTestOptions, context: &AppContext) -> Result<Exit, String
     Ok(printed.max(if report.ok { Exit::Success } else { Exit::Failure }))
 }
 
-async fn test_model(model: &dyn ChatModel, type_name: &str) -> Result<ModelTest, String> {
-    let spec = Arc::new(AgentSpec {
-        agent: NodeRef { instance: InstanceId::local(), node_id: "models-test".into() },
-        type_name: "agent-core".to_owned(),
-        name: String::new(),
-        max_iterations: 1,
-        tools: Vec::new(),
-        stop_conditions: Vec::new(),
-        debug: false,
-        timeout_ms: 1,
-        memory: false,
-        model_response_wired: false,
-        limits: RunLimits::default(),
-    });
-    let agent = CompiledAgent::compile(Arc::clone(&spec)).map_err(|error| error.to_string())?;
-    let mut transcript = Transcript::default();
-    transcript.push(Arc::clone(agent.system()));
-    transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
-    let answer_kind = AnswerKind::Action { schema: agent.action_schema() };
-    let request = ModelRequest {
-        iteration: 1,
-        transcript: &transcript,
-        spec: &spec,
-        answer_kind,
-        delta_observer: None,
-    };
+async fn test_model(model: &dyn ChatModel, type_name: &str) -> ModelTest {
+    let test = ActionTest::new(QUESTION);
+    let ActionTest { transcript, answer_kind } = &test;
+    let request = ModelRequest { answer_kind, ..ModelRequest::for_text(transcript) };
     let since = Instant::now();
     let answer = model.call(request).await;
     let duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -108,8 +83,8 @@ async fn test_model(model: &dyn ChatModel, type_name: &str) -> Result<ModelTest,
         Ok(answer) => {
             report.usage = answer.usage;
             report.answered_by.clone_from(&answer.model);
-            match validate_answer(&agent, &answer, 1) {
-                Ok(_) => report.ok = true,
+            match test.check(&answer) {
+                Ok(()) => report.ok = true,
                 Err(error) => {
                     let message = format!("the answer is not a valid action: {}", error.message);
                     report.error = Some(Failure { code: error.code, message });
@@ -117,7 +92,7 @@ async fn test_model(model: &dyn ChatModel, type_name: &str) -> Result<ModelTest,
             }
         }
     }
-    Ok(report)
+    report
 }
 
 fn format_result(report: &ModelTest) -> String {

@@ -18,8 +18,8 @@ use redflow_contract::id::RunId;
 use redflow_contract::replay::{RunDetail, StoreProblem};
 use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
 use redflow_ports::{RunFilter, RunStore, StoreError, StoredRun};
-use redflow_react::{is_unfinished, run_detail};
 use redflow_store::{IntactPart, Reader, RequestOutcome, Store, request_outcome, submit_request};
+use redflow_strategies::{is_unfinished, run_detail};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl RunSource for LocalRuns<'_> {
 
     fn replay(&self, run: &RunId) -> Result<Replayed, ApiError> {
         let LocalRun { summary, journal, problem, .. } = self.read(run)?;
-        let report = redflow_react::replay(&journal);
+        let report = redflow_strategies::replay(&journal);
         let is_open = problem.is_none() && is_unfinished(&journal, &report, summary.status);
         Ok(Replayed { report, open: is_open.then_some(summary.status), problem })
     }

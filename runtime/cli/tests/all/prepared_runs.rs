@@ -129,8 +129,9 @@ fn engine_for(
     };
     let checked = check_bytes(flow.as_bytes(), &options).unwrap();
     let start = Start::Inject { node: checked.flow.find("i").unwrap(), payload: None };
-    let built = build_flow(checked, &adapters, &|_| None);
+    let built = build_flow(checked, &adapters, redflow_strategies::strategies(), &|_| None);
     let ports = Ports {
+        strategies: redflow_strategies::strategies().clone(),
         clock: Arc::new(SystemClock),
         events,
         store: Arc::new(Store::open(data).unwrap()),
@@ -194,8 +195,9 @@ pub(crate) fn interrupted_run_of_instance(instance: &InstanceId, folder: &Folder
 
 /// Replaces the only run by an ended run with this journal.
 pub(crate) fn forge(folder: &Folder, journal: &str) {
-    let read = redflow_react::read_journal(folder.run_ok(["runs", "export", &folder.only_run()]).as_bytes())
-        .unwrap();
+    let read =
+        redflow_strategies::read_journal(folder.run_ok(["runs", "export", &folder.only_run()]).as_bytes())
+            .unwrap();
     folder.run_ok(["runs", "prune", "--keep", "0"]);
     let new = NewRun {
         run_id: read.run_id,

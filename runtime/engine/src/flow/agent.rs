@@ -5,14 +5,14 @@ use redflow_contract::id::NodeSummary;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::scrub::Scrubber;
+use redflow_machine::Agent;
 use redflow_ports::{ChatModel, Memory, Tool};
-use redflow_react::CompiledAgent;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A compiled agent with its model, memory and tools.
 pub struct BuiltAgent {
-    pub(crate) compiled: Arc<CompiledAgent>,
+    pub(crate) compiled: Arc<dyn Agent>,
     pub(crate) plan: EncodedPlan,
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) model_node: NodeSummary,

@@ -15,8 +15,8 @@ use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run_error::RunError;
 use redflow_contract::scrub::Scrubber;
 use redflow_flow::{CheckedFlow, NodeIx, ProcessSecrets, ReadyAgent, ResolvedFlow, Verdict};
+use redflow_machine::Strategies;
 use redflow_ports::{Adapters, BuildError, Builder, ChatModel, Memory, NodeConfig, Tool};
-use redflow_react::CompiledAgent;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,11 +24,17 @@ use std::sync::Arc;
 /// Builds every node that this build can run. A node that cannot be built does not stop the others: an agent
 /// that needs it is refused, and an ordinary node answers every message with the error.
 #[must_use]
-pub fn build_flow(checked: CheckedFlow, adapters: &Adapters, env: ProcessEnv<'_>) -> BuiltFlow {
+pub fn build_flow(
+    checked: CheckedFlow,
+    adapters: &Adapters,
+    strategies: &Strategies,
+    env: ProcessEnv<'_>,
+) -> BuiltFlow {
     let CheckedFlow { flow, agents, .. } = checked;
     let mut builder = FlowBuilder {
         flow: &flow,
         adapters,
+        strategies,
         env,
         models: HashMap::new(),
         memories: HashMap::new(),
@@ -98,6 +104,7 @@ fn config_error(error: &BuildError) -> RunError {
 struct FlowBuilder<'a> {
     flow: &'a ResolvedFlow,
     adapters: &'a Adapters,
+    strategies: &'a Strategies,
     env: ProcessEnv<'a>,
     models: BuiltServices<dyn ChatModel>,
     memories: BuiltServices<dyn Memory>,
@@ -115,8 +122,7 @@ impl FlowBuilder<'_> {
         ready: &ReadyAgent,
     ) -> Result<BuiltAgent, BuildError> {
         let error = |reason: String| BuildError { node: node.id.to_string(), reason };
-        let spec = Arc::clone(&ready.spec);
-        let compiled = CompiledAgent::compile(spec).map_err(|why| error(why.to_string()))?;
+        let compiled = self.strategies.compile(&ready.spec).map_err(|why| error(why.to_string()))?;
         let plan = EncodedPlan::new(&ready.plan).map_err(|why| error(why.to_string()))?;
         let (flow, env, adapters) = (self.flow, self.env, self.adapters);
         let secrets = &self.secrets;

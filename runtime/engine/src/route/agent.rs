@@ -19,8 +19,8 @@ use redflow_contract::json::nests_within;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::run_error::RunError;
 use redflow_flow::NodeIx;
+use redflow_machine::refused_output;
 use redflow_ports::StoreError;
-use redflow_react::refused_output;
 use std::sync::Arc;
 
 impl EngineState {

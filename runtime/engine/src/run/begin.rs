@@ -9,8 +9,8 @@ use crate::origin::{Cause, Origin};
 use redflow_contract::Message;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
+use redflow_machine::{ParentRun, Recorder};
 use redflow_ports::NewRun;
-use redflow_react::{Machine, ParentRun, Recorder};
 use std::sync::Arc;
 
 /// A message that begins a run, with the agent and the turn it got.
@@ -57,11 +57,10 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     // The fact gets a copy: a run that cannot be stored gives the message back.
     let incoming = (*message).clone();
     let fact = Fact::RunStarted { at, run_id: run, session, message: incoming, spec };
-    let machine = Machine::new(Arc::clone(&agent.compiled)).observed(ports.observes_runs());
+    let mut recorder = Recorder::new(Arc::clone(&agent.compiled)).observed(ports.observes_runs());
     let classify = |call: &_| agent.effect_class(call);
-    let started = Recorder::start(machine, &agent.plan, ParentRun::default(), fact, &classify);
-    let (recorder, step) = match started {
-        Ok(started) => started,
+    let step = match recorder.start(&agent.plan, ParentRun::default(), fact, &classify) {
+        Ok(step) => step,
         Err(error) => return Err(RunExit::NotStored(cannot_continue(&error), message)),
     };
     let mut driver = RunDriver::new(context, agent, recorder, journal, 0);

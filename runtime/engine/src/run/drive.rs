@@ -4,7 +4,7 @@
 //! outcome before anything follows from it. The machine makes all decisions of the agent.
 
 use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_slot, wait_for_stop};
-use super::effects::{EffectContext, perform};
+use super::effects::{EffectContext, FactBatch, OwnedContext, call_not_made, perform};
 use super::exit::{RunExit, cannot_continue};
 use super::measure::{ActiveRun, end_span, record_run_end, run_span};
 use super::outgoing::{ModelResponse, Outgoing};
@@ -13,14 +13,13 @@ use super::stage::Stage;
 use crate::flow::agent::BuiltAgent;
 use crate::observe::FlowObserver;
 use crate::ports::Ports;
-use redflow_contract::Millis;
 use redflow_contract::effect::Effect;
-use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::fact::Fact;
 use redflow_contract::id::RunId;
 use redflow_contract::node_config::EffectClass;
-use redflow_contract::run::{RunState, WaitingCall};
+use redflow_contract::run::RunState;
+use redflow_machine::{Recorder, Status, Step};
 use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};
-use redflow_react::{Recorder, Status, Step};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -72,15 +71,6 @@ impl ActiveTime {
     }
 }
 
-/// The effect whose answer the machine waits for, with the class of a tool call.
-type OpenEffect = (Effect, Option<EffectClass>);
-
-/// What follows the effects that need no answer.
-pub(super) enum Next {
-    Exit(RunExit),
-    Perform(Option<OpenEffect>),
-}
-
 impl RunDriver {
     /// `active_ms` is the time the run has worked before.
     pub(super) fn new(
@@ -129,8 +119,8 @@ impl RunDriver {
 
     fn state(&self) -> RunState {
         match self.recorder.machine().status() {
-            Status::WaitingOutcome { call_id, tool, iteration, asked_at, input, .. } => {
-                RunState::Waiting(WaitingCall { call_id, tool, iteration, asked_at, input })
+            Status::Waiting(questions) => {
+                RunState::Waiting(questions.into_iter().map(|question| question.call).collect())
             }
             Status::Finished(ending) => RunState::Finished { at: self.ports.clock.now(), ending },
             Status::New | Status::Running => RunState::Running,
@@ -163,11 +153,19 @@ impl RunDriver {
         let deadline = tokio::time::sleep(limit.saturating_sub(self.active.total()));
         tokio::pin!(deadline);
         loop {
-            let open = match self.emit(effects).await {
-                Next::Exit(exit) => return exit,
-                Next::Perform(open) => open,
-            };
-            let Some((effect, class)) = open else { return self.exit_without_effect() };
+            if let Some(exit) = self.emit(&mut effects).await {
+                return exit;
+            }
+            if effects.len() > 1 {
+                // Boxed, because nearly every run waits for one effect at a time.
+                effects = match Box::pin(self.perform_together(effects, deadline.as_mut())).await {
+                    Ok(effects) => effects,
+                    Err(exit) => return exit,
+                };
+                continue;
+            }
+            let Some(effect) = effects.pop() else { return self.exit_without_effect() };
+            let class = self.class_of(&effect);
             let is_at_most_once = class == Some(EffectClass::AtMostOnce);
             let fact = match self.requested_suspend() {
                 // The call was certainly not made. Without this fact a person would have to answer that.
@@ -209,7 +207,15 @@ impl RunDriver {
         }
     }
 
-    fn requested_suspend(&self) -> Option<Control> {
+    /// The class of a tool call; none for other effects.
+    pub(super) fn class_of(&self, effect: &Effect) -> Option<EffectClass> {
+        match effect {
+            Effect::CallTool { call, .. } => Some(self.agent.effect_class(call)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn requested_suspend(&self) -> Option<Control> {
         let control = self.control.borrow().clone();
         matches!(control, Control::Suspend | Control::SuspendNow).then_some(control)
     }
@@ -244,11 +250,9 @@ impl RunDriver {
     pub(super) async fn cancel_run(&mut self, reason: String) -> RunExit {
         let fact = Fact::CancelRequested { at: self.ports.clock.now(), reason };
         match self.feed(fact, None).await {
-            Ok(effects) => match self.emit(effects).await {
-                Next::Exit(exit) => exit,
-                // The answer exists, but the memory is not written yet: the run ends when it is resumed.
-                Next::Perform(_) => RunExit::Suspended(None),
-            },
+            // If it does not end, the answer exists, but the memory is not written yet: the run ends when it
+            // is resumed.
+            Ok(mut effects) => self.emit(&mut effects).await.unwrap_or(RunExit::Suspended(None)),
             Err(error) => RunExit::Suspended(Some(error)),
         }
     }
@@ -256,15 +260,15 @@ impl RunDriver {
     /// The exit of a run whose machine has no effect to perform.
     pub(super) fn exit_without_effect(&self) -> RunExit {
         match self.state() {
-            RunState::Waiting(call) => RunExit::Waiting(call),
+            RunState::Waiting(calls) => RunExit::Waiting(calls),
             _ => RunExit::Suspended(Some(cannot_continue(&"the machine has nothing to do and is not over"))),
         }
     }
 
-    /// Sends what needs no answer, and returns the effect that does.
-    pub(super) async fn emit(&mut self, effects: Vec<Effect>) -> Next {
-        let mut open = None;
-        for effect in effects {
+    /// Sends the effects that need no answer, and leaves the others. Gives the exit of a run that is over.
+    pub(super) async fn emit(&mut self, effects: &mut Vec<Effect>) -> Option<RunExit> {
+        let unanswerable: Vec<Effect> = effects.extract_if(.., |effect| !effect.needs_answer()).collect();
+        for effect in unanswerable {
             match effect {
                 Effect::EmitModelResponse { id, message } => {
                     let agent = self.agent.compiled.spec().agent.node_id.clone();
@@ -289,26 +293,45 @@ impl RunDriver {
                     let iterations = self.recorder.machine().iteration();
                     record_run_end(&*self.ports.meter, spec, ending, iterations, took);
                     let message = Arc::new(message);
-                    return Next::Exit(RunExit::Finished { effect: id, ending, message, resent: false });
-                }
-                Effect::CallTool { ref call, .. } => {
-                    let class = self.agent.effect_class(call);
-                    open = Some((effect, Some(class)));
+                    return Some(RunExit::Finished { effect: id, ending, message, resent: false });
                 }
                 Effect::RecallMemory { .. }
                 | Effect::ClearMemory { .. }
                 | Effect::CallModel { .. }
-                | Effect::AppendMemory { .. } => {
-                    open = Some((effect, None));
-                }
+                | Effect::CallTool { .. }
+                | Effect::AppendMemory { .. } => {}
             }
         }
-        Next::Perform(open)
+        None
     }
-}
 
-/// The fact that a call was not made because the engine stopped. Its text is stored in journals.
-fn call_not_made(effect: &Effect, at: Millis) -> Fact {
-    let result = ToolResult::failed("the runtime was stopped before the call was made");
-    Fact::ToolReturned { at, effect: effect.id(), result }
+    /// What an effect needs that is performed beside others.
+    pub(super) fn owned_context(&self) -> OwnedContext {
+        OwnedContext {
+            run: self.run.clone(),
+            agent: Arc::clone(&self.agent),
+            ports: Arc::clone(&self.ports),
+            observer: self.observer.clone(),
+            outgoing: self.outgoing.clone(),
+        }
+    }
+
+    /// Feeds facts and stores them in one batch. The first fact that ends the run is the last one.
+    pub(super) async fn feed_all(&mut self, facts: FactBatch) -> Result<Vec<Effect>, StoreError> {
+        let mut stage = Stage::Step;
+        let mut all = Step { lines: Vec::new(), effects: Vec::new(), events: Vec::new() };
+        for (fact, answered) in facts {
+            if matches!(self.recorder.machine().status(), Status::Finished(_)) {
+                break;
+            }
+            stage = stage.max(Stage::from_fact(&fact, answered));
+            let agent = &self.agent;
+            let step = self.recorder.step(fact, &|call| agent.effect_class(call));
+            let mut step = step.map_err(|error| cannot_continue(&error))?;
+            all.lines.append(&mut step.lines);
+            all.effects.append(&mut step.effects);
+            all.events.append(&mut step.events);
+        }
+        self.store_step(all, stage).await
+    }
 }

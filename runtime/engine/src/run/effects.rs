@@ -16,9 +16,9 @@ use redflow_contract::node_config::EffectClass;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::{ScrubStream, Scrubber};
 use redflow_contract::stream::ModelDelta;
-use redflow_ports::{AnswerKind, DeltaObserver, EventSink, ModelRequest, ToolOutcome};
+use redflow_ports::{DeltaObserver, EventSink, ModelRequest, ToolOutcome, failpoint};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::Instrument as _;
@@ -31,6 +31,33 @@ pub(super) struct EffectContext<'a> {
     pub(super) ports: &'a Ports,
     pub(super) observer: &'a FlowObserver,
     pub(super) outgoing: &'a mpsc::Sender<Outgoing>,
+}
+
+/// Facts in the order in which they are fed, each with the class of the tool call that it answers.
+pub(super) type FactBatch = Vec<(Fact, Option<EffectClass>)>;
+
+/// What an effect needs that is performed beside others.
+pub(super) struct OwnedContext {
+    pub(super) run: RunId,
+    pub(super) agent: Arc<BuiltAgent>,
+    pub(super) ports: Arc<Ports>,
+    pub(super) observer: FlowObserver,
+    pub(super) outgoing: mpsc::Sender<Outgoing>,
+}
+
+impl OwnedContext {
+    pub(super) async fn perform(
+        self,
+        effect: Effect,
+        class: Option<EffectClass>,
+    ) -> (Fact, Option<EffectClass>) {
+        let Self { run, agent, ports, observer, outgoing } = &self;
+        let fact = perform(&effect, EffectContext { run, agent, ports, observer, outgoing }).await;
+        if class.is_some() {
+            failpoint("act.after");
+        }
+        (fact, class)
+    }
 }
 
 /// Performs one effect. An adapter that panics fails its own call and nothing else.
@@ -132,14 +159,13 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
     let now = || ports.clock.now();
     let id = effect.id();
     match effect {
-        Effect::CallModel { iteration, transcript, spec, .. } => {
-            let answer_kind = AnswerKind::Action { schema: agent.compiled.action_schema() };
+        Effect::CallModel { iteration, transcript, spec, answer_kind, .. } => {
             // Boxed, because nearly every run waits for its answer without an observer of deltas.
             let observer = || Box::new(ScrubbedDeltas::new(run, *iteration, agent, ports));
             let observer = ports.events.watches_deltas().then(observer);
             let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
-            let request =
-                ModelRequest { iteration: *iteration, transcript, spec, answer_kind, delta_observer: deltas };
+            let (iteration, tools) = (*iteration, &*spec.tools);
+            let request = ModelRequest { iteration, transcript, tools, answer_kind, delta_observer: deltas };
             match agent.model.call(request).await {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut_answer(answer, &spec.limits) }
@@ -242,4 +268,10 @@ async fn call_tool(id: EffectId, call: &ToolCall, context: EffectContext<'_>) ->
         }
     };
     outcome_fact(id, outcome, agent, ports)
+}
+
+/// The fact that a call was not made because the engine stopped. Its text is stored in journals.
+pub(super) fn call_not_made(effect: &Effect, at: Millis) -> Fact {
+    let result = ToolResult::failed("the runtime was stopped before the call was made");
+    Fact::ToolReturned { at, effect: effect.id(), result }
 }

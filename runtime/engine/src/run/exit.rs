@@ -17,8 +17,8 @@ pub(crate) enum RunExit {
         /// Whether the message may have been sent before.
         resent: bool,
     },
-    /// The run waits for a person's answer about this call.
-    Waiting(WaitingCall),
+    /// The run waits for a person's answers about these calls, the oldest first.
+    Waiting(Vec<WaitingCall>),
     /// The run can be resumed later; with the reason, unless a shutdown suspended it.
     Suspended(Option<StoreError>),
     /// The store did not take the run. The message comes back, so that the agent can answer it with the

@@ -15,3 +15,4 @@ pub(crate) mod session_key;
 pub(crate) mod size;
 pub(crate) mod slots;
 mod stage;
+mod together;

@@ -18,10 +18,10 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::REDACTED;
 use redflow_flow::resolve_process_env;
+use redflow_machine::{Agent, CompileError, Strategies};
 use redflow_ports::{
     BoxFuture, BuildError, Builder, ChatModel, ModelInfo, ModelRequest, NodeConfig, StoreError,
 };
-use redflow_react::{CompileError, CompiledAgent};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// A cache of the agents of resumed runs, so that a thousand runs of one plan build it once.
 #[derive(Default)]
 pub(crate) struct RebuiltAgents {
-    compiled: Mutex<Vec<Arc<CompiledAgent>>>,
+    compiled: Mutex<Vec<Arc<dyn Agent>>>,
     /// Each with the flow that its secrets come from.
     built: Mutex<Vec<(Weak<BuiltFlow>, Arc<BuiltAgent>)>>,
 }
@@ -45,7 +45,8 @@ impl RebuiltAgents {
         &self,
         flow: Option<&BuiltFlow>,
         spec: &Arc<AgentSpec>,
-    ) -> Result<Arc<CompiledAgent>, CompileError> {
+        strategies: &Strategies,
+    ) -> Result<Arc<dyn Agent>, CompileError> {
         let of_flow = flow.and_then(|flow| flow.agent(&spec.agent.node_id)).map(|agent| &agent.compiled);
         if let Some(same) = of_flow.filter(|agent| **agent.spec() == **spec) {
             return Ok(Arc::clone(same));
@@ -54,7 +55,7 @@ impl RebuiltAgents {
         if let Some(same) = cached.iter().find(|agent| **agent.spec() == **spec) {
             return Ok(Arc::clone(same));
         }
-        let compiled = CompiledAgent::compile(Arc::clone(spec))?;
+        let compiled = strategies.compile(spec)?;
         cache(&mut cached, Arc::clone(&compiled));
         Ok(compiled)
     }
@@ -64,12 +65,12 @@ impl RebuiltAgents {
         &self,
         flow: Option<&Arc<BuiltFlow>>,
         plan: &AgentPlan,
-        compiled: &Arc<CompiledAgent>,
+        compiled: &Arc<dyn Agent>,
         ports: &Ports,
     ) -> Result<Arc<BuiltAgent>, StoreError> {
         let encoded = EncodedPlan::new(plan).map_err(|error| cannot_rebuild(&error))?;
         let same = |agent: &Arc<BuiltAgent>| {
-            agent.plan.digest() == encoded.digest() && Arc::ptr_eq(&agent.compiled, compiled)
+            agent.plan.digest() == encoded.digest() && Arc::ptr_eq(agent.compiled.spec(), compiled.spec())
         };
         if let Some(agent) = flow.and_then(|flow| flow.agent(&plan.agent.node.id)).filter(|agent| same(agent))
         {
@@ -91,7 +92,7 @@ impl RebuiltAgents {
     /// The agent without its services: enough to cancel a run, or to resolve its call.
     pub(super) fn without_services(
         plan: &AgentPlan,
-        compiled: &Arc<CompiledAgent>,
+        compiled: &Arc<dyn Agent>,
     ) -> Result<Arc<BuiltAgent>, StoreError> {
         Ok(Arc::new(BuiltAgent {
             compiled: Arc::clone(compiled),
@@ -141,7 +142,7 @@ fn build_agent(
     flow: Option<&BuiltFlow>,
     plan: &AgentPlan,
     encoded: EncodedPlan,
-    compiled: &Arc<CompiledAgent>,
+    compiled: &Arc<dyn Agent>,
     ports: &Ports,
 ) -> Result<BuiltAgent, BuildError> {
     let adapters = &ports.adapters;

@@ -12,14 +12,15 @@ use super::rebuild::RebuiltAgents;
 use super::size::result_problem;
 use super::slots::Slots;
 use crate::flow::BuiltFlow;
+use futures::future::join_all;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::AgentPlan;
+use redflow_machine::{DifferenceKind, OpenEffect, ResumedRun, Status, Strategies, resume};
 use redflow_ports::{Batch, BoxFuture, Journal, StoreError, StoredRun, ToolOutcome};
-use redflow_react::{DifferenceKind, ResumedRun, Status, resume};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -88,13 +89,16 @@ pub(crate) async fn resume_run(
         }
         OpenedRun::Unfinished { driver, effects, plan, interrupted } => (*driver, effects, plan, interrupted),
     };
-    if let Some(call) = interrupted {
-        let build = || rebuilt.build(flow.as_ref(), &plan, driver.recorder.machine().agent(), &driver.ports);
-        let built = if matches!(intent, ResumeIntent::Continue) { build().ok() } else { None };
+    if !interrupted.is_empty() {
+        let built = if matches!(intent, ResumeIntent::Continue) {
+            rebuilt.build(flow.as_ref(), &plan, driver.recorder.agent(), &driver.ports).ok()
+        } else {
+            None
+        };
         let source = if built.is_some() { OutcomeSource::Tool } else { OutcomeSource::None };
         driver.agent = built.unwrap_or(driver.agent);
-        effects = match driver.recover_call(call, source).await {
-            Ok(effects) => effects,
+        match driver.recover_calls(interrupted, source).await {
+            Ok(new) => effects.extend(new),
             Err(exit @ RunExit::Finished { .. }) => {
                 let (result, exit) = answer_for_finished(exit, &intent);
                 answer(result);
@@ -120,20 +124,18 @@ pub(crate) async fn resume_run(
     let exit = match stored {
         Err(error) => RunExit::Suspended(Some(error)),
         Ok(effects) => match driver.exit_without_effect() {
-            RunExit::Waiting(call) => RunExit::Waiting(call),
-            _ => {
-                match rebuilt.build(flow.as_ref(), &plan, driver.recorder.machine().agent(), &driver.ports) {
-                    Ok(built) => {
-                        driver.agent = built;
-                        let exit = match slot {
-                            Some(slot) => driver.work(effects, slot).await,
-                            None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.id)).await,
-                        };
-                        return (Some(agent), exit);
-                    }
-                    Err(error) => RunExit::Suspended(Some(error)),
+            RunExit::Waiting(calls) => RunExit::Waiting(calls),
+            _ => match rebuilt.build(flow.as_ref(), &plan, driver.recorder.agent(), &driver.ports) {
+                Ok(built) => {
+                    driver.agent = built;
+                    let exit = match slot {
+                        Some(slot) => driver.work(effects, slot).await,
+                        None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.id)).await,
+                    };
+                    return (Some(agent), exit);
                 }
-            }
+                Err(error) => RunExit::Suspended(Some(error)),
+            },
         },
     };
     (Some(agent), driver.cancel_if_requested(exit).await)
@@ -166,7 +168,7 @@ enum OpenedRun {
         driver: Box<RunDriver>,
         effects: Vec<Effect>,
         plan: Box<AgentPlan>,
-        interrupted: Option<InterruptedCall>,
+        interrupted: Vec<InterruptedCall>,
     },
 }
 
@@ -178,30 +180,38 @@ async fn open(
     let Some(stored) = context.ports.store.load(&context.run).await? else {
         return Err(StoreError::new(StoreCode::RunUnknown, "there is no such run"));
     };
-    let ResumedRun { recorder, plan, mut effects, class } = replay_journal(&stored, flow, rebuilt)?;
+    let replayed = replay_journal(&stored, flow, rebuilt, &context.ports.strategies);
+    let ResumedRun { recorder, plan, open, mut unanswerable } = replayed?;
     let agent = plan.agent.node.clone();
     let is_over = matches!(recorder.machine().status(), Status::Finished(_));
     if is_over && stored.summary.delivered {
         return Err(already_over());
     }
-    let bare = RebuiltAgents::without_services(&plan, recorder.machine().agent())?;
+    let bare = RebuiltAgents::without_services(&plan, recorder.agent())?;
     let journal = if is_over { Box::new(FinishedJournal) } else { context.ports.store.reopen(&stored) };
     let recorder = recorder.observed(context.ports.observes_runs());
     let mut driver = RunDriver::new(context, bare, recorder, journal, stored.active_ms);
     // A response may not have arrived before the crash. It is sent again before anything else.
-    let responses = effects.extract_if(.., |effect| matches!(effect, Effect::EmitModelResponse { .. }));
-    let responses: Vec<Effect> = responses.collect();
-    driver.emit(responses).await;
+    let finish = unanswerable.pop_if(|effect| matches!(effect, Effect::Finish { .. }));
+    driver.emit(&mut unanswerable).await;
     if is_over {
-        let Some(Effect::Finish { id, ending, message }) = effects.pop() else {
+        let Some(Effect::Finish { id, ending, message }) = finish else {
             return Err(cannot_continue(&"the run is over and has no result"));
         };
         let exit = RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: true };
         return Ok((agent, OpenedRun::Finished(exit)));
     }
-    let interrupted = driver.interrupted_call(&effects, class);
-    if !matches!(driver.recorder.machine().status(), Status::Running) {
-        effects.clear();
+    let mut interrupted = Vec::new();
+    let mut effects = Vec::new();
+    for OpenEffect { effect, class } in open {
+        match effect {
+            Effect::CallTool { id, call }
+                if !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent)) =>
+            {
+                interrupted.push(InterruptedCall { effect: id, call, class });
+            }
+            effect => effects.push(effect),
+        }
     }
     let driver = Box::new(driver);
     Ok((agent, OpenedRun::Unfinished { driver, effects, plan, interrupted }))
@@ -222,60 +232,63 @@ enum OutcomeSource {
 }
 
 impl RunDriver {
-    fn interrupted_call(&self, effects: &[Effect], class: Option<EffectClass>) -> Option<InterruptedCall> {
-        let Some(Effect::CallTool { id, call }) = effects.last() else { return None };
-        let may_repeat = matches!(class, Some(EffectClass::Read | EffectClass::Idempotent));
-        let is_open = self.recorder.machine().status() == Status::Running;
-        (is_open && !may_repeat).then(|| InterruptedCall { effect: *id, call: call.clone(), class })
-    }
-
-    /// Feeds the outcome of an interrupted call, or that it is unknown.
-    async fn recover_call(
+    /// Feeds the outcomes of interrupted calls, or that they are unknown. All are stored before any effect is
+    /// performed again.
+    async fn recover_calls(
         &mut self,
-        interrupted: InterruptedCall,
+        interrupted: Vec<InterruptedCall>,
         source: OutcomeSource,
     ) -> Result<Vec<Effect>, RunExit> {
-        let InterruptedCall { effect, call, class } = interrupted;
-        let unknown =
-            |at| Fact::ToolOutcomeUnknown { at, effect, reason: ToolOutcome::INTERRUPTED.to_owned() };
-        let fact = if source == OutcomeSource::Tool {
+        let all_unknown = |at| {
+            let unknown = |call: &InterruptedCall| {
+                let (effect, reason) = (call.effect, ToolOutcome::INTERRUPTED.to_owned());
+                (Fact::ToolOutcomeUnknown { at, effect, reason }, call.class)
+            };
+            interrupted.iter().map(unknown).collect()
+        };
+        let facts = if source == OutcomeSource::Tool {
             let Self { agent, ports, control, cancel, .. } = &mut *self;
+            let recover = |interrupted: &InterruptedCall| {
+                let (effect, class) = (interrupted.effect, interrupted.class);
+                let call = interrupted.call.clone();
+                let (agent, ports) = (Arc::clone(agent), Arc::clone(ports));
+                async move { (recover_outcome(effect, &call, &agent, &ports).await, class) }
+            };
             tokio::select! {
                 biased;
                 stop = wait_for_stop(control, cancel, Activity::Waiting) => match stop {
                     StopReason::Suspend => return Err(RunExit::Suspended(None)),
-                    StopReason::Cancel(_) => unknown(ports.clock.now()),
+                    StopReason::Cancel(_) => all_unknown(ports.clock.now()),
                 },
-                fact = recover_outcome(effect, &call, agent, ports) => fact,
+                facts = join_all(interrupted.iter().map(recover)) => facts,
             }
         } else {
-            unknown(self.ports.clock.now())
+            all_unknown(self.ports.clock.now())
         };
-        let mut effects = self.feed(fact, class).await.map_err(|error| RunExit::Suspended(Some(error)))?;
+        let mut effects = self.feed_all(facts).await.map_err(|error| RunExit::Suspended(Some(error)))?;
         // With `onUnknown: fail` the run ends here.
         if let Some(Effect::Finish { .. }) = effects.last()
             && let Some(Effect::Finish { id, ending, message }) = effects.pop()
         {
-            let machine = self.recorder.machine();
-            let (spec, iterations) = (machine.agent().spec(), machine.iteration());
+            let (spec, iterations) = (self.recorder.agent().spec(), self.recorder.machine().iteration());
             record_run_end(&*self.ports.meter, spec, ending, iterations, Duration::ZERO);
             return Err(RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: false });
-        }
-        if !matches!(self.recorder.machine().status(), Status::Running) {
-            effects.clear();
         }
         Ok(effects)
     }
 
     /// Feeds a person's answer about the call that the run waits for.
     async fn resolve_call(&mut self, call: &CallId, result: ToolResult) -> Result<Vec<Effect>, StoreError> {
-        let Status::WaitingOutcome { effect, call_id, .. } = self.recorder.machine().status() else {
+        let Status::Waiting(questions) = self.recorder.machine().status() else {
             return Err(StoreError::new(StoreCode::RunNotWaiting, "the run waits for nothing"));
         };
-        if call_id != *call {
-            let message = format!("the run waits for the outcome of call {call_id}, not of {call}");
+        let Some(effect) = questions.iter().find(|question| question.call.call_id == *call) else {
+            let calls: Vec<&str> = questions.iter().map(|question| question.call.call_id.as_str()).collect();
+            let message =
+                format!("the run waits for the outcome of call {}, not of {call}", calls.join(", "));
             return Err(StoreError::new(StoreCode::RunNotWaiting, message));
-        }
+        };
+        let effect = effect.effect;
         if let Some(problem) = result_problem(&result, &self.agent.compiled.spec().limits) {
             return Err(StoreError::new(StoreCode::ResultInvalid, format!("the result {problem}")));
         }
@@ -298,9 +311,11 @@ fn replay_journal(
     stored: &StoredRun,
     flow: Option<&Arc<BuiltFlow>>,
     rebuilt: &RebuiltAgents,
+    strategies: &Strategies,
 ) -> Result<ResumedRun, StoreError> {
     let flow = flow.map(|flow| &**flow);
-    resume(&stored.journal, &mut |spec| rebuilt.compile(flow, spec)).map_err(|difference| {
+    let mut compile = |spec: &Arc<_>| rebuilt.compile(flow, spec, strategies);
+    resume(&stored.journal, strategies, &mut compile).map_err(|difference| {
         if difference.what == DifferenceKind::Version {
             let version = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<u32>().ok());
             let is_newer = version(&difference.recorded) > version(&difference.replayed);

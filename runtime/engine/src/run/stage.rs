@@ -7,17 +7,18 @@ use redflow_contract::node_config::EffectClass;
 use redflow_ports::Durability;
 
 /// What a step of a run records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Of several facts in one batch the later variant counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
+    /// A step that a run can repeat after a crash without harm.
+    Step,
+    /// An outcome that cannot be found out again: of a person's answer, or of a call that is not repeated.
+    Result,
     Start,
     /// An effect follows that must not happen twice without a key.
     Intent,
-    /// An outcome that cannot be found out again: of a person's answer, or of a call that is not repeated.
-    Result,
     /// The result of the run leaves it.
     Output,
-    /// A step that a run can repeat after a crash without harm.
-    Step,
 }
 
 impl Stage {

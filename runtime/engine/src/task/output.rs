@@ -69,9 +69,9 @@ impl EngineState {
                 self.send_result(&agent, ending, &message, origin);
                 RunEnd::Finished { ending, message }
             }
-            RunExit::Waiting(call) => {
+            RunExit::Waiting(calls) => {
                 report_done(StepOutcome::Waiting);
-                RunEnd::Waiting(call)
+                RunEnd::Waiting(calls)
             }
             RunExit::Suspended(why) => {
                 report_done(StepOutcome::Waiting);

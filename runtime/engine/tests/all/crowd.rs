@@ -11,8 +11,8 @@ use pretty_assertions::assert_eq;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::RunLimits;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};
-use redflow_react::replay;
 use redflow_store::{Reader, RunFilter, Store};
+use redflow_strategies::replay;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,7 @@ async fn a_crowd_on_the_real_store() {
     let (alive, dead) = (node("a"), node("b"));
     let store = Arc::new(Store::open(folder.path()).unwrap());
     let ports = Ports {
+        strategies: redflow_strategies::strategies().clone(),
         clock: Arc::new(SystemClock),
         events: recorder,
         store: Arc::clone(&store) as _,
@@ -51,7 +52,7 @@ async fn a_crowd_on_the_real_store() {
         env: process_env,
     };
     let limits = EngineLimits { max_active: crowd, max_active_per_agent: crowd, ..EngineLimits::default() };
-    let built = build_flow(checked, &adapters, &process_env);
+    let built = build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env);
     let engine = Engine::new(Some(built), ports, limits);
     let cancel = CancellationToken::new();
     // Every tenth run calls a model that never answers.

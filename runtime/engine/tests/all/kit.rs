@@ -14,8 +14,9 @@ use redflow_engine::{
     build_flow,
 };
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
+use redflow_machine::DifferenceKind;
 use redflow_ports::Adapters;
-use redflow_react::{DifferenceKind, replay};
+use redflow_strategies::replay;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -88,6 +89,7 @@ pub(crate) fn check_flow(flow: &Value, run_limits: RunLimits, adapters: &Adapter
 
 fn ports(recorder: &Arc<EventRecorder>, store: &Arc<TestStore>, adapters: &Arc<Adapters>) -> Ports {
     Ports {
+        strategies: redflow_strategies::strategies().clone(),
         clock: Arc::clone(recorder) as _,
         events: Arc::clone(recorder) as _,
         store: Arc::new(StorePort(Arc::clone(store))),
@@ -117,7 +119,11 @@ impl Setup {
         let nodes =
             checked.flow.nodes.iter().enumerate().map(|(ix, node)| (node.id.to_string(), ix)).collect();
         let ports = ports(&recorder, store, &adapters);
-        let engine = Engine::new(Some(build_flow(checked, &adapters, &process_env)), ports, self.limits);
+        let engine = Engine::new(
+            Some(build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env)),
+            ports,
+            self.limits,
+        );
         EngineTest {
             engine,
             nodes,
@@ -132,7 +138,8 @@ impl Setup {
 /// Builds a flow for a deploy.
 pub(crate) fn build(flow: &Value) -> BuiltFlow {
     let adapters = adapters();
-    build_flow(check_flow(flow, RunLimits::default(), &adapters), &adapters, &process_env)
+    let checked = check_flow(flow, RunLimits::default(), &adapters);
+    build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env)
 }
 
 impl EngineTest {
@@ -251,7 +258,11 @@ pub(crate) fn ends(reports: &[RunReport]) -> Vec<String> {
         RunEnd::Finished { ending: Ending::Stopped, .. } => "stopped".to_owned(),
         RunEnd::Finished { ending: Ending::Failed { code }, .. } => format!("failed {code}"),
         RunEnd::Refused { error, .. } => format!("refused {}", error.code),
-        RunEnd::Waiting(call) => format!("waiting {} {} {}", call.call_id, call.tool, call.iteration),
+        RunEnd::Waiting(calls) => calls
+            .iter()
+            .map(|call| format!("waiting {} {} {}", call.call_id, call.tool, call.iteration))
+            .collect::<Vec<_>>()
+            .join(", "),
         RunEnd::Suspended { why: None } => "suspended".to_owned(),
         RunEnd::Suspended { why: Some(error) } => format!("suspended {error}"),
     };

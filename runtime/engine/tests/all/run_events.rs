@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::RunId;
-use redflow_react::replay_events;
+use redflow_strategies::replay_events;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use crate::test_store::{Fault, TestStore};
 use redflow_contract::fact::ToolResult;
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_engine::EngineLimits;
-use redflow_react::replay;
+use redflow_strategies::replay;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

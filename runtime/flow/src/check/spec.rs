@@ -151,6 +151,7 @@ impl Checker<'_> {
             agent: NodeRef { instance: self.options.instance.clone(), node_id: summary.id },
             type_name: summary.type_name,
             name: summary.name,
+            strategy: None,
             max_iterations: core.max_iterations,
             tools,
             stop_conditions: core.stop_conditions,

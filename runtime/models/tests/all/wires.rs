@@ -3,9 +3,7 @@
 use crate::scripted_server::{ScriptedServer, Step};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
-use redflow_contract::limits::RunLimits;
-use redflow_contract::plan::AgentSpec;
+use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_models::transport::{HttpSettings, ReqwestTransport, Transport};
@@ -145,32 +143,11 @@ fn build(type_name: &str, props: &Value, settings: ModelSettings) -> Result<Arc<
 }
 
 pub(crate) async fn call(model: &dyn ChatModel) -> Result<ModelAnswer, Failure> {
-    let spec = AgentSpec {
-        agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
-        type_name: "agent-core".to_owned(),
-        name: String::new(),
-        max_iterations: 1,
-        tools: Vec::new(),
-        stop_conditions: Vec::new(),
-        debug: false,
-        timeout_ms: 1,
-        memory: false,
-        model_response_wired: false,
-        limits: RunLimits::default(),
-    };
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::System, "Answer in JSON.")));
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "What is 2+2?")));
-    let answer_kind = AnswerKind::Action { schema: None };
-    let answer = model
-        .call(ModelRequest {
-            iteration: 1,
-            transcript: &transcript,
-            spec: &spec,
-            answer_kind,
-            delta_observer: None,
-        })
-        .await;
+    let answer_kind = &AnswerKind::Action { schema: None };
+    let answer = model.call(ModelRequest { answer_kind, ..ModelRequest::for_text(&transcript) }).await;
     if let Err(failure) = &answer {
         assert!(!failure.message.contains("sk-hid"), "{}", failure.message);
     }

@@ -4,7 +4,6 @@
 //! ends twice.
 
 use super::{OpenCall, Phase, Run};
-use crate::output::{build_message, failure_event, new_event, to_value};
 use redflow_contract::Millis;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::{Effect, Ending};
@@ -12,6 +11,7 @@ use redflow_contract::envelope::{AgentResult, CallOutcome, EnvelopeAction, StopR
 use redflow_contract::event::RunEventKind;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::RunError;
+use redflow_machine::output::{build_message, failure_event, new_event, to_value};
 use serde_json::Value;
 
 impl Run {

@@ -4,8 +4,6 @@
 //! for port 4 copies earlier ones.
 
 use super::{OpenCall, Phase, Run};
-use crate::output::{build_message, new_event, preview_value, to_text, to_value};
-use crate::text::{preview, quote, truncate_reason};
 use crate::validate::{ValidAnswer, validate_answer};
 use redflow_contract::action::{ActionKind, ModelAction};
 use redflow_contract::code::RunErrorCode;
@@ -21,6 +19,8 @@ use redflow_contract::node_config::{OnUnknown, StopCondition};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
+use redflow_machine::output::{build_message, new_event, preview_value, to_text, to_value};
+use redflow_machine::text::{preview, quote, truncate_reason};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -61,6 +61,7 @@ impl Run {
             iteration,
             transcript: self.transcript.clone(),
             spec: Arc::clone(self.agent.spec()),
+            answer_kind: self.agent.answer_kind().clone(),
         });
     }
 
@@ -72,7 +73,8 @@ impl Run {
             ..new_event(iteration, EnvelopeAction::ModelResponse, at)
         };
         let answer_preview = self.agent.spec().debug.then(|| preview(&answer.text));
-        let ValidAnswer { action, raw } = match validate_answer(&self.agent, &answer, iteration) {
+        let ValidAnswer { action, raw } = match validate_answer(self.agent.action_rules(), &answer, iteration)
+        {
             Ok(valid) => valid,
             // The error tells what is wrong. The answer itself is shown only with `debug: true`.
             Err(error) => {
@@ -133,7 +135,7 @@ impl Run {
 
     fn call_tool(&mut self, at: Millis, tool: String, input: Message, confidence: f64) {
         let agent = Arc::clone(&self.agent);
-        let Some((spec, _)) = agent.tool(&tool) else {
+        let Some(spec) = agent.tool(&tool) else {
             // Cannot happen: validation accepts only known tools.
             let error = self.error(RunErrorCode::Internal, format!("The tool {} vanished.", quote(&tool)));
             return self.fail(at, EnvelopeAction::Error, &error);

@@ -1,5 +1,6 @@
 //! The effect class of a tool call in the journal, so that it is known after a crash.
 
+use crate::script::replay;
 use crate::script::{
     ScriptStep, ScriptedRun, calculate, final_answer, first_fact, join_lines, plan, records, resume_journal,
     run_script, send_mail, spec, with, write_journal,
@@ -10,7 +11,8 @@ use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::{AgentSpec, EncodedPlan};
-use redflow_react::{CompiledAgent, Difference, DifferenceKind, Machine, ParentRun, Recorder, replay};
+use redflow_machine::{Difference, DifferenceKind, ParentRun, Recorder};
+use redflow_react::CompiledAgent;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -65,8 +67,8 @@ fn classifies_every_call_once() {
     let encoded = EncodedPlan::new(&plan(&spec)).unwrap();
     let agent = CompiledAgent::compile(Arc::new(spec)).unwrap();
     let fact = first_fact(agent.spec(), json!({"payload": 1}), Some("ada"));
-    let (mut recorder, start) =
-        Recorder::start(Machine::new(agent), &encoded, ParentRun::default(), fact, &classify).unwrap();
+    let mut recorder = Recorder::new(agent);
+    let start = recorder.start(&encoded, ParentRun::default(), fact, &classify).unwrap();
     let (mut lines, mut effects) = (start.lines, start.effects);
     let script = [
         ScriptStep::Recalled(Vec::new()),
@@ -109,8 +111,8 @@ fn a_journal_without_classes_replays_and_resumes() {
         assert!(replay(&old).equal);
         let cut = old.split_inclusive(|byte| *byte == b'\n').take(CALL + 1).collect::<Vec<_>>().concat();
         let resumed = resume_journal(&cut).unwrap();
-        assert_eq!(resumed.class, None);
-        assert_eq!(resumed.effects[0].name(), "call_tool");
+        assert_eq!(resumed.open[0].class, None);
+        assert_eq!(resumed.open[0].effect.name(), "call_tool");
     }
 }
 
@@ -121,7 +123,7 @@ fn the_engine_decides_the_class_if_the_node_declares_none() {
         let journal = with_class(&scripted, CALL, Some(class));
         assert_eq!(replay(&journal).difference, None);
         let lines: Vec<&str> = str::from_utf8(&journal).unwrap().lines().collect();
-        assert_eq!(resume_journal(&join_lines(&lines[..=CALL])).unwrap().class, Some(class));
+        assert_eq!(resume_journal(&join_lines(&lines[..=CALL])).unwrap().open[0].class, Some(class));
     }
 }
 
@@ -222,7 +224,10 @@ fn a_resumed_run_knows_the_class_of_its_open_call() {
             final_answer("4"),
         ];
         let scripted = run_script(spec, &script);
-        let class = |lines: usize| resume_journal(&join_lines(&scripted.lines[..lines])).unwrap().class;
+        let class = |lines: usize| {
+            let resumed = resume_journal(&join_lines(&scripted.lines[..lines])).unwrap();
+            resumed.open.first().and_then(|open| open.class)
+        };
         scripted.steps.iter().map(|mark| class(mark.lines)).collect::<Vec<_>>()
     };
     let (read, once) = (Some(EffectClass::Read), Some(EffectClass::AtMostOnce));

@@ -4,12 +4,13 @@ use crate::script::{ScriptStep, ScriptedRun, calculate, final_answer, first_fact
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
-use redflow_react::{CompiledAgent, FeedError, Machine, Status, StepError};
+use redflow_machine::{FeedError, Machine, Status, StepError};
+use redflow_react::{CompiledAgent, ReactMachine};
 use serde_json::json;
 use std::sync::Arc;
 
-fn machine() -> Machine {
-    Machine::new(CompiledAgent::compile(Arc::new(spec())).unwrap())
+fn machine() -> ReactMachine {
+    ReactMachine::new(CompiledAgent::compile(Arc::new(spec())).unwrap())
 }
 
 #[test]
@@ -30,7 +31,7 @@ fn the_first_fact_starts_the_run() {
 #[test]
 fn refuses_a_fact_while_effects_are_not_polled() {
     let mut machine = machine();
-    let spec = Arc::clone(machine.agent().spec());
+    let spec = Arc::new(spec());
     machine.feed(first_fact(&spec, json!({}), None)).unwrap();
     assert_eq!(machine.feed(final_answer("x").fact(1, EffectId(1))), Err(FeedError::Undrained));
     assert!(machine.poll().is_some() && machine.poll().is_none());
@@ -80,12 +81,12 @@ fn each_state_takes_only_its_own_facts() {
             for next in &script {
                 scripted.next(next.clone()).unwrap();
             }
-            let (open, spec) = (scripted.open(), Arc::clone(scripted.recorder.machine().agent().spec()));
+            let (open, spec) = (scripted.open(), Arc::clone(scripted.recorder.agent().spec()));
             let again = first_fact(&spec, json!({}), None);
             assert_eq!(feed_refused(&mut scripted, again), FeedError::AlreadyStarted, "{state}");
             let foreign = EffectId(open.0 + 1);
             let error = feed_refused(&mut scripted, answer.clone().fact(9, foreign));
-            assert_eq!(error, FeedError::WrongEffect { expected: open, found: foreign }, "{state}");
+            assert_eq!(error, FeedError::NotOpen(foreign), "{state}");
             if taken.contains(fact) {
                 scripted.next(answer.clone()).unwrap();
             } else {
@@ -106,19 +107,19 @@ fn a_finished_run_takes_no_facts() {
     {
         assert_eq!(feed_refused(&mut scripted, next.fact(99, last)), FeedError::Finished);
     }
-    let spec = Arc::clone(scripted.recorder.machine().agent().spec());
+    let spec = Arc::clone(scripted.recorder.agent().spec());
     assert_eq!(feed_refused(&mut scripted, first_fact(&spec, json!({}), None)), FeedError::Finished);
 }
 
 #[test]
 fn makes_no_events_without_an_observer() {
     let mut machine = machine();
-    let spec = Arc::clone(machine.agent().spec());
+    let spec = Arc::new(spec());
     machine.feed(first_fact(&spec, json!({}), None)).unwrap();
     while machine.poll().is_some() {}
     assert!(machine.take_events().is_empty());
     // The numbers tell a later observer how many events it missed.
-    let mut machine = machine.observed(true);
+    machine.set_observed(true);
     machine.feed(final_answer("x").fact(1, EffectId(1))).unwrap();
     let seqs: Vec<u32> = machine.take_events().iter().map(|event| event.seq).collect();
     assert_eq!(seqs, [3, 4]);

@@ -3,6 +3,7 @@
 //! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` rewrites those with classes. That is allowed only
 //! before their release. Those of the first release are never rewritten.
 
+use crate::script::replay;
 use crate::script::{
     ScriptStep, ScriptedRun, calculate, final_answer, records, resume_journal, run_script, send_mail, spec,
     turn, with, write_journal,
@@ -13,7 +14,6 @@ use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
-use redflow_react::replay;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -186,11 +186,13 @@ fn golden_journals_can_be_resumed_after_every_step() {
                 continue;
             }
             let resumed = resume_journal(&crate::script::join_lines(&lines[..end])).unwrap();
-            if matches!(resumed.effects.last(), Some(Effect::CallTool { .. })) {
+            let last = resumed.open.last();
+            let class = last.and_then(|open| open.class);
+            if last.is_some_and(|open| matches!(open.effect, Effect::CallTool { .. })) {
                 open += 1;
-                classes.extend(resumed.class);
+                classes.extend(class);
             } else {
-                assert_eq!(resumed.class, None, "{name}");
+                assert_eq!(class, None, "{name}");
             }
         }
         if name.ends_with("classes.jsonl") {

@@ -4,6 +4,7 @@ use crate::script::{
     ScriptStep, ScriptedRun, calculate, final_answer, join_lines, plan, records, resume_journal, run_script,
     send_mail, spec, with, write_journal,
 };
+use crate::script::{read_journal, replay};
 use pretty_assertions::assert_eq;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::Fact;
@@ -11,9 +12,7 @@ use redflow_contract::id::EffectId;
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::{EffectClass, StopCondition};
 use redflow_contract::plan::{AgentPlan, EncodedPlan};
-use redflow_react::{
-    Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, Machine, ParentRun, Recorder, read_journal, replay,
-};
+use redflow_machine::{Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, ParentRun, Recorder};
 use serde_json::{Value, json};
 
 fn finished() -> ScriptedRun {
@@ -93,8 +92,7 @@ fn a_journal_of_a_child_names_its_parent() {
     let encoded = EncodedPlan::new(&plan(&spec())).unwrap();
     let fact = crate::script::first_fact(agent.spec(), json!({}), None);
     let origin = ParentRun { parent_run_id: Some("parent".into()), step_id: Some("step".to_owned()) };
-    let (_, step) =
-        Recorder::start(Machine::new(agent), &encoded, origin, fact, &|_| EffectClass::Read).unwrap();
+    let step = Recorder::new(agent).start(&encoded, origin, fact, &|_| EffectClass::Read).unwrap();
     assert!(step.events.is_empty());
     let journal = read_journal(&join_lines(&step.lines)).unwrap();
     assert_eq!(journal.parent_run_id, Some("parent".into()));

@@ -5,6 +5,7 @@ use crate::script::{
     ScriptStep, ScriptedRun, calculate, final_answer, first_fact, join_lines, resume_journal, send_mail,
     turn, with,
 };
+use crate::script::{read_journal, replay, replay_events};
 use proptest::prelude::*;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
@@ -12,7 +13,7 @@ use redflow_contract::id::EffectId;
 use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatRole;
-use redflow_react::{FeedError, Status, StepError, read_journal, replay, replay_events};
+use redflow_machine::{FeedError, Status, StepError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ fn any_next() -> impl Strategy<Value = ScriptStep> {
 
 /// A fact that fits the state of the run, chosen by a number.
 fn fitting(scripted: &ScriptedRun, choice: u8, answer: ScriptStep) -> ScriptStep {
-    if let Status::WaitingOutcome { .. } = scripted.status() {
+    if let Status::Waiting(_) = scripted.status() {
         return if choice.is_multiple_of(2) {
             ScriptStep::Happened(json!(choice))
         } else {
@@ -166,7 +167,7 @@ proptest! {
             let fact = match choice {
                 // Mostly answers the open effect, sometimes another one, sometimes starts again.
                 0..16 => next.fact(at, EffectId(u32::from(choice))),
-                16..20 => first_fact(scripted.recorder.machine().agent().spec(), json!({}), None),
+                16..20 => first_fact(scripted.recorder.agent().spec(), json!({}), None),
                 _ => next.fact(at, scripted.open()),
             };
             let over = matches!(scripted.status(), Status::Finished(_));
@@ -192,7 +193,7 @@ proptest! {
         prop_assert_eq!(report.difference, None);
         prop_assert!(report.equal && report.complete);
         prop_assert_eq!(report.effects, scripted.effects.len());
-        check_effects(&scripted, scripted.recorder.machine().agent().spec().max_iterations)?;
+        check_effects(&scripted, scripted.recorder.agent().spec().max_iterations)?;
     }
 
     /// The parts of the output agree on how the run ended and on its error.

@@ -4,16 +4,16 @@ use crate::script::{
     RUN, START, ScriptStep, ScriptedRun, calculate, compiled, final_answer, first_fact, join_lines, records,
     resume_journal, run_script, send_mail, spec, step, turn, with, write_journal,
 };
+use crate::script::{effects_to_do, replay_events, resume};
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::OnUnknown;
 use redflow_contract::plan::AgentSpec;
+use redflow_contract::run::WaitingCall;
 use redflow_contract::transcript::ChatRole;
-use redflow_react::{
-    CompileError, CompiledAgent, DifferenceKind, FeedError, Status, StepError, replay_events, resume,
-};
+use redflow_machine::{Agent, CompileError, DifferenceKind, FeedError, Question, Status, StepError};
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,18 +29,19 @@ pub(crate) fn check_cut(scripted: &ScriptedRun, cut: usize) {
     };
     let resumed = resume_journal(&head).unwrap();
     let before = number.checked_sub(1).map_or(0, |last| scripted.steps[last].effects);
-    assert_eq!(resumed.effects, scripted.effects[before..scripted.steps[number].effects]);
+    assert_eq!(effects_to_do(&resumed), scripted.effects[before..scripted.steps[number].effects]);
     let of_step =
         &records(&scripted.lines[..cut])[if number == 0 { 2 } else { scripted.steps[number - 1].lines }..];
     let class = of_step.iter().find_map(|record| match record {
         JournalRecord::Effect { class, .. } => *class,
         _ => None,
     });
-    assert_eq!(resumed.class, class);
+    assert_eq!(resumed.open.first().and_then(|open| open.class), class);
     let JournalRecord::Plan { plan } = records(&scripted.lines[..2]).remove(1) else { panic!() };
     assert_eq!(resumed.plan, plan);
 
-    let (mut recorder, mut last) = (resumed.recorder.observed(true), resumed.effects);
+    let mut last = effects_to_do(&resumed);
+    let mut recorder = resumed.recorder.observed(true);
     let (mut lines, mut events) = (Vec::new(), Vec::new());
     for record in records(&scripted.lines[cut..]) {
         if let JournalRecord::Fact { fact } = record {
@@ -140,19 +141,19 @@ fn a_resumed_run_still_waits_for_a_person() {
     parked.next(send_mail()).unwrap();
     parked.next(ScriptStep::OutcomeUnknown).unwrap();
     let resumed = resume_journal(&parked.journal()).unwrap();
-    let waiting = Status::WaitingOutcome {
-        effect: EffectId(2),
+    let call = WaitingCall {
         call_id: format!("{RUN}:1").as_str().into(),
         tool: "mail".to_owned(),
         iteration: 1,
         asked_at: crate::script::START + 10,
         input: [("to".to_owned(), json!("ada"))].into_iter().collect(),
     };
+    let waiting = Status::Waiting(vec![Question { effect: EffectId(2), call }]);
     assert_eq!(resumed.recorder.machine().status(), waiting);
-    assert_eq!(resumed.effects, [], "the call is not made again");
+    assert_eq!(effects_to_do(&resumed), [], "the call is not made again");
     let mut recorder = resumed.recorder;
     let wrong = step(&mut recorder, ScriptStep::Happened(json!(1)).fact(START, EffectId(1))).unwrap_err();
-    assert!(matches!(wrong, StepError::Feed(FeedError::WrongEffect { .. })));
+    assert!(matches!(wrong, StepError::Feed(FeedError::NotOpen(_))));
     let goes_on = step(&mut recorder, ScriptStep::Happened(json!(1)).fact(START, EffectId(2))).unwrap();
     assert_eq!(goes_on.effects.len(), 1);
     assert_eq!(goes_on.effects[0].name(), "call_model");
@@ -163,7 +164,7 @@ fn a_resumed_run_that_has_ended_takes_no_facts() {
     let over = run_script(spec(), &[final_answer("4")]);
     let mut resumed = resume_journal(&over.journal()).unwrap();
     assert_eq!(resumed.recorder.machine().status(), over.status());
-    assert_eq!(resumed.effects.last(), over.effects.last(), "its output can be sent again");
+    assert_eq!(effects_to_do(&resumed).last(), over.effects.last(), "its output can be sent again");
     let error = step(&mut resumed.recorder, Fact::DeadlineReached { at: START }).unwrap_err();
     assert!(matches!(error, StepError::Feed(FeedError::Finished)));
 }
@@ -172,9 +173,9 @@ fn a_resumed_run_that_has_ended_takes_no_facts() {
 fn resuming_can_reuse_a_compiled_agent() {
     let run =
         run_script(spec(), &[calculate("2+2", 0.5), ScriptStep::ToolOutput(json!(4)), final_answer("4")]);
-    let mut cache: HashMap<String, Arc<CompiledAgent>> = HashMap::new();
+    let mut cache: HashMap<String, Arc<dyn Agent>> = HashMap::new();
     let mut compilations = 0;
-    let mut compile = |spec: &Arc<AgentSpec>| {
+    let mut compile = |spec: &Arc<AgentSpec>| -> Result<Arc<dyn Agent>, CompileError> {
         if let Some(agent) = cache.get(&spec.name) {
             return Ok(Arc::clone(agent));
         }
@@ -185,7 +186,7 @@ fn resuming_can_reuse_a_compiled_agent() {
     };
     let first = resume(&run.journal(), &mut compile).unwrap();
     let second = resume(&join_lines(&run.lines[..6]), &mut compile).unwrap();
-    assert!(Arc::ptr_eq(first.recorder.machine().agent(), second.recorder.machine().agent()));
+    assert!(Arc::ptr_eq(first.recorder.agent(), second.recorder.agent()));
     assert_eq!(compilations, 1);
 }
 
@@ -193,7 +194,7 @@ fn resuming_can_reuse_a_compiled_agent() {
 fn an_agent_that_cannot_be_compiled_is_a_difference() {
     let run = run_script(spec(), &[final_answer("4")]);
     let mut refuse = |_: &Arc<AgentSpec>| {
-        Err(CompileError { tool: "calculator".to_owned(), reason: "no room".to_owned() })
+        Err(CompileError::InputSchema { tool: "calculator".to_owned(), reason: "no room".to_owned() })
     };
     let difference = resume(&run.journal(), &mut refuse).unwrap_err();
     assert_eq!((difference.line, difference.what), (3, DifferenceKind::Fact));
@@ -226,7 +227,7 @@ fn events_end_at_the_first_difference() {
 fn a_resumed_run_does_not_start_again() {
     let run = ScriptedRun::start(spec(), json!({"payload": 1}), None);
     let mut resumed = resume_journal(&run.journal()).unwrap();
-    let again = first_fact(resumed.recorder.machine().agent().spec(), json!({"payload": 2}), None);
+    let again = first_fact(resumed.recorder.agent().spec(), json!({"payload": 2}), None);
     let error = step(&mut resumed.recorder, again).unwrap_err();
     assert!(matches!(error, StepError::Feed(FeedError::AlreadyStarted)));
 }

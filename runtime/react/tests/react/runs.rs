@@ -9,8 +9,9 @@ use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::node_config::{OnUnknown, StopCondition};
+use redflow_contract::run::WaitingCall;
 use redflow_contract::transcript::ChatRole;
-use redflow_react::Status;
+use redflow_machine::{Question, Status};
 use serde_json::{Value, json};
 
 #[test]
@@ -299,14 +300,14 @@ fn waits_until_a_person_gives_the_outcome() {
         let mut scripted = ScriptedRun::start(spec(), json!({"payload": "x"}), None);
         scripted.next(send_mail()).unwrap();
         scripted.next(ScriptStep::OutcomeUnknown).unwrap();
-        let parked = Status::WaitingOutcome {
-            effect: scripted.open(),
+        let call = WaitingCall {
             call_id: "0197-run:1".into(),
             tool: "mail".to_owned(),
             iteration: 1,
             asked_at: crate::script::START + 10,
             input: [("to".to_owned(), json!("ada"))].into_iter().collect(),
         };
+        let parked = Status::Waiting(vec![Question { effect: scripted.open(), call }]);
         assert_eq!(scripted.status(), parked);
         assert_eq!(scripted.effect_names(), ["call_model", "call_tool"], "no effect for a parked run");
         assert_eq!(scripted.event_names().last().unwrap(), "waiting_for_outcome");

@@ -13,10 +13,11 @@ use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSp
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
-use redflow_react::{
-    CompileError, CompiledAgent, Difference, JournalWriter, Machine, ParentRun, Recorder, ResumedRun, Status,
-    Step, StepError, replay, resume,
+use redflow_machine::{
+    Agent, Compile, CompileError, Difference, Journal, JournalWriter, ParentRun, Recorder, ReplayReport,
+    ResumedRun, Status, Step, StepError, Strategies,
 };
+use redflow_react::{CompiledAgent, React};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -130,6 +131,7 @@ pub(crate) fn spec() -> AgentSpec {
         agent: NodeRef { instance: InstanceId::local(), node_id: "agent".into() },
         type_name: "agent-core".to_owned(),
         name: "Counting".to_owned(),
+        strategy: None,
         max_iterations: 3,
         tools: vec![
             tool("calculator", "Calculates.", Some(schema), Some(EffectClass::Read), OnUnknown::Wait),
@@ -207,13 +209,41 @@ pub(crate) fn classify_call(spec: &AgentSpec, call: &ToolCall) -> EffectClass {
 
 /// Feeds a fact to a recorder, with the classes of the scripted engine.
 pub(crate) fn step(recorder: &mut Recorder, fact: Fact) -> Result<Step, StepError> {
-    let spec = Arc::clone(recorder.machine().agent().spec());
+    let spec = Arc::clone(recorder.agent().spec());
     recorder.step(fact, &|call| classify_call(&spec, call))
 }
 
 /// Compiles the agent again, as a new process does.
-pub(crate) fn compiled(spec: &Arc<AgentSpec>) -> Result<Arc<CompiledAgent>, CompileError> {
-    CompiledAgent::compile(Arc::clone(spec))
+pub(crate) fn compiled(spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+    strategies().compile(spec)
+}
+
+fn strategies() -> Strategies {
+    Strategies::new([Arc::new(React) as _])
+}
+
+pub(crate) fn replay(bytes: &[u8]) -> ReplayReport {
+    redflow_machine::replay(bytes, &strategies())
+}
+
+pub(crate) fn replay_events(bytes: &[u8]) -> (Vec<RunEvent>, ReplayReport) {
+    redflow_machine::replay_events(bytes, &strategies())
+}
+
+pub(crate) fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
+    redflow_machine::read_journal(bytes, &strategies())
+}
+
+pub(crate) fn resume(bytes: &[u8], compile: Compile<'_>) -> Result<ResumedRun, Difference> {
+    redflow_machine::resume(bytes, &strategies(), compile)
+}
+
+/// The effects that a resumed run must do, in the order of their numbers.
+pub(crate) fn effects_to_do(resumed: &ResumedRun) -> Vec<Effect> {
+    let open = resumed.open.iter().map(|open| &open.effect);
+    let mut effects: Vec<Effect> = resumed.unanswerable.iter().chain(open).cloned().collect();
+    effects.sort_by_key(Effect::id);
+    effects
 }
 
 /// Resumes a run, as a new process does.
@@ -255,9 +285,8 @@ impl ScriptedRun {
         let fact = first_fact(agent.spec(), message, session);
         let spec = Arc::clone(agent.spec());
         let classify = |call: &ToolCall| classify_call(&spec, call);
-        let (recorder, step) =
-            Recorder::start(Machine::new(agent).observed(true), &plan, ParentRun::default(), fact, &classify)
-                .unwrap();
+        let mut recorder = Recorder::new(agent).observed(true);
+        let step = recorder.start(&plan, ParentRun::default(), fact, &classify).unwrap();
         let (lines, effects, events, steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut scripted = Self { recorder, lines, effects, events, steps, at: START };
         scripted.add(step);

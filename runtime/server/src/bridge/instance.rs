@@ -63,6 +63,7 @@ impl Instance {
         let adapters = Arc::new(adapters(&flow_builder.adapters, &session));
         let flow_builder = flow_builder.for_instance(id.clone(), adapters);
         let ports = Ports {
+            strategies: redflow_strategies::strategies().clone(),
             clock: Arc::clone(clock),
             events: observer.clone(),
             store: Arc::clone(store),

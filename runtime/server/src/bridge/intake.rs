@@ -18,6 +18,7 @@ use redflow_contract::node_config::EffectClass;
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
 use redflow_engine::{RunEnd, RunReport, StartError, StartOrder, StartOutcome};
 use redflow_ports::{AgentMessage, RunFilter, RunRecord, StoreError, ToolOutcome};
+use redflow_strategies::recorded_result;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -49,13 +50,6 @@ enum LateResultUse {
     /// The journal has the result already; only its acknowledgement was lost.
     AlreadyRecorded,
     Useless,
-}
-
-fn journal_has_result(summary: RunSummary, journal: &[u8], call: &CallId, result: &ToolResult) -> bool {
-    let iteration = |call: &CallId| call.as_str().rsplit(':').next()?.parse::<u32>().ok();
-    let calls = redflow_react::run_detail(summary, journal, None).calls;
-    let recorded = calls.iter().find(|recorded| Some(recorded.iteration) == iteration(call));
-    recorded.is_some_and(|recorded| recorded.result.as_ref() == Some(result))
 }
 
 impl Instance {
@@ -139,8 +133,8 @@ impl Instance {
             ..RunFilter::default()
         };
         let Ok(waiting) = self.run_reader.list(filter).await else { return };
-        let calls = waiting.into_iter().filter_map(|run| Some((run.waiting.clone()?, run)));
-        let queries = calls.map(|(call, run)| self.query_call(run, call));
+        let calls = waiting.iter().flat_map(|run| run.open_questions().iter().map(move |call| (call, run)));
+        let queries = calls.map(|(call, run)| self.query_call(run.clone(), call.clone()));
         futures::future::join_all(queries).await;
     }
 
@@ -179,7 +173,7 @@ impl Instance {
         }
         let is_over = summary.status.is_over();
         let (call, result) = (call.clone(), result.clone());
-        let search = move || journal_has_result(summary, &journal, &call, &result);
+        let search = move || recorded_result(&journal, &call).as_ref() == Some(&result);
         match self.work_slots.run_blocking(search).await {
             Ok(true) => LateResultUse::AlreadyRecorded,
             _ if is_over => LateResultUse::Useless,

@@ -15,14 +15,12 @@ use axum::response::Response;
 use redflow_contract::Message;
 use redflow_contract::azure::is_azure_host;
 use redflow_contract::code::{ApiCode, RunErrorCode};
-use redflow_contract::id::{InstanceId, NodeRef, NodeSummary};
-use redflow_contract::limits::RunLimits;
-use redflow_contract::plan::AgentSpec;
+use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::Scrubber;
 use redflow_contract::secret::PASSWORD_MASK;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, ToolChoice};
+use redflow_ports::{ChatModel, ModelRequest, NodeConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -162,32 +160,10 @@ impl ConnectionTest {
 }
 
 async fn call_model(model: &dyn ChatModel) -> Result<redflow_contract::fact::ModelAnswer, Failure> {
-    let spec = AgentSpec {
-        agent: NodeRef { instance: InstanceId::local(), node_id: TYPE.into() },
-        type_name: "agent-core".to_owned(),
-        name: String::new(),
-        max_iterations: 1,
-        tools: Vec::new(),
-        stop_conditions: Vec::new(),
-        debug: false,
-        timeout_ms: TIMEOUT_MS,
-        memory: false,
-        model_response_wired: false,
-        limits: RunLimits::default(),
-    };
     let mut transcript = Transcript::default();
     transcript.push(Arc::new(ChatMessage::new(ChatRole::User, QUESTION)));
-    let answer_kind = AnswerKind::Reply(ToolChoice::None);
     // An answer that is cut at the token limit is a success too.
-    model
-        .call(ModelRequest {
-            iteration: 1,
-            transcript: &transcript,
-            spec: &spec,
-            answer_kind,
-            delta_observer: None,
-        })
-        .await
+    model.call(ModelRequest::for_text(&transcript)).await
 }
 
 impl TestFailure {

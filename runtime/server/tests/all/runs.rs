@@ -117,7 +117,7 @@ async fn shows_exports_and_replays_a_run() {
     assert_eq!(detail["result"]["payload"], "42");
     let journal = sidecar.get(&format!("/api/runs/{run}/journal")).await;
     assert_eq!((journal.status, journal.header("content-type")), (200, Some("application/jsonl")));
-    assert!(redflow_react::replay(&journal.body).equal);
+    assert!(redflow_strategies::replay(&journal.body).equal);
     let report =
         sidecar.request("POST", &format!("/api/runs/{run}/replay")).token(TOKEN).send().await.ok(200);
     assert_eq!((report["equal"].clone(), report["complete"].clone()), (json!(true), json!(true)));

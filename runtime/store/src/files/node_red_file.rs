@@ -100,7 +100,7 @@ pub enum ExistingFile {
 /// Writes Node-RED's credentials file with mode 0600.
 ///
 /// # Errors
-/// When the file exists, or it cannot be written.
+/// When the file exists and `existing` is `Keep`, or when it cannot be written.
 pub fn place_node_red(path: &Path, bytes: &[u8], existing: ExistingFile) -> Result<(), FileStoreError> {
     let written = match existing {
         ExistingFile::Keep => whole_file::create(path, bytes),

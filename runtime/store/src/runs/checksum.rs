@@ -1,4 +1,4 @@
-//! Checksums of a run: they tell a damaged run from a sound one.
+//! Checksums of a run: they tell a damaged run from an intact one.
 //!
 //! Owns what they cover. Journal lines are chained among themselves, but nothing follows the last line. The
 //! checksum of a batch row covers it, and all other columns of the row. Each one includes the one before, so

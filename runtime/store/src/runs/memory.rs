@@ -144,6 +144,7 @@ impl Runs {
             status: RunStatus::Running,
             code: None,
             waiting: None,
+            questions: Vec::new(),
             started_at: run.started_at,
             ended_at: None,
             delivered: false,
@@ -284,11 +285,11 @@ impl Run {
 
     fn update_state(&mut self, state: RunState) {
         let summary = &mut self.summary;
-        summary.waiting = None;
+        summary.set_questions(Vec::new());
         summary.status = match state {
             RunState::Running => RunStatus::Running,
-            RunState::Waiting(call) => {
-                summary.waiting = Some(call);
+            RunState::Waiting(calls) => {
+                summary.set_questions(calls);
                 RunStatus::Waiting
             }
             RunState::Finished { at, ending } => {

@@ -31,7 +31,7 @@ pub(crate) struct RunQueries<'a> {
     is_driven: LazyCell<bool, Box<dyn FnOnce() -> bool + 'a>>,
 }
 
-/// A run, and how much of it is sound.
+/// A run, and how much of it is intact.
 pub(crate) struct CheckedRun {
     pub(crate) row: RunRow,
     /// The journal up to the first damage.
@@ -163,7 +163,7 @@ impl<'a> RunQueries<'a> {
         query().map_err(|error| self.error(&error))
     }
 
-    /// Loads one run, if it is sound. Missing last batches show only once the run waits or is over, because
+    /// Loads one run, if it is intact. Missing last batches show only once the run waits or is over, because
     /// only then its row has their number. The lost end of a run that was running looks like an end that was
     /// never written.
     pub(crate) fn load(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
@@ -190,7 +190,8 @@ impl<'a> RunQueries<'a> {
         Ok(checked.map(|CheckedRun { row, journal, problem, .. }| {
             let mut summary = row.summary;
             if problem.is_some() {
-                (summary.status, summary.waiting) = (RunStatus::Damaged, None);
+                summary.status = RunStatus::Damaged;
+                summary.set_questions(Vec::new());
             }
             RunRecord { summary, journal, problem }
         }))
@@ -268,7 +269,7 @@ impl<'a> RunQueries<'a> {
             .map_err(to_store_error)?;
         let mut rows = statement.query([run_row.number]).map_err(to_store_error)?;
         // The first row continues the head: the stored one, or the computed one. Lines that match either are
-        // sound, even if the row of the run is damaged.
+        // intact, even if the row of the run is damaged.
         let mut before = [run_row.head, Some(run_row.computed_head())];
         let mut last = None;
         while let Some(row) = rows.next().map_err(to_store_error)? {

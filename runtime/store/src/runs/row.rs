@@ -8,7 +8,7 @@ use crate::error;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::id::{InstanceId, NodeId, NodeRef, RunId};
-use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
 use redflow_ports::StoreError;
 use rusqlite::types::ValueRef;
 
@@ -65,6 +65,7 @@ impl RunRow {
             status: RunStatus::Damaged,
             code: None,
             waiting: None,
+            questions: Vec::new(),
             started_at: u64::try_from(started_at).unwrap_or_default(),
             ended_at: ended_at.and_then(|time| u64::try_from(time).ok()),
             delivered: values.required("delivered", RowReader::number)? != 0,
@@ -111,14 +112,15 @@ impl RunRow {
         if code == Some(None) {
             return damaged("its code is unknown");
         }
-        let waiting = match self.waiting.as_deref().map(serde_json::from_str).transpose() {
-            Ok(waiting) => waiting,
+        let questions = match self.waiting.as_deref().map(parse_questions).transpose() {
+            Ok(questions) => questions.unwrap_or_default(),
             Err(_) => return damaged("the call it waits for is unreadable"),
         };
         if status == RunStatus::Interrupted && is_live(self.driver) {
             status = RunStatus::Running;
         }
-        (self.summary.status, self.summary.code, self.summary.waiting) = (status, code.flatten(), waiting);
+        (self.summary.status, self.summary.code) = (status, code.flatten());
+        self.summary.set_questions(questions);
         Ok(())
     }
 
@@ -166,6 +168,18 @@ impl RunRow {
 /// The run that a cause names, if it names one.
 pub(super) fn causing_run(cause: &str) -> Option<&str> {
     cause.split_once(':').map(|(run, _)| run)
+}
+
+/// The calls that a run waits for, as the row has them: one call, or a list of several.
+pub(super) fn questions_to_json(calls: &[WaitingCall]) -> Option<String> {
+    match calls {
+        [call] => serde_json::to_string(call).ok(),
+        calls => serde_json::to_string(calls).ok(),
+    }
+}
+
+fn parse_questions(json: &str) -> serde_json::Result<Vec<WaitingCall>> {
+    if json.starts_with('[') { serde_json::from_str(json) } else { Ok(vec![serde_json::from_str(json)?]) }
 }
 
 /// Parses a stored status. The row does not tell whether an unfinished run is running or interrupted.

@@ -6,7 +6,7 @@
 
 use super::batch::{JournalHandle, QueuedBatch};
 use super::checksum::{BatchRow, EndSeal, RunHead};
-use super::row::causing_run;
+use super::row::{causing_run, questions_to_json};
 use crate::chats::rows as chat_rows;
 use crate::database::to_sql_integer;
 use crate::error;
@@ -377,7 +377,7 @@ impl OpenJournal {
     fn update_state(&mut self, connection: &Connection, state: &RunState) -> rusqlite::Result<()> {
         let (status, code, call, ended_at) = match state {
             RunState::Running => (RunStatus::Running, None, None, None),
-            RunState::Waiting(call) => (RunStatus::Waiting, None, serde_json::to_string(call).ok(), None),
+            RunState::Waiting(calls) => (RunStatus::Waiting, None, questions_to_json(calls), None),
             RunState::Finished { at, ending } => match ending {
                 Ending::Completed => (RunStatus::Completed, None, None, Some(*at)),
                 Ending::Stopped => (RunStatus::Stopped, None, None, Some(*at)),

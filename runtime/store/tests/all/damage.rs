@@ -354,7 +354,7 @@ async fn an_unreadable_row_is_listed_as_damaged() {
 }
 
 #[tokio::test]
-async fn the_sound_part_of_a_damaged_run_ends_at_the_first_damage() {
+async fn the_intact_part_of_a_damaged_run_ends_at_the_first_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (reader, plain) = stored_runs(dir.path()).await;
     let (whole, rows) = (finished_journal("b"), rows_of(&plain, "b"));

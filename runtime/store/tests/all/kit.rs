@@ -72,7 +72,7 @@ pub(crate) fn waiting_call() -> WaitingCall {
 }
 
 pub(crate) fn waiting_batch() -> Batch {
-    Batch { state: RunState::Waiting(waiting_call()), ..synced_batch(&["waits"]) }
+    Batch { state: RunState::Waiting(vec![waiting_call()]), ..synced_batch(&["waits"]) }
 }
 
 /// Starts a run and stores its first batch.

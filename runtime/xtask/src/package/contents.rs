@@ -50,12 +50,7 @@ impl Release<'_> {
         if !toolchain::is_for(platform, &bytes) {
             return Err(format!("{} is no program for {}", program.display(), platform.triple));
         }
-        let mut remarks = Vec::new();
-        if !toolchain::strip(self.root, platform, &file) {
-            remarks.push("not stripped: this machine has no tool for it".to_owned());
-        }
-        let bytes = fs::read(&file).map_err(|error| path_error(&file, &error))?;
-        remarks.push(format!("the program has {}", megabytes(bytes.len() as u64)));
+        let mut remarks = vec![format!("the program has {}", megabytes(bytes.len() as u64))];
         let needs = needs(platform, &bytes);
         remarks.extend(needs.clone());
         write(&folder, "package.json", &pretty(&program_manifest(platform, self.repository)))?;

@@ -27,9 +27,7 @@ pub struct Platform {
 pub struct Cross {
     /// Compiles the C in the dependencies and, unless Rust brings its own, links.
     pub compiler: &'static str,
-    /// Removes the symbols.
-    pub strip: &'static str,
-    /// Debian's package with both tools.
+    /// Debian's package with it.
     pub debian: &'static str,
 }
 
@@ -41,11 +39,7 @@ pub const PLATFORMS: &[Platform] = &[
         os: "linux",
         cpu: "x64",
         libc: Some("glibc"),
-        cross: Some(Cross {
-            compiler: "x86_64-linux-gnu-gcc",
-            strip: "x86_64-linux-gnu-strip",
-            debian: "gcc-x86-64-linux-gnu",
-        }),
+        cross: Some(Cross { compiler: "x86_64-linux-gnu-gcc", debian: "gcc-x86-64-linux-gnu" }),
     },
     Platform {
         triple: "x86_64-unknown-linux-musl",
@@ -53,7 +47,7 @@ pub const PLATFORMS: &[Platform] = &[
         os: "linux",
         cpu: "x64",
         libc: Some("musl"),
-        cross: Some(Cross { compiler: "musl-gcc", strip: "strip", debian: "musl-tools" }),
+        cross: Some(Cross { compiler: "musl-gcc", debian: "musl-tools" }),
     },
     Platform {
         triple: "aarch64-unknown-linux-gnu",
@@ -61,11 +55,7 @@ pub const PLATFORMS: &[Platform] = &[
         os: "linux",
         cpu: "arm64",
         libc: Some("glibc"),
-        cross: Some(Cross {
-            compiler: "aarch64-linux-gnu-gcc",
-            strip: "aarch64-linux-gnu-strip",
-            debian: "gcc-aarch64-linux-gnu",
-        }),
+        cross: Some(Cross { compiler: "aarch64-linux-gnu-gcc", debian: "gcc-aarch64-linux-gnu" }),
     },
     Platform {
         triple: "armv7-unknown-linux-gnueabihf",
@@ -73,11 +63,7 @@ pub const PLATFORMS: &[Platform] = &[
         os: "linux",
         cpu: "arm",
         libc: Some("glibc"),
-        cross: Some(Cross {
-            compiler: "arm-linux-gnueabihf-gcc",
-            strip: "arm-linux-gnueabihf-strip",
-            debian: "gcc-arm-linux-gnueabihf",
-        }),
+        cross: Some(Cross { compiler: "arm-linux-gnueabihf-gcc", debian: "gcc-arm-linux-gnueabihf" }),
     },
     Platform {
         triple: "x86_64-pc-windows-gnu",
@@ -85,11 +71,7 @@ pub const PLATFORMS: &[Platform] = &[
         os: "win32",
         cpu: "x64",
         libc: None,
-        cross: Some(Cross {
-            compiler: "x86_64-w64-mingw32-gcc",
-            strip: "x86_64-w64-mingw32-strip",
-            debian: "gcc-mingw-w64-x86-64",
-        }),
+        cross: Some(Cross { compiler: "x86_64-w64-mingw32-gcc", debian: "gcc-mingw-w64-x86-64" }),
     },
     Platform {
         triple: "aarch64-apple-darwin",

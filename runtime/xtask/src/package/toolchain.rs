@@ -33,11 +33,9 @@ fn missing_tools(platform: &Platform, tools: Tools<'_>) -> Option<String> {
         problems.push(format!("the Rust target is not installed: `rustup target add {triple}`"));
     }
     if let Some(cross) = &platform.cross {
-        let absent = [cross.compiler, cross.strip].into_iter().filter(|name| !(tools.has_program)(name));
-        let names = absent.collect::<Vec<_>>().join(" and ");
-        if !names.is_empty() {
-            let package = cross.debian;
-            problems.push(format!("{names} not installed: on Debian, `apt-get install {package}`"));
+        let (compiler, package) = (cross.compiler, cross.debian);
+        if !(tools.has_program)(compiler) {
+            problems.push(format!("{compiler} not installed: on Debian, `apt-get install {package}`"));
         }
     } else {
         problems.push("only a machine of the same kind can build it".to_owned());
@@ -92,18 +90,6 @@ fn use_cross_tools(cargo: &mut Command, platform: &Platform) {
     if platform.libc != Some("musl") {
         cargo.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), cross.compiler);
     }
-}
-
-/// Removes the symbols, which are a sixth of a program. Returns `false` if this machine cannot do that.
-pub(crate) fn strip(root: &Path, platform: &Platform, file: &Path) -> bool {
-    let is_host = process::host(root).is_ok_and(|host| host == platform.triple);
-    let name = match &platform.cross {
-        Some(cross) if !is_host => cross.strip,
-        _ => "strip",
-    };
-    let mut strip = process::program(root, name, []);
-    strip.arg(file);
-    process::works(strip)
 }
 
 /// Whether the first bytes of a program fit the platform.

@@ -1,5 +1,6 @@
 //! Finds cycles between the files of a crate, and between its top-level modules: the files and folders
-//! directly in `src`.
+//! directly in `src`. A module and its own submodules may use each other, because they are one thing in
+//! several files.
 
 use super::lexer::{self, Language, is_name};
 use super::source::product_files;
@@ -16,6 +17,7 @@ const CHECKED: &[&str] = &[
     "runtime/engine",
     "runtime/flow",
     "runtime/json-schema",
+    "runtime/machine",
     "runtime/memory",
     "runtime/models",
     "runtime/node-red",
@@ -129,10 +131,14 @@ fn graph(folder: &str, sources: &[Source], level: Level) -> Graph {
         .filter(|(module, ..)| module.is_empty())
         .flat_map(|(.., code)| paths_after(code, "use ").into_iter().map(|(_, path)| path))
         .collect();
+    let tops: BTreeSet<&str> = files.iter().filter_map(|(module, ..)| module.first().copied()).collect();
     for (module, path, code) in &files {
         let Some(from) = name_of(module) else { continue };
         for (offset, used) in used_paths(module, code) {
-            let export = exports.iter().find(|export| export.last() == used.first() && export.len() > 1);
+            let is_module = used.first().is_some_and(|first| tops.contains(first));
+            let export = exports.iter().find(|export| {
+                !is_module && export.len() > 1 && export.last() == used.first() && tops.contains(&export[0])
+            });
             let used = [export.map_or(&[][..], |export| &export[..export.len() - 1]), &used].concat();
             let longest = (1..=used.len()).rev().filter_map(|length| name_of(&used[..length]));
             let Some(to) = longest.into_iter().find(|to| graph.contains_key(to)) else { continue };
@@ -274,6 +280,14 @@ mod tests {
         let root = ("lib.rs", "mod a;\nmod b;\npub use a::{self, deep::Thing as Other};\n");
         check(&[root, ("a.rs", "use crate::b;"), ("b.rs", "use crate::Other;")], &["c: a → b → a"]);
         check(&[root, ("a.rs", "use crate::b;"), ("b.rs", "use crate::Unknown;")], &[]);
+        check_at(
+            Level::File,
+            &[root, ("a/deep.rs", "use crate::b;"), ("b.rs", "use crate::Other;")],
+            &["c: a::deep → b → a::deep"],
+        );
+        // A module counts more than another thing with its name.
+        let root = ("lib.rs", "mod a;\nmod b;\nuse std::b;\n");
+        check(&[root, ("a.rs", "use crate::b;"), ("b.rs", "use crate::a;")], &["c: a → b → a"]);
     }
 
     #[test]

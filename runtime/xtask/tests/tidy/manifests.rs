@@ -11,7 +11,9 @@ const LAYERS: &[(&str, Option<&[&str]>)] = &[
     ("contract", Some(&[])),
     ("json-schema", Some(&[])),
     ("flow", Some(&["contract", "json-schema"])),
-    ("react", Some(&["contract", "json-schema"])),
+    ("machine", Some(&["contract", "json-schema"])),
+    ("react", Some(&["contract", "json-schema", "machine"])),
+    ("strategies", Some(&["contract", "machine", "react"])),
     ("ports", Some(&["contract"])),
     ("nodes", Some(&["contract", "ports"])),
     ("models", Some(&["contract", "ports"])),
@@ -19,11 +21,11 @@ const LAYERS: &[(&str, Option<&[&str]>)] = &[
     ("memory", Some(&["contract", "ports"])),
     ("store", Some(&["contract", "ports"])),
     ("telemetry", Some(&["contract", "ports"])),
-    ("engine", Some(&["contract", "ports", "react", "flow"])),
+    ("engine", Some(&["contract", "ports", "machine", "flow"])),
     ("access", Some(&["contract"])),
     ("node-red", Some(&["contract"])),
-    ("server", Some(&["contract", "ports", "engine", "flow", "react", "access", "node-red"])),
-    ("testkit", Some(&["contract", "ports", "flow", "react"])),
+    ("server", Some(&["contract", "ports", "engine", "flow", "strategies", "access", "node-red"])),
+    ("testkit", Some(&["contract", "ports"])),
     ("cli", None),
     ("bench", None),
     ("tests", None),
@@ -148,11 +150,12 @@ mod tests {
             ("tools", "engine"),
             ("models", "tools"),
             ("engine", "cli"),
+            ("engine", "react"),
         ] {
             assert_eq!(uses(name, used).len(), 1, "{name} → {used}");
         }
         for (name, used) in
-            [("flow", "contract"), ("engine", "react"), ("cli", "tools"), ("xtask", "contract")]
+            [("flow", "contract"), ("engine", "machine"), ("cli", "tools"), ("xtask", "contract")]
         {
             assert!(uses(name, used).is_empty(), "{name} → {used}");
         }

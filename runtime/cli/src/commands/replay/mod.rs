@@ -54,7 +54,7 @@ fn replay_file(options: &ReplayOptions, name: &Path) -> CommandResult {
     if bytes.len() > MAX_JOURNAL_BYTES {
         return Err(fail(&format!("{path} has more than {MAX_JOURNAL_BYTES} bytes")));
     }
-    Ok(print_replayed(options, &redflow_react::replay(&bytes), None))
+    Ok(print_replayed(options, &redflow_strategies::replay(&bytes), None))
 }
 
 fn replay_run(

@@ -10,7 +10,7 @@ use owo_colors::OwoColorize;
 use redflow_contract::effect::Ending;
 use redflow_contract::replay::{DifferenceKind, StoreProblem};
 use redflow_contract::run::RunStatus;
-use redflow_react::{Difference, ReplayReport};
+use redflow_machine::{Difference, ReplayReport};
 use serde::Serialize;
 use std::fmt::Write as _;
 

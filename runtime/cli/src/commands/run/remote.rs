@@ -131,13 +131,14 @@ async fn follow_run(sidecar: &Sidecar, run: &RunId, timeline: &Timeline) -> Resu
         }
     };
     let RunDetail { summary, result, problem, .. } = detail;
-    let RunSummary { status, code, waiting, .. } = summary;
+    let questions = summary.open_questions().to_vec();
+    let RunSummary { status, code, .. } = summary;
     let ending = match status {
         RunStatus::Completed => Ending::Completed,
         RunStatus::Stopped => Ending::Stopped,
         RunStatus::Failed => Ending::Failed { code: code.unwrap_or(RunErrorCode::Internal) },
         RunStatus::Waiting => {
-            return Ok(waiting.map_or(RunEnd::Suspended { why: None }, RunEnd::Waiting));
+            return Ok(RunEnd::Waiting(questions));
         }
         RunStatus::Running | RunStatus::Interrupted => return Ok(RunEnd::Suspended { why: None }),
         RunStatus::Damaged => {

@@ -108,9 +108,9 @@ impl Report<'_> {
                     let line = RunLine { message: Some(message), ..RunLine::new(run, RunStatus::Failed) };
                     self.print_line(&line).max(Exit::Unusable)
                 }
-                RunEnd::Waiting(call) => {
+                RunEnd::Waiting(calls) => {
                     let exit = self.print_unfinished(report);
-                    let line = RunLine { waiting: Some(call), ..RunLine::new(run, RunStatus::Waiting) };
+                    let line = RunLine { waiting: calls.first(), ..RunLine::new(run, RunStatus::Waiting) };
                     self.print_line(&line).max(exit)
                 }
                 RunEnd::Suspended { why } => {
@@ -146,7 +146,7 @@ impl Report<'_> {
     /// Prints the state of the requested run, if it has not ended and the output is JSON.
     fn print_report_state(&self, report: &RunReport) -> Exit {
         match &report.end {
-            RunEnd::Waiting(call) => self.print_state(&report.run_id, RunStatus::Waiting, Some(call)),
+            RunEnd::Waiting(calls) => self.print_state(&report.run_id, RunStatus::Waiting, calls.first()),
             RunEnd::Suspended { why } => match suspended_status(why.as_ref()) {
                 Some(status) => self.print_state(&report.run_id, status, None),
                 None => Exit::Success,
@@ -188,7 +188,7 @@ impl Report<'_> {
         let (run, id) = (&report.run_id, display_run_id(&report.run_id));
         match &report.end {
             RunEnd::Finished { .. } | RunEnd::Refused { .. } => Exit::Success,
-            RunEnd::Waiting(call) => self.print_waiting(run, call),
+            RunEnd::Waiting(calls) => self.print_waiting(run, calls),
             RunEnd::Suspended { why: None } if self.hints.is_remote() => {
                 print_note(&format!("run {id} has not ended; show it with: {}", self.hints.show(run)));
                 Exit::Waiting
@@ -202,10 +202,14 @@ impl Report<'_> {
         }
     }
 
-    /// Prints the question of a waiting run, and the commands to answer it.
-    pub(super) fn print_waiting(&self, run: &RunId, call: &WaitingCall) -> Exit {
-        let question = format_question(call, NOTE_INPUT_CHARS);
-        let mut text = format!("run {} {}: {question}", display_run_id(run), warning_style("waits"));
+    /// Prints the questions of a waiting run, and the commands to answer the oldest.
+    pub(super) fn print_waiting(&self, run: &RunId, calls: &[WaitingCall]) -> Exit {
+        let mut questions = calls.iter().map(|call| format_question(call, NOTE_INPUT_CHARS));
+        let first = questions.next().unwrap_or_default();
+        let mut text = format!("run {} {}: {first}", display_run_id(run), warning_style("waits"));
+        for question in questions {
+            text += &format!("\n   and then: {question}");
+        }
         if self.options.ephemeral {
             text += "\n   The run is not stored, so it cannot be answered; check whether the call happened.";
         } else {

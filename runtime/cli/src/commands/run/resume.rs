@@ -129,7 +129,8 @@ impl SkippedRuns {
         };
         let mut exit = Exit::Success;
         for run in &self.waiting {
-            let question = run.waiting.as_ref().map(|call| report.print_waiting(&run.run_id, call));
+            let calls = run.open_questions();
+            let question = (!calls.is_empty()).then(|| report.print_waiting(&run.run_id, calls));
             exit = exit.max(question.unwrap_or(Exit::Success)).max(print_run(run));
         }
         for (run, error) in &self.damaged {

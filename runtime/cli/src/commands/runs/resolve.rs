@@ -14,7 +14,7 @@ use redflow_contract::journal::JournalRecord;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::replay::{RunDetail, StoreProblem};
 use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
-use redflow_react::read_journal;
+use redflow_strategies::read_journal;
 use serde_json::Value;
 
 pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> CommandResult {

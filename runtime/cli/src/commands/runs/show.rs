@@ -153,7 +153,8 @@ fn format_head(run: &RunSummary, hints: Hints<'_>) -> String {
             }
         }
         RunStatus::Waiting => {
-            rows.extend(run.waiting.as_ref().map(|call| ("waits for", format_question(call, usize::MAX))));
+            let questions = run.open_questions().iter();
+            rows.extend(questions.map(|call| ("waits for", format_question(call, usize::MAX))));
             rows.extend(hints.answers(&run.run_id).map(|line| ("", line)));
         }
         RunStatus::Interrupted if !hints.is_remote() => {

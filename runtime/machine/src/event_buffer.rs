@@ -2,16 +2,16 @@
 //!
 //! Owns their numbering. Builds no event unless the run is observed, and never affects the machine.
 
-use crate::compile::CompiledAgent;
 use redflow_contract::Millis;
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::id::RunId;
+use redflow_contract::plan::AgentSpec;
 use std::sync::Arc;
 
 /// Holds the events of a run until they are taken.
 #[derive(Debug)]
-pub(crate) struct EventBuffer {
-    agent: Arc<CompiledAgent>,
+pub struct EventBuffer {
+    spec: Arc<AgentSpec>,
     run_id: RunId,
     observed: bool,
     seq: u32,
@@ -19,30 +19,34 @@ pub(crate) struct EventBuffer {
 }
 
 impl EventBuffer {
-    pub(crate) fn new(agent: Arc<CompiledAgent>, run_id: RunId, observed: bool) -> Self {
-        Self { agent, run_id, observed, seq: 0, events: Vec::new() }
+    /// An empty buffer for a run of this agent.
+    #[must_use]
+    pub fn new(spec: Arc<AgentSpec>, run_id: RunId, observed: bool) -> Self {
+        Self { spec, run_id, observed, seq: 0, events: Vec::new() }
     }
 
-    pub(crate) fn set_observed(&mut self, observed: bool) {
+    /// Sets whether events are built from now on.
+    pub fn set_observed(&mut self, observed: bool) {
         self.observed = observed;
     }
 
     /// Adds an event. Counts it even if the run is not observed, so that a later observer sees how many it
     /// missed.
-    pub(crate) fn emit(&mut self, at: Millis, event: impl FnOnce() -> RunEventKind) {
+    pub fn emit(&mut self, at: Millis, event: impl FnOnce() -> RunEventKind) {
         self.seq += 1;
         if self.observed {
             self.events.push(RunEvent {
                 run_id: self.run_id.clone(),
                 seq: self.seq,
                 at,
-                agent: self.agent.spec().agent.clone(),
+                agent: self.spec.agent.clone(),
                 event: event(),
             });
         }
     }
 
-    pub(crate) fn take(&mut self) -> Vec<RunEvent> {
+    /// Takes the events since the last call.
+    pub fn take(&mut self) -> Vec<RunEvent> {
         std::mem::take(&mut self.events)
     }
 }

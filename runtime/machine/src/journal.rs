@@ -3,9 +3,9 @@
 //! Owns the order of the lines and their digests. Never stores anything: it returns the lines to the engine,
 //! before their effects are done.
 
-use crate::MACHINE_VERSION;
 use crate::machine::Machine;
 use crate::status::FeedError;
+use crate::strategy::Agent;
 use redflow_contract::CONTRACT_VERSION;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::{Effect, ToolCall};
@@ -16,6 +16,7 @@ use redflow_contract::journal::{JournalRecord, plan_line};
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// The run that started this one. Empty for a run that a message started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,7 +104,8 @@ impl JournalWriter {
 /// A machine with its journal. The engine uses it, so that every fact is recorded.
 #[derive(Debug)]
 pub struct Recorder {
-    machine: Machine,
+    agent: Arc<dyn Agent>,
+    machine: Box<dyn Machine>,
     writer: JournalWriter,
 }
 
@@ -130,33 +132,39 @@ pub enum StepError {
 }
 
 impl Recorder {
-    /// Starts a run with a new machine. The first two lines are the header and the plan.
+    /// Makes a recorder for a new run.
+    #[must_use]
+    pub fn new(agent: Arc<dyn Agent>) -> Self {
+        let machine = Arc::clone(&agent).start();
+        Self { agent, machine, writer: JournalWriter::default() }
+    }
+
+    /// Starts the run. The first two lines are the header and the plan.
     ///
     /// # Errors
     /// When the fact is not the `run_started` of this agent.
     pub fn start(
-        machine: Machine,
+        &mut self,
         plan: &EncodedPlan,
         parent: ParentRun,
         fact: Fact,
         classify: Classify<'_>,
-    ) -> Result<(Self, Step), StepError> {
+    ) -> Result<Step, StepError> {
         let Fact::RunStarted { run_id, .. } = &fact else { return Err(FeedError::NotStarted.into()) };
         let header = JournalRecord::Header {
             contract: CONTRACT_VERSION,
-            machine: MACHINE_VERSION,
+            machine: self.agent.version(),
+            strategy: self.agent.spec().strategy.clone(),
             run_id: run_id.clone(),
-            agent: machine.agent().spec().agent.clone(),
+            agent: self.agent.spec().agent.clone(),
             plan_digest: plan.digest(),
             parent_run_id: parent.parent_run_id,
             step_id: parent.step_id,
         };
-        let mut writer = JournalWriter::default();
-        let mut lines = vec![writer.line(&header)?, writer.plan(plan)];
-        let mut recorder = Self { machine, writer };
-        let mut step = recorder.step(fact, classify)?;
+        let mut lines = vec![self.writer.line(&header)?, self.writer.plan(plan)];
+        let mut step = self.step(fact, classify)?;
         lines.append(&mut step.lines);
-        Ok((recorder, Step { lines, ..step }))
+        Ok(Step { lines, ..step })
     }
 
     /// Feeds one fact, polls all effects, and writes the lines of both.
@@ -183,20 +191,27 @@ impl Recorder {
     }
 
     /// Makes a recorder that continues after the last line of a journal.
-    pub(crate) fn after(machine: Machine, last: Digest) -> Self {
-        Self { machine, writer: JournalWriter::after(last) }
+    pub(crate) fn after(agent: Arc<dyn Agent>, machine: Box<dyn Machine>, last: Digest) -> Self {
+        Self { agent, machine, writer: JournalWriter::after(last) }
     }
 
     /// Sets whether the machine makes events from now on.
     #[must_use]
-    pub fn observed(self, observed: bool) -> Self {
-        Self { machine: self.machine.observed(observed), ..self }
+    pub fn observed(mut self, observed: bool) -> Self {
+        self.machine.set_observed(observed);
+        self
+    }
+
+    /// The agent of the run.
+    #[must_use]
+    pub fn agent(&self) -> &Arc<dyn Agent> {
+        &self.agent
     }
 
     /// The machine inside.
     #[must_use]
-    pub fn machine(&self) -> &Machine {
-        &self.machine
+    pub fn machine(&self) -> &dyn Machine {
+        &*self.machine
     }
 }
 

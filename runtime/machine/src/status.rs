@@ -1,8 +1,8 @@
 //! The status of a machine, and the reasons to refuse a fact.
 
 use redflow_contract::effect::Ending;
-use redflow_contract::id::{CallId, EffectId};
-use redflow_contract::{Message, Millis};
+use redflow_contract::id::EffectId;
+use redflow_contract::run::WaitingCall;
 
 /// The status of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,23 +11,20 @@ pub enum Status {
     New,
     /// It has effects to poll, or waits for the fact that answers one.
     Running,
-    /// It waits until a person gives the outcome of a tool call.
-    WaitingOutcome {
-        /// The effect that an `outcome_resolved` must name.
-        effect: EffectId,
-        /// The id of the call.
-        call_id: CallId,
-        /// The name of the tool.
-        tool: String,
-        /// The iteration of the run, from 1.
-        iteration: u32,
-        /// When the machine asked for the call.
-        asked_at: Millis,
-        /// The input of the call.
-        input: Message,
-    },
+    /// It waits until a person gives the outcomes of these tool calls, and for nothing else. The oldest
+    /// question comes first.
+    Waiting(Vec<Question>),
     /// The run has ended.
     Finished(Ending),
+}
+
+/// A tool call whose outcome a person must give.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The effect that an `outcome_resolved` must name.
+    pub effect: EffectId,
+    /// The call.
+    pub call: WaitingCall,
 }
 
 /// Why a machine refuses a fact. The machine has not changed.
@@ -53,14 +50,9 @@ pub enum FeedError {
         /// The state of the run, in words.
         state: &'static str,
     },
-    /// The fact answers another effect than the open one.
-    #[error("the fact answers effect {found}, but effect {expected} is open")]
-    WrongEffect {
-        /// The effect that is open.
-        expected: EffectId,
-        /// The effect that the fact names.
-        found: EffectId,
-    },
+    /// The fact answers an effect that is not open.
+    #[error("the fact answers effect {0}, which is not open")]
+    NotOpen(EffectId),
     /// The run has ended and takes no more facts.
     #[error("the run is over")]
     Finished,

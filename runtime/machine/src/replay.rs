@@ -3,40 +3,50 @@
 //! Owns the comparison. Never does an effect and never trusts a line: a wrong line is a difference, not a
 //! panic.
 
-use crate::compile::{CompileError, CompiledAgent};
 use crate::journal::{Recorder, effect_records};
 use crate::journal_reader::{Journal, JournalReader, open_journal, unwritable};
 use crate::machine::Machine;
-use crate::plan_check::contradiction;
+use crate::open_effects::{OpenEffect, OpenEffects};
 use crate::status::Status;
+use crate::strategy::{Agent, CompileError, Strategies};
 use crate::text::quote;
 use redflow_contract::effect::{Effect, Ending};
 use redflow_contract::event::RunEvent;
-use redflow_contract::fact::Fact;
-use redflow_contract::id::EffectId;
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::{CallId, EffectId};
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node_config::EffectClass;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
-use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
+use redflow_contract::replay::{CallRecord, Difference, DifferenceKind, ReplayReport};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Replays a journal file.
 #[must_use]
-pub fn replay(bytes: &[u8]) -> ReplayReport {
-    run_replay(bytes, false).1
+pub fn replay(bytes: &[u8], strategies: &Strategies) -> ReplayReport {
+    run_replay(bytes, strategies, false).report
 }
 
 /// Replays a journal file. Also returns the events up to the first difference.
 #[must_use]
-pub fn replay_events(bytes: &[u8]) -> (Vec<RunEvent>, ReplayReport) {
-    run_replay(bytes, true)
+pub fn replay_events(bytes: &[u8], strategies: &Strategies) -> (Vec<RunEvent>, ReplayReport) {
+    let Replay { events, report, .. } = run_replay(bytes, strategies, true);
+    (events, report)
 }
 
-fn run_replay(bytes: &[u8], observed: bool) -> (Vec<RunEvent>, ReplayReport) {
-    let mut compile = |spec: &Arc<AgentSpec>| CompiledAgent::compile(Arc::clone(spec));
-    let mut replayer = Replayer::new(&mut compile, observed);
-    let (run_id, difference) = match open_journal(bytes) {
+/// What a replay finds.
+pub(crate) struct Replay {
+    /// The events up to the first difference.
+    pub(crate) events: Vec<RunEvent>,
+    /// The tool calls up to the first difference.
+    pub(crate) calls: Vec<(CallId, CallRecord)>,
+    pub(crate) report: ReplayReport,
+}
+
+pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observed: bool) -> Replay {
+    let mut compile = |spec: &Arc<AgentSpec>| strategies.compile(spec);
+    let mut replayer = Replayer::new(strategies, &mut compile, observed);
+    let (run_id, difference) = match open_journal(bytes, strategies) {
         Ok((journal, mut reader)) => {
             let difference =
                 replayer.run(&journal, &mut reader).and_then(|()| replayer.check_complete(&reader)).err();
@@ -53,7 +63,8 @@ fn run_replay(bytes: &[u8], observed: bool) -> (Vec<RunEvent>, ReplayReport) {
         outcome: replayer.outcome,
         difference,
     };
-    (replayer.machine.as_mut().map(Machine::take_events).unwrap_or_default(), report)
+    let events = replayer.machine.as_mut().map(|machine| machine.take_events()).unwrap_or_default();
+    Replay { events, calls: replayer.calls.into_iter().map(|(_, id, call)| (id, call)).collect(), report }
 }
 
 /// A run at the end of its journal, ready to continue.
@@ -63,32 +74,33 @@ pub struct ResumedRun {
     pub recorder: Recorder,
     /// The agent and everything it binds.
     pub plan: Box<AgentPlan>,
-    /// The effects of the last fact. The journal does not tell which of them were done.
-    pub effects: Vec<Effect>,
-    /// The recorded effect class of the open tool call; none if no call is open or no class was recorded.
-    pub class: Option<EffectClass>,
+    /// The effects that no fact has answered, in the order of their numbers.
+    pub open: Vec<OpenEffect>,
+    /// The effects of the last fact that need no answer. The journal does not tell whether they were done.
+    pub unanswerable: Vec<Effect>,
 }
 
 /// Compiles the agent of a run.
-pub type Compile<'a> = &'a mut dyn FnMut(&Arc<AgentSpec>) -> Result<Arc<CompiledAgent>, CompileError>;
+pub type Compile<'a> = &'a mut dyn FnMut(&Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError>;
 
 /// Resumes a run from its journal: feeds every fact to the machine and compares every digest. The journal may
 /// end before the run does, but not within a step.
 ///
 /// # Errors
 /// The first difference.
-pub fn resume(bytes: &[u8], compile: Compile<'_>) -> Result<ResumedRun, Difference> {
-    let (journal, mut reader) = open_journal(bytes)?;
-    let mut replayer = Replayer::new(compile, false);
+pub fn resume(bytes: &[u8], strategies: &Strategies, compile: Compile<'_>) -> Result<ResumedRun, Difference> {
+    let (journal, mut reader) = open_journal(bytes, strategies)?;
+    let mut replayer = Replayer::new(strategies, compile, false);
     replayer.run(&journal, &mut reader)?;
     if !replayer.expected.is_empty() {
         return Err(replayer.incomplete(reader.line() + 1));
     }
-    let Some(machine) = replayer.machine else {
+    let (Some(agent), Some(machine)) = (replayer.agent, replayer.machine) else {
         return Err(Difference::new(3, DifferenceKind::Incomplete, "The journal holds no fact."));
     };
-    let recorder = Recorder::after(machine, reader.last());
-    Ok(ResumedRun { recorder, plan: journal.plan, effects: replayer.last_effects, class: replayer.class })
+    let recorder = Recorder::after(agent, machine, reader.last());
+    let (open, unanswerable) = (replayer.open.into_vec(), replayer.unanswerable);
+    Ok(ResumedRun { recorder, plan: journal.plan, open, unanswerable })
 }
 
 fn fact_refused(line: usize, why: &dyn std::error::Error) -> Difference {
@@ -96,29 +108,35 @@ fn fact_refused(line: usize, why: &dyn std::error::Error) -> Difference {
 }
 
 struct Replayer<'a> {
+    strategies: &'a Strategies,
     compile: Compile<'a>,
+    /// Whether to collect events and calls.
     observed: bool,
-    machine: Option<Machine>,
+    agent: Option<Arc<dyn Agent>>,
+    machine: Option<Box<dyn Machine>>,
     /// The records that must come next.
     expected: VecDeque<JournalRecord>,
-    /// The effects of the last fact.
-    last_effects: Vec<Effect>,
-    /// The recorded class of the last tool call.
-    class: Option<EffectClass>,
+    open: OpenEffects,
+    /// The effects of the last fact that need no answer.
+    unanswerable: Vec<Effect>,
+    calls: Vec<(EffectId, CallId, CallRecord)>,
     facts: usize,
     effects: usize,
     outcome: Option<Ending>,
 }
 
 impl<'a> Replayer<'a> {
-    fn new(compile: Compile<'a>, observed: bool) -> Self {
+    fn new(strategies: &'a Strategies, compile: Compile<'a>, observed: bool) -> Self {
         Self {
+            strategies,
             compile,
             observed,
+            agent: None,
             machine: None,
             expected: VecDeque::new(),
-            last_effects: Vec::new(),
-            class: None,
+            open: OpenEffects::default(),
+            unanswerable: Vec::new(),
+            calls: Vec::new(),
             facts: 0,
             effects: 0,
             outcome: None,
@@ -152,40 +170,57 @@ impl<'a> Replayer<'a> {
                 .between(format!("fact {}", fact.name()), describe_with_digest(expected)));
         }
         if let Fact::RunStarted { run_id, spec, .. } = &fact
-            && (*run_id != journal.run_id || spec.agent != journal.agent)
+            && (*run_id != journal.run_id || spec.agent != journal.agent || spec.strategy != journal.strategy)
         {
             let message = "The header names another run or agent than the first fact.";
             return Err(Difference::new(line, DifferenceKind::Header, message));
         }
         if let Fact::RunStarted { spec, .. } = &fact
-            && let Some(what) = contradiction(&journal.plan, spec)
+            && let Some(strategy) = self.strategies.find(spec.strategy.as_deref())
+            && let Some(what) = strategy.contradiction(&journal.plan, spec)
         {
             let message = format!("The plan and the run's first fact contradict each other in {what}.");
             return Err(Difference::new(2, DifferenceKind::Plan, message));
         }
+        let answered = if self.observed { answered_call(&fact) } else { None };
+        let answers = fact.effect();
         let machine = self.machine_for(line, &fact)?;
         machine.feed(fact).map_err(|error| fact_refused(line, &error))?;
         let effects: Vec<Effect> = std::iter::from_fn(|| machine.poll()).collect();
         self.facts += 1;
-        self.class = None;
-        for effect in &effects {
-            self.expected.extend(effect_records(effect, None).map_err(|_| unwritable(line))?);
+        if let Some(id) = answers {
+            self.open.close(id);
         }
-        self.last_effects = effects;
+        if let Some((id, result)) = answered
+            && let Some((.., call)) = self.calls.iter_mut().find(|(effect, ..)| *effect == id)
+        {
+            call.result = Some(result);
+        }
+        self.unanswerable.clear();
+        for effect in effects {
+            self.expected.extend(effect_records(&effect, None).map_err(|_| unwritable(line))?);
+            if effect.needs_answer() { self.open.open(effect) } else { self.unanswerable.push(effect) }
+        }
         Ok(())
     }
 
     /// The machine. The first fact gives its agent.
-    fn machine_for(&mut self, line: usize, fact: &Fact) -> Result<&mut Machine, Difference> {
+    fn machine_for(&mut self, line: usize, fact: &Fact) -> Result<&mut dyn Machine, Difference> {
         if self.machine.is_none()
             && let Fact::RunStarted { spec, .. } = fact
         {
             let agent = (self.compile)(spec).map_err(|error| fact_refused(line, &error))?;
-            self.machine = Some(Machine::new(agent).observed(self.observed));
+            let mut machine = Arc::clone(&agent).start();
+            machine.set_observed(self.observed);
+            (self.agent, self.machine) = (Some(agent), Some(machine));
         }
-        self.machine.as_mut().ok_or_else(|| {
-            Difference::new(line, DifferenceKind::Fact, "The first fact of a run must be run_started.")
-        })
+        match &mut self.machine {
+            Some(machine) => Ok(&mut **machine),
+            None => {
+                let message = "The first fact of a run must be run_started.";
+                Err(Difference::new(line, DifferenceKind::Fact, message))
+            }
+        }
     }
 
     fn compare(&mut self, line: usize, record: &JournalRecord) -> Result<(), Difference> {
@@ -216,12 +251,15 @@ impl<'a> Replayer<'a> {
                 .between(describe_with_digest(record), describe_with_digest(&expected)));
         }
         match record {
-            JournalRecord::Effect { class, .. } => {
+            JournalRecord::Effect { id, class, .. } => {
                 self.effects += 1;
-                self.class = self.class.or(*class);
+                self.add_recorded(*id, *class);
             }
             // Only the end of a run has an output record.
-            _ => self.outcome = self.machine.as_ref().and_then(ending),
+            _ => {
+                self.outcome = self.machine.as_deref().and_then(ending);
+                self.open.clear();
+            }
         }
         Ok(())
     }
@@ -229,20 +267,31 @@ impl<'a> Replayer<'a> {
     /// The class that an effect must have: for a tool call, the class that its node declares. If the node
     /// declares none, or if none was recorded, the recorded one.
     fn expected_class(&self, id: EffectId, found: Option<EffectClass>) -> Option<EffectClass> {
-        let Some(Effect::CallTool { call, .. }) = self.last_effects.iter().find(|effect| effect.id() == id)
-        else {
-            return None;
-        };
-        let agent = self.machine.as_ref().map(Machine::agent);
-        let declared = agent.and_then(|agent| agent.tool(&call.tool)?.0.effect);
+        let Effect::CallTool { call, .. } = &self.open.find(id)?.effect else { return None };
+        let tools = self.agent.as_ref().map(|agent| &agent.spec().tools);
+        let declared = tools.and_then(|tools| tools.iter().find(|tool| tool.name == call.tool)?.effect);
         found.and(declared.or(found))
     }
 
+    /// Notes the recorded class of an open effect, and its call.
+    fn add_recorded(&mut self, id: EffectId, class: Option<EffectClass>) {
+        let Some(open) = self.open.find_mut(id) else { return };
+        open.class = class;
+        if let (true, Effect::CallTool { call, .. }) = (self.observed, &open.effect) {
+            let (iteration, tool, input) = (call.iteration, call.tool.clone(), call.input.clone());
+            let record = CallRecord { iteration, tool, input, result: None };
+            self.calls.push((id, call.call_id.clone(), record));
+        }
+    }
+
     fn incomplete(&self, line: usize) -> Difference {
-        let message = match (self.expected.front(), self.machine.as_ref().map(Machine::status)) {
+        let message = match (self.expected.front(), self.machine.as_ref().map(|machine| machine.status())) {
             (Some(expected), _) => format!("The journal ends where {} must follow.", describe(expected)),
-            (None, Some(Status::WaitingOutcome { call_id, .. })) => {
-                format!("The journal ends while the run waits for the outcome of call {call_id}.")
+            (None, Some(Status::Waiting(questions))) => {
+                let calls: Vec<&str> =
+                    questions.iter().map(|question| question.call.call_id.as_str()).collect();
+                let calls = calls.join(", ");
+                format!("The journal ends while the run waits for the outcome of call {calls}.")
             }
             (None, Some(_)) => "The journal ends while the run waits for its next fact.".to_owned(),
             (None, None) => "The journal ends before the run's first fact.".to_owned(),
@@ -251,7 +300,17 @@ impl<'a> Replayer<'a> {
     }
 }
 
-fn ending(machine: &Machine) -> Option<Ending> {
+/// The call that a fact answers, and its result.
+fn answered_call(fact: &Fact) -> Option<(EffectId, ToolResult)> {
+    match fact {
+        Fact::ToolReturned { effect, result, .. } | Fact::OutcomeResolved { effect, result, .. } => {
+            Some((*effect, result.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn ending(machine: &dyn Machine) -> Option<Ending> {
     match machine.status() {
         Status::Finished(ending) => Some(ending),
         _ => None,

@@ -4,11 +4,12 @@
 //! of the line before. The header comes first, then the plan that it names. `replay` compares the content
 //! with the machine.
 
-use crate::MACHINE_VERSION;
+use crate::strategy::Strategies;
+use crate::text::quote;
 use redflow_contract::CONTRACT_VERSION;
 use redflow_contract::digest::Digest;
 use redflow_contract::id::{NodeRef, RunId};
-use redflow_contract::journal::{JournalLine, JournalRecord};
+use redflow_contract::journal::{DEFAULT_STRATEGY, JournalLine, JournalRecord};
 use redflow_contract::plan::AgentPlan;
 use redflow_contract::replay::{Difference, DifferenceKind};
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub const MAX_LINES: usize = 100_000;
 pub struct Journal {
     /// The id of the run.
     pub run_id: RunId,
+    /// The strategy of its machine; none for Agent Core's.
+    pub strategy: Option<String>,
     /// The agent of the run.
     pub agent: NodeRef,
     /// The run that started this one; none if none did.
@@ -43,8 +46,8 @@ pub struct Journal {
 ///
 /// # Errors
 /// The first line that breaks a rule.
-pub fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
-    let (mut journal, mut reader) = open_journal(bytes)?;
+pub fn read_journal(bytes: &[u8], strategies: &Strategies) -> Result<Journal, Difference> {
+    let (mut journal, mut reader) = open_journal(bytes, strategies)?;
     while let Some(record) = reader.next_record()? {
         journal.records.push(record);
         journal.last = reader.prev;
@@ -53,19 +56,30 @@ pub fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
 }
 
 /// Reads the header and the plan. The reader gives the remaining lines.
-pub(crate) fn open_journal(bytes: &[u8]) -> Result<(Journal, JournalReader<'_>), Difference> {
+pub(crate) fn open_journal<'a>(
+    bytes: &'a [u8],
+    strategies: &'a Strategies,
+) -> Result<(Journal, JournalReader<'a>), Difference> {
     if bytes.iter().filter(|byte| **byte == b'\n').count() > MAX_LINES {
         let message = format!("The journal has more than {MAX_LINES} lines.");
         return Err(Difference::new(MAX_LINES + 1, DifferenceKind::TooLarge, message));
     }
-    let mut reader = JournalReader { rest: bytes, line: 0, prev: Digest::ZERO };
-    let Some(JournalRecord::Header { contract, machine, run_id, agent, plan_digest, parent_run_id, step_id }) =
-        reader.next_record()?
+    let mut reader = JournalReader { rest: bytes, line: 0, prev: Digest::ZERO, strategies };
+    let Some(JournalRecord::Header {
+        contract,
+        machine,
+        strategy,
+        run_id,
+        agent,
+        plan_digest,
+        parent_run_id,
+        step_id,
+    }) = reader.next_record()?
     else {
         return Err(Difference::new(1, DifferenceKind::Header, "A journal begins with its header."));
     };
     check_version("contract", contract, CONTRACT_VERSION)?;
-    check_version("machine", machine, MACHINE_VERSION)?;
+    check_version("machine", machine, machine_version(strategies, strategy.as_deref())?)?;
     let Some(JournalRecord::Plan { plan }) = reader.next_record()? else {
         let message = "The second line of a journal is its plan.";
         return Err(Difference::new(2, DifferenceKind::Plan, message));
@@ -78,8 +92,21 @@ pub(crate) fn open_journal(bytes: &[u8]) -> Result<(Journal, JournalReader<'_>),
         );
     }
     let last = reader.prev;
-    let journal = Journal { run_id, agent, parent_run_id, step_id, plan, records: Vec::new(), last };
+    let journal =
+        Journal { run_id, strategy, agent, parent_run_id, step_id, plan, records: Vec::new(), last };
     Ok((journal, reader))
+}
+
+/// The version of the machine that this build has for a strategy.
+fn machine_version(strategies: &Strategies, strategy: Option<&str>) -> Result<u32, Difference> {
+    strategies.find(strategy).map(|strategy| strategy.version()).ok_or_else(|| {
+        let name = quote(strategy.unwrap_or(DEFAULT_STRATEGY));
+        let message = format!(
+            "The agent has the strategy {name}, which this build does not know: replay it with a newer Redflow \
+             Runtime."
+        );
+        Difference::new(1, DifferenceKind::Version, message)
+    })
 }
 
 fn check_version(what: &str, recorded: u32, ours: u32) -> Result<(), Difference> {
@@ -98,9 +125,11 @@ fn check_version(what: &str, recorded: u32, ours: u32) -> Result<(), Difference>
 }
 
 /// Reports the version of an unreadable header, because a later version can have another form.
-fn check_unknown_header(text: &[u8]) -> Result<(), Difference> {
+fn check_unknown_header(text: &[u8], strategies: &Strategies) -> Result<(), Difference> {
     let header: Value = serde_json::from_slice(text).unwrap_or_default();
-    for (what, ours) in [("contract", CONTRACT_VERSION), ("machine", MACHINE_VERSION)] {
+    let strategy = header.pointer("/record/strategy").and_then(Value::as_str);
+    let machine = machine_version(strategies, strategy)?;
+    for (what, ours) in [("contract", CONTRACT_VERSION), ("machine", machine)] {
         let recorded = header.pointer(&format!("/record/{what}")).and_then(Value::as_u64);
         if let Some(recorded) = recorded.and_then(|number| u32::try_from(number).ok()) {
             check_version(what, recorded, ours)?;
@@ -123,6 +152,7 @@ pub(crate) struct JournalReader<'a> {
     rest: &'a [u8],
     line: usize,
     prev: Digest,
+    strategies: &'a Strategies,
 }
 
 impl JournalReader<'_> {
@@ -156,7 +186,7 @@ impl JournalReader<'_> {
         }
         let Ok(line) = serde_json::from_slice::<JournalLine>(text) else {
             if self.line == 1 {
-                check_unknown_header(text)?;
+                check_unknown_header(text, self.strategies)?;
             }
             return wrong(DifferenceKind::Unreadable, "The line is no line of a journal.".to_owned());
         };

@@ -14,29 +14,34 @@ const POINTER_CHARS: usize = 256;
 const PREVIEW_CHARS: usize = 200;
 
 /// Quotes an untrusted name or key in backticks.
-pub(crate) fn quote(text: &str) -> String {
+#[must_use]
+pub fn quote(text: &str) -> String {
     format!("`{}`", truncate(text, QUOTED_CHARS))
 }
 
 /// Truncates a JSON pointer, which may have untrusted keys.
-pub(crate) fn display_pointer(pointer: &str) -> String {
+#[must_use]
+pub fn display_pointer(pointer: &str) -> String {
     truncate(pointer, POINTER_CHARS)
 }
 
 /// Appends a key to a pointer, and truncates the result.
-pub(crate) fn pointer_to(parent: &str, key: &str) -> String {
+#[must_use]
+pub fn pointer_to(parent: &str, key: &str) -> String {
     let mut pointer = parent.to_owned();
     push_pointer(&mut pointer, key);
     display_pointer(&pointer)
 }
 
 /// Truncates a reason that a person or another system gave, for a sentence.
-pub(crate) fn truncate_reason(text: &str) -> String {
+#[must_use]
+pub fn truncate_reason(text: &str) -> String {
     truncate(text, PREVIEW_CHARS)
 }
 
 /// The start of a text, unchanged.
-pub(crate) fn preview(text: &str) -> String {
+#[must_use]
+pub fn preview(text: &str) -> String {
     text.chars().take(PREVIEW_CHARS).collect()
 }
 

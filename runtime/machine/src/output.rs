@@ -18,7 +18,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Makes the envelope of a new run.
-pub(crate) fn new_envelope(run_id: RunId, at: Millis, input: Value, tools: Vec<String>) -> AgentEnvelope {
+#[must_use]
+pub fn new_envelope(run_id: RunId, at: Millis, input: Value, tools: Vec<String>) -> AgentEnvelope {
     AgentEnvelope {
         input,
         state: EnvelopeState { iteration: 0, last_action: None, last_tool: None, completed: false },
@@ -34,7 +35,8 @@ pub(crate) fn new_envelope(run_id: RunId, at: Millis, input: Value, tools: Vec<S
 }
 
 /// Makes an envelope event without its optional fields.
-pub(crate) fn new_event(iteration: u32, action: EnvelopeAction, at: Millis) -> EnvelopeEvent {
+#[must_use]
+pub fn new_event(iteration: u32, action: EnvelopeAction, at: Millis) -> EnvelopeEvent {
     EnvelopeEvent {
         iteration,
         action,
@@ -48,13 +50,15 @@ pub(crate) fn new_event(iteration: u32, action: EnvelopeAction, at: Millis) -> E
 }
 
 /// Makes the last event of a failed run.
-pub(crate) fn failure_event(action: EnvelopeAction, at: Millis, error: &RunError) -> EnvelopeEvent {
+#[must_use]
+pub fn failure_event(action: EnvelopeAction, at: Millis, error: &RunError) -> EnvelopeEvent {
     let failure = Failure { code: error.code, message: error.message.clone() };
     EnvelopeEvent { error: Some(failure), ..new_event(error.iteration, action, at) }
 }
 
 /// Builds a message for port 3 or 4.
-pub(crate) fn build_message<R: Serialize>(
+#[must_use]
+pub fn build_message<R: Serialize>(
     incoming: Message,
     payload: Value,
     envelope: &AgentEnvelope,
@@ -122,13 +126,21 @@ pub fn refused_output(
     build_message(message.clone(), to_value(error), &envelope, &result, Some((agent, error)))
 }
 
+/// Whether a message asks to delete the conversation: `msg.memory` is `"clear"`.
+#[must_use]
+pub fn requests_memory_clear(message: &Message) -> bool {
+    message.get("memory").is_some_and(|value| value == "clear")
+}
+
 /// Serialises one of our types. They have string keys only, so this cannot fail.
-pub(crate) fn to_value<T: Serialize>(value: &T) -> Value {
+#[must_use]
+pub fn to_value<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
 /// Formats a value for a model: a string as it is, any other value as compact JSON.
-pub(crate) fn to_text(value: &Value) -> String {
+#[must_use]
+pub fn to_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -136,7 +148,8 @@ pub(crate) fn to_text(value: &Value) -> String {
 }
 
 /// Formats the start of a value, without writing the rest.
-pub(crate) fn preview_value(value: &Value) -> String {
+#[must_use]
+pub fn preview_value(value: &Value) -> String {
     if let Value::String(text) = value {
         return preview(text);
     }
@@ -168,7 +181,8 @@ impl std::io::Write for PrefixWriter {
 }
 
 /// Formats a prompt for people.
-pub(crate) fn render_prompt(segments: &[Arc<ChatMessage>]) -> String {
+#[must_use]
+pub fn render_prompt(segments: &[Arc<ChatMessage>]) -> String {
     let mut text = String::new();
     for segment in segments {
         if !text.is_empty() {

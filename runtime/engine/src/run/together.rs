@@ -1,0 +1,102 @@
+//! Performs several effects of one run at the same time.
+//!
+//! Facts are fed as they arrive. Those that are ready together are one batch, so that the disk is synced once.
+
+use super::control::{Activity, Control, StopReason, wait_for_stop};
+use super::drive::RunDriver;
+use super::effects::{FactBatch, call_not_made};
+use super::exit::RunExit;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use redflow_contract::effect::Effect;
+use redflow_contract::fact::Fact;
+use redflow_contract::node_config::EffectClass;
+use redflow_ports::{BoxFuture, failpoint};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::time::Sleep;
+use tracing::Instrument as _;
+
+/// The effects that are under way.
+type InFlight = FuturesUnordered<BoxFuture<'static, (Fact, Option<EffectClass>)>>;
+
+impl RunDriver {
+    /// Performs several effects, and those that follow, until none is under way. Gives the effects that
+    /// remain, at most one of which has to be performed then.
+    pub(super) async fn perform_together(
+        &mut self,
+        mut effects: Vec<Effect>,
+        mut deadline: Pin<&mut Sleep>,
+    ) -> Result<Vec<Effect>, RunExit> {
+        let mut in_flight = InFlight::new();
+        loop {
+            let mut facts = self.start(effects, &in_flight);
+            if facts.is_empty() {
+                if in_flight.is_empty() {
+                    return Err(RunExit::Suspended(None));
+                }
+                facts = self.next_facts(&mut in_flight, deadline.as_mut()).await?;
+            }
+            effects = self.feed_all(facts).await.map_err(|error| RunExit::Suspended(Some(error)))?;
+            if let Some(exit) = self.emit(&mut effects).await {
+                return Err(exit);
+            }
+            if in_flight.is_empty() && effects.len() <= 1 {
+                return Ok(effects);
+            }
+        }
+    }
+
+    /// Starts effects. Gives the facts of calls that are not made because the engine stops.
+    fn start(&self, effects: Vec<Effect>, in_flight: &InFlight) -> FactBatch {
+        let mut facts = Vec::new();
+        let suspend = self.requested_suspend();
+        for effect in effects {
+            let class = self.class_of(&effect);
+            let is_at_most_once = class == Some(EffectClass::AtMostOnce);
+            match suspend {
+                // The call was certainly not made. Without this fact a person would have to answer that.
+                Some(Control::SuspendNow) if is_at_most_once => {
+                    facts.push((call_not_made(&effect, self.ports.clock.now()), class));
+                }
+                // Performed when the run is resumed. The intent of an at-most-once call is stored, so it is
+                // made while there is time.
+                Some(_) if !is_at_most_once => {}
+                _ => {
+                    if class.is_some() {
+                        failpoint("act.before");
+                    }
+                    let performed = self.owned_context().perform(effect, class);
+                    in_flight.push(performed.in_current_span().boxed());
+                }
+            }
+        }
+        facts
+    }
+
+    /// Waits for the next facts: those of all effects that have ended, or one that ends the run.
+    async fn next_facts(
+        &mut self,
+        in_flight: &mut InFlight,
+        deadline: Pin<&mut Sleep>,
+    ) -> Result<FactBatch, RunExit> {
+        let clock = Arc::clone(&self.ports.clock);
+        tokio::select! {
+            biased;
+            stop = wait_for_stop(&mut self.control, &self.cancel, Activity::Performing) => match stop {
+                StopReason::Cancel(reason) => {
+                    Ok(vec![(Fact::CancelRequested { at: clock.now(), reason }, None)])
+                }
+                StopReason::Suspend => Err(RunExit::Suspended(None)),
+            },
+            () = deadline => Ok(vec![(Fact::DeadlineReached { at: clock.now() }, None)]),
+            Some(first) = in_flight.next() => {
+                let mut facts = vec![first];
+                while let Some(Some(next)) = in_flight.next().now_or_never() {
+                    facts.push(next);
+                }
+                Ok(facts)
+            }
+        }
+    }
+}

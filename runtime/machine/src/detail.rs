@@ -1,0 +1,60 @@
+//! The details of a run, read from its journal.
+//!
+//! Owns how journal, summary and damage become one object. Trusts nothing in a journal: gives the valid part,
+//! then the first difference.
+
+use crate::replay::{Replay, resume, run_replay};
+use crate::strategy::Strategies;
+use redflow_contract::Message;
+use redflow_contract::effect::Effect;
+use redflow_contract::fact::ToolResult;
+use redflow_contract::id::CallId;
+use redflow_contract::replay::{DifferenceKind, ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::run::{RunStatus, RunSummary};
+
+/// Reads the details of a run. `problem` tells why the journal is not complete.
+#[must_use]
+pub fn run_detail(
+    summary: RunSummary,
+    journal: &[u8],
+    problem: Option<StoreProblem>,
+    strategies: &Strategies,
+) -> RunDetail {
+    let Replay { events, calls, report } = run_replay(journal, strategies, true);
+    // A journal that was cut off has no end, but `problem` already reports that.
+    let open = problem.is_some() || is_unfinished(journal, &report, summary.status, strategies);
+    let difference = report.difference.filter(|_| !open);
+    let is_complete = problem.is_none() && difference.is_none() && summary.status.is_over();
+    let result = if is_complete { result_of(journal, strategies) } else { None };
+    let calls = calls.into_iter().map(|(_, call)| call).collect();
+    RunDetail { summary, events, calls, result, difference, problem }
+}
+
+/// The result of a tool call that a journal has recorded; none if it has none.
+#[must_use]
+pub fn recorded_result(journal: &[u8], call: &CallId, strategies: &Strategies) -> Option<ToolResult> {
+    let calls = run_replay(journal, strategies, true).calls;
+    calls.into_iter().find(|(id, _)| id == call)?.1.result
+}
+
+/// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.
+#[must_use]
+pub fn is_unfinished(
+    journal: &[u8],
+    report: &ReplayReport,
+    status: RunStatus,
+    strategies: &Strategies,
+) -> bool {
+    let ends = report.difference.as_ref().is_some_and(|found| found.what == DifferenceKind::Incomplete);
+    // A journal may end between two steps, but not within one.
+    ends && !status.is_over() && resume(journal, strategies, &mut |spec| strategies.compile(spec)).is_ok()
+}
+
+/// The final message of a run that has ended.
+fn result_of(journal: &[u8], strategies: &Strategies) -> Option<Message> {
+    let resumed = resume(journal, strategies, &mut |spec| strategies.compile(spec)).ok()?;
+    match { resumed.unanswerable }.pop()? {
+        Effect::Finish { message, .. } => Some(message),
+        _ => None,
+    }
+}

@@ -1,0 +1,33 @@
+//! What every kind of agent shares: the traits of its machine, and the journal of its runs.
+//!
+//! Owns the journal: writing, reading, replay, resume, and the details of a run. Everything here is a pure
+//! function of the facts: no clock, no random number, no I/O.
+//!
+//! The engine feeds one fact, polls until there are no more effects, does those effects, and feeds their
+//! results as facts. A strategy decides; see [`Machine`].
+
+mod detail;
+mod event_buffer;
+mod journal;
+mod journal_reader;
+mod machine;
+mod open_effects;
+pub mod output;
+mod replay;
+mod status;
+mod strategy;
+pub mod text;
+mod tool_schema;
+
+pub use detail::{is_unfinished, recorded_result, run_detail};
+pub use event_buffer::EventBuffer;
+pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError};
+pub use journal_reader::{Journal, MAX_LINE_BYTES, MAX_LINES, read_journal};
+pub use machine::Machine;
+pub use open_effects::OpenEffect;
+pub use output::{refused_output, requests_memory_clear};
+pub use redflow_contract::replay::{Difference, DifferenceKind, ReplayReport};
+pub use replay::{Compile, ResumedRun, replay, replay_events, resume};
+pub use status::{FeedError, Question, Status};
+pub use strategy::{Agent, CompileError, Strategies, Strategy};
+pub use tool_schema::{compile_schema, compile_tool_schemas};

@@ -1,0 +1,79 @@
+//! The machine of one run: the engine feeds one fact and polls until there are no more effects.
+
+use crate::status::{FeedError, Status};
+use redflow_contract::effect::Effect;
+use redflow_contract::event::RunEvent;
+use redflow_contract::fact::Fact;
+use std::fmt::Debug;
+
+/// Decides what a run does next. It is a pure function of its facts: no clock, no random number, no I/O. So a
+/// replay of the facts gives the same effects.
+///
+/// A machine may have several open effects, and takes their facts in any order.
+///
+/// ```
+/// use redflow_contract::effect::{Effect, Ending};
+/// use redflow_contract::event::RunEvent;
+/// use redflow_contract::fact::Fact;
+/// use redflow_contract::id::EffectId;
+/// use redflow_machine::{FeedError, Machine, Status};
+///
+/// /// Sends its message back.
+/// #[derive(Debug, Default)]
+/// struct Echo {
+///     effect: Option<Effect>,
+///     has_started: bool,
+/// }
+///
+/// impl Machine for Echo {
+///     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
+///         let Fact::RunStarted { message, .. } = fact else { return Err(FeedError::NotStarted) };
+///         self.effect = Some(Effect::Finish { id: EffectId(1), ending: Ending::Completed, message });
+///         self.has_started = true;
+///         Ok(())
+///     }
+///
+///     fn poll(&mut self) -> Option<Effect> {
+///         self.effect.take()
+///     }
+///
+///     fn status(&self) -> Status {
+///         if self.has_started { Status::Finished(Ending::Completed) } else { Status::New }
+///     }
+///
+///     fn iteration(&self) -> u32 {
+///         0
+///     }
+///
+///     fn set_observed(&mut self, _: bool) {}
+///
+///     fn take_events(&mut self) -> Vec<RunEvent> {
+///         Vec::new()
+///     }
+/// }
+///
+/// let machine = Echo::default();
+/// assert_eq!(machine.status(), Status::New);
+/// ```
+pub trait Machine: Debug + Send {
+    /// Feeds one fact.
+    ///
+    /// # Errors
+    /// When the fact does not fit. Then the machine has not changed.
+    fn feed(&mut self, fact: Fact) -> Result<(), FeedError>;
+
+    /// Takes the next effect; none if the machine waits for a fact.
+    fn poll(&mut self) -> Option<Effect>;
+
+    /// The current status.
+    fn status(&self) -> Status;
+
+    /// The iteration, from 1; 0 before the first.
+    fn iteration(&self) -> u32;
+
+    /// Sets whether the machine makes events for [`Machine::take_events`]. The default is no.
+    fn set_observed(&mut self, observed: bool);
+
+    /// Takes the events since the last call. Empty unless the machine is observed.
+    fn take_events(&mut self) -> Vec<RunEvent>;
+}

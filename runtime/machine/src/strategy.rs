@@ -1,0 +1,84 @@
+//! Strategies: each compiles agents of its kind and makes their machines.
+
+use crate::machine::Machine;
+use redflow_contract::journal::DEFAULT_STRATEGY;
+use redflow_contract::plan::{AgentPlan, AgentSpec};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A compiled agent. All its runs share it.
+pub trait Agent: Debug + Send + Sync {
+    /// The spec that it was compiled from.
+    fn spec(&self) -> &Arc<AgentSpec>;
+
+    /// The version of its machine, which journals record. What a machine of one version does with given facts
+    /// never changes.
+    fn version(&self) -> u32;
+
+    /// Makes a machine for one run. Its first fact must be the `run_started` of this agent.
+    fn start(self: Arc<Self>) -> Box<dyn Machine>;
+}
+
+/// A kind of agent.
+pub trait Strategy: Debug + Send + Sync {
+    /// The name that specs and journals have.
+    fn name(&self) -> &'static str;
+
+    /// The version of its machines: that of [`Agent::version`].
+    fn version(&self) -> u32;
+
+    /// Compiles an agent.
+    ///
+    /// # Errors
+    /// The first part of the spec that cannot be used.
+    fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError>;
+
+    /// Names the first setting in which the plan of a journal and the spec of its first fact differ.
+    fn contradiction(&self, plan: &AgentPlan, spec: &AgentSpec) -> Option<&'static str>;
+}
+
+/// Why an agent cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// A tool's schema cannot be used.
+    #[error("the input schema of tool `{tool}` cannot be used: {reason}")]
+    InputSchema {
+        /// The tool's name.
+        tool: String,
+        /// Why the schema cannot be used.
+        reason: String,
+    },
+    /// This build does not have the strategy of the agent.
+    #[error("this build does not know the strategy `{0}`")]
+    UnknownStrategy(String),
+}
+
+/// The strategies that a process knows.
+#[derive(Debug, Clone)]
+pub struct Strategies(Arc<[Arc<dyn Strategy>]>);
+
+impl Strategies {
+    /// A list of strategies. Of two with the same name the first one counts.
+    #[must_use]
+    pub fn new(strategies: impl IntoIterator<Item = Arc<dyn Strategy>>) -> Self {
+        Self(strategies.into_iter().collect())
+    }
+
+    /// Finds a strategy. Without a name it is Agent Core's.
+    #[must_use]
+    pub fn find(&self, name: Option<&str>) -> Option<&dyn Strategy> {
+        let name = name.unwrap_or(DEFAULT_STRATEGY);
+        self.0.iter().find(|strategy| strategy.name() == name).map(|strategy| &**strategy)
+    }
+
+    /// Compiles an agent with its strategy.
+    ///
+    /// # Errors
+    /// When this build does not have the strategy, or the strategy cannot use the spec.
+    pub fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+        let name = spec.strategy.as_deref();
+        let strategy = self.find(name);
+        let unknown = || CompileError::UnknownStrategy(name.unwrap_or(DEFAULT_STRATEGY).to_owned());
+        strategy.ok_or_else(unknown)?.compile(spec)
+    }
+}

@@ -1,0 +1,38 @@
+//! Compiles the schemas of tools.
+//!
+//! Owns which schemas are accepted. Never fetches a schema: references must stay inside it.
+
+use crate::strategy::CompileError;
+use crate::text::{display_pointer, preview};
+use redflow_contract::plan::ToolSpec;
+use redflow_json_schema::{Schema, check_cost};
+use serde_json::Value;
+
+/// Compiles the input schemas of tools, in their order; none for a tool that takes any object.
+///
+/// # Errors
+/// The first tool whose schema cannot be used.
+pub fn compile_tool_schemas(tools: &[ToolSpec]) -> Result<Vec<Option<Schema>>, CompileError> {
+    let compile = |tool: &ToolSpec| {
+        let schema = tool.input_schema.as_ref().map(compile_schema).transpose();
+        schema.map_err(|reason| CompileError::InputSchema { tool: tool.name.clone(), reason })
+    };
+    tools.iter().map(compile).collect()
+}
+
+/// Compiles one schema. Fetches nothing. Refuses look-around and back-references in patterns, and schemas of
+/// unbounded cost, because they could block a run.
+///
+/// # Errors
+/// A phrase that tells why the schema cannot be used.
+pub fn compile_schema(schema: &Value) -> Result<Schema, String> {
+    check_cost(schema)?;
+    Schema::compile(schema).map_err(|error| {
+        let text = error.to_string();
+        let text = preview(text.lines().next().unwrap_or_default());
+        match error.instance_path().as_str() {
+            "" => text,
+            place => format!("at `{}`, {text}", display_pointer(place)),
+        }
+    })
+}

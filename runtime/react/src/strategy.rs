@@ -1,0 +1,47 @@
+//! Agent Core as a strategy among others.
+
+use crate::MACHINE_VERSION;
+use crate::compile::CompiledAgent;
+use crate::machine::ReactMachine;
+use crate::plan_check::contradiction;
+use redflow_contract::journal::DEFAULT_STRATEGY;
+use redflow_contract::plan::{AgentPlan, AgentSpec};
+use redflow_machine::{Agent, CompileError, Machine, Strategy};
+use std::sync::Arc;
+
+/// Agent Core's strategy.
+#[derive(Debug)]
+pub struct React;
+
+impl Strategy for React {
+    fn name(&self) -> &'static str {
+        DEFAULT_STRATEGY
+    }
+
+    fn version(&self) -> u32 {
+        MACHINE_VERSION
+    }
+
+    fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+        let agent: Arc<dyn Agent> = CompiledAgent::compile(Arc::clone(spec))?;
+        Ok(agent)
+    }
+
+    fn contradiction(&self, plan: &AgentPlan, spec: &AgentSpec) -> Option<&'static str> {
+        contradiction(plan, spec)
+    }
+}
+
+impl Agent for CompiledAgent {
+    fn spec(&self) -> &Arc<AgentSpec> {
+        CompiledAgent::spec(self)
+    }
+
+    fn version(&self) -> u32 {
+        MACHINE_VERSION
+    }
+
+    fn start(self: Arc<Self>) -> Box<dyn Machine> {
+        Box::new(ReactMachine::new(self))
+    }
+}

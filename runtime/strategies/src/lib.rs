@@ -1,0 +1,59 @@
+//! The strategies of this build, and replay with them.
+//!
+//! Owns the list. To add a kind of agent, add its strategy here.
+
+use redflow_contract::event::RunEvent;
+use redflow_contract::fact::ToolResult;
+use redflow_contract::id::CallId;
+use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
+use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_machine::{Difference, Journal, Strategies};
+pub use redflow_react::ActionTest;
+use redflow_react::React;
+use std::sync::{Arc, LazyLock};
+
+static STRATEGIES: LazyLock<Strategies> = LazyLock::new(|| Strategies::new([Arc::new(React) as _]));
+
+/// All strategies of this build.
+#[must_use]
+pub fn strategies() -> &'static Strategies {
+    &STRATEGIES
+}
+
+/// Replays a journal file.
+#[must_use]
+pub fn replay(bytes: &[u8]) -> ReplayReport {
+    redflow_machine::replay(bytes, strategies())
+}
+
+/// Replays a journal file. Also returns the events up to the first difference.
+#[must_use]
+pub fn replay_events(bytes: &[u8]) -> (Vec<RunEvent>, ReplayReport) {
+    redflow_machine::replay_events(bytes, strategies())
+}
+
+/// Reads a whole journal: JSON lines, the last one with or without a line feed.
+///
+/// # Errors
+/// The first line that breaks a rule.
+pub fn read_journal(bytes: &[u8]) -> Result<Journal, Difference> {
+    redflow_machine::read_journal(bytes, strategies())
+}
+
+/// Reads the details of a run. `problem` tells why the journal is not complete.
+#[must_use]
+pub fn run_detail(summary: RunSummary, journal: &[u8], problem: Option<StoreProblem>) -> RunDetail {
+    redflow_machine::run_detail(summary, journal, problem, strategies())
+}
+
+/// The result of a tool call that a journal has recorded; none if it has none.
+#[must_use]
+pub fn recorded_result(journal: &[u8], call: &CallId) -> Option<ToolResult> {
+    redflow_machine::recorded_result(journal, call, strategies())
+}
+
+/// Whether a run has not ended and its journal is valid so far. Then the missing end is not a difference.
+#[must_use]
+pub fn is_unfinished(journal: &[u8], report: &ReplayReport, status: RunStatus) -> bool {
+    redflow_machine::is_unfinished(journal, report, status, strategies())
+}
