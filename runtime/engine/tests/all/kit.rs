@@ -13,10 +13,9 @@ use redflow_engine::{
     BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartOrder, StartOutcome,
     build_flow,
 };
-use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};
-use redflow_machine::DifferenceKind;
+use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, Verdict, check_bytes};
+use redflow_machine::{DifferenceKind, Strategies, Strategy, replay};
 use redflow_ports::Adapters;
-use redflow_strategies::replay;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) run_limits: RunLimits,
     pub(crate) fault: Fault,
     pub(crate) watches_runs: bool,
+    /// The strategy of all agents; none for that of their node.
+    pub(crate) strategy: Option<Arc<dyn Strategy>>,
 }
 
 impl Default for Setup {
@@ -39,6 +40,7 @@ impl Default for Setup {
             run_limits: RunLimits::default(),
             fault: Fault::None,
             watches_runs: true,
+            strategy: None,
         }
     }
 }
@@ -58,6 +60,7 @@ pub(crate) struct EngineTest {
     pub(crate) store: Arc<TestStore>,
     pub(crate) cancel: CancellationToken,
     adapters: Arc<Adapters>,
+    strategies: Strategies,
 }
 
 /// The process environment of all tests.
@@ -87,9 +90,14 @@ pub(crate) fn check_flow(flow: &Value, run_limits: RunLimits, adapters: &Adapter
     check_bytes(flow.to_string().as_bytes(), &options).unwrap_or_else(|report| panic!("refused: {report:#?}"))
 }
 
-fn ports(recorder: &Arc<EventRecorder>, store: &Arc<TestStore>, adapters: &Arc<Adapters>) -> Ports {
+fn ports(
+    recorder: &Arc<EventRecorder>,
+    store: &Arc<TestStore>,
+    adapters: &Arc<Adapters>,
+    strategies: &Strategies,
+) -> Ports {
     Ports {
-        strategies: redflow_strategies::strategies().clone(),
+        strategies: strategies.clone(),
         clock: Arc::clone(recorder) as _,
         events: Arc::clone(recorder) as _,
         store: Arc::new(StorePort(Arc::clone(store))),
@@ -115,15 +123,19 @@ impl Setup {
         let recorder = doubles::set_recorder(recorder);
         store.set_recorder(&recorder);
         let adapters = Arc::new(adapters());
-        let checked = check_flow(flow, self.run_limits, &adapters);
+        let mut checked = check_flow(flow, self.run_limits, &adapters);
+        let strategies = match &self.strategy {
+            Some(strategy) => {
+                set_strategy(&mut checked, strategy.name());
+                Strategies::new([Arc::clone(strategy)])
+            }
+            None => redflow_strategies::strategies().clone(),
+        };
         let nodes =
             checked.flow.nodes.iter().enumerate().map(|(ix, node)| (node.id.to_string(), ix)).collect();
-        let ports = ports(&recorder, store, &adapters);
-        let engine = Engine::new(
-            Some(build_flow(checked, &adapters, redflow_strategies::strategies(), &process_env)),
-            ports,
-            self.limits,
-        );
+        let ports = ports(&recorder, store, &adapters, &strategies);
+        let built = build_flow(checked, &adapters, &strategies, &process_env);
+        let engine = Engine::new(Some(built), ports, self.limits);
         EngineTest {
             engine,
             nodes,
@@ -131,6 +143,16 @@ impl Setup {
             store: Arc::clone(store),
             cancel: CancellationToken::new(),
             adapters,
+            strategies,
+        }
+    }
+}
+
+/// Gives all agents of a flow this strategy.
+fn set_strategy(checked: &mut CheckedFlow, name: &str) {
+    for agent in &mut checked.agents {
+        if let Verdict::Ready(ready) = &mut agent.verdict {
+            Arc::make_mut(&mut ready.spec).strategy = Some(name.to_owned());
         }
     }
 }
@@ -154,7 +176,7 @@ impl EngineTest {
 
     /// The ports for another engine with the same store and recorder.
     pub(crate) fn ports(&self) -> Ports {
-        ports(&self.recorder, &self.store, &self.adapters)
+        ports(&self.recorder, &self.store, &self.adapters, &self.strategies)
     }
 
     /// Fires the inject node `i`.
@@ -228,7 +250,7 @@ impl EngineTest {
     /// Checks that the journal of a run agrees with its report.
     fn check_journal(&self, report: &RunReport) {
         let journal = self.store.journal(&report.run_id);
-        let replayed = replay(journal.as_bytes());
+        let replayed = replay(journal.as_bytes(), &self.strategies);
         match &report.end {
             RunEnd::Finished { ending, .. } => {
                 assert_eq!(replayed.difference, None, "{journal}");

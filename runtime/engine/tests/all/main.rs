@@ -32,6 +32,7 @@ mod requests;
 mod run_events;
 mod schedules;
 mod secrets;
+mod several_effects;
 mod simulation;
 mod starts;
 mod stopping;

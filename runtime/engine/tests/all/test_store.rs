@@ -27,6 +27,10 @@ pub(crate) enum Fault {
     Slow,
     /// The lookup of causes fails.
     CauseLookup,
+    /// The first process hangs before its n-th batch is stored.
+    HangBefore(usize),
+    /// The first process hangs after its n-th batch is stored.
+    HangAfter(usize),
 }
 
 struct TestRun {
@@ -45,6 +49,8 @@ pub(crate) struct TestStore {
     new_request: Notify,
     answers: Mutex<Vec<(i64, Option<StoreCode>)>>,
     fault: Fault,
+    /// Whether the process of `HangBefore` or `HangAfter` has hung.
+    has_hung: AtomicBool,
     keeps_events: AtomicBool,
     /// The highest number of a run, also of runs that a crash lost.
     last_run_number: AtomicU32,
@@ -60,10 +66,17 @@ impl TestStore {
             new_request: Notify::new(),
             answers: Mutex::default(),
             fault,
+            has_hung: AtomicBool::new(false),
             keeps_events: AtomicBool::new(false),
             last_run_number: AtomicU32::new(0),
             recorder: Mutex::default(),
         })
+    }
+
+    async fn hang_at(&self, place: Fault) {
+        if self.fault == place && !self.has_hung.swap(true, Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
     }
 
     pub(crate) fn last_run_number(&self) -> u32 {
@@ -174,19 +187,23 @@ impl TestRun {
             RunState::Finished { ending: Ending::Stopped, .. } => (RunStatus::Stopped, None),
             RunState::Finished { ending: Ending::Failed { code }, .. } => (RunStatus::Failed, Some(*code)),
         };
-        RunSummary {
+        let mut summary = RunSummary {
             run_id: self.new.run_id.clone(),
             agent: self.new.agent.clone(),
             name: self.new.name.clone(),
             status,
             code,
-            waiting: if let RunState::Waiting(calls) = state { calls.first().cloned() } else { None },
+            waiting: None,
             questions: Vec::new(),
             started_at: self.new.started_at,
             ended_at: if let RunState::Finished { at, .. } = state { Some(*at) } else { None },
             delivered: self.delivered,
             source: self.new.source.as_deref().map(str::to_owned),
+        };
+        if let RunState::Waiting(calls) = state {
+            summary.set_questions(calls.clone());
         }
+        summary
     }
 }
 
@@ -286,6 +303,7 @@ impl Journal for TestJournal {
                 return Err(StoreError::new(StoreCode::DataFull, "the disk is full"));
             }
             let is_synced = batch.durability == Durability::Synced;
+            self.store.hang_at(Fault::HangBefore(self.batches)).await;
             {
                 let mut runs = self.store.runs.lock().unwrap();
                 if let Some(new) = self.new.take() {
@@ -308,6 +326,7 @@ impl Journal for TestJournal {
             if let Some(recorder) = &*self.store.recorder.lock().unwrap() {
                 recorder.record("journal");
             }
+            self.store.hang_at(Fault::HangAfter(self.batches)).await;
             if is_synced {
                 // A disk takes time; what follows the batch must not overtake it.
                 tokio::task::yield_now().await;

@@ -1,0 +1,358 @@
+//! A machine with several open effects: they are performed at the same time, and each is recovered by its own
+//! rule after a crash.
+
+use crate::doubles::new_call_counts;
+use crate::kit::{Setup, agent, ends, final_answer, inject, model, node, only_message, with};
+use crate::test_store::{Fault, TestStore};
+use pretty_assertions::assert_eq;
+use redflow_contract::Message;
+use redflow_contract::answer_kind::{AnswerKind, ToolChoice};
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::digest::Digest;
+use redflow_contract::effect::{Effect, Ending, ToolCall};
+use redflow_contract::event::RunEvent;
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::id::{EffectId, RunId};
+use redflow_contract::plan::{AgentPlan, AgentSpec};
+use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
+use redflow_contract::transcript::Transcript;
+use redflow_machine::{Agent, CompileError, FeedError, Machine, Question, Status, Strategy};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Calls its model and all its tools at once, and ends when it has all results.
+#[derive(Debug)]
+struct FanOut(Arc<AgentSpec>);
+
+#[derive(Debug)]
+pub(crate) struct FanOutStrategy;
+
+impl Strategy for FanOutStrategy {
+    fn name(&self) -> &'static str {
+        "fan-out"
+    }
+
+    fn version(&self) -> u32 {
+        7
+    }
+
+    fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+        Ok(Arc::new(FanOut(Arc::clone(spec))))
+    }
+
+    fn contradiction(&self, _: &AgentPlan, _: &AgentSpec) -> Option<&'static str> {
+        None
+    }
+}
+
+impl Agent for FanOut {
+    fn spec(&self) -> &Arc<AgentSpec> {
+        &self.0
+    }
+
+    fn version(&self) -> u32 {
+        7
+    }
+
+    fn start(self: Arc<Self>) -> Box<dyn Machine> {
+        Box::new(FanOutMachine {
+            spec: Arc::clone(&self.0),
+            effects: VecDeque::new(),
+            open: BTreeMap::new(),
+            questions: Vec::new(),
+            results: BTreeMap::new(),
+            ending: None,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct FanOutMachine {
+    spec: Arc<AgentSpec>,
+    effects: VecDeque<Effect>,
+    open: BTreeMap<EffectId, Option<ToolCall>>,
+    questions: Vec<Question>,
+    results: BTreeMap<EffectId, Value>,
+    ending: Option<Ending>,
+}
+
+impl FanOutMachine {
+    fn open_all(&mut self, run_id: &RunId) {
+        let (transcript, answer_kind) = (Transcript::default(), AnswerKind::Reply(ToolChoice::None));
+        let (id, spec) = (EffectId(1), Arc::clone(&self.spec));
+        self.effects.push_back(Effect::CallModel { id, iteration: 1, transcript, spec, answer_kind });
+        self.open.insert(id, None);
+        for (id, tool) in (2..).map(EffectId).zip(&self.spec.tools) {
+            let call = ToolCall {
+                run_id: run_id.clone(),
+                iteration: 1,
+                call_id: format!("{run_id}:{id}").as_str().into(),
+                tool: tool.name.clone(),
+                node: tool.node.clone(),
+                input: Message::new(),
+                idempotency_key: Digest::of(format!("{run_id}:{id}").as_bytes()),
+                timeout_ms: tool.timeout_ms,
+                agent: self.spec.agent.node_id.clone(),
+                declared: tool.effect,
+            };
+            self.open.insert(id, Some(call.clone()));
+            self.effects.push_back(Effect::CallTool { id, call });
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        let results: Vec<Value> = std::mem::take(&mut self.results).into_values().collect();
+        let message = [("payload".to_owned(), Value::Array(results))].into_iter().collect();
+        self.ending = Some(ending);
+        self.effects.push_back(Effect::Finish { id: EffectId(100), ending, message });
+    }
+}
+
+impl Machine for FanOutMachine {
+    fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
+        if self.ending.is_some() {
+            return Err(FeedError::Finished);
+        }
+        let question =
+            fact.effect().and_then(|id| self.questions.iter().position(|asked| asked.effect == id));
+        match fact {
+            Fact::RunStarted { run_id, .. } => self.open_all(&run_id),
+            Fact::CancelRequested { .. } => self.end(Ending::Failed { code: RunErrorCode::Cancelled }),
+            Fact::DeadlineReached { .. } => self.end(Ending::Failed { code: RunErrorCode::Timeout }),
+            Fact::OutcomeResolved { effect, result, .. } => {
+                self.questions.remove(question.ok_or(FeedError::NotOpen(effect))?);
+                self.results.insert(effect, json!(result));
+            }
+            fact => {
+                let effect = fact.effect().unwrap_or(EffectId(0));
+                let call = self.open.remove(&effect).ok_or(FeedError::NotOpen(effect))?;
+                match (fact, call) {
+                    (Fact::ModelAnswered { answer, .. }, None) => {
+                        self.results.insert(effect, json!(answer.text));
+                    }
+                    (Fact::ToolReturned { result, .. }, Some(_)) => {
+                        self.results.insert(effect, json!(result));
+                    }
+                    (Fact::ToolOutcomeUnknown { at, .. }, Some(call)) => {
+                        let ToolCall { call_id, tool, iteration, input, .. } = call;
+                        let call = WaitingCall { call_id, tool, iteration, asked_at: at, input };
+                        self.questions.push(Question { effect, call });
+                    }
+                    _ => self.end(Ending::Failed { code: RunErrorCode::Internal }),
+                }
+            }
+        }
+        if self.results.len() == self.spec.tools.len() + 1 {
+            self.end(Ending::Completed);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    fn status(&self) -> Status {
+        match self.ending {
+            Some(ending) => Status::Finished(ending),
+            None if self.open.is_empty() && !self.questions.is_empty() => {
+                Status::Waiting(self.questions.clone())
+            }
+            None => Status::Running,
+        }
+    }
+
+    fn iteration(&self) -> u32 {
+        1
+    }
+
+    fn set_observed(&mut self, _: bool) {}
+
+    fn take_events(&mut self) -> Vec<RunEvent> {
+        Vec::new()
+    }
+}
+
+/// Four tools, two of which must not be called twice, and a model.
+fn flow(loses_every: u64) -> Value {
+    let classes = ["read", "idempotent", "at_most_once", "at_most_once"];
+    let ids: Vec<String> = (0..classes.len()).map(|number| format!("t{number}")).collect();
+    let wires = json!([["m"], ids, [], [], []]);
+    let mut nodes = vec![
+        inject(&["a"]),
+        with(agent("a", "m", &[]), json!({"wires": wires, "allowedTools": ids})),
+        with(model("m", json!([final_answer("done")])), json!({"delayMs": 35})),
+    ];
+    for ((id, class), delay) in ids.iter().zip(classes).zip([20, 30, 40, 50]) {
+        let config = json!({"inputSchema": {"type": "object"}, "effect": class, "timeout": 600,
+                            "delay": delay, "losesEvery": loses_every});
+        nodes.push(with(node(id, "tool.counting", json!([])), config));
+    }
+    Value::Array(nodes)
+}
+
+fn setup(fault: Fault) -> Setup {
+    Setup { fault, strategy: Some(Arc::new(FanOutStrategy)), ..Setup::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn performs_all_open_effects_at_the_same_time() {
+    let counts = new_call_counts();
+    let test = setup(Fault::None).start_engine(&flow(1_000));
+    let before = Instant::now();
+    let reports = test.fire().await;
+    assert_eq!(ends(&reports), ["run-1 a completed"]);
+    assert_eq!(before.elapsed().as_millis(), 50, "the slowest call, not the sum of all");
+    assert_eq!(counts.lock().unwrap().len(), 4);
+    // The results are in the order of the effects, not in the order in which they came.
+    let payload = only_message(&reports)["payload"].clone();
+    let is_text: Vec<bool> = payload.as_array().unwrap().iter().map(Value::is_string).collect();
+    assert_eq!(is_text, [true, false, false, false, false]);
+    let journal = test.store.journal(&reports[0].run_id);
+    assert!(journal.lines().next().unwrap().contains(r#""machine":7,"strategy":"fan-out""#), "{journal}");
+}
+
+/// The facts that are ready together are one batch. So a group of calls costs one sync, and so do their
+/// results.
+#[tokio::test(start_paused = true)]
+async fn stores_facts_that_arrive_together_in_one_batch() {
+    new_call_counts();
+    let mut flow = flow(1_000);
+    for node in flow.as_array_mut().unwrap() {
+        if node["type"] == "tool.counting" {
+            node["delay"] = json!(20);
+        }
+    }
+    let test = setup(Fault::None).start_engine(&flow);
+    test.fire().await;
+    let appends = test.recorder.calls_and_appends().iter().filter(|line| *line == "journal").count();
+    assert_eq!(appends, 3, "the start, the four tools, the model with the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_and_the_deadline_end_all_open_effects() {
+    new_call_counts();
+    let test = setup(Fault::None).start_engine(&flow(1));
+    let cancel = async {
+        sleep(Duration::from_millis(5)).await;
+        test.engine.cancel("run-1".into(), "enough".to_owned()).await.unwrap();
+    };
+    let (reports, ()) = tokio::join!(test.fire(), cancel);
+    assert_eq!(ends(&reports), ["run-1 a failed CANCELLED"]);
+    let mut slow = flow(1_000);
+    slow[1]["timeout"] = json!(10);
+    let test = setup(Fault::None).start_engine(&slow);
+    assert_eq!(ends(&test.fire().await), ["run-1 a failed TIMEOUT"]);
+}
+
+/// An orderly stop lets calls that must not be repeated finish, and leaves the others for later.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_asks_no_question() {
+    for grace in [0, 10, 100] {
+        let counts = new_call_counts();
+        let setup = setup(Fault::None);
+        let (flow, store) = (flow(1_000), TestStore::new(Fault::None));
+        let test = setup.restart(&flow, &store);
+        let stop = async {
+            sleep(Duration::from_millis(5)).await;
+            test.engine.shutdown(Duration::from_millis(grace)).await;
+        };
+        tokio::join!(test.fire_unchecked(), stop);
+        test.kill().await;
+        finish(&setup, &flow, &store).await;
+        let made = counts.lock().unwrap();
+        let twice = made.iter().find(|(key, count)| key.starts_with("at_most_once") && **count > 1);
+        assert_eq!(twice, None, "grace {grace}");
+    }
+}
+
+/// Recovers, answers all questions, and waits until the run is over. Gives the number of questions.
+async fn finish(setup: &Setup, flow: &Value, store: &Arc<TestStore>) -> usize {
+    let test = setup.restart(flow, store);
+    test.recover().await;
+    let mut questions = 0;
+    let answers = async {
+        loop {
+            let Some(run) = store.summaries().into_iter().next() else { return };
+            if run.status.is_over() {
+                return;
+            }
+            if let Some(WaitingCall { call_id, .. }) = run.open_questions().first() {
+                questions += 1;
+                let answer = ToolResult::ok(json!("asked"));
+                test.engine.resolve(run.run_id.clone(), call_id.clone(), answer).await.unwrap();
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(3_600), answers).await.unwrap_or_else(|_| panic!("hangs"));
+    test.kill().await;
+    questions
+}
+
+/// Checks a run that was killed and finished: no dangerous call twice, one question for each call whose
+/// outcome is unknown, and a journal that replays.
+fn check_finished(
+    test: &str,
+    store: &TestStore,
+    counts: &std::collections::HashMap<String, u32>,
+    questions: usize,
+) {
+    for (key, count) in counts.iter().filter(|(key, _)| key.starts_with("at_most_once")) {
+        assert_eq!(*count, 1, "{test}: {key}");
+    }
+    for (RunSummary { run_id, status, .. }, journal, _) in store.runs() {
+        assert_eq!(status, RunStatus::Completed, "{test}: {run_id}");
+        let strategies = redflow_machine::Strategies::new([Arc::new(FanOutStrategy) as _]);
+        let report = redflow_machine::replay(journal.as_bytes(), &strategies);
+        assert!(report.equal, "{test}: {:?}\n{journal}", report.difference);
+        let unknown = journal.matches(r#""type":"tool_outcome_unknown""#).count();
+        let resolved = journal.matches(r#""type":"outcome_resolved""#).count();
+        assert_eq!((unknown, resolved), (questions, questions), "{test}\n{journal}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn survives_a_kill_at_every_moment() {
+    let mut most = 0;
+    for moment in 0..60 {
+        for luck in [0.0, 1.0] {
+            let counts = new_call_counts();
+            let setup = setup(Fault::None);
+            let (flow, store) = (flow(1_000), TestStore::new(Fault::None));
+            let test = setup.restart(&flow, &store);
+            let _ = timeout(Duration::from_millis(moment), test.fire_unchecked()).await;
+            test.kill().await;
+            store.crash(|| luck);
+            let questions = finish(&setup, &flow, &store).await;
+            let name = format!("killed after {moment} ms, luck {luck}");
+            check_finished(&name, &store, &counts.lock().unwrap(), questions);
+            most = most.max(questions);
+        }
+    }
+    assert_eq!(most, 2, "a kill while both calls are open leaves two questions");
+}
+
+#[tokio::test(start_paused = true)]
+async fn survives_a_kill_before_and_after_every_batch() {
+    let places = (1..=6).flat_map(|batch| [Fault::HangBefore(batch), Fault::HangAfter(batch)]);
+    let mut kills = 0;
+    for fault in places {
+        for luck in [0.0, 1.0] {
+            let counts = new_call_counts();
+            let setup = setup(fault);
+            let (flow, store) = (flow(1_000), TestStore::new(fault));
+            let test = setup.restart(&flow, &store);
+            let is_killed = timeout(Duration::from_secs(10), test.fire_unchecked()).await.is_err();
+            kills += usize::from(is_killed);
+            test.kill().await;
+            store.crash(|| luck);
+            let questions = finish(&setup, &flow, &store).await;
+            check_finished(&format!("{fault:?}, luck {luck}"), &store, &counts.lock().unwrap(), questions);
+        }
+    }
+    assert!(kills >= 20, "{kills}");
+}
