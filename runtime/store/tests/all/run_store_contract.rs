@@ -7,7 +7,7 @@ use crate::kit::{
 use pretty_assertions::assert_eq;
 use redflow_contract::code::{RunErrorCode, StoreCode};
 use redflow_contract::effect::Ending;
-use redflow_contract::run::{RunState, RunStatus};
+use redflow_contract::run::{RunState, RunStatus, WaitingCall};
 use redflow_ports::{Batch, JournalPosition, RunStore, StoredRun};
 
 /// Each function becomes a test of the store on disk and one of the store in memory.
@@ -32,6 +32,7 @@ both! {
     a_journal_comes_back_byte_for_byte
     nothing_is_stored_before_the_first_batch
     a_run_has_the_state_of_its_last_batch
+    a_run_can_wait_for_several_calls
     an_ending_is_stored
     a_batch_may_have_no_lines
     an_old_handle_writes_nothing_after_reopen
@@ -96,6 +97,26 @@ async fn a_run_has_the_state_of_its_last_batch(store: &dyn RunStore) {
     taken.append(last_batch(5)).await.unwrap();
     let over = loaded(store, "a").await.summary;
     assert_eq!((over.status, over.waiting, over.ended_at), (RunStatus::Completed, None, Some(5)));
+}
+
+async fn a_run_can_wait_for_several_calls(store: &dyn RunStore) {
+    let mut journal = start_run(store, "a").await;
+    let second = WaitingCall { call_id: "call-2".into(), asked_at: 1600, ..waiting_call() };
+    let calls = vec![waiting_call(), second.clone()];
+    journal
+        .append(Batch { state: RunState::Waiting(calls.clone()), ..synced_batch(&["waits"]) })
+        .await
+        .unwrap();
+    let summary = loaded(store, "a").await.summary;
+    assert_eq!((&summary.waiting, &summary.questions), (&Some(waiting_call()), &calls));
+    assert_eq!(summary.open_questions(), calls);
+    journal
+        .append(Batch { state: RunState::Waiting(vec![second.clone()]), ..synced_batch(&["one"]) })
+        .await
+        .unwrap();
+    let summary = loaded(store, "a").await.summary;
+    assert_eq!((&summary.waiting, summary.questions.len()), (&Some(second.clone()), 0));
+    assert_eq!(summary.open_questions(), [second]);
 }
 
 async fn an_ending_is_stored(store: &dyn RunStore) {
