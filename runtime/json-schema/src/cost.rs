@@ -4,6 +4,7 @@
 //! Owns the limits and the count. Never validates, and never quotes the schema. Refuses an unusual schema
 //! rather than letting a dangerous one through, because the author of a tool can write it more simply.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// The most schemas that a validator may visit when it follows every reference.
@@ -114,11 +115,16 @@ impl<'a> CostCounter<'a> {
             match keyword.as_str() {
                 "$ref" => {
                     let target = value.as_str().and_then(|text| text.strip_prefix('#'));
-                    let target = target.and_then(|pointer| self.root.pointer(&percent_decode(pointer)));
+                    let pointer = target.and_then(|pointer| percent_decode_str(pointer).decode_utf8().ok());
+                    let target = pointer.and_then(|pointer| self.root.pointer(&pointer));
                     self.visit(target.ok_or("a reference in it leads to nothing inside it")?)?;
                 }
                 "$dynamicRef" | "$recursiveRef" => return Err("it uses a reference whose target can change"),
+                // With an id of its own, references inside the part would lead elsewhere.
                 "$id" if self.path.len() > 1 => return Err("a part of it has an `$id` of its own"),
+                "id" if self.path.len() > 1 && self.has_old_ids() => {
+                    return Err("a part of it has an `id` of its own");
+                }
                 "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" => self.visit_all(value)?,
                 "dependentSchemas" | "dependencies" => {
                     for value in value.as_object().into_iter().flat_map(Map::values) {
@@ -151,6 +157,12 @@ impl<'a> CostCounter<'a> {
         Ok(())
     }
 
+    /// Whether the draft of the schema writes `$id` as `id`.
+    fn has_old_ids(&self) -> bool {
+        let draft = self.root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        draft.contains("draft-03") || draft.contains("draft-04")
+    }
+
     fn visit_part(&mut self, part: Part<'a>, value: &'a Value) -> Result<(), &'static str> {
         let outer = std::mem::replace(&mut self.part_start, self.path.len());
         self.keys.push(part);
@@ -167,11 +179,6 @@ impl<'a> CostCounter<'a> {
             schema => self.visit(schema),
         }
     }
-}
-
-/// Decodes the percent-encoding of a pointer in a reference, as far as JSON pointers need it.
-fn percent_decode(pointer: &str) -> String {
-    pointer.replace("%25", "%").replace("%22", "\"").replace("%20", " ")
 }
 
 #[cfg(test)]
@@ -212,11 +219,19 @@ mod tests {
             doubling["$defs"][format!("a{n}")] = json!({"allOf": [next, next]});
         }
         doubling["$defs"]["a40"] = json!({"type": "object"});
+        // The same with escapes. The validator decodes them all, so a decoy must not stand in for the target.
+        let mut escaped = doubling.clone();
+        for n in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/%61{}", n + 1)});
+            escaped["$defs"][format!("a{n}")] = json!({"allOf": [next, next]});
+            escaped["$defs"][format!("%61{n}")] = json!({"type": "object"});
+        }
         let deep = (0..200).fold(json!({}), |inner, _| json!({"not": inner}));
         let nested =
             (0..20).fold(json!({"properties": {"a": {"$ref": "#"}}}), |inner, _| json!({"oneOf": [inner]}));
         let rows = [
             doubling,
+            escaped,
             deep,
             nested,
             json!({"$ref": "#"}),
@@ -231,6 +246,9 @@ mod tests {
             json!({"$ref": "other.json"}),
             json!({"$dynamicRef": "#a"}),
             json!({"properties": {"a": {"$id": "b", "$ref": "#"}}}),
+            json!({"$schema": "http://json-schema.org/draft-04/schema#",
+                   "properties": {"a": {"id": "http://b", "$ref": "#"}}}),
+            json!({"$ref": "#/%FF"}),
         ];
         for schema in rows {
             assert!(check_cost(&schema).is_err(), "{schema}");
