@@ -13,27 +13,7 @@
 //!
 //! This crate knows no async runtime, no adapter and no transport.
 //!
-//! # Example
-//!
-//! An ordinary node that passes every message on:
-//!
-//! ```
-//! use redflow_contract::Message;
-//! use redflow_ports::{FlowNode, NodeContext, NodeOutput};
-//! use std::sync::Arc;
-//!
-//! struct PassThrough;
-//!
-//! impl FlowNode for PassThrough {
-//!     fn receive(&self, message: Arc<Message>, _context: &NodeContext<'_>) -> NodeOutput {
-//!         NodeOutput::send(message)
-//!     }
-//! }
-//!
-//! let context = NodeContext { now: 0, env: &|_| None, payload: None };
-//! let output = PassThrough.receive(Arc::new(Message::new()), &context);
-//! assert_eq!(output.messages.len(), 1);
-//! ```
+//! Each trait has an example. `now_or_never` in them reads a future that is ready at once; the engine awaits it.
 
 mod adapters;
 mod chat_store;
