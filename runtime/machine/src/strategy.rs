@@ -22,7 +22,7 @@ pub trait Agent: Debug + Send + Sync {
 /// A kind of agent.
 ///
 /// ```
-/// # use redflow_contract::{effect::Effect, event::RunEvent, fact::Fact};
+/// # use redflow_contract::{effect::Effect, event::RunEvent, fact::Fact, limits::RunLimits};
 /// # use redflow_contract::plan::{AgentPlan, AgentSpec};
 /// # use redflow_machine::{Agent, CompileError, FeedError, Machine, Status, Strategies, Strategy};
 /// # use std::sync::Arc;
@@ -59,7 +59,7 @@ pub trait Agent: Debug + Send + Sync {
 /// # let spec = Arc::new(serde_json::from_value(serde_json::json!({
 /// #     "agent": {"instance": "local", "nodeId": "a"}, "type": "echo-agent", "name": "", "strategy": "echo",
 /// #     "maxIterations": 1, "tools": [], "stopConditions": [], "debug": false, "timeoutMs": 1,
-/// #     "memory": false, "modelResponseWired": false, "limits": redflow_contract::limits::RunLimits::default(),
+/// #     "memory": false, "modelResponseWired": false, "limits": RunLimits::default(),
 /// # }))?);
 /// let strategies = Strategies::new([Arc::new(Echo) as Arc<dyn Strategy>]);
 /// // The spec names the strategy: `echo`.

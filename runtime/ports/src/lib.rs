@@ -13,7 +13,8 @@
 //!
 //! This crate knows no async runtime, no adapter and no transport.
 //!
-//! Each trait has an example. `now_or_never` in them reads a future that is ready at once; the engine awaits it.
+//! Each trait has an example. The engine awaits the futures. The examples have no runtime: their futures are
+//! ready at once, and `now_or_never` takes the value.
 
 mod adapters;
 mod chat_store;
