@@ -134,7 +134,7 @@ pub fn join_flows(flows: Vec<RawFlow>, limits: &FlowLimits) -> Result<RawFlow, C
     RawFlow::from_nodes(nodes, limits)
 }
 
-/// The tabs for which [`by_tab`] makes files: the id and the name of each, or the id again if it has no name.
+/// The tabs for which [`split_by_tab`] makes files: the id and the name of each, or the id again if it has no name.
 #[must_use]
 pub fn tab_names(flow: &RawFlow) -> Vec<(NodeId, String)> {
     let name = |group: &TabGroup<'_>| {
