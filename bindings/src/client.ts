@@ -75,6 +75,13 @@ export interface RunsFilter {
  *
  * Every method throws a `RedflowError`, or the reason of the signal that you passed. Only `followRun` and `events`
  * retry.
+ *
+ * @example
+ * ```ts
+ * const client = new RedflowClient({ url, token });
+ * const { runs } = await client.start({ payload: "6 * 7?", wait: true });
+ * console.log(runs[0]?.result?.["payload"]);
+ * ```
  */
 export class RedflowClient {
   readonly #transport: Transport;
@@ -127,6 +134,14 @@ export class RedflowClient {
   /**
    * Deploys a flow. `FLOW_REFUSED` carries every problem in `report`, `REVISION_CONFLICT` the `revision` of the active
    * flow.
+   *
+   * @example
+   * ```ts
+   * const { flows, revision } = await client.deployment();
+   * // Fails with `REVISION_CONFLICT` if another client has deployed since.
+   * const deployed = await client.deploy({ flows, revision });
+   * console.log(deployed.revision === revision);
+   * ```
    */
   deploy(request: DeployRequest, options?: CallOptions): Promise<DeployAnswer> {
     return this.#post("/api/deployment", request, options);
@@ -154,7 +169,16 @@ export class RedflowClient {
     return this.#transport.json({ ...options, path: "/api/runs", query });
   }
 
-  /** All runs, newest first. Requests the next page when you have read the previous one. */
+  /**
+   * All runs, newest first. Requests the next page when you have read the previous one.
+   *
+   * @example
+   * ```ts
+   * for await (const { name, status } of client.allRuns({ status: ["completed", "failed"] })) {
+   *   console.log(name, status);
+   * }
+   * ```
+   */
   async *allRuns(filter: RunsFilter = {}, options?: CallOptions): AsyncGenerator<RunSummary, void, undefined> {
     let before = filter.before;
     for (;;) {
@@ -181,6 +205,16 @@ export class RedflowClient {
   /**
    * The events of a run as they happen, until it ends: each once and in order. Reconnects after a lost connection and
    * resumes after the last event.
+   *
+   * @example
+   * ```ts
+   * const { runs } = await client.start({ payload: "6 * 7?" });
+   * for (const { runId } of runs) {
+   *   for await (const { seq, event } of client.followRun(runId)) {
+   *     console.log(seq, event.type);
+   *   }
+   * }
+   * ```
    */
   followRun(id: RunId, options: FollowOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
     return followRun(this.#transport, id, options);
@@ -239,6 +273,18 @@ export class RedflowClient {
   /**
    * The events of the sidecar as they happen: of runs, of the flow and, with `deltas`, the deltas of model answers.
    * Delivers every event once and in order, even if the connection is lost; throws if that is impossible.
+   *
+   * @example
+   * ```ts
+   * for await (const item of client.events({ after: CURSOR_START })) {
+   *   if (item.type === "caught_up") {
+   *     break; // These were the stored events. Without `break`, new ones follow as they happen.
+   *   }
+   *   if (item.type === "event" && item.event.kind === "run") {
+   *     console.log(item.event.event.event.type);
+   *   }
+   * }
+   * ```
    */
   events(options: EventsOptions = {}): AsyncGenerator<EventsItem, void, undefined> {
     const probe = async (signal: AbortSignalLike | undefined): Promise<void> => {

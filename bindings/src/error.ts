@@ -22,7 +22,21 @@ export interface FailureDetails {
   retryAfterMs?: number;
 }
 
-/** A failed request to a sidecar. Never carries a token. */
+/**
+ * A failed request to a sidecar. Never carries a token.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await client.cancel("019b76da-a800-7000-8000-000000000001");
+ * } catch (error) {
+ *   if (!(error instanceof RedflowError && error.code === "RUN_UNKNOWN")) {
+ *     throw error;
+ *   }
+ *   console.log(error.status, error.retryable);
+ * }
+ * ```
+ */
 export class RedflowError extends Error {
   override readonly name = "RedflowError";
   /**

@@ -1,4 +1,4 @@
-// Runs the compiled samples, the README examples and `check-output`. `npm test` compiles them first.
+// Runs the compiled samples and `check-output`. `npm test` compiles them first.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -7,7 +7,6 @@ import test from "node:test";
 import { fileURLToPath } from "node:url";
 
 import * as bindings from "@redflow/bindings";
-import { answer, line } from "../dist-test/readme.js";
 import * as samples from "../dist-test/types.test.js";
 
 const read = (path) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
@@ -76,15 +75,6 @@ test("the switches of the samples handle known values and throw for unknown ones
   for (const unexpected of [samples.describeMessage, samples.describeRequest, samples.cursorOf, samples.describeState]) {
     assert.throws(() => unexpected({ type: "oops", state: "oops" }), /unexpected/);
   }
-});
-
-test("the README shows the compiled examples", () => {
-  for (const example of ["test/readme.ts", "test/readme-client.ts"]) {
-    assert.ok(read("README.md").includes("```ts\n" + read(example) + "```\n"), example);
-  }
-  assert.equal(answer(samples.output), "42");
-  assert.equal(answer(samples.failed), "TOOL_INPUT_INVALID: The tool input breaks the tool's schema.");
-  assert.equal(line(samples.event), "run_started");
 });
 
 test("check-output accepts an AgentOutput", () => {

@@ -5,7 +5,6 @@ import test from "node:test";
 import { inspect } from "node:util";
 
 import { CATALOGUE, CURSOR_START, EDGE_TABLE, RedflowClient, RedflowError } from "@redflow/bindings";
-import { ask, connect, watch } from "../dist-test/readme-client.js";
 import { collect, rejection, until } from "./kit/collect.mjs";
 import { network } from "./kit/network.mjs";
 import { TOKEN, flow, folder, serve, sums } from "./kit/sidecar.mjs";
@@ -238,26 +237,6 @@ test("a request over a frozen connection times out", LIMIT, async (t) => {
   net.passNew();
   net.cut();
   await retry(() => client.flows());
-});
-
-test("the README examples work", LIMIT, async (t) => {
-  const { url } = await serve(t, { flow: sums(1) });
-  const client = connect(url, TOKEN);
-  const lines = [];
-  assert.equal(await ask(client, "key", "6 * 7?", (line) => lines.push(line)), "42");
-  assert.equal(lines[0], "1 run_started");
-  assert.match(lines.at(-1), /run_finished$/);
-  assert.equal(await ask(client, "key", "6 * 7?", () => undefined), "42");
-  assert.equal((await client.runs()).runs.length, 1);
-
-  const controller = new AbortController();
-  const seen = [];
-  const options = { WebSocket, after: CURSOR_START, signal: controller.signal };
-  const print = (line) => (seen.push(line), line.endsWith("run_finished") && controller.abort());
-  assert.equal((await rejection(watch(client, options, print))).name, "AbortError");
-  assert.equal(seen.length, lines.length);
-  await watch(client, { WebSocket, after: "elsewhere.1" }, (line) => seen.push(line));
-  assert.match(seen.at(-1), /^there is a gap/);
 });
 
 for (const { name, WebSocket } of SOCKETS) {

@@ -9,6 +9,18 @@ use std::collections::HashMap;
 
 /// Compares the first flow with the second. An absent key differs from an empty one. The order of keys and
 /// the spelling of a number make no difference.
+///
+/// ```
+/// use redflow_contract::limits::FlowLimits;
+/// use redflow_flow::{RawFlow, differences};
+///
+/// let read = |file: &[u8]| RawFlow::parse(file, &FlowLimits::default()).expect("a flow");
+/// let first = read(br#"[{"id": "a", "type": "debug", "name": "New"}, {"id": "b", "type": "inject"}]"#);
+/// let second = read(br#"[{"id": "a", "type": "debug", "name": "Old"}]"#);
+/// let found = differences(&first, &second);
+/// assert_eq!(found.added[0].id.as_str(), "b");
+/// assert_eq!(found.changed[0].properties, ["name"]);
+/// ```
 #[must_use]
 pub fn differences(first: &RawFlow, second: &RawFlow) -> FlowDifferences {
     let by_id = |flow: &RawFlow| -> HashMap<String, usize> {

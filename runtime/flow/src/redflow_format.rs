@@ -106,6 +106,20 @@ fn text<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
 ///
 /// # Errors
 /// When two different nodes share an id, or when there are too many nodes.
+///
+/// ```
+/// use redflow_contract::limits::FlowLimits;
+/// use redflow_flow::{RawFlow, join_flows};
+///
+/// let limits = FlowLimits::default();
+/// let read = |file: &[u8]| RawFlow::parse(file, &limits).expect("a flow");
+/// // Both tabs contain the same config node.
+/// let first = read(br#"{"id": "t1", "label": "One", "nodes": [], "configs": [{"id": "c", "type": "x"}]}"#);
+/// let second = read(br#"{"id": "t2", "label": "Two", "nodes": [], "configs": [{"id": "c", "type": "x"}]}"#);
+/// let joined = join_flows(vec![first, second], &limits).expect("one flow");
+/// let ids: Vec<&str> = joined.nodes().iter().map(|node| node.id.as_str()).collect();
+/// assert_eq!(ids, ["t1", "c", "t2"]);
+/// ```
 pub fn join_flows(flows: Vec<RawFlow>, limits: &FlowLimits) -> Result<RawFlow, CheckReport> {
     let mut nodes: Vec<RawNode> = Vec::new();
     let mut places: HashMap<NodeId, usize> = HashMap::new();
@@ -120,7 +134,7 @@ pub fn join_flows(flows: Vec<RawFlow>, limits: &FlowLimits) -> Result<RawFlow, C
     RawFlow::from_nodes(nodes, limits)
 }
 
-/// The tabs for which [`by_tab`] makes files: the id and the name of each, or the id again if it has no name.
+/// The tabs for which [`split_by_tab`] makes files: the id and the name of each, or the id again if it has no name.
 #[must_use]
 pub fn tab_names(flow: &RawFlow) -> Vec<(NodeId, String)> {
     let name = |group: &TabGroup<'_>| {
@@ -136,6 +150,20 @@ pub fn tab_names(flow: &RawFlow) -> Vec<(NodeId, String)> {
 ///
 /// # Errors
 /// When the shared nodes in all files together have more bytes than one flow file may have.
+///
+/// ```
+/// use redflow_contract::limits::FlowLimits;
+/// use redflow_flow::{RawFlow, split_by_tab};
+///
+/// let file = br#"[{"id": "t1", "type": "tab", "label": "One"}, {"id": "t2", "type": "tab", "label": "Two"},
+///     {"id": "n", "type": "debug", "z": "t2"}]"#;
+/// let limits = FlowLimits::default();
+/// let flow = RawFlow::parse(file, &limits).expect("a flow");
+/// let files = split_by_tab(flow, None, "2026-01-01T00:00:00.000Z", &limits).expect("two files");
+/// let labels: Vec<&str> = files.iter().map(|file| file.label.as_str()).collect();
+/// assert_eq!(labels, ["One", "Two"]);
+/// assert_eq!(files[1].document["flow"]["nodes"][0]["id"], "n");
+/// ```
 pub fn split_by_tab(
     flow: RawFlow,
     only: Option<&NodeId>,

@@ -27,6 +27,24 @@ const COPIES_OF_IDS: usize = 4;
 ///
 /// # Errors
 /// A report of what refuses the whole flow.
+///
+/// ```
+/// use redflow_contract::limits::FlowLimits;
+/// use redflow_flow::{RawFlow, Wire, resolve_flow};
+///
+/// let file = br#"[{"id": "t", "type": "tab"},
+///     {"id": "in", "type": "inject", "z": "t", "x": 1, "y": 1, "wires": [["off", "out"]]},
+///     {"id": "off", "type": "debug", "z": "t", "x": 1, "y": 1, "wires": [], "d": true},
+///     {"id": "out", "type": "debug", "z": "t", "x": 1, "y": 1, "wires": []}]"#;
+/// let limits = FlowLimits::default();
+/// let raw = RawFlow::parse(file, &limits).expect("a flow");
+/// let (flow, problems) = resolve_flow(raw, &limits).expect("a flow that resolves");
+/// assert!(problems.is_empty());
+/// // The tab and the disabled node are gone.
+/// let (inject, debug) = (flow.find("in").expect("in"), flow.find("out").expect("out"));
+/// assert_eq!(flow.nodes.len(), 2);
+/// assert_eq!(flow.nodes[inject].wires[0], [Wire::Disabled, Wire::To(debug)]);
+/// ```
 pub fn resolve_flow(
     raw: RawFlow,
     limits: &FlowLimits,

@@ -13,47 +13,31 @@ use std::fmt::Debug;
 ///
 /// ```
 /// use redflow_contract::effect::{Effect, Ending};
-/// use redflow_contract::event::RunEvent;
-/// use redflow_contract::fact::Fact;
-/// use redflow_contract::id::EffectId;
+/// use redflow_contract::{event::RunEvent, fact::Fact, id::EffectId};
 /// use redflow_machine::{FeedError, Machine, Status};
 ///
-/// /// Sends its message back.
+/// /// Ends every run with the message that started it.
 /// #[derive(Debug, Default)]
-/// struct Echo {
-///     effect: Option<Effect>,
-///     has_started: bool,
-/// }
+/// struct Echo(Option<Effect>, Option<Ending>);
 ///
 /// impl Machine for Echo {
 ///     fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
 ///         let Fact::RunStarted { message, .. } = fact else { return Err(FeedError::NotStarted) };
-///         self.effect = Some(Effect::Finish { id: EffectId(1), ending: Ending::Completed, message });
-///         self.has_started = true;
+///         let ending = Ending::Completed;
+///         *self = Echo(Some(Effect::Finish { id: EffectId(1), ending, message }), Some(ending));
 ///         Ok(())
 ///     }
-///
-///     fn poll(&mut self) -> Option<Effect> {
-///         self.effect.take()
-///     }
-///
-///     fn status(&self) -> Status {
-///         if self.has_started { Status::Finished(Ending::Completed) } else { Status::New }
-///     }
-///
-///     fn iteration(&self) -> u32 {
-///         0
-///     }
-///
-///     fn set_observed(&mut self, _: bool) {}
-///
-///     fn take_events(&mut self) -> Vec<RunEvent> {
-///         Vec::new()
-///     }
+///     fn poll(&mut self) -> Option<Effect> { self.0.take() }
+///     fn status(&self) -> Status { self.1.map_or(Status::New, Status::Finished) }
+///     fn iteration(&self) -> u32 { 0 }
+///     fn set_observed(&mut self, _observed: bool) {}
+///     fn take_events(&mut self) -> Vec<RunEvent> { Vec::new() }
 /// }
 ///
-/// let machine = Echo::default();
-/// assert_eq!(machine.status(), Status::New);
+/// let mut machine = Echo::default();
+/// // A fact that does not fit changes nothing.
+/// assert_eq!(machine.feed(Fact::DeadlineReached { at: 0 }), Err(FeedError::NotStarted));
+/// assert_eq!((machine.status(), machine.poll()), (Status::New, None));
 /// ```
 pub trait Machine: Debug + Send {
     /// Feeds one fact.

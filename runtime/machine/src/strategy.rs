@@ -6,7 +6,7 @@ use redflow_contract::plan::{AgentPlan, AgentSpec};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A compiled agent. All its runs share it.
+/// A compiled agent. All its runs share it. [`Strategy`] has an example.
 pub trait Agent: Debug + Send + Sync {
     /// The spec that it was compiled from.
     fn spec(&self) -> &Arc<AgentSpec>;
@@ -20,6 +20,53 @@ pub trait Agent: Debug + Send + Sync {
 }
 
 /// A kind of agent.
+///
+/// ```
+/// # use redflow_contract::{effect::Effect, event::RunEvent, fact::Fact, limits::RunLimits};
+/// # use redflow_contract::plan::{AgentPlan, AgentSpec};
+/// # use redflow_machine::{Agent, CompileError, FeedError, Machine, Status, Strategies, Strategy};
+/// # use std::sync::Arc;
+/// # #[derive(Debug)] struct EchoMachine;
+/// # impl Machine for EchoMachine {
+/// #     fn feed(&mut self, _: Fact) -> Result<(), FeedError> { Err(FeedError::NotStarted) }
+/// #     fn poll(&mut self) -> Option<Effect> { None }
+/// #     fn status(&self) -> Status { Status::New }
+/// #     fn iteration(&self) -> u32 { 0 }
+/// #     fn set_observed(&mut self, _: bool) {}
+/// #     fn take_events(&mut self) -> Vec<RunEvent> { Vec::new() }
+/// # }
+/// #[derive(Debug)]
+/// struct EchoAgent(Arc<AgentSpec>);
+///
+/// impl Agent for EchoAgent {
+///     fn spec(&self) -> &Arc<AgentSpec> { &self.0 }
+///     fn version(&self) -> u32 { 1 }
+///     fn start(self: Arc<Self>) -> Box<dyn Machine> { Box::new(EchoMachine) }
+/// }
+///
+/// #[derive(Debug)]
+/// struct Echo;
+///
+/// impl Strategy for Echo {
+///     fn name(&self) -> &'static str { "echo" }
+///     fn version(&self) -> u32 { 1 }
+///     fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+///         Ok(Arc::new(EchoAgent(Arc::clone(spec))))
+///     }
+///     fn contradiction(&self, _: &AgentPlan, _: &AgentSpec) -> Option<&'static str> { None }
+/// }
+///
+/// # let spec = Arc::new(serde_json::from_value(serde_json::json!({
+/// #     "agent": {"instance": "local", "nodeId": "a"}, "type": "echo-agent", "name": "", "strategy": "echo",
+/// #     "maxIterations": 1, "tools": [], "stopConditions": [], "debug": false, "timeoutMs": 1,
+/// #     "memory": false, "modelResponseWired": false, "limits": RunLimits::default(),
+/// # }))?);
+/// let strategies = Strategies::new([Arc::new(Echo) as Arc<dyn Strategy>]);
+/// // The spec names the strategy: `echo`.
+/// let agent = strategies.compile(&spec)?;
+/// assert_eq!(agent.start().status(), Status::New);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Strategy: Debug + Send + Sync {
     /// The name that specs and journals have.
     fn name(&self) -> &'static str;

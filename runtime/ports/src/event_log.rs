@@ -9,6 +9,38 @@ use std::sync::Arc;
 
 /// Keeps events in the order in which they happened. An event of a run becomes readable when its batch is on
 /// the disk, never before.
+///
+/// ```
+/// use futures::FutureExt as _;
+/// use redflow_contract::{Millis, event::FlowEvent};
+/// use redflow_ports::{BoxFuture, EventBounds, EventLog, LoggedEvent, StoreError};
+/// use std::future::{pending, ready};
+///
+/// /// A log that holds three events and never gets another.
+/// struct ThreeEvents;
+///
+/// impl EventLog for ThreeEvents {
+///     fn id(&self) -> &str { "three" }
+///     fn bounds(&self) -> EventBounds { EventBounds { oldest: 0, newest: 3 } }
+///     fn append(&self, _at: Millis, _event: FlowEvent) {}
+///     fn read_after(&self, after: u64, most: usize) -> BoxFuture<'_, Result<Vec<LoggedEvent>, StoreError>> {
+///         let event = |position| LoggedEvent { position, run: None, json: "{}".into() };
+///         Box::pin(ready(Ok((after + 1..=3).take(most).map(event).collect())))
+///     }
+///     fn wait_past(&self, position: u64) -> BoxFuture<'_, ()> {
+///         if position < 3 { Box::pin(ready(())) } else { Box::pin(pending()) }
+///     }
+/// }
+///
+/// // A reader takes page after page, and remembers the position of the last event.
+/// let (log, mut position) = (ThreeEvents, 0);
+/// while log.wait_past(position).now_or_never().is_some() {
+///     let page = log.read_after(position, 2).now_or_never().unwrap()?;
+///     position = page.last().map_or(position, |event| event.position);
+/// }
+/// assert_eq!(position, log.bounds().newest);
+/// # Ok::<(), StoreError>(())
+/// ```
 pub trait EventLog: Send + Sync {
     /// Identifies this log. Positions of another log mean nothing here.
     fn id(&self) -> &str;

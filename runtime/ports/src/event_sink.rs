@@ -5,6 +5,36 @@ use redflow_contract::event::{FlowEvent, RunEvent};
 use redflow_contract::stream::ModelDelta;
 
 /// Receives what happens in an engine. The engine asks first whether anything is wanted, to save work.
+///
+/// ```
+/// use redflow_contract::event::{FlowEvent, RunEvent};
+/// use redflow_ports::EventSink;
+/// use std::sync::Mutex;
+///
+/// /// Collects the revisions of deployed flows.
+/// #[derive(Default)]
+/// struct Revisions(Mutex<Vec<String>>);
+///
+/// impl EventSink for Revisions {
+///     fn watches_runs(&self) -> bool {
+///         false
+///     }
+///
+///     fn run_event(&self, _event: &RunEvent) {}
+///
+///     fn flow_event(&self, event: &FlowEvent) {
+///         if let FlowEvent::Deployed { revision, .. } = event {
+///             self.0.lock().unwrap().push(revision.clone());
+///         }
+///     }
+/// }
+///
+/// let sink = Revisions::default();
+/// let revision = "r1".to_owned();
+/// sink.flow_event(&FlowEvent::Deployed { revision, agents: 2, refused: 0, instance: None });
+/// assert_eq!(*sink.0.lock().unwrap(), ["r1"]);
+/// assert!(!sink.watches_deltas());
+/// ```
 pub trait EventSink: Send + Sync {
     /// Whether the sink wants run events. If not, the engine makes none.
     fn watches_runs(&self) -> bool;

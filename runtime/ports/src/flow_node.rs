@@ -7,6 +7,27 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// An ordinary node. Receives a message and returns what to send. Never waits and never does I/O.
+///
+/// ```
+/// use redflow_contract::Message;
+/// use redflow_ports::{FlowNode, NodeContext, NodeOutput};
+/// use std::sync::Arc;
+///
+/// /// Adds the time to every message.
+/// struct Timestamp;
+///
+/// impl FlowNode for Timestamp {
+///     fn receive(&self, mut message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput {
+///         Arc::make_mut(&mut message).insert("payload".to_owned(), context.now.into());
+///         NodeOutput::send(message)
+///     }
+/// }
+///
+/// let context = NodeContext { now: 17, env: &|_| None, payload: None };
+/// let output = Timestamp.receive(Arc::default(), &context);
+/// let (port, message) = &output.messages[0];
+/// assert_eq!((*port, &message["payload"]), (0, &17.into()));
+/// ```
 pub trait FlowNode: Send + Sync {
     /// Handles one message.
     fn receive(&self, message: Arc<Message>, context: &NodeContext<'_>) -> NodeOutput;

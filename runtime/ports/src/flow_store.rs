@@ -6,6 +6,32 @@ use redflow_contract::id::NodeId;
 use std::collections::BTreeMap;
 
 /// Stores the deployed flow.
+///
+/// ```
+/// use redflow_ports::{FileStoreError, FlowStore, StoredFlow};
+/// use std::sync::Mutex;
+///
+/// /// Keeps the flow in memory.
+/// #[derive(Default)]
+/// struct InMemory(Mutex<Option<StoredFlow>>);
+///
+/// impl FlowStore for InMemory {
+///     fn load(&self) -> Result<Option<StoredFlow>, FileStoreError> {
+///         Ok(self.0.lock().unwrap().clone())
+///     }
+///
+///     fn save(&self, flow: &StoredFlow) -> Result<(), FileStoreError> {
+///         *self.0.lock().unwrap() = Some(flow.clone());
+///         Ok(())
+///     }
+/// }
+///
+/// let store = InMemory::default();
+/// assert!(store.load()?.is_none());
+/// store.save(&StoredFlow { flows: b"[]".to_vec(), ..StoredFlow::default() })?;
+/// assert_eq!(store.load()?.unwrap().flows, b"[]");
+/// # Ok::<(), FileStoreError>(())
+/// ```
 pub trait FlowStore: Send + Sync {
     /// Reads the flow that was saved last; none if no flow was ever saved.
     ///

@@ -6,6 +6,31 @@ use redflow_contract::id::{EffectId, NodeId, RunId};
 use std::sync::Arc;
 
 /// Takes the messages that leave the agents of a flow and delivers them.
+///
+/// ```
+/// use futures::FutureExt as _;
+/// use redflow_ports::{AgentMessage, BoxFuture, Host};
+/// use std::sync::Mutex;
+///
+/// /// Keeps the messages and acknowledges them at once.
+/// #[derive(Default)]
+/// struct Inbox(Mutex<Vec<AgentMessage>>);
+///
+/// impl Host for Inbox {
+///     fn deliver(&self, message: AgentMessage) -> BoxFuture<'static, bool> {
+///         self.0.lock().unwrap().push(message);
+///         Box::pin(std::future::ready(true))
+///     }
+/// }
+///
+/// let host = Inbox::default();
+/// let message = AgentMessage {
+///     node: "agent".into(), port: 3, run: "run".into(), effect: None, ends_run: true,
+///     message: Default::default(),
+/// };
+/// assert_eq!(host.deliver(message).now_or_never(), Some(true));
+/// assert_eq!(host.0.lock().unwrap().len(), 1);
+/// ```
 pub trait Host: Send + Sync {
     /// Delivers a message. Returns true once the host has acknowledged it. An unacknowledged message is sent
     /// again when its run is recovered.

@@ -13,27 +13,8 @@
 //!
 //! This crate knows no async runtime, no adapter and no transport.
 //!
-//! # Example
-//!
-//! An ordinary node that passes every message on:
-//!
-//! ```
-//! use redflow_contract::Message;
-//! use redflow_ports::{FlowNode, NodeContext, NodeOutput};
-//! use std::sync::Arc;
-//!
-//! struct PassThrough;
-//!
-//! impl FlowNode for PassThrough {
-//!     fn receive(&self, message: Arc<Message>, _context: &NodeContext<'_>) -> NodeOutput {
-//!         NodeOutput::send(message)
-//!     }
-//! }
-//!
-//! let context = NodeContext { now: 0, env: &|_| None, payload: None };
-//! let output = PassThrough.receive(Arc::new(Message::new()), &context);
-//! assert_eq!(output.messages.len(), 1);
-//! ```
+//! Each trait has an example. The engine awaits the futures. The examples have no runtime: their futures are
+//! ready at once, and `now_or_never` takes the value.
 
 mod adapters;
 mod chat_store;

@@ -6,6 +6,30 @@ use redflow_contract::fact::Usage;
 use std::time::Duration;
 
 /// Records measurements. Never fails and never waits.
+///
+/// ```
+/// use redflow_ports::{Measurement, Meter};
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::time::Duration;
+///
+/// /// Counts the tool calls that failed.
+/// #[derive(Default)]
+/// struct FailedCalls(AtomicU64);
+///
+/// impl Meter for FailedCalls {
+///     fn record(&self, measure: Measurement<'_>) {
+///         if let Measurement::ToolCall { success: false, .. } = measure {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// let meter = FailedCalls::default();
+/// for success in [true, false] {
+///     meter.record(Measurement::ToolCall { tool: "mail", success, took: Duration::from_millis(5) });
+/// }
+/// assert_eq!(meter.0.into_inner(), 1);
+/// ```
 pub trait Meter: Send + Sync {
     /// Records one measurement.
     fn record(&self, measure: Measurement<'_>);

@@ -8,6 +8,37 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
 
 /// A chat model. Dropping the future of a call cancels the call down to the socket.
+///
+/// ```
+/// use futures::FutureExt as _;
+/// use redflow_contract::fact::ModelAnswer;
+/// use redflow_contract::run_error::Failure;
+/// use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
+/// use redflow_ports::{BoxFuture, ChatModel, ModelInfo, ModelRequest};
+/// use std::sync::Arc;
+///
+/// /// Repeats the last message in capitals.
+/// struct Capitals(ModelInfo);
+///
+/// impl ChatModel for Capitals {
+///     fn info(&self) -> &ModelInfo {
+///         &self.0
+///     }
+///
+///     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
+///         let last = request.transcript.segments().last();
+///         let text = last.map(|message| message.content.to_uppercase()).unwrap_or_default();
+///         Box::pin(async move { Ok(ModelAnswer { text, ..ModelAnswer::default() }) })
+///     }
+/// }
+///
+/// let mut transcript = Transcript::default();
+/// transcript.push(Arc::new(ChatMessage::new(ChatRole::User, "hello")));
+/// let model = Capitals(ModelInfo::default());
+/// let answer = model.call(ModelRequest::for_text(&transcript)).now_or_never();
+/// assert_eq!(answer.unwrap()?.text, "HELLO");
+/// # Ok::<(), Failure>(())
+/// ```
 pub trait ChatModel: Send + Sync {
     /// Which model this is, and what it can do.
     fn info(&self) -> &ModelInfo;
@@ -41,6 +72,34 @@ impl<'a> ModelRequest<'a> {
 }
 
 /// Receives a model answer piece by piece, before it is validated. Gets text only, never reasoning.
+///
+/// ```
+/// use redflow_contract::transcript::Transcript;
+/// use redflow_ports::{DeltaObserver, ModelRequest};
+/// use std::sync::Mutex;
+///
+/// /// Collects the text of the latest attempt.
+/// #[derive(Default)]
+/// struct Preview(Mutex<(u32, String)>);
+///
+/// impl DeltaObserver for Preview {
+///     fn text(&self, attempt: u32, text: &str) {
+///         let mut latest = self.0.lock().unwrap();
+///         if latest.0 != attempt {
+///             *latest = (attempt, String::new());
+///         }
+///         latest.1.push_str(text);
+///     }
+/// }
+///
+/// let (preview, transcript) = (Preview::default(), Transcript::default());
+/// let request = ModelRequest { delta_observer: Some(&preview), ..ModelRequest::for_text(&transcript) };
+/// // The model calls the observer while the answer arrives.
+/// for (attempt, text) in [(1, "Hel"), (2, "Hello"), (2, ", Ada")] {
+///     request.delta_observer.unwrap().text(attempt, text);
+/// }
+/// assert_eq!(*preview.0.lock().unwrap(), (2, "Hello, Ada".to_owned()));
+/// ```
 pub trait DeltaObserver: Send + Sync {
     /// Receives the next piece of text of an attempt. Attempts count from 1.
     fn text(&self, attempt: u32, text: &str);

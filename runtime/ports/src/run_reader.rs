@@ -6,6 +6,39 @@ use redflow_contract::id::{InstanceId, NodeId, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
 
 /// Reads stored runs. Never changes one.
+///
+/// ```
+/// use futures::FutureExt as _;
+/// use redflow_contract::{id::RunId, run::{RunStatus, RunSummary}};
+/// use redflow_ports::{BoxFuture, RunFilter, RunReader, RunRecord, StoreError};
+/// use std::future::ready;
+///
+/// /// Summaries without journals, newest first.
+/// struct Summaries(Vec<RunSummary>);
+///
+/// impl RunReader for Summaries {
+///     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>> {
+///         let wanted = |status| filter.statuses.as_ref().is_none_or(|all| all.contains(status));
+///         let runs = self.0.iter().filter(|run| wanted(&run.status)).take(filter.limit);
+///         Box::pin(ready(Ok(runs.cloned().collect())))
+///     }
+///     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
+///         let record = |summary| RunRecord { summary, journal: Vec::new(), problem: None };
+///         let summary = self.0.iter().find(|summary| summary.run_id == *run);
+///         Box::pin(ready(Ok(summary.cloned().map(record))))
+///     }
+/// }
+///
+/// let summary = |id, status| serde_json::from_value(serde_json::json!({
+///     "runId": id, "agent": {"instance": "local", "nodeId": "a"}, "name": "Desk", "status": status,
+///     "startedAt": 0, "delivered": false,
+/// }));
+/// let reader = Summaries(vec![summary("run-2", "running")?, summary("run-1", "waiting")?]);
+/// let filter = RunFilter { statuses: Some(vec![RunStatus::Waiting]), ..RunFilter::default() };
+/// assert_eq!(reader.list(filter).now_or_never().unwrap().unwrap()[0].run_id, "run-1".into());
+/// assert_eq!(reader.read(&"run-3".into()).now_or_never(), Some(Ok(None)));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub trait RunReader: Send + Sync {
     /// Lists runs, newest first.
     fn list(&self, filter: RunFilter) -> BoxFuture<'_, Result<Vec<RunSummary>, StoreError>>;

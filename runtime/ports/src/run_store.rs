@@ -10,6 +10,38 @@ use redflow_contract::run::{RunRequest, RunState, RunSummary};
 use std::sync::Arc;
 
 /// Stores runs. Only one process at a time works on the runs of a store.
+///
+/// ```
+/// use futures::FutureExt as _;
+/// use redflow_contract::{code::StoreCode, id::RunId, run::RunSummary};
+/// use redflow_ports::{Batch, BoxFuture, Journal, NewRun, PendingRequest, RunStore, StoreError, StoredRun};
+/// use std::future::{pending, ready};
+///
+/// /// Stores nothing: an interrupted run is lost.
+/// struct NoStore;
+/// type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+///
+/// impl RunStore for NoStore {
+///     fn create(&self, _: NewRun) -> Box<dyn Journal> { Box::new(NoStore) }
+///     fn reopen(&self, _: &StoredRun) -> Box<dyn Journal> { Box::new(NoStore) }
+///     fn load<'a>(&'a self, _: &'a RunId) -> Answer<'a, Option<StoredRun>> { Box::pin(ready(Ok(None))) }
+///     fn unfinished_runs(&self) -> Answer<'_, Vec<RunSummary>> { Box::pin(ready(Ok(Vec::new()))) }
+///     fn find_by_cause<'a>(&'a self, _: &'a str) -> Answer<'a, Option<RunId>> { Box::pin(ready(Ok(None))) }
+///     fn mark_delivered(&self, _: &RunId) {}
+///     fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>> { Box::pin(pending()) }
+///     fn answer_request(&self, _: i64, _: Option<StoreCode>) {}
+/// }
+///
+/// impl Journal for NoStore {
+///     fn append(&mut self, _: Batch) -> Answer<'_, ()> { Box::pin(ready(Ok(()))) }
+/// }
+///
+/// // The engine asks this before it starts a run. A known cause starts no second run.
+/// let store: &dyn RunStore = &NoStore;
+/// assert_eq!(store.find_by_cause("mail-17").now_or_never(), Some(Ok(None)));
+/// // The engine asks this when it starts, and resumes these runs.
+/// assert_eq!(store.unfinished_runs().now_or_never(), Some(Ok(Vec::new())));
+/// ```
 pub trait RunStore: Send + Sync {
     /// Whether it stores the events of batches. If not, the caller need not copy them.
     fn keeps_events(&self) -> bool {
@@ -43,6 +75,30 @@ pub trait RunStore: Send + Sync {
 }
 
 /// The journal of one run.
+///
+/// ```
+/// use futures::FutureExt as _;
+/// use redflow_contract::run::RunState;
+/// use redflow_ports::{Batch, BoxFuture, Durability, Journal, StoreError};
+///
+/// /// Keeps the lines in memory.
+/// #[derive(Default)]
+/// struct Lines(Vec<String>);
+///
+/// impl Journal for Lines {
+///     fn append(&mut self, batch: Batch) -> BoxFuture<'_, Result<(), StoreError>> {
+///         self.0.extend(batch.lines);
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+/// }
+///
+/// let mut journal = Lines::default();
+/// let lines = vec!["the header".to_owned(), "the plan".to_owned()];
+/// let (state, durability) = (RunState::Running, Durability::Synced);
+/// let batch = Batch { lines, state, active_ms: 0, durability, events: Vec::new() };
+/// assert_eq!(journal.append(batch).now_or_never(), Some(Ok(())));
+/// assert_eq!(journal.0, ["the header", "the plan"]);
+/// ```
 pub trait Journal: Send {
     /// Appends the lines of a batch with the durability that it asks for. A batch is stored whole or not at
     /// all. After an error the journal takes no more batches, and the run must not continue.

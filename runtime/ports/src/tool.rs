@@ -7,6 +7,39 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::node_config::EffectClass;
 
 /// A tool that an agent can call.
+///
+/// ```
+/// use futures::FutureExt as _;
+/// use redflow_contract::{Message, digest::Digest, effect::ToolCall, fact::ToolResult};
+/// use redflow_contract::node_config::EffectClass;
+/// use redflow_ports::{BoxFuture, Tool, ToolOutcome};
+///
+/// /// Counts the characters of a text.
+/// struct Length;
+///
+/// impl Tool for Length {
+///     fn effect(&self, _input: &Message) -> EffectClass {
+///         EffectClass::Read
+///     }
+///
+///     fn call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ToolOutcome> {
+///         let result = match call.input.get("text").and_then(|text| text.as_str()) {
+///             Some(text) => ToolResult::ok(text.chars().count().into()),
+///             None => ToolResult::failed("`text` must be a text"),
+///         };
+///         Box::pin(async { ToolOutcome::Returned(result) })
+///     }
+/// }
+///
+/// let input = [("text".to_owned(), "four".into())].into_iter().collect();
+/// let call = ToolCall {
+///     run_id: "run".into(), iteration: 1, call_id: "run:1".into(), tool: "length".to_owned(),
+///     node: "n1".into(), agent: "n2".into(), input, idempotency_key: Digest::ZERO,
+///     timeout_ms: 1_000, declared: None,
+/// };
+/// let outcome = Length.call(&call).now_or_never();
+/// assert_eq!(outcome, Some(ToolOutcome::Returned(ToolResult::ok(4.into()))));
+/// ```
 pub trait Tool: Send + Sync {
     /// The effect class of a call with this input.
     fn effect(&self, input: &Message) -> EffectClass;

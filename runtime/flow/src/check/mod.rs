@@ -114,6 +114,28 @@ pub struct ReadyTool {
 ///
 /// # Errors
 /// A report of what refuses the whole flow.
+///
+/// ```
+/// use redflow_contract::{code::DiagnosticCode, flow::Profile, id::InstanceId};
+/// use redflow_flow::{CheckOptions, Verdict, check_bytes};
+///
+/// let options = CheckOptions {
+///     profile: Profile::Strict,
+///     limits: Default::default(),
+///     run_limits: Default::default(),
+///     instance: InstanceId::local(),
+///     can_run: &|type_name| ["agent-core", "calculator-tool"].contains(&type_name),
+///     env: &|_| None,
+/// };
+/// // An agent with a tool, but without a model.
+/// let file = br#"[{"id": "t", "type": "tab"},
+///     {"id": "a", "type": "agent-core", "z": "t", "strategy": "react", "maxIterations": 3, "debug": false,
+///         "allowedTools": ["calculator"], "stopConditions": [], "wires": [[], ["c"], [], [], []]},
+///     {"id": "c", "type": "calculator-tool", "z": "t", "wires": [["a"]]}]"#;
+/// let checked = check_bytes(file, &options).expect("a flow");
+/// assert!(matches!(checked.agents[0].verdict, Verdict::Refused { .. }));
+/// assert_eq!(checked.report.diagnostics[0].code, DiagnosticCode::ModelMissing);
+/// ```
 pub fn check_bytes(bytes: &[u8], options: &CheckOptions<'_>) -> Result<CheckedFlow, CheckReport> {
     check_flow(RawFlow::parse(bytes, &options.limits)?, options)
 }
