@@ -55,7 +55,7 @@ pub mod journal;
 pub mod json;
 pub mod limits;
 pub mod model_test;
-pub mod node_config;
+pub mod node;
 pub mod observability;
 #[cfg(feature = "codegen")]
 pub mod openapi;
@@ -67,9 +67,12 @@ pub mod run_error;
 pub mod schemas;
 pub mod scrub;
 pub mod secret;
-pub mod service_config;
 pub mod stream;
 pub mod transcript;
+
+/// Both were modules of their own.
+pub use node as node_config;
+pub use node as service_config;
 
 /// A Node-RED message: one JSON object.
 pub type Message = serde_json::Map<String, serde_json::Value>;

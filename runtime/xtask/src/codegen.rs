@@ -1,13 +1,17 @@
 //! `cargo xtask codegen`: writes the files that are generated from the contract's types.
 
 use crate::{Failure, switches};
-use redflow_contract::{codegen, openapi, schemas};
+use redflow_contract::{codegen, openapi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 
 const TYPES: &str = "bindings/src/types.ts";
 const OPENAPI: &str = "schemas/openapi.json";
+const NODES: &str = "schemas/nodes.json";
+const SCHEMA_LIST: &str = "runtime/contract/src/schemas/list.rs";
+const SIDECAR_TYPES: &str = "node-red-bridge/src/sidecar-types.ts";
+const DOCS: &str = "docs/nodes.md";
 const SCHEMA_END: &str = ".schema.json";
 /// Schemas that a person writes.
 const BY_HAND: &[&str] = &["agent-core.react"];
@@ -48,9 +52,6 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     if drifted.is_empty() {
         println!("Nothing to do: the generated files are current.");
     }
-    for problem in unlisted(&expected()) {
-        println!("note: {problem}");
-    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -59,9 +60,8 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
 /// # Errors
 /// If a file cannot be read.
 pub fn problems(root: &Path) -> Result<Vec<String>, String> {
-    let expected = expected();
-    let drifted = drift(&expected, &on_disk(root)?);
-    Ok(drifted.iter().map(|(path, drift)| problem(path, *drift)).chain(unlisted(&expected)).collect())
+    let drifted = drift(&expected(), &on_disk(root)?);
+    Ok(drifted.iter().map(|(path, drift)| problem(path, *drift)).collect())
 }
 
 fn problem(path: &str, drift: Drift) -> String {
@@ -74,9 +74,19 @@ fn problem(path: &str, drift: Drift) -> String {
 
 /// The files that the contract generates.
 fn expected() -> Files {
-    let schemas = codegen::schemas().into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
-    let others = [(TYPES.to_owned(), codegen::typescript()), (OPENAPI.to_owned(), openapi::openapi())];
-    schemas.chain(others).collect()
+    let schemas = codegen::schemas();
+    let generated = schemas.iter().filter_map(|(name, _)| name.strip_suffix(SCHEMA_END));
+    let names: BTreeSet<String> = generated.chain(BY_HAND.iter().copied()).map(str::to_owned).collect();
+    let others = [
+        (TYPES, codegen::typescript()),
+        (OPENAPI, openapi::openapi()),
+        (NODES, codegen::nodes()),
+        (SCHEMA_LIST, codegen::schema_list(&names)),
+        (SIDECAR_TYPES, codegen::sidecar_types()),
+        (DOCS, codegen::docs()),
+    ];
+    let schemas = schemas.into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
+    schemas.chain(others.map(|(path, text)| (path.to_owned(), text))).collect()
 }
 
 /// The generated files on disk, without those that a person writes.
@@ -85,7 +95,8 @@ fn on_disk(root: &Path) -> Result<Files, String> {
         BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
     let schemas = crate::files::list(root, "schemas");
     let ours = schemas.into_iter().filter(|path| path.ends_with(SCHEMA_END) && !by_hand.contains(path));
-    let others = [TYPES, OPENAPI].map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
+    let others = [TYPES, OPENAPI, NODES, SCHEMA_LIST, SIDECAR_TYPES, DOCS];
+    let others = others.map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
     ours.chain(others).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
 }
 
@@ -116,21 +127,9 @@ fn write(root: &Path, drifted: &BTreeMap<String, Drift>) -> Result<(), String> {
     Ok(())
 }
 
-/// Schemas that are generated but not embedded, or embedded but not generated.
-fn unlisted(expected: &Files) -> Vec<String> {
-    let name = |path: &String| Some(path.strip_prefix("schemas/")?.strip_suffix(SCHEMA_END)?.to_owned());
-    let generated: BTreeSet<String> = expected.keys().filter_map(name).collect();
-    let embedded: BTreeSet<String> = schemas::SCHEMAS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let by_hand: BTreeSet<String> = BY_HAND.iter().map(|name| (*name).to_owned()).collect();
-    let list = "the list in runtime/contract/src/schemas.rs";
-    let missing = generated.difference(&embedded).map(|name| format!("add \"{name}\" to {list}"));
-    let extra = embedded.difference(&generated).filter(|name| !by_hand.contains(*name));
-    missing.chain(extra.map(|name| format!("remove \"{name}\" from {list}"))).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Drift, Files, drift, expected, on_disk, unlisted, write};
+    use super::{Drift, Files, drift, expected, on_disk, write};
     use pretty_assertions::assert_eq;
 
     fn files(list: &[(&str, &str)]) -> Files {
@@ -164,19 +163,5 @@ mod tests {
         assert!(drift(&expected(), &on_disk(folder.path()).unwrap()).is_empty());
         assert_eq!(std::fs::read_to_string(by_hand).unwrap(), "by hand");
         assert!(folder.path().join("schemas/README.md").exists());
-    }
-
-    #[test]
-    fn names_a_schema_that_is_not_embedded() {
-        let mut more = expected();
-        more.insert("schemas/brand-new.schema.json".into(), "{}".into());
-        let list = unlisted(&more);
-        assert_eq!(list, ["add \"brand-new\" to the list in runtime/contract/src/schemas.rs"]);
-        let mut fewer = expected();
-        fewer.remove("schemas/run-error.schema.json");
-        assert_eq!(
-            unlisted(&fewer),
-            ["remove \"run-error\" from the list in runtime/contract/src/schemas.rs"]
-        );
     }
 }
