@@ -19,7 +19,7 @@ const SHOWN_BY_ROW: ReadonlySet<string> = new Set(["TOOL_WITHOUT_SCHEMA", "TOOL_
 const EFFECT_TEXTS: Record<Effect, string> = {
   read: "nodes.option.effect.read",
   idempotent: "nodes.option.effect.idempotent",
-  at_most_once: "nodes.option.effect.once",
+  at_most_once: "nodes.option.effect.at_most_once",
 };
 
 /** The data of the tab. */

@@ -15,7 +15,6 @@ const MEMORY: Property = Property::new("memory", LINE, "", "The id of the bound 
     .label("boundMemory", "The bound memory")
     .kept();
 const TOOLS: Property = Property::new("tools", Kind::NodeIds, "", "The ids of the bound tools.")
-    .label("boundTools", "The bound tools")
     .kept();
 const SESSION: Property =
     Property::new("sessionId", LINE, "Session", "The conversation; wins over `msg.sessionId`.");

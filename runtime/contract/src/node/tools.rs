@@ -108,7 +108,7 @@ enum ObjectOrText {
 /// The dialog of a tool whose type fixes its name and its input.
 const FIXED_TOOL: &[Property] = &[
     TOOL_NAME.kind(Kind::ToolName { or_node_name: false }).help(
-        "The name that the model uses and that the agent's tab *Tools* lists. Empty for the name of the type.",
+        "The name that the model uses and that the agent's tab *Tools* lists. Empty for the name that the field shows.",
     ),
     Property::new(
         "description",
