@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 mod nodes;
 
-pub use nodes::{docs, nodes, sidecar_types};
+pub use nodes::{docs, nodes, palette_types, sidecar_types};
 
 /// A generated file: its name in its folder, and its text.
 pub type GeneratedFile = (String, String);

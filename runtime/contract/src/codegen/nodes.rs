@@ -30,6 +30,12 @@ fn palette_nodes() -> impl Iterator<Item = (&'static NodeDeclaration, &'static P
     NODES.iter().chain(CONFIG_NODES).filter_map(|node| Some((node, node.palette.as_ref()?)))
 }
 
+/// The node types of the palette.
+#[must_use]
+pub fn palette_types() -> Vec<&'static str> {
+    palette_nodes().map(|(node, _)| node.node_type.name).collect()
+}
+
 /// The text of `schemas/nodes.json`: the node types of the palette, from which it builds its dialogs.
 #[must_use]
 pub fn nodes() -> String {
@@ -88,6 +94,8 @@ pub fn docs() -> String {
          that Redflow reads. A property without a default is empty in a new node.\nA *secret* is in Node-RED's \
          credentials, never in the flow. Every property may also be `${NAME}`, an environment variable.\n",
     );
+    let _ =
+        writeln!(out, "\n## What runs without Node-RED\n\n{}, and subflows made of them.", native_types());
     for (node, palette) in palette_nodes() {
         section(&mut out, node, Some(palette), palette.properties);
     }
@@ -98,6 +106,11 @@ pub fn docs() -> String {
         section(&mut out, node, None, &properties);
     }
     out
+}
+
+fn native_types() -> String {
+    let native = NODES.iter().filter(|node| node.native);
+    native.map(|node| format!("`{}`", node.node_type.name)).collect::<Vec<_>>().join(", ")
 }
 
 fn section(out: &mut String, node: &NodeDeclaration, palette: Option<&Palette>, properties: &[Property]) {

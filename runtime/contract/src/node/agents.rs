@@ -14,8 +14,7 @@ const MODEL: Property = Property::new("model", LINE, "", "The id of the bound mo
 const MEMORY: Property = Property::new("memory", LINE, "", "The id of the bound memory.")
     .label("boundMemory", "The bound memory")
     .kept();
-const TOOLS: Property = Property::new("tools", Kind::NodeIds, "", "The ids of the bound tools.")
-    .kept();
+const TOOLS: Property = Property::new("tools", Kind::NodeIds, "", "The ids of the bound tools.").kept();
 const SESSION: Property =
     Property::new("sessionId", LINE, "Session", "The conversation; wins over `msg.sessionId`.");
 const TIMEOUT: Property = Property::new(
@@ -94,6 +93,7 @@ const RUNTIME: Property = Property::new(
 );
 
 pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core")
+    .native()
     .role(
         Role::Agent,
         &[PortKind::Model, PortKind::Tool, PortKind::Memory, PortKind::Result, PortKind::ModelResponse],

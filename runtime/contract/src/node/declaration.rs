@@ -47,6 +47,8 @@ pub struct NodeDeclaration {
     pub node_type: NodeType,
     /// The properties that the runtime reads.
     pub property_sets: &'static [&'static PropertySet],
+    /// Whether the runtime runs such nodes without Node-RED.
+    pub native: bool,
     /// What a call of the tool does, if the type decides it.
     pub effect: Option<EffectClass>,
     /// How Node-RED's editor shows the type; none if our palette does not have it.
@@ -65,7 +67,7 @@ impl NodeDeclaration {
             tool: None,
             transparent: false,
         };
-        Self { node_type, property_sets: &[], effect: None, palette: None }
+        Self { node_type, property_sets: &[], native: false, effect: None, palette: None }
     }
 
     /// A type that an agent binds, with one output that needs no wire.
@@ -83,6 +85,10 @@ impl NodeDeclaration {
 
     pub(super) const fn transparent(self) -> Self {
         Self { node_type: NodeType { transparent: true, ..self.node_type }, ..self }
+    }
+
+    pub(super) const fn native(self) -> Self {
+        Self { native: true, ..self }
     }
 
     /// Use the macro `sets!`, which keeps both lists equal.

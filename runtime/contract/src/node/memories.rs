@@ -17,7 +17,7 @@ const fn palette(label: &'static str, summary: &'static str, properties: &'stati
 }
 
 const fn memory(name: &'static str) -> NodeDeclaration {
-    NodeDeclaration::service(name, Role::Memory)
+    NodeDeclaration::service(name, Role::Memory).native()
 }
 
 const SESSION: Property = Property::new(
@@ -63,7 +63,8 @@ config! {
 }
 
 /// Memories of other palettes.
-pub(super) const OTHER: NodeDeclaration = memory("memory.*").reads(sets![MemoryConfig::SET]);
+pub(super) const OTHER: NodeDeclaration =
+    NodeDeclaration::service("memory.*", Role::Memory).reads(sets![MemoryConfig::SET]);
 
 config! {
     /// The properties of `buffer-memory`.

@@ -23,7 +23,7 @@ const fn palette(label: &'static str, summary: &'static str, properties: &'stati
 }
 
 const fn model(name: &'static str) -> NodeDeclaration {
-    NodeDeclaration::service(name, Role::Model)
+    NodeDeclaration::service(name, Role::Model).native()
 }
 
 config! {
@@ -338,4 +338,4 @@ pub(super) const SCRIPTED: NodeDeclaration =
     ));
 
 /// Models of other palettes.
-pub(super) const OTHER: NodeDeclaration = model("model.*");
+pub(super) const OTHER: NodeDeclaration = NodeDeclaration::service("model.*", Role::Model);

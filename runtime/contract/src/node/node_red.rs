@@ -194,15 +194,18 @@ const fn data(name: &'static str) -> NodeDeclaration {
 }
 
 /// Node-RED's own types, in the order of the catalogue.
-pub(super) const INJECT: NodeDeclaration = data("inject").without_input().reads(sets![InjectConfig::SET]);
-pub(super) const CHANGE: NodeDeclaration = data("change").reads(sets![ChangeConfig::SET]);
-pub(super) const DEBUG: NodeDeclaration = data("debug").reads(sets![DebugConfig::SET]);
-pub(super) const COMMENT: NodeDeclaration = data("comment").without_input();
-pub(super) const CATCH: NodeDeclaration = data("catch").without_input().reads(sets![CatchConfig::SET]);
-pub(super) const JUNCTION: NodeDeclaration = data("junction").transparent();
+pub(super) const INJECT: NodeDeclaration =
+    data("inject").native().without_input().reads(sets![InjectConfig::SET]);
+pub(super) const CHANGE: NodeDeclaration = data("change").native().reads(sets![ChangeConfig::SET]);
+pub(super) const DEBUG: NodeDeclaration = data("debug").native().reads(sets![DebugConfig::SET]);
+pub(super) const COMMENT: NodeDeclaration = data("comment").native().without_input();
+pub(super) const CATCH: NodeDeclaration =
+    data("catch").native().without_input().reads(sets![CatchConfig::SET]);
+pub(super) const JUNCTION: NodeDeclaration = data("junction").native().transparent();
 pub(super) const LINK_IN: NodeDeclaration =
-    data("link in").without_input().transparent().reads(sets![LinkConfig::SET]);
-pub(super) const LINK_OUT: NodeDeclaration = data("link out").transparent().reads(sets![LinkConfig::SET]);
+    data("link in").native().without_input().transparent().reads(sets![LinkConfig::SET]);
+pub(super) const LINK_OUT: NodeDeclaration =
+    data("link out").native().transparent().reads(sets![LinkConfig::SET]);
 pub(super) const TAB: NodeDeclaration = data("tab").without_input().reads(sets![TabConfig::SET]);
 pub(super) const SUBFLOW: NodeDeclaration = data("subflow").without_input().reads(sets![SubflowConfig::SET]);
 pub(super) const GROUP: NodeDeclaration = data("group").without_input().reads(sets![GroupConfig::SET]);

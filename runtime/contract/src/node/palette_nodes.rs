@@ -6,7 +6,7 @@ use super::declaration::{
 use crate::edge::{PortKind, Role};
 
 pub(super) const CHAT: NodeDeclaration =
-    NodeDeclaration::data("chat-node").role(Role::Chat, &[PortKind::Chat]).palette(Palette {
+    NodeDeclaration::data("chat-node").native().role(Role::Chat, &[PortKind::Chat]).palette(Palette {
         label: "chat",
         summary: "A window in the editor in which a person chats with an agent. The button on the node opens it.",
         color: "#b39bd3",

@@ -125,6 +125,7 @@ const FIXED_TOOL: &[Property] = &[
 ];
 
 pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
+    .native()
     .tool(FixedTool {
         name: "calculator",
         description: "Evaluates an arithmetic expression: + - * / ^, parentheses, decimals.",
