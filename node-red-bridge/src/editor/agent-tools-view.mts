@@ -2,7 +2,7 @@
 // itself.
 
 import type { Diagnostic } from "@redflow/bindings";
-import { type Effect, type Tool, addName, notAllowed, notConnected, removeName } from "./agent-tools.mjs";
+import { type Tool, addName, notAllowed, notConnected, removeName } from "./agent-tools.mjs";
 import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
 
