@@ -70,7 +70,7 @@ pub mod secret;
 pub mod stream;
 pub mod transcript;
 
-/// Both were modules of their own.
+/// Earlier names of [`node`].
 pub use node as node_config;
 pub use node as service_config;
 

@@ -1,6 +1,14 @@
 //! The node types, each declared once: type, role, ports and properties, with what an editor shows of them. The
 //! catalogue, the JSON Schemas, the TypeScript types, the palette's dialogs and texts, and `docs/nodes.md` are made
 //! from these declarations.
+//!
+//! ```
+//! use redflow_contract::node::{OpenaiModelConfig, find};
+//!
+//! let node = find("openai-model");
+//! assert_eq!(node.property_sets[0].schema, OpenaiModelConfig::SET.schema);
+//! assert!(OpenaiModelConfig::SET.properties.iter().any(|property| property.name == "temperature"));
+//! ```
 
 mod agents;
 mod config;

@@ -1,17 +1,15 @@
 //! The properties that several models share.
 
 use super::declaration::{
-    Initial, JsonShape, Kind, LINE, Property, SecretRule, SecretVariable, Text, WHOLE, between, choice,
-    count, from, line, text,
+    Initial, JsonShape, Kind, Property, SecretRule, SecretVariable, Text, WHOLE, between, choice, count,
+    from, line, text,
 };
 
 pub(super) const MODEL: Property =
     Property::new("model", line(200), "Model", "The name of a model of the provider.").icon("cube");
 
-pub(super) const BASE_URL: Property = Property::new("baseURL", LINE, "Address", "").icon("globe");
-
 pub(super) const fn address(example: &'static str, help: &'static str) -> Property {
-    BASE_URL.kind(Kind::Address { example }).example(example).help(help)
+    Property::new("baseURL", Kind::Address { example }, "Address", help).example(example).icon("globe")
 }
 
 pub(super) const API_KEY: Property = Property::new("apiKey", secret(None), "API key", "").icon("key");
@@ -20,13 +18,25 @@ pub(super) const fn secret(variable: Option<SecretVariable>) -> Kind {
     Kind::Secret { rule: SecretRule::Key, variable }
 }
 
-pub(super) const fn api_key(
-    name: &'static str,
-    unless: Option<&'static str>,
-    help: &'static str,
-) -> Property {
-    API_KEY.kind(secret(Some(SecretVariable { name, unless }))).help(help)
+/// The key of a provider, which the sidecar else takes from this environment variable. `unless` is the property with
+/// the address of another server.
+macro_rules! api_key {
+    ($variable:literal, unless $unless:expr) => {
+        $crate::node::model_properties::API_KEY
+            .kind($crate::node::model_properties::secret(Some($crate::node::declaration::SecretVariable {
+                name: $variable,
+                unless: $unless,
+            })))
+            .help(concat!(
+                "Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment \
+                 variable `",
+                $variable,
+                "`."
+            ))
+    };
 }
+
+pub(super) use api_key;
 
 pub(super) const fn temperature(max: f64, help: &'static str) -> Property {
     Property::new("temperature", Kind::Decimal { min: 0.0, max }, "Temperature", help)

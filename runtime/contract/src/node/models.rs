@@ -30,13 +30,7 @@ config! {
     /// The properties of `openai-model`.
     OpenaiModelConfig = "node.openai-model" {
         model: String = MODEL.default(Initial::Text("gpt-5.4-mini")),
-        api_key: String = api_key(
-            "OPENAI_API_KEY",
-            Some("baseURL"),
-            "Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment \
-             variable `OPENAI_API_KEY`.",
-        )
-        .example("sk-…"),
+        api_key: String = api_key!("OPENAI_API_KEY", unless Some("baseURL")).example("sk-…"),
         #[serde(rename = "baseURL", alias = "baseUrl")]
         base_url: String = address(
             "https://api.openai.com/v1",
@@ -97,13 +91,7 @@ config! {
     /// The properties of `anthropic-model`.
     AnthropicModelConfig = "node.anthropic-model" {
         model: String = MODEL.default(Initial::Text("claude-sonnet-5-5")),
-        api_key: String = api_key(
-            "ANTHROPIC_API_KEY",
-            Some("baseURL"),
-            "Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment \
-             variable `ANTHROPIC_API_KEY`.",
-        )
-        .example("sk-ant-…"),
+        api_key: String = api_key!("ANTHROPIC_API_KEY", unless Some("baseURL")).example("sk-ant-…"),
         temperature: f64 = temperature(1.0, "0 to 1. Sent only if it is set and the model supports it."),
         max_tokens: u32 = MAX_TOKENS,
         #[serde(rename = "baseURL", alias = "baseUrl")]
@@ -172,13 +160,7 @@ config! {
             .example("gpt-4o")
             .icon("cube")
             .presence(Presence::Required),
-        api_key: String = api_key(
-            "AZURE_OPENAI_API_KEY",
-            None,
-            "Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment \
-             variable `AZURE_OPENAI_API_KEY`.",
-        )
-        .hint("resourceKey", "the resource's key"),
+        api_key: String = api_key!("AZURE_OPENAI_API_KEY", unless None).hint("resourceKey", "the resource's key"),
         api_version: String = Property::new(
             "apiVersion",
             line(40),
