@@ -45,7 +45,7 @@ pub fn nodes() -> String {
 
 fn row(node: &NodeDeclaration, palette: &Palette) -> Value {
     let properties: Vec<&Property> =
-        palette.properties.iter().filter(|property| property.place != Place::Hidden).collect();
+        palette.properties().filter(|property| property.place != Place::Hidden).collect();
     let node_type = &node.node_type;
     json!({
         "type": node_type.name,
@@ -97,12 +97,12 @@ pub fn docs() -> String {
     let _ =
         writeln!(out, "\n## What runs without Node-RED\n\n{}, and subflows made of them.", native_types());
     for (node, palette) in palette_nodes() {
-        section(&mut out, node, Some(palette), palette.properties);
+        let properties: Vec<&Property> = palette.properties().collect();
+        section(&mut out, node, Some(palette), &properties);
     }
     out += "\n## Types of other palettes\n\nThe runtime reads these properties of nodes that our palette does not have.\n";
     for node in NODES.iter().filter(|node| node.palette.is_none() && !node.property_sets.is_empty()) {
-        let properties: Vec<Property> =
-            node.property_sets.iter().flat_map(|set| set.properties).copied().collect();
+        let properties: Vec<&Property> = node.property_sets.iter().flat_map(|set| set.properties).collect();
         section(&mut out, node, None, &properties);
     }
     out
@@ -113,7 +113,7 @@ fn native_types() -> String {
     native.map(|node| format!("`{}`", node.node_type.name)).collect::<Vec<_>>().join(", ")
 }
 
-fn section(out: &mut String, node: &NodeDeclaration, palette: Option<&Palette>, properties: &[Property]) {
+fn section(out: &mut String, node: &NodeDeclaration, palette: Option<&Palette>, properties: &[&Property]) {
     let _ = write!(out, "\n{} `{}`\n\n", if palette.is_some() { "##" } else { "###" }, node.node_type.name);
     if let Some(palette) = palette {
         let role = if is_config_node(node) { "config node" } else { node.node_type.role.as_str() };

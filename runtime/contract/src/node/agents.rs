@@ -105,7 +105,7 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
                   Redflow sidecar runs it, checks and records every step, so that a run survives a restart.",
         color: "#e58a6b",
         icon: "redflow-agent.svg",
-        properties: &[
+        properties: &[&[
             RUNTIME,
             STRATEGY,
             MAX_ITERATIONS,
@@ -117,7 +117,7 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
             MODEL,
             MEMORY,
             TOOLS,
-        ],
+        ]],
         named_by: None,
         input: Some(text("message", "message: each one starts a run")),
         outputs: &[

@@ -142,8 +142,8 @@ pub struct Palette {
     pub color: &'static str,
     /// The icon of the node, in the palette's folder of icons; empty for a config node.
     pub icon: &'static str,
-    /// The properties that the dialog saves, in its order.
-    pub properties: &'static [Property],
+    /// The properties that the dialog saves, in its order: one list after the other.
+    pub properties: &'static [&'static [Property]],
     /// The property that a node without a name shows as its label.
     pub named_by: Option<&'static str>,
     /// The label of the input.
@@ -153,6 +153,11 @@ pub struct Palette {
 }
 
 impl Palette {
+    /// The properties that the dialog saves, in its order.
+    pub fn properties(&self) -> impl Iterator<Item = &'static Property> {
+        self.properties.iter().copied().flatten()
+    }
+
     pub(super) const fn named_by(self, property: &'static str) -> Self {
         Self { named_by: Some(property), ..self }
     }

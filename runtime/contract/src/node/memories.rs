@@ -10,7 +10,11 @@ use crate::edge::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-const fn palette(label: &'static str, summary: &'static str, properties: &'static [Property]) -> Palette {
+const fn palette(
+    label: &'static str,
+    summary: &'static str,
+    properties: &'static [&'static [Property]],
+) -> Palette {
     let (color, icon) = ("#8cc98b", "redflow-memory.svg");
     let (named_by, input, outputs) = (None, Some(FROM_AGENT), NO_WIRE);
     Palette { label, summary, color, icon, properties, named_by, input, outputs }
@@ -82,7 +86,7 @@ pub(super) const BUFFER: NodeDeclaration =
     memory("buffer-memory").reads(sets![BufferMemoryConfig::SET]).palette(palette(
         "buffer memory",
         "Gives an agent the whole conversation.",
-        BufferMemoryConfig::SET.properties,
+        &[BufferMemoryConfig::SET.properties],
     ));
 
 config! {
@@ -104,7 +108,7 @@ pub(super) const WINDOW: NodeDeclaration =
     memory("window-memory").reads(sets![WindowMemoryConfig::SET]).palette(palette(
         "window memory",
         "Gives an agent the last messages of the conversation.",
-        WindowMemoryConfig::SET.properties,
+        &[WindowMemoryConfig::SET.properties],
     ));
 
 config! {
@@ -176,5 +180,5 @@ pub(super) const REDIS: NodeDeclaration =
     memory("redis-memory").reads(sets![RedisMemoryConfig::SET]).palette(palette(
         "Redis memory",
         "Stores the conversations of an agent in Redis, where they outlive the sidecar.",
-        RedisMemoryConfig::SET.properties,
+        &[RedisMemoryConfig::SET.properties],
     ));

@@ -16,7 +16,11 @@ use crate::edge::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-const fn palette(label: &'static str, summary: &'static str, properties: &'static [Property]) -> Palette {
+const fn palette(
+    label: &'static str,
+    summary: &'static str,
+    properties: &'static [&'static [Property]],
+) -> Palette {
     let (color, icon) = ("#7fb3d5", "redflow-model.svg");
     let (named_by, input, outputs) = (None, Some(FROM_AGENT), NO_WIRE);
     Palette { label, summary, color, icon, properties, named_by, input, outputs }
@@ -82,7 +86,7 @@ pub(super) const OPENAI: NodeDeclaration =
         palette(
             "OpenAI model",
             "A chat model of OpenAI, or of a server with a compatible API, for an agent.",
-            OpenaiModelConfig::SET.properties,
+            &[OpenaiModelConfig::SET.properties],
         )
         .named_by("model"),
     );
@@ -139,7 +143,7 @@ pub(super) const ANTHROPIC: NodeDeclaration =
         palette(
             "Anthropic model",
             "A Claude model for an agent. Newer models accept *Temperature* or *Top P*, not both.",
-            AnthropicModelConfig::SET.properties,
+            &[AnthropicModelConfig::SET.properties],
         )
         .named_by("model"),
     );
@@ -202,7 +206,7 @@ pub(super) const AZURE: NodeDeclaration =
         palette(
             "Azure OpenAI model",
             "An OpenAI model in your own Azure resource, for an agent.",
-            AzureModelConfig::SET.properties,
+            &[AzureModelConfig::SET.properties],
         )
         .named_by("deployment"),
     );
@@ -265,7 +269,7 @@ pub(super) const OLLAMA: NodeDeclaration =
         palette(
             "Ollama model",
             "A model on your own machine, served by Ollama, for an agent.",
-            OllamaModelConfig::SET.properties,
+            &[OllamaModelConfig::SET.properties],
         )
         .named_by("model"),
     );
@@ -316,7 +320,7 @@ pub(super) const SCRIPTED: NodeDeclaration =
     model("scripted-model").reads(sets![ScriptedModelConfig::SET]).palette(palette(
         "scripted model",
         "A model that answers from a list, without a key or a network. For first steps and for tests.",
-        ScriptedModelConfig::SET.properties,
+        &[ScriptedModelConfig::SET.properties],
     ));
 
 /// Models of other palettes.

@@ -11,7 +11,7 @@ pub(super) const CHAT: NodeDeclaration =
         summary: "A window in the editor in which a person chats with an agent. The button on the node opens it.",
         color: "#b39bd3",
         icon: "redflow-chat.svg",
-        properties: &[Property::new(
+        properties: &[&[Property::new(
             "maxHistory",
             between(1, 1000),
             "Keep",
@@ -19,7 +19,7 @@ pub(super) const CHAT: NodeDeclaration =
         )
         .default(Initial::Number(100))
         .example("100")
-        .icon("list")],
+        .icon("list")]],
         named_by: None,
         input: Some(text("agentSays", "messages of the agent")),
         outputs: &[text("personSays", "messages of a person")],
@@ -30,7 +30,7 @@ pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runti
     summary: "The Redflow sidecar that runs the agents of this flow.",
     color: "",
     icon: "",
-    properties: &[
+    properties: &[&[
         Property::new(
             "mode",
             Kind::Choice {
@@ -118,7 +118,7 @@ pub(super) const RUNTIME: NodeDeclaration = NodeDeclaration::data("redflow-runti
             "Whether Node-RED emits events of runs as `redflow:event`, for other modules.",
         )
         .more(),
-    ],
+    ]],
     named_by: None,
     input: None,
     outputs: &[],

@@ -15,7 +15,7 @@ const fn palette(
     label: &'static str,
     summary: &'static str,
     icon: &'static str,
-    properties: &'static [Property],
+    properties: &'static [&'static [Property]],
 ) -> Palette {
     let (named_by, input, outputs) = (Some("toolName"), Some(FROM_AGENT), NO_WIRE);
     Palette { label, summary, color: "#e5b25d", icon, properties, named_by, input, outputs }
@@ -136,7 +136,7 @@ pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
         "calculator",
         "Arithmetic for an agent: `+ - * / ^`, parentheses and decimals.",
         "redflow-calculator.svg",
-        FIXED_TOOL,
+        &[FIXED_TOOL],
     ));
 
 pub(super) const HTTP_REQUEST: NodeDeclaration = tool("http-request-tool").tool(FixedTool {
@@ -159,14 +159,14 @@ pub(super) const FLOW_TOOL: NodeDeclaration =
             "Makes a tool of the nodes after it. When a model calls the tool, this node sends a message. The message \
              that reaches a **flow-tool-return** is the tool's result.",
             "redflow-flow-tool.svg",
-            &[
+            &[&[
                 TOOL_NAME.default(Initial::Text("my_tool")).example("read_temperature"),
                 DESCRIPTION,
                 INPUT_SCHEMA.default(Initial::Json(r#"{"type":"object","properties":{}}"#)),
                 EFFECT.default(Initial::Text("at_most_once")),
                 TIMEOUT.default(Initial::Number(30_000)).example("30000").presence(Presence::NotBlank),
                 ON_UNKNOWN.default(Initial::Text("wait")),
-            ],
+            ]],
         )
     });
 
