@@ -71,7 +71,12 @@ function buildNodes() {
   const part = (name) => (existsSync(join(source, name)) ? readFileSync(join(source, name), "utf8") : undefined);
   for (const node of nodes) {
     const [form, definition] = [part(`${node.type}.form.html`), part(`${node.type}.definition.mjs`)];
-    const help = readFileSync(join(source, "locales", "en-US", `${node.type}.html`), "utf8");
+    const help = part(`locales/en-US/${node.type}.html`);
+    if (help === undefined) {
+      console.error(`node-red-bridge: write the help of ${node.type} in src/nodes/locales/en-US/${node.type}.html`);
+      process.exitCode = 1;
+      continue;
+    }
     writeFileSync(join(dist, "nodes", `${node.type}.html`), pageOf(node, { form, help, definition }));
     const script = join(dist, "nodes", `${node.type}.js`);
     if (SERVICES.has(node.role) && !existsSync(script)) {

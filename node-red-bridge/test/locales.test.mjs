@@ -96,7 +96,7 @@ test("the help explains the declared properties in their order, by their labels"
       const names = [...list.matchAll(/<dt>([^<]+)<\/dt>/g)].map(([, name]) => name);
       const labels = explained(node).map(({ label }) => texts.get(`nodes.field.${label.key}`));
       // A long label may be cut.
-      const found = labels.map((label, at) => (names[at] !== undefined && label.startsWith(names[at]) ? label : names[at]));
+      const found = labels.map((label, at) => (names[at] !== undefined && label?.startsWith(names[at]) ? label : names[at]));
       assert.deepEqual([...found, ...names.slice(labels.length)], labels, `${language}: ${type}`);
     }
   }

@@ -127,14 +127,15 @@ test("a new node is valid and has the types of its schema", () => {
       "agent-core": ["Allow at least one tool in the tab Tools."],
     };
     assert.deepEqual(problems, missing[type] ?? [], type);
-    for (const { properties, required = [] } of (SCHEMAS[type] ?? []).map(schema)) {
+    for (const set of SCHEMAS[type] ?? []) {
+      const { properties, required = [] } = schema(set);
       for (const name of required) {
         assert.ok(name in node, `${type}: ${name} is required`);
       }
       for (const [name, rule] of Object.entries(properties).filter(([name]) => name in node)) {
-        // The sidecar ignores a blank property of a service, but not of an agent or a tool.
-        const isService = type !== "agent-core" && !type.endsWith("-tool");
-        if (rule.type === undefined || (isService && node[name] === "")) {
+        // The sidecar ignores a blank property of a service, but not those that every agent or every tool has.
+        const ignoresBlank = type !== "agent-core" && set !== "node.tool";
+        if (rule.type === undefined || (ignoresBlank && node[name] === "")) {
           continue;
         }
         const types = [rule.type].flat().map((kind) => (kind === "integer" ? "number" : kind));
