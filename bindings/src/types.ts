@@ -605,31 +605,6 @@ d?: boolean,
 g?: string, };
 
 /**
- * The properties that every agent may have in addition to its own schema.
- */
-export type AgentBindingConfig = { 
-/**
- * The id of the bound model.
- */
-model?: string, 
-/**
- * The id of the bound memory.
- */
-memory?: string, 
-/**
- * The ids of the bound tools.
- */
-tools?: Array<string>, 
-/**
- * The conversation. Takes precedence over `msg.sessionId` and the memory's own.
- */
-sessionId?: string, 
-/**
- * The longest duration of a run, in milliseconds.
- */
-timeout?: number, };
-
-/**
  * One of Agent Core's stop conditions, after validation.
  */
 export type StopCondition = { "type": "final_answer", } | { "type": "confidence_threshold", 
@@ -651,58 +626,6 @@ export type EffectClass = "read" | "idempotent" | "at_most_once";
  * What happens to a run if the outcome of its call is unknown.
  */
 export type OnUnknown = "wait" | "fail";
-
-/**
- * The properties that every tool node may have, and every data node that is used as a tool.
- */
-export type ToolConfig = { 
-/**
- * The name that the model calls it by.
- */
-toolName?: string, 
-/**
- * What the tool does, for the model.
- */
-description?: string, 
-/**
- * JSON Schema of the input: an object, or JSON text.
- */
-inputSchema?: string | { [key: string]: JsonValue }, 
-/**
- * What a call does to the world.
- */
-effect?: EffectClass, 
-/**
- * The longest duration of one call, in milliseconds.
- */
-timeout?: number, 
-/**
- * What happens if the outcome of a call is unknown.
- */
-onUnknown?: OnUnknown, };
-
-/**
- * The properties that every memory node may have.
- */
-export type MemoryConfig = { 
-/**
- * The conversation, if neither the agent nor the message names one.
- */
-sessionId?: string, };
-
-/**
- * `scripted-model`: answers from a list, for demos and tests without a network.
- */
-export type ScriptedModelConfig = { 
-/**
- * The k-th model call of a run gets the k-th reply; the last reply repeats. A string is sent as it is,
- * any other value as its JSON.
- */
-replies: Array<JsonValue>, 
-/**
- * Milliseconds to wait before each answer.
- */
-delayMs?: number, };
 
 /**
  * Texts at which a model stops: a list, or text with commas.
@@ -766,455 +689,6 @@ contextWindow?: number,
 maxOutput?: number, };
 
 /**
- * `openai-model`: OpenAI, and every service with the same interface.
- */
-export type OpenaiModelConfig = { 
-/**
- * The name of the model.
- */
-model?: string, 
-/**
- * The address of the interface, if it is not OpenAI's.
- */
-baseURL?: string, 
-/**
- * The interface to use.
- */
-api?: OpenaiApi, 
-/**
- * The key. Better put it into the node's credentials, or write `${NAME}`.
- */
-apiKey?: string, 
-/**
- * The organization that pays for the calls.
- */
-organization?: string, 
-/**
- * The project that pays for the calls.
- */
-project?: string, 
-/**
- * From 0 to 2. Sent only if it is set and the model takes it.
- */
-temperature?: number, 
-/**
- * The most tokens of one answer.
- */
-maxTokens?: number, 
-/**
- * Whether to ask for JSON even without a schema.
- */
-jsonMode?: boolean, 
-/**
- * From 0 to 1.
- */
-topP?: number, 
-/**
- * From -2 to 2.
- */
-frequencyPenalty?: number, 
-/**
- * From -2 to 2.
- */
-presencePenalty?: number, 
-/**
- * Makes answers repeatable, as far as the model supports it.
- */
-seed?: number, 
-/**
- * Texts at which the model stops; at most 4.
- */
-stop?: StopSequences, 
-/**
- * How much effort a reasoning model makes.
- */
-reasoningEffort?: ReasoningEffort, 
-/**
- * Whether to stream the answer.
- */
-stream?: boolean, 
-/**
- * How the model is made to answer with JSON.
- */
-structuredOutput?: StructuredOutput, 
-/**
- * What the model can do, where the built-in table is wrong.
- */
-capabilities?: CapabilityConfig, 
-/**
- * The longest duration of one call, in milliseconds, retries included.
- */
-timeout?: number, 
-/**
- * How often a failed call is retried, if a retry can help.
- */
-maxRetries?: number, 
-/**
- * The credentials of the node.
- */
-credentials: { [key: string]: JsonValue }, 
-/**
- * The same properties again.
- */
-options?: OpenaiModelConfig, };
-
-/**
- * `anthropic-model`: Claude.
- */
-export type AnthropicModelConfig = { 
-/**
- * The name of the model.
- */
-model?: string, 
-/**
- * The address of the interface, for gateways.
- */
-baseURL?: string, 
-/**
- * The version of the interface, such as 2026-10-21.
- */
-anthropicVersion?: string, 
-/**
- * The key. Better put it into the node's credentials, or write `${NAME}`.
- */
-apiKey?: string, 
-/**
- * From 0 to 1. Sent only if it is set and the model takes it.
- */
-temperature?: number, 
-/**
- * The most tokens of one answer.
- */
-maxTokens?: number, 
-/**
- * From 0 to 1.
- */
-topP?: number, 
-/**
- * Choose among this many tokens; 0 to switch it off.
- */
-topK?: number, 
-/**
- * Texts at which the model stops.
- */
-stop?: StopSequences, 
-/**
- * How much effort a reasoning model makes.
- */
-reasoningEffort?: ReasoningEffort, 
-/**
- * The most tokens of thinking. Without it, thinking is off.
- */
-thinkingBudget?: number, 
-/**
- * Whether to stream the answer.
- */
-stream?: boolean, 
-/**
- * How the model is made to answer with JSON.
- */
-structuredOutput?: StructuredOutput, 
-/**
- * What the model can do, where the built-in table is wrong.
- */
-capabilities?: CapabilityConfig, 
-/**
- * The longest duration of one call, in milliseconds, retries included.
- */
-timeout?: number, 
-/**
- * How often a failed call is retried, if a retry can help.
- */
-maxRetries?: number, 
-/**
- * The credentials of the node.
- */
-credentials: { [key: string]: JsonValue }, 
-/**
- * The same properties again.
- */
-options?: AnthropicModelConfig, };
-
-/**
- * `model.azure.openai`: OpenAI's models in Azure, with the properties that Redflow writes.
- */
-export type AzureModelConfig = { 
-/**
- * The address of the resource, such as `https://NAME.openai.azure.com`.
- */
-endpoint?: string, 
-/**
- * The name of the deployment.
- */
-deployment?: string, 
-/**
- * A dated version of the interface, or `v1`.
- */
-apiVersion?: string, 
-/**
- * The key. Better put it into the node's credentials, or write `${NAME}`.
- */
-apiKey?: string, 
-/**
- * The id of a credential in the Redflow UI. The runtime gets its values with the deploy.
- */
-credentialId?: string, 
-/**
- * From 0 to 2. Sent only if it is set and the model takes it.
- */
-temperature?: number, 
-/**
- * The most tokens of one answer.
- */
-maxTokens?: number, 
-/**
- * From 0 to 1.
- */
-topP?: number, 
-/**
- * Texts at which the model stops; at most 4.
- */
-stop?: StopSequences, 
-/**
- * Makes answers repeatable, as far as the model supports it.
- */
-seed?: number, 
-/**
- * How much effort a reasoning model makes.
- */
-reasoningEffort?: ReasoningEffort, 
-/**
- * Whether to stream the answer.
- */
-stream?: boolean, 
-/**
- * How the model is made to answer with JSON.
- */
-structuredOutput?: StructuredOutput, 
-/**
- * What the deployed model can do.
- */
-capabilities?: CapabilityConfig, 
-/**
- * The longest duration of one call, in milliseconds, retries included.
- */
-timeoutMs?: number, 
-/**
- * How often a failed call is retried, if a retry can help.
- */
-maxRetries?: number, 
-/**
- * The credentials of the node.
- */
-credentials: { [key: string]: JsonValue }, 
-/**
- * The same properties again.
- */
-options?: AzureModelConfig, };
-
-/**
- * `ollama-model`: models on your own machine.
- */
-export type OllamaModelConfig = { 
-/**
- * The name of the model.
- */
-model?: string, 
-/**
- * The address of Ollama.
- */
-baseURL?: string, 
-/**
- * A key, if a proxy in front of Ollama needs one.
- */
-apiKey?: string, 
-/**
- * From 0 to 2.
- */
-temperature?: number, 
-/**
- * The most tokens of one answer.
- */
-maxTokens?: number, 
-/**
- * From 0 to 1.
- */
-topP?: number, 
-/**
- * Choose among this many tokens; 0 to switch it off.
- */
-topK?: number, 
-/**
- * Makes answers repeatable, as far as the model supports it.
- */
-seed?: number, 
-/**
- * Texts at which the model stops.
- */
-stop?: StopSequences, 
-/**
- * The context length in tokens that the model is loaded with.
- */
-numCtx?: number, 
-/**
- * How long the model stays loaded, such as `5m`.
- */
-keepAlive?: string, 
-/**
- * Whether a reasoning model thinks before it answers.
- */
-think?: boolean, 
-/**
- * Whether to stream the answer.
- */
-stream?: boolean, 
-/**
- * How the model is made to answer with JSON.
- */
-structuredOutput?: StructuredOutput, 
-/**
- * What the model can do, where the built-in table is wrong.
- */
-capabilities?: CapabilityConfig, 
-/**
- * The longest duration of one call, in milliseconds, retries included.
- */
-timeout?: number, 
-/**
- * How often a failed call is retried, if a retry can help.
- */
-maxRetries?: number, 
-/**
- * The credentials of the node.
- */
-credentials: { [key: string]: JsonValue }, 
-/**
- * The same properties again.
- */
-options?: OllamaModelConfig, };
-
-/**
- * `buffer-memory`: whole conversations, in the memory of the process.
- */
-export type BufferMemoryConfig = { 
-/**
- * The conversation, if neither the agent nor the message names one.
- */
-sessionId?: string, 
-/**
- * The most messages that one conversation keeps.
- */
-maxMessages?: number, 
-/**
- * The most bytes that one conversation keeps.
- */
-maxBytes?: number, 
-/**
- * Seconds after which an unused conversation is deleted; 0 for never.
- */
-idle?: number, 
-/**
- * The same properties again.
- */
-options?: BufferMemoryConfig, };
-
-/**
- * `window-memory`: the last messages of each conversation, in the memory of the process.
- */
-export type WindowMemoryConfig = { 
-/**
- * The conversation, if neither the agent nor the message names one.
- */
-sessionId?: string, 
-/**
- * The number of last messages that the model gets.
- */
-maxMessages?: number, 
-/**
- * The most bytes that one conversation keeps.
- */
-maxBytes?: number, 
-/**
- * Seconds after which an unused conversation is deleted; 0 for never.
- */
-idle?: number, 
-/**
- * The same properties again.
- */
-options?: WindowMemoryConfig, };
-
-/**
- * `redis-memory`: conversations in Redis.
- */
-export type RedisMemoryConfig = { 
-/**
- * The conversation, if neither the agent nor the message names one.
- */
-sessionId?: string, 
-/**
- * Seconds after the last turn until a conversation is deleted; 0 for never.
- */
-ttl?: number, 
-/**
- * The prefix of every key in Redis.
- */
-keyPrefix?: string, 
-/**
- * The most messages that one conversation keeps.
- */
-maxMessages?: number, 
-/**
- * The most bytes that one conversation keeps.
- */
-maxBytes?: number, 
-/**
- * `redis://HOST:PORT/DB`, instead of the next four properties. It may contain a password only in the
- * credentials.
- */
-url?: string, 
-/**
- * The host name of Redis.
- */
-host?: string, 
-/**
- * The port of Redis.
- */
-port?: number, 
-/**
- * The number of the database.
- */
-db?: number, 
-/**
- * Whether the connection is encrypted.
- */
-tls?: boolean, 
-/**
- * The user name.
- */
-username?: string, 
-/**
- * The password. Better put it into the node's credentials, or write `${NAME}`.
- */
-password?: string, 
-/**
- * 32 bytes in base64. Turns are stored encrypted with this key. Better put it into the node's
- * credentials.
- */
-encryptionKey?: string, 
-/**
- * The longest duration of one command, in milliseconds.
- */
-timeout?: number, 
-/**
- * The credentials of the node.
- */
-credentials: { [key: string]: JsonValue }, 
-/**
- * The same properties again.
- */
-options?: RedisMemoryConfig, };
-
-/**
  * One property an inject node sets.
  */
 export type InjectProperty = { 
@@ -1230,60 +704,6 @@ v?: JsonValue,
  * The type of the value.
  */
 vt?: string, };
-
-/**
- * The properties of an `inject` node.
- */
-export type InjectConfig = { 
-/**
- * The properties of the message; absent in flows of old editors.
- */
-props?: Array<InjectProperty>, 
-/**
- * The payload, as text.
- */
-payload?: JsonValue, 
-/**
- * The type of the payload.
- */
-payloadType?: string, 
-/**
- * The topic of the message.
- */
-topic?: string, 
-/**
- * Whether it fires once, shortly after the flow has started.
- */
-once?: boolean, 
-/**
- * The delay of that, in seconds; a number or its text.
- */
-onceDelay?: number | string, 
-/**
- * The interval between firings, in seconds; a number or its text, empty for never.
- */
-repeat?: number | string, 
-/**
- * When it fires: a cron expression of 5 or 6 fields, in local time. `repeat` takes precedence.
- */
-crontab?: string, };
-
-/**
- * The properties of a `debug` node.
- */
-export type DebugConfig = { 
-/**
- * Whether it shows messages.
- */
-active?: boolean, 
-/**
- * The property to show, or `true` for the whole message.
- */
-complete?: JsonValue, 
-/**
- * What `complete` names: `msg`, `full` or `jsonata`.
- */
-targetType?: string, };
 
 /**
  * One rule of a change node.
@@ -1319,41 +739,6 @@ from?: JsonValue,
 fromt?: string, };
 
 /**
- * The properties of a `change` node.
- */
-export type ChangeConfig = { 
-/**
- * The rules, in order; absent in flows of old editors.
- */
-rules?: Array<ChangeRule>, };
-
-/**
- * The properties of `link in` and `link out` nodes.
- */
-export type LinkConfig = { 
-/**
- * The ids of the nodes at the other end.
- */
-links?: Array<string>, 
-/**
- * `link`, or `return` for a link out that answers a link call.
- */
-mode?: string, };
-
-/**
- * The properties of a `catch` node.
- */
-export type CatchConfig = { 
-/**
- * The nodes whose errors it takes; null for all nodes of the tab, `group` for its group.
- */
-scope?: string[] | "group" | null, 
-/**
- * Whether it takes only errors that no other Catch node takes.
- */
-uncaught?: boolean, };
-
-/**
  * One variable of a tab, a group, a subflow or the whole flow.
  */
 export type EnvVariable = { 
@@ -1369,32 +754,6 @@ value?: JsonValue,
  * The type of the value: `str`, `num`, `bool`, `json`, `env` and others.
  */
 type?: string, };
-
-/**
- * The properties of a `tab`.
- */
-export type TabConfig = { 
-/**
- * The name its owner gave it.
- */
-label?: string, 
-/**
- * Whether the tab is disabled, so that none of its nodes run.
- */
-disabled?: boolean, 
-/**
- * The variables of the tab.
- */
-env?: Array<EnvVariable>, };
-
-/**
- * The properties of `group` and `global-config`.
- */
-export type GroupConfig = { 
-/**
- * The variables of the group, or of the whole flow.
- */
-env?: Array<EnvVariable>, };
 
 /**
  * An input or output of a subflow.
@@ -1417,27 +776,6 @@ id: string,
  * The output port of that node.
  */
 port?: number, };
-
-/**
- * The properties of a `subflow`.
- */
-export type SubflowConfig = { 
-/**
- * The name its owner gave it.
- */
-name?: string, 
-/**
- * The input: none or one.
- */
-in?: Array<SubflowPort>, 
-/**
- * The outputs.
- */
-out?: Array<SubflowPort>, 
-/**
- * The variables of the subflow.
- */
-env?: Array<EnvVariable>, };
 
 /**
  * Limits on one run. The first fact of the run contains them, so that a replay uses the same ones.
@@ -3842,6 +3180,665 @@ tooFew: DiagnosticCode | null,
  * The code of the diagnostic for more edges.
  */
 tooMany: DiagnosticCode | null, };
+
+/**
+ * The properties that every agent may have in addition to its own schema.
+ */
+export type AgentBindingConfig = { 
+/**
+ * The id of the bound model.
+ */
+model?: string, 
+/**
+ * The id of the bound memory.
+ */
+memory?: string, 
+/**
+ * The ids of the bound tools.
+ */
+tools?: Array<string>, 
+/**
+ * The conversation; wins over `msg.sessionId`.
+ */
+sessionId?: string, 
+/**
+ * The longest time of one run in milliseconds, without the time it waits for a person.
+ */
+timeout?: number, };
+
+/**
+ * The properties of `scripted-model`, which answers from a list.
+ */
+export type ScriptedModelConfig = { 
+/**
+ * A JSON list. The first call of a run gets the first reply, and so on; the last one repeats. A text is sent as it is, any other value as JSON. To call a tool: `{"action": "tool", "tool": "calculator", "input": {"expression": "6 * 7"}, "confidence": 0.9}`. To answer: `{"action": "final", "message": "42"}`.
+ */
+replies: Array<JsonValue>, 
+/**
+ * The delay before each answer in milliseconds, 600000 at most.
+ */
+delayMs?: number, };
+
+/**
+ * The properties of `openai-model`.
+ */
+export type OpenaiModelConfig = { 
+/**
+ * The name of a model of the provider.
+ */
+model?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `OPENAI_API_KEY`.
+ */
+apiKey?: string, 
+/**
+ * For other servers with a compatible API: vLLM, LM Studio, Groq, OpenRouter and others. Empty for OpenAI.
+ */
+baseURL?: string, 
+/**
+ * 0 to 2. Sent only if it is set and the model supports it.
+ */
+temperature?: number, 
+/**
+ * The most tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * The API of OpenAI to use.
+ */
+api?: OpenaiApi, 
+/**
+ * The organization the calls are billed to.
+ */
+organization?: string, 
+/**
+ * The project the calls are billed to.
+ */
+project?: string, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * -2 to 2. Not in the Responses API.
+ */
+frequencyPenalty?: number, 
+/**
+ * -2 to 2. Not in the Responses API.
+ */
+presencePenalty?: number, 
+/**
+ * A whole number, for repeatable answers.
+ */
+seed?: number, 
+/**
+ * Texts at which the model stops, separated by commas, 4 at most. `\n` is a line feed.
+ */
+stop?: StopSequences, 
+/**
+ * How much a reasoning model thinks.
+ */
+reasoningEffort?: ReasoningEffort, 
+/**
+ * How the sidecar makes the model answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * Requests JSON also without a schema.
+ */
+jsonMode?: boolean, 
+/**
+ * Whether the model streams its answer.
+ */
+stream?: boolean, 
+/**
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * The longest time of one call with its retries, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * How often a call is repeated after a temporary failure, 0 to 10.
+ */
+maxRetries?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: OpenaiModelConfig, };
+
+/**
+ * The properties of `anthropic-model`.
+ */
+export type AnthropicModelConfig = { 
+/**
+ * The name of a model of the provider.
+ */
+model?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `ANTHROPIC_API_KEY`.
+ */
+apiKey?: string, 
+/**
+ * 0 to 1. Sent only if it is set and the model supports it.
+ */
+temperature?: number, 
+/**
+ * The most tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * For gateways. Empty for Anthropic.
+ */
+baseURL?: string, 
+/**
+ * The version of the API, such as 2026-10-21.
+ */
+anthropicVersion?: string, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * 0 for off.
+ */
+topK?: number, 
+/**
+ * Texts at which the model stops, separated by commas. `\n` is a line feed.
+ */
+stop?: StopSequences, 
+/**
+ * How much a reasoning model thinks.
+ */
+reasoningEffort?: ReasoningEffort, 
+/**
+ * The most tokens for thinking, from 1024; less than *Max tokens*. Empty for no thinking.
+ */
+thinkingBudget?: number, 
+/**
+ * How the sidecar makes the model answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * Whether the model streams its answer.
+ */
+stream?: boolean, 
+/**
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * The longest time of one call with its retries, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * How often a call is repeated after a temporary failure, 0 to 10.
+ */
+maxRetries?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: AnthropicModelConfig, };
+
+/**
+ * The properties of `model.azure.openai`, as Redflow writes them.
+ */
+export type AzureModelConfig = { 
+/**
+ * The resource's address.
+ */
+endpoint?: string, 
+/**
+ * The deployment's name.
+ */
+deployment?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment variable `AZURE_OPENAI_API_KEY`.
+ */
+apiKey?: string, 
+/**
+ * `v1`, or a dated version such as 2024-12-01-preview.
+ */
+apiVersion?: string, 
+/**
+ * 0 to 2. Sent only if it is set and the model supports it.
+ */
+temperature?: number, 
+/**
+ * The most tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * Texts at which the model stops, separated by commas, 4 at most. `\n` is a line feed.
+ */
+stop?: StopSequences, 
+/**
+ * A whole number, for repeatable answers.
+ */
+seed?: number, 
+/**
+ * How much a reasoning model thinks.
+ */
+reasoningEffort?: ReasoningEffort, 
+/**
+ * How the sidecar makes the model answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * Whether the model streams its answer.
+ */
+stream?: boolean, 
+/**
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * The longest time of one call with its retries, in milliseconds.
+ */
+timeoutMs?: number, 
+/**
+ * How often a call is repeated after a temporary failure, 0 to 10.
+ */
+maxRetries?: number, 
+/**
+ * The id of a credential in the Redflow UI. The runtime gets its values with the deploy.
+ */
+credentialId?: string, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: AzureModelConfig, };
+
+/**
+ * The properties of `ollama-model`.
+ */
+export type OllamaModelConfig = { 
+/**
+ * The name of a model of the provider.
+ */
+model?: string, 
+/**
+ * The address of Ollama for the sidecar. Empty for the sidecar's own machine.
+ */
+baseURL?: string, 
+/**
+ * 0 to 2. Sent only if it is set and the model supports it.
+ */
+temperature?: number, 
+/**
+ * The most tokens of one answer.
+ */
+maxTokens?: number, 
+/**
+ * For a proxy in front of Ollama that needs one. Stored in Node-RED's credentials.
+ */
+apiKey?: string, 
+/**
+ * 0 to 1.
+ */
+topP?: number, 
+/**
+ * 0 for off.
+ */
+topK?: number, 
+/**
+ * A whole number, for repeatable answers.
+ */
+seed?: number, 
+/**
+ * Texts at which the model stops, separated by commas. `\n` is a line feed.
+ */
+stop?: StopSequences, 
+/**
+ * The context size with which Ollama loads the model, in tokens.
+ */
+numCtx?: number, 
+/**
+ * How long the model stays loaded, such as `5m`.
+ */
+keepAlive?: string, 
+/**
+ * Whether a reasoning model thinks.
+ */
+think?: boolean, 
+/**
+ * How the sidecar makes the model answer with JSON.
+ */
+structuredOutput?: StructuredOutput, 
+/**
+ * Whether the model streams its answer.
+ */
+stream?: boolean, 
+/**
+ * What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.
+ */
+capabilities?: CapabilityConfig, 
+/**
+ * The longest time of one call with its retries, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * How often a call is repeated after a temporary failure, 0 to 10.
+ */
+maxRetries?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: OllamaModelConfig, };
+
+/**
+ * The properties of `buffer-memory`.
+ */
+export type BufferMemoryConfig = { 
+/**
+ * The conversation if neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * The most messages of one conversation.
+ */
+maxMessages?: number, 
+/**
+ * The most bytes of one conversation, up to 4194304.
+ */
+maxBytes?: number, 
+/**
+ * Seconds after which an unused conversation is deleted; 0 for never.
+ */
+idle?: number, 
+/**
+ * The same properties again.
+ */
+options?: BufferMemoryConfig, };
+
+/**
+ * The properties of `window-memory`.
+ */
+export type WindowMemoryConfig = { 
+/**
+ * The conversation if neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * How many of the last messages the model receives.
+ */
+maxMessages?: number, 
+/**
+ * The most bytes of one conversation, up to 4194304.
+ */
+maxBytes?: number, 
+/**
+ * Seconds after which an unused conversation is deleted; 0 for never.
+ */
+idle?: number, 
+/**
+ * The same properties again.
+ */
+options?: WindowMemoryConfig, };
+
+/**
+ * The properties of `redis-memory`.
+ */
+export type RedisMemoryConfig = { 
+/**
+ * The conversation if neither the agent nor the message names one.
+ */
+sessionId?: string, 
+/**
+ * `redis://HOST:PORT/DB`, `rediss://` with encryption; instead of host, port, database and TLS. No password here. If neither an address nor a host is given, the sidecar uses `REDIS_URL`, else 127.0.0.1:6379.
+ */
+url?: string, 
+/**
+ * Kept in Node-RED's credentials, never in the flow.
+ */
+password?: string, 
+/**
+ * Seconds after which an unchanged conversation is deleted; 0 for never.
+ */
+ttl?: number, 
+/**
+ * The machine, if there is no address above.
+ */
+host?: string, 
+/**
+ * The port.
+ */
+port?: number, 
+/**
+ * The number of the database.
+ */
+db?: number, 
+/**
+ * Whether the connection is encrypted.
+ */
+tls?: boolean, 
+/**
+ * The user.
+ */
+username?: string, 
+/**
+ * 32 bytes in base64, with which the conversations are encrypted. Stored in Node-RED's credentials. If it is empty, the sidecar uses `REDFLOW_MEMORY_KEY`.
+ */
+encryptionKey?: string, 
+/**
+ * The prefix of every key.
+ */
+keyPrefix?: string, 
+/**
+ * The most messages of one conversation.
+ */
+maxMessages?: number, 
+/**
+ * The most bytes of one conversation, up to 4194304.
+ */
+maxBytes?: number, 
+/**
+ * The longest time of one command, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * The credentials of the node.
+ */
+credentials: { [key: string]: JsonValue }, 
+/**
+ * The same properties again.
+ */
+options?: RedisMemoryConfig, };
+
+/**
+ * The properties that every memory node may have.
+ */
+export type MemoryConfig = { 
+/**
+ * The conversation if neither the agent nor the message names one.
+ */
+sessionId?: string, };
+
+/**
+ * The properties that every tool node may have, and every data node that is used as a tool.
+ */
+export type ToolConfig = { 
+/**
+ * The name that the model uses and that the agent's tab *Tools* lists: 1 to 64 letters, digits, `_` or `-`. Each tool of an agent needs its own name. Empty for the node's name.
+ */
+toolName?: string, 
+/**
+ * The model uses this text to decide whether to call the tool.
+ */
+description?: string, 
+/**
+ * A JSON Schema of type object. The sidecar rejects other inputs.
+ */
+inputSchema?: string | { [key: string]: JsonValue }, 
+/**
+ * What happens when Node-RED or the sidecar restarts during a call. A call that changes nothing, or may be repeated, is made again. A call that must never happen twice is not: the run waits until a person answers whether it happened.
+ */
+effect?: EffectClass, 
+/**
+ * The longest time of a call, in milliseconds.
+ */
+timeout?: number, 
+/**
+ * Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.
+ */
+onUnknown?: OnUnknown, };
+
+/**
+ * The properties of an `inject` node.
+ */
+export type InjectConfig = { 
+/**
+ * The properties of the message; absent in flows of old editors.
+ */
+props?: Array<InjectProperty>, 
+/**
+ * The payload, as text.
+ */
+payload?: JsonValue, 
+/**
+ * The type of the payload.
+ */
+payloadType?: string, 
+/**
+ * The topic of the message.
+ */
+topic?: string, 
+/**
+ * Whether it fires once, shortly after the flow has started.
+ */
+once?: boolean, 
+/**
+ * The delay of that, in seconds; a number or its text.
+ */
+onceDelay?: number | string, 
+/**
+ * The interval between firings, in seconds; a number or its text, empty for never.
+ */
+repeat?: number | string, 
+/**
+ * When it fires: a cron expression of 5 or 6 fields, in local time. `repeat` takes precedence.
+ */
+crontab?: string, };
+
+/**
+ * The properties of a `change` node.
+ */
+export type ChangeConfig = { 
+/**
+ * The rules, in order; absent in flows of old editors.
+ */
+rules?: Array<ChangeRule>, };
+
+/**
+ * The properties of a `debug` node.
+ */
+export type DebugConfig = { 
+/**
+ * Whether it shows messages.
+ */
+active?: boolean, 
+/**
+ * The property to show, or `true` for the whole message.
+ */
+complete?: JsonValue, 
+/**
+ * What `complete` names: `msg`, `full` or `jsonata`.
+ */
+targetType?: string, };
+
+/**
+ * The properties of a `catch` node.
+ */
+export type CatchConfig = { 
+/**
+ * The nodes whose errors it takes; null for all nodes of the tab, `group` for its group.
+ */
+scope?: string[] | "group" | null, 
+/**
+ * Whether it takes only errors that no other Catch node takes.
+ */
+uncaught?: boolean, };
+
+/**
+ * The properties of `link in` and `link out` nodes.
+ */
+export type LinkConfig = { 
+/**
+ * The ids of the nodes at the other end.
+ */
+links?: Array<string>, 
+/**
+ * `link`, or `return` for a link out that answers a link call.
+ */
+mode?: string, };
+
+/**
+ * The properties of a `tab`.
+ */
+export type TabConfig = { 
+/**
+ * The name its owner gave it.
+ */
+label?: string, 
+/**
+ * Whether the tab is disabled, so that none of its nodes run.
+ */
+disabled?: boolean, 
+/**
+ * The variables of the tab.
+ */
+env?: Array<EnvVariable>, };
+
+/**
+ * The properties of a `subflow`.
+ */
+export type SubflowConfig = { 
+/**
+ * The name its owner gave it.
+ */
+name?: string, 
+/**
+ * The input: none or one.
+ */
+in?: Array<SubflowPort>, 
+/**
+ * The outputs.
+ */
+out?: Array<SubflowPort>, 
+/**
+ * The variables of the subflow.
+ */
+env?: Array<EnvVariable>, };
+
+/**
+ * The properties of `group` and `global-config`.
+ */
+export type GroupConfig = { 
+/**
+ * The variables of the group, or of the whole flow.
+ */
+env?: Array<EnvVariable>, };
 
 /** The subprotocol of the event socket. */
 export const EVENTS_PROTOCOL = "redflow.events.v1";

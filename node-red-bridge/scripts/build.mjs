@@ -6,10 +6,13 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { englishTexts, pageOf, serviceScript } from "./node-html.mjs";
 
 const module = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(module, "dist");
 const manifest = JSON.parse(readFileSync(join(module, "package.json"), "utf8"));
+/** The node types of the palette, which `cargo xtask codegen` writes. */
+const nodes = JSON.parse(readFileSync(join(module, "..", "schemas", "nodes.json"), "utf8"));
 
 const typescript = dirname(createRequire(import.meta.url).resolve("typescript/package.json"));
 
@@ -42,8 +45,47 @@ async function buildEditor() {
   for (const language of readdirSync(join(source, "locales"))) {
     const folder = join(source, "locales", language);
     const areas = readdirSync(folder).map((name) => [name.replace(/\.json$/, ""), JSON.parse(readFileSync(join(folder, name), "utf8"))]);
+    const texts = Object.fromEntries(areas);
+    if (language === "en-US") {
+      merge(texts.nodes, englishTexts(nodes));
+    }
     mkdirSync(join(dist, "editor", "locales", language), { recursive: true });
-    writeFileSync(join(dist, "editor", "locales", language, "redflow-editor.json"), JSON.stringify(Object.fromEntries(areas)));
+    writeFileSync(join(dist, "editor", "locales", language, "redflow-editor.json"), JSON.stringify(texts));
+  }
+}
+
+/** Adds the entries of a tree to another one. */
+function merge(tree, added) {
+  for (const [key, value] of Object.entries(added)) {
+    tree[key] = typeof value === "object" ? merge(tree[key] ?? {}, value) : value;
+  }
+  return tree;
+}
+
+/** The roles of nodes that do nothing in Node-RED, unless they have a script of their own. */
+const SERVICES = new Set(["model", "memory", "tool"]);
+
+/** Builds the html file of each node, and the script of each service. */
+function buildNodes() {
+  const source = join(module, "src", "nodes");
+  const part = (name) => (existsSync(join(source, name)) ? readFileSync(join(source, name), "utf8") : undefined);
+  for (const node of nodes) {
+    const [form, definition] = [part(`${node.type}.form.html`), part(`${node.type}.definition.mjs`)];
+    const help = part(`locales/en-US/${node.type}.html`);
+    if (help === undefined) {
+      console.error(`node-red-bridge: write the help of ${node.type} in src/nodes/locales/en-US/${node.type}.html`);
+      process.exitCode = 1;
+      continue;
+    }
+    writeFileSync(join(dist, "nodes", `${node.type}.html`), pageOf(node, { form, help, definition }));
+    const script = join(dist, "nodes", `${node.type}.js`);
+    if (SERVICES.has(node.role) && !existsSync(script)) {
+      writeFileSync(script, serviceScript(node));
+    }
+  }
+  cpSync(join(source, "icons"), join(dist, "nodes", "icons"), { recursive: true });
+  for (const language of readdirSync(join(source, "locales")).filter((language) => language !== "en-US")) {
+    cpSync(join(source, "locales", language), join(dist, "nodes", "locales", language), { recursive: true });
   }
 }
 
@@ -51,12 +93,7 @@ rmSync(dist, { recursive: true, force: true });
 // The types of the protocol, from the sources in this tree.
 compile(join(module, "..", "bindings", "tsconfig.json"));
 compile(join(module, "tsconfig.json"));
-for (const name of readdirSync(join(module, "src", "nodes")).filter((name) => name.endsWith(".html"))) {
-  cpSync(join(module, "src", "nodes", name), join(dist, "nodes", name));
-}
-for (const folder of ["icons", "locales"]) {
-  cpSync(join(module, "src", "nodes", folder), join(dist, "nodes", folder), { recursive: true });
-}
+buildNodes();
 await buildEditor();
 // A set without its script or html file fails here, not only when Node-RED loads the palette.
 for (const [type, file] of Object.entries(manifest["node-red"].nodes)) {

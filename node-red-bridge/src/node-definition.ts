@@ -1,36 +1,9 @@
 // Which node types the sidecar runs, and which properties of a node it receives: never credentials, and never the code
 // or the settings of other nodes. Used by Node-RED's side and by the editor.
 
-import type { CATALOGUE } from "@redflow/bindings";
+import { SIDECAR_TYPES } from "./sidecar-types";
 
-/** A type or, with `*`, a prefix of types that the sidecar runs. */
-type SidecarType = Exclude<(typeof CATALOGUE)[number], { role: "data" }>["type"];
-
-/**
- * Every `SidecarType`. A copy of the catalogue's keys that the compiler checks: this module is CommonJS and ships without
- * the bindings, so it cannot import their values.
- */
-const SIDECAR_TYPES: Record<SidecarType, true> = {
-  "agent-core": true,
-  "ai-agent": true,
-  "openai-model": true,
-  "anthropic-model": true,
-  "model.azure.openai": true,
-  "ollama-model": true,
-  "scripted-model": true,
-  "model.*": true,
-  "buffer-memory": true,
-  "window-memory": true,
-  "redis-memory": true,
-  "memory.*": true,
-  "calculator-tool": true,
-  "http-request-tool": true,
-  "knowledge-base-tool": true,
-  "flow-tool": true,
-  "tool.*": true,
-  "chat-node": true,
-};
-const PREFIXES = Object.keys(SIDECAR_TYPES).flatMap((type) => (type.endsWith("*") ? [type.slice(0, -1)] : []));
+const PREFIXES = SIDECAR_TYPES.flatMap((type) => (type.endsWith("*") ? [type.slice(0, -1)] : []));
 
 /**
  * The properties of every other node that the sidecar receives: the checker needs them to follow wires. Not `timeout`:
@@ -77,5 +50,5 @@ export function publicDefinition(definition: { type: string; [property: string]:
 
 /** Whether the sidecar runs nodes of this type. */
 export function runsInSidecar(type: string): boolean {
-  return Object.hasOwn(SIDECAR_TYPES, type) || PREFIXES.some((prefix) => type.startsWith(prefix));
+  return SIDECAR_TYPES.includes(type) || PREFIXES.some((prefix) => type.startsWith(prefix));
 }

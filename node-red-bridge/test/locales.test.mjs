@@ -1,16 +1,19 @@
 // The texts of the editor in every language: the same keys and placeholders, no missing key and no unused key. The help of
-// every node, with the same structure.
+// every node, with the same structure and the declared properties.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { explained } from "../scripts/node-html.mjs";
 import { LANGUAGES, NAMESPACE, catalogue } from "./kit/texts.mjs";
 
 const module = fileURLToPath(new URL("..", import.meta.url));
 const read = (path) => readFileSync(`${module}/${path}`, "utf8");
 const manifest = JSON.parse(read("package.json"));
-const types = Object.keys(manifest["node-red"].nodes);
+/** The declared node types of the palette. */
+const nodes = JSON.parse(readFileSync(`${module}/../schemas/nodes.json`, "utf8"));
+const types = nodes.map(({ type }) => type);
 const english = catalogue("en-US");
 const areas = readdirSync(`${module}/src/editor/locales/en-US`).map((name) => name.replace(/\.json$/, ""));
 
@@ -19,7 +22,10 @@ test("every language has the same keys and placeholders", () => {
   const placeholders = (value) => [...value.matchAll(/__\w+?__/g)].map(([placeholder]) => placeholder).sort();
   for (const language of LANGUAGES) {
     const texts = catalogue(language);
-    assert.deepEqual([...texts.keys()].sort(), [...english.keys()].sort(), language);
+    // The English texts of nodes.field, option, hint, palette and port are those of the declarations.
+    const [missing, superfluous] = [[english, texts], [texts, english]].map(([one, other]) => [...one.keys()].filter((key) => !other.has(key)));
+    assert.deepEqual(missing, [], `src/editor/locales/${language} has no text for these keys`);
+    assert.deepEqual(superfluous, [], `src/editor/locales/${language} has texts that nothing uses`);
     for (const [key, value] of texts) {
       assert.notEqual(value.trim(), "", `${language}: ${key}`);
       assert.deepEqual(placeholders(value), placeholders(english.get(key)), `${language}: ${key}`);
@@ -34,7 +40,7 @@ test("every used key exists, and every key is used", () => {
   assert.equal(`${manifest.name}/${plugin}`, NAMESPACE);
   const used = new Set();
   const prefixes = new Set();
-  const files = ["src/nodes", "src/editor"].flatMap((folder) => readdirSync(`${module}/${folder}`).map((name) => `${folder}/${name}`));
+  const files = ["dist/nodes", "src/editor"].flatMap((folder) => readdirSync(`${module}/${folder}`).map((name) => `${folder}/${name}`));
   for (const file of files.filter((name) => /\.(html|mts)$/.test(name))) {
     const source = read(file);
     for (const [, keys] of source.matchAll(/data-i18n="([^"]*)"/g)) {
@@ -44,11 +50,13 @@ test("every used key exists, and every key is used", () => {
       }
     }
     const area = `(?:${areas.join("|")})`;
-    for (const [, key, end] of source.matchAll(new RegExp(`["'\`](${area}\\.[\\w.]+)(["'\`]|\\$\\{)`, "g"))) {
+    for (const [, key, end] of source.matchAll(new RegExp(`["'\`](${area}\\.[\\w.-]+)(["'\`]|\\$\\{)`, "g"))) {
       // A key that continues with a value is a prefix.
       (end === "${" || key.endsWith(".") ? prefixes : used).add(key);
     }
   }
+  // The help uses the labels of the properties that it explains.
+  nodes.flatMap(explained).forEach(({ label }) => used.add(`nodes.field.${label.key}`));
   for (const key of used) {
     assert.ok(english.has(key), `${key} has no text`);
   }
@@ -78,16 +86,18 @@ test("the help of every node has the same structure in every language", () => {
   }
 });
 
-test("the help uses the labels of the dialog", () => {
+test("the help explains the declared properties in their order, by their labels", () => {
   for (const language of LANGUAGES) {
     const texts = catalogue(language);
-    const labels = [...texts].filter(([key]) => /^(nodes|agent)\.field\./.test(key)).map(([, label]) => label);
-    for (const type of types) {
+    for (const node of nodes) {
+      const { type } = node;
       const html = read(language === "en-US" ? `dist/nodes/${type}.html` : `dist/nodes/locales/${language}/${type}.html`);
       const [, list] = /<h3>(?:Properties|Propiedades|Eigenschaften)<\/h3>\s*<dl[^>]*>([\s\S]*?)<\/dl>/.exec(html) ?? ["", ""];
-      for (const [, name] of list.matchAll(/<dt>([^<]+)<\/dt>/g)) {
-        assert.ok(labels.some((label) => label.startsWith(name)), `${language}: ${type} has no field "${name}"`);
-      }
+      const names = [...list.matchAll(/<dt>([^<]+)<\/dt>/g)].map(([, name]) => name);
+      const labels = explained(node).map(({ label }) => texts.get(`nodes.field.${label.key}`));
+      // A long label may be cut.
+      const found = labels.map((label, at) => (names[at] !== undefined && label?.startsWith(names[at]) ? label : names[at]));
+      assert.deepEqual([...found, ...names.slice(labels.length)], labels, `${language}: ${type}`);
     }
   }
 });

@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import vm from "node:vm";
+import { CATALOGUE } from "@redflow/bindings";
 import { apply, fill, formOf } from "./kit/form.mjs";
 import { translator } from "./kit/texts.mjs";
 
@@ -67,20 +68,9 @@ const plain = (value) => (value === undefined ? undefined : JSON.parse(JSON.stri
 const newProperties = ({ defaults }) => Object.keys(defaults).filter((name) => defaults[name].value !== undefined);
 const schema = (name) => JSON.parse(readFileSync(`${module}/../schemas/${name}.schema.json`, "utf8"));
 
-/** The schemas of each type. */
-const SCHEMAS = {
-  "openai-model": ["node.openai-model"],
-  "anthropic-model": ["node.anthropic-model"],
-  "model.azure.openai": ["node.azure-model"],
-  "ollama-model": ["node.ollama-model"],
-  "scripted-model": ["node.scripted-model"],
-  "buffer-memory": ["node.buffer-memory"],
-  "window-memory": ["node.window-memory"],
-  "redis-memory": ["node.redis-memory"],
-  "calculator-tool": ["node.tool"],
-  "flow-tool": ["node.tool"],
-  "agent-core": ["agent-core.react", "node.agent-binding"],
-};
+/** The declared node types of the palette, and the schemas of those that the sidecar reads. */
+const declared = JSON.parse(read("../schemas/nodes.json"));
+const SCHEMAS = Object.fromEntries(CATALOGUE.filter(({ type, schemas }) => definitions.has(type) && schemas.length > 0).map(({ type, schemas }) => [type, schemas]));
 /** Properties without a field here: another editor writes them, or they contain other properties. */
 const WITHOUT_FIELD = new Set(["credentialId@model.azure.openai"]);
 const CONTAINERS = new Set(["credentials", "options"]);
@@ -114,9 +104,10 @@ test("a dialog has the properties that the sidecar reads, and secrets are creden
       assert.ok(known.has(name) || ["name", "runtime", "redflowWires"].includes(name), `${type}: the sidecar does not read ${name}`);
     }
   }
+  const secrets = declared.flatMap(({ properties }) => properties.filter(({ kind }) => kind === "secret"));
   for (const [type, { defaults }] of definitions) {
-    for (const secret of ["apiKey", "password", "encryptionKey", "token"]) {
-      assert.ok(!(secret in defaults), `${type}: ${secret} would be written into the flow`);
+    for (const { name } of secrets) {
+      assert.ok(!(name in defaults), `${type}: ${name} would be written into the flow`);
     }
   }
 });
@@ -136,14 +127,15 @@ test("a new node is valid and has the types of its schema", () => {
       "agent-core": ["Allow at least one tool in the tab Tools."],
     };
     assert.deepEqual(problems, missing[type] ?? [], type);
-    for (const { properties, required = [] } of (SCHEMAS[type] ?? []).map(schema)) {
+    for (const set of SCHEMAS[type] ?? []) {
+      const { properties, required = [] } = schema(set);
       for (const name of required) {
         assert.ok(name in node, `${type}: ${name} is required`);
       }
       for (const [name, rule] of Object.entries(properties).filter(([name]) => name in node)) {
-        // The sidecar ignores a blank property of a service, but not of an agent or a tool.
-        const isService = type !== "agent-core" && !type.endsWith("-tool");
-        if (rule.type === undefined || (isService && node[name] === "")) {
+        // The sidecar ignores a blank property of a service, but not those that every agent or every tool has.
+        const ignoresBlank = type !== "agent-core" && set !== "node.tool";
+        if (rule.type === undefined || (ignoresBlank && node[name] === "")) {
           continue;
         }
         const types = [rule.type].flat().map((kind) => (kind === "integer" ? "number" : kind));

@@ -15,11 +15,11 @@ test("caches a text without values after its catalogue is loaded", () => {
       return isLoaded ? translate(key, values) : key.split(":")[1];
     },
   };
-  assert.equal(text("agent.field.debug"), "agent.field.debug");
+  assert.equal(text("nodes.field.debug"), "nodes.field.debug");
   isLoaded = true;
   for (let time = 0; time < 3; time += 1) {
-    assert.equal(text("agent.field.debug"), "Debug");
+    assert.equal(text("nodes.field.debug"), "Debug");
     assert.equal(text("fields.missing", { name: String(time) }), `${time} is missing.`);
   }
-  assert.deepEqual(requested.filter((key) => key === "agent.field.debug").length, 2);
+  assert.deepEqual(requested.filter((key) => key === "nodes.field.debug").length, 2);
 });

@@ -2,7 +2,7 @@
 // itself.
 
 import type { Diagnostic } from "@redflow/bindings";
-import { type Effect, type Tool, addName, notAllowed, notConnected, removeName } from "./agent-tools.mjs";
+import { type Tool, addName, notAllowed, notConnected, removeName } from "./agent-tools.mjs";
 import { MAX_ROW_CHARS, button, element, untrusted } from "./dom.mjs";
 import { text } from "./text.mjs";
 
@@ -14,13 +14,6 @@ const MAX_PROBLEMS = 5;
 
 /** Problems that a row itself shows at once, without the checker. */
 const SHOWN_BY_ROW: ReadonlySet<string> = new Set(["TOOL_WITHOUT_SCHEMA", "TOOL_CONNECTED_NOT_ALLOWED", "TOOL_NAME_INVALID"]);
-
-/** The same texts as in the dialog of a flow tool. */
-const EFFECT_TEXTS: Record<Effect, string> = {
-  read: "nodes.option.effect.read",
-  idempotent: "nodes.option.effect.idempotent",
-  at_most_once: "nodes.option.effect.once",
-};
 
 /** The data of the tab. */
 export interface ToolsModel {
@@ -93,7 +86,8 @@ export function toolsView(host: HTMLElement, model: ToolsModel, allowed: string[
       editButton(node),
     );
     const row = element("li", { class: "redflow-agent-tool" }, head);
-    const effect = text(EFFECT_TEXTS[tool.effect]);
+    // The same texts as in the dialog of a flow tool.
+    const effect = text(`nodes.option.effect.${tool.effect}`);
     row.append(element("div", { class: "redflow-hint", text: tool.effectAssumed ? `${effect} ${text("agent.tools.assumed")}` : effect }));
     if (nameVerdict !== true) {
       row.append(remark(nameVerdict, "error"));

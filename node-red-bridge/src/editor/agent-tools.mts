@@ -1,6 +1,7 @@
 // The tools of an agent for the dialog: name, effect class and schema of each, and the list of allowed tools as it is saved.
 // Follows the rules of the checker. Pure: draws nothing.
 
+import { READ_ONLY_TOOLS } from "../sidecar-types.js";
 import { catalogueEntry } from "./agent-wiring.mjs";
 import { type Verdict, isBlank, toolName } from "./rules.mjs";
 import { text } from "./text.mjs";
@@ -23,15 +24,12 @@ export interface Tool {
 
 const EFFECTS: readonly unknown[] = ["read", "idempotent", "at_most_once"] satisfies Effect[];
 
-/** Types that change nothing, so that they need no effect class. */
-const READ_ONLY = new Set(["calculator-tool"]);
-
 export function describeTool(node: EditorNode): Tool {
   const fixed = catalogueEntry(node.type)?.tool ?? null;
   const own = node["toolName"];
   const name = typeof own === "string" && own !== "" ? own : (fixed?.name ?? (typeof node.name === "string" ? node.name : ""));
   const declared = EFFECTS.includes(node["effect"]) ? (node["effect"] as Effect) : undefined;
-  const known = READ_ONLY.has(node.type) ? "read" : undefined;
+  const known = READ_ONLY_TOOLS.includes(node.type) ? "read" : undefined;
   return {
     node,
     name,

@@ -3,14 +3,13 @@
 import * as agent from "./agent-dialog.mjs";
 import { stopsVerdict } from "./stop-conditions.mjs";
 import { allowedVerdict, boundVerdict } from "./agent-tools.mjs";
-import { adminApi } from "./admin-client.mjs";
 import { startBadges } from "./badge.mjs";
 import { openChat, startChats } from "./chat-window.mjs";
 import { checks, startChecks } from "./checks.mjs";
 import * as fields from "./fields.mjs";
 import { label } from "./node-label.mjs";
 import * as rules from "./rules.mjs";
-import { runtimeVerdict, startRuntimes } from "./runtimes.mjs";
+import { openRuntime, runtimeVerdict, startRuntimes, tokenVerdict } from "./runtimes.mjs";
 import { addSidebar } from "./sidebar.mjs";
 import { text } from "./text.mjs";
 import { keepUntouched } from "./touched-fields.mjs";
@@ -38,6 +37,6 @@ function start(): void {
 const isFirst = window.RedflowEditor === undefined;
 window.RedflowEditor ??= {
   ...{ ...rules, ...fields, ...checks, ...agent },
-  ...{ adminApi, allowedVerdict, boundVerdict, keepUntouched, label, openChat, runtimeVerdict, stopsVerdict, text },
+  ...{ allowedVerdict, boundVerdict, keepUntouched, label, openChat, openRuntime, runtimeVerdict, stopsVerdict, text, tokenVerdict },
 };
 RED.plugins.registerPlugin("redflow-editor", { type: "redflow-editor", onadd: () => isFirst && start() });

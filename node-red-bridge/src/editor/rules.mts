@@ -18,6 +18,8 @@ export interface NumberRule extends Rule {
   min?: number;
   max?: number;
   whole?: boolean;
+  /** The property that must be greater, if it has a value. */
+  below?: { value: unknown; name: string };
 }
 
 export interface AddressRule extends Rule {
@@ -66,7 +68,10 @@ function checkBlank(value: unknown, rule: Rule): Verdict | undefined {
 
 /** Whether a value is a number, or the text of one. */
 export function number(value: unknown, rule: NumberRule): Verdict {
-  return checkBlank(value, rule) ?? (isWithin(value, rule) ? true : text(numberKey(rule), numberValues(rule)));
+  const { name, below } = rule;
+  const verdict = checkBlank(value, rule) ?? (isWithin(value, rule) ? true : text(numberKey(rule), numberValues(rule)));
+  const isTooLarge = below !== undefined && !isBlank(below.value) && Number(value) >= Number(below.value);
+  return verdict === true && isTooLarge ? text("fields.below", { name, other: below.name }) : verdict;
 }
 
 function isWithin(value: unknown, rule: NumberRule): boolean {

@@ -1,7 +1,8 @@
-// Validates the property `runtime` of an agent, as far as the editor can before a deploy. Validates all agents again when a
-// runtime changes. Does not check whether the sidecar answers.
+// The dialog of a runtime. Validates the property `runtime` of an agent, as far as the editor can before a deploy. Validates
+// all agents again when a runtime changes. Does not check whether the sidecar answers.
 
-import { isBlank, isReference, type Verdict } from "./rules.mjs";
+import { adminApi } from "./admin-client.mjs";
+import { isBlank, isReference, secret, type Verdict } from "./rules.mjs";
 import { text } from "./text.mjs";
 
 const RUNTIME = "redflow-runtime";
@@ -24,6 +25,38 @@ export function runtimeVerdict(value: unknown): Verdict {
     return text(only === undefined ? "nodes.problem.runtimeGone" : "nodes.problem.manyRuntimes");
   }
   return only.valid === false ? text("nodes.problem.runtimeWrong") : true;
+}
+
+/** For the credential `token`. Validated only while the dialog is open: only there the editor knows whether a token exists. */
+export function tokenVerdict(value: unknown): Verdict {
+  if (isBlank(value)) {
+    return $("#node-config-input-mode").val() === "remote" ? text("nodes.problem.token") : true;
+  }
+  return secret(value, { name: text("nodes.field.token") });
+}
+
+/** Prepares the dialog of a runtime: the fields of its mode, and the button that shows the log. */
+export function openRuntime({ id }: EditorNode): void {
+  const mode = $("#node-config-input-mode");
+  const showMode = (): void => {
+    const isRemote = mode.val() === "remote";
+    $(".redflow-remote").toggle(isRemote);
+    $(".redflow-managed").toggle(!isRemote);
+  };
+  mode.on("change", showMode);
+  showMode();
+  $("#node-config-input-redflow-show-log").on("click", () => void showLog(id));
+}
+
+async function showLog(id: string): Promise<void> {
+  const log = $("#node-config-input-redflow-log").show().text("…");
+  try {
+    const { lines } = await adminApi.log(id);
+    log.text(lines.join("\n") || text("nodes.log.empty"));
+    log.scrollTop(log[0].scrollHeight);
+  } catch (error) {
+    log.text(text((error as { status?: number }).status === 404 ? "nodes.log.notDeployed" : "nodes.log.failed"));
+  }
 }
 
 /** The runtimes that a deploy would start. */

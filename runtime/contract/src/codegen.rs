@@ -3,39 +3,34 @@
 
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
-    fact, flow, id, journal, limits, model_test, node_config, observability, plan, replay, run, run_error,
-    service_config, stream, transcript,
+    fact, flow, id, journal, limits, model_test, node, observability, plan, replay, run, run_error, stream,
+    transcript,
 };
+use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
+use node::source::{schema, typescript as declaration};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use ts_rs::TS;
+
+mod nodes;
+
+pub use nodes::{docs, nodes, palette_types, sidecar_types};
 
 /// A generated file: its name in its folder, and its text.
 pub type GeneratedFile = (String, String);
 
-macro_rules! declarations {
-    ($config:expr, $($type:ty),+ $(,)?) => {{
-        let mut out = String::new();
-        $(declaration::<$type>($config, &mut out);)+
-        out
-    }};
-}
+const WRITTEN: &str = "// Written by `cargo xtask codegen`. Do not edit.\n";
 
-fn declaration<T: TS>(config: &ts_rs::Config, out: &mut String) {
-    out.push('\n');
-    if let Some(docs) = T::docs() {
-        out.push_str(&docs);
-    }
-    let _ = writeln!(out, "export {}", T::decl(config));
+macro_rules! declarations {
+    ($config:expr, $($type:ty),+ $(,)?) => { [$(declaration::<$type>($config)),+].concat() };
 }
 
 /// The text of `bindings/src/types.ts`.
 #[must_use]
 pub fn typescript() -> String {
     let config = ts_rs::Config::new().with_large_int("number");
-    let mut out = String::from("// Written by `cargo xtask codegen`. Do not edit.\n");
+    let mut out = String::from(WRITTEN);
     let _ = write!(out, "\nexport const CONTRACT_VERSION = {};\n", crate::CONTRACT_VERSION);
     out += &declarations!(
         &config,
@@ -80,38 +75,19 @@ pub fn typescript() -> String {
         flow::Profile,
         flow::FlowShape,
         flow::FlowNode,
-        node_config::AgentBindingConfig,
-        node_config::StopCondition,
-        node_config::EffectClass,
-        node_config::OnUnknown,
-        node_config::ToolConfig,
-        node_config::MemoryConfig,
-        node_config::ScriptedModelConfig,
-        service_config::StopSequences,
-        service_config::OpenaiApi,
-        service_config::StructuredOutput,
-        service_config::ReasoningEffort,
-        service_config::CapabilityConfig,
-        service_config::OpenaiModelConfig,
-        service_config::AnthropicModelConfig,
-        service_config::AzureModelConfig,
-        service_config::OllamaModelConfig,
-        service_config::BufferMemoryConfig,
-        service_config::WindowMemoryConfig,
-        service_config::RedisMemoryConfig,
-        node_config::InjectProperty,
-        node_config::InjectConfig,
-        node_config::DebugConfig,
-        node_config::ChangeRule,
-        node_config::ChangeConfig,
-        node_config::LinkConfig,
-        node_config::CatchConfig,
-        node_config::EnvVariable,
-        node_config::TabConfig,
-        node_config::GroupConfig,
-        node_config::SubflowPort,
-        node_config::SubflowWire,
-        node_config::SubflowConfig,
+        node::StopCondition,
+        node::EffectClass,
+        node::OnUnknown,
+        node::StopSequences,
+        node::OpenaiApi,
+        node::StructuredOutput,
+        node::ReasoningEffort,
+        node::CapabilityConfig,
+        node::InjectProperty,
+        node::ChangeRule,
+        node::EnvVariable,
+        node::SubflowPort,
+        node::SubflowWire,
         limits::RunLimits,
         plan::AgentPlan,
         plan::PlanNode,
@@ -202,6 +178,7 @@ pub fn typescript() -> String {
         catalogue::FixedTool,
         edge::EdgeRule,
     );
+    out.extend(node::property_sets().filter_map(|set| config_type(set, &config)));
     let _ = write!(out, "\n/** The subprotocol of the event socket. */\n");
     let _ = writeln!(out, "export const EVENTS_PROTOCOL = {:?};", stream::EVENTS_PROTOCOL);
     let _ = write!(out, "\n/** The prefix of a token that a browser passes as a subprotocol. */\n");
@@ -239,26 +216,8 @@ pub fn schemas() -> Vec<GeneratedFile> {
         whole::<plan::AgentPlan>("agent-plan"),
         whole::<plan::AgentSpec>("agent-spec"),
         whole::<flow::FlowNode>("flow-node"),
-        whole::<node_config::AgentBindingConfig>("node.agent-binding"),
-        whole::<node_config::ToolConfig>("node.tool"),
-        whole::<node_config::MemoryConfig>("node.memory"),
-        whole::<node_config::ScriptedModelConfig>("node.scripted-model"),
-        whole::<service_config::OpenaiModelConfig>("node.openai-model"),
-        whole::<service_config::AnthropicModelConfig>("node.anthropic-model"),
-        whole::<service_config::AzureModelConfig>("node.azure-model"),
-        whole::<service_config::OllamaModelConfig>("node.ollama-model"),
-        whole::<service_config::BufferMemoryConfig>("node.buffer-memory"),
-        whole::<service_config::WindowMemoryConfig>("node.window-memory"),
-        whole::<service_config::RedisMemoryConfig>("node.redis-memory"),
-        whole::<node_config::InjectConfig>("node.inject"),
-        whole::<node_config::DebugConfig>("node.debug"),
-        whole::<node_config::ChangeConfig>("node.change"),
-        whole::<node_config::LinkConfig>("node.link"),
-        whole::<node_config::CatchConfig>("node.catch"),
-        whole::<node_config::TabConfig>("node.tab"),
-        whole::<node_config::GroupConfig>("node.group"),
-        whole::<node_config::SubflowConfig>("node.subflow"),
     ];
+    files.extend(node::property_sets().filter_map(config_schema));
     files.extend(variants::<action::ModelAction>("model-action", "action"));
     files.extend(variants::<fact::Fact>("fact", "type"));
     files.extend(variants::<journal::JournalRecord>("journal", "kind"));
@@ -266,9 +225,58 @@ pub fn schemas() -> Vec<GeneratedFile> {
     files
 }
 
-fn schema<T: JsonSchema>() -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    generator.into_root_schema_for::<T>().to_value()
+/// The TypeScript type of a property set. Its docs are the declared help texts.
+fn config_type(set: &PropertySet, config: &ts_rs::Config) -> Option<String> {
+    let mut text = (set.source?.typescript)(config);
+    for Property { name, help, .. } in set.properties {
+        for field in [format!("{name}?: "), format!("{name}: ")] {
+            text = text.replacen(&format!(" {field}"), &format!(" \n/**\n * {help}\n */\n{field}"), 1);
+        }
+    }
+    Some(text)
+}
+
+/// The schema of a property set, with the declared help texts and limits.
+fn config_schema(set: &PropertySet) -> Option<GeneratedFile> {
+    let mut schema = (set.source?.schema)();
+    for property in set.properties {
+        let pointer = format!("/properties/{}", property.name);
+        if let Some(rule) = schema.pointer_mut(&pointer) {
+            if *rule == true {
+                *rule = json!({});
+            }
+            rule["description"] = property.help.into();
+            rule.as_object_mut().into_iter().for_each(|rule| rule.extend(limits(property.kind)));
+        }
+    }
+    Some(file(set.schema, &schema))
+}
+
+/// The limits that a kind has in the schema, where its type does not have them.
+fn limits(kind: Kind) -> Map<String, Value> {
+    let rows = match kind {
+        Kind::Line { max } => vec![("maxLength", max.map(Value::from))],
+        Kind::Whole(Whole { min, max, .. }) => {
+            let max = max.filter(|max| *max < node::declaration::MAX_COUNT);
+            vec![("minimum", min.map(Value::from)), ("maximum", max.map(Value::from))]
+        }
+        Kind::Decimal { min, max } => vec![("minimum", Some(json!(min))), ("maximum", Some(json!(max)))],
+        Kind::Day => vec![("pattern", Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}$".into()))],
+        Kind::Json { shape: JsonShape::List, .. } => vec![("minItems", Some(1.into()))],
+        _ => vec![],
+    };
+    rows.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// The text of `schemas/list.rs`: the embedded schemas with these names.
+#[must_use]
+pub fn schema_list(names: &BTreeSet<String>) -> String {
+    let mut out = format!("{WRITTEN}\n/// Every schema: its name and its text.\n#[rustfmt::skip]\n");
+    out += "pub const SCHEMAS: &[(&str, &str)] = &[\n";
+    for name in names {
+        let _ = writeln!(out, "    ({name:?}, include_str!(\"../../../../schemas/{name}.schema.json\")),");
+    }
+    out + "];\n"
 }
 
 fn whole<T: JsonSchema>(name: &str) -> GeneratedFile {

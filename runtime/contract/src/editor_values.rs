@@ -1,87 +1,42 @@
 //! Properties of services as Node-RED's editors write them: an empty field means absent, and a number may be
 //! text.
 
-use crate::catalogue::lookup;
-use crate::schemas;
+use crate::node;
+use crate::node::declaration::{Kind, NodeDeclaration, Property};
 use serde_json::{Map, Number, Value};
-use std::collections::HashMap;
-use std::sync::{LazyLock, OnceLock};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Number,
-    Boolean,
-    Other,
-}
-
-type Kinds = HashMap<String, Kind>;
-
-/// The kinds of the properties in each schema, read when a node of its type is seen.
-static KINDS: LazyLock<HashMap<&'static str, LazyKinds>> = LazyLock::new(|| {
-    schemas::SCHEMAS.iter().map(|(name, text)| (*name, LazyKinds { text, kinds: OnceLock::new() })).collect()
-});
-
-struct LazyKinds {
-    text: &'static str,
-    kinds: OnceLock<Kinds>,
-}
-
-impl LazyKinds {
-    fn get(&self) -> &Kinds {
-        self.kinds.get_or_init(|| kinds(self.text))
-    }
-}
-
-fn kinds(schema: &str) -> Kinds {
-    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.into_iter().flatten().map(|(name, property)| (name.clone(), kind(property))).collect()
-}
-
-fn kind(property: &Value) -> Kind {
-    let is = |type_name: &str| match property.get("type") {
-        Some(Value::String(name)) => name == type_name,
-        Some(Value::Array(names)) => names.iter().any(|name| name == type_name),
-        _ => false,
-    };
-    match () {
-        () if is("number") || is("integer") => Kind::Number,
-        () if is("boolean") => Kind::Boolean,
-        () => Kind::Other,
-    }
-}
 
 /// Copies properties without empty fields, and turns the text of numbers and booleans into values. Touches
-/// only properties in the schemas of the type. Renames `baseUrl` to `baseURL`.
+/// only properties that the type declares. Renames `baseUrl` to `baseURL`.
 #[must_use]
 pub fn without_blanks(type_name: &str, props: &Map<String, Value>) -> Map<String, Value> {
-    let schemas = lookup(type_name).schemas.iter();
-    let of_type: Vec<&Kinds> = schemas.filter_map(|name| KINDS.get(name).map(LazyKinds::get)).collect();
-    clean(&of_type, props)
+    clean(node::find(type_name), props)
 }
 
-fn clean(of_type: &[&Kinds], props: &Map<String, Value>) -> Map<String, Value> {
-    let kind_of = |name: &str| of_type.iter().find_map(|kinds| kinds.get(name)).copied();
+fn clean(node: &NodeDeclaration, props: &Map<String, Value>) -> Map<String, Value> {
     let mut cleaned = Map::with_capacity(props.len());
     for (name, value) in props {
-        let name = if name == "baseUrl" && kind_of("baseURL").is_some() { "baseURL" } else { name };
-        let value = match (kind_of(name), value) {
+        let name = if name == "baseUrl" && declared(node, "baseURL").is_some() { "baseURL" } else { name };
+        let value = match (declared(node, name).map(|property| property.kind), value) {
             (Some(_), Value::Null) => continue,
             (Some(_), Value::String(text)) if text.trim().is_empty() => continue,
-            (Some(Kind::Number), Value::String(text)) => {
+            (Some(Kind::Whole(_) | Kind::Decimal { .. }), Value::String(text)) => {
                 text.trim().parse::<Number>().map_or_else(|_| value.clone(), Value::Number)
             }
-            (Some(Kind::Boolean), Value::String(text)) => match text.trim() {
+            (Some(Kind::Flag | Kind::OptionalFlag { .. }), Value::String(text)) => match text.trim() {
                 "true" => Value::Bool(true),
                 "false" => Value::Bool(false),
                 _ => value.clone(),
             },
-            (Some(_), Value::Object(map)) if name == "options" => Value::Object(clean(of_type, map)),
+            (Some(_), Value::Object(map)) if name == "options" => Value::Object(clean(node, map)),
             _ => value.clone(),
         };
         cleaned.entry(name).or_insert(value);
     }
     cleaned
+}
+
+fn declared(node: &NodeDeclaration, name: &str) -> Option<&'static Property> {
+    node.property_sets.iter().flat_map(|set| set.properties).find(|property| property.name == name)
 }
 
 /// The text of a property, else of the option with the same name. Blank text counts as absent.

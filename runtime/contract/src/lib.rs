@@ -56,7 +56,7 @@ pub mod journal;
 pub mod json;
 pub mod limits;
 pub mod model_test;
-pub mod node_config;
+pub mod node;
 pub mod observability;
 #[cfg(feature = "codegen")]
 pub mod openapi;
@@ -68,9 +68,12 @@ pub mod run_error;
 pub mod schemas;
 pub mod scrub;
 pub mod secret;
-pub mod service_config;
 pub mod stream;
 pub mod transcript;
+
+/// Earlier names of [`node`].
+pub use node as node_config;
+pub use node as service_config;
 
 /// A Node-RED message: one JSON object.
 pub type Message = serde_json::Map<String, serde_json::Value>;

@@ -1,13 +1,20 @@
 //! `cargo xtask codegen`: writes the files that are generated from the contract's types.
 
 use crate::{Failure, switches};
-use redflow_contract::{codegen, openapi, schemas};
+use redflow_contract::{codegen, openapi};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 
 const TYPES: &str = "bindings/src/types.ts";
 const OPENAPI: &str = "schemas/openapi.json";
+const NODES: &str = "schemas/nodes.json";
+const SCHEMA_LIST: &str = "runtime/contract/src/schemas/list.rs";
+const SIDECAR_TYPES: &str = "node-red-bridge/src/sidecar-types.ts";
+const DOCS: &str = "docs/nodes.md";
+/// A person writes it, except the list of nodes.
+const MANIFEST: &str = "node-red-bridge/package.json";
 const SCHEMA_END: &str = ".schema.json";
 /// Schemas that a person writes.
 const BY_HAND: &[&str] = &["agent-core.react"];
@@ -40,16 +47,14 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         let message = format!("the generated files are not current; run `cargo xtask codegen`\n  {list}");
         return Err(Failure::Failed(message));
     }
-    let drifted = drift(&expected(), &on_disk(root)?);
-    write(root, &drifted)?;
+    let expected = expected(root)?;
+    let drifted = drift(&expected, &on_disk(root)?);
+    write(root, &expected, &drifted)?;
     for (path, drift) in &drifted {
         println!("{} {path}", if *drift == Drift::Stale { "removed" } else { "wrote  " });
     }
     if drifted.is_empty() {
         println!("Nothing to do: the generated files are current.");
-    }
-    for problem in unlisted(&expected()) {
-        println!("note: {problem}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -59,9 +64,8 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
 /// # Errors
 /// If a file cannot be read.
 pub fn problems(root: &Path) -> Result<Vec<String>, String> {
-    let expected = expected();
-    let drifted = drift(&expected, &on_disk(root)?);
-    Ok(drifted.iter().map(|(path, drift)| problem(path, *drift)).chain(unlisted(&expected)).collect())
+    let drifted = drift(&expected(root)?, &on_disk(root)?);
+    Ok(drifted.iter().map(|(path, drift)| problem(path, *drift)).collect())
 }
 
 fn problem(path: &str, drift: Drift) -> String {
@@ -73,10 +77,39 @@ fn problem(path: &str, drift: Drift) -> String {
 }
 
 /// The files that the contract generates.
-fn expected() -> Files {
-    let schemas = codegen::schemas().into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
-    let others = [(TYPES.to_owned(), codegen::typescript()), (OPENAPI.to_owned(), openapi::openapi())];
-    schemas.chain(others).collect()
+fn expected(root: &Path) -> Result<Files, String> {
+    let schemas = codegen::schemas();
+    let generated = schemas.iter().filter_map(|(name, _)| name.strip_suffix(SCHEMA_END));
+    let names: BTreeSet<String> = generated.chain(BY_HAND.iter().copied()).map(str::to_owned).collect();
+    let others = [
+        (TYPES, codegen::typescript()),
+        (OPENAPI, openapi::openapi()),
+        (NODES, codegen::nodes()),
+        (SCHEMA_LIST, codegen::schema_list(&names)),
+        (SIDECAR_TYPES, codegen::sidecar_types()),
+        (DOCS, codegen::docs()),
+    ];
+    let schemas = schemas.into_iter().map(|(name, text)| (format!("schemas/{name}"), text));
+    let others = others.map(|(path, text)| (path.to_owned(), text));
+    Ok(schemas.chain(others).chain(manifest(root)?).collect())
+}
+
+/// The manifest of the palette with all node types. Those that it has keep their order, which the palette shows.
+fn manifest(root: &Path) -> Result<Option<(String, String)>, String> {
+    if !root.join(MANIFEST).exists() {
+        return Ok(None);
+    }
+    let text = crate::files::read(root, MANIFEST)?;
+    let mut manifest: Value = serde_json::from_str(&text).map_err(|error| format!("{MANIFEST}: {error}"))?;
+    if let Some(nodes) = manifest.pointer_mut("/node-red/nodes").and_then(Value::as_object_mut) {
+        let types = codegen::palette_types();
+        nodes.retain(|name, _| types.contains(&name.as_str()));
+        for name in types {
+            nodes.entry(name).or_insert_with(|| format!("dist/nodes/{name}.js").into());
+        }
+    }
+    let text = serde_json::to_string_pretty(&manifest).map_err(|error| format!("{MANIFEST}: {error}"))?;
+    Ok(Some((MANIFEST.to_owned(), text + "\n")))
 }
 
 /// The generated files on disk, without those that a person writes.
@@ -85,7 +118,8 @@ fn on_disk(root: &Path) -> Result<Files, String> {
         BY_HAND.iter().map(|name| format!("schemas/{name}{SCHEMA_END}")).collect();
     let schemas = crate::files::list(root, "schemas");
     let ours = schemas.into_iter().filter(|path| path.ends_with(SCHEMA_END) && !by_hand.contains(path));
-    let others = [TYPES, OPENAPI].map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
+    let others = [TYPES, OPENAPI, NODES, SCHEMA_LIST, SIDECAR_TYPES, DOCS, MANIFEST];
+    let others = others.map(str::to_owned).into_iter().filter(|path| root.join(path).exists());
     ours.chain(others).map(|path| Ok((path.clone(), crate::files::read(root, &path)?))).collect()
 }
 
@@ -100,8 +134,7 @@ fn drift(expected: &Files, actual: &Files) -> BTreeMap<String, Drift> {
 }
 
 /// Writes or removes the files that drifted, and no others.
-fn write(root: &Path, drifted: &BTreeMap<String, Drift>) -> Result<(), String> {
-    let expected = expected();
+fn write(root: &Path, expected: &Files, drifted: &BTreeMap<String, Drift>) -> Result<(), String> {
     for (path, drift) in drifted {
         let file = root.join(path);
         let result = match (drift, expected.get(path)) {
@@ -116,21 +149,9 @@ fn write(root: &Path, drifted: &BTreeMap<String, Drift>) -> Result<(), String> {
     Ok(())
 }
 
-/// Schemas that are generated but not embedded, or embedded but not generated.
-fn unlisted(expected: &Files) -> Vec<String> {
-    let name = |path: &String| Some(path.strip_prefix("schemas/")?.strip_suffix(SCHEMA_END)?.to_owned());
-    let generated: BTreeSet<String> = expected.keys().filter_map(name).collect();
-    let embedded: BTreeSet<String> = schemas::SCHEMAS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let by_hand: BTreeSet<String> = BY_HAND.iter().map(|name| (*name).to_owned()).collect();
-    let list = "the list in runtime/contract/src/schemas.rs";
-    let missing = generated.difference(&embedded).map(|name| format!("add \"{name}\" to {list}"));
-    let extra = embedded.difference(&generated).filter(|name| !by_hand.contains(*name));
-    missing.chain(extra.map(|name| format!("remove \"{name}\" from {list}"))).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Drift, Files, drift, expected, on_disk, unlisted, write};
+    use super::{Drift, Files, drift, expected, on_disk, write};
     use pretty_assertions::assert_eq;
 
     fn files(list: &[(&str, &str)]) -> Files {
@@ -156,27 +177,26 @@ mod tests {
         std::fs::write(folder.path().join("schemas/README.md"), "a page").unwrap();
         std::fs::write(folder.path().join("schemas/gone.schema.json"), "{}").unwrap();
 
-        let before = drift(&expected(), &on_disk(folder.path()).unwrap());
+        std::fs::create_dir_all(folder.path().join("node-red-bridge")).unwrap();
+        let manifest = folder.path().join("node-red-bridge/package.json");
+        let nodes =
+            r#"{"name": "palette", "node-red": {"nodes": {"chat-node": "mine.js", "gone": "gone.js"}}}"#;
+        std::fs::write(&manifest, nodes).unwrap();
+
+        let expected = expected(folder.path()).unwrap();
+        let before = drift(&expected, &on_disk(folder.path()).unwrap());
         assert_eq!(before.get("schemas/gone.schema.json"), Some(&Drift::Stale));
         assert_eq!(before.get("bindings/src/types.ts"), Some(&Drift::Missing));
-        write(folder.path(), &before).unwrap();
+        write(folder.path(), &expected, &before).unwrap();
 
-        assert!(drift(&expected(), &on_disk(folder.path()).unwrap()).is_empty());
+        assert!(drift(&expected, &on_disk(folder.path()).unwrap()).is_empty());
+        let manifest: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(manifest).unwrap()).unwrap();
+        let nodes: Vec<_> = manifest["node-red"]["nodes"].as_object().unwrap().iter().collect();
+        assert_eq!(nodes[0], (&"chat-node".to_owned(), &"mine.js".into()));
+        assert_eq!(nodes[1], (&"agent-core".to_owned(), &"dist/nodes/agent-core.js".into()));
+        assert!(nodes.iter().all(|(name, _)| *name != "gone"));
         assert_eq!(std::fs::read_to_string(by_hand).unwrap(), "by hand");
         assert!(folder.path().join("schemas/README.md").exists());
-    }
-
-    #[test]
-    fn names_a_schema_that_is_not_embedded() {
-        let mut more = expected();
-        more.insert("schemas/brand-new.schema.json".into(), "{}".into());
-        let list = unlisted(&more);
-        assert_eq!(list, ["add \"brand-new\" to the list in runtime/contract/src/schemas.rs"]);
-        let mut fewer = expected();
-        fewer.remove("schemas/run-error.schema.json");
-        assert_eq!(
-            unlisted(&fewer),
-            ["remove \"run-error\" from the list in runtime/contract/src/schemas.rs"]
-        );
     }
 }

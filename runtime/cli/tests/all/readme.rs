@@ -1,6 +1,9 @@
 //! The flow, the commands and the list of types in the documentation.
 
 use crate::kit::{redflow, repository};
+use redflow_contract::catalogue::STRUCTURE_TYPES;
+use redflow_contract::node::NODES;
+use redflow_contract::node::declaration::NodeDeclaration;
 
 fn page(path: &str) -> String {
     std::fs::read_to_string(repository().join(path)).unwrap()
@@ -39,18 +42,12 @@ fn every_documented_option_exists() {
 }
 
 #[test]
-fn the_documented_native_types_run() {
-    let page = page("docs/agent-core.md");
-    let list = page
-        .split("**What runs natively:**")
-        .nth(1)
-        .and_then(|rest| rest.split("and subflows").next())
-        .unwrap();
-    let types: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    assert_eq!(types.len(), 19, "{types:?}");
-    for type_name in types {
+fn the_declared_native_types_run() {
+    let runs = |node: &&NodeDeclaration| !STRUCTURE_TYPES.contains(&node.node_type.name);
+    for node in NODES.iter().filter(runs) {
+        let type_name = node.node_type.name;
         let flow = serde_json::json!([{"id": "n", "type": type_name, "x": 1, "y": 1, "wires": []}]);
         let report = redflow(["check", "--json", "-"]).stdin(flow.to_string()).run();
-        assert!(!report.stdout.contains("NEEDS_NODE_RED"), "{type_name}: {report:#?}");
+        assert_eq!(report.stdout.contains("NEEDS_NODE_RED"), !node.native, "{type_name}: {report:#?}");
     }
 }

@@ -14,7 +14,7 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
-use redflow_contract::node_config::StopCondition;
+use redflow_contract::node::{StopCondition, ToolConfig};
 use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -78,9 +78,14 @@ impl Checker<'_> {
                     let config = self.agent_config(ix)?;
                     self.configs.push((ix, config));
                 }
-                Role::Tool => drop(self.tool_info(ix)?),
-                Role::Model | Role::Memory | Role::Chat | Role::Data => {
-                    if !schemas.is_empty() {
+                Role::Tool | Role::Model | Role::Memory | Role::Chat | Role::Data => {
+                    if role == Role::Tool {
+                        drop(self.tool_info(ix)?);
+                    }
+                    // `tool_info` has checked the properties that every tool has.
+                    let is_own = |schema: &&&str| role != Role::Tool || **schema != ToolConfig::SET.schema;
+                    let mut schemas = schemas.iter().filter(is_own).peekable();
+                    if schemas.peek().is_some() {
                         let config = self.resolved(ix, &[], SecretReferences::Keep)?;
                         let type_name = &self.flow.raw(ix).type_name;
                         let config =

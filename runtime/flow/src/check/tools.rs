@@ -13,7 +13,7 @@ use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::json::{JsonLimits, parse_strict, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
-use redflow_contract::node_config::{EffectClass, OnUnknown};
+use redflow_contract::node::{EffectClass, OnUnknown, ToolConfig};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Checker<'_> {
         let node_name = own.remove("name");
         let fixed = self.flow.nodes[ix].kind.tool;
         let value = Value::Object(own);
-        self.report_violations(ix, "node.tool", &value, SecretReferences::Reject);
+        self.report_violations(ix, ToolConfig::SET.schema, &value, SecretReferences::Reject);
         let text = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let name = text("toolName")
             .or(fixed.map(|tool| tool.name))

@@ -1,0 +1,281 @@
+// Makes the html file of a node from its declaration: the dialog, the help and the call of `registerType`. What a declaration
+// cannot say is written by hand in src/nodes: TYPE.form.html is the whole dialog, in which `{{NAME}}` stands for the row of a
+// property; TYPE.definition.mjs has more parts of the definition, which replace the generated ones.
+
+const NAMESPACE = "@redflow/node-red-bridge/redflow-editor";
+
+/** The row of every node, before those of its properties. */
+const NAME = { name: "name", kind: "line", label: { key: "name" }, icon: "tag", placeholder: "none" };
+
+/** Kinds whose field has an id of its own, because Node-RED would save the value as text. */
+const OWN_FIELD = new Set(["json", "optional_flag"]);
+
+/** The key of a type's label in the catalogues. A dot would be a level of the catalogue. */
+const paletteKey = ({ type }) => `nodes.palette.${type.replaceAll(".", "-")}`;
+
+const prefixOf = (node) => (node.config ? "node-config-input" : "node-input");
+
+const escapeHtml = (value) => String(value).replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+
+const indent = (source, by) => source.replace(/^(?=.)/gm, " ".repeat(by));
+
+const i18n = (key, attribute = "") => `data-i18n="${attribute}${NAMESPACE}:${key}"`;
+
+/** The html file of a node. */
+export function pageOf(node, { form, help, definition }) {
+  const body = form ?? dialogOf(node);
+  const filled = body.replace(/^( *)\{\{(\w+)\}\}$/gm, (_, space, name) => indent(rowOf(node, propertyOf(node, name)), space.length));
+  return [
+    `<script type="text/html" data-template-name="${node.type}">\n${indent(filled.trimEnd(), 4)}\n</script>\n`,
+    help.replace("{{summary}}", `<p>${markup(node.summary)}</p>`).replace("{{properties}}", () => indent(propertyList(node), 4).trimStart()),
+    `<script type="text/javascript">\n${indent(registration(node, definition), 4)}\n</script>\n`,
+  ].join("\n");
+}
+
+function propertyOf(node, name) {
+  const property = [NAME, ...node.properties].find((property) => property.name === name);
+  if (property === undefined) {
+    throw new Error(`the form of ${node.type} has a row for ${name}, which is not declared`);
+  }
+  return property;
+}
+
+function dialogOf(node) {
+  const rowsIn = (place) => node.properties.filter((property) => property.place === place).map((property) => rowOf(node, property));
+  const [main, more] = [[rowOf(node, NAME), ...rowsIn("main")], rowsIn("more")];
+  return [...main, ...(more.length > 0 ? [moreOf(more)] : [])].join("\n");
+}
+
+function moreOf(rows) {
+  return `<details class="redflow-more">\n    <summary ${i18n("nodes.more")}></summary>\n${indent(rows.join("\n"), 4)}\n</details>`;
+}
+
+/** The row of a property: its label, its field and its note. */
+function rowOf(node, property) {
+  const id = `${prefixOf(node)}-${OWN_FIELD.has(property.kind) ? "redflow-" : ""}${property.name}`;
+  const isAbove = property.kind === "json" || property.kind === "block";
+  const icon = property.icon ? `<i class="fa fa-${property.icon}"></i> ` : "";
+  const label = `<label for="${id}"${isAbove ? ' class="redflow-above"' : ""}>${icon}<span ${i18n(`nodes.field.${property.label.key}`)}></span></label>`;
+  const note = property.note ? [`<div class="redflow-note" ${i18n(`nodes.hint.${property.note.key}`)}></div>`] : [];
+  return ['<div class="form-row">', indent([label, fieldOf(node, property, id), ...note].join("\n"), 4), "</div>"].join("\n");
+}
+
+function fieldOf(node, property, id) {
+  const { name, kind } = property;
+  switch (kind) {
+    case "flag":
+      return `<input type="checkbox" id="${id}">`;
+    case "secret":
+      return `<input type="password" id="${id}"${placeholderOf(node, property)}>`;
+    case "choice":
+      return selectOf(id, property.choices.map(({ value }) => [value, `${name}.${value || "unset"}`]));
+    case "optional_flag":
+      return selectOf(id, [["", property.unset.key], ["true", "yes"], ["false", "no"]]);
+    case "json": {
+      const height = property.height ? ` style="height: ${property.height}px;"` : "";
+      return `<textarea class="redflow-json" id="${id}"${height} spellcheck="false"></textarea>`;
+    }
+    case "block":
+      return `<textarea id="${id}" class="redflow-long" rows="3"></textarea>`;
+    default:
+      return `<input type="text" id="${id}"${placeholderOf(node, property)}>`;
+  }
+}
+
+function selectOf(id, options) {
+  const rows = options.map(([value, key]) => `    <option value="${value}" ${i18n(`nodes.option.${key}`)}></option>`);
+  return [`<select id="${id}">`, ...rows, "</select>"].join("\n");
+}
+
+function placeholderOf(node, property) {
+  const { example, hint } = property.placeholder;
+  const key = property === NAME ? "nodes.field.name" : hint && `nodes.hint.${hint.key}`;
+  const fixed = example ?? (property.kind === "tool_name" ? node.tool : undefined);
+  return key ? ` ${i18n(key, "[placeholder]")}` : fixed ? ` placeholder="${escapeHtml(fixed)}"` : "";
+}
+
+/** The texts of a declaration as html: `code`, *label* and **type** are marked as in Markdown. */
+function markup(source) {
+  return source
+    .split(/(`[^`]*`)/)
+    .map((part) => (part.startsWith("`") ? `<code>${escapeHtml(part.slice(1, -1)).replaceAll("&quot;", '"')}</code>` : emphasis(part)))
+    .join("");
+}
+
+function emphasis(source) {
+  return source.replaceAll("<", "&lt;").replace(/\*\*(.+?)\*\*/g, "<b>$1</b>").replace(/\*(.+?)\*/g, "<i>$1</i>");
+}
+
+/** The properties that the help explains. */
+export const explained = (node) => node.properties.filter(({ place }) => place !== "kept");
+
+function propertyList(node) {
+  const rows = explained(node).map(({ label, help }) => `    <dt>${label.text}</dt>\n    <dd>${markup(help)}</dd>`);
+  return ['<dl class="message-properties">', ...rows, "</dl>"].join("\n");
+}
+
+/** A function of the definition. Node-RED shows the sentences of a validator only if it has two parameters. */
+const method = (body, parameters = "") => `function (${parameters}) {\n${indent([body].flat().join("\n"), 4)}\n}`;
+
+const textOf = (key) => `RedflowEditor.text(${JSON.stringify(key)})`;
+
+const objectOf = (entries) => `{\n${entries.map(([name, value]) => indent(`${name}: ${value},`, 4)).join("\n")}\n}`;
+
+function registration(node, definition = "") {
+  const own = definition.replace(/^[\s\S]*?export default \{\n/, "").replace(/\};\s*$/, "").trimEnd();
+  const replaced = new Set([...own.matchAll(/^ {4}(\w+):/gm)].map(([, name]) => name));
+  const parts = definitionOf(node).filter(([name]) => !replaced.has(name));
+  const lines = [...parts.map(([name, value]) => `    ${name}: ${indent(value, 4).trimStart()},`), ...(own === "" ? [] : [own])];
+  return `RED.nodes.registerType("${node.type}", {\n${lines.join("\n")}\n});`;
+}
+
+function definitionOf(node) {
+  const key = paletteKey(node);
+  const names = ["name", ...(node.namedBy ? [node.namedBy] : [])].map((name) => `this.${name}`);
+  const secrets = node.properties.filter(({ kind }) => kind === "secret");
+  return [
+    ["category", JSON.stringify(node.config ? "config" : "Redflow")],
+    ...(node.config ? [] : [["color", JSON.stringify(node.color)]]),
+    ["paletteLabel", method(`return ${textOf(key)};`)],
+    ...(node.config ? [] : [["icon", JSON.stringify(node.icon)]]),
+    ["defaults", defaultsOf(node)],
+    ...(secrets.length > 0 ? [["credentials", objectOf(secrets.map((secret) => [secret.name, credentialOf(secret)]))]] : []),
+    ...(node.config ? [] : portsOf(node)),
+    ["label", method(`return RedflowEditor.label([${names.join(", ")}], "${key}");`)],
+    ...(node.config ? [] : [["labelStyle", method('return this.name ? "node_label_italic" : "";')]]),
+    ["oneditprepare", method(prepare(node))],
+    ["oneditsave", method(save(node))],
+  ];
+}
+
+function defaultsOf(node) {
+  const rows = node.properties.filter(({ kind }) => kind !== "secret").map((property) => [property.name, defaultOf(property)]);
+  // Not a property of the flow: shows the checker's problems of this node and its wires.
+  const wires = [["redflowWires", objectOf([["validate", method("return RedflowEditor.verdict(this);", "v, opt")]])]];
+  return objectOf([["name", '{ value: "" }'], ...rows, ...(node.config ? [] : wires)]);
+}
+
+function defaultOf(property) {
+  const { kind, of } = property;
+  const value = property.default === null ? "undefined" : JSON.stringify(property.default);
+  const rule = ruleOf(property);
+  return objectOf([
+    ["value", value],
+    ...(kind === "config_node" ? [["type", JSON.stringify(of)]] : []),
+    ...(rule ? [["validate", method(rule, "v, opt")]] : []),
+  ]);
+}
+
+function credentialOf(secret) {
+  const rule = ruleOf(secret);
+  return objectOf([["type", '"password"'], ...(rule ? [["validate", method(rule, "v, opt")]] : [])]);
+}
+
+/** Rules that know their property. */
+const FIXED_RULES = {
+  config_node: "runtimeVerdict",
+  node_ids: "boundVerdict",
+  allowed_tools: "allowedVerdict",
+  stop_conditions: "stopsVerdict",
+};
+
+/** The rules of `src/editor/rules.mts` and their options. */
+const RULES = {
+  line: ({ max }) => ["line", { max }],
+  block: () => ["line", {}],
+  whole: ({ min, max, dialog }) => ["number", { min: dialog?.[0] ?? min, max: dialog?.[1] ?? max, whole: true }],
+  decimal: ({ min, max }) => ["number", { min, max }],
+  flag: () => ["flag", {}],
+  optional_flag: () => ["flag", {}],
+  choice: ({ choices }) => ["choice", { of: choices.map(({ value }) => value).filter((value) => value !== "") }],
+  json: ({ shape }) => [shape, {}],
+  stop_sequences: ({ most }) => ["stops", { most }],
+  address: ({ example }) => ["address", { example }],
+  redis_address: () => ["redisAddress", {}],
+  day: () => ["day", {}],
+  tool_name: () => ["toolName", {}],
+  secret: ({ rule }) => [rule === "bytes" ? "secretBytes" : "secret", {}],
+};
+
+/** The lines of a validator; undefined if every value is valid. */
+function ruleOf(property) {
+  const { kind, presence, label } = property;
+  if (FIXED_RULES[kind] || (kind === "secret" && property.rule === "token")) {
+    return `return RedflowEditor.${FIXED_RULES[kind] ?? "tokenVerdict"}(v);`;
+  }
+  if (kind === "other" || (kind === "secret" && property.rule === "any")) {
+    return undefined;
+  }
+  const [rule, limits] = RULES[kind](property);
+  const orNodeName = property.orNodeName === true;
+  const options = { ...limits, ...(presence === "optional" && !orNodeName ? { optional: true } : {}) };
+  const parts = Object.entries(options).flatMap(([name, value]) => (value === null || value === undefined ? [] : [`${name}: ${JSON.stringify(value)}`]));
+  const below = property.below ? [`below: { value: this.${property.below}, name: ${textOf(`nodes.field.${property.below}`)} }`] : [];
+  const value = orNodeName ? "RedflowEditor.isBlank(v) ? this.name : v" : "v";
+  const call = `RedflowEditor.${rule}(${value}, { ${["name: name", ...parts, ...below].join(", ")} })`;
+  return [`var name = ${textOf(`nodes.field.${label.key}`)};`, `return ${presence === "not_blank" ? "v === undefined || " : ""}${call};`];
+}
+
+function portsOf({ input, outputs }) {
+  const keys = outputs.map(({ key }) => `nodes.port.${key}`);
+  const labels = keys.length === 1 ? [textOf(keys[0])] : [`RedflowEditor.text(${JSON.stringify(keys)}[port])`];
+  return [
+    ["inputs", "1"],
+    ["outputs", String(keys.length)],
+    ["inputLabels", method(`return ${textOf(`nodes.port.${input.key}`)};`)],
+    ...(keys.length === 0 ? [] : [["outputLabels", method(`return ${labels[0]};`, keys.length === 1 ? "" : "port")]]),
+  ];
+}
+
+/** The names of the properties of some kinds that have a field. */
+const namesOf = (node, ...kinds) =>
+  node.properties.filter(({ kind, place }) => kinds.includes(kind) && place !== "kept").map(({ name }) => name);
+
+function prepare(node) {
+  const choices = namesOf(node, "optional_flag");
+  const secret = node.properties.find(({ variable }) => variable);
+  const key = secret && [secret.variable.name, ...(secret.variable.unless ? [secret.variable.unless] : [])];
+  return [
+    ...(choices.length > 0 ? [`RedflowEditor.prepareChoices(this, ${JSON.stringify(choices)});`] : []),
+    ...namesOf(node, "json").map((name) => `RedflowEditor.prepareJson(this, "${name}");`),
+    ...(key ? [`RedflowEditor.noteKey(${key.map((part) => JSON.stringify(part)).join(", ")});`] : []),
+    `RedflowEditor.prepareFields(this${node.config ? `, "${prefixOf(node)}"` : ""});`,
+  ];
+}
+
+function save(node) {
+  const [numbers, choices] = [namesOf(node, "whole", "decimal"), namesOf(node, "optional_flag")];
+  const prefix = node.config ? `, "${prefixOf(node)}"` : "";
+  return [
+    ...(numbers.length > 0 ? [`RedflowEditor.saveNumbers(this, ${JSON.stringify(numbers)}${prefix});`] : []),
+    ...(choices.length > 0 ? [`RedflowEditor.saveChoices(this, ${JSON.stringify(choices)});`] : []),
+    ...namesOf(node, "json").map((name) => `RedflowEditor.saveJson(this, "${name}");`),
+    `RedflowEditor.keepUntouched(this${prefix});`,
+  ];
+}
+
+/** The script of a service, which does nothing in Node-RED. */
+export function serviceScript({ type, properties }) {
+  const secrets = properties.filter(({ kind }) => kind === "secret").map(({ name }) => name);
+  return `"use strict";\nconst { registerService } = require("../service");\nmodule.exports = (RED) => registerService(RED, ${JSON.stringify(type)}, ${JSON.stringify(secrets)});\n`;
+}
+
+/** The English texts of the declarations, by key. */
+export function englishTexts(nodes) {
+  const texts = {};
+  const add = (path, text) => {
+    const [last, ...parents] = path.split(".").reverse();
+    parents.reverse().reduce((at, part) => (at[part] ??= {}), texts)[last] = text;
+  };
+  for (const node of nodes) {
+    add(paletteKey(node).replace(/^nodes\./, ""), node.label);
+    [node.input, ...node.outputs].filter(Boolean).forEach(({ key, text }) => add(`port.${key}`, text));
+    for (const { name, label, note, placeholder, unset, choices = [] } of node.properties) {
+      [label].filter(({ text }) => text !== "").forEach(({ key, text }) => add(`field.${key}`, text));
+      [note, placeholder.hint].filter(Boolean).forEach(({ key, text }) => add(`hint.${key}`, text));
+      [unset].filter(Boolean).forEach(({ key, text }) => add(`option.${key}`, text));
+      choices.forEach(({ value, text }) => add(`option.${name}.${value || "unset"}`, text));
+    }
+  }
+  return texts;
+}

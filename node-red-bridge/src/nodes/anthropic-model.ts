@@ -1,8 +1,0 @@
-// `anthropic-model`: a Claude model, called by the sidecar.
-
-import type { Red } from "../red";
-import { registerService } from "../service";
-
-export = function (RED: Red): void {
-  registerService(RED, "anthropic-model", ["apiKey"]);
-};

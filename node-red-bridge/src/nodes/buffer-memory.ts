@@ -1,8 +1,0 @@
-// `buffer-memory`: whole conversations, stored by the sidecar.
-
-import type { Red } from "../red";
-import { registerService } from "../service";
-
-export = function (RED: Red): void {
-  registerService(RED, "buffer-memory");
-};

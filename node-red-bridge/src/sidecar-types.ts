@@ -1,0 +1,28 @@
+// Written by `cargo xtask codegen`. Do not edit.
+
+/** The types, and with `*` the prefixes of types, that the sidecar runs. */
+export const SIDECAR_TYPES: readonly string[] = [
+  "agent-core",
+  "ai-agent",
+  "scripted-model",
+  "openai-model",
+  "anthropic-model",
+  "model.azure.openai",
+  "ollama-model",
+  "model.*",
+  "buffer-memory",
+  "window-memory",
+  "redis-memory",
+  "memory.*",
+  "calculator-tool",
+  "http-request-tool",
+  "knowledge-base-tool",
+  "flow-tool",
+  "tool.*",
+  "chat-node",
+];
+
+/** The tools that change nothing, so that their nodes need no effect class. */
+export const READ_ONLY_TOOLS: readonly string[] = [
+  "calculator-tool",
+];

@@ -1,0 +1,108 @@
+//! The node types, each declared once: type, role, ports and properties, with what an editor shows of them. The
+//! catalogue, the JSON Schemas, the TypeScript types, the palette's dialogs and texts, and `docs/nodes.md` are made
+//! from these declarations.
+//!
+//! ```
+//! use redflow_contract::node::{OpenaiModelConfig, find};
+//!
+//! let node = find("openai-model");
+//! assert_eq!(node.property_sets[0].schema, OpenaiModelConfig::SET.schema);
+//! assert!(OpenaiModelConfig::SET.properties.iter().any(|property| property.name == "temperature"));
+//! ```
+
+mod agents;
+mod config;
+pub mod declaration;
+mod memories;
+mod model_properties;
+mod model_values;
+mod models;
+mod node_red;
+mod palette_nodes;
+mod services;
+#[cfg(feature = "codegen")]
+pub mod source;
+mod tools;
+mod values;
+
+pub use agents::AgentBindingConfig;
+pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
+pub use model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};
+pub use models::{
+    AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiModelConfig, ScriptedModelConfig,
+};
+pub use node_red::{
+    CatchConfig, ChangeConfig, ChangeRule, DebugConfig, EnvVariable, GroupConfig, InjectConfig,
+    InjectProperty, LinkConfig, SubflowConfig, SubflowPort, SubflowWire, TabConfig,
+};
+pub use tools::ToolConfig;
+pub use values::{EffectClass, OnUnknown, StopCondition};
+
+use declaration::{NodeDeclaration, PropertySet};
+
+/// Every type with a role of its own, and the Node-RED types whose properties the runtime reads.
+pub const NODES: &[NodeDeclaration] = &[
+    agents::AGENT_CORE,
+    agents::AI_AGENT,
+    models::SCRIPTED,
+    models::OPENAI,
+    models::ANTHROPIC,
+    models::AZURE,
+    models::OLLAMA,
+    models::OTHER,
+    memories::BUFFER,
+    memories::WINDOW,
+    memories::REDIS,
+    memories::OTHER,
+    tools::CALCULATOR,
+    tools::HTTP_REQUEST,
+    tools::KNOWLEDGE_BASE,
+    tools::FLOW_TOOL,
+    tools::OTHER,
+    palette_nodes::CHAT,
+    tools::FLOW_TOOL_RETURN,
+    node_red::INJECT,
+    node_red::CHANGE,
+    node_red::DEBUG,
+    node_red::COMMENT,
+    node_red::CATCH,
+    node_red::JUNCTION,
+    node_red::LINK_IN,
+    node_red::LINK_OUT,
+    node_red::TAB,
+    node_red::SUBFLOW,
+    node_red::GROUP,
+    node_red::GLOBAL_CONFIG,
+];
+
+/// The config nodes of the palette. The runtime never sees them, so they are not in the catalogue.
+pub const CONFIG_NODES: &[NodeDeclaration] = &[palette_nodes::RUNTIME];
+
+/// The declaration of every other type.
+pub const DATA: &NodeDeclaration = &NodeDeclaration::data("*");
+
+/// Finds the declaration of a type: its own, else that of its prefix, else that of a plain data node.
+#[must_use]
+pub fn find(type_name: &str) -> &'static NodeDeclaration {
+    let exact = NODES.iter().find(|node| node.node_type.name == type_name);
+    let by_prefix = || {
+        let prefix = |node: &&NodeDeclaration| {
+            node.node_type.name.strip_suffix('*').is_some_and(|prefix| type_name.starts_with(prefix))
+        };
+        NODES.iter().find(prefix)
+    };
+    exact.or_else(by_prefix).unwrap_or(DATA)
+}
+
+/// Every property set once.
+pub fn property_sets() -> impl Iterator<Item = &'static PropertySet> {
+    let all = || NODES.iter().flat_map(|node| node.property_sets.iter().copied());
+    all()
+        .enumerate()
+        .filter(move |(at, set)| all().take(*at).all(|earlier| earlier.schema != set.schema))
+        .map(|(_, set)| set)
+}
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

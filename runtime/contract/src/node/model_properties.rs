@@ -1,0 +1,142 @@
+//! The properties that several models share.
+
+use super::declaration::{
+    Initial, JsonShape, Kind, Property, SecretRule, SecretVariable, Text, WHOLE, between, choice, count,
+    from, line, text,
+};
+
+pub(super) const MODEL: Property =
+    Property::new("model", line(200), "Model", "The name of a model of the provider.").icon("cube");
+
+pub(super) const fn address(example: &'static str, help: &'static str) -> Property {
+    Property::new("baseURL", Kind::Address { example }, "Address", help).example(example).icon("globe")
+}
+
+pub(super) const API_KEY: Property = Property::new("apiKey", secret(None), "API key", "").icon("key");
+
+pub(super) const fn secret(variable: Option<SecretVariable>) -> Kind {
+    Kind::Secret { rule: SecretRule::Key, variable }
+}
+
+/// The key of a provider, which the sidecar else takes from this environment variable. `unless` is the property with
+/// the address of another server.
+macro_rules! api_key {
+    ($variable:literal, unless $unless:expr) => {
+        $crate::node::model_properties::API_KEY
+            .kind($crate::node::model_properties::secret(Some($crate::node::declaration::SecretVariable {
+                name: $variable,
+                unless: $unless,
+            })))
+            .help(concat!(
+                "Kept in Node-RED's credentials, never in the flow. If it is empty, the sidecar uses its environment \
+                 variable `",
+                $variable,
+                "`."
+            ))
+    };
+}
+
+pub(super) use api_key;
+
+pub(super) const fn temperature(max: f64, help: &'static str) -> Property {
+    Property::new("temperature", Kind::Decimal { min: 0.0, max }, "Temperature", help)
+        .hint("asModel", "as the model has it")
+}
+
+pub(super) const TEMPERATURE: Property =
+    temperature(2.0, "0 to 2. Sent only if it is set and the model supports it.");
+
+pub(super) const MAX_TOKENS: Property =
+    Property::new("maxTokens", count(1), "Max tokens", "The most tokens of one answer.").example("1000");
+
+pub(super) const TOP_P: Property =
+    Property::new("topP", Kind::Decimal { min: 0.0, max: 1.0 }, "Top P", "0 to 1.").more();
+
+pub(super) const TOP_K: Property = Property::new("topK", count(0), "Top K", "0 for off.").more();
+
+pub(super) const fn penalty(name: &'static str, label: &'static str) -> Property {
+    let kind = Kind::Decimal { min: -2.0, max: 2.0 };
+    Property::new(name, kind, label, "-2 to 2. Not in the Responses API.").more()
+}
+
+pub(super) const SEED: Property =
+    Property::new("seed", Kind::Whole(WHOLE), "Seed", "A whole number, for repeatable answers.").more();
+
+pub(super) const fn stop(most: u32, help: &'static str) -> Property {
+    Property::new("stop", Kind::StopSequences { most }, "Stop at", help).example(r"END, \n\n").more()
+}
+
+pub(super) const STOP_4: Property =
+    stop(4, r"Texts at which the model stops, separated by commas, 4 at most. `\n` is a line feed.");
+
+pub(super) const STOP_64: Property =
+    stop(64, r"Texts at which the model stops, separated by commas. `\n` is a line feed.");
+
+pub(super) const REASONING_EFFORT: Property = Property::new(
+    "reasoningEffort",
+    Kind::Choice {
+        choices: &[
+            choice("", "As usual for the model"),
+            choice("none", "None"),
+            choice("minimal", "Minimal"),
+            choice("low", "Low"),
+            choice("medium", "Medium"),
+            choice("high", "High"),
+            choice("xhigh", "Very high"),
+            choice("max", "As much as it can"),
+        ],
+    },
+    "Reasoning",
+    "How much a reasoning model thinks.",
+)
+.more();
+
+pub(super) const STRUCTURED_OUTPUT: Property = Property::new(
+    "structuredOutput",
+    Kind::Choice {
+        choices: &[
+            choice("auto", "The strictest way that the model supports"),
+            choice("json_schema", "By a JSON Schema"),
+            choice("json_object", "By JSON mode"),
+            choice("none", "By the prompt alone"),
+        ],
+    },
+    "JSON answers",
+    "How the sidecar makes the model answer with JSON.",
+)
+.default(Initial::Text("auto"))
+.more();
+
+pub(super) const fn stream(unset: Text) -> Property {
+    let help = "Whether the model streams its answer.";
+    Property::new("stream", Kind::OptionalFlag { unset }, "In pieces", help).more()
+}
+
+pub(super) const STREAM: Property = stream(text("no", "No"));
+
+pub(super) const CAPABILITIES: Property = Property::new(
+    "capabilities",
+    Kind::Json { shape: JsonShape::Capabilities, height: None },
+    "Capabilities (JSON)",
+    "What the model can do, where the built-in table is wrong: `tools`, `vision`, `streaming`, `jsonSchema`, \
+     `jsonObject`, `sampling`, `reasoning`, `contextWindow`, `maxOutput`.",
+)
+.more();
+
+pub(super) const TIMEOUT: Property = Property::new(
+    "timeout",
+    from(1),
+    "Timeout (ms)",
+    "The longest time of one call with its retries, in milliseconds.",
+)
+.example("600000")
+.more();
+
+pub(super) const MAX_RETRIES: Property = Property::new(
+    "maxRetries",
+    between(0, 10),
+    "Retries",
+    "How often a call is repeated after a temporary failure, 0 to 10.",
+)
+.example("2")
+.more();

@@ -1,0 +1,327 @@
+//! The models. Their properties may also stand in `options`, as the AI Agent nodes write them. A property outside
+//! `options` takes precedence.
+
+use super::config::config;
+use super::declaration::{
+    Initial, JsonShape, Kind, LINE, MAX_COUNT, NodeDeclaration, Palette, Presence, Property, PropertySet,
+    WHOLE, Whole, between, choice, count, line, sets, text,
+};
+use super::model_properties::{
+    API_KEY, CAPABILITIES, MAX_RETRIES, MAX_TOKENS, MODEL, REASONING_EFFORT, SEED, STOP_4, STOP_64, STREAM,
+    STRUCTURED_OUTPUT, TEMPERATURE, TIMEOUT, TOP_K, TOP_P, address, api_key, penalty, stream, temperature,
+};
+use super::model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};
+use super::services::{CREDENTIALS, FROM_AGENT, NO_WIRE, OPTIONS};
+use crate::edge::Role;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+const fn palette(
+    label: &'static str,
+    summary: &'static str,
+    properties: &'static [&'static [Property]],
+) -> Palette {
+    let (color, icon) = ("#7fb3d5", "redflow-model.svg");
+    let (named_by, input, outputs) = (None, Some(FROM_AGENT), NO_WIRE);
+    Palette { label, summary, color, icon, properties, named_by, input, outputs }
+}
+
+const fn model(name: &'static str) -> NodeDeclaration {
+    NodeDeclaration::service(name, Role::Model).native()
+}
+
+config! {
+    /// The properties of `openai-model`.
+    OpenaiModelConfig = "node.openai-model" {
+        model: String = MODEL.default(Initial::Text("gpt-5.4-mini")),
+        api_key: String = api_key!("OPENAI_API_KEY", unless Some("baseURL")).example("sk-…"),
+        #[serde(rename = "baseURL", alias = "baseUrl")]
+        base_url: String = address(
+            "https://api.openai.com/v1",
+            "For other servers with a compatible API: vLLM, LM Studio, Groq, OpenRouter and others. Empty for \
+             OpenAI.",
+        ),
+        temperature: f64 = TEMPERATURE,
+        max_tokens: u32 = MAX_TOKENS,
+        api: OpenaiApi = Property::new(
+            "api",
+            Kind::Choice { choices: &[choice("chat", "Chat Completions"), choice("responses", "Responses")] },
+            "Interface",
+            "The API of OpenAI to use.",
+        )
+        .default(Initial::Text("chat"))
+        .more(),
+        organization: String = Property::new(
+            "organization",
+            LINE,
+            "Organization",
+            "The organization the calls are billed to.",
+        )
+        .more(),
+        project: String =
+            Property::new("project", LINE, "Project", "The project the calls are billed to.").more(),
+        top_p: f64 = TOP_P,
+        frequency_penalty: f64 = penalty("frequencyPenalty", "Frequency penalty"),
+        presence_penalty: f64 = penalty("presencePenalty", "Presence penalty"),
+        seed: i64 = SEED,
+        stop: StopSequences = STOP_4,
+        reasoning_effort: ReasoningEffort = REASONING_EFFORT,
+        structured_output: StructuredOutput = STRUCTURED_OUTPUT,
+        json_mode: bool =
+            Property::new("jsonMode", Kind::Flag, "JSON mode", "Requests JSON also without a schema.").more(),
+        stream: bool = STREAM,
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
+        capabilities: CapabilityConfig = CAPABILITIES,
+        timeout: u64 = TIMEOUT,
+        max_retries: u32 = MAX_RETRIES,
+        #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+        credentials: Map<String, Value> = CREDENTIALS,
+        #[cfg_attr(feature = "codegen", schemars(with = "OpenaiModelConfig"))]
+        options: Box<OpenaiModelConfig> = OPTIONS,
+    }
+}
+
+pub(super) const OPENAI: NodeDeclaration =
+    model("openai-model").reads(sets![OpenaiModelConfig::SET]).palette(
+        palette(
+            "OpenAI model",
+            "A chat model of OpenAI, or of a server with a compatible API, for an agent.",
+            &[OpenaiModelConfig::SET.properties],
+        )
+        .named_by("model"),
+    );
+
+config! {
+    /// The properties of `anthropic-model`.
+    AnthropicModelConfig = "node.anthropic-model" {
+        model: String = MODEL.default(Initial::Text("claude-sonnet-5-5")),
+        api_key: String = api_key!("ANTHROPIC_API_KEY", unless Some("baseURL")).example("sk-ant-…"),
+        temperature: f64 = temperature(1.0, "0 to 1. Sent only if it is set and the model supports it."),
+        max_tokens: u32 = MAX_TOKENS,
+        #[serde(rename = "baseURL", alias = "baseUrl")]
+        base_url: String = address("https://api.anthropic.com", "For gateways. Empty for Anthropic.").more(),
+        anthropic_version: String = Property::new(
+            "anthropicVersion",
+            Kind::Day,
+            "Version",
+            "The version of the API, such as 2026-10-21.",
+        )
+        .hint("byModel", "by the model")
+        .more(),
+        top_p: f64 = TOP_P,
+        top_k: u32 = TOP_K,
+        stop: StopSequences = STOP_64,
+        reasoning_effort: ReasoningEffort = REASONING_EFFORT,
+        thinking_budget: u32 = Property::new(
+            "thinkingBudget",
+            Kind::Whole(Whole {
+                min: Some(1024),
+                max: Some(MAX_COUNT),
+                below: Some("maxTokens"),
+                ..WHOLE
+            }),
+            "Thinking tokens",
+            "The most tokens for thinking, from 1024; less than *Max tokens*. Empty for no thinking.",
+        )
+        .hint("off", "off")
+        .more(),
+        structured_output: StructuredOutput = STRUCTURED_OUTPUT,
+        stream: bool = stream(text("forLong", "For long answers")),
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
+        capabilities: CapabilityConfig = CAPABILITIES,
+        timeout: u64 = TIMEOUT,
+        max_retries: u32 = MAX_RETRIES,
+        #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+        credentials: Map<String, Value> = CREDENTIALS,
+        #[cfg_attr(feature = "codegen", schemars(with = "AnthropicModelConfig"))]
+        options: Box<AnthropicModelConfig> = OPTIONS,
+    }
+}
+
+pub(super) const ANTHROPIC: NodeDeclaration =
+    model("anthropic-model").reads(sets![AnthropicModelConfig::SET]).palette(
+        palette(
+            "Anthropic model",
+            "A Claude model for an agent. Newer models accept *Temperature* or *Top P*, not both.",
+            &[AnthropicModelConfig::SET.properties],
+        )
+        .named_by("model"),
+    );
+
+config! {
+    /// The properties of `model.azure.openai`, as Redflow writes them.
+    AzureModelConfig = "node.azure-model" {
+        endpoint: String = Property::new(
+            "endpoint",
+            Kind::Address { example: "https://NAME.openai.azure.com" },
+            "Endpoint",
+            "The resource's address.",
+        )
+        .example("https://NAME.openai.azure.com")
+        .icon("globe")
+        .presence(Presence::Required),
+        deployment: String = Property::new("deployment", line(200), "Deployment", "The deployment's name.")
+            .example("gpt-4o")
+            .icon("cube")
+            .presence(Presence::Required),
+        api_key: String = api_key!("AZURE_OPENAI_API_KEY", unless None).hint("resourceKey", "the resource's key"),
+        api_version: String = Property::new(
+            "apiVersion",
+            line(40),
+            "API version",
+            "`v1`, or a dated version such as 2024-12-01-preview.",
+        )
+        .default(Initial::Text("v1"))
+        .icon("calendar"),
+        temperature: f64 = TEMPERATURE,
+        max_tokens: u32 = MAX_TOKENS.example("800"),
+        top_p: f64 = TOP_P,
+        stop: StopSequences = STOP_4,
+        seed: i64 = SEED,
+        reasoning_effort: ReasoningEffort = REASONING_EFFORT,
+        structured_output: StructuredOutput = STRUCTURED_OUTPUT,
+        stream: bool = STREAM,
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
+        capabilities: CapabilityConfig = CAPABILITIES,
+        timeout_ms: u64 = Property {
+            name: "timeoutMs",
+            default: Initial::Number(60_000),
+            ..TIMEOUT.example("15000")
+        },
+        max_retries: u32 = MAX_RETRIES,
+        credential_id: String = Property::hidden(
+            "credentialId",
+            LINE,
+            "The id of a credential in the Redflow UI. The runtime gets its values with the deploy.",
+        ),
+        #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+        credentials: Map<String, Value> = CREDENTIALS,
+        #[cfg_attr(feature = "codegen", schemars(with = "AzureModelConfig"))]
+        options: Box<AzureModelConfig> = OPTIONS,
+    }
+}
+
+pub(super) const AZURE: NodeDeclaration =
+    model("model.azure.openai").reads(sets![AzureModelConfig::SET]).palette(
+        palette(
+            "Azure OpenAI model",
+            "An OpenAI model in your own Azure resource, for an agent.",
+            &[AzureModelConfig::SET.properties],
+        )
+        .named_by("deployment"),
+    );
+
+config! {
+    /// The properties of `ollama-model`.
+    OllamaModelConfig = "node.ollama-model" {
+        model: String = MODEL.default(Initial::Text("llama3.2")),
+        #[serde(rename = "baseURL", alias = "baseUrl")]
+        base_url: String = address(
+            "http://127.0.0.1:11434",
+            "The address of Ollama for the sidecar. Empty for the sidecar's own machine.",
+        ),
+        temperature: f64 = TEMPERATURE,
+        max_tokens: u32 = MAX_TOKENS,
+        api_key: String = API_KEY
+            .help("For a proxy in front of Ollama that needs one. Stored in Node-RED's credentials.")
+            .more(),
+        top_p: f64 = TOP_P,
+        top_k: u32 = TOP_K,
+        seed: i64 = SEED,
+        stop: StopSequences = STOP_64,
+        num_ctx: u32 = Property::new(
+            "numCtx",
+            count(1),
+            "Context tokens",
+            "The context size with which Ollama loads the model, in tokens.",
+        )
+        .more(),
+        keep_alive: String = Property::new(
+            "keepAlive",
+            line(40),
+            "Keep loaded",
+            "How long the model stays loaded, such as `5m`.",
+        )
+        .example("5m")
+        .more(),
+        think: bool = Property::new(
+            "think",
+            Kind::OptionalFlag { unset: text("asModelThinks", "As the model does") },
+            "Think",
+            "Whether a reasoning model thinks.",
+        )
+        .more(),
+        structured_output: StructuredOutput = STRUCTURED_OUTPUT,
+        stream: bool = STREAM,
+        #[cfg_attr(feature = "codegen", schemars(with = "CapabilityConfig"))]
+        capabilities: CapabilityConfig = CAPABILITIES,
+        timeout: u64 = TIMEOUT,
+        max_retries: u32 = MAX_RETRIES,
+        #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+        credentials: Map<String, Value> = CREDENTIALS,
+        #[cfg_attr(feature = "codegen", schemars(with = "OllamaModelConfig"))]
+        options: Box<OllamaModelConfig> = OPTIONS,
+    }
+}
+
+pub(super) const OLLAMA: NodeDeclaration =
+    model("ollama-model").reads(sets![OllamaModelConfig::SET]).palette(
+        palette(
+            "Ollama model",
+            "A model on your own machine, served by Ollama, for an agent.",
+            &[OllamaModelConfig::SET.properties],
+        )
+        .named_by("model"),
+    );
+
+/// The properties of `scripted-model`, which answers from a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "`SET` says what the properties mean")]
+pub struct ScriptedModelConfig {
+    pub replies: Vec<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub delay_ms: Option<u64>,
+}
+
+impl ScriptedModelConfig {
+    /// The declared properties.
+    pub const SET: PropertySet = PropertySet {
+        schema: "node.scripted-model",
+        properties: &[
+            Property::new(
+                "replies",
+                Kind::Json { shape: JsonShape::List, height: Some(220) },
+                "Replies (JSON list)",
+                r#"A JSON list. The first call of a run gets the first reply, and so on; the last one repeats. A text is sent as it is, any other value as JSON. To call a tool: `{"action": "tool", "tool": "calculator", "input": {"expression": "6 * 7"}, "confidence": 0.9}`. To answer: `{"action": "final", "message": "42"}`."#,
+            )
+            .default(Initial::Json(
+                r#"[{"action":"tool","tool":"calculator","input":{"expression":"6 * 7"},"confidence":0.9},{"action":"final","message":"6 times 7 is 42.","confidence":1}]"#,
+            ))
+            .icon("list-ol")
+            .presence(Presence::Required),
+            Property::new(
+                "delayMs",
+                between(0, 600_000),
+                "Delay (ms)",
+                "The delay before each answer in milliseconds, 600000 at most.",
+            )
+            .default(Initial::Number(0))
+            .example("0"),
+        ],
+        #[cfg(feature = "codegen")]
+        source: Some(super::source::source_of::<Self>()),
+    };
+}
+
+pub(super) const SCRIPTED: NodeDeclaration =
+    model("scripted-model").reads(sets![ScriptedModelConfig::SET]).palette(palette(
+        "scripted model",
+        "A model that answers from a list, without a key or a network. For first steps and for tests.",
+        &[ScriptedModelConfig::SET.properties],
+    ));
+
+/// Models of other palettes.
+pub(super) const OTHER: NodeDeclaration = NodeDeclaration::service("model.*", Role::Model);

@@ -1,0 +1,189 @@
+//! The tools, and the end of a flow tool.
+
+use super::config::config;
+use super::declaration::{
+    FixedTool, Initial, JsonShape, Kind, LINE, NodeDeclaration, Palette, Presence, Property, Text, choice,
+    from, sets, text,
+};
+use super::services::{FROM_AGENT, NO_WIRE};
+use super::values::{EffectClass, OnUnknown};
+use crate::edge::{PortKind, Role};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const fn palette(
+    label: &'static str,
+    summary: &'static str,
+    icon: &'static str,
+    properties: &'static [&'static [Property]],
+) -> Palette {
+    let (named_by, input, outputs) = (Some("toolName"), Some(FROM_AGENT), NO_WIRE);
+    Palette { label, summary, color: "#e5b25d", icon, properties, named_by, input, outputs }
+}
+
+const fn tool(name: &'static str) -> NodeDeclaration {
+    NodeDeclaration::service(name, Role::Tool).reads(sets![ToolConfig::SET])
+}
+
+const TOOL_NAME: Property = Property::new(
+    "toolName",
+    Kind::ToolName { or_node_name: true },
+    "Tool name",
+    "The name that the model uses and that the agent's tab *Tools* lists: 1 to 64 letters, digits, `_` or `-`. Each \
+     tool of an agent needs its own name. Empty for the node's name.",
+)
+.icon("wrench");
+
+const DESCRIPTION: Property = Property::new(
+    "description",
+    Kind::Block,
+    "",
+    "The model uses this text to decide whether to call the tool.",
+)
+.label("purpose", "What it does, for the model")
+.icon("align-left");
+
+const INPUT_SCHEMA: Property = Property::new(
+    "inputSchema",
+    Kind::Json { shape: JsonShape::Object, height: Some(160) },
+    "Input (JSON Schema)",
+    "A JSON Schema of type object. The sidecar rejects other inputs.",
+)
+.icon("code");
+
+const EFFECT: Property = Property::new(
+    "effect",
+    Kind::Choice {
+        choices: &[
+            choice("read", "Changes nothing: may be repeated"),
+            choice("idempotent", "May be repeated with the same key"),
+            choice("at_most_once", "Must never happen twice"),
+        ],
+    },
+    "Effect",
+    "What happens when Node-RED or the sidecar restarts during a call. A call that changes nothing, or may be \
+     repeated, is made again. A call that must never happen twice is not: the run waits until a person answers \
+     whether it happened.",
+)
+.icon("bolt");
+
+const TIMEOUT: Property =
+    Property::new("timeout", from(1), "Timeout (ms)", "The longest time of a call, in milliseconds.");
+
+const ON_UNKNOWN: Property = Property::new(
+    "onUnknown",
+    Kind::Choice {
+        choices: &[choice("wait", "The run waits for a person"), choice("fail", "The run fails")],
+    },
+    "If unknown",
+    "Whether a run with an unknown call outcome waits for a person or fails with `TOOL_OUTCOME_UNKNOWN`.",
+)
+.icon("question");
+
+config! {
+    /// The properties that every tool node may have, and every data node that is used as a tool.
+    ToolConfig = "node.tool" {
+        tool_name: String = TOOL_NAME,
+        description: String = DESCRIPTION,
+        #[cfg_attr(feature = "codegen", schemars(with = "Option<ObjectOrText>"), ts(type = "string | { [key: string]: JsonValue }", optional))]
+        input_schema: Value = INPUT_SCHEMA,
+        effect: EffectClass = EFFECT,
+        timeout: u64 = TIMEOUT,
+        on_unknown: OnUnknown = ON_UNKNOWN,
+    }
+}
+
+/// Stands for `inputSchema` in the generated schema.
+#[cfg(feature = "codegen")]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code)]
+enum ObjectOrText {
+    /// A JSON Schema.
+    Object(serde_json::Map<String, Value>),
+    /// A JSON Schema as text; empty for none.
+    Text(String),
+}
+
+/// The dialog of a tool whose type fixes its name and its input.
+const FIXED_TOOL: &[Property] = &[
+    TOOL_NAME.kind(Kind::ToolName { or_node_name: false }).help(
+        "The name that the model uses and that the agent's tab *Tools* lists. Empty for the name that the field shows.",
+    ),
+    Property::new(
+        "description",
+        LINE,
+        "Description",
+        "What the tool does, for the model. Empty for the default.",
+    )
+    .hint("asTool", "as the tool has it")
+    .icon("align-left"),
+    INPUT_SCHEMA.kept(),
+    EFFECT.kept(),
+    TIMEOUT.kept(),
+    ON_UNKNOWN.kept(),
+];
+
+pub(super) const CALCULATOR: NodeDeclaration = tool("calculator-tool")
+    .native()
+    .tool(FixedTool {
+        name: "calculator",
+        description: "Evaluates an arithmetic expression: + - * / ^, parentheses, decimals.",
+        input_schema: r#"{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}"#,
+    })
+    .effect(EffectClass::Read)
+    .palette(palette(
+        "calculator",
+        "Arithmetic for an agent: `+ - * / ^`, parentheses and decimals.",
+        "redflow-calculator.svg",
+        &[FIXED_TOOL],
+    ));
+
+pub(super) const HTTP_REQUEST: NodeDeclaration = tool("http-request-tool").tool(FixedTool {
+    name: "http_request",
+    description: "Makes one HTTP request and returns status, headers and body.",
+    input_schema: r#"{"type":"object","properties":{"url":{"type":"string"},"method":{"type":"string","enum":["GET","POST","PUT","DELETE"]},"headers":{"type":"object"},"body":{}},"required":["url","method"]}"#,
+});
+
+pub(super) const KNOWLEDGE_BASE: NodeDeclaration = tool("knowledge-base-tool").tool(FixedTool {
+    name: "knowledge_base_search",
+    description: "Searches the knowledge base for passages close in meaning to the query.",
+    input_schema: r#"{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["query"]}"#,
+});
+
+pub(super) const FLOW_TOOL: NodeDeclaration =
+    tool("flow-tool").role(Role::Tool, &[PortKind::FlowTool]).palette(Palette {
+        outputs: &[text("toTool", "to the nodes of the tool")],
+        ..palette(
+            "flow tool",
+            "Makes a tool of the nodes after it. When a model calls the tool, this node sends a message. The message \
+             that reaches a **flow-tool-return** is the tool's result.",
+            "redflow-flow-tool.svg",
+            &[&[
+                TOOL_NAME.default(Initial::Text("my_tool")).example("read_temperature"),
+                DESCRIPTION,
+                INPUT_SCHEMA.default(Initial::Json(r#"{"type":"object","properties":{}}"#)),
+                EFFECT.default(Initial::Text("at_most_once")),
+                TIMEOUT.default(Initial::Number(30_000)).example("30000").presence(Presence::NotBlank),
+                ON_UNKNOWN.default(Initial::Text("wait")),
+            ]],
+        )
+    });
+
+/// Tools of other palettes.
+pub(super) const OTHER: NodeDeclaration = tool("tool.*");
+
+const RESULT: Text = text("result", "the tool's result");
+
+pub(super) const FLOW_TOOL_RETURN: NodeDeclaration =
+    NodeDeclaration::data("flow-tool-return").palette(Palette {
+        named_by: None,
+        input: Some(RESULT),
+        outputs: &[],
+        ..palette(
+            "flow tool return",
+            "The end of a tool that starts at a **flow-tool**: the message that arrives here is the tool's result.",
+            "redflow-return.svg",
+            &[],
+        )
+    });
