@@ -6,7 +6,7 @@ use redflow_contract::Message;
 use redflow_contract::digest::Digest;
 use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::{EffectId, RunId};
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_flow::{Verdict, check_bytes};
 use redflow_machine::Agent as _;

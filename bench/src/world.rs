@@ -9,7 +9,7 @@ use redflow_contract::fact::ModelAnswer;
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::run_error;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, RunReport, Start, SystemClock, build_flow};
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, check_bytes};

@@ -6,7 +6,7 @@
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_ports::{Adapters, BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use serde_json::{Value, json};
 use std::io;

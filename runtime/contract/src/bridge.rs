@@ -16,7 +16,7 @@ use crate::diagnostic::CheckReport;
 use crate::digest::Digest;
 use crate::event::RunEvent;
 use crate::id::{CallId, EffectId, InstanceId, NodeId, RunId};
-use crate::node_config::EffectClass;
+use crate::node::EffectClass;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use crate::answer_kind::AnswerKind;
 use crate::code::RunErrorCode;
 use crate::digest::Digest;
 use crate::id::{CallId, EffectId, NodeId, RunId};
-use crate::node_config::EffectClass;
+use crate::node::EffectClass;
 use crate::plan::AgentSpec;
 use crate::transcript::{ChatMessage, Transcript};
 use serde::{Deserialize, Serialize};

@@ -4,12 +4,9 @@
 use crate::digest::Digest;
 use crate::fact::Fact;
 use crate::id::{EffectId, NodeRef, RunId};
-use crate::node_config::EffectClass;
+use crate::node::EffectClass;
 use crate::plan::AgentPlan;
 use serde::{Deserialize, Serialize};
-
-/// The strategy of an agent whose spec and journal name none: Agent Core's.
-pub const DEFAULT_STRATEGY: &str = "react";
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,7 +106,7 @@ mod tests {
     use super::{JournalLine, JournalRecord, plan_line};
     use crate::digest::Digest;
     use crate::id::{EffectId, NodeSummary};
-    use crate::node_config::EffectClass;
+    use crate::node::EffectClass;
     use crate::plan::{AgentPlan, EncodedPlan, PlanNode};
     use pretty_assertions::assert_eq;
     use proptest::prelude::*;

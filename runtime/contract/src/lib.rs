@@ -5,7 +5,7 @@
 //!
 //! | modules | what they own |
 //! |---|---|
-//! | `flow`, `node_config`, `service_config`, `blank` | flow files and the properties of nodes |
+//! | `flow`, `node`, `editor_values` | flow files and the properties of nodes |
 //! | `catalogue`, `edge` | the node types, and which wires are allowed between them |
 //! | `diagnostic`, `code` | problems of a flow, and the four sets of codes |
 //! | `plan`, `fact`, `effect`, `action`, `transcript` | the inputs and outputs of a machine |
@@ -70,10 +70,6 @@ pub mod scrub;
 pub mod secret;
 pub mod stream;
 pub mod transcript;
-
-/// Earlier names of [`node`].
-pub use node as node_config;
-pub use node as service_config;
 
 /// A Node-RED message: one JSON object.
 pub type Message = serde_json::Map<String, serde_json::Value>;

@@ -25,7 +25,7 @@ pub mod source;
 mod tools;
 mod values;
 
-pub use agents::AgentBindingConfig;
+pub use agents::{AgentBindingConfig, DEFAULT_STRATEGY};
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
 pub use model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};
 pub use models::{
@@ -74,6 +74,9 @@ pub const NODES: &[NodeDeclaration] = &[
     node_red::GROUP,
     node_red::GLOBAL_CONFIG,
 ];
+
+/// The type of an agent that is in no flow any more.
+pub const FORMER_AGENT_TYPE: &str = agents::AGENT_CORE.node_type.name;
 
 /// The config nodes of the palette. The runtime never sees them, so they are not in the catalogue.
 pub const CONFIG_NODES: &[NodeDeclaration] = &[palette_nodes::RUNTIME];

@@ -5,7 +5,7 @@ use crate::Message;
 use crate::digest::Digest;
 use crate::id::{NodeId, NodeRef, NodeSummary};
 use crate::limits::RunLimits;
-use crate::node_config::{EffectClass, OnUnknown, StopCondition};
+use crate::node::{EffectClass, OnUnknown, StopCondition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::RunId;
 use redflow_contract::journal::{JournalRecord, plan_line};
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use serde::Serialize;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use redflow_contract::effect::Effect;
 use redflow_contract::id::EffectId;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 
 /// An effect that no fact has answered.
 #[derive(Debug, Clone, PartialEq)]

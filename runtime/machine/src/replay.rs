@@ -15,7 +15,7 @@ use redflow_contract::event::RunEvent;
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{CallId, EffectId};
 use redflow_contract::journal::JournalRecord;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::replay::{CallRecord, Difference, DifferenceKind, ReplayReport};
 use std::collections::VecDeque;

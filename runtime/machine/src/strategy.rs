@@ -1,7 +1,7 @@
 //! Strategies: each compiles agents of its kind and makes their machines.
 
 use crate::machine::Machine;
-use redflow_contract::journal::DEFAULT_STRATEGY;
+use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ mod settings;
 mod trim;
 
 use process_memory::ProcessMemory;
-use redflow_contract::service_config::{BufferMemoryConfig, WindowMemoryConfig};
+use redflow_contract::node::{BufferMemoryConfig, WindowMemoryConfig};
 use redflow_ports::{Adapters, Memory, MemoryBuilder};
 use redis_connection::RedisConnections;
 use redis_memory::RedisMemory;

@@ -2,7 +2,7 @@
 //! set.
 
 use crate::transport::is_within;
-use redflow_contract::service_config::CapabilityConfig;
+use redflow_contract::node::CapabilityConfig;
 
 /// What a model supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

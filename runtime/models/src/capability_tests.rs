@@ -1,6 +1,6 @@
 use super::{Capabilities, anthropic, azure, ollama, openai, openai_compatible};
 use crate::providers::{ANTHROPIC_MODEL, OPENAI_MODEL};
-use redflow_contract::service_config::CapabilityConfig;
+use redflow_contract::node::CapabilityConfig;
 use serde_json::json;
 
 /// One letter each for `t`ools, `v`ision, `j`son schema, json `o`bject, `s`ampling and `r`easoning.

@@ -4,8 +4,8 @@ use crate::driver::{Driver, Target};
 use crate::price::Price;
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::fact::ModelAnswer;
+use redflow_contract::node::StructuredOutput;
 use redflow_contract::run_error::Failure;
-use redflow_contract::service_config::StructuredOutput;
 use redflow_ports::{AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ToolChoice};
 use std::sync::Arc;
 

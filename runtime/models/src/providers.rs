@@ -9,7 +9,7 @@ use crate::openai_responses::OpenaiResponses;
 use crate::transport::Endpoint;
 use crate::wire::Wire;
 use redflow_contract::azure::is_azure_host;
-use redflow_contract::service_config::{
+use redflow_contract::node::{
     AnthropicModelConfig, AzureModelConfig, OllamaModelConfig, OpenaiApi, OpenaiModelConfig, ReasoningEffort,
 };
 use redflow_ports::{BuildError, ChatModel, NodeConfig};

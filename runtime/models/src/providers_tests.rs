@@ -3,7 +3,7 @@ use crate::ModelSettings;
 use crate::recording::{Node, Recording, Reply};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::service_config::{
+use redflow_contract::node::{
     AnthropicModelConfig, AzureModelConfig, CapabilityConfig, OllamaModelConfig, OpenaiApi,
     OpenaiModelConfig, ReasoningEffort, StopSequences, StructuredOutput,
 };

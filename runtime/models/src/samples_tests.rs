@@ -5,7 +5,7 @@
 use crate::wire::{AnswerFormat, ChatRequest, Reasoning, Wire};
 use pretty_assertions::assert_eq;
 use proptest::prelude::{Strategy, prop};
-use redflow_contract::node_config::OnUnknown;
+use redflow_contract::node::OnUnknown;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use redflow_ports::ToolChoice;

@@ -1,7 +1,7 @@
 //! `scripted-model`: answers from a list, so that flows run without a network or a key.
 
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::node_config::ScriptedModelConfig;
+use redflow_contract::node::ScriptedModelConfig;
 use redflow_contract::run_error::Failure;
 use redflow_ports::{BoxFuture, BuildError, ChatModel, ModelInfo, ModelRequest, NodeConfig};
 use serde_json::Value;

@@ -8,7 +8,7 @@ use crate::property::Path;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::json::{nests_within, size_of};
-use redflow_contract::node_config::{ChangeConfig, ChangeRule};
+use redflow_contract::node::{ChangeConfig, ChangeRule};
 use redflow_contract::run_error::Failure;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use serde_json::Value;

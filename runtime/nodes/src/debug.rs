@@ -3,7 +3,7 @@
 use crate::property::Path;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::node_config::DebugConfig;
+use redflow_contract::node::DebugConfig;
 use redflow_contract::run_error::Failure;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use serde_json::Value;

@@ -6,6 +6,7 @@ use crate::model::ChatModel;
 use crate::tool::Tool;
 use redflow_contract::editor_values::without_blanks;
 use redflow_contract::id::NodeSummary;
+use redflow_contract::node;
 use redflow_contract::secret::is_reference;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -129,11 +130,10 @@ pub struct Adapters {
 }
 
 impl Adapters {
-    /// Whether this build can run a type: `agent-core`, which the engine runs itself, or a type with a
-    /// builder.
+    /// Whether this build can run a type: an agent with a strategy, or a type with a builder.
     #[must_use]
     pub fn can_run(&self, type_name: &str) -> bool {
-        type_name == "agent-core"
+        node::find(type_name).strategy.is_some()
             || self.models.contains_key(type_name)
             || self.tools.contains_key(type_name)
             || self.memories.contains_key(type_name)
@@ -145,7 +145,7 @@ impl Adapters {
 mod tests {
     use super::NodeConfig;
     use redflow_contract::id::NodeSummary;
-    use redflow_contract::node_config::ScriptedModelConfig;
+    use redflow_contract::node::ScriptedModelConfig;
     use serde_json::{Value, json};
 
     fn typed(props: &Value) -> Result<ScriptedModelConfig, String> {

@@ -4,14 +4,14 @@ use crate::future::BoxFuture;
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 
 /// A tool that an agent can call.
 ///
 /// ```
 /// use futures::FutureExt as _;
 /// use redflow_contract::{Message, digest::Digest, effect::ToolCall, fact::ToolResult};
-/// use redflow_contract::node_config::EffectClass;
+/// use redflow_contract::node::EffectClass;
 /// use redflow_ports::{BoxFuture, Tool, ToolOutcome};
 ///
 /// /// Counts the characters of a text.

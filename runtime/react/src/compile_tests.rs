@@ -1,7 +1,7 @@
 use super::CompiledAgent;
 use redflow_contract::id::{InstanceId, NodeRef};
 use redflow_contract::limits::RunLimits;
-use redflow_contract::node_config::OnUnknown;
+use redflow_contract::node::OnUnknown;
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::transcript::ChatRole;
 use redflow_machine::{CompileError, compile_schema};

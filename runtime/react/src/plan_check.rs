@@ -4,7 +4,7 @@
 //! machine works by the spec.
 
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
-use redflow_contract::node_config::StopCondition;
+use redflow_contract::node::StopCondition;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;

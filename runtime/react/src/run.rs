@@ -14,7 +14,7 @@ use redflow_contract::envelope::{AgentEnvelope, EnvelopeAction, EnvelopeEvent};
 use redflow_contract::event::{RunEvent, RunEventKind};
 use redflow_contract::fact::Fact;
 use redflow_contract::id::{CallId, EffectId, RunId};
-use redflow_contract::node_config::OnUnknown;
+use redflow_contract::node::OnUnknown;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::run_error::RunError;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};

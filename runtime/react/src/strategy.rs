@@ -4,7 +4,7 @@ use crate::MACHINE_VERSION;
 use crate::compile::CompiledAgent;
 use crate::machine::ReactMachine;
 use crate::plan_check::contradiction;
-use redflow_contract::journal::DEFAULT_STRATEGY;
+use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_machine::{Agent, CompileError, Machine, Strategy};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use redflow_contract::event::{FlowEvent, RunEvent, RunEventKind};
 use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::run::RunState;
 use redflow_engine::{Engine, EngineLimits, Ports, RunEnd, Start, SystemClock, build_flow};

@@ -8,6 +8,9 @@ use super::declaration::{
 use crate::edge::{PortKind, Role};
 use serde::{Deserialize, Serialize};
 
+/// The strategy of an agent whose spec and journal name none: Agent Core's.
+pub const DEFAULT_STRATEGY: &str = "react";
+
 const MODEL: Property = Property::new("model", LINE, "", "The id of the bound model.")
     .label("boundModel", "The bound model")
     .kept();
@@ -39,11 +42,11 @@ config! {
 
 const STRATEGY: Property = Property::new(
     "strategy",
-    Kind::Choice { choices: &[choice("react", "react: think, act, observe, repeat")] },
+    Kind::Choice { choices: &[choice(DEFAULT_STRATEGY, "react: think, act, observe, repeat")] },
     "Strategy",
     "How the agent works. `react` is the only strategy so far.",
 )
-.default(Initial::Text("react"))
+.default(Initial::Text(DEFAULT_STRATEGY))
 .presence(Presence::Required);
 const MAX_ITERATIONS: Property = Property::new(
     "maxIterations",
@@ -94,6 +97,7 @@ const RUNTIME: Property = Property::new(
 
 pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core")
     .native()
+    .strategy(DEFAULT_STRATEGY)
     .role(
         Role::Agent,
         &[PortKind::Model, PortKind::Tool, PortKind::Memory, PortKind::Result, PortKind::ModelResponse],

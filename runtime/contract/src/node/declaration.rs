@@ -26,6 +26,14 @@ pub struct NodeType {
     pub transparent: bool,
 }
 
+impl NodeType {
+    /// Whether an agent of this type binds its services by wires from ports of its own.
+    #[must_use]
+    pub fn binds_by_ports(&self) -> bool {
+        self.outputs.is_some_and(|ports| ports.contains(&PortKind::Model))
+    }
+}
+
 /// A tool whose name and input the node type fixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -49,6 +57,8 @@ pub struct NodeDeclaration {
     pub property_sets: &'static [&'static PropertySet],
     /// Whether the runtime runs such nodes without Node-RED.
     pub native: bool,
+    /// The strategy of an agent that this build can run; none for other types.
+    pub strategy: Option<&'static str>,
     /// What a call of the tool does, if the type decides it.
     pub effect: Option<EffectClass>,
     /// How Node-RED's editor shows the type; none if our palette does not have it.
@@ -67,7 +77,7 @@ impl NodeDeclaration {
             tool: None,
             transparent: false,
         };
-        Self { node_type, property_sets: &[], native: false, effect: None, palette: None }
+        Self { node_type, property_sets: &[], native: false, strategy: None, effect: None, palette: None }
     }
 
     /// A type that an agent binds, with one output that needs no wire.
@@ -101,6 +111,10 @@ impl NodeDeclaration {
 
     pub(super) const fn tool(self, tool: FixedTool) -> Self {
         Self { node_type: NodeType { tool: Some(tool), ..self.node_type }, ..self }
+    }
+
+    pub(super) const fn strategy(self, strategy: &'static str) -> Self {
+        Self { strategy: Some(strategy), ..self }
     }
 
     pub(super) const fn effect(self, effect: EffectClass) -> Self {

@@ -2,7 +2,7 @@
 
 use redflow_contract::effect::ToolCall;
 use redflow_contract::id::NodeSummary;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::scrub::Scrubber;
 use redflow_machine::Agent;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use redflow_contract::Millis;
 use redflow_contract::id::NodeId;
-use redflow_contract::node_config::InjectConfig;
+use redflow_contract::node::InjectConfig;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -16,7 +16,7 @@ use crate::ports::Ports;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::RunId;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::run::RunState;
 use redflow_machine::{Recorder, Status, Step};
 use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};

@@ -17,7 +17,7 @@ use redflow_contract::code::StoreCode;
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{CallId, EffectId, NodeId, NodeSummary};
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::plan::AgentPlan;
 use redflow_machine::{DifferenceKind, OpenEffect, ResumedRun, Status, Strategies, resume};
 use redflow_ports::{Batch, BoxFuture, Journal, StoreError, StoredRun, ToolOutcome};

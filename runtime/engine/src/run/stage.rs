@@ -3,7 +3,7 @@
 use crate::flow::agent::BuiltAgent;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_ports::Durability;
 
 /// What a step of a run records.

@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_ports::{BoxFuture, failpoint};
 use std::pin::Pin;
 use std::sync::Arc;

@@ -23,6 +23,7 @@ use futures::stream::FuturesUnordered;
 use open_calls::OpenCalls;
 use redflow_contract::Message;
 use redflow_contract::id::{CallId, NodeId, NodeSummary, RunId};
+use redflow_contract::node::FORMER_AGENT_TYPE;
 use redflow_flow::NodeIx;
 use redflow_ports::{BoxFuture, StartId, StoreError};
 use std::collections::{HashMap, VecDeque};
@@ -137,7 +138,7 @@ impl EngineState {
         });
         found.unwrap_or_else(|| NodeSummary {
             id: agent.clone(),
-            type_name: "agent-core".to_owned(),
+            type_name: FORMER_AGENT_TYPE.to_owned(),
             name: String::new(),
         })
     }

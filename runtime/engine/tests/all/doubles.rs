@@ -7,7 +7,7 @@ use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::{ModelAnswer, ToolResult};
 use redflow_contract::id::RunId;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::ChatMessage;
 use redflow_models::ScriptedModel;

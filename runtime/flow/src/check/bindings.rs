@@ -150,7 +150,7 @@ impl Checker<'_> {
     fn foreign_reply(&mut self, reply: &BoundService, agent: NodeIx) {
         let (service, label) = (self.label(reply.node), self.label(agent));
         let role = reply.role;
-        let has_ports = self.flow.raw(agent).type_name == "agent-core";
+        let has_ports = self.flow.nodes[agent].kind.binds_by_ports();
         let pointer = self.wire_pointer(reply.node, reply.port, reply.wire);
         self.diagnostics.push(DiagnosticCode::EdgeForeignReply, reply.node, Some(agent), || Diagnostic {
             port: u32::try_from(reply.port).ok(),
@@ -172,7 +172,7 @@ impl Checker<'_> {
     fn check_count(&mut self, agent: NodeIx, role: Role, bound: &[NodeIx]) {
         let Some(rule) = binding_rule(role) else { return };
         let count = u32::try_from(bound.len()).unwrap_or(u32::MAX);
-        let port = (self.flow.raw(agent).type_name == "agent-core").then(|| agent_port_number(role));
+        let port = self.flow.nodes[agent].kind.binds_by_ports().then(|| agent_port_number(role));
         let (name, flow) = (role.as_str(), self.flow);
         if let Some(code) = rule.too_few.filter(|_| count < rule.at_least) {
             self.diagnostics.push(code, agent, None, || Diagnostic {

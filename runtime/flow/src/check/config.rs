@@ -14,7 +14,8 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
-use redflow_contract::node::{StopCondition, ToolConfig};
+use redflow_contract::node::DEFAULT_STRATEGY;
+use redflow_contract::node::{self, StopCondition, ToolConfig};
 use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -222,7 +223,7 @@ impl Checker<'_> {
             session_id: text("sessionId"),
             timeout_ms: bindings.get("timeout").and_then(whole_number).unwrap_or(DEFAULT_RUN_TIMEOUT_MS),
         };
-        if self.flow.raw(ix).type_name == "agent-core" {
+        if is_agent_core(&self.flow.raw(ix).type_name) {
             self.core_config(ix, props, &mut config);
         }
         Ok(config)
@@ -444,11 +445,15 @@ fn config_problem(
     }
 }
 
+fn is_agent_core(type_name: &str) -> bool {
+    node::find(type_name).strategy == Some(DEFAULT_STRATEGY)
+}
+
 fn config_help(type_name: &str, pointer: &str, rule: &str, expected: &str, profile: Profile) -> String {
     if pointer.starts_with("/stopConditions/") && pointer.ends_with("/type") {
         return "Use `final_answer`, `confidence_threshold` or `iteration_limit`.".to_owned();
     }
-    let lenient = type_name == "agent-core"
+    let lenient = is_agent_core(type_name)
         && profile == Profile::Strict
         && matches!(pointer, "/strategy" | "/maxIterations" | "/allowedTools")
         && matches!(rule, "required" | "minItems");

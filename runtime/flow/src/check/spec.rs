@@ -9,6 +9,8 @@ use redflow_contract::code::{DiagnosticCode, RunErrorCode};
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::id::NodeRef;
+use redflow_contract::node;
+use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::secret::redact_property;
@@ -147,11 +149,13 @@ impl Checker<'_> {
             ready_tools.push(ReadyTool { name, ix: tool });
         }
         let summary = self.flow.summary(ix);
+        // Specs leave out the name of Agent Core's strategy, as the first journals do.
+        let strategy = node::find(&summary.type_name).strategy;
         let spec = AgentSpec {
             agent: NodeRef { instance: self.options.instance.clone(), node_id: summary.id },
             type_name: summary.type_name,
             name: summary.name,
-            strategy: None,
+            strategy: strategy.filter(|name| *name != DEFAULT_STRATEGY).map(str::to_owned),
             max_iterations: core.max_iterations,
             tools,
             stop_conditions: core.stop_conditions,

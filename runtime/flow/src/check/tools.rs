@@ -181,7 +181,6 @@ impl Checker<'_> {
         config: &AgentConfig,
         bound: &Bindings,
     ) -> Result<(), LimitExceeded> {
-        let is_core = self.flow.raw(agent).type_name == "agent-core";
         let mut names: HashMap<String, NodeIx> = HashMap::new();
         let mut open: HashSet<String> = HashSet::new();
         for tool in bound.tools.iter().copied() {
@@ -199,7 +198,7 @@ impl Checker<'_> {
                 continue;
             }
             if let Some(first) = names.insert(info.name.clone(), tool) {
-                self.duplicate_name(agent, first, tool, &info.name, is_core);
+                self.duplicate_name(agent, first, tool, &info.name);
             }
         }
         let Some(allowed_tools) = &config.allowed_tools else { return Ok(()) };
@@ -258,10 +257,11 @@ impl Checker<'_> {
         });
     }
 
-    fn duplicate_name(&mut self, agent: NodeIx, first: NodeIx, second: NodeIx, name: &str, is_core: bool) {
+    fn duplicate_name(&mut self, agent: NodeIx, first: NodeIx, second: NodeIx, name: &str) {
+        let has_ports = self.flow.nodes[agent].kind.binds_by_ports();
         let (a, b) = (self.flow.summary(first).id, self.flow.summary(second).id);
         self.diagnostics.push(DiagnosticCode::ToolNameDuplicate, agent, Some(second), || Diagnostic {
-            port: is_core.then_some(1),
+            port: has_ports.then_some(1),
             found: Some(name.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolNameDuplicate,

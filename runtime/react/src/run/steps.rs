@@ -15,7 +15,7 @@ use redflow_contract::envelope::{
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{ModelAnswer, ToolResult};
 use redflow_contract::id::{CallId, RunId};
-use redflow_contract::node_config::{OnUnknown, StopCondition};
+use redflow_contract::node::{OnUnknown, StopCondition};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};

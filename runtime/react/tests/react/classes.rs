@@ -9,7 +9,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::effect::{Effect, ToolCall};
 use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::plan::{AgentSpec, EncodedPlan};
 use redflow_machine::{Difference, DifferenceKind, ParentRun, Recorder};
 use redflow_react::CompiledAgent;

@@ -12,7 +12,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::journal::JournalRecord;
-use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
+use redflow_contract::node::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
 use serde_json::json;
 use std::path::{Path, PathBuf};

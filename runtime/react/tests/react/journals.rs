@@ -10,7 +10,7 @@ use redflow_contract::digest::Digest;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
 use redflow_contract::journal::JournalRecord;
-use redflow_contract::node_config::{EffectClass, StopCondition};
+use redflow_contract::node::{EffectClass, StopCondition};
 use redflow_contract::plan::{AgentPlan, EncodedPlan};
 use redflow_machine::{Difference, DifferenceKind, MAX_LINE_BYTES, MAX_LINES, ParentRun, Recorder};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::effect::Effect;
 use redflow_contract::id::EffectId;
-use redflow_contract::node_config::{EffectClass, OnUnknown, StopCondition};
+use redflow_contract::node::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::ChatRole;
 use redflow_machine::{FeedError, Status, StepError};

@@ -9,7 +9,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::EffectId;
 use redflow_contract::journal::JournalRecord;
-use redflow_contract::node_config::OnUnknown;
+use redflow_contract::node::OnUnknown;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::transcript::ChatRole;

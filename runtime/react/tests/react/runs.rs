@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{Fact, ToolResult};
-use redflow_contract::node_config::{OnUnknown, StopCondition};
+use redflow_contract::node::{OnUnknown, StopCondition};
 use redflow_contract::run::WaitingCall;
 use redflow_contract::transcript::ChatRole;
 use redflow_machine::{Question, Status};

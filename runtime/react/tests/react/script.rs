@@ -8,7 +8,7 @@ use redflow_contract::fact::{Fact, ModelAnswer, ToolResult, Usage};
 use redflow_contract::id::{EffectId, InstanceId, NodeRef, NodeSummary, RunId};
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::limits::RunLimits;
-use redflow_contract::node_config::{EffectClass, OnUnknown};
+use redflow_contract::node::{EffectClass, OnUnknown};
 use redflow_contract::plan::{AgentPlan, AgentSpec, EncodedPlan, PlanNode, ToolSpec};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};

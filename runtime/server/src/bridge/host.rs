@@ -4,7 +4,7 @@ use super::session::{BridgeSession, Delivery};
 use redflow_contract::Message;
 use redflow_contract::bridge::{BridgeMessage, START_PROPERTY};
 use redflow_contract::effect::ToolCall;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_ports::{Adapters, AgentMessage, BoxFuture, Host, Tool, ToolBuilder, ToolOutcome};
 use serde_json::Value;
 use std::sync::Arc;

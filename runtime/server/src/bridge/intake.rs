@@ -14,7 +14,7 @@ use redflow_contract::event::FlowEvent;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, InstanceId, NodeId, NodeSummary, RunId};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::{EffectClass, FORMER_AGENT_TYPE};
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
 use redflow_engine::{RunEnd, RunReport, StartError, StartOrder, StartOutcome};
 use redflow_ports::{AgentMessage, RunFilter, RunRecord, StoreError, ToolOutcome};
@@ -191,7 +191,7 @@ impl Instance {
         tracing::warn!(instance, run = run_id, reason, "dropped the reply of a tool");
         let Some(record) = self.run_reader.read(run).await.ok().flatten() else { return };
         let node = record.summary.agent.node_id;
-        let (type_name, name) = ("agent-core".to_owned(), record.summary.name);
+        let (type_name, name) = (FORMER_AGENT_TYPE.to_owned(), record.summary.name);
         let summary = NodeSummary { id: node.clone(), type_name, name };
         self.append_event(&FlowEvent::ReplyDropped { node: summary, reason: reason.clone() });
         let code = ProblemCode::Api(ApiCode::ReplyDropped);

@@ -10,7 +10,7 @@ use redflow_contract::bridge::{BridgeMessage, ToolReply};
 use redflow_contract::code::ApiCode;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, NodeId};
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_ports::ToolOutcome;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

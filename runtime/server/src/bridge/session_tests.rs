@@ -3,7 +3,7 @@ use redflow_contract::Message;
 use redflow_contract::bridge::{BridgeMessage, ToolReply};
 use redflow_contract::digest::Digest;
 use redflow_contract::id::CallId;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_ports::ToolOutcome;
 use std::time::Duration;
 

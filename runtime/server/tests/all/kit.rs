@@ -4,7 +4,7 @@ use crate::client::{Reply, Request, Socket};
 use redflow_access::Tokens;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_contract::{Message, Millis};
 use redflow_engine::SystemClock;
 use redflow_ports::{Adapters, BoxFuture, FlowStore as _, Measurement, Meter, StoredFlow, Tool, ToolOutcome};

@@ -8,7 +8,7 @@ pub use expression::{ExpressionError, evaluate};
 use redflow_contract::Message;
 use redflow_contract::effect::ToolCall;
 use redflow_contract::fact::ToolResult;
-use redflow_contract::node_config::EffectClass;
+use redflow_contract::node::EffectClass;
 use redflow_ports::{BoxFuture, BuildError, NodeConfig, Tool, ToolOutcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ mod tests {
     use super::Calculator;
     use redflow_contract::digest::Digest;
     use redflow_contract::effect::ToolCall;
-    use redflow_contract::node_config::EffectClass;
+    use redflow_contract::node::EffectClass;
     use redflow_ports::{Tool, ToolOutcome};
     use serde_json::{Value, json};
     use std::task::{Context, Poll, Waker};
