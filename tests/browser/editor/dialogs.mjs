@@ -1,7 +1,7 @@
 // Every other dialog of the palette, in Spanish and German, light and dark; and the chat window.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 
 import { measureContrasts, assertReadable } from "../kit/contrast.mjs";
 import { desk } from "./flows.mjs";
@@ -10,7 +10,12 @@ import { UNTRANSLATED } from "./languages.mjs";
 /** The language and theme for each version of Node-RED. Only version 5 has a dark theme; other scenarios use English. */
 const LOOKS = { 4.1: ["es-ES", "light"], 5: ["de-DE", "dark"] };
 
-/** A field and an invalid value for each type. */
+/** The declared node types of the palette. An agent has scenarios of its own. */
+const TYPES = JSON.parse(readFileSync(new URL("../../../schemas/nodes.json", import.meta.url), "utf8"))
+  .map(({ type }) => type)
+  .filter((type) => type !== "agent-core");
+
+/** A field and an invalid value, for the types that have one. */
 const INVALID_VALUES = {
   "redflow-runtime": ["queueSeconds", "0"],
   "openai-model": ["temperature", "9"],
@@ -23,7 +28,6 @@ const INVALID_VALUES = {
   "redis-memory": ["port", "70000"],
   "calculator-tool": ["toolName", "two words"],
   "flow-tool": ["timeout", "0"],
-  "flow-tool-return": undefined,
   "chat-node": ["maxHistory", "1001"],
 };
 
@@ -64,7 +68,7 @@ async function close(editor) {
   await editor.waitForDialogClosed();
 }
 
-const ALL = ["02-flow-tool", "03-http-agent", "04-chat", "05-live-models", "06-redis-memory"];
+const ALL = readdirSync(new URL("../../../node-red-bridge/examples", import.meta.url)).map((name) => name.replace(/\.json$/, ""));
 
 export async function everyDialog(fixture, t) {
   const [language, theme] = LOOKS[fixture.line];
@@ -72,7 +76,8 @@ export async function everyDialog(fixture, t) {
   const editor = await fixture.open(t, language);
   await editor.page.evaluate((theme) => RED.settings.setLocal("view-dark-theme", theme), theme);
   await editor.load();
-  for (const [type, invalid] of Object.entries(INVALID_VALUES)) {
+  for (const type of TYPES) {
+    const invalid = INVALID_VALUES[type];
     const where = `${type} in ${language}, ${theme}`;
     const form = await openType(editor, type);
     const empty = await form.locator("label, summary, option, button").evaluateAll((all) => all.filter((one) => !one.textContent.trim()).length);
