@@ -9,7 +9,7 @@ use crate::response::json;
 use axum::extract::State;
 use axum::response::Response;
 use redflow_contract::edge::Role;
-use redflow_contract::{catalogue, iso_time};
+use redflow_contract::{catalogue, iso_time, node};
 use redflow_ports::Adapters;
 use serde::Serialize;
 use serde_json::{Value, json as value};
@@ -26,9 +26,6 @@ const CORE: &str = "node-red";
 const OURS: &str = "@redflow/runtime";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Our node types outside agents.
-const OUR_DATA_NODES: [&str; 1] = ["flow-tool-return"];
 
 /// A node set as Node-RED lists it.
 #[derive(Serialize)]
@@ -54,7 +51,8 @@ fn node_sets(adapters: &Adapters) -> Vec<NodeSet> {
     let types: BTreeSet<&str> = listed.chain(built.copied()).chain(adapters.nodes.keys().copied()).collect();
     let mut sets: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for name in types {
-        let is_ours = catalogue::lookup(name).role != Role::Data || OUR_DATA_NODES.contains(&name);
+        let declaration = node::find(name);
+        let is_ours = declaration.node_type.role != Role::Data || declaration.palette.is_some();
         let module = if is_ours { OURS } else { CORE };
         // Node-RED has its link nodes in one set, and every other type that runs here in its own set.
         let set = if module == CORE && name.starts_with("link ") { "link" } else { name };
