@@ -3198,7 +3198,7 @@ memory?: string,
  */
 tools?: Array<string>, 
 /**
- * The conversation; wins over `msg.sessionId`.
+ * The conversation. Takes precedence over `msg.sessionId` and the memory's own.
  */
 sessionId?: string, 
 /**

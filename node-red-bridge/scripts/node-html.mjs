@@ -17,6 +17,12 @@ const prefixOf = (node) => (node.config ? "node-config-input" : "node-input");
 
 const escapeHtml = (value) => String(value).replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 
+/** A value in a script of a page. An end tag inside it would end the script. */
+const toScript = (value) => JSON.stringify(value).replaceAll("<", "\\u003c");
+
+/** The key of a choice's text. A dot would be a level of the catalogue, and a colon a namespace. */
+const choiceKey = (name, value) => `${name}.${value.replaceAll(/[.:]/g, "-") || "unset"}`;
+
 const indent = (source, by) => source.replace(/^(?=.)/gm, " ".repeat(by));
 
 const i18n = (key, attribute = "") => `data-i18n="${attribute}${NAMESPACE}:${key}"`;
@@ -25,9 +31,12 @@ const i18n = (key, attribute = "") => `data-i18n="${attribute}${NAMESPACE}:${key
 export function pageOf(node, { form, help, definition }) {
   const body = form ?? dialogOf(node);
   const filled = body.replace(/^( *)\{\{(\w+)\}\}$/gm, (_, space, name) => indent(rowOf(node, propertyOf(node, name)), space.length));
+  if (filled.includes("{{")) {
+    throw new Error(`the form of ${node.type} has a row that is not alone on its line`);
+  }
   return [
     `<script type="text/html" data-template-name="${node.type}">\n${indent(filled.trimEnd(), 4)}\n</script>\n`,
-    help.replace("{{summary}}", `<p>${markup(node.summary)}</p>`).replace("{{properties}}", () => indent(propertyList(node), 4).trimStart()),
+    help.replace("{{summary}}", () => `<p>${markup(node.summary)}</p>`).replace("{{properties}}", () => indent(propertyList(node), 4).trimStart()),
     `<script type="text/javascript">\n${indent(registration(node, definition), 4)}\n</script>\n`,
   ].join("\n");
 }
@@ -68,7 +77,7 @@ function fieldOf(node, property, id) {
     case "secret":
       return `<input type="password" id="${id}"${placeholderOf(node, property)}>`;
     case "choice":
-      return selectOf(id, property.choices.map(({ value }) => [value, `${name}.${value || "unset"}`]));
+      return selectOf(id, property.choices.map(({ value }) => [value, choiceKey(name, value)]));
     case "optional_flag":
       return selectOf(id, [["", property.unset.key], ["true", "yes"], ["false", "no"]]);
     case "json": {
@@ -83,7 +92,7 @@ function fieldOf(node, property, id) {
 }
 
 function selectOf(id, options) {
-  const rows = options.map(([value, key]) => `    <option value="${value}" ${i18n(`nodes.option.${key}`)}></option>`);
+  const rows = options.map(([value, key]) => `    <option value="${escapeHtml(value)}" ${i18n(`nodes.option.${key}`)}></option>`);
   return [`<select id="${id}">`, ...rows, "</select>"].join("\n");
 }
 
@@ -103,26 +112,29 @@ function markup(source) {
 }
 
 function emphasis(source) {
-  return source.replaceAll("<", "&lt;").replace(/\*\*(.+?)\*\*/g, "<b>$1</b>").replace(/\*(.+?)\*/g, "<i>$1</i>");
+  return source.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replace(/\*\*(.+?)\*\*/g, "<b>$1</b>").replace(/\*(.+?)\*/g, "<i>$1</i>");
 }
 
 /** The properties that the help explains. */
 export const explained = (node) => node.properties.filter(({ place }) => place !== "kept");
 
 function propertyList(node) {
-  const rows = explained(node).map(({ label, help }) => `    <dt>${label.text}</dt>\n    <dd>${markup(help)}</dd>`);
+  const rows = explained(node).map(({ label, help }) => `    <dt>${emphasis(label.text)}</dt>\n    <dd>${markup(help)}</dd>`);
   return ['<dl class="message-properties">', ...rows, "</dl>"].join("\n");
 }
 
 /** A function of the definition. Node-RED shows the sentences of a validator only if it has two parameters. */
 const method = (body, parameters = "") => `function (${parameters}) {\n${indent([body].flat().join("\n"), 4)}\n}`;
 
-const textOf = (key) => `RedflowEditor.text(${JSON.stringify(key)})`;
+const textOf = (key) => `RedflowEditor.text(${toScript(key)})`;
 
 const objectOf = (entries) => `{\n${entries.map(([name, value]) => indent(`${name}: ${value},`, 4)).join("\n")}\n}`;
 
 function registration(node, definition = "") {
   const own = definition.replace(/^[\s\S]*?export default \{\n/, "").replace(/\};\s*$/, "").trimEnd();
+  if (own !== "" && !/^ {4}\w+:/.test(own)) {
+    throw new Error(`the definition of ${node.type} must have parts such as \`label: function () {…}\``);
+  }
   const replaced = new Set([...own.matchAll(/^ {4}(\w+):/gm)].map(([, name]) => name));
   const parts = definitionOf(node).filter(([name]) => !replaced.has(name));
   const lines = [...parts.map(([name, value]) => `    ${name}: ${indent(value, 4).trimStart()},`), ...(own === "" ? [] : [own])];
@@ -157,7 +169,7 @@ function defaultsOf(node) {
 
 function defaultOf(property) {
   const { kind, of } = property;
-  const value = property.default === null ? "undefined" : JSON.stringify(property.default);
+  const value = property.default === null ? "undefined" : toScript(property.default);
   const rule = ruleOf(property);
   return objectOf([
     ["value", value],
@@ -173,7 +185,6 @@ function credentialOf(secret) {
 
 /** Rules that know their property. */
 const FIXED_RULES = {
-  config_node: "runtimeVerdict",
   node_ids: "boundVerdict",
   allowed_tools: "allowedVerdict",
   stop_conditions: "stopsVerdict",
@@ -200,6 +211,9 @@ const RULES = {
 /** The lines of a validator; undefined if every value is valid. */
 function ruleOf(property) {
   const { kind, presence, label } = property;
+  if (kind === "config_node") {
+    return property.of === "redflow-runtime" ? "return RedflowEditor.runtimeVerdict(v);" : undefined;
+  }
   if (FIXED_RULES[kind] || (kind === "secret" && property.rule === "token")) {
     return `return RedflowEditor.${FIXED_RULES[kind] ?? "tokenVerdict"}(v);`;
   }
@@ -209,14 +223,17 @@ function ruleOf(property) {
   const [rule, limits] = RULES[kind](property);
   const orNodeName = property.orNodeName === true;
   const options = { ...limits, ...(presence === "optional" && !orNodeName ? { optional: true } : {}) };
-  const parts = Object.entries(options).flatMap(([name, value]) => (value === null || value === undefined ? [] : [`${name}: ${JSON.stringify(value)}`]));
+  const parts = Object.entries(options).flatMap(([name, value]) => (value === null || value === undefined ? [] : [`${name}: ${toScript(value)}`]));
   const below = property.below ? [`below: { value: this.${property.below}, name: ${textOf(`nodes.field.${property.below}`)} }`] : [];
   const value = orNodeName ? "RedflowEditor.isBlank(v) ? this.name : v" : "v";
   const call = `RedflowEditor.${rule}(${value}, { ${["name: name", ...parts, ...below].join(", ")} })`;
   return [`var name = ${textOf(`nodes.field.${label.key}`)};`, `return ${presence === "not_blank" ? "v === undefined || " : ""}${call};`];
 }
 
-function portsOf({ input, outputs }) {
+function portsOf({ type, input, outputs }) {
+  if (!input) {
+    throw new Error(`${type} has no input: give it a form of its own`);
+  }
   const keys = outputs.map(({ key }) => `nodes.port.${key}`);
   const labels = keys.length === 1 ? [textOf(keys[0])] : [`RedflowEditor.text(${JSON.stringify(keys)}[port])`];
   return [
@@ -232,6 +249,9 @@ const namesOf = (node, ...kinds) =>
   node.properties.filter(({ kind, place }) => kinds.includes(kind) && place !== "kept").map(({ name }) => name);
 
 function prepare(node) {
+  if (node.config && namesOf(node, "optional_flag", "json").length > 0) {
+    throw new Error(`${node.type} is a config node: its dialog cannot have a flag without a default or a JSON field yet`);
+  }
   const choices = namesOf(node, "optional_flag");
   const secret = node.properties.find(({ variable }) => variable);
   const key = secret && [secret.variable.name, ...(secret.variable.unless ? [secret.variable.unless] : [])];
@@ -265,7 +285,11 @@ export function englishTexts(nodes) {
   const texts = {};
   const add = (path, text) => {
     const [last, ...parents] = path.split(".").reverse();
-    parents.reverse().reduce((at, part) => (at[part] ??= {}), texts)[last] = text;
+    const level = parents.reverse().reduce((at, part) => (at[part] ??= {}), texts);
+    if (level[last] !== undefined && level[last] !== text) {
+      throw new Error(`two declarations have other texts for ${path}: ${level[last]} and ${text}`);
+    }
+    level[last] = text;
   };
   for (const node of nodes) {
     add(paletteKey(node).replace(/^nodes\./, ""), node.label);
@@ -274,7 +298,7 @@ export function englishTexts(nodes) {
       [label].filter(({ text }) => text !== "").forEach(({ key, text }) => add(`field.${key}`, text));
       [note, placeholder.hint].filter(Boolean).forEach(({ key, text }) => add(`hint.${key}`, text));
       [unset].filter(Boolean).forEach(({ key, text }) => add(`option.${key}`, text));
-      choices.forEach(({ value, text }) => add(`option.${name}.${value || "unset"}`, text));
+      choices.forEach(({ value, text }) => add(`option.${choiceKey(name, value)}`, text));
     }
   }
   return texts;

@@ -4,9 +4,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { publicDefinition, runsInSidecar } from "./node-definition";
 import type { Definition, Red } from "./red";
-
-/** Types without credentials that the sidecar needs. */
-const WITHOUT_CREDENTIALS = new Set(["agent-core", "ai-agent", "flow-tool", "chat-node"]);
+import { WITHOUT_CREDENTIALS } from "./sidecar-types";
 
 /** Levels of one node: the sidecar reads 120, of which the message and its list of nodes take two. */
 const NODE_LEVELS = 118;
@@ -33,7 +31,7 @@ export function snapshotFlow(RED: Red, secret: string): FlowSnapshot {
     flows.push(node);
     const name = nameOf(definition);
     tooDeep ??= tooDeepOf(definition, deep);
-    if (runsInSidecar(definition.type) && !WITHOUT_CREDENTIALS.has(definition.type)) {
+    if (runsInSidecar(definition.type) && !WITHOUT_CREDENTIALS.includes(definition.type)) {
       const own = textCredentials(RED.nodes.getCredentials(definition.id), (key) =>
         warnings.push(
           `${name}: the credential \`${key}\` contains half a character and is left out; enter it again and deploy`,

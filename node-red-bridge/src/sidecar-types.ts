@@ -22,6 +22,20 @@ export const SIDECAR_TYPES: readonly string[] = [
   "chat-node",
 ];
 
+/** The agents. */
+export const AGENT_TYPES: readonly string[] = [
+  "agent-core",
+  "ai-agent",
+];
+
+/** The types that the sidecar runs without credentials. */
+export const WITHOUT_CREDENTIALS: readonly string[] = [
+  "agent-core",
+  "ai-agent",
+  "flow-tool",
+  "chat-node",
+];
+
 /** The tools that change nothing, so that their nodes need no effect class. */
 export const READ_ONLY_TOOLS: readonly string[] = [
   "calculator-tool",

@@ -2,6 +2,7 @@
 // history; the status of the agents comes over /comms. Shows everything as text.
 
 import { cut, element, untrusted, MAX_ROW_CHARS } from "./dom.mjs";
+import { isAgent } from "./flow.mjs";
 import { text } from "./text.mjs";
 
 /** An item of the history. */
@@ -116,7 +117,7 @@ function drawItem(item: ChatItem): HTMLElement {
 /** Shows the status of the agents at the chat's output, so that the user sees a sidecar that is away. */
 function followAgents(node: EditorNode, host: HTMLElement): () => void {
   const wired = RED.nodes.getNodeLinks(node, 0).map((link) => link.target);
-  const agents = [...new Set(wired)].filter((target) => target.type === "agent-core");
+  const agents = [...new Set(wired)].filter((target) => isAgent(target.type));
   const unsubscribe = agents.map((agent) => {
     const line = untrusted("div", "", { maxChars: MAX_ROW_CHARS });
     host.append(line);

@@ -1,6 +1,7 @@
 // The flow of the editor as it is sent to the checker, and a map of it. Pure: reads Node-RED's export and checks nothing.
 
 import { publicDefinition, runsInSidecar } from "../node-definition.js";
+import { AGENT_TYPES } from "../sidecar-types.js";
 
 /** A node as Node-RED exports it. */
 export type ExportedNode = Record<string, unknown>;
@@ -35,7 +36,7 @@ export function flowToCheck(exported: ExportedNode[]): FlowToCheck | undefined {
 }
 
 export function isAgent(type: string): boolean {
-  return type === "agent-core" || type === "ai-agent";
+  return AGENT_TYPES.includes(type);
 }
 
 /** Finds nodes and wires of a checked flow. */

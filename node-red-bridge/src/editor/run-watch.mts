@@ -5,6 +5,7 @@
 import type { RunEvent, RunId, RunList, RunStatus, RunSummary } from "@redflow/bindings";
 import type { AgentError, AgentErrors, Problem, RuntimeList } from "../admin-api.js";
 import { RequestError, type RunsQuery, adminApi } from "./admin-client.mjs";
+import { isAgent } from "./flow.mjs";
 import { type RunTimeline, applyEvents, emptyTimeline, waitingCall } from "./timeline.mjs";
 
 /** The shortest time between two requests of a watch. */
@@ -273,7 +274,7 @@ function subscribe(): void {
     const id = topic.slice("status/".length);
     const node = RED.nodes.node(id);
     // The editor does not know the ids of agents inside subflow instances.
-    if (node === null || node === undefined || node.type === "agent-core") {
+    if (node === null || node === undefined || isAgent(node.type)) {
       notify(id);
     }
   });

@@ -1,6 +1,7 @@
 // The dialog of a runtime. Validates the property `runtime` of an agent, as far as the editor can before a deploy. Validates
 // all agents again when a runtime changes. Does not check whether the sidecar answers.
 
+import { AGENT_TYPES } from "../sidecar-types.js";
 import { adminApi } from "./admin-client.mjs";
 import { isBlank, isReference, secret, type Verdict } from "./rules.mjs";
 import { text } from "./text.mjs";
@@ -82,7 +83,8 @@ export function startRuntimes(): void {
     // Later, because many runtimes may change at once, and a removed one is still in the model during the event.
     queueMicrotask(() => {
       isScheduled = false;
-      RED.nodes.filterNodes({ type: "agent-core" }).forEach((agent) => RED.editor.validateNode(agent));
+      const agents = AGENT_TYPES.flatMap((type) => RED.nodes.filterNodes({ type }));
+      agents.forEach((agent) => RED.editor.validateNode(agent));
       RED.view.redraw();
     });
   };

@@ -129,14 +129,17 @@ fn check_version(what: &str, recorded: u32, ours: u32) -> Result<(), Difference>
 fn check_unknown_header(text: &[u8], strategies: &Strategies) -> Result<(), Difference> {
     let header: Value = serde_json::from_slice(text).unwrap_or_default();
     let strategy = header.pointer("/record/strategy").and_then(Value::as_str);
-    let machine = machine_version(strategies, strategy)?;
-    for (what, ours) in [("contract", CONTRACT_VERSION), ("machine", machine)] {
-        let recorded = header.pointer(&format!("/record/{what}")).and_then(Value::as_u64);
-        if let Some(recorded) = recorded.and_then(|number| u32::try_from(number).ok()) {
-            check_version(what, recorded, ours)?;
-        }
+    let recorded = |what: &str| {
+        let number = header.pointer(&format!("/record/{what}")).and_then(Value::as_u64);
+        number.and_then(|number| u32::try_from(number).ok())
+    };
+    if let Some(contract) = recorded("contract") {
+        check_version("contract", contract, CONTRACT_VERSION)?;
     }
-    Ok(())
+    match recorded("machine") {
+        Some(machine) => check_version("machine", machine, machine_version(strategies, strategy)?),
+        None => Ok(()),
+    }
 }
 
 /// The digest of a value that was just read.

@@ -40,7 +40,8 @@ use std::fmt::Debug;
 /// assert_eq!((machine.status(), machine.poll()), (Status::New, None));
 /// ```
 pub trait Machine: Debug + Send {
-    /// Feeds one fact.
+    /// Feeds one fact. `cancel_requested` and `deadline_reached` must end the run, unless its answer exists and
+    /// only one effect is open.
     ///
     /// # Errors
     /// When the fact does not fit. Then the machine has not changed.

@@ -1,7 +1,7 @@
 //! Generates what the palette and the docs need of the node declarations.
 
 use super::WRITTEN;
-use crate::edge::Role;
+use crate::edge::{PortKind, Role};
 use crate::node::declaration::{
     Choice, Initial, JsonShape, Kind, NodeDeclaration, Palette, Place, Presence, Property, SecretRule, Whole,
 };
@@ -76,9 +76,19 @@ pub fn sidecar_types() -> String {
     let mut out =
         format!("{WRITTEN}\n/** The types, and with `*` the prefixes of types, that the sidecar runs. */\n");
     out += &list("SIDECAR_TYPES", &names(|node| node.node_type.role != Role::Data));
+    out += "\n/** The agents. */\n";
+    out += &list("AGENT_TYPES", &names(|node| node.node_type.role == Role::Agent));
+    out += "\n/** The types that the sidecar runs without credentials. */\n";
+    out += &list("WITHOUT_CREDENTIALS", &names(has_no_credentials));
     out += "\n/** The tools that change nothing, so that their nodes need no effect class. */\n";
     out += &list("READ_ONLY_TOOLS", &names(|node| node.effect == Some(EffectClass::Read)));
     out
+}
+
+/// Whether the sidecar runs nodes of this type and needs no credentials for it.
+fn has_no_credentials(node: &&NodeDeclaration) -> bool {
+    let is_flow_tool = node.node_type.outputs.is_some_and(|ports| ports.contains(&PortKind::FlowTool));
+    matches!(node.node_type.role, Role::Agent | Role::Chat) || is_flow_tool
 }
 
 fn list(name: &str, values: &[&str]) -> String {
@@ -92,7 +102,8 @@ pub fn docs() -> String {
     let mut out = String::from(
         "<!-- Written by `cargo xtask codegen`. Do not edit. -->\n\n# Node types\n\nThe properties of every node type \
          that Redflow reads. A property without a default is empty in a new node.\nA *secret* is in Node-RED's \
-         credentials, never in the flow. Every property may also be `${NAME}`, an environment variable.\n",
+         credentials, never in the flow. A value may also be `${NAME}`, an environment variable; only secrets may use \
+         variables with secret names.\n",
     );
     let _ =
         writeln!(out, "\n## What runs without Node-RED\n\n{}, and subflows made of them.", native_types());

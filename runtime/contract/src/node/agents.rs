@@ -18,8 +18,12 @@ const MEMORY: Property = Property::new("memory", LINE, "", "The id of the bound 
     .label("boundMemory", "The bound memory")
     .kept();
 const TOOLS: Property = Property::new("tools", Kind::NodeIds, "", "The ids of the bound tools.").kept();
-const SESSION: Property =
-    Property::new("sessionId", LINE, "Session", "The conversation; wins over `msg.sessionId`.");
+const SESSION: Property = Property::new(
+    "sessionId",
+    LINE,
+    "Session",
+    "The conversation. Takes precedence over `msg.sessionId` and the memory's own.",
+);
 const TIMEOUT: Property = Property::new(
     "timeout",
     from(1),

@@ -58,19 +58,18 @@ impl BuiltAgent {
     /// The effect class of a call: what its node declares, else what the tool says. A call of an unknown tool
     /// is never made, so the strictest class is right for it.
     pub(crate) fn effect_class(&self, call: &ToolCall) -> EffectClass {
-        self.tool(call).map_or(EffectClass::AtMostOnce, |(declared, tool)| {
-            let own = || match tool {
-                BuiltTool::Service(tool) => catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input))).ok(),
-                BuiltTool::Flow => None,
-            };
-            declared.or_else(own).unwrap_or(EffectClass::AtMostOnce)
-        })
+        let own = || match self.tool(call)? {
+            BuiltTool::Service(tool) => catch_unwind(AssertUnwindSafe(|| tool.effect(&call.input))).ok(),
+            BuiltTool::Flow => None,
+        };
+        // An agent without its services knows what the node declares too.
+        let spec = self.compiled.spec().tools.iter().find(|tool| tool.name == call.tool);
+        spec.and_then(|tool| tool.effect).or_else(own).unwrap_or(EffectClass::AtMostOnce)
     }
 
-    /// The tool of a call, with the effect class that its node declares.
-    pub(crate) fn tool(&self, call: &ToolCall) -> Option<(Option<EffectClass>, &BuiltTool)> {
-        let spec = self.compiled.spec();
-        let index = spec.tools.iter().position(|tool| tool.name == call.tool)?;
-        Some((spec.tools.get(index)?.effect, self.tools.get(index)?))
+    /// The tool of a call.
+    pub(crate) fn tool(&self, call: &ToolCall) -> Option<&BuiltTool> {
+        let index = self.compiled.spec().tools.iter().position(|tool| tool.name == call.tool)?;
+        self.tools.get(index)
     }
 }

@@ -261,6 +261,8 @@ impl RunDriver {
     pub(super) fn exit_without_effect(&self) -> RunExit {
         match self.state() {
             RunState::Waiting(calls) => RunExit::Waiting(calls),
+            // Its other effects were left for later, because the engine stops.
+            _ if self.requested_suspend().is_some() => RunExit::Suspended(None),
             _ => RunExit::Suspended(Some(cannot_continue(&"the machine has nothing to do and is not over"))),
         }
     }
@@ -316,22 +318,30 @@ impl RunDriver {
         }
     }
 
-    /// Feeds facts and stores them in one batch. The first fact that ends the run is the last one.
-    pub(super) async fn feed_all(&mut self, facts: FactBatch) -> Result<Vec<Effect>, StoreError> {
+    /// Feeds facts and stores them in one batch. The batch ends after a fact whose effects leave the run,
+    /// because a journal tells of such effects only for its last fact. The other facts remain.
+    pub(super) async fn feed_batch(&mut self, facts: &mut FactBatch) -> Result<Vec<Effect>, StoreError> {
         let mut stage = Stage::Step;
         let mut all = Step { lines: Vec::new(), effects: Vec::new(), events: Vec::new() };
-        for (fact, answered) in facts {
-            if matches!(self.recorder.machine().status(), Status::Finished(_)) {
+        let mut refusal = None;
+        while let Some((fact, answered)) = facts.pop_front() {
+            let fact_stage = Stage::from_fact(&fact, answered);
+            let agent = &self.agent;
+            match self.recorder.step(fact, &|call| agent.effect_class(call)) {
+                Ok(mut step) => {
+                    stage = stage.max(fact_stage);
+                    all.lines.append(&mut step.lines);
+                    all.effects.append(&mut step.effects);
+                    all.events.append(&mut step.events);
+                }
+                // What was fed before is stored all the same.
+                Err(error) => refusal = Some(cannot_continue(&error)),
+            }
+            if refusal.is_some() || !all.effects.iter().all(Effect::needs_answer) {
                 break;
             }
-            stage = stage.max(Stage::from_fact(&fact, answered));
-            let agent = &self.agent;
-            let step = self.recorder.step(fact, &|call| agent.effect_class(call));
-            let mut step = step.map_err(|error| cannot_continue(&error))?;
-            all.lines.append(&mut step.lines);
-            all.effects.append(&mut step.effects);
-            all.events.append(&mut step.events);
         }
-        self.store_step(all, stage).await
+        let effects = if all.lines.is_empty() { Vec::new() } else { self.store_step(all, stage).await? };
+        refusal.map_or(Ok(effects), Err)
     }
 }

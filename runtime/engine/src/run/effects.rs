@@ -17,6 +17,7 @@ use redflow_contract::run_error::Failure;
 use redflow_contract::scrub::{ScrubStream, Scrubber};
 use redflow_contract::stream::ModelDelta;
 use redflow_ports::{DeltaObserver, EventSink, ModelRequest, ToolOutcome, failpoint};
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub(super) struct EffectContext<'a> {
 }
 
 /// Facts in the order in which they are fed, each with the class of the tool call that it answers.
-pub(super) type FactBatch = Vec<(Fact, Option<EffectClass>)>;
+pub(super) type FactBatch = VecDeque<(Fact, Option<EffectClass>)>;
 
 /// What an effect needs that is performed beside others.
 pub(super) struct OwnedContext {
@@ -210,7 +211,7 @@ pub(super) async fn recover_outcome(
     ports: &Ports,
 ) -> Fact {
     let outcome = match agent.tool(call) {
-        Some((_, BuiltTool::Service(tool))) => {
+        Some(BuiltTool::Service(tool)) => {
             let limit = Duration::from_millis(call.timeout_ms);
             let recovery = AssertUnwindSafe(tool.recover_outcome(call)).catch_unwind();
             match tokio::time::timeout(limit, recovery).await {
@@ -244,7 +245,7 @@ async fn call_tool(id: EffectId, call: &ToolCall, context: EffectContext<'_>) ->
     let EffectContext { agent, ports, outgoing, .. } = context;
     let outcome = match agent.tool(call) {
         None => ToolOutcome::Returned(ToolResult::failed("the tool is gone")),
-        Some((_, tool)) => {
+        Some(tool) => {
             let limit = Duration::from_millis(call.timeout_ms);
             let result = async {
                 match tool {

@@ -5,7 +5,7 @@
 
 use super::control::{Activity, StopReason, wait_for_slot, wait_for_stop};
 use super::drive::{RunContext, RunDriver};
-use super::effects::recover_outcome;
+use super::effects::{FactBatch, recover_outcome};
 use super::exit::{RunExit, already_over, cannot_continue};
 use super::measure::record_run_end;
 use super::rebuild::RebuiltAgents;
@@ -246,7 +246,7 @@ impl RunDriver {
             };
             interrupted.iter().map(unknown).collect()
         };
-        let facts = if source == OutcomeSource::Tool {
+        let mut facts: FactBatch = if source == OutcomeSource::Tool {
             let Self { agent, ports, control, cancel, .. } = &mut *self;
             let recover = |interrupted: &InterruptedCall| {
                 let (effect, class) = (interrupted.effect, interrupted.class);
@@ -260,16 +260,21 @@ impl RunDriver {
                     StopReason::Suspend => return Err(RunExit::Suspended(None)),
                     StopReason::Cancel(_) => all_unknown(ports.clock.now()),
                 },
-                facts = join_all(interrupted.iter().map(recover)) => facts,
+                facts = join_all(interrupted.iter().map(recover)) => facts.into(),
             }
         } else {
             all_unknown(self.ports.clock.now())
         };
-        let mut effects = self.feed_all(facts).await.map_err(|error| RunExit::Suspended(Some(error)))?;
+        let mut effects = Vec::new();
+        let mut finish = None;
+        while !facts.is_empty() && finish.is_none() {
+            let new = self.feed_batch(&mut facts).await;
+            effects.extend(new.map_err(|error| RunExit::Suspended(Some(error)))?);
+            finish = effects.pop_if(|effect| matches!(effect, Effect::Finish { .. }));
+            self.emit(&mut effects).await;
+        }
         // With `onUnknown: fail` the run ends here.
-        if let Some(Effect::Finish { .. }) = effects.last()
-            && let Some(Effect::Finish { id, ending, message }) = effects.pop()
-        {
+        if let Some(Effect::Finish { id, ending, message }) = finish {
             let (spec, iterations) = (self.recorder.agent().spec(), self.recorder.machine().iteration());
             record_run_end(&*self.ports.meter, spec, ending, iterations, Duration::ZERO);
             return Err(RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: false });
@@ -318,7 +323,9 @@ fn replay_journal(
     resume(&stored.journal, strategies, &mut compile).map_err(|difference| {
         if difference.what == DifferenceKind::Version {
             let version = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<u32>().ok());
-            let is_newer = version(&difference.recorded) > version(&difference.replayed);
+            // A strategy that this build does not know has no version here.
+            let replayed = version(&difference.replayed);
+            let is_newer = replayed.is_none() || version(&difference.recorded) > replayed;
             let code = if is_newer { StoreCode::DataNewer } else { StoreCode::RunBlocked };
             return StoreError::new(code, difference.message);
         }

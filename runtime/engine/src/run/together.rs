@@ -5,7 +5,7 @@
 use super::control::{Activity, Control, StopReason, wait_for_stop};
 use super::drive::RunDriver;
 use super::effects::{FactBatch, call_not_made};
-use super::exit::RunExit;
+use super::exit::{RunExit, cannot_continue};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use redflow_contract::effect::Effect;
@@ -37,9 +37,18 @@ impl RunDriver {
                 }
                 facts = self.next_facts(&mut in_flight, deadline.as_mut()).await?;
             }
-            effects = self.feed_all(facts).await.map_err(|error| RunExit::Suspended(Some(error)))?;
-            if let Some(exit) = self.emit(&mut effects).await {
-                return Err(exit);
+            let must_end = facts.iter().any(|(fact, _)| fact.effect().is_none());
+            effects = Vec::new();
+            while !facts.is_empty() {
+                let new = self.feed_batch(&mut facts).await;
+                effects.extend(new.map_err(|error| RunExit::Suspended(Some(error)))?);
+                if let Some(exit) = self.emit(&mut effects).await {
+                    return Err(exit);
+                }
+            }
+            if must_end {
+                let error = cannot_continue(&"the machine did not end");
+                return Err(RunExit::Suspended(Some(error)));
             }
             if in_flight.is_empty() && effects.len() <= 1 {
                 return Ok(effects);
@@ -49,7 +58,7 @@ impl RunDriver {
 
     /// Starts effects. Gives the facts of calls that are not made because the engine stops.
     fn start(&self, effects: Vec<Effect>, in_flight: &InFlight) -> FactBatch {
-        let mut facts = Vec::new();
+        let mut facts = FactBatch::new();
         let suspend = self.requested_suspend();
         for effect in effects {
             let class = self.class_of(&effect);
@@ -57,7 +66,7 @@ impl RunDriver {
             match suspend {
                 // The call was certainly not made. Without this fact a person would have to answer that.
                 Some(Control::SuspendNow) if is_at_most_once => {
-                    facts.push((call_not_made(&effect, self.ports.clock.now()), class));
+                    facts.push_back((call_not_made(&effect, self.ports.clock.now()), class));
                 }
                 // Performed when the run is resumed. The intent of an at-most-once call is stored, so it is
                 // made while there is time.
@@ -85,15 +94,15 @@ impl RunDriver {
             biased;
             stop = wait_for_stop(&mut self.control, &self.cancel, Activity::Performing) => match stop {
                 StopReason::Cancel(reason) => {
-                    Ok(vec![(Fact::CancelRequested { at: clock.now(), reason }, None)])
+                    Ok([(Fact::CancelRequested { at: clock.now(), reason }, None)].into())
                 }
                 StopReason::Suspend => Err(RunExit::Suspended(None)),
             },
-            () = deadline => Ok(vec![(Fact::DeadlineReached { at: clock.now() }, None)]),
+            () = deadline => Ok([(Fact::DeadlineReached { at: clock.now() }, None)].into()),
             Some(first) = in_flight.next() => {
-                let mut facts = vec![first];
+                let mut facts = FactBatch::from([first]);
                 while let Some(Some(next)) = in_flight.next().now_or_never() {
-                    facts.push(next);
+                    facts.push_back(next);
                 }
                 Ok(facts)
             }

@@ -260,7 +260,9 @@ async fn a_shutdown_asks_no_question() {
             sleep(Duration::from_millis(5)).await;
             test.engine.shutdown(Duration::from_millis(grace)).await;
         };
-        tokio::join!(test.fire_unchecked(), stop);
+        let (reports, ()) = tokio::join!(test.fire_unchecked(), stop);
+        let end = ends(&reports).remove(0);
+        assert!(end == "run-1 a suspended" || end == "run-1 a completed", "grace {grace}: {end}");
         test.kill().await;
         finish(&setup, &flow, &store).await;
         let made = counts.lock().unwrap();

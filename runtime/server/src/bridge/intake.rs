@@ -97,11 +97,18 @@ impl Instance {
             // It tells the run nothing new.
             ToolReply::Unknown { .. } => return,
         };
+        if let Err(error) = self.use_result(&run, &call, &result).await {
+            self.report_dropped_reply(&run, &error).await;
+        }
+    }
+
+    /// Gives a run the result of a call that it waits for, or will wait for soon.
+    async fn use_result(&self, run: &RunId, call: &CallId, result: &ToolResult) -> Result<(), StoreError> {
         let too_late = || StoreError::new(StoreCode::RunNotWaiting, "the call is over");
         let settle = async {
             let mut delay = FIRST_CHECK_DELAY;
             loop {
-                match self.late_result_use(&run, &call, &result).await {
+                match self.late_result_use(run, call, result).await {
                     LateResultUse::AlreadyRecorded => return Ok(()),
                     LateResultUse::Useless => return Err(too_late()),
                     LateResultUse::Resolves => {
@@ -117,10 +124,7 @@ impl Instance {
                 delay = (delay * 2).min(MAX_CHECK_DELAY);
             }
         };
-        let settled = tokio::time::timeout(LATE_REPLY_TIMEOUT, settle).await;
-        if let Err(error) = settled.unwrap_or_else(|_| Err(too_late())) {
-            self.report_dropped_reply(&run, &error).await;
-        }
+        tokio::time::timeout(LATE_REPLY_TIMEOUT, settle).await.unwrap_or_else(|_| Err(too_late()))
     }
 
     /// Asks Node-RED for the outcome of all calls that runs wait for. It may know an outcome whose reply was
@@ -156,7 +160,8 @@ impl Instance {
         let class = EffectClass::AtMostOnce;
         let query = self.session.call(call.call_id.clone(), message, class, LATE_REPLY_TIMEOUT);
         if let Ok(ToolOutcome::Returned(result)) = tokio::time::timeout(LATE_REPLY_TIMEOUT, query).await {
-            let _ = self.engine.resolve(run.run_id, call.call_id, result).await;
+            // Another answer may have come meanwhile.
+            let _ = self.use_result(&run.run_id, &call.call_id, &result).await;
         }
     }
 
