@@ -110,8 +110,11 @@ impl<'a> Hints<'a> {
     }
 
     /// Lines that name the commands to answer a waiting run and to resume it.
-    pub(crate) fn answers(&self, run: &RunId) -> [String; 4] {
-        let (id, flag) = (display_run_id(run), self.location_flag());
+    pub(crate) fn answers(&self, run: &RunId, questions: &[WaitingCall]) -> [String; 4] {
+        let (id, mut flag) = (display_run_id(run), self.location_flag());
+        if let [call, _, ..] = questions {
+            flag = format!(" --call {}{flag}", printable_line(call.call_id.as_str(), 80));
+        }
         let then = if self.is_remote() { "the run continues by itself".to_owned() } else { self.resume(run) };
         [
             format!("if it did:   redflow runs resolve {id} --done{flag}"),
@@ -209,7 +212,7 @@ mod tests {
         for (command, expected) in rows {
             assert_eq!(command, expected);
         }
-        for line in default.answers(&run) {
+        for line in default.answers(&run, &[]) {
             assert!(!line.contains('['), "{line}");
         }
     }

@@ -184,6 +184,9 @@ pub(crate) struct ResolveOptions {
     /// The id of the run
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
+    /// The id of the call, if the run waits for several
+    #[arg(long, value_name = "ID")]
+    pub(crate) call: Option<String>,
     /// The call happened
     #[arg(long)]
     pub(crate) done: bool,

@@ -213,7 +213,7 @@ impl Report<'_> {
         if self.options.ephemeral {
             text += "\n   The run is not stored, so it cannot be answered; check whether the call happened.";
         } else {
-            for line in self.hints.answers(run) {
+            for line in self.hints.answers(run, calls) {
                 text += &format!("\n   {line}");
             }
         }

@@ -13,7 +13,7 @@ use redflow_contract::id::RunId;
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::limits::RunLimits;
 use redflow_contract::replay::{RunDetail, StoreProblem};
-use redflow_contract::run::{RunRequest, RunStatus, RunSummary};
+use redflow_contract::run::{RunRequest, RunStatus, RunSummary, WaitingCall};
 use redflow_strategies::read_journal;
 use serde_json::Value;
 
@@ -29,10 +29,15 @@ pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> Comma
     if summary.status.is_over() {
         return Err(fail(store_error(StoreCode::RunOver, format!("Run {id} is over already."))));
     }
-    let waiting = summary.waiting.clone().filter(|_| summary.status == RunStatus::Waiting);
-    let Some(call) = waiting else { return Err(refuse_not_waiting(&summary, source)) };
+    if summary.status != RunStatus::Waiting || summary.waiting.is_none() {
+        return Err(refuse_not_waiting(&summary, source));
+    }
+    let call = choose_call(summary.open_questions(), options.call.as_deref());
+    let call =
+        call.map_err(|text| fail(store_error(StoreCode::RunNotWaiting, format!("Run {id} {text}"))))?;
     let result = tool_result(options).map_err(|text| fail(store_error(StoreCode::ResultInvalid, text)))?;
-    let change = source.request(&run, RunRequest::Resolve { call_id: call.call_id, result }).map_err(fail)?;
+    let change =
+        source.request(&run, RunRequest::Resolve { call_id: call.call_id.clone(), result }).map_err(fail)?;
     let text = match change.actor {
         Actor::Driver => format!("run {id} is answered and continues in the process that drives it"),
         Actor::Sidecar => format!("run {id} is answered and continues at the sidecar"),
@@ -40,6 +45,20 @@ pub(super) fn resolve(options: &ResolveOptions, source: &dyn RunSource) -> Comma
         Actor::Pending => return Ok(Outcome::pending(&run).print(&run, options.json)),
     };
     Ok(Outcome { word: "recorded", text }.print(&run, options.json))
+}
+
+/// The call that an answer is for. Without an id there must be only one, because an answer for the wrong call
+/// would be worse than none.
+fn choose_call<'a>(questions: &'a [WaitingCall], wanted: Option<&str>) -> Result<&'a WaitingCall, String> {
+    let ids: Vec<&str> = questions.iter().map(|call| call.call_id.as_str()).collect();
+    match (wanted, questions) {
+        (None, [call]) => Ok(call),
+        (None, _) => Err(format!("waits for several calls: name one with --call: {}.", ids.join(", "))),
+        (Some(id), _) => questions
+            .iter()
+            .find(|call| call.call_id.as_str() == id)
+            .ok_or_else(|| format!("does not wait for this call, but for {}.", ids.join(", "))),
+    }
 }
 
 fn refuse_not_waiting(summary: &RunSummary, source: &dyn RunSource) -> Exit {
@@ -82,4 +101,28 @@ fn tool_result(options: &ResolveOptions) -> Result<ToolResult, String> {
         ));
     }
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::choose_call;
+    use redflow_contract::run::WaitingCall;
+
+    #[test]
+    fn an_answer_is_for_the_only_call_or_for_the_one_it_names() {
+        let call = |id: &str| WaitingCall {
+            call_id: id.into(),
+            tool: "pay".to_owned(),
+            iteration: 1,
+            asked_at: 0,
+            input: serde_json::Map::new(),
+        };
+        let two = [call("a"), call("b")];
+        let chosen =
+            |calls: &[WaitingCall], wanted| choose_call(calls, wanted).map(|call| call.call_id.to_string());
+        assert_eq!(chosen(&two[..1], None).unwrap(), "a");
+        assert_eq!(chosen(&two, Some("b")).unwrap(), "b");
+        assert_eq!(chosen(&two, None).unwrap_err(), "waits for several calls: name one with --call: a, b.");
+        assert_eq!(chosen(&two[..1], Some("b")).unwrap_err(), "does not wait for this call, but for a.");
+    }
 }

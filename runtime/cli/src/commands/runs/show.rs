@@ -155,7 +155,7 @@ fn format_head(run: &RunSummary, hints: Hints<'_>) -> String {
         RunStatus::Waiting => {
             let questions = run.open_questions().iter();
             rows.extend(questions.map(|call| ("waits for", format_question(call, usize::MAX))));
-            rows.extend(hints.answers(&run.run_id).map(|line| ("", line)));
+            rows.extend(hints.answers(&run.run_id, run.open_questions()).map(|line| ("", line)));
         }
         RunStatus::Interrupted if !hints.is_remote() => {
             rows.push(("resume it", hints.resume(&run.run_id)));
