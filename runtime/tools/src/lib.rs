@@ -9,3 +9,27 @@ use std::sync::Arc;
 pub fn register(adapters: &mut Adapters) {
     adapters.tools.insert("calculator-tool", Arc::new(calculator::Calculator::build));
 }
+
+#[cfg(test)]
+mod tests {
+    use redflow_contract::Message;
+    use redflow_contract::id::NodeSummary;
+    use redflow_contract::node::{EffectClass, find};
+    use redflow_ports::{Adapters, NodeConfig};
+
+    /// The editor shows what the declaration says, and the engine does what the tool says.
+    #[test]
+    fn a_tool_does_what_its_declaration_says() {
+        let mut adapters = Adapters::default();
+        super::register(&mut adapters);
+        for (type_name, build) in &adapters.tools {
+            let node =
+                NodeSummary { id: "t".into(), type_name: (*type_name).to_owned(), name: String::new() };
+            let (props, env, on_secret) = (Message::new(), |_: &str| None, |_: &str| ());
+            let tool =
+                build(NodeConfig { node: &node, props: &props, env: &env, on_secret: &on_secret }).unwrap();
+            let declared = find(type_name).effect.unwrap_or(EffectClass::AtMostOnce);
+            assert_eq!(tool.effect(&Message::new()), declared, "{type_name}");
+        }
+    }
+}
