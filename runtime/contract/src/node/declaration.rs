@@ -145,6 +145,13 @@ pub struct PropertySet {
     pub source: Option<super::source::ConfigSource>,
 }
 
+impl PropertySet {
+    /// The names of the properties.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.properties.iter().map(|property| property.name)
+    }
+}
+
 /// How Node-RED's editor shows a node type.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {

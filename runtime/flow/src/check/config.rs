@@ -15,7 +15,7 @@ use redflow_contract::id::NodeSummary;
 use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node::DEFAULT_STRATEGY;
-use redflow_contract::node::{self, StopCondition, ToolConfig};
+use redflow_contract::node::{self, AgentBindingConfig, StopCondition, ToolConfig};
 use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -23,9 +23,6 @@ use std::collections::HashSet;
 /// Node-RED's own keys, which are never part of a configuration.
 pub(super) const NODE_RED_KEYS: [&str; 11] =
     ["id", "type", "z", "x", "y", "wires", "g", "d", "name", "info", "l"];
-
-/// Keys that bind services or belong to the runtime. Agent Core's schema does not have them.
-const BINDING_KEYS: [&str; 5] = ["model", "memory", "tools", "sessionId", "timeout"];
 
 /// What the checker does with a `${NAME}` that names a process secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,12 +200,11 @@ impl Checker<'_> {
     /// Resolves every `${NAME}` in an agent's properties, and checks and reads them.
     fn agent_config(&mut self, ix: NodeIx) -> Result<AgentConfig, LimitExceeded> {
         let props = self.resolved(ix, &[], SecretReferences::Reject)?;
-        let bindings: Map<String, Value> = BINDING_KEYS
-            .iter()
-            .filter_map(|key| Some(((*key).to_owned(), props.get(*key)?.clone())))
-            .collect();
+        let names = AgentBindingConfig::SET.names();
+        let bindings: Map<String, Value> =
+            names.filter_map(|key| Some((key.to_owned(), props.get(key)?.clone()))).collect();
         let bindings = Value::Object(bindings);
-        self.report_violations(ix, "node.agent-binding", &bindings, SecretReferences::Reject);
+        self.report_violations(ix, AgentBindingConfig::SET.schema, &bindings, SecretReferences::Reject);
         let text = |key: &str| {
             let text = bindings.get(key).and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
@@ -282,7 +278,9 @@ impl Checker<'_> {
                 )
             });
         }
-        let mut props = without_keys(props, &BINDING_KEYS);
+        // Agent Core's schema does not have the keys that bind services or belong to the runtime.
+        let binding_keys: Vec<&str> = AgentBindingConfig::SET.names().collect();
+        let mut props = without_keys(props, &binding_keys);
         let mut no_tools = false;
         if self.options.profile == Profile::Redflow {
             no_tools = self.assume_defaults(ix, &mut props);

@@ -21,10 +21,6 @@ use std::sync::Arc;
 /// The node type that ends a flow tool.
 pub(super) const FLOW_TOOL_RETURN: &str = "flow-tool-return";
 
-/// The properties of a tool. `name` is used if there is no `toolName`.
-const TOOL_KEYS: [&str; 7] =
-    ["toolName", "description", "inputSchema", "effect", "timeout", "onUnknown", "name"];
-
 /// The longest name that is compared with others, in bytes.
 const LONGEST_NAME: usize = 256;
 
@@ -66,7 +62,9 @@ impl Checker<'_> {
     }
 
     fn read_tool(&mut self, ix: NodeIx) -> Result<ToolInfo, LimitExceeded> {
-        let mut own = self.resolved(ix, &TOOL_KEYS, SecretReferences::Reject)?;
+        // `name` is used if there is no `toolName`.
+        let keys: Vec<&str> = ToolConfig::SET.names().chain(["name"]).collect();
+        let mut own = self.resolved(ix, &keys, SecretReferences::Reject)?;
         let node_name = own.remove("name");
         let fixed = self.flow.nodes[ix].kind.tool;
         let value = Value::Object(own);
