@@ -18,6 +18,7 @@ mod model_properties;
 mod model_values;
 mod models;
 mod node_red;
+mod node_type;
 mod palette_nodes;
 mod services;
 #[cfg(feature = "codegen")]
