@@ -1,11 +1,12 @@
-//! The cost of a JSON Schema: how much work validating one value can take. A short schema can refer to itself
-//! so often that a validator never returns. Such a schema is refused before anything is validated.
+//! The cost of a JSON Schema: how much work compiling it and validating one value can take. A short schema can
+//! refer to itself so often that a validator never returns. Such a schema is refused before anything is
+//! compiled.
 //!
 //! Owns the limits and the count. Never validates, and never quotes the schema. Refuses an unusual schema
 //! rather than letting a dangerous one through, because the author of a tool can write it more simply.
 
-use percent_encoding::percent_decode_str;
-use serde_json::{Map, Value};
+use crate::graph::{Part, SchemaGraph};
+use crate::work::{STEPS_OF_COMPARISON, Violations, Visit};
 
 /// The most schemas that a validator may visit when it follows every reference.
 pub const MAX_SCHEMAS: usize = 10_000;
@@ -20,171 +21,131 @@ pub const MAX_RETURNS: usize = 100;
 /// them at every level of the value, and its stack is bounded.
 pub const MAX_NESTING_OF_RETURNS: usize = 8;
 
-/// Checks that the work of validating is bounded by the size of the value.
+/// The most instructions of all patterns of a schema, with repetitions written out.
+pub const MAX_PROGRAMS: u64 = 250_000;
+
+/// Checks that the work of compiling is bounded, and that of validating by the size of the value. Returns the
+/// most steps of validating for each byte of a value; none if they grow faster than the value.
 ///
 /// Follows every local reference, as a validator does. A schema may refer back to itself only in parts of the
 /// value that cannot be the same. Twice in one part would double the work with every level.
 ///
 /// # Errors
 /// A phrase that names the limit that was passed.
-pub fn check_cost(schema: &Value) -> Result<(), &'static str> {
+pub(crate) fn check_cost(graph: &SchemaGraph) -> Result<Option<u64>, &'static str> {
+    if graph.programs() > MAX_PROGRAMS {
+        return Err("its patterns repeat too much");
+    }
     let mut counter = CostCounter {
-        root: schema,
+        graph,
         visited: 0,
         path: Vec::new(),
         keys: Vec::new(),
         returns: Vec::new(),
-        unevaluated: false,
         part_start: 0,
         longest: 0,
+        per_byte: 0,
     };
-    counter.visit(schema)?;
-    if counter.longest > MAX_NESTING_OF_RETURNS && !counter.returns.is_empty() {
+    if !graph.nodes.is_empty() {
+        counter.visit(0, Visit::first(Violations::All))?;
+    }
+    let returns = !counter.returns.is_empty();
+    if counter.longest > MAX_NESTING_OF_RETURNS && returns {
         return Err("its schemas are nested too deep");
     }
-    if counter.unevaluated && !counter.returns.is_empty() {
+    if returns && graph.nodes.iter().any(|node| node.looks_again) {
         return Err("it names itself beside `unevaluated…`");
     }
-    Ok(())
+    let grows_faster = returns || graph.nodes.iter().any(|node| node.is_unique);
+    Ok((!grows_faster).then_some(counter.per_byte))
 }
 
-/// A part of a value: the property of a name, or any property or item.
-#[derive(Clone, Copy, PartialEq)]
-enum Part<'a> {
-    Named(&'a str),
-    Any,
-}
-
-impl Part<'_> {
-    fn overlaps(self, other: Self) -> bool {
-        self == Part::Any || other == Part::Any || self == other
+fn overlaps(one: &Part, other: &Part) -> bool {
+    match (one, other) {
+        (Part::Property(one), Part::Property(other)) => one == other,
+        _ => true,
     }
 }
 
 struct CostCounter<'a> {
-    root: &'a Value,
+    graph: &'a SchemaGraph,
     visited: usize,
     /// The schemas around the current one, each with the number of parts around it.
-    path: Vec<(&'a Value, usize)>,
+    path: Vec<(usize, usize)>,
     /// The parts of the value around the current one.
-    keys: Vec<Part<'a>>,
+    keys: Vec<&'a Part>,
     /// The references back to a schema: the schema, and the parts passed on the way.
-    returns: Vec<(&'a Value, Vec<Part<'a>>)>,
-    unevaluated: bool,
+    returns: Vec<(usize, Vec<&'a Part>)>,
     /// The length of `path` where the current part started.
     part_start: usize,
     /// The most nested schemas that apply to one value.
     longest: usize,
+    per_byte: u64,
 }
 
 impl<'a> CostCounter<'a> {
-    fn visit(&mut self, schema: &'a Value) -> Result<(), &'static str> {
-        let Value::Object(map) = schema else { return Ok(()) };
-        self.visited += 1;
+    fn visit(&mut self, index: usize, visit: Visit) -> Result<(), &'static str> {
+        self.visited = self.visited.saturating_add(usize::try_from(visit.looks).unwrap_or(usize::MAX));
         if self.visited > MAX_SCHEMAS {
             return Err("it applies too many schemas to one value");
         }
-        if let Some((_, depth)) = self.path.iter().find(|(known, _)| std::ptr::eq(*known, schema)) {
-            return self.refer_back(schema, *depth);
+        if let Some((_, depth)) = self.path.iter().find(|(known, _)| *known == index) {
+            return self.refer_back(index, *depth);
         }
         if self.path.len() >= MAX_NESTING {
             return Err("its schemas are nested too deep");
         }
-        self.path.push((schema, self.keys.len()));
+        self.path.push((index, self.keys.len()));
         self.longest = self.longest.max(self.path.len() - self.part_start);
-        self.visit_keywords(map)?;
+        self.count_work(index, visit);
+        let node = &self.graph.nodes[index];
+        for edge in &node.edges {
+            let visit = visit.of_edge(node, edge);
+            if edge.part == Part::Whole {
+                self.visit(edge.to, visit)?;
+                continue;
+            }
+            let outer = std::mem::replace(&mut self.part_start, self.path.len());
+            self.keys.push(&edge.part);
+            self.visit(edge.to, visit)?;
+            self.keys.pop();
+            self.part_start = outer;
+        }
         self.path.pop();
         Ok(())
     }
 
-    fn refer_back(&mut self, schema: &'a Value, depth: usize) -> Result<(), &'static str> {
+    /// Adds the most steps of a schema for each byte of the value.
+    fn count_work(&mut self, index: usize, visit: Visit) {
+        let node = &self.graph.nodes[index];
+        let options = node.options_size.saturating_mul(STEPS_OF_COMPARISON);
+        let repeated = node.most_steps_per_byte().saturating_add(options).saturating_mul(visit.times());
+        let steps = visit.steps_of_checks(node.checks).saturating_add(repeated);
+        self.per_byte = self.per_byte.saturating_add(steps);
+    }
+
+    fn refer_back(&mut self, index: usize, depth: usize) -> Result<(), &'static str> {
         let passed = self.keys[depth..].to_vec();
         // Without a part between, the validator would recurse for ever on the same value.
         let again = self.returns.iter().any(|(known, other)| {
-            std::ptr::eq(*known, schema) && passed.iter().zip(other).all(|(a, b)| a.overlaps(*b))
+            *known == index && passed.iter().zip(other).all(|(one, other)| overlaps(one, other))
         });
         if passed.is_empty() || again || self.returns.len() >= MAX_RETURNS {
             return Err("it comes back to itself in more than one way");
         }
-        self.returns.push((schema, passed));
+        self.returns.push((index, passed));
         Ok(())
-    }
-
-    fn visit_keywords(&mut self, map: &'a Map<String, Value>) -> Result<(), &'static str> {
-        for (keyword, value) in map {
-            match keyword.as_str() {
-                "$ref" => {
-                    let target = value.as_str().and_then(|text| text.strip_prefix('#'));
-                    let pointer = target.and_then(|pointer| percent_decode_str(pointer).decode_utf8().ok());
-                    let target = pointer.and_then(|pointer| self.root.pointer(&pointer));
-                    self.visit(target.ok_or("a reference in it leads to nothing inside it")?)?;
-                }
-                "$dynamicRef" | "$recursiveRef" => return Err("it uses a reference whose target can change"),
-                // With an id of its own, references inside the part would lead elsewhere.
-                "$id" if self.path.len() > 1 => return Err("a part of it has an `$id` of its own"),
-                "id" if self.path.len() > 1 && self.has_old_ids() => {
-                    return Err("a part of it has an `id` of its own");
-                }
-                "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" => self.visit_all(value)?,
-                "dependentSchemas" | "dependencies" => {
-                    for value in value.as_object().into_iter().flat_map(Map::values) {
-                        self.visit(value)?;
-                    }
-                }
-                "properties" => {
-                    for (key, value) in value.as_object().into_iter().flatten() {
-                        self.visit_part(Part::Named(key), value)?;
-                    }
-                }
-                "patternProperties" => {
-                    for value in value.as_object().into_iter().flat_map(Map::values) {
-                        self.visit_part(Part::Any, value)?;
-                    }
-                }
-                "items"
-                | "prefixItems"
-                | "additionalItems"
-                | "contains"
-                | "additionalProperties"
-                | "propertyNames" => self.visit_part(Part::Any, value)?,
-                "unevaluatedItems" | "unevaluatedProperties" => {
-                    self.unevaluated = true;
-                    self.visit_part(Part::Any, value)?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the draft of the schema writes `$id` as `id`.
-    fn has_old_ids(&self) -> bool {
-        let draft = self.root.get("$schema").and_then(Value::as_str).unwrap_or_default();
-        draft.contains("draft-03") || draft.contains("draft-04")
-    }
-
-    fn visit_part(&mut self, part: Part<'a>, value: &'a Value) -> Result<(), &'static str> {
-        let outer = std::mem::replace(&mut self.part_start, self.path.len());
-        self.keys.push(part);
-        self.visit_all(value)?;
-        self.keys.pop();
-        self.part_start = outer;
-        Ok(())
-    }
-
-    /// Visits a schema, or each schema of a list.
-    fn visit_all(&mut self, value: &'a Value) -> Result<(), &'static str> {
-        match value {
-            Value::Array(schemas) => schemas.iter().try_for_each(|schema| self.visit(schema)),
-            schema => self.visit(schema),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::check_cost;
+    use crate::graph::SchemaGraph;
     use serde_json::{Value, json};
+
+    fn check_cost(schema: &Value) -> Result<(), &'static str> {
+        super::check_cost(&SchemaGraph::read(schema)?).map(drop)
+    }
 
     #[test]
     fn ordinary_schemas_pass() {
@@ -229,7 +190,15 @@ mod tests {
         let deep = (0..200).fold(json!({}), |inner, _| json!({"not": inner}));
         let nested =
             (0..20).fold(json!({"properties": {"a": {"$ref": "#"}}}), |inner, _| json!({"oneOf": [inner]}));
+        // Each level is compiled three times for the level above.
+        let again = |inner| json!({"unevaluatedProperties": false, "allOf": [inner]});
+        let unevaluated = (0..12).fold(json!({}), |inner, _| again(inner));
+        let patterns: serde_json::Map<_, _> = (0..40)
+            .map(|n| (format!("p{n}"), json!({"pattern": format!("({n}[a-z]{{90}}){{30}}")})))
+            .collect();
         let rows = [
+            unevaluated,
+            json!({"properties": patterns}),
             doubling,
             escaped,
             deep,

@@ -4,11 +4,16 @@
 //! and each crate that does so would carry a copy of its code.
 
 mod cost;
+mod graph;
+mod pattern;
+mod work;
 
-pub use cost::{MAX_NESTING, MAX_NESTING_OF_RETURNS, MAX_RETURNS, MAX_SCHEMAS, check_cost};
+pub use cost::{MAX_NESTING, MAX_NESTING_OF_RETURNS, MAX_PROGRAMS, MAX_RETURNS, MAX_SCHEMAS};
 pub use jsonschema::error::{TypeKind, ValidationErrorKind};
 pub use jsonschema::{JsonType, ValidationError};
+pub use work::{MAX_WORK, TooMuchWork, Violations};
 
+use graph::SchemaGraph;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
@@ -17,8 +22,8 @@ use serde_json::Value;
 pub struct Schema(Validator);
 
 impl Schema {
-    /// Compiles a schema. Refuses references to files and hosts, and patterns that can take for ever.
-    /// Call [`check_cost`] first for a schema from a stranger.
+    /// Compiles a schema of our own. Refuses references to files and hosts, and patterns that can take for
+    /// ever. A schema from a stranger is an [`UntrustedSchema`].
     ///
     /// # Errors
     /// The first place at which the schema is not valid.
@@ -45,6 +50,64 @@ impl Schema {
         Box::new(self.0.iter_errors(value))
     }
 }
+
+/// A compiled schema from a stranger. It is compiled and applied only if the work is bounded.
+#[derive(Debug)]
+pub struct UntrustedSchema {
+    schema: Schema,
+    graph: SchemaGraph,
+    steps_per_byte: Option<u64>,
+}
+
+/// Why a schema from a stranger cannot be used.
+#[derive(Debug)]
+pub enum SchemaProblem {
+    /// A phrase that names the limit that was passed.
+    Cost(&'static str),
+    /// The first place at which the schema is not valid.
+    Invalid(Box<ValidationError<'static>>),
+}
+
+impl UntrustedSchema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// When it costs too much or is not valid.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaProblem> {
+        let graph = SchemaGraph::read(schema).map_err(SchemaProblem::Cost)?;
+        let steps_per_byte = cost::check_cost(&graph).map_err(SchemaProblem::Cost)?;
+        let schema = Schema::compile(schema).map_err(SchemaProblem::Invalid)?;
+        Ok(Self { schema, graph, steps_per_byte })
+    }
+
+    /// The schema, to validate a value that has at most these bytes as JSON text.
+    ///
+    /// # Errors
+    /// When validating would take more than [`MAX_WORK`].
+    pub fn bounded(
+        &self,
+        value: &Value,
+        bytes: usize,
+        violations: Violations,
+    ) -> Result<&Schema, TooMuchWork> {
+        let bound = self.steps_per_byte.map(|steps| steps.saturating_mul(bytes as u64));
+        if bound.is_none_or(|bound| bound > MAX_WORK) {
+            work::check_work(&self.graph, value, violations)?;
+        }
+        Ok(&self.schema)
+    }
+
+    /// The schema, to validate a value whatever the work. Only for runs that were recorded before work was
+    /// bounded.
+    #[must_use]
+    pub fn unbounded(&self) -> &Schema {
+        &self.schema
+    }
+}
+
+#[cfg(test)]
+#[path = "work_tests.rs"]
+mod work_tests;
 
 #[cfg(test)]
 mod tests {

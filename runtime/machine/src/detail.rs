@@ -47,12 +47,14 @@ pub fn is_unfinished(
 ) -> bool {
     let ends = report.difference.as_ref().is_some_and(|found| found.what == DifferenceKind::Incomplete);
     // A journal may end between two steps, but not within one.
-    ends && !status.is_over() && resume(journal, strategies, &mut |spec| strategies.compile(spec)).is_ok()
+    ends && !status.is_over()
+        && resume(journal, strategies, &mut |spec, version| strategies.compile_version(spec, version)).is_ok()
 }
 
 /// The final message of a run that has ended.
 fn result_of(journal: &[u8], strategies: &Strategies) -> Option<Message> {
-    let resumed = resume(journal, strategies, &mut |spec| strategies.compile(spec)).ok()?;
+    let resumed =
+        resume(journal, strategies, &mut |spec, version| strategies.compile_version(spec, version)).ok()?;
     match { resumed.unanswerable }.pop()? {
         Effect::Finish { message, .. } => Some(message),
         _ => None,

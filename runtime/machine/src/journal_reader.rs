@@ -15,6 +15,7 @@ use redflow_contract::plan::AgentPlan;
 use redflow_contract::replay::{Difference, DifferenceKind};
 use serde::Serialize;
 use serde_json::Value;
+use std::ops::RangeInclusive;
 
 /// The longest line that is read, in bytes.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
@@ -27,6 +28,8 @@ pub const MAX_LINES: usize = 100_000;
 pub struct Journal {
     /// The id of the run.
     pub run_id: RunId,
+    /// The version of its machine.
+    pub machine: u32,
     /// The strategy of its machine; none for Agent Core's.
     pub strategy: Option<String>,
     /// The agent of the run.
@@ -79,8 +82,8 @@ pub(crate) fn open_journal<'a>(
     else {
         return Err(Difference::new(1, DifferenceKind::Header, "A journal begins with its header."));
     };
-    check_version("contract", contract, CONTRACT_VERSION)?;
-    check_version("machine", machine, machine_version(strategies, strategy.as_deref())?)?;
+    check_version("contract", contract, CONTRACT_VERSION..=CONTRACT_VERSION)?;
+    check_version("machine", machine, machine_versions(strategies, strategy.as_deref())?)?;
     let Some(JournalRecord::Plan { plan }) = reader.next_record()? else {
         let message = "The second line of a journal is its plan.";
         return Err(Difference::new(2, DifferenceKind::Plan, message));
@@ -94,13 +97,16 @@ pub(crate) fn open_journal<'a>(
     }
     let last = reader.prev;
     let journal =
-        Journal { run_id, strategy, agent, parent_run_id, step_id, plan, records: Vec::new(), last };
+        Journal { run_id, machine, strategy, agent, parent_run_id, step_id, plan, records: Vec::new(), last };
     Ok((journal, reader))
 }
 
-/// The version of the machine that this build has for a strategy.
-fn machine_version(strategies: &Strategies, strategy: Option<&str>) -> Result<u32, Difference> {
-    strategies.find(strategy).map(|strategy| strategy.version()).ok_or_else(|| {
+/// The versions of the machine that this build has for a strategy.
+fn machine_versions(
+    strategies: &Strategies,
+    strategy: Option<&str>,
+) -> Result<RangeInclusive<u32>, Difference> {
+    strategies.find(strategy).map(|strategy| strategy.versions()).ok_or_else(|| {
         let name = quote(strategy.unwrap_or(DEFAULT_STRATEGY));
         let message = format!(
             "The agent has the strategy {name}, which this build does not know: replay it with a newer Redflow \
@@ -110,10 +116,11 @@ fn machine_version(strategies: &Strategies, strategy: Option<&str>) -> Result<u3
     })
 }
 
-fn check_version(what: &str, recorded: u32, ours: u32) -> Result<(), Difference> {
-    if recorded == ours {
+fn check_version(what: &str, recorded: u32, known: RangeInclusive<u32>) -> Result<(), Difference> {
+    if known.contains(&recorded) {
         return Ok(());
     }
+    let ours = *known.end();
     let advice = if recorded > ours {
         "replay it with a newer Redflow Runtime"
     } else {
@@ -134,10 +141,10 @@ fn check_unknown_header(text: &[u8], strategies: &Strategies) -> Result<(), Diff
         number.and_then(|number| u32::try_from(number).ok())
     };
     if let Some(contract) = recorded("contract") {
-        check_version("contract", contract, CONTRACT_VERSION)?;
+        check_version("contract", contract, CONTRACT_VERSION..=CONTRACT_VERSION)?;
     }
     match recorded("machine") {
-        Some(machine) => check_version("machine", machine, machine_version(strategies, strategy)?),
+        Some(machine) => check_version("machine", machine, machine_versions(strategies, strategy)?),
         None => Ok(()),
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Replay {
 }
 
 pub(crate) fn run_replay(bytes: &[u8], strategies: &Strategies, observed: bool) -> Replay {
-    let mut compile = |spec: &Arc<AgentSpec>| strategies.compile(spec);
+    let mut compile = |spec: &Arc<AgentSpec>, version| strategies.compile_version(spec, version);
     let mut replayer = Replayer::new(strategies, &mut compile, observed);
     let (run_id, difference) = match open_journal(bytes, strategies) {
         Ok((journal, mut reader)) => {
@@ -80,8 +80,8 @@ pub struct ResumedRun {
     pub unanswerable: Vec<Effect>,
 }
 
-/// Compiles the agent of a run.
-pub type Compile<'a> = &'a mut dyn FnMut(&Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError>;
+/// Compiles the agent of a run, whose machine has this version.
+pub type Compile<'a> = &'a mut dyn FnMut(&Arc<AgentSpec>, u32) -> Result<Arc<dyn Agent>, CompileError>;
 
 /// Resumes a run from its journal: feeds every fact to the machine and compares every digest. The journal may
 /// end before the run does, but not within a step.
@@ -184,7 +184,7 @@ impl<'a> Replayer<'a> {
         }
         let answered = if self.observed { answered_call(&fact) } else { None };
         let answers = fact.effect();
-        let machine = self.machine_for(line, &fact)?;
+        let machine = self.machine_for(journal.machine, line, &fact)?;
         machine.feed(fact).map_err(|error| fact_refused(line, &error))?;
         let effects: Vec<Effect> = std::iter::from_fn(|| machine.poll()).collect();
         self.facts += 1;
@@ -205,11 +205,16 @@ impl<'a> Replayer<'a> {
     }
 
     /// The machine. The first fact gives its agent.
-    fn machine_for(&mut self, line: usize, fact: &Fact) -> Result<&mut dyn Machine, Difference> {
+    fn machine_for(
+        &mut self,
+        version: u32,
+        line: usize,
+        fact: &Fact,
+    ) -> Result<&mut dyn Machine, Difference> {
         if self.machine.is_none()
             && let Fact::RunStarted { spec, .. } = fact
         {
-            let agent = (self.compile)(spec).map_err(|error| fact_refused(line, &error))?;
+            let agent = (self.compile)(spec, version).map_err(|error| fact_refused(line, &error))?;
             let mut machine = Arc::clone(&agent).start();
             machine.set_observed(self.observed);
             (self.agent, self.machine) = (Some(agent), Some(machine));

@@ -4,6 +4,7 @@ use crate::machine::Machine;
 use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A compiled agent. All its runs share it. [`Strategy`] has an example.
@@ -49,8 +50,8 @@ pub trait Agent: Debug + Send + Sync {
 ///
 /// impl Strategy for Echo {
 ///     fn name(&self) -> &'static str { "echo" }
-///     fn version(&self) -> u32 { 1 }
-///     fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+///     fn versions(&self) -> std::ops::RangeInclusive<u32> { 1..=1 }
+///     fn compile(&self, spec: &Arc<AgentSpec>, _: u32) -> Result<Arc<dyn Agent>, CompileError> {
 ///         Ok(Arc::new(EchoAgent(Arc::clone(spec))))
 ///     }
 ///     fn contradiction(&self, _: &AgentPlan, _: &AgentSpec) -> Option<&'static str> { None }
@@ -71,14 +72,15 @@ pub trait Strategy: Debug + Send + Sync {
     /// The name that specs and journals have.
     fn name(&self) -> &'static str;
 
-    /// The version of its machines: that of [`Agent::version`].
-    fn version(&self) -> u32;
+    /// The versions of its machines that this build has. New runs get the last one. The others replay and
+    /// resume recorded runs.
+    fn versions(&self) -> RangeInclusive<u32>;
 
-    /// Compiles an agent.
+    /// Compiles an agent whose machines have one of these versions.
     ///
     /// # Errors
     /// The first part of the spec that cannot be used.
-    fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError>;
+    fn compile(&self, spec: &Arc<AgentSpec>, version: u32) -> Result<Arc<dyn Agent>, CompileError>;
 
     /// Names the first setting in which the plan of a journal and the spec of its first fact differ.
     fn contradiction(&self, plan: &AgentPlan, spec: &AgentSpec) -> Option<&'static str>;
@@ -118,14 +120,30 @@ impl Strategies {
         self.0.iter().find(|strategy| strategy.name() == name).map(|strategy| &**strategy)
     }
 
-    /// Compiles an agent with its strategy.
+    /// Compiles an agent for new runs with its strategy.
     ///
     /// # Errors
     /// When this build does not have the strategy, or the strategy cannot use the spec.
     pub fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+        let strategy = self.of_spec(spec)?;
+        strategy.compile(spec, *strategy.versions().end())
+    }
+
+    /// Compiles the agent of a recorded run, whose machine has a version of the strategy.
+    ///
+    /// # Errors
+    /// As [`Strategies::compile`].
+    pub fn compile_version(
+        &self,
+        spec: &Arc<AgentSpec>,
+        version: u32,
+    ) -> Result<Arc<dyn Agent>, CompileError> {
+        self.of_spec(spec)?.compile(spec, version)
+    }
+
+    fn of_spec(&self, spec: &AgentSpec) -> Result<&dyn Strategy, CompileError> {
         let name = spec.strategy.as_deref();
-        let strategy = self.find(name);
         let unknown = || CompileError::UnknownStrategy(name.unwrap_or(DEFAULT_STRATEGY).to_owned());
-        strategy.ok_or_else(unknown)?.compile(spec)
+        self.find(name).ok_or_else(unknown)
     }
 }

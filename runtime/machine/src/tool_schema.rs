@@ -5,14 +5,14 @@
 use crate::strategy::CompileError;
 use crate::text::{display_pointer, preview};
 use redflow_contract::plan::ToolSpec;
-use redflow_json_schema::{Schema, check_cost};
+use redflow_json_schema::{SchemaProblem, UntrustedSchema};
 use serde_json::Value;
 
 /// Compiles the input schemas of tools, in their order; none for a tool that takes any object.
 ///
 /// # Errors
 /// The first tool whose schema cannot be used.
-pub fn compile_tool_schemas(tools: &[ToolSpec]) -> Result<Vec<Option<Schema>>, CompileError> {
+pub fn compile_tool_schemas(tools: &[ToolSpec]) -> Result<Vec<Option<UntrustedSchema>>, CompileError> {
     let compile = |tool: &ToolSpec| {
         let schema = tool.input_schema.as_ref().map(compile_schema).transpose();
         schema.map_err(|reason| CompileError::InputSchema { tool: tool.name.clone(), reason })
@@ -25,14 +25,16 @@ pub fn compile_tool_schemas(tools: &[ToolSpec]) -> Result<Vec<Option<Schema>>, C
 ///
 /// # Errors
 /// A phrase that tells why the schema cannot be used.
-pub fn compile_schema(schema: &Value) -> Result<Schema, String> {
-    check_cost(schema)?;
-    Schema::compile(schema).map_err(|error| {
-        let text = error.to_string();
-        let text = preview(text.lines().next().unwrap_or_default());
-        match error.instance_path().as_str() {
-            "" => text,
-            place => format!("at `{}`, {text}", display_pointer(place)),
+pub fn compile_schema(schema: &Value) -> Result<UntrustedSchema, String> {
+    UntrustedSchema::compile(schema).map_err(|problem| match problem {
+        SchemaProblem::Cost(reason) => reason.to_owned(),
+        SchemaProblem::Invalid(error) => {
+            let text = error.to_string();
+            let text = preview(text.lines().next().unwrap_or_default());
+            match error.instance_path().as_str() {
+                "" => text,
+                place => format!("at `{}`, {text}", display_pointer(place)),
+            }
         }
     })
 }

@@ -2,13 +2,14 @@
 //!
 //! All runs of the agent share the result.
 
+use crate::MACHINE_VERSION;
 use crate::action_schema::action_schema;
 use crate::prompt::system_prompt;
 use crate::validate::ActionRules;
 use redflow_contract::answer_kind::{AnswerKind, SchemaText};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_json_schema::Schema;
+use redflow_json_schema::UntrustedSchema;
 use redflow_machine::{CompileError, compile_tool_schemas};
 use std::sync::Arc;
 
@@ -18,26 +19,40 @@ pub struct CompiledAgent {
     /// The transcript that every run starts with.
     prefix: Transcript,
     /// In the order of the spec's tools; none for a tool that takes any object.
-    input_schemas: Vec<Option<Schema>>,
+    input_schemas: Vec<Option<UntrustedSchema>>,
     answer_kind: AnswerKind,
+    version: u32,
 }
 
 impl CompiledAgent {
-    /// Compiles an agent.
+    /// Compiles an agent for new runs.
     ///
     /// # Errors
     /// The first tool whose schema cannot be used.
     pub fn compile(spec: Arc<AgentSpec>) -> Result<Arc<Self>, CompileError> {
+        Self::compile_version(spec, MACHINE_VERSION)
+    }
+
+    /// Compiles an agent whose machine has a version of this build.
+    ///
+    /// # Errors
+    /// The first tool whose schema cannot be used.
+    pub fn compile_version(spec: Arc<AgentSpec>, version: u32) -> Result<Arc<Self>, CompileError> {
         let input_schemas = compile_tool_schemas(&spec.tools)?;
         let prefix = prompt_prefix(&spec.tools);
         let answer_kind = answer_kind(&spec.tools);
-        Ok(Arc::new(Self { spec, prefix, input_schemas, answer_kind }))
+        Ok(Arc::new(Self { spec, prefix, input_schemas, answer_kind, version }))
     }
 
     /// The spec that it was compiled from.
     #[must_use]
     pub fn spec(&self) -> &Arc<AgentSpec> {
         &self.spec
+    }
+
+    /// The version of its machine.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
     }
 
     /// The form of its model's answers: one action.
@@ -51,7 +66,12 @@ impl CompiledAgent {
 
     /// The rules for its model's answers.
     pub(crate) fn action_rules(&self) -> ActionRules<'_> {
-        ActionRules { limits: &self.spec.limits, tools: &self.spec.tools, input_schemas: &self.input_schemas }
+        ActionRules {
+            version: self.version,
+            limits: &self.spec.limits,
+            tools: &self.spec.tools,
+            input_schemas: &self.input_schemas,
+        }
     }
 
     /// Finds an allowed tool by name.

@@ -74,7 +74,7 @@ fn refuses_schemas_that_fetch_block_or_are_invalid() {
         (json!({"properties": {"a": {"pattern": "(?=x)y"}}}), "at `/properties/a/pattern`"),
         (json!({"properties": {"a": {"pattern": "(a)\\1"}}}), "at `/properties/a/pattern`"),
         (json!({"patternProperties": {"(?!x)": true}}), "at `/patternProperties/(?!x)`"),
-        (json!({"pattern": "((a{1,1000}){1,1000}){1,1000}"}), "at `/pattern`"),
+        (json!({"pattern": "((a{1,1000}){1,1000}){1,1000}"}), "its patterns repeat too much"),
         (json!({"pattern": "("}), "at `/pattern`"),
         (json!({"$ref": "https://example.com/x.json"}), "a reference in it leads to nothing inside it"),
         (json!({"$ref": "file:///etc/passwd"}), "a reference in it leads to nothing inside it"),
@@ -96,7 +96,8 @@ fn refuses_schemas_that_fetch_block_or_are_invalid() {
 
 #[test]
 fn a_schema_may_refer_to_itself_in_a_part_of_the_value() {
-    let validator = compile_schema(&json!({"properties": {"a": {"$ref": "#"}}, "type": "object"})).unwrap();
+    let compiled = compile_schema(&json!({"properties": {"a": {"$ref": "#"}}, "type": "object"})).unwrap();
+    let validator = compiled.unbounded();
     assert!(validator.is_valid(&json!({"a": {"a": {}}})));
     assert!(!validator.is_valid(&json!({"a": {"a": 1}})));
 }
@@ -117,6 +118,7 @@ fn the_deepest_schemas_fit_on_a_stack() {
             let core = json!({"type": "object", "properties": {"a": part}});
             let nested = |depth| (0..depth).fold(core.clone(), |schema, _| link(schema));
             let deepest = (0..80).rev().find_map(|depth| compile_schema(&nested(depth)).ok()).unwrap();
+            let deepest = deepest.unbounded();
             assert_eq!(deepest.violations(&answer).count() == 0, deepest.is_valid(&answer));
         }
     }

@@ -1,5 +1,6 @@
 //! Asks a model for one action without an agent, to test the model.
 
+use crate::MACHINE_VERSION;
 use crate::compile::{answer_kind, prompt_prefix};
 use crate::validate::{ActionRules, validate_answer};
 use redflow_contract::answer_kind::AnswerKind;
@@ -32,7 +33,8 @@ impl ActionTest {
     /// # Errors
     /// The first rule it breaks.
     pub fn check(&self, answer: &ModelAnswer) -> Result<(), RunError> {
-        let rules = ActionRules { limits: &RunLimits::default(), tools: &[], input_schemas: &[] };
+        let limits = RunLimits::default();
+        let rules = ActionRules { version: MACHINE_VERSION, limits: &limits, tools: &[], input_schemas: &[] };
         validate_answer(rules, answer, 1).map(drop)
     }
 }

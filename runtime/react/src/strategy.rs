@@ -7,6 +7,7 @@ use crate::plan_check::contradiction;
 use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_machine::{Agent, CompileError, Machine, Strategy};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Agent Core's strategy.
@@ -18,12 +19,12 @@ impl Strategy for React {
         DEFAULT_STRATEGY
     }
 
-    fn version(&self) -> u32 {
-        MACHINE_VERSION
+    fn versions(&self) -> RangeInclusive<u32> {
+        1..=MACHINE_VERSION
     }
 
-    fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
-        let agent: Arc<dyn Agent> = CompiledAgent::compile(Arc::clone(spec))?;
+    fn compile(&self, spec: &Arc<AgentSpec>, version: u32) -> Result<Arc<dyn Agent>, CompileError> {
+        let agent: Arc<dyn Agent> = CompiledAgent::compile_version(Arc::clone(spec), version)?;
         Ok(agent)
     }
 
@@ -38,7 +39,7 @@ impl Agent for CompiledAgent {
     }
 
     fn version(&self) -> u32 {
-        MACHINE_VERSION
+        CompiledAgent::version(self)
     }
 
     fn start(self: Arc<Self>) -> Box<dyn Machine> {

@@ -10,7 +10,7 @@ use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::RunError;
-use redflow_json_schema::{Schema, ValidationError, ValidationErrorKind};
+use redflow_json_schema::{UntrustedSchema, ValidationError, ValidationErrorKind, Violations};
 use redflow_machine::text::{display_pointer, pointer_to, quote};
 use serde_json::{Map, Value};
 
@@ -25,15 +25,17 @@ const SORTED_BYTES: usize = 32 * 1024;
 /// What an answer must follow.
 #[derive(Clone, Copy)]
 pub(crate) struct ActionRules<'a> {
+    /// The version of the machine.
+    pub(crate) version: u32,
     pub(crate) limits: &'a RunLimits,
     pub(crate) tools: &'a [ToolSpec],
     /// In the order of the tools; none for a tool that takes any object.
-    pub(crate) input_schemas: &'a [Option<Schema>],
+    pub(crate) input_schemas: &'a [Option<UntrustedSchema>],
 }
 
 impl<'a> ActionRules<'a> {
     /// The input schema of an allowed tool; none for a tool that is not allowed.
-    fn input_schema(&self, tool: &str) -> Option<Option<&'a Schema>> {
+    fn input_schema(&self, tool: &str) -> Option<Option<&'a UntrustedSchema>> {
         let index = self.tools.iter().position(|allowed| allowed.name == tool)?;
         Some(self.input_schemas.get(index)?.as_ref())
     }
@@ -187,7 +189,7 @@ fn read_action(
         return Err(RuleViolation::of_key(RunErrorCode::ToolNotAllowed, "tool", "enum", message));
     };
     if let Some(schema) = schema {
-        check_input(tool, schema, input, answer_bytes)?;
+        check_input(rules.version, (tool, schema), input, answer_bytes)?;
     }
     let Some(confidence) = confidence(object)? else {
         let message = "`confidence` is missing from a tool action.";
@@ -218,20 +220,36 @@ fn confidence(object: &Map<String, Value>) -> Result<Option<f64>, RuleViolation>
     }
 }
 
-fn check_input(tool: &str, schema: &Schema, input: &Value, answer_bytes: usize) -> Result<(), RuleViolation> {
+fn check_input(
+    version: u32,
+    (tool, schema): (&str, &UntrustedSchema),
+    input: &Value,
+    answer_bytes: usize,
+) -> Result<(), RuleViolation> {
+    let code = RunErrorCode::ToolInputInvalid;
+    let violations = if answer_bytes <= SORTED_BYTES { Violations::All } else { Violations::First };
+    let schema = if version == 1 {
+        schema.unbounded()
+    } else {
+        schema.bounded(input, answer_bytes, violations).map_err(|_| {
+            let message = format!(
+                "The input for tool {} is too large for the tool's schema: checking it would take too long.",
+                quote(tool)
+            );
+            RuleViolation::of_key(code, "input", "work", message)
+        })?
+    };
     if schema.is_valid(input) {
         return Ok(());
     }
-    let first = if answer_bytes <= SORTED_BYTES {
-        schema.violations(input).map(|error| locate(&error)).min()
-    } else {
-        schema.first_violation(input).map(|error| locate(&error))
+    let first = match violations {
+        Violations::All => schema.violations(input).map(|error| locate(&error)).min(),
+        Violations::First => schema.first_violation(input).map(|error| locate(&error)),
     };
     // There is a first one, because the input is not valid.
     let (pointer, (rule, complaint)) = first.unwrap_or_else(|| ("/input".to_owned(), OTHER_RULE));
     let message =
         format!("The input for tool {} breaks the tool's schema: {pointer} {complaint}.", quote(tool));
-    let code = RunErrorCode::ToolInputInvalid;
     Err(RuleViolation { code, message, pointer: Some(pointer), rule: Some(rule) })
 }
 

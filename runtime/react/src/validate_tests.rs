@@ -304,3 +304,20 @@ fn every_rule_has_a_text() {
         assert!(RULES.iter().any(|(known, words)| *known == rule && error.message.contains(words)), "{rule}");
     }
 }
+
+#[test]
+fn bounds_the_work_of_checking_an_input_since_version_2() {
+    let schema = json!({"properties": {"text": {"pattern": "[ab]*a[ab]{400}c"}}});
+    let input = json!({"text": "ab".repeat(5_000)});
+    let text = json!({"action": "tool", "tool": "t", "input": input, "confidence": 1}).to_string();
+    let answer = ModelAnswer { text, ..ModelAnswer::default() };
+    let check = |version| {
+        let agent =
+            CompiledAgent::compile_version(spec(&[("t", "", Some(schema.clone()))]), version).unwrap();
+        let error = validate_answer(agent.action_rules(), &answer, 1).unwrap_err();
+        (error.code, error.pointer.unwrap(), error.rule.unwrap())
+    };
+    let code = redflow_contract::code::RunErrorCode::ToolInputInvalid;
+    assert_eq!(check(1), (code, "/input/text".to_owned(), "pattern".to_owned()));
+    assert_eq!(check(2), (code, "/input".to_owned(), "work".to_owned()));
+}

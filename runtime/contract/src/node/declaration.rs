@@ -3,6 +3,7 @@
 pub use super::node_type::{FixedTool, NodeType};
 use super::values::EffectClass;
 use crate::edge::{PortKind, Role};
+#[cfg(feature = "codegen")]
 use serde::Serialize;
 
 /// The declaration of a node type. The catalogue, the schemas, the types of the bindings, the palette and the

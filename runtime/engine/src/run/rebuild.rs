@@ -40,22 +40,23 @@ pub(crate) struct RebuiltAgents {
 const MAX_CACHED: usize = 64;
 
 impl RebuiltAgents {
-    /// Compiles a recorded spec.
+    /// Compiles a recorded spec for a machine of a version.
     pub(super) fn compile(
         &self,
         flow: Option<&BuiltFlow>,
-        spec: &Arc<AgentSpec>,
+        (spec, version): (&Arc<AgentSpec>, u32),
         strategies: &Strategies,
     ) -> Result<Arc<dyn Agent>, CompileError> {
+        let is_same = |agent: &&Arc<dyn Agent>| agent.version() == version && **agent.spec() == **spec;
         let of_flow = flow.and_then(|flow| flow.agent(&spec.agent.node_id)).map(|agent| &agent.compiled);
-        if let Some(same) = of_flow.filter(|agent| **agent.spec() == **spec) {
+        if let Some(same) = of_flow.filter(is_same) {
             return Ok(Arc::clone(same));
         }
         let mut cached = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(same) = cached.iter().find(|agent| **agent.spec() == **spec) {
+        if let Some(same) = cached.iter().find(is_same) {
             return Ok(Arc::clone(same));
         }
-        let compiled = strategies.compile(spec)?;
+        let compiled = strategies.compile_version(spec, version)?;
         cache(&mut cached, Arc::clone(&compiled));
         Ok(compiled)
     }

@@ -319,7 +319,7 @@ fn replay_journal(
     strategies: &Strategies,
 ) -> Result<ResumedRun, StoreError> {
     let flow = flow.map(|flow| &**flow);
-    let mut compile = |spec: &Arc<_>| rebuilt.compile(flow, spec, strategies);
+    let mut compile = |spec: &Arc<_>, version| rebuilt.compile(flow, (spec, version), strategies);
     resume(&stored.journal, strategies, &mut compile).map_err(|difference| {
         if difference.what == DifferenceKind::Version {
             let version = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<u32>().ok());

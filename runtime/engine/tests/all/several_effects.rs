@@ -35,11 +35,11 @@ impl Strategy for FanOutStrategy {
         "fan-out"
     }
 
-    fn version(&self) -> u32 {
-        7
+    fn versions(&self) -> std::ops::RangeInclusive<u32> {
+        7..=7
     }
 
-    fn compile(&self, spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
+    fn compile(&self, spec: &Arc<AgentSpec>, _: u32) -> Result<Arc<dyn Agent>, CompileError> {
         Ok(Arc::new(FanOut(Arc::clone(spec))))
     }
 

@@ -1,6 +1,8 @@
 //! JSON Schemas of a check: compiles each once, and describes violations in our own words.
 
-use redflow_json_schema::{JsonType, Schema, TypeKind, ValidationError, ValidationErrorKind, check_cost};
+use redflow_json_schema::{
+    JsonType, Schema, SchemaProblem, TypeKind, UntrustedSchema, ValidationError, ValidationErrorKind,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -45,18 +47,15 @@ impl SchemaStore {
     /// Checks that a tool's own schema is valid. Compiles the same schema once.
     pub(super) fn check_tool_schema(&mut self, schema: &Value) -> Result<(), String> {
         let known = self.tools.entry(schema.to_string());
-        known
-            .or_insert_with(|| {
-                check_cost(schema)?;
-                compile(schema)
-            })
-            .clone()
+        known.or_insert_with(|| compile(schema)).clone()
     }
 }
 
 fn compile(schema: &Value) -> Result<(), String> {
-    let compiled = Schema::compile(schema);
-    compiled.map(drop).map_err(|error| format!("it is not valid at `{}`", error.schema_path().as_str()))
+    UntrustedSchema::compile(schema).map(drop).map_err(|problem| match problem {
+        SchemaProblem::Cost(reason) => reason.to_owned(),
+        SchemaProblem::Invalid(error) => format!("it is not valid at `{}`", error.schema_path().as_str()),
+    })
 }
 
 fn read_violation(error: &ValidationError<'_>) -> Violation {

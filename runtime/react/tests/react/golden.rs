@@ -1,12 +1,12 @@
 //! Golden journals: recordings of released machine versions, which must always replay.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` rewrites those with classes. That is allowed only
-//! before their release. Those of the first release are never rewritten.
+//! `UPDATE_GOLDEN=1 cargo test -p redflow-react golden` rewrites those of the current version. That is allowed
+//! only before its release. Those of earlier versions are never rewritten.
 
 use crate::script::replay;
 use crate::script::{
-    ScriptStep, ScriptedRun, calculate, final_answer, records, resume_journal, run_script, send_mail, spec,
-    turn, with, write_journal,
+    ScriptStep, ScriptedRun, calculate, final_answer, records, resume_journal, run_script,
+    run_script_version, send_mail, spec, turn, with, write_journal,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::effect::Effect;
@@ -14,6 +14,7 @@ use redflow_contract::fact::{ModelAnswer, Usage};
 use redflow_contract::journal::JournalRecord;
 use redflow_contract::node::{EffectClass, OnUnknown, StopCondition};
 use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
+use redflow_react::MACHINE_VERSION;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -48,10 +49,11 @@ fn first_release() -> Vec<(&'static str, ScriptedRun)> {
     ];
     let failing = with(|spec| spec.tools[1].on_unknown = OnUnknown::Fail);
     vec![
-        ("completed", run_script(everything, &completed)),
+        ("completed", run_script_version(1, everything, &completed)),
         (
             "unknown-outcome",
-            run_script(
+            run_script_version(
+                1,
                 failing,
                 &[
                     calculate("1/0", 0.1),
@@ -63,7 +65,8 @@ fn first_release() -> Vec<(&'static str, ScriptedRun)> {
         ),
         (
             "input-invalid",
-            run_script(
+            run_script_version(
+                1,
                 spec(),
                 &[ScriptStep::ModelText(
                     r#"{"action":"tool","tool":"calculator","input":{"expression":4},"confidence":1}"#
@@ -75,7 +78,7 @@ fn first_release() -> Vec<(&'static str, ScriptedRun)> {
 }
 
 /// The runs whose journals have classes, declared by the node or not.
-fn with_classes() -> Vec<(&'static str, ScriptedRun)> {
+fn with_classes(version: u32) -> Vec<(&'static str, ScriptedRun)> {
     let spec = with(|spec| spec.tools[1].effect = None);
     let script = [
         calculate("6*7", 0.5),
@@ -85,11 +88,11 @@ fn with_classes() -> Vec<(&'static str, ScriptedRun)> {
         ScriptStep::NeverHappened,
         final_answer("Nothing was sent."),
     ];
-    vec![("classes", run_script(spec, &script)), ("live", live())]
+    vec![("classes", run_script_version(version, spec, &script)), ("live", live(version))]
 }
 
 /// A conversation with calls and reasoning, and an answer with every field that a real model sets.
-fn live() -> ScriptedRun {
+fn live(version: u32) -> ScriptedRun {
     let call =
         |id: &str| RequestedCall { id: id.to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
     let reasoning = OpaqueParts { wire: "w".to_owned(), parts: vec![json!({"signature": "é"})] };
@@ -120,7 +123,17 @@ fn live() -> ScriptedRun {
         ..ModelAnswer::default()
     };
     let spec = with(|spec| spec.memory = true);
-    run_script(spec, &[ScriptStep::Recalled(turns), ScriptStep::ModelAnswer(answer), ScriptStep::Appended])
+    let script = [ScriptStep::Recalled(turns), ScriptStep::ModelAnswer(answer), ScriptStep::Appended];
+    run_script_version(version, spec, &script)
+}
+
+/// A run whose model sends an input that would take too long to check.
+fn too_much_work() -> ScriptedRun {
+    let spec = with(|spec| {
+        let schema = json!({"properties": {"expression": {"pattern": "[ab]*a[ab]{900}c"}}});
+        spec.tools[0].input_schema = Some(schema);
+    });
+    run_script(spec, &[calculate(&"ab".repeat(1_600), 0.5)])
 }
 
 /// The journal as the first release wrote it, without classes.
@@ -134,12 +147,15 @@ fn without_classes(scripted: &ScriptedRun) -> Vec<u8> {
     write_journal(&records)
 }
 
-fn path_of(name: &str) -> PathBuf {
-    folder().join("v1").join(format!("{name}.jsonl"))
+fn path_of(version: u32, name: &str) -> PathBuf {
+    folder().join(format!("v{version}")).join(format!("{name}.jsonl"))
 }
 
-fn check_golden(name: &str, written: Vec<u8>) {
-    let golden = std::fs::read_to_string(path_of(name)).unwrap();
+fn check_golden(version: u32, name: &str, written: Vec<u8>) {
+    if version == MACHINE_VERSION && std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path_of(version, name), &written).unwrap();
+    }
+    let golden = std::fs::read_to_string(path_of(version, name)).unwrap();
     let written = String::from_utf8(written).unwrap();
     assert_eq!(written.lines().collect::<Vec<_>>(), golden.lines().collect::<Vec<_>>(), "{name}");
 }
@@ -147,14 +163,14 @@ fn check_golden(name: &str, written: Vec<u8>) {
 #[test]
 fn golden_journals_equal_the_current_ones() {
     for (name, scripted) in first_release() {
-        check_golden(name, without_classes(&scripted));
+        check_golden(1, name, without_classes(&scripted));
     }
-    for (name, scripted) in with_classes() {
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(path_of(name), scripted.journal()).unwrap();
+    for version in 1..=MACHINE_VERSION {
+        for (name, scripted) in with_classes(version) {
+            check_golden(version, name, scripted.journal());
         }
-        check_golden(name, scripted.journal());
     }
+    check_golden(2, "too-much-work", too_much_work().journal());
 }
 
 /// Every golden journal, with its name.
@@ -200,7 +216,12 @@ fn golden_journals_can_be_resumed_after_every_step() {
         } else {
             assert_eq!(
                 (classes.len(), open > 0),
-                (0, ["input-invalid.jsonl", "live.jsonl"].iter().all(|none| !name.ends_with(none))),
+                (
+                    0,
+                    ["input-invalid.jsonl", "live.jsonl", "too-much-work.jsonl"]
+                        .iter()
+                        .all(|none| !name.ends_with(none))
+                ),
                 "{name}"
             );
         }

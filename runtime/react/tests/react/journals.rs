@@ -169,7 +169,7 @@ fn refuses_files_that_are_not_journals() {
 
 #[test]
 fn reports_another_version() {
-    for (what, line) in [("contract", "\"contract\":1"), ("machine", "\"machine\":1")] {
+    for (what, line) in [("contract", "\"contract\":1"), ("machine", "\"machine\":2")] {
         for (number, advice) in [(7, "a newer Redflow Runtime"), (0, "no longer knows")] {
             let header = finished().lines[0].replace(line, &format!("\"{what}\":{number}"));
             let difference = difference(header.as_bytes());
@@ -179,7 +179,7 @@ fn reports_another_version() {
         }
     }
     // A later header may have unknown keys.
-    let header = finished().lines[0].replace("\"machine\":1", "\"machine\":2,\"colour\":\"blue\"");
+    let header = finished().lines[0].replace("\"machine\":2", "\"machine\":3,\"colour\":\"blue\"");
     assert_eq!(found(header.as_bytes()), (1, DifferenceKind::Version));
 }
 

@@ -175,12 +175,12 @@ fn resuming_can_reuse_a_compiled_agent() {
         run_script(spec(), &[calculate("2+2", 0.5), ScriptStep::ToolOutput(json!(4)), final_answer("4")]);
     let mut cache: HashMap<String, Arc<dyn Agent>> = HashMap::new();
     let mut compilations = 0;
-    let mut compile = |spec: &Arc<AgentSpec>| -> Result<Arc<dyn Agent>, CompileError> {
+    let mut compile = |spec: &Arc<AgentSpec>, version| -> Result<Arc<dyn Agent>, CompileError> {
         if let Some(agent) = cache.get(&spec.name) {
             return Ok(Arc::clone(agent));
         }
         compilations += 1;
-        let agent = compiled(spec)?;
+        let agent = compiled(spec, version)?;
         cache.insert(spec.name.clone(), Arc::clone(&agent));
         Ok(agent)
     };
@@ -193,19 +193,20 @@ fn resuming_can_reuse_a_compiled_agent() {
 #[test]
 fn an_agent_that_cannot_be_compiled_is_a_difference() {
     let run = run_script(spec(), &[final_answer("4")]);
-    let mut refuse = |_: &Arc<AgentSpec>| {
+    let mut refuse = |_: &Arc<AgentSpec>, _| {
         Err(CompileError::InputSchema { tool: "calculator".to_owned(), reason: "no room".to_owned() })
     };
     let difference = resume(&run.journal(), &mut refuse).unwrap_err();
     assert_eq!((difference.line, difference.what), (3, DifferenceKind::Fact));
     assert!(difference.message.contains("no room"), "{}", difference.message);
     // A run must not continue with another agent that a faulty cache returns.
-    let mut mistake = |_: &Arc<AgentSpec>| compiled(&Arc::new(with(|spec| spec.max_iterations = 9)));
+    let mut mistake =
+        |_: &Arc<AgentSpec>, version| compiled(&Arc::new(with(|spec| spec.max_iterations = 9)), version);
     let difference = resume(&run.journal(), &mut mistake).unwrap_err();
     assert_eq!((difference.line, difference.what), (3, DifferenceKind::Fact));
     assert!(difference.message.contains("another agent"), "{}", difference.message);
     // Without a first fact no agent is compiled.
-    let mut never = |_: &Arc<AgentSpec>| panic!("there is no first fact");
+    let mut never = |_: &Arc<AgentSpec>, _| panic!("there is no first fact");
     assert!(resume(&join_lines(&run.lines[..2]), &mut never).is_err());
 }
 

@@ -17,7 +17,7 @@ use redflow_machine::{
     Agent, Compile, CompileError, Difference, Journal, JournalWriter, ParentRun, Recorder, ReplayReport,
     ResumedRun, Status, Step, StepError, Strategies,
 };
-use redflow_react::{CompiledAgent, React};
+use redflow_react::{CompiledAgent, MACHINE_VERSION, React};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -214,8 +214,8 @@ pub(crate) fn step(recorder: &mut Recorder, fact: Fact) -> Result<Step, StepErro
 }
 
 /// Compiles the agent again, as a new process does.
-pub(crate) fn compiled(spec: &Arc<AgentSpec>) -> Result<Arc<dyn Agent>, CompileError> {
-    strategies().compile(spec)
+pub(crate) fn compiled(spec: &Arc<AgentSpec>, version: u32) -> Result<Arc<dyn Agent>, CompileError> {
+    strategies().compile_version(spec, version)
 }
 
 fn strategies() -> Strategies {
@@ -280,8 +280,12 @@ pub(crate) fn first_fact(spec: &Arc<AgentSpec>, message: Value, session: Option<
 
 impl ScriptedRun {
     pub(crate) fn start(spec: AgentSpec, message: Value, session: Option<&str>) -> Self {
+        Self::start_version(MACHINE_VERSION, spec, message, session)
+    }
+
+    fn start_version(version: u32, spec: AgentSpec, message: Value, session: Option<&str>) -> Self {
         let plan = EncodedPlan::new(&plan(&spec)).unwrap();
-        let agent = CompiledAgent::compile(Arc::new(spec)).unwrap();
+        let agent = CompiledAgent::compile_version(Arc::new(spec), version).unwrap();
         let fact = first_fact(agent.spec(), message, session);
         let spec = Arc::clone(agent.spec());
         let classify = |call: &ToolCall| classify_call(&spec, call);
@@ -400,8 +404,13 @@ impl ScriptedRun {
 
 /// Runs a script with the payload "2+2" to its end, and checks what must hold for every run.
 pub(crate) fn run_script(spec: AgentSpec, script: &[ScriptStep]) -> ScriptedRun {
+    run_script_version(MACHINE_VERSION, spec, script)
+}
+
+/// Runs a script on a machine of a version.
+pub(crate) fn run_script_version(version: u32, spec: AgentSpec, script: &[ScriptStep]) -> ScriptedRun {
     let message = json!({"_msgid": "m1", "payload": "2+2", "topic": "sums"});
-    run_script_on(spec, message, Some("ada"), script)
+    finish(ScriptedRun::start_version(version, spec, message, Some("ada")), script)
 }
 
 pub(crate) fn run_script_on(
@@ -410,7 +419,10 @@ pub(crate) fn run_script_on(
     session: Option<&str>,
     script: &[ScriptStep],
 ) -> ScriptedRun {
-    let mut scripted = ScriptedRun::start(spec, message, session);
+    finish(ScriptedRun::start(spec, message, session), script)
+}
+
+fn finish(mut scripted: ScriptedRun, script: &[ScriptStep]) -> ScriptedRun {
     for next in script {
         scripted.next(next.clone()).unwrap();
     }
