@@ -1,6 +1,7 @@
 //! What tests, benchmarks and xtask share. No shipped crate uses it.
 
 mod binary;
+pub mod hostile;
 mod http;
 mod process;
 mod sink;

@@ -10,6 +10,7 @@ pub mod codegen;
 pub mod demo;
 pub mod faults;
 pub mod files;
+pub mod fuzz;
 pub mod node_red;
 pub mod package;
 pub mod process;
@@ -85,6 +86,12 @@ const COMMANDS: &[Command] = &[
         options: "[--quick|--long]",
         about: "provoke crashes, kills, full disks and dead peers, and count the results (RELIABILITY.md)",
         run: faults::run,
+    },
+    Command {
+        name: "fuzz",
+        options: "[ARGS…]",
+        about: "send random and hostile inputs to every reader for some seconds each; see --help",
+        run: fuzz::run,
     },
     Command {
         name: "package",

@@ -16,6 +16,7 @@ const CHECKED: &[&str] = &[
     "runtime/contract",
     "runtime/engine",
     "runtime/flow",
+    "runtime/fuzz",
     "runtime/json-schema",
     "runtime/machine",
     "runtime/memory",

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, Option<&[&str]>)] = &[
     ("server", Some(&["contract", "ports", "engine", "flow", "strategies", "access", "node-red"])),
     ("testkit", Some(&["contract", "ports"])),
     ("cli", None),
+    ("fuzz", None),
     ("bench", None),
     ("tests", None),
     ("xtask", None),

@@ -1,0 +1,47 @@
+//! What is fuzzed.
+
+mod answer;
+mod flow;
+mod journal;
+mod schema;
+mod sidecar;
+
+use std::path::Path;
+use std::sync::Arc;
+
+/// What an input led to: a short text that is the same for inputs of the same kind, or the rule that broke.
+pub type Outcome = Result<String, String>;
+
+/// Something that reads what strangers send.
+pub trait Target: Send + Sync {
+    /// Its name on the command line, and of the folder of its cases.
+    fn name(&self) -> &'static str;
+
+    /// Inputs to begin with.
+    fn seeds(&self) -> Vec<Vec<u8>>;
+
+    /// Runs one input.
+    ///
+    /// # Errors
+    /// The rule that does not hold.
+    fn run(&self, input: &[u8]) -> Outcome;
+}
+
+/// The targets that need no other process.
+#[must_use]
+pub fn in_process() -> Vec<Arc<dyn Target>> {
+    vec![
+        Arc::new(flow::FlowFile),
+        Arc::new(schema::ToolSchema),
+        Arc::new(answer::ModelAnswers::new()),
+        Arc::new(journal::JournalFile::new()),
+    ]
+}
+
+/// The targets of a real sidecar: the bodies of its HTTP API, and the frames of its sockets.
+///
+/// # Errors
+/// If the sidecar cannot be started.
+pub fn of_sidecar(binary: &Path) -> Result<Vec<Arc<dyn Target>>, String> {
+    sidecar::targets(binary)
+}

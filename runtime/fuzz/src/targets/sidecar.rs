@@ -1,0 +1,231 @@
+//! A real sidecar: the bodies of its HTTP API, and the frames of its sockets. After each input the sidecar must
+//! still answer.
+
+use super::{Outcome, Target};
+use redflow_contract::bridge::BRIDGE_PROTOCOL;
+use redflow_contract::route::{Method, ROUTES, Route};
+use redflow_contract::stream::{COMMS_PROTOCOL, EVENTS_PROTOCOL};
+use redflow_testkit::{LoggedProcess, hostile, remove_settings};
+use serde_json::{Value, json};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tungstenite::client::IntoClientRequest as _;
+use tungstenite::http::HeaderValue;
+use tungstenite::{Message, WebSocket};
+use ureq::Agent;
+
+const TOKEN: &str = "a-token-for-the-fuzzers-of-the-sidecar";
+
+/// How long a sidecar may take to start.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a request may take. Health has less.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+const HEALTH_LIMIT: Duration = Duration::from_secs(1);
+
+/// How long a socket waits for an answer.
+const RECEIVE_LIMIT: Duration = Duration::from_millis(20);
+
+/// No limits that would refuse the inputs before they are read.
+const CONFIG: &str = "[server]\nrate_per_second = 1000000\nrate_burst = 1000000\n";
+
+pub(super) fn targets(binary: &Path) -> Result<Vec<Arc<dyn Target>>, String> {
+    let sidecar = Arc::new(Sidecar::start(binary)?);
+    let socket = |name, path, protocol, greeting| -> Arc<dyn Target> {
+        Arc::new(Frames { sidecar: Arc::clone(&sidecar), name, path, protocol, greeting })
+    };
+    let hello = json!({"type": "hello", "protocol": BRIDGE_PROTOCOL, "instance": "fuzzer", "boot": "1",
+        "nodeRed": "4.1.0", "bridge": "0.1.0", "received": 0});
+    Ok(vec![
+        Arc::new(Bodies { sidecar: Arc::clone(&sidecar) }),
+        socket("bridge", "/bridge", BRIDGE_PROTOCOL, Some(hello)),
+        socket("events", "/events", EVENTS_PROTOCOL, None),
+        socket("comms", "/comms", COMMS_PROTOCOL, None),
+    ])
+}
+
+/// A sidecar that runs as long as its targets.
+struct Sidecar {
+    address: SocketAddr,
+    agent: Agent,
+    process: LoggedProcess,
+    _folder: TempDir,
+}
+
+impl Sidecar {
+    fn start(binary: &Path) -> Result<Self, String> {
+        let failed = |error: std::io::Error| error.to_string();
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let file = |name: &str| folder.path().join(name);
+        std::fs::write(file("flow.json"), "[]").map_err(failed)?;
+        std::fs::write(file("redflow.toml"), CONFIG).map_err(failed)?;
+        let mut command = Command::new(binary);
+        remove_settings(&mut command);
+        command.arg("serve").arg("--flows").arg(file("flow.json")).arg("--config").arg(file("redflow.toml"));
+        command.arg("--data-dir").arg(file("data")).args(["--listen", "127.0.0.1:0"]);
+        command.env("REDFLOW_TOKEN", TOKEN).env("REDFLOW_LOG", "error");
+        let mut process = LoggedProcess::start(command)?;
+        let address = process.wait_for_address(START_LIMIT)?;
+        let config = Agent::config_builder().http_status_as_error(false).proxy(None);
+        let agent = config.timeout_global(Some(REQUEST_LIMIT)).build().into();
+        Ok(Self { address, agent, process, _folder: folder })
+    }
+
+    fn send(&self, route: &Route, body: &[u8]) -> Outcome {
+        let path = route.path.replace("{id}", "x").replace("{key}", "x");
+        let request = ureq::http::Request::builder()
+            .method(match route.method {
+                Method::Put => "PUT",
+                Method::Delete => "DELETE",
+                _ => "POST",
+            })
+            .uri(format!("http://{}{path}", self.address))
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .header("content-type", "application/json")
+            .body(body)
+            .map_err(|error| error.to_string())?;
+        let mut response = self.agent.run(request).map_err(|error| format!("{path}: {error}"))?;
+        let status = response.status().as_u16();
+        let text = response.body_mut().read_to_string().unwrap_or_default();
+        let code = serde_json::from_str::<Value>(&text).ok();
+        let code = code.as_ref().and_then(|body| body.pointer("/error/code").or(body.get("code")));
+        let code = code.and_then(Value::as_str).unwrap_or_default().to_owned();
+        if status >= 500 && code != "STOPPING" || status >= 400 && code.is_empty() {
+            return Err(format!("{path} answers {status}: {}", text.chars().take(300).collect::<String>()));
+        }
+        Ok(format!("{path} {status} {code}"))
+    }
+
+    /// The sidecar must answer at once.
+    fn check_health(&self) -> Result<(), String> {
+        let url = format!("http://{}/health", self.address);
+        let response = self.agent.get(url).config().timeout_global(Some(HEALTH_LIMIT)).build().call();
+        match response {
+            Ok(response) if response.status() == 200 => Ok(()),
+            other => Err(format!("not healthy: {other:?}; log: {}", last_lines(&self.process.stderr()))),
+        }
+    }
+
+    fn open(&self, path: &str, protocol: &'static str) -> Result<WebSocket<TcpStream>, String> {
+        let stream = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
+        let timeout = stream.set_read_timeout(Some(REQUEST_LIMIT));
+        timeout.and(stream.set_write_timeout(Some(REQUEST_LIMIT))).map_err(|error| error.to_string())?;
+        let request = format!("ws://{}{path}", self.address).into_client_request();
+        let mut request = request.map_err(|error| error.to_string())?;
+        let bearer = HeaderValue::try_from(format!("Bearer {TOKEN}")).map_err(|error| error.to_string())?;
+        request.headers_mut().insert("authorization", bearer);
+        request.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
+        let (socket, _) = tungstenite::client(request, stream).map_err(|error| format!("{path}: {error}"))?;
+        socket.get_ref().set_read_timeout(Some(RECEIVE_LIMIT)).map_err(|error| error.to_string())?;
+        Ok(socket)
+    }
+}
+
+fn last_lines(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().rev().take(5).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// A number that depends on the whole input.
+fn hash(input: &[u8]) -> usize {
+    input.iter().fold(7, |hash: usize, byte| hash.wrapping_mul(31).wrapping_add(usize::from(*byte)))
+}
+
+/// The bodies of all routes that read one. The input decides to which it goes.
+struct Bodies {
+    sidecar: Arc<Sidecar>,
+}
+
+impl Target for Bodies {
+    fn name(&self) -> &'static str {
+        "bodies"
+    }
+
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        let flows = hostile::flows().into_iter().map(|case| case.value).collect::<Vec<_>>();
+        let wrapped = flows.iter().map(|flow| json!({"flows": flow, "rev": "1"}));
+        let others = [
+            json!({"node": "hostile-agent", "payload": {"a": 1}, "wait": true}),
+            json!({"call": "c", "outcome": "done", "result": 1}),
+            json!({"scope": "read"}),
+            json!({"id": "t", "label": "x", "nodes": [{"id": "n", "type": "debug", "wires": []}]}),
+        ];
+        let values = flows.iter().cloned().chain(wrapped).chain(others).map(|value| value.to_string());
+        let texts = hostile::texts(20_000).into_iter().map(|(_, text)| text);
+        values.chain(texts).filter(|text| text.len() < 64 * 1024).map(String::into_bytes).collect()
+    }
+
+    fn run(&self, input: &[u8]) -> Outcome {
+        let routes: Vec<&Route> = ROUTES.iter().filter(|route| route.body.is_some()).collect();
+        let outcome = self.sidecar.send(routes[hash(input) % routes.len()], input)?;
+        self.sidecar.check_health()?;
+        Ok(outcome)
+    }
+}
+
+/// The frames of a socket: as its first message, or after the greeting.
+struct Frames {
+    sidecar: Arc<Sidecar>,
+    name: &'static str,
+    path: &'static str,
+    protocol: &'static str,
+    greeting: Option<Value>,
+}
+
+impl Target for Frames {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        let frames = [
+            json!({"type": "ack", "seq": 1}),
+            json!({"type": "watch", "events": true}),
+            json!({"type": "flows", "seq": 1, "revision": "r", "flows": hostile::agent_flow(&json!({}), &json!([{"action": "final"}]))}),
+            json!({"type": "start", "seq": 1, "start": "s", "node": "hostile-agent", "message": {"payload": 1}}),
+            json!({"type": "cancel", "seq": 2, "start": "s", "reason": "r"}),
+            json!({"type": "tool_result", "seq": 3, "run": "r", "call": "c", "reply": {"ok": true, "output": 1}}),
+            json!({"type": "subscribe", "after": "x", "runs": ["r"], "kinds": ["run_started"]}),
+            json!({"auth": TOKEN}),
+            json!({"subscribe": "debug"}),
+        ];
+        let frames = frames.into_iter().chain(self.greeting.clone()).map(|frame| frame.to_string());
+        let texts = hostile::texts(20_000).into_iter().map(|(_, text)| text);
+        frames.chain(texts).map(String::into_bytes).collect()
+    }
+
+    fn run(&self, input: &[u8]) -> Outcome {
+        let mut socket = self.sidecar.open(self.path, self.protocol)?;
+        if let Some(greeting) = self.greeting.as_ref().filter(|_| !hash(input).is_multiple_of(4)) {
+            // A closed socket shows when it is read.
+            let _ = socket.send(Message::text(greeting.to_string()));
+        }
+        let _ = match std::str::from_utf8(input) {
+            Ok(text) => socket.send(Message::text(text)),
+            Err(_) => socket.send(Message::binary(input.to_vec())),
+        };
+        let mut outcome = String::new();
+        while let Ok(message) = socket.read() {
+            match message {
+                Message::Text(text) => outcome = kind_of(&text),
+                Message::Close(frame) => {
+                    outcome += &frame.map(|frame| frame.reason.to_string()).unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        self.sidecar.check_health()?;
+        Ok(outcome)
+    }
+}
+
+/// The type and code of a message.
+fn kind_of(text: &str) -> String {
+    let message: Value = serde_json::from_str(text).unwrap_or_default();
+    let part = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    format!("{} {} ", part("type"), part("code"))
+}
