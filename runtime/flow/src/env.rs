@@ -2,7 +2,7 @@
 //! outward.
 
 use crate::resolved::{Env, NodeIx, ResolvedFlow};
-use redflow_contract::json::size_of;
+use redflow_contract::json::{keeps_integers, size_of};
 use redflow_contract::secret::is_secret_name;
 use serde_json::{Map, Value};
 
@@ -179,9 +179,9 @@ impl<'a> EnvResolver<'a> {
         let value = entry.get("value").cloned().unwrap_or_default();
         let text = value.as_str();
         match entry.get("type").and_then(Value::as_str).unwrap_or("str") {
-            "num" => text.map_or(Some(value.clone()), |text| serde_json::from_str(text.trim()).ok()),
+            "num" => text.map_or(Some(value.clone()), |text| read_json(text.trim())),
             "bool" => Some(text.map_or(value.clone(), |text| Value::Bool(text.eq_ignore_ascii_case("true")))),
-            "json" => text.map_or(Some(value.clone()), |text| serde_json::from_str(text).ok()),
+            "json" => text.map_or(Some(value.clone()), read_json),
             "env" if hops < MAX_HOPS => {
                 let target = text.map(|text| whole_reference(text).unwrap_or(text))?.to_owned();
                 // A variable that refers to itself means the one further out.
@@ -193,6 +193,11 @@ impl<'a> EnvResolver<'a> {
             _ => Some(value),
         }
     }
+}
+
+/// Reads JSON as Node-RED does, but never an integer as another one.
+fn read_json(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(|_| keeps_integers(text))
 }
 
 /// Where a lookup starts.

@@ -11,7 +11,7 @@ use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
-use redflow_contract::json::{JsonLimits, parse_strict, size_of};
+use redflow_contract::json::{JsonLimits, parse_exact, read_typed, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node::{EffectClass, OnUnknown, ToolConfig};
 use serde_json::Value;
@@ -47,7 +47,7 @@ fn is_unset(schema: &Value) -> bool {
 
 /// Reads a property as its type; none if it is absent or wrong. The schema has already reported a wrong one.
 fn typed<T: for<'de> serde::Deserialize<'de>>(value: &Value, key: &str) -> Option<T> {
-    value.get(key).and_then(|value| serde_json::from_value(value.clone()).ok())
+    value.get(key).and_then(|value| read_typed(value.clone()).ok())
 }
 
 impl Checker<'_> {
@@ -133,7 +133,7 @@ impl Checker<'_> {
             Some(Value::String(text)) => {
                 let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
                 Some(
-                    parse_strict(text.as_bytes(), limits)
+                    parse_exact(text.as_bytes(), limits)
                         .ok()
                         .filter(Value::is_object)
                         .ok_or("it is not a JSON object"),

@@ -81,7 +81,13 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
                 wrong("application/json", r#"{"a":1,"a":2}"#).await.refused(400, "BODY_INVALID");
                 if route.body != Some(ANY_BODY) {
                     wrong("application/json", r#"{"no such key":1}"#).await.refused(400, "BODY_INVALID");
+                    // A list is no object, even if it has the values of the keys in their order.
+                    for list in ["[]", "[[],null,true]", r#"["n","p",true]"#, r#"["call",[true,1]]"#] {
+                        wrong("application/json", list).await.refused(400, "BODY_INVALID");
+                    }
                 }
+                let large = r#"{"flows":[],"rev":123456789012345678901234567890}"#;
+                wrong("application/json", large).await.refused(400, "BODY_INVALID");
                 wrong("application/json", &"[".repeat(200)).await.refused(400, "BODY_INVALID");
                 let packed = request(&here).token(TOKEN).json(json!({})).header("content-encoding", "gzip");
                 packed.send().await.refused(415, "CONTENT_TYPE_REFUSED");
