@@ -80,7 +80,11 @@ impl<'de> Deserializer<'de> for ObjectsOnly {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.0.is_array() { Err(Error::custom(LIST_FOR_OBJECT)) } else { self.deserialize_any(visitor) }
+        match self.0 {
+            Value::Object(map) => entries(map).deserialize_any(visitor),
+            Value::Array(_) => Err(Error::custom(LIST_FOR_OBJECT)),
+            other => other.deserialize_map(visitor),
+        }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -232,5 +236,9 @@ mod tests {
         assert!(read_typed::<Shape>(json!({"Box": [3]})).is_err());
         assert!(read_typed::<Shape>(json!({"Box": {"wide": 3}, "Dot": null})).is_err());
         assert!(read_typed::<Vec<u8>>(json!([1, 300])).is_err());
+        for wrong in [json!(null), json!(1), json!("a"), json!([])] {
+            assert!(read_typed::<crate::Message>(wrong.clone()).is_err(), "{wrong}");
+            assert!(read_typed::<CancelRequest>(wrong.clone()).is_err(), "{wrong}");
+        }
     }
 }
