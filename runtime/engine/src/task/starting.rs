@@ -5,7 +5,7 @@
 
 use crate::origin::{Origin, StartedRuns};
 use crate::run::exit::{EarlierRun, find_earlier_run};
-use crate::start::{StartError, StartOrder};
+use crate::start::{CallerRequest, StartError, StartKey};
 use crate::state::EngineState;
 use crate::state::completion::{Completion, PendingStart};
 use redflow_ports::StoreError;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 impl EngineState {
     pub(super) fn accept_start(&mut self, start: Box<PendingStart>) {
-        let Some(cause) = key_cause(&start.order) else { return self.begin_start(*start) };
+        let Some(cause) = start.order.key.as_ref().map(StartKey::cause) else {
+            return self.begin_start(*start);
+        };
         self.pending += 1;
         let ports = Arc::clone(&self.ports);
         self.work.push(Box::pin(async move {
@@ -30,9 +32,14 @@ impl EngineState {
         let answer = match earlier {
             Ok(None) if !self.is_stopping() => return self.begin_start(start),
             Ok(None) => Err(StartError::Stopping),
-            Ok(Some(EarlierRun { run, agent })) => {
+            Ok(Some(EarlierRun { run, agent, payload })) => {
+                let checked = CallerRequest::new(&start.order)
+                    .map_or(Ok(()), |request| request.check(&agent, payload.as_ref()));
                 let _ = start.reports.send(Vec::new());
-                Ok(StartedRuns { runs: vec![(run, self.agent_summary(&agent))], refused: Vec::new() })
+                checked.map(|()| StartedRuns {
+                    runs: vec![(run, self.agent_summary(&agent))],
+                    refused: Vec::new(),
+                })
             }
             Err(error) => Err(StartError::Store(error)),
         };
@@ -46,16 +53,11 @@ impl EngineState {
         match chosen {
             Ok(start) => {
                 let cascade = self.new_cascade(cancel, Some(reports));
-                self.start(start, &Origin::acknowledged(cascade, key_cause(&order), reply));
+                self.start(start, &Origin::acknowledged(cascade, &order, reply));
             }
             Err(error) => {
                 let _ = reply.send(Err(error));
             }
         }
     }
-}
-
-/// The cause of a start with a key. No run has an id like this, so a cause of a run is never the same.
-fn key_cause(order: &StartOrder) -> Option<String> {
-    order.key.as_ref().map(|key| format!("api:{key}"))
 }
