@@ -16,7 +16,7 @@ use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::node::{self, AgentBindingConfig, StopCondition, ToolConfig};
-use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
+use redflow_contract::secret::{REDACTED, is_secret_name, is_secret_variable, redact_property};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -180,13 +180,20 @@ impl Checker<'_> {
             let reference = text.and_then(whole_reference);
             // A process secret is resolved only when the node is built, in a property that may hold one.
             let holds_secrets = violation.pointer.rsplit('/').next().is_some_and(is_secret_name);
-            if secrets == SecretReferences::Keep && holds_secrets && reference.is_some_and(is_secret_name) {
+            if secrets == SecretReferences::Keep
+                && holds_secrets
+                && reference.is_some_and(|name| self.is_process_secret(name))
+            {
                 continue;
             }
             valid = false;
             self.config_invalid(ix, violation, reference.map(unset_variable_help));
         }
         valid
+    }
+
+    fn is_process_secret(&self, name: &str) -> bool {
+        is_secret_variable(name, (self.options.env)(name).as_deref())
     }
 
     pub(super) fn config_invalid(&mut self, ix: NodeIx, violation: Violation, help: Option<String>) {

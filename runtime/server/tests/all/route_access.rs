@@ -100,6 +100,43 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
     assert_eq!(sidecar.get("/health").await.ok(200)["live"], true);
 }
 
+/// People paste a token or a code into the wrong place. It must not come back in an error, which may be logged.
+#[tokio::test]
+async fn no_error_repeats_a_token() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let code = sidecar.sign_in.split_once('=').unwrap().1.to_owned();
+    let secrets = [
+        "rf_AbCdEf0123456789-AbCdEf0123456789_AbCdEf01234".to_owned(),
+        "sk-proj-AbCdEf0123456789".to_owned(),
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345".to_owned(),
+        code,
+    ];
+    for secret in &secrets {
+        let mut requests = vec![
+            sidecar.request("GET", "/health").header("host", &format!("{secret}.example")),
+            sidecar.request("GET", "/health").header("host", &secret.to_ascii_lowercase()),
+            sidecar.request("GET", "/health").header("origin", &format!("https://{secret}.example")),
+            sidecar.request("GET", "/health").header("origin", &format!("https://me:{secret}@host.example")),
+            sidecar.request("GET", &format!("/api/runs?{secret}=1")).token(TOKEN),
+            sidecar.request("GET", &format!("/api/runs?status={secret}")).token(TOKEN),
+            sidecar.request("GET", &format!("/sign-in?{secret}")),
+            sidecar.request("GET", &format!("/{secret}")).token(TOKEN),
+        ];
+        for route in ROUTES.iter().filter(|route| !is_socket(route) && route.path.contains('{')) {
+            let path = route.path.replace("{id}", secret).replace("{code}", secret).replace("{key}", secret);
+            let request = sidecar.request(route.method.as_str(), &path).token(TOKEN);
+            let body = if route.path.contains("chat") { json!({"message": "m"}) } else { json!({}) };
+            requests.push(if route.body.is_some() { request.json(body) } else { request });
+        }
+        for request in requests {
+            let answer = request.send().await;
+            let text = format!("{}\n{}", answer.head, String::from_utf8_lossy(&answer.body));
+            let quotes = text.to_ascii_lowercase().contains(&secret.to_ascii_lowercase());
+            assert!(!quotes || answer.status < 400, "{text}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_scope_opens_only_its_routes() {
     let sidecar = TestSidecar::start(plain_flow()).await;
