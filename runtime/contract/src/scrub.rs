@@ -9,13 +9,16 @@ use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
 use crate::transcript::ChatMessage;
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 /// The most bytes that an escape writes for one byte of a secret, as in `\u0061`.
 const LONGEST_ESCAPE: usize = 6;
+
+/// Forms of more bytes in all are searched for one after another.
+const MAX_SEARCH_BYTES: usize = 1024 * 1024;
 
 /// A shorter value would occur in ordinary text, so it is not scrubbed.
 const SHORTEST: usize = 8;
@@ -88,7 +91,7 @@ impl Scrubber {
 
     /// Where a text holds secrets, in order and without overlaps.
     fn find(&self, text: &str) -> Vec<Range<usize>> {
-        let search = self.search.get_or_init(|| AhoCorasick::new(&self.forms).ok());
+        let search = self.search.get_or_init(|| build_search(&self.forms));
         encodings::search_decoded(text, |bytes| match search {
             Some(search) => search.find_overlapping_iter(bytes).map(|found| found.range()).collect(),
             // The secrets are too long for one search.
@@ -176,6 +179,13 @@ impl Scrubber {
 /// The last character boundary at or before a position.
 fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// A search for all forms at once; none if it would take too much memory.
+fn build_search(forms: &[String]) -> Option<AhoCorasick> {
+    let bytes: usize = forms.iter().map(String::len).sum();
+    let builder = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(forms);
+    (bytes <= MAX_SEARCH_BYTES).then(builder)?.ok()
 }
 
 fn find_all<'a>(text: &'a [u8], form: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
@@ -293,6 +303,16 @@ mod tests {
         let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
         scrubber().answer(&mut answer);
         assert_eq!(answer.text, r#"{"n":123456789012345678901234567890,"k":"[redacted]"}"#);
+    }
+
+    #[test]
+    fn finds_secrets_that_are_too_long_for_one_search() {
+        let mut scrubber = scrubber();
+        let long: String = (0..300_000).map(|n| format!("{n:x}-")).collect();
+        scrubber.add(&long);
+        let mut text = format!("a {long} b sk-verysecret %73k-verysecret");
+        scrubber.text(&mut text);
+        assert_eq!(text, "a [redacted] b [redacted] [redacted]");
     }
 
     #[test]

@@ -4,8 +4,7 @@
 
 use crate::cascade::Cascade;
 use crate::report::RunReport;
-use crate::run::exit::EarlierRun;
-use crate::start::{CallerRequest, StartError, StartKey, StartOrder};
+use crate::start::{CallerRequest, EarlierRun, StartError, StartKey, StartOrder};
 use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
 use redflow_ports::{RunStore, failpoint};
 use std::collections::{HashMap, HashSet};
@@ -48,8 +47,7 @@ impl StartAck {
     /// Adds the run that another start with the same key has stored meanwhile, or refuses this start.
     pub(crate) fn add_earlier_run(&self, report: usize, earlier: &EarlierRun, agent: NodeSummary) {
         let mut state = self.lock();
-        let checked =
-            state.request.as_ref().map(|request| request.check(&earlier.agent, earlier.payload.as_ref()));
+        let checked = state.request.as_ref().map(|request| request.check(earlier));
         match checked {
             Some(Err(error)) => {
                 // The caller may have stopped waiting.

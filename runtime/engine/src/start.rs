@@ -93,6 +93,15 @@ impl StartKey {
     }
 }
 
+/// A run that an earlier start with the same cause has stored.
+#[derive(Debug)]
+pub(crate) struct EarlierRun {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+    /// The payload of the message that began it.
+    pub(crate) payload: Option<Value>,
+}
+
 /// What a caller asked for under its key. The same key must always ask for the same.
 #[derive(Debug)]
 pub(crate) struct CallerRequest {
@@ -108,9 +117,9 @@ impl CallerRequest {
     }
 
     /// Compares the request with the run that an earlier start with the same key began.
-    pub(crate) fn check(&self, agent: &NodeId, payload: Option<&Value>) -> Result<(), StartError> {
-        let node = self.node.as_ref().is_some_and(|node| node != agent).then_some("`node`");
-        let payload = (self.payload.as_ref() != payload).then_some("`payload`");
+    pub(crate) fn check(&self, earlier: &EarlierRun) -> Result<(), StartError> {
+        let node = self.node.as_ref().is_some_and(|node| *node != earlier.agent).then_some("`node`");
+        let payload = (self.payload != earlier.payload).then_some("`payload`");
         let different: Vec<&str> = node.into_iter().chain(payload).collect();
         if different.is_empty() { Ok(()) } else { Err(StartError::KeyReused(different.join(" and "))) }
     }

@@ -7,11 +7,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::ops::Range;
 
+/// A longer secret is not searched for in base64. All known kinds of keys are shorter.
+const MAX_ENCODED: usize = 8 * 1024;
+
 /// A secret as it is, as `+` writes its spaces, and in base64.
 pub(super) fn forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned(), secret.replace(' ', "+")];
+    let shifts = if secret.len() > MAX_ENCODED { 0 } else { 3 };
     // The bytes before the secret decide how its bits are spread over characters.
-    for shift in 0..3 {
+    for shift in 0..shifts {
         let bytes = [&b"\0\0"[..shift], secret.as_bytes()].concat();
         // Only characters that hold bits of the secret alone.
         let alone = (shift * 8).div_ceil(6)..bytes.len() * 8 / 6;

@@ -1,10 +1,11 @@
 //! How the driving of a run ends.
 
+use crate::start::EarlierRun;
 use redflow_contract::Message;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::fact::Fact;
-use redflow_contract::id::{EffectId, NodeId, RunId};
+use redflow_contract::id::EffectId;
 use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::run::WaitingCall;
 use redflow_ports::{RunStore, StoreError};
@@ -29,15 +30,6 @@ pub(crate) enum RunExit {
     NotStored(StoreError, Arc<Message>),
     /// The cause of the run began another one before: this one, where it is known.
     Duplicate(Option<EarlierRun>),
-}
-
-/// A run that an earlier start with the same cause has stored.
-#[derive(Debug)]
-pub(crate) struct EarlierRun {
-    pub(crate) run: RunId,
-    pub(crate) agent: NodeId,
-    /// The payload of the message that began it.
-    pub(crate) payload: Option<Value>,
 }
 
 /// Looks up the run of a cause.

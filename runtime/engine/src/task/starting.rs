@@ -4,8 +4,8 @@
 //! runs begin. The caller gets its answer when the last of them is stored.
 
 use crate::origin::{Origin, StartedRuns};
-use crate::run::exit::{EarlierRun, find_earlier_run};
-use crate::start::{CallerRequest, StartError, StartKey};
+use crate::run::exit::find_earlier_run;
+use crate::start::{CallerRequest, EarlierRun, StartError, StartKey};
 use crate::state::EngineState;
 use crate::state::completion::{Completion, PendingStart};
 use redflow_ports::StoreError;
@@ -32,14 +32,11 @@ impl EngineState {
         let answer = match earlier {
             Ok(None) if !self.is_stopping() => return self.begin_start(start),
             Ok(None) => Err(StartError::Stopping),
-            Ok(Some(EarlierRun { run, agent, payload })) => {
-                let checked = CallerRequest::new(&start.order)
-                    .map_or(Ok(()), |request| request.check(&agent, payload.as_ref()));
+            Ok(Some(earlier)) => {
+                let checked = CallerRequest::new(&start.order).map_or(Ok(()), |own| own.check(&earlier));
                 let _ = start.reports.send(Vec::new());
-                checked.map(|()| StartedRuns {
-                    runs: vec![(run, self.agent_summary(&agent))],
-                    refused: Vec::new(),
-                })
+                let agent = self.agent_summary(&earlier.agent);
+                checked.map(|()| StartedRuns { runs: vec![(earlier.run, agent)], refused: Vec::new() })
             }
             Err(error) => Err(StartError::Store(error)),
         };
