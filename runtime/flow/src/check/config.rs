@@ -16,7 +16,9 @@ use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::node::{self, AgentBindingConfig, StopCondition, ToolConfig};
-use redflow_contract::secret::{REDACTED, is_secret_name, is_secret_variable, redact_property};
+use redflow_contract::secret::{
+    REDACTED, is_secret_name, is_secret_value, is_secret_variable, redact_property,
+};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -414,7 +416,9 @@ fn secret_pointers(props: &Map<String, Value>) -> impl Iterator<Item = String> {
     let outer = props.iter().map(|(name, value)| ("", name, value));
     let inner = options.into_iter().flatten().map(|(name, value)| ("/options", name, value));
     outer.chain(inner).filter_map(|(place, name, value)| {
-        if name == "credentials" || redact_property(name, value) != REDACTED {
+        let is_secret =
+            redact_property(name, value) == REDACTED || value.as_str().is_some_and(is_secret_value);
+        if name == "credentials" || !is_secret {
             return None;
         }
         let mut pointer = place.to_owned();

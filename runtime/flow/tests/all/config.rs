@@ -276,8 +276,9 @@ fn checks_models_and_their_options() {
 
 #[test]
 fn reports_a_secret_in_the_file_without_quoting_it() {
-    let rows: [(Value, &[&str]); 6] = [
+    let rows: [(Value, &[&str]); 7] = [
         (json!({"apiKey": "sk-verysecret"}), &["SECRET_IN_FLOW m /apiKey"]),
+        (json!({"note": "see postgres://ada:s3cret@db/app"}), &["SECRET_IN_FLOW m /note"]),
         (json!({"options": {"apiKey": "sk-verysecret"}}), &["SECRET_IN_FLOW m /options/apiKey"]),
         (json!({"apiKey": "${KEY}"}), &[]),
         (json!({"apiKey": ""}), &[]),
