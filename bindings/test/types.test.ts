@@ -473,6 +473,7 @@ export function responsibleFor(code: ApiCode): "caller" | "network" | "flow" | "
     case "BODY_INVALID":
     case "REQUEST_INVALID":
     case "RATE_LIMITED":
+    case "IDEMPOTENCY_KEY_REUSED":
       return "caller";
     case "REQUEST_TIMEOUT":
     case "TOO_MANY_CONNECTIONS":

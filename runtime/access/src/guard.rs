@@ -7,7 +7,7 @@ use crate::fingerprint::Fingerprint;
 use crate::lock;
 use crate::origins::{Origins, Page, origin_refused};
 use crate::rates::{RateBucket, RateLimiter};
-use crate::sessions::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, COOKIE, Sessions, set_cookie};
+use crate::sessions::{CLEAR_COOKIE, CLEAR_COOKIE_HTTPS, COOKIE, Sessions, is_session, set_cookie};
 use crate::settings::{AccessSettings, Scheme};
 use crate::tokens::{AcceptedToken, MAX_TOKEN_BYTES, Tokens};
 use http::header::{AUTHORIZATION, COOKIE as COOKIE_HEADER, HeaderName, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
@@ -20,9 +20,6 @@ use std::sync::{Arc, Mutex};
 
 /// A page without a cookie passes its token to a WebSocket as a subprotocol with this prefix.
 const TOKEN_PROTOCOL: &str = "redflow.token.";
-
-/// The most session cookies to try. Pages of other ports on this machine can add some of the same name.
-const MAX_COOKIES: usize = 4;
 
 const REDFLOW_UI_NAME: &str = "the Redflow UI";
 
@@ -405,10 +402,13 @@ fn protocol_tokens(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     protocols.filter_map(|protocol| protocol.trim().strip_prefix(TOKEN_PROTOCOL))
 }
 
+/// All cookies that can be a session. Pages of other ports on this machine can add cookies of any name and
+/// content, so none of them may hide ours. The size of a head bounds their number.
 fn session_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let values = headers.get_all(COOKIE_HEADER).iter().filter_map(|value| value.to_str().ok());
-    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, session)| session).take(MAX_COOKIES)
+    let values = headers.get_all(COOKIE_HEADER).iter().map(HeaderValue::as_bytes);
+    let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
+    let pairs = pairs.filter_map(|pair| std::str::from_utf8(pair).ok()?.trim().split_once('='));
+    pairs.filter(|(name, value)| *name == COOKIE && is_session(value)).map(|(_, session)| session)
 }
 
 #[cfg(test)]

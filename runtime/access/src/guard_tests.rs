@@ -28,7 +28,9 @@ impl Fixture {
     fn authenticate_at(&self, now: u64, method: &Method, lines: &[(&str, &str)]) -> Result<Caller, ApiCode> {
         let headers: HeaderMap = lines
             .iter()
-            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap()))
+            .map(|(name, value)| {
+                (name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+            })
             .collect();
         self.access.authenticate(method, &Uri::from_static("/api/runs"), &headers, now).map_err(|error| {
             for secret in ["the-main", "wr0ng", "Basic"] {
@@ -231,6 +233,23 @@ fn a_browser_has_the_rights_of_its_token_until_it_signs_out() {
     let several = format!("theme=dark; {second}; other=1");
     let caller = fixture.authenticate_at(0, &Method::GET, &[HOME, ("cookie", &several)]).unwrap();
     assert_eq!(&*caller.name, "main, browser 2");
+    // Planted cookies of the same name, of any number and content, do no harm.
+    let session = first.split_once('=').unwrap().1;
+    let other = "A".repeat(session.len());
+    for junk in [
+        "redflow_session=",
+        "redflow_session=\u{e9}",
+        "redflow_session",
+        "=",
+        "\"",
+        &format!("redflow_session={other}"),
+    ] {
+        let planted = vec![junk; 100].join("; ");
+        for cookies in [format!("{planted}; {first}"), format!("{first}; {planted}")] {
+            let caller = fixture.authenticate(&Method::GET, &[HOME, ("cookie", &cookies)]);
+            assert_eq!(caller, Ok(AuthMethod::Cookie), "{junk}");
+        }
+    }
     // A planted cookie of the same name does no harm.
     let planted = format!("redflow_session=planted; {first}");
     assert_eq!(fixture.authenticate(&Method::GET, &[HOME, ("cookie", &planted)]), Ok(AuthMethod::Cookie));

@@ -27,18 +27,24 @@ pub use tokens::Tokens;
 
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
+use redflow_contract::secret::mask_secrets;
 
 /// The most bytes of a client's text that an error repeats.
 const MAX_EXCERPT_BYTES: usize = 64;
 
-/// The start of what a client sent, safe to print.
+/// The most bytes of a client's text that are searched for secrets.
+const MAX_SEARCHED_BYTES: usize = 4_000;
+
+/// The start of what a client sent, safe to print. A token that came in the wrong place is not repeated.
 fn printable_excerpt(text: &[u8]) -> String {
-    let mut out: String = text
+    let printable: String = text
         .iter()
-        .take(MAX_EXCERPT_BYTES)
+        .take(MAX_SEARCHED_BYTES)
         .map(|&byte| if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '?' })
         .collect();
-    if text.len() > MAX_EXCERPT_BYTES {
+    let mut out = mask_secrets(&printable).into_owned();
+    if out.len() > MAX_EXCERPT_BYTES {
+        out.truncate(MAX_EXCERPT_BYTES);
         out.push('…');
     }
     out
@@ -63,5 +69,6 @@ mod tests {
         assert_eq!(printable_excerpt(b"evil.example"), "evil.example");
         assert_eq!(printable_excerpt(b"a\r\n\x1b[31m\xff b"), "a???[31m? b");
         assert_eq!(printable_excerpt(&[b'x'; 65]), format!("{}…", "x".repeat(64)));
+        assert_eq!(printable_excerpt(b"rf_0123456789abcdefABCDEF_-.evil.example"), "[redacted]");
     }
 }

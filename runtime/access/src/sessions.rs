@@ -20,6 +20,10 @@ pub(crate) const CLEAR_COOKIE: &str = "redflow_session=; HttpOnly; SameSite=Stri
 pub(crate) const CLEAR_COOKIE_HTTPS: &str =
     "redflow_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0; Secure";
 
+/// The random bytes of a session, and the characters of its text.
+const SESSION_BYTES: usize = 32;
+const SESSION_TEXT: usize = (SESSION_BYTES * 8).div_ceil(6);
+
 /// The longest code or session text that is hashed.
 const MAX_TEXT_BYTES: usize = 128;
 
@@ -93,7 +97,7 @@ impl Sessions {
     }
 
     pub(crate) fn open(&mut self, token: Fingerprint, now: Millis) -> Result<SecretString, ApiError> {
-        let text = make_secret::<32>("")?;
+        let text = make_secret::<SESSION_BYTES>("")?;
         self.remove_expired(now);
         while self.sessions.len() >= self.max_sessions {
             self.sessions.pop_front();
@@ -152,6 +156,12 @@ fn index_of<'a>(text: &str, fingerprints: impl Iterator<Item = &'a Fingerprint>)
             if fingerprint.matches(&wanted) { Some(index) } else { found }
         },
     )
+}
+
+/// Whether a text has the form of a session.
+pub(crate) fn is_session(text: &str) -> bool {
+    text.len() == SESSION_TEXT
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 /// The cookie that holds a session. `Secure` if browsers use https.

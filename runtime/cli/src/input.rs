@@ -2,7 +2,7 @@
 
 use crate::files::{display_path, read_bounded};
 use crate::text::{describe_io_error, printable_line};
-use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::json::{JsonLimits, JsonProblem, parse_exact};
 use redflow_contract::limits::RunLimits;
 use serde_json::Value;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn read_json(text: &str, option: &str) -> Result<Value, String> {
         })?,
         None => text.as_bytes().to_vec(),
     };
-    parse_strict(&bytes, limits).map_err(|problem| match problem {
+    parse_exact(&bytes, limits).map_err(|problem| match problem {
         JsonProblem::TooLarge { limit, .. } => {
             format!("the {option} has more than {limit} bytes; give only the part that is needed")
         }

@@ -100,6 +100,7 @@ pub enum BridgeRequest {
         /// The call that was made.
         call: CallId,
         /// The outcome.
+        #[serde(deserialize_with = "crate::json::object_field")]
         reply: ToolReply,
     },
     /// Subscribes to run events, or ends the subscription.

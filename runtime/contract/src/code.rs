@@ -206,6 +206,7 @@ codes! {
         RevisionConflict "REVISION_CONFLICT" 409, "Another flow has been deployed meanwhile.";
         FlowRefused "FLOW_REFUSED" 422, "The flow has errors, so nothing was deployed.";
         NodeNotStartable "NODE_NOT_STARTABLE" 422, "The node cannot be started like this.";
+        IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" 409, "An earlier start with this key asked for something else.";
         ChatNotConnected "CHAT_NOT_CONNECTED" 409, "The chat node is not wired to an agent.";
         StorageFull "STORAGE_FULL" 413, "The storage of the Redflow UI has no room for this.";
         CursorUnknown "CURSOR_UNKNOWN" 410, "The cursor is not one of this sidecar's events.";

@@ -249,7 +249,32 @@ fn config_schema(set: &PropertySet) -> Option<GeneratedFile> {
             rule.as_object_mut().into_iter().for_each(|rule| rule.extend(limits(property.kind)));
         }
     }
+    bound_integers(&mut schema);
     Some(file(set.schema, &schema))
+}
+
+/// Gives every integer without limits those of its Rust type. Otherwise the checker would accept a number that
+/// no node can be built with. Floats, which editors write, hold integers of up to 53 bits.
+fn bound_integers(schema: &mut Value) {
+    const EXACT: i64 = 9_007_199_254_740_991;
+    match schema {
+        Value::Object(rule) => {
+            let (least, greatest) = match rule.get("format").and_then(Value::as_str) {
+                Some("uint16") => (0, i64::from(u16::MAX)),
+                Some("uint32") => (0, i64::from(u32::MAX)),
+                Some("uint64") => (0, EXACT),
+                Some("int64") => (-EXACT, EXACT),
+                _ => {
+                    rule.values_mut().for_each(bound_integers);
+                    return;
+                }
+            };
+            rule.entry("minimum").or_insert(least.into());
+            rule.entry("maximum").or_insert(greatest.into());
+        }
+        Value::Array(items) => items.iter_mut().for_each(bound_integers),
+        _ => {}
+    }
 }
 
 /// The limits that a kind has in the schema, where its type does not have them.
@@ -257,7 +282,6 @@ fn limits(kind: Kind) -> Map<String, Value> {
     let rows = match kind {
         Kind::Line { max } => vec![("maxLength", max.map(Value::from))],
         Kind::Whole(Whole { min, max, .. }) => {
-            let max = max.filter(|max| *max < node::declaration::MAX_COUNT);
             vec![("minimum", min.map(Value::from)), ("maximum", max.map(Value::from))]
         }
         Kind::Decimal { min, max } => vec![("minimum", Some(json!(min))), ("maximum", Some(json!(max)))],

@@ -2,6 +2,11 @@
 //!
 //! Flow files and model answers are read here. Nothing is ever corrected.
 
+mod typed;
+
+pub(crate) use typed::object_field;
+pub use typed::{LIST_FOR_OBJECT, read_object, read_typed};
+
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
@@ -17,6 +22,9 @@ pub struct JsonLimits {
 
 /// The deepest nesting that the recursion limit of `serde_json` allows.
 pub const MAX_DEPTH: usize = 120;
+
+/// 2^63. Every smaller integer fits into 64 bits.
+const INTEGER_END: f64 = 9_223_372_036_854_775_808.0;
 
 /// Duplicate keys are listed up to this many; the rest are counted.
 const LISTED_DUPLICATES: usize = 1_000;
@@ -59,28 +67,99 @@ pub enum JsonProblem {
     },
 }
 
-/// Reads exactly one JSON value.
+/// Reads exactly one JSON value, and refuses an integer that would become another number.
+///
+/// Integers beyond 64 bits are read as floats. That is fine for those that a float writes back with the same
+/// digits, as JavaScript does (`18446744073709552000`). All others would change.
+///
+/// # Errors
+/// As for [`parse_strict`]. Such an integer is [`JsonProblem::NotJson`], as is a number beyond all floats.
+pub fn parse_exact(text: &[u8], limits: JsonLimits) -> Result<Value, JsonProblem> {
+    let (value, has_large_floats) = parse(text, limits)?;
+    match has_large_floats.then(|| find_changed_integer(text)).flatten() {
+        None => Ok(value),
+        Some(offset) => {
+            let before = &text[..offset];
+            let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+            Err(JsonProblem::NotJson {
+                message: "an integer has more digits than can be kept; send it as a string".to_owned(),
+                line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
+                column: offset - line_start + 1,
+            })
+        }
+    }
+}
+
+/// Reads exactly one JSON value. Integers beyond 64 bits become the nearest float; see [`parse_exact`].
 ///
 /// # Errors
 /// The first problem that stops reading, or all duplicate keys at once.
 pub fn parse_strict(text: &[u8], limits: JsonLimits) -> Result<Value, JsonProblem> {
+    parse(text, limits).map(|(value, _)| value)
+}
+
+/// Also says whether a float is large enough to come from an integer beyond 64 bits.
+fn parse(text: &[u8], limits: JsonLimits) -> Result<(Value, bool), JsonProblem> {
     if text.len() > limits.max_bytes {
         return Err(JsonProblem::TooLarge { bytes: text.len(), limit: limits.max_bytes });
     }
     check_depth(text, limits.max_depth.min(MAX_DEPTH))?;
-    let mut duplicates = Duplicates::default();
+    let mut findings = Findings::default();
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let seed = Strict { path: None, duplicates: &mut duplicates };
+    let seed = Strict { path: None, findings: &mut findings };
     let value = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     match value {
         Err(error) => {
             Err(JsonProblem::NotJson { message: phrase(&error), line: error.line(), column: error.column() })
         }
-        Ok(_) if duplicates.total > 0 => {
-            Err(JsonProblem::DuplicateKeys { pointers: duplicates.pointers, total: duplicates.total })
+        Ok(_) if findings.duplicates > 0 => {
+            Err(JsonProblem::DuplicateKeys { pointers: findings.pointers, total: findings.duplicates })
         }
-        Ok(value) => Ok(value),
+        Ok(value) => Ok((value, findings.has_large_floats)),
     }
+}
+
+/// Whether every integer in a JSON text is read as the number it is. For texts of editors, which Node-RED reads
+/// less strictly than [`parse_exact`].
+#[must_use]
+pub fn keeps_integers(text: &str) -> bool {
+    find_changed_integer(text.as_bytes()).is_none()
+}
+
+/// The offset of the first integer in a JSON text that a float does not write back with the same digits.
+fn find_changed_integer(text: &[u8]) -> Option<usize> {
+    let (mut offset, mut in_string) = (0, false);
+    while let Some(&byte) = text.get(offset) {
+        match byte {
+            b'\\' if in_string => offset += 1,
+            b'"' => in_string = !in_string,
+            b'-' | b'0'..=b'9' if !in_string => {
+                let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let length = text[offset..].iter().take_while(is_part).count();
+                if is_changed(&text[offset..offset + length]) {
+                    return Some(offset);
+                }
+                offset += length - 1;
+            }
+            _ => {}
+        }
+        offset += 1;
+    }
+    None
+}
+
+/// Whether a number is an integer that becomes another one.
+fn is_changed(number: &[u8]) -> bool {
+    let Ok(number) = std::str::from_utf8(number) else { return false };
+    let is_integer = number.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+    if !is_integer || number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
+        return false;
+    }
+    let Ok(float) = number.parse::<f64>() else { return false };
+    // The shortest digits that give this float, without the exponent.
+    let shortest = format!("{float:e}").replace('.', "");
+    let digits = shortest.split('e').next().unwrap_or_default();
+    number.trim_end_matches('0') != digits.trim_end_matches('0')
 }
 
 /// Takes the position off serde_json's message, because the problem has its own fields for it.
@@ -153,15 +232,19 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
     }
 }
 
+/// What was noticed while reading.
 #[derive(Default)]
-struct Duplicates {
+struct Findings {
+    /// Pointers to the first duplicate keys.
     pointers: Vec<String>,
-    total: usize,
+    /// The number of duplicate keys.
+    duplicates: usize,
+    has_large_floats: bool,
 }
 
-impl Duplicates {
-    fn record(&mut self, path: Path<'_>) {
-        self.total += 1;
+impl Findings {
+    fn record_duplicate(&mut self, path: Path<'_>) {
+        self.duplicates += 1;
         if self.pointers.len() < LISTED_DUPLICATES {
             let mut pointer = String::new();
             path.write(&mut pointer);
@@ -206,7 +289,7 @@ impl Path<'_> {
 
 struct Strict<'a> {
     path: Option<&'a Path<'a>>,
-    duplicates: &'a mut Duplicates,
+    findings: &'a mut Findings,
 }
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {
@@ -232,6 +315,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         Ok(Value::from(value))
     }
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        self.findings.has_large_floats |= value.abs() >= INTEGER_END;
         Ok(Value::from(value))
     }
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -247,7 +331,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut items = Vec::new();
         loop {
             let path = Path { parent: self.path, step: Step::Index(items.len()) };
-            let seed = Strict { path: Some(&path), duplicates: &mut *self.duplicates };
+            let seed = Strict { path: Some(&path), findings: &mut *self.findings };
             match seq.next_element_seed(seed)? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
@@ -259,11 +343,11 @@ impl<'de> Visitor<'de> for Strict<'_> {
         while let Some(key) = access.next_key::<String>()? {
             let path = Path { parent: self.path, step: Step::Key(&key) };
             let value =
-                access.next_value_seed(Strict { path: Some(&path), duplicates: &mut *self.duplicates })?;
+                access.next_value_seed(Strict { path: Some(&path), findings: &mut *self.findings })?;
             match map.entry(key) {
                 Entry::Vacant(slot) => drop(slot.insert(value)),
                 Entry::Occupied(mut slot) => {
-                    self.duplicates.record(Path { parent: self.path, step: Step::Key(slot.key()) });
+                    self.findings.record_duplicate(Path { parent: self.path, step: Step::Key(slot.key()) });
                     slot.insert(value);
                 }
             }
@@ -274,7 +358,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{JsonLimits, JsonProblem, parse_strict};
+    use super::{JsonLimits, JsonProblem, parse_exact, parse_strict};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -292,6 +376,44 @@ mod tests {
             assert!(matches!(parse(bad), Err(JsonProblem::NotJson { .. })), "{bad:?}");
         }
         assert!(matches!(parse_strict(b"\"\xff\"", LIMITS), Err(JsonProblem::NotJson { .. })));
+    }
+
+    #[test]
+    fn an_integer_is_kept_or_refused_and_never_changed() {
+        let exact = |text: &str| parse_exact(text.as_bytes(), LIMITS);
+        for kept in [
+            "18446744073709551615",
+            "-9223372036854775808",
+            "0",
+            "-0",
+            // Floats round, and some integers are floats by nature: these are the ones that JavaScript writes.
+            "18446744073709552000",
+            "-100000000000000000000",
+            "0.1234567890123456789012345678901234567890",
+            "1e30",
+            "12345678901234567890123.5",
+            r#"["123456789012345678901234567890", "\"123456789012345678901", 1e20]"#,
+        ] {
+            assert_eq!(exact(kept), parse(kept), "{kept}");
+            assert!(exact(kept).is_ok(), "{kept}");
+        }
+        for changed in [
+            "123456789012345678901234567890",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "18446744073709551617",
+            "9999999999999999999999999999999999999999",
+        ] {
+            assert!(parse(changed).is_ok(), "other readers still round it: {changed}");
+            let Err(JsonProblem::NotJson { message, line, column }) =
+                exact(&format!("{{\"a\\\"1\": 1e19,\n \"b\": [{changed}]}}"))
+            else {
+                panic!("{changed}")
+            };
+            assert_eq!((line, column), (2, 8), "{changed}");
+            assert!(!message.contains(changed) && message.contains("string"), "{message}");
+        }
+        assert!(matches!(exact("1e400"), Err(JsonProblem::NotJson { .. })));
     }
 
     #[test]
@@ -327,6 +449,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_integer_that_is_read_is_written_back(digits in "-?[1-9][0-9]{0,30}") {
+            if let Ok(value) = parse_exact(digits.as_bytes(), LIMITS) {
+                let written = value.to_string();
+                let plain = written.parse::<f64>().map(|float| format!("{float:e}"));
+                let same = digits.parse::<f64>().map(|float| format!("{float:e}"));
+                prop_assert!(written == digits || plain == same);
+                prop_assert!(written == digits || digits.trim_end_matches('0').trim_start_matches('-').len() <= 17);
+            }
+        }
+
         #[test]
         fn never_panics_and_agrees_with_serde_json(text in r#"[\[\]{}",:0-9ae\\. -]{0,40}"#) {
             match parse(&text) {

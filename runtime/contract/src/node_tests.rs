@@ -46,6 +46,33 @@ fn a_set_declares_the_properties_of_its_schema() {
     }
 }
 
+/// A number outside its Rust type must be told by the checker, because no node can be built with it.
+#[test]
+fn every_integer_of_a_configuration_has_limits() {
+    fn check(place: &str, rule: &Value) -> usize {
+        let is = |kind: &Value| kind == "integer";
+        let is_integer = is(&rule["type"]) || rule["type"].as_array().is_some_and(|all| all.iter().any(is));
+        if is_integer {
+            let greatest: i64 = match rule["format"].as_str() {
+                Some("uint16") => u16::MAX.into(),
+                Some("uint32") => u32::MAX.into(),
+                _ => (1 << 53) - 1,
+            };
+            assert!(rule["maximum"].as_i64().is_some_and(|max| max <= greatest), "{place}: {rule}");
+            let least = if rule["format"] == "int64" { -greatest } else { 0 };
+            assert!(rule["minimum"].as_i64().is_some_and(|min| min >= least), "{place}: {rule}");
+        }
+        let inner = match rule {
+            Value::Object(map) => map.values().map(|rule| check(place, rule)).sum(),
+            Value::Array(items) => items.iter().map(|rule| check(place, rule)).sum(),
+            _ => 0,
+        };
+        inner + usize::from(is_integer)
+    }
+    let integers: usize = property_sets().map(|set| check(set.schema, &schema(set.schema))).sum();
+    assert!(integers > 30, "{integers}");
+}
+
 /// The values that a rule allows.
 fn values<'a>(rule: &'a Value, root: &'a Value) -> Vec<&'a str> {
     if let Some(path) = rule["$ref"].as_str() {

@@ -1,5 +1,6 @@
 //! Removes known secrets from results, answers and recalled turns before they become facts.
 
+mod encodings;
 mod stream;
 
 pub use stream::ScrubStream;
@@ -8,7 +9,16 @@ use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
 use crate::transcript::ChatMessage;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::Value;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// The most bytes that an escape writes for one byte of a secret, as in `\u0061`.
+const LONGEST_ESCAPE: usize = 6;
+
+/// Forms of more bytes in all are searched for one after another.
+const MAX_SEARCH_BYTES: usize = 1024 * 1024;
 
 /// A shorter value would occur in ordinary text, so it is not scrubbed.
 const SHORTEST: usize = 8;
@@ -17,6 +27,10 @@ const SHORTEST: usize = 8;
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<Box<str>>,
+    /// Every form of the secrets that needs no decoding.
+    forms: Vec<String>,
+    /// Finds the forms. Made for the first text.
+    search: OnceLock<Option<AhoCorasick>>,
 }
 
 impl std::fmt::Debug for Scrubber {
@@ -32,26 +46,16 @@ impl Scrubber {
         if secret.len() < SHORTEST {
             return;
         }
-        // A model's answer is JSON, so the secret can be escaped in it.
-        let quoted = serde_json::to_string(secret).unwrap_or_default();
-        let escaped = quoted.trim_start_matches('"').strip_suffix('"').unwrap_or_default();
-        for form in [secret, escaped, &escaped.replace('/', "\\/")] {
-            if form.len() >= SHORTEST && !self.secrets.iter().any(|known| **known == *form) {
-                self.secrets.push(form.into());
-            }
+        if !self.secrets.iter().any(|known| **known == *secret) {
+            self.secrets.push(secret.into());
+            self.forms.extend(encodings::forms(secret).into_iter().filter(|form| form.len() >= SHORTEST));
+            self.search = OnceLock::new();
         }
-        // Longer secrets come first, because one secret can contain another.
-        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
     /// Adds the secrets of another scrubber.
     pub fn add_all(&mut self, other: &Self) {
-        for secret in &other.secrets {
-            if !self.secrets.contains(secret) {
-                self.secrets.push(secret.clone());
-            }
-        }
-        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        other.secrets.iter().for_each(|secret| self.add(secret));
     }
 
     /// Adds every secret in a node's properties, by the names of the properties.
@@ -75,26 +79,43 @@ impl Scrubber {
         }
     }
 
-    /// Removes the secrets from a text.
+    /// Removes the secrets from a text, also in base64, percent-encoded, or escaped as in JSON.
     pub fn text(&self, text: &mut String) {
-        for secret in &self.secrets {
-            if text.contains(&**secret) {
-                *text = text.replace(&**secret, REDACTED);
-            }
+        if self.secrets.is_empty() {
+            return;
+        }
+        for found in self.find(text).into_iter().rev() {
+            text.replace_range(found, REDACTED);
         }
     }
 
+    /// Where a text holds secrets, in order and without overlaps.
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let search = self.search.get_or_init(|| build_search(&self.forms));
+        encodings::search_decoded(text, |bytes| match search {
+            Some(search) => search.find_overlapping_iter(bytes).map(|found| found.range()).collect(),
+            // The secrets are too long for one search.
+            None => self.forms.iter().flat_map(|form| find_all(bytes, form.as_bytes())).collect(),
+        })
+    }
+
     /// The last place at or before `end` where a text can be cut without leaving a part of a secret. Looks no
-    /// further than the longest secret.
+    /// further than the longest secret can be written.
     #[must_use]
     pub fn cut_at(&self, text: &str, end: usize) -> usize {
         let mut end = floor_char_boundary(text, end);
+        let longest = self.forms.iter().map(String::len).max().unwrap_or_default();
+        let reach = longest.saturating_mul(LONGEST_ESCAPE);
         // The new end can be inside another secret.
-        while let Some(start) = self.secrets.iter().filter_map(|secret| start_across(text, secret, end)).min()
-        {
-            end = start;
+        loop {
+            let from = floor_char_boundary(text, end.saturating_sub(reach));
+            let to = floor_char_boundary(text, end.saturating_add(reach));
+            let found = self.find(text.get(from..to).unwrap_or_default());
+            match found.iter().find(|found| (found.start + 1..found.end).contains(&(end - from))) {
+                Some(found) => end = from + found.start,
+                None => return end,
+            }
         }
-        end
     }
 
     fn value(&self, value: &mut Value) {
@@ -102,8 +123,7 @@ impl Scrubber {
             Value::String(text) => self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(map) => {
-                let has_secret = |name: &String| self.secrets.iter().any(|secret| name.contains(&**secret));
-                if map.keys().any(has_secret) {
+                if map.keys().any(|name| !self.find(name).is_empty()) {
                     let parts = std::mem::take(map).into_iter().map(|(mut name, value)| {
                         self.text(&mut name);
                         (name, value)
@@ -132,26 +152,11 @@ impl Scrubber {
     /// Removes the secrets from a model's answer.
     pub fn answer(&self, answer: &mut ModelAnswer) {
         self.text(&mut answer.text);
-        self.escaped_text(&mut answer.text);
         for reported in [&mut answer.model, &mut answer.request_id].into_iter().flatten() {
             self.text(reported);
         }
         for call in &mut answer.tool_calls {
             self.text(&mut call.arguments);
-        }
-    }
-
-    /// Removes the secrets from JSON text with `\\u` escapes: reads the values, because the text hides the
-    /// secret.
-    fn escaped_text(&self, text: &mut String) {
-        if self.secrets.is_empty() || !text.contains("\\u") {
-            return;
-        }
-        let Ok(mut value) = serde_json::from_str::<Value>(text) else { return };
-        let before = value.clone();
-        self.value(&mut value);
-        if value != before {
-            *text = value.to_string();
         }
     }
 
@@ -176,12 +181,16 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The start of a secret that lies on both sides of `end`.
-fn start_across(text: &str, secret: &str, end: usize) -> Option<usize> {
-    let reach = secret.len().saturating_sub(1);
-    let from = (end.saturating_sub(reach)..=end).find(|at| text.is_char_boundary(*at))?;
-    let part = text.get(from..floor_char_boundary(text, end.saturating_add(reach)))?;
-    part.find(secret).map(|start| from + start)
+/// A search for all forms at once; none if it would take too much memory.
+fn build_search(forms: &[String]) -> Option<AhoCorasick> {
+    let bytes: usize = forms.iter().map(String::len).sum();
+    let builder = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(forms);
+    (bytes <= MAX_SEARCH_BYTES).then(builder)?.ok()
+}
+
+fn find_all<'a>(text: &'a [u8], form: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+    let windows = text.windows(form.len().max(1)).enumerate();
+    windows.filter(move |(_, window)| *window == form).map(move |(at, _)| at..at + form.len())
 }
 
 #[cfg(test)]
@@ -223,11 +232,97 @@ mod tests {
             scrubber.answer(&mut answer);
             assert_eq!(answer.text, r#"{"message":"[redacted] it is"}"#, "{text}");
         }
-        // Text without a secret stays unchanged.
+        // Text without a secret stays unchanged, and so does the rest of a text with one.
         let text = r#"{"message":"\u0041", "message":1}"#;
         let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
         scrubber.answer(&mut answer);
         assert_eq!(answer.text, text);
+    }
+
+    /// All ways in which a service can write a secret back.
+    #[test]
+    fn removes_encoded_secrets() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+        let secret = "sk~ü?very>>secret/+\\ key";
+        let mut scrubber = Scrubber::default();
+        scrubber.add(secret);
+        let clean = |text: &str| {
+            let mut clean = text.to_owned();
+            scrubber.text(&mut clean);
+            clean
+        };
+        let percent = |text: &str, lower: bool| -> String {
+            let hex = |byte: u8| if lower { format!("%{byte:02x}") } else { format!("%{byte:02X}") };
+            text.bytes().map(hex).collect()
+        };
+        let unicode =
+            |text: &str| -> String { text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect() };
+        let quoted = serde_json::to_string(secret).unwrap();
+        let quoted = &quoted[1..quoted.len() - 1];
+        let (start, end) = secret.split_at(6);
+        for form in [
+            secret.to_owned(),
+            secret.replace(' ', "+"),
+            percent(secret, true),
+            percent(secret, false),
+            format!("{}{end}", percent(start, true)),
+            format!("{start}{}", percent(end, false)),
+            percent(&percent(secret, true), false),
+            quoted.to_owned(),
+            quoted.replace('/', "\\/"),
+            unicode(secret),
+            unicode(secret).to_uppercase().replace("\\U", "\\u"),
+            serde_json::to_string(&unicode(secret)).unwrap().replace('"', ""),
+            percent(quoted, false),
+            percent(&unicode(secret), true),
+        ] {
+            assert_eq!(clean(&format!("a {form} z")), "a [redacted] z", "{form}");
+        }
+        // In base64 the neighbours share a character with the secret.
+        for shift in 0..4 {
+            for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
+                let encoded = engine.encode(format!("{}{secret} and more", "x".repeat(shift)));
+                for text in [encoded.clone(), percent(&encoded, true), encoded.replace('+', "%2B")] {
+                    let clean = clean(&text);
+                    assert!(clean.contains("[redacted]"), "{shift}: {text}");
+                    assert!(clean.len() < text.len(), "{shift}: {clean}");
+                }
+                let alone = clean(&engine.encode(secret));
+                assert!(alone.len() <= "[redacted]".len() + 4, "{alone}");
+            }
+        }
+        for harmless in ["100% sure", "%zz %4", r"\u12 \ud800 \q", "c2VjcmV0", "a+b/c="] {
+            assert_eq!(clean(harmless), harmless);
+        }
+    }
+
+    #[test]
+    fn a_number_beside_a_secret_stays_as_it_is() {
+        let text = r#"{"n":123456789012345678901234567890,"k":"\u0073k-verysecret"}"#;
+        let mut answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
+        scrubber().answer(&mut answer);
+        assert_eq!(answer.text, r#"{"n":123456789012345678901234567890,"k":"[redacted]"}"#);
+    }
+
+    #[test]
+    fn finds_secrets_that_are_too_long_for_one_search() {
+        let mut scrubber = scrubber();
+        let long: String = (0..300_000).map(|n| format!("{n:x}-")).collect();
+        scrubber.add(&long);
+        let mut text = format!("a {long} b sk-verysecret %73k-verysecret");
+        scrubber.text(&mut text);
+        assert_eq!(text, "a [redacted] b [redacted] [redacted]");
+    }
+
+    #[test]
+    fn a_cut_leaves_no_part_of_an_encoded_secret() {
+        let text = "a %73k-verysecre%74 b";
+        let end = text.find(" b").unwrap();
+        for at in 0..=text.len() {
+            let expected = if at > 2 && at < end { 2 } else { at };
+            assert_eq!(scrubber().cut_at(text, at), expected, "{at}");
+        }
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! What is secret: which names mark a value as a secret, and what replaces the value.
 //!
-//! Owns every list of such names. Secret values never enter plans, journals, events or error texts.
+//! Owns every list of such names, and of the forms of such values. Secret values never enter plans, journals,
+//! events or error texts.
+
+mod shapes;
+
+pub use shapes::{KEY_PREFIXES, is_secret_value, mask_secrets};
 
 use serde_json::Value;
 
@@ -12,7 +17,7 @@ pub const REDACTED: &str = "[redacted]";
 pub const PASSWORD_MASK: &str = "__PWRD__";
 
 /// Last words of names that hold secrets.
-const SECRET_WORDS: [&str; 13] = [
+const SECRET_WORDS: [&str; 17] = [
     "secret",
     "password",
     "passwd",
@@ -26,10 +31,14 @@ const SECRET_WORDS: [&str; 13] = [
     "auth",
     "bearer",
     "cookie",
+    "pat",
+    "jwt",
+    "dsn",
+    "creds",
 ];
 
 /// Endings that mark a secret even without a border between the words, as in `apikey` or `dbpassword`.
-const SECRET_ENDINGS: [&str; 11] = [
+const SECRET_ENDINGS: [&str; 13] = [
     "apikey",
     "accesskey",
     "secretkey",
@@ -41,6 +50,32 @@ const SECRET_ENDINGS: [&str; 11] = [
     "passphrase",
     "token",
     "credential",
+    "connectionstring",
+    "keybase",
+];
+
+/// Last two words of names that hold secrets.
+const SECRET_PAIRS: [(&str, &str); 5] =
+    [("connection", "string"), ("conn", "string"), ("connection", "str"), ("conn", "str"), ("key", "base")];
+
+/// Words before `URL` or `URI` in the name of an environment variable that holds an address with a password.
+const ADDRESSES_WITH_PASSWORD: [&str; 16] = [
+    "database",
+    "db",
+    "postgres",
+    "postgresql",
+    "pg",
+    "mysql",
+    "mariadb",
+    "mongo",
+    "mongodb",
+    "redis",
+    "amqp",
+    "rabbitmq",
+    "broker",
+    "smtp",
+    "sentry",
+    "webhook",
 ];
 
 /// Words before `key` that make it public.
@@ -57,7 +92,7 @@ const SECRET_PARAMETERS: [&str; 4] = ["key", "code", "sig", "signature"];
 
 /// Names in the storage of the Redflow UI that mark a secret, in addition to [`is_secret_name`]. Written in
 /// small letters, without borders between the words.
-const SECRET_STORAGE_NAMES: [&str; 4] = ["key", "connectionstring", "dsn", "creds"];
+const SECRET_STORAGE_NAMES: [&str; 1] = ["key"];
 
 /// Credentials of a node that are connection settings. Ordinary text contains such values all the time.
 const CONNECTION_SETTINGS: [&str; 15] = [
@@ -129,6 +164,7 @@ pub fn is_secret_name(name: &str) -> bool {
     match (single, before) {
         ("token", Some(kind)) if last != single => TOKEN_KINDS.contains(&kind),
         ("key", Some(kind)) => !PUBLIC_KEYS.contains(&kind),
+        (_, Some(kind)) if SECRET_PAIRS.contains(&(kind, single)) => true,
         // The plural in `maxtokens` is a count as well.
         (ending, _) if ending != "token" && ending.ends_with("token") => last == single,
         _ => {
@@ -137,6 +173,17 @@ pub fn is_secret_name(name: &str) -> bool {
                 || SECRET_ENDINGS.iter().any(|ending| single.ends_with(ending))
         }
     }
+}
+
+/// Whether an environment variable holds a secret, by its name or by its value.
+#[must_use]
+pub fn is_secret_variable(name: &str, value: Option<&str>) -> bool {
+    let words = words(name);
+    let is_address = matches!(words.as_slice(), [.., kind, last]
+        if matches!(last.as_str(), "url" | "uri") && ADDRESSES_WITH_PASSWORD.contains(&kind.as_str()));
+    // Without a user and parameters an address holds no password.
+    let is_plain = |value: &str| value.contains("://") && !value.contains(['@', '?', ';']);
+    (is_address && !value.is_some_and(is_plain)) || is_secret_name(name) || value.is_some_and(is_secret_value)
 }
 
 /// Whether a name in free text holds a secret. `before` is the word before the name, so that `api key: …`

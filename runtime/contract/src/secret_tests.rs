@@ -1,7 +1,7 @@
 use super::{
     is_auth_scheme, is_connection_setting, is_credential_detail, is_credential_key, is_credential_wrapper,
     is_empty_value, is_encrypted_key, is_secret_name, is_secret_parameter, is_secret_phrase,
-    is_secret_storage_name, redact, words,
+    is_secret_storage_name, is_secret_variable, redact, words,
 };
 use serde_json::json;
 
@@ -11,16 +11,33 @@ fn names_that_hold_secrets() {
         dbpassword GITHUB_TOKEN token tokens accessToken accesstoken accessTokens credentials credential \
         clientSecret secrets pwd dbPwd pass smtp_pass passwd passphrase auth basicAuth bearer cookie \
         cookies Set-Cookie authorization Proxy-Authorization openaiKey SSH_KEY signingKey x-api-key pin \
-        userPIN";
+        userPIN SECRET_KEY_BASE secretKeyBase GITHUB_PAT pat SENTRY_DSN dsn CONNECTION_STRING connectionStrings \
+        AZURE_STORAGE_CONNECTION_STRING DB_CONN_STR SSH_PASSPHRASE TLS_PRIVATE_KEY AUTH_JWT AWS_CREDS";
     for name in secret.split_whitespace() {
         assert!(is_secret_name(name), "{name}");
     }
     let open = "promptTokens maxTokens max_tokens totalTokens maxtokens author oauthor key keys KEY_1 keyPrefix \
         monkey monkeys publicKey primaryKey primary_keys foreignKey sortKey partitionKey cacheKey \
         idempotencyKey Idempotency-Key tokenizer name compass bypass passes spin pins_count authority \
-        cookieless secretary 1 _ é";
+        cookieless secretary 1 _ é pattern path compat base baseURL DATABASE_URL connection string strings";
     for name in open.split_whitespace().chain([""]) {
         assert!(!is_secret_name(name), "{name}");
+    }
+}
+
+#[test]
+fn variables_are_secret_by_name_or_value() {
+    let secret = "DATABASE_URL database_url POSTGRES_URI MONGODB_URI REDIS_URL APP_DB_URL BROKER_URL SLACK_WEBHOOK_URL \
+        DATABASE_URL_2 API_KEY GITHUB_PAT SECRET_KEY_BASE";
+    for name in secret.split_whitespace() {
+        assert!(is_secret_variable(name, None), "{name}");
+    }
+    assert!(is_secret_variable("DATABASE_URL", Some("Server=db;Password=s3cret")));
+    assert!(is_secret_variable("DATABASE_URL", Some("mysql://db/app?password=s3cret")));
+    assert!(!is_secret_variable("REDIS_URL", Some("redis://cache.example:6379/0")));
+    for name in ["BASE_URL", "OPENAI_BASE_URL", "HOME", "URL", "MODEL_URL", "TOWN", "DATABASE"] {
+        assert!(!is_secret_variable(name, Some("https://host.example/v1")), "{name}");
+        assert!(is_secret_variable(name, Some("https://ada:s3cret@host.example/v1")), "{name}");
     }
 }
 

@@ -36,5 +36,5 @@ pub use flow::agent::BuiltAgent;
 pub use flow::build::build_flow;
 pub use ports::{EngineLimits, Ports};
 pub use report::{RunEnd, RunReport};
-pub use start::{Start, StartError, StartOrder, StartOutcome};
+pub use start::{Start, StartError, StartKey, StartOrder, StartOutcome};
 pub use task::engine::Engine;

@@ -4,7 +4,7 @@
 
 use crate::cascade::Cascade;
 use crate::report::RunReport;
-use crate::start::StartError;
+use crate::start::{CallerRequest, EarlierRun, StartError, StartKey, StartOrder};
 use redflow_contract::id::{EffectId, NodeId, NodeSummary, RunId};
 use redflow_ports::{RunStore, failpoint};
 use std::collections::{HashMap, HashSet};
@@ -31,6 +31,7 @@ pub(crate) struct StartAck {
 struct StartAckState {
     /// The cause of the first run of the start.
     cause: Option<String>,
+    request: Option<CallerRequest>,
     /// Each with the index of its report.
     runs: Vec<(usize, RunId, NodeSummary)>,
     reply: Option<oneshot::Sender<Result<StartedRuns, StartError>>>,
@@ -43,7 +44,20 @@ pub(crate) struct StartedRuns {
 }
 
 impl StartAck {
-    /// Adds a run that this start or an earlier one has stored.
+    /// Adds the run that another start with the same key has stored meanwhile, or refuses this start.
+    pub(crate) fn add_earlier_run(&self, report: usize, earlier: &EarlierRun, agent: NodeSummary) {
+        let mut state = self.lock();
+        let checked = state.request.as_ref().map(|request| request.check(earlier));
+        match checked {
+            Some(Err(error)) => {
+                // The caller may have stopped waiting.
+                let _ = state.reply.take().map(|reply| reply.send(Err(error)));
+            }
+            _ => state.runs.push((report, earlier.run.clone(), agent)),
+        }
+    }
+
+    /// Adds a run that this start has stored.
     pub(crate) fn add_stored_run(&self, report: usize, run: RunId, agent: NodeSummary) {
         self.lock().runs.push((report, run, agent));
     }
@@ -117,13 +131,14 @@ impl Origin {
         Self { cascade, emission: None, start_ack: None }
     }
 
-    /// A message from a caller that waits until its runs are stored. With a cause it begins at most one run.
+    /// A message from a caller that waits until its runs are stored. With a key it begins at most one run.
     pub(crate) fn acknowledged(
         cascade: Arc<Cascade>,
-        cause: Option<String>,
+        order: &StartOrder,
         reply: oneshot::Sender<Result<StartedRuns, StartError>>,
     ) -> Self {
-        let state = StartAckState { cause, runs: Vec::new(), reply: Some(reply) };
+        let (cause, request) = (order.key.as_ref().map(StartKey::cause), CallerRequest::new(order));
+        let state = StartAckState { cause, request, runs: Vec::new(), reply: Some(reply) };
         let ack = StartAck { cascade: Arc::clone(&cascade), state: Mutex::new(state) };
         Self { cascade, emission: None, start_ack: Some(Arc::new(ack)) }
     }

@@ -3,7 +3,8 @@
 use crate::report::RunReport;
 use redflow_contract::Message;
 use redflow_contract::chat::ChatItem;
-use redflow_contract::id::{NodeId, NodeSummary, RunId};
+use redflow_contract::digest::Digest;
+use redflow_contract::id::{InstanceId, NodeId, NodeSummary, RunId};
 use redflow_flow::NodeIx;
 use redflow_ports::StoreError;
 use serde_json::Value;
@@ -55,7 +56,73 @@ pub struct StartOrder {
     pub chat_item: Option<ChatItem>,
     /// Starts with the same key begin one run, also after a restart, as long as the store has that run. Only
     /// for an agent with a payload, or a chat. The caller bounds its length.
-    pub key: Option<String>,
+    pub key: Option<StartKey>,
+}
+
+/// Identifies a start, so that it begins one run however often it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartKey {
+    /// Chosen by a caller, in the header `Idempotency-Key`.
+    Caller(String),
+    /// The digest of a chat message with its node and id.
+    Chat(Digest),
+    /// A start of a Node-RED on the bridge.
+    Bridge {
+        /// The Node-RED.
+        instance: InstanceId,
+        /// The id of the start.
+        start: String,
+    },
+}
+
+impl StartKey {
+    /// The cause of the run. Keys of different kinds never have the same cause. No run has an id like this, so
+    /// a message of a run never has the same cause either.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        match self {
+            // Runs are stored with these causes. So only a key that looks like the cause of another kind has
+            // another form.
+            Self::Caller(key) if key.starts_with("chat:") || key.contains('\n') => {
+                format!("api:caller\n{key}")
+            }
+            Self::Caller(key) => format!("api:{key}"),
+            Self::Chat(digest) => format!("api:chat:{}", digest.to_hex()),
+            Self::Bridge { instance, start } => format!("api:bridge\n{instance}\n{start}"),
+        }
+    }
+}
+
+/// A run that an earlier start with the same cause has stored.
+#[derive(Debug)]
+pub(crate) struct EarlierRun {
+    pub(crate) run: RunId,
+    pub(crate) agent: NodeId,
+    /// The payload of the message that began it.
+    pub(crate) payload: Option<Value>,
+}
+
+/// What a caller asked for under its key. The same key must always ask for the same.
+#[derive(Debug)]
+pub(crate) struct CallerRequest {
+    node: Option<NodeId>,
+    payload: Option<Value>,
+}
+
+impl CallerRequest {
+    /// None if the key is not one that a caller chose.
+    pub(crate) fn new(order: &StartOrder) -> Option<Self> {
+        let is_caller = matches!(order.key, Some(StartKey::Caller(_)));
+        is_caller.then(|| Self { node: order.node.clone(), payload: order.payload.clone() })
+    }
+
+    /// Compares the request with the run that an earlier start with the same key began.
+    pub(crate) fn check(&self, earlier: &EarlierRun) -> Result<(), StartError> {
+        let node = self.node.as_ref().is_some_and(|node| *node != earlier.agent).then_some("`node`");
+        let payload = (self.payload != earlier.payload).then_some("`payload`");
+        let different: Vec<&str> = node.into_iter().chain(payload).collect();
+        if different.is_empty() { Ok(()) } else { Err(StartError::KeyReused(different.join(" and "))) }
+    }
 }
 
 /// The outcome of a start whose runs are stored.
@@ -86,6 +153,9 @@ pub enum StartError {
     /// The wires of the chat node lead to no agent.
     #[error("{0}")]
     NotConnected(String),
+    /// The key of an earlier start came with another request. Names the parts that differ.
+    #[error("an earlier start with this key had another {0}: use a new key for another request")]
+    KeyReused(String),
     /// The engine takes no more work.
     #[error("the engine is stopping")]
     Stopping,

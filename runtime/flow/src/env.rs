@@ -2,12 +2,15 @@
 //! outward.
 
 use crate::resolved::{Env, NodeIx, ResolvedFlow};
-use redflow_contract::json::size_of;
-use redflow_contract::secret::is_secret_name;
+use redflow_contract::json::{keeps_integers, size_of};
+use redflow_contract::secret::{is_secret_name, is_secret_variable};
 use serde_json::{Map, Value};
 
 /// The process environment, as far as the caller shows it to a flow.
 pub(crate) type ProcessEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The property whose values only adapters see.
+const CREDENTIALS: &str = "credentials";
 
 /// The most variables that refer to each other in a row.
 const MAX_HOPS: usize = 10;
@@ -163,14 +166,15 @@ impl<'a> EnvResolver<'a> {
         // Resolved values can reach prompts and journals. So a process secret goes only into a property that
         // is meant for one, such as `apiKey`, and never into `replies` or a description.
         let reads_secrets = self.process_secrets == ProcessSecrets::InSecretProperties;
-        let holds_secrets = reads_secrets && is_secret_name(&self.nearest_key);
-        if !holds_secrets && is_secret_name(name) {
-            if (self.process)(name).is_some() {
+        let holds_secrets = self.property == CREDENTIALS || is_secret_name(&self.nearest_key);
+        let value = (self.process)(name);
+        if !(reads_secrets && holds_secrets) && is_secret_variable(name, value.as_deref()) {
+            if value.is_some() {
                 self.refused_secrets.push((self.property.clone(), name.to_owned()));
             }
             return None;
         }
-        (self.process)(name).map(Value::String)
+        value.map(Value::String)
     }
 
     /// The value of an entry, with its type.
@@ -179,9 +183,9 @@ impl<'a> EnvResolver<'a> {
         let value = entry.get("value").cloned().unwrap_or_default();
         let text = value.as_str();
         match entry.get("type").and_then(Value::as_str).unwrap_or("str") {
-            "num" => text.map_or(Some(value.clone()), |text| serde_json::from_str(text.trim()).ok()),
+            "num" => text.map_or(Some(value.clone()), |text| read_json(text.trim())),
             "bool" => Some(text.map_or(value.clone(), |text| Value::Bool(text.eq_ignore_ascii_case("true")))),
-            "json" => text.map_or(Some(value.clone()), |text| serde_json::from_str(text).ok()),
+            "json" => text.map_or(Some(value.clone()), read_json),
             "env" if hops < MAX_HOPS => {
                 let target = text.map(|text| whole_reference(text).unwrap_or(text))?.to_owned();
                 // A variable that refers to itself means the one further out.
@@ -193,6 +197,11 @@ impl<'a> EnvResolver<'a> {
             _ => Some(value),
         }
     }
+}
+
+/// Reads JSON as Node-RED does, but never an integer as another one.
+fn read_json(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(|_| keeps_integers(text))
 }
 
 /// Where a lookup starts.
@@ -246,12 +255,18 @@ pub fn resolve_process_env(props: &Map<String, Value>, process: ProcessEnv<'_>) 
     fn resolve(nearest_key: &str, value: &Value, process: ProcessEnv<'_>) -> Value {
         match value {
             Value::String(text) => {
-                let name =
-                    whole_reference(text).filter(|name| is_secret_name(nearest_key) || !is_secret_name(name));
-                name.and_then(process).map_or_else(|| value.clone(), Value::String)
+                let found = whole_reference(text).and_then(|name| Some((name, process(name)?)));
+                let holds_secrets = nearest_key == CREDENTIALS || is_secret_name(nearest_key);
+                let found =
+                    found.filter(|(name, found)| holds_secrets || !is_secret_variable(name, Some(found)));
+                found.map_or_else(|| value.clone(), |(_, found)| Value::String(found))
             }
             Value::Array(items) => items.iter().map(|item| resolve(nearest_key, item, process)).collect(),
-            Value::Object(map) => Value::Object(resolve_process_env(map, process)),
+            Value::Object(map) => {
+                // All of the credentials may hold secrets.
+                let key = |key| if nearest_key == CREDENTIALS { CREDENTIALS } else { key };
+                map.iter().map(|(name, value)| (name.clone(), resolve(key(name), value, process))).collect()
+            }
             other => other.clone(),
         }
     }

@@ -5,7 +5,7 @@ use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::{CheckReport, Diagnostic};
 use redflow_contract::flow::FlowShape;
 use redflow_contract::id::{NodeId, NodeSummary};
-use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::json::{JsonLimits, JsonProblem, parse_exact};
 use redflow_contract::limits::FlowLimits;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ impl RawFlow {
     pub fn parse(bytes: &[u8], limits: &FlowLimits) -> Result<Self, CheckReport> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let json = JsonLimits { max_bytes: limits.max_bytes, max_depth: limits.max_depth };
-        let document = parse_strict(bytes, json).map_err(|problem| json_report(problem, limits))?;
+        let document = parse_exact(bytes, json).map_err(|problem| json_report(problem, limits))?;
         Self::from_value(document, limits)
     }
 

@@ -3,6 +3,7 @@
 //! Each field is read from the node's credentials, else from its properties, else from its `options`. A
 //! number or a boolean may be written as text. A blank or null value counts as absent.
 
+use redflow_contract::secret::is_reference;
 use redflow_ports::{BuildError, NodeConfig};
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use serde_json::{Map, Value};
@@ -41,7 +42,8 @@ pub(crate) fn connection_info(node: &NodeConfig<'_>) -> Result<ConnectionInfo, B
     let info = match (url, host) {
         // From the same source, the url wins.
         (Some((source, url)), host) if host.as_ref().is_none_or(|(other, _)| source <= *other) => {
-            let info = from_url(&url).ok_or_else(|| node.error(BAD_URL))?;
+            let problem = if is_reference(&url) { UNRESOLVED_URL } else { BAD_URL };
+            let info = from_url(&url).ok_or_else(|| node.error(problem))?;
             url_is_secret = source == FieldSource::Credentials;
             match info.redis_settings().password() {
                 Some(password) if url_is_secret => (node.on_secret)(password),
@@ -94,6 +96,8 @@ pub(crate) fn connection_info(node: &NodeConfig<'_>) -> Result<ConnectionInfo, B
 
 const PASSWORD_VARIABLES: &[&str] = &["REDIS_PASSWORD"];
 const BAD_URL: &str = "its url is not redis://HOST:PORT/DB or rediss://HOST:PORT/DB";
+const UNRESOLVED_URL: &str = "its url names a variable that is not set or holds a password; put that url in the node's \
+                              credentials";
 const PLAIN_PASSWORD: &str = "a password in its url is stored in plain text; put it in the node's credentials, or write \
                              `${NAME}` as its password and set that environment variable";
 

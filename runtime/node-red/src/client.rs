@@ -6,7 +6,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::{JsonLimits, parse_exact, read_typed};
 use redflow_contract::limits::FlowLimits;
 use reqwest::{Client, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -204,8 +204,8 @@ impl NodeRed {
 
     fn parse<T: for<'a> Deserialize<'a>>(&self, body: &[u8]) -> Result<T, ApiError> {
         let depth = FlowLimits::default().max_depth + RESPONSE_DEPTH;
-        let value = parse_strict(body, JsonLimits { max_bytes: MAX_RESPONSE_BYTES, max_depth: depth }).ok();
-        let parsed = value.and_then(|value| serde_json::from_value(value).ok());
+        let value = parse_exact(body, JsonLimits { max_bytes: MAX_RESPONSE_BYTES, max_depth: depth }).ok();
+        let parsed = value.and_then(|value| read_typed(value).ok());
         parsed.ok_or_else(|| self.not_node_red("its response is not one of Node-RED"))
     }
 

@@ -6,6 +6,7 @@
 use redflow_contract::Message;
 use redflow_contract::chat::{CHAT_SENT, ChatItem, ChatSpeaker, DEFAULT_CHAT_HISTORY, MAX_CHAT_HISTORY};
 use redflow_contract::id::RunId;
+use redflow_contract::json::read_typed;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
 use serde_json::Value;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ fn user_item(message: &Message, context: &NodeContext<'_>) -> Option<ChatItem> {
     let sent = message
         .get("chatMessage")
         .filter(|_| message.get("chatEvent").and_then(Value::as_str) == Some(CHAT_SENT));
-    if let Some(Ok(item)) = sent.map(|sent| serde_json::from_value::<ChatItem>(sent.clone())) {
+    if let Some(Ok(item)) = sent.map(|sent| read_typed::<ChatItem>(sent.clone())) {
         return Some(item);
     }
     let id = message.get("_msgid").and_then(Value::as_str)?;

@@ -3,6 +3,7 @@
 use crate::property::Path;
 use redflow_contract::Message;
 use redflow_contract::code::RunErrorCode;
+use redflow_contract::json::keeps_integers;
 use redflow_contract::node::{InjectConfig, InjectProperty};
 use redflow_contract::run_error::Failure;
 use redflow_ports::{BuildError, FlowNode, NodeConfig, NodeContext, NodeOutput};
@@ -63,16 +64,14 @@ pub(crate) fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> 
         "num" => match text.map(str::trim) {
             None if value.is_number() => value.clone(),
             Some("") => Value::from(0),
-            Some(text) => {
-                serde_json::from_str(text).ok().filter(Value::is_number).ok_or_else(|| invalid("a number"))?
-            }
+            Some(text) => read_json(text).filter(Value::is_number).ok_or_else(|| invalid("a number"))?,
             None => return Err(invalid("a number")),
         },
         "bool" => {
             Value::Bool(text.map_or(value == &Value::Bool(true), |text| text.eq_ignore_ascii_case("true")))
         }
         "json" => match text {
-            Some(text) => serde_json::from_str(text).map_err(|_| invalid("JSON"))?,
+            Some(text) => read_json(text).ok_or_else(|| invalid("JSON"))?,
             None => value.clone(),
         },
         "date" if text.unwrap_or_default().is_empty() => Value::from(context.now),
@@ -80,6 +79,11 @@ pub(crate) fn evaluate(value: &Value, kind: &str, context: &NodeContext<'_>) -> 
         "env" => text.and_then(|name| (context.env)(name)).unwrap_or_else(|| Value::from("")),
         other => return Err(format!("the value is of the type `{other}`, which needs Node-RED")),
     })
+}
+
+/// Reads JSON as Node-RED does, but never an integer as another one.
+fn read_json(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(|_| keeps_integers(text))
 }
 
 pub(crate) fn build(config: NodeConfig<'_>) -> Result<Box<dyn FlowNode>, BuildError> {
@@ -210,8 +214,15 @@ mod tests {
 
     #[test]
     fn reports_values_it_cannot_evaluate() {
-        for (value, kind) in [("1+", "jsonata"), ("x", "flow"), ("[1]", "bin"), ("abc", "num"), ("{", "json")]
-        {
+        for (value, kind) in [
+            ("1+", "jsonata"),
+            ("x", "flow"),
+            ("[1]", "bin"),
+            ("abc", "num"),
+            ("{", "json"),
+            ("123456789012345678901", "num"),
+            ("[18446744073709551616]", "json"),
+        ] {
             let output =
                 fire(&json!({"props": [{"p": "payload"}], "payload": value, "payloadType": kind})).unwrap();
             assert!(output.messages.is_empty() && output.error.is_some(), "{kind}: {output:?}");

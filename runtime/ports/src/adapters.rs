@@ -6,6 +6,7 @@ use crate::model::ChatModel;
 use crate::tool::Tool;
 use redflow_contract::editor_values::without_blanks;
 use redflow_contract::id::NodeSummary;
+use redflow_contract::json::read_typed;
 use redflow_contract::node;
 use redflow_contract::secret::is_reference;
 use serde_json::{Map, Value};
@@ -42,7 +43,7 @@ impl NodeConfig<'_> {
     /// When a property does not fit the type.
     pub fn typed<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, BuildError> {
         // The library's message can quote a value, and the value can be a secret.
-        serde_json::from_value(whole_numbers(Value::Object(self.props.clone()))).map_err(|_| {
+        read_typed(whole_numbers(Value::Object(self.props.clone()))).map_err(|_| {
             let type_name = &self.node.type_name;
             self.error(format!(
                 "its properties do not fit the type `{type_name}`; run `redflow check` for details"

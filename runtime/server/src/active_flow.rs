@@ -99,11 +99,14 @@ impl FlowBuilder {
         let mut raw = raw.into_array();
         raw.extract_plain_keys(None);
         let credentials = raw.take_credentials(before);
-        let json = raw.to_json();
+        let mut json = raw.to_json();
         let nodes = serde_json::to_string(&json).unwrap_or_default();
         let pretty = serde_json::to_vec_pretty(&json).unwrap_or_default();
-        let revision = Digest::of(nodes.as_bytes()).to_hex().chars().take(REVISION_DIGITS).collect();
-        drop(json);
+        // Programs write the keys of a node in any order, so the order does not count.
+        json.iter_mut().for_each(serde_json::Value::sort_all_objects);
+        let sorted = serde_json::to_vec(&json).unwrap_or_default();
+        let revision = Digest::of(&sorted).to_hex().chars().take(REVISION_DIGITS).collect();
+        drop((json, sorted));
         let mut flows = tabs(&raw);
         if self.instance == InstanceId::local() {
             raw.insert_credentials(&self.stored_items.merge_credentials(&raw, &credentials));

@@ -7,7 +7,7 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
 use futures::StreamExt as _;
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::json::{JsonLimits, JsonProblem, LIST_FOR_OBJECT, parse_exact, read_typed};
 use serde::de::DeserializeOwned;
 
 /// A larger body needs a slot and is parsed on another thread.
@@ -135,7 +135,7 @@ async fn collect(body: Body, app: &App, max_bytes: usize) -> Result<(Vec<u8>, Bo
 
 /// Parses strict JSON. Errors give the place and quote no value, because it may be a secret.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], limits: JsonLimits) -> Result<T, Problem> {
-    let value = parse_strict(bytes, limits).map_err(|problem| {
+    let value = parse_exact(bytes, limits).map_err(|problem| {
         let (code, text) = match problem {
             JsonProblem::TooLarge { limit, .. } => {
                 (ApiCode::BodyTooLarge, format!("The body has more than {limit} bytes."))
@@ -154,10 +154,10 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], limits: JsonLimits) -> Re
         };
         Problem::new(code, text)
     })?;
-    serde_json::from_value(value).map_err(|error| {
+    read_typed(value).map_err(|error| {
         let text = error.to_string();
         // These messages name keys only; others may quote a value.
-        let safe = ["unknown field", "missing field", "unknown variant"];
+        let safe = ["unknown field", "missing field", "unknown variant", LIST_FOR_OBJECT];
         let text = match safe.iter().find(|start| text.starts_with(*start)) {
             Some(_) => printable(&text),
             None => "a value has the wrong type for its key".to_owned(),

@@ -13,7 +13,7 @@ use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::RunId;
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::{JsonLimits, parse_exact, read_object};
 use redflow_contract::stream::{EVENTS_PROTOCOL, EventsMessage, EventsRequest};
 use redflow_ports::{LoggedEvent, Measurement};
 use std::collections::HashSet;
@@ -220,7 +220,7 @@ fn frame(log: &str, LoggedEvent { position, json, .. }: &LoggedEvent) -> Utf8Byt
 
 fn parse_request(text: &str, max_bytes: usize) -> Result<EventsRequest, ApiError> {
     let limits = JsonLimits { max_bytes, max_depth: MAX_DEPTH };
-    let value = parse_strict(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
-    serde_json::from_value(value)
+    let value = parse_exact(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
+    read_object(value)
         .map_err(|_| invalid("A message must be `subscribe` or `ping`. See EventsRequest in /openapi.json."))
 }

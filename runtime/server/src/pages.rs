@@ -6,7 +6,7 @@ use crate::request::{query_pairs, unknown_parameter};
 use crate::response::{ApiResult, json, raw, redirect};
 use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use redflow_access::Caller;
 use redflow_contract::api::Scope;
@@ -23,7 +23,15 @@ pub(crate) async fn sign_in_codes(
     Ok(json(200, &app.access.sign_in_code(&caller, app.clock.now())?))
 }
 
-pub(crate) async fn sign_in(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> ApiResult {
+pub(crate) async fn sign_in(
+    State(app): State<Arc<App>>,
+    method: Method,
+    RawQuery(query): RawQuery,
+) -> ApiResult {
+    // Programs that only look at a link, such as chats and mail filters, must not spend its code.
+    if method == Method::HEAD {
+        return Ok(raw(200, HTML, Body::empty()));
+    }
     let mut code = None;
     for (name, value) in query_pairs(query.as_deref()) {
         match name.as_str() {

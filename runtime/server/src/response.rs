@@ -6,8 +6,12 @@ use axum::response::{IntoResponse, Response};
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::{ApiCode, RunErrorCode, Severity};
 use redflow_contract::diagnostic::CheckReport;
+use redflow_contract::secret::mask_secrets;
 use redflow_ports::{FileStoreError, StoreError};
 use serde::Serialize;
+
+/// Characters of a text from outside that are searched for secrets.
+const MAX_SEARCHED: usize = 4_000;
 
 /// Why a request failed: the error that its response carries.
 #[derive(Debug)]
@@ -120,8 +124,9 @@ pub(crate) fn add_security_headers(headers: &mut HeaderMap) {
     headers.entry(name).or_insert(HeaderValue::from_static("same-origin"));
 }
 
-/// The beginning of a text from outside, without control characters: safe to quote in a response or a log
-/// line.
+/// The beginning of a text from outside, without control characters and without what can be a secret: safe to
+/// quote in a response or a log line.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().take(200).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let start: String = text.chars().take(MAX_SEARCHED).collect();
+    mask_secrets(&start).chars().take(200).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -13,7 +13,7 @@ use redflow_contract::code::ApiCode;
 use redflow_contract::effect::Ending;
 use redflow_contract::id::{NodeSummary, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
-use redflow_engine::{RunEnd, RunReport, StartError, StartOrder};
+use redflow_engine::{RunEnd, RunReport, StartError, StartKey, StartOrder};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,7 @@ pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body:
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());
     }
-    let order = StartOrder { node, payload, key, ..StartOrder::default() };
+    let order = StartOrder { node, payload, key: key.map(StartKey::Caller), ..StartOrder::default() };
     let started = app.engine.start(order, &CancellationToken::new()).await.map_err(start_problem)?;
     let rest = async { if wait { started.reports.await.ok() } else { None } };
     // When the sidecar stops, a waiting client still learns the id of its run.
@@ -113,6 +113,11 @@ pub(crate) fn start_problem(error: StartError) -> Problem {
         StartError::NodeUnknown(text) => Problem::new(ApiCode::NotFound, text),
         StartError::NotConnected(text) => Problem::new(ApiCode::ChatNotConnected, text),
         StartError::NotStartable(text) => Problem::new(ApiCode::NodeNotStartable, text),
+        StartError::KeyReused(parts) => {
+            let text =
+                format!("An earlier start with this `Idempotency-Key` had another {parts}. Use a new key.");
+            Problem::new(ApiCode::IdempotencyKeyReused, text)
+        }
         StartError::Stopping => Problem::stopping(),
         StartError::Store(error) => error.into(),
     }

@@ -15,7 +15,7 @@ use redflow_contract::api::CheckRequest;
 use redflow_contract::code::{DiagnosticCode, Severity};
 use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::flow::Profile;
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::{JsonLimits, parse_exact};
 use redflow_contract::limits::FlowLimits;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ fn check_remotely(
     context: &AppContext,
 ) -> Result<CheckReport, Exit> {
     let FlowLimits { max_bytes, max_depth, .. } = FlowLimits::default();
-    let Ok(flows) = parse_strict(bytes, JsonLimits { max_bytes, max_depth }) else {
+    let Ok(flows) = parse_exact(bytes, JsonLimits { max_bytes, max_depth }) else {
         return Ok(context.check_report(bytes));
     };
     let request = CheckRequest { flows, profile };

@@ -16,8 +16,8 @@ pub struct ScrubStream<'a> {
 }
 
 impl Scrubber {
-    /// Starts to scrub a text that arrives in pieces. Finds a secret wherever the text is cut, and also if
-    /// JSON escapes its characters.
+    /// Starts to scrub a text that arrives in pieces. Finds a secret wherever the text is cut, also in base64,
+    /// and also if its characters are escaped.
     #[must_use]
     pub fn stream(&self) -> ScrubStream<'_> {
         ScrubStream { scrubber: self, held: String::new(), covered: 0 }
@@ -54,8 +54,8 @@ impl ScrubStream<'_> {
     /// The length in bytes of the secret that starts here; 0 if none does, none if more text is needed.
     fn secret_at(&self, at: usize) -> Option<usize> {
         let mut longest = 0;
-        for secret in &self.scrubber.secrets {
-            match compare(&self.held[at..], secret) {
+        for form in &self.scrubber.forms {
+            match compare(&self.held[at..], form) {
                 Comparison::Different => {}
                 Comparison::Equal(bytes) => longest = longest.max(bytes),
                 Comparison::NeedsMore => return None,
@@ -74,16 +74,16 @@ enum Comparison {
     NeedsMore,
 }
 
-/// Compares the start of a text with a secret, plain or in any form that a JSON string can have.
+/// Compares the start of a text with a secret, plain or with characters escaped as in JSON or in a URL.
 fn compare(text: &str, secret: &str) -> Comparison {
     // A fast answer for nearly every position of nearly every text.
-    if !text.starts_with('\\') && text.chars().next() != secret.chars().next() {
+    if !text.starts_with(['\\', '%']) && text.chars().next() != secret.chars().next() {
         return Comparison::Different;
     }
     // A backslash can stand for itself or start an escape, so several positions can match.
     let (mut places, mut needs_more) = (vec![0], false);
     for character in secret.chars() {
-        let (mut next, forms) = (Vec::new(), json_forms(character));
+        let (mut next, forms) = (Vec::new(), escaped_forms(character));
         for place in places {
             for form in &forms {
                 match starts_with_form(&text[place..], form) {
@@ -107,8 +107,8 @@ fn compare(text: &str, secret: &str) -> Comparison {
     }
 }
 
-/// The forms that a character can have in a JSON string, with hexadecimal digits in small letters.
-fn json_forms(character: char) -> Vec<String> {
+/// The forms that a character can have in a JSON string and in a URL, with hexadecimal digits in small letters.
+fn escaped_forms(character: char) -> Vec<String> {
     let short = match character {
         '"' | '\\' | '/' => Some(character),
         '\u{8}' => Some('b'),
@@ -121,14 +121,20 @@ fn json_forms(character: char) -> Vec<String> {
     let numbers: String =
         character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect();
     let short = short.map(|letter| format!("\\{letter}"));
-    [character.to_string(), numbers].into_iter().chain(short).collect()
+    let percent: String =
+        character.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02x}")).collect();
+    [character.to_string(), numbers, percent].into_iter().chain(short).collect()
 }
 
 /// Whether a text starts with a form; none if the text ends too early to tell.
 fn starts_with_form(text: &str, form: &str) -> Option<bool> {
     // Hexadecimal digits of an escape may be capital letters.
     let same = |one: u8, other: u8| {
-        if form.starts_with("\\u") { one.eq_ignore_ascii_case(&other) } else { one == other }
+        if form.starts_with("\\u") || form.starts_with('%') {
+            one.eq_ignore_ascii_case(&other)
+        } else {
+            one == other
+        }
     };
     let equal = text.bytes().zip(form.bytes()).all(|(one, other)| same(one, other));
     if equal && text.len() < form.len() { None } else { Some(equal) }
@@ -196,6 +202,9 @@ mod tests {
         ] {
             check(&secrets, text, r#"{"m":"[redacted] it is"}"#);
         }
+        check(&["geheim-\u{1f511}-ß"], "x%67eheim-%F0%9f%94%91%2d%C3%9F%", "x[redacted]");
+        check(&["sk-verysecret"], "it is eHNrLXZlcnlzZWNyZXR5, so", "it is eH[redacted]R5, so");
+        check(&["sk-verysecret"], "100% sure %qq!", "100% sure %qq!");
         check(&["geheim-\u{1f511}-x"], r"geheim-\uD83D\udd11-x!", "[redacted]!");
         // Text without a secret stays unchanged.
         check(&secrets, r#"{"m":"\u0041 \\ \" \/ \n"}"#, r#"{"m":"\u0041 \\ \" \/ \n"}"#);

@@ -1,11 +1,15 @@
 //! How the driving of a run ends.
 
+use crate::start::EarlierRun;
 use redflow_contract::Message;
 use redflow_contract::code::StoreCode;
 use redflow_contract::effect::Ending;
-use redflow_contract::id::{EffectId, NodeId, RunId};
+use redflow_contract::fact::Fact;
+use redflow_contract::id::EffectId;
+use redflow_contract::journal::{JournalLine, JournalRecord};
 use redflow_contract::run::WaitingCall;
 use redflow_ports::{RunStore, StoreError};
+use serde_json::Value;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -28,13 +32,6 @@ pub(crate) enum RunExit {
     Duplicate(Option<EarlierRun>),
 }
 
-/// A run that an earlier start with the same cause has stored.
-#[derive(Debug)]
-pub(crate) struct EarlierRun {
-    pub(crate) run: RunId,
-    pub(crate) agent: NodeId,
-}
-
 /// Looks up the run of a cause.
 pub(crate) async fn find_earlier_run(
     store: &dyn RunStore,
@@ -43,7 +40,22 @@ pub(crate) async fn find_earlier_run(
     let Some(cause) = cause else { return Ok(None) };
     let Some(run) = store.find_by_cause(cause).await? else { return Ok(None) };
     let stored = store.load(&run).await?;
-    Ok(stored.map(|stored| EarlierRun { run, agent: stored.summary.agent.node_id }))
+    Ok(stored.map(|stored| EarlierRun {
+        run,
+        agent: stored.summary.agent.node_id,
+        payload: first_payload(&stored.journal),
+    }))
+}
+
+/// The payload in the first fact of a journal.
+fn first_payload(journal: &[u8]) -> Option<Value> {
+    // The header and the plan come first.
+    let line = journal.split(|&byte| byte == b'\n').nth(2)?;
+    let JournalRecord::Fact { fact } = serde_json::from_slice::<JournalLine>(line).ok()?.record else {
+        return None;
+    };
+    let Fact::RunStarted { mut message, .. } = *fact else { return None };
+    message.swap_remove("payload")
 }
 
 /// The error of a machine that cannot continue. That is a fault of the engine, and the journal stays as it

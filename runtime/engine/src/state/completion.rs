@@ -2,8 +2,8 @@
 
 use crate::origin::{Origin, StartAck, StartedRuns};
 use crate::report::RunReport;
-use crate::run::exit::{EarlierRun, RunExit};
-use crate::start::{StartError, StartOrder};
+use crate::run::exit::RunExit;
+use crate::start::{EarlierRun, StartError, StartOrder};
 use redflow_contract::Message;
 use redflow_contract::id::{NodeId, NodeSummary, RunId};
 use redflow_contract::run::RunSummary;

@@ -108,7 +108,7 @@ impl EngineState {
                 if let Some(live) = self.live_runs.remove(&run) {
                     if let (Some(start_ack), RunExit::Duplicate(Some(earlier))) = (&start_ack, &exit) {
                         let agent = self.agent_summary(&earlier.agent);
-                        start_ack.add_stored_run(report, earlier.run.clone(), agent);
+                        start_ack.add_earlier_run(report, earlier, agent);
                     }
                     self.handle_run_exit(run, report, agent, exit, live);
                 }

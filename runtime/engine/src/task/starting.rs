@@ -4,8 +4,8 @@
 //! runs begin. The caller gets its answer when the last of them is stored.
 
 use crate::origin::{Origin, StartedRuns};
-use crate::run::exit::{EarlierRun, find_earlier_run};
-use crate::start::{StartError, StartOrder};
+use crate::run::exit::find_earlier_run;
+use crate::start::{CallerRequest, EarlierRun, StartError, StartKey};
 use crate::state::EngineState;
 use crate::state::completion::{Completion, PendingStart};
 use redflow_ports::StoreError;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 impl EngineState {
     pub(super) fn accept_start(&mut self, start: Box<PendingStart>) {
-        let Some(cause) = key_cause(&start.order) else { return self.begin_start(*start) };
+        let Some(cause) = start.order.key.as_ref().map(StartKey::cause) else {
+            return self.begin_start(*start);
+        };
         self.pending += 1;
         let ports = Arc::clone(&self.ports);
         self.work.push(Box::pin(async move {
@@ -30,9 +32,11 @@ impl EngineState {
         let answer = match earlier {
             Ok(None) if !self.is_stopping() => return self.begin_start(start),
             Ok(None) => Err(StartError::Stopping),
-            Ok(Some(EarlierRun { run, agent })) => {
+            Ok(Some(earlier)) => {
+                let checked = CallerRequest::new(&start.order).map_or(Ok(()), |own| own.check(&earlier));
                 let _ = start.reports.send(Vec::new());
-                Ok(StartedRuns { runs: vec![(run, self.agent_summary(&agent))], refused: Vec::new() })
+                let agent = self.agent_summary(&earlier.agent);
+                checked.map(|()| StartedRuns { runs: vec![(earlier.run, agent)], refused: Vec::new() })
             }
             Err(error) => Err(StartError::Store(error)),
         };
@@ -46,16 +50,11 @@ impl EngineState {
         match chosen {
             Ok(start) => {
                 let cascade = self.new_cascade(cancel, Some(reports));
-                self.start(start, &Origin::acknowledged(cascade, key_cause(&order), reply));
+                self.start(start, &Origin::acknowledged(cascade, &order, reply));
             }
             Err(error) => {
                 let _ = reply.send(Err(error));
             }
         }
     }
-}
-
-/// The cause of a start with a key. No run has an id like this, so a cause of a run is never the same.
-fn key_cause(order: &StartOrder) -> Option<String> {
-    order.key.as_ref().map(|key| format!("api:{key}"))
 }

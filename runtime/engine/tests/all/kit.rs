@@ -10,8 +10,8 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::InstanceId;
 use redflow_contract::limits::{FlowLimits, RunLimits};
 use redflow_engine::{
-    BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartOrder, StartOutcome,
-    build_flow,
+    BuiltFlow, Engine, EngineLimits, Ports, RunEnd, RunReport, Start, StartError, StartKey, StartOrder,
+    StartOutcome, build_flow,
 };
 use redflow_flow::{CheckOptions, CheckedFlow, NodeIx, Verdict, check_bytes};
 use redflow_machine::{DifferenceKind, Strategies, Strategy, replay};
@@ -270,7 +270,12 @@ impl EngineTest {
 
 /// A start order.
 pub(crate) fn order(node: Option<&str>, payload: Option<Value>, key: Option<&str>) -> StartOrder {
-    StartOrder { node: node.map(Into::into), payload, key: key.map(str::to_owned), ..StartOrder::default() }
+    StartOrder {
+        node: node.map(Into::into),
+        payload,
+        key: key.map(|key| StartKey::Caller(key.to_owned())),
+        ..StartOrder::default()
+    }
 }
 
 /// How runs ended, one line each.

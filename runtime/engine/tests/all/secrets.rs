@@ -8,6 +8,9 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 const KEY: &str = "sk-very-secret-key";
+/// The key after `ada:`, in base64 without the shared characters.
+const BASE64: &str = "NrLXZlcnktc2VjcmV0LWtle";
+const PERCENT: &str = "sk%2Dvery%2dsecret%2Dkey";
 
 /// A model and a memory with secrets; the other arguments are properties of the services.
 fn flow(replies: Value, model: Value, tool: Value, memory: Value) -> Value {
@@ -47,6 +50,13 @@ async fn removes_echoed_secrets_before_they_become_facts() {
             json!({}),
         ),
         flow(call.clone(), json!({}), json!({"error": format!("401 for {KEY}")}), json!({})),
+        // `Basic` with the key as password, and a URL with it.
+        flow(
+            call.clone(),
+            json!({}),
+            json!({"result": [format!("Basic YWRhOn{BASE64}"), format!("?key={PERCENT}")]}),
+            json!({}),
+        ),
         flow(call.clone(), json!({}), json!({"unknown": format!("lost {KEY}")}), json!({})),
         flow(json!([final_answer(&format!("the key is {KEY}"))]), json!({}), json!({"result": 1}), json!({})),
         flow(
@@ -65,7 +75,7 @@ async fn removes_echoed_secrets_before_they_become_facts() {
     ];
     for row in rows {
         let (all_output, _, message) = all_output(&row).await;
-        for secret in [KEY, "tool-password"] {
+        for secret in [KEY, "tool-password", BASE64, PERCENT] {
             assert!(!all_output.contains(secret) && !message.to_string().contains(secret), "{row}");
         }
         assert!(all_output.contains("[redacted]"), "{row}");

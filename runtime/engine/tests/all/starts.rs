@@ -7,9 +7,10 @@ use crate::kit::{
 use crate::test_store::{Fault, TestStore};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::{RunErrorCode, StoreCode};
-use redflow_contract::id::{NodeSummary, RunId};
+use redflow_contract::digest::Digest;
+use redflow_contract::id::{InstanceId, NodeSummary, RunId};
 use redflow_contract::run::RunStatus;
-use redflow_engine::{Engine, EngineLimits, RunEnd, StartError, StartOutcome};
+use redflow_engine::{Engine, EngineLimits, RunEnd, StartError, StartKey, StartOutcome};
 use redflow_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -261,8 +262,8 @@ async fn a_key_begins_one_run() {
     let keyed =
         |node: &'static str, key: &'static str| test.start(order(Some(node), Some(json!(1)), Some(key)));
     assert_eq!(runs(&keyed("a", "k:1").await.unwrap()), ["run-1 a agent-core"]);
-    // The same key again while the run works, and for another agent: the key alone counts.
-    let again = keyed("b", "k:1").await.unwrap();
+    // The same key again while the run works.
+    let again = keyed("a", "k:1").await.unwrap();
     assert_eq!((runs(&again), refused(&again)), (vec!["run-1 a agent-core".to_owned()], vec![]));
     assert_eq!(again.reports.await.unwrap().len(), 0);
     assert_eq!(runs(&keyed("a", "k:2").await.unwrap()), ["run-2 a agent-core"]);
@@ -291,6 +292,56 @@ async fn two_starts_with_one_key_at_once_begin_one_run() {
         assert_eq!(test.store.runs().len(), 1);
         assert_eq!(test.recorder.flow_lines(), [] as [&str; 0], "nothing is refused");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_with_another_request_is_refused() {
+    let test = EngineTest::new(&slow_cascade());
+    let keyed = |node: Option<&'static str>, payload| test.start(order(node, Some(payload), Some("k")));
+    let payload = json!({"a": 1, "s3cret": [2.5]});
+    assert_eq!(runs(&keyed(Some("a"), payload.clone()).await.unwrap()), ["run-1 a agent-core"]);
+    let same = keyed(None, json!({"s3cret": [2.5], "a": 1})).await.unwrap();
+    assert_eq!(runs(&same), ["run-1 a agent-core"]);
+    for (node, payload, different) in [
+        (Some("b"), payload, "`node`"),
+        (Some("a"), json!({"a": 1}), "`payload`"),
+        (None, json!(null), "`payload`"),
+        (Some("b"), json!("s3cret"), "`node` and `payload`"),
+    ] {
+        let error = keyed(node, payload).await.unwrap_err();
+        assert_eq!(error, StartError::KeyReused(different.to_owned()));
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+    let absent = test.start(order(Some("a"), None, Some("k"))).await.unwrap_err();
+    assert_eq!(absent, StartError::KeyReused("`payload`".to_owned()));
+    assert_eq!(test.store.runs().len(), 1);
+
+    // Both come before one of them is stored.
+    let test = Setup { fault: Fault::Slow, ..Setup::default() }.start_engine(&slow_cascade());
+    let keyed = |payload| test.start(order(Some("a"), Some(payload), Some("k")));
+    let (first, second) = tokio::join!(keyed(json!(1)), keyed(json!(2)));
+    assert_eq!(runs(&first.unwrap()), ["run-1 a agent-core"]);
+    assert_eq!(second.unwrap_err(), StartError::KeyReused("`payload`".to_owned()));
+    assert_eq!(test.store.runs().len(), 1);
+}
+
+#[test]
+fn keys_of_different_kinds_are_separate() {
+    let digest = Digest::of(b"chat");
+    let (instance, start) = (InstanceId::from("home"), "s".to_owned());
+    let others = [StartKey::Chat(digest), StartKey::Bridge { instance, start }];
+    // Stored runs keep these causes.
+    let causes = others.map(|key| key.cause());
+    assert_eq!(causes, [format!("api:chat:{}", digest.to_hex()), "api:bridge\nhome\ns".to_owned()]);
+    assert_eq!(StartKey::Caller("order 7".to_owned()).cause(), "api:order 7");
+    for cause in &causes {
+        // The caller chooses exactly what another kind would use.
+        for key in [cause.as_str(), &cause["api:".len()..], &cause["api:chat:".len()..]] {
+            assert!(!causes.contains(&StartKey::Caller(key.to_owned()).cause()), "{key}");
+        }
+    }
+    let twice = StartKey::Caller("caller\nchat:x".to_owned()).cause();
+    assert_ne!(StartKey::Caller("chat:x".to_owned()).cause(), twice);
 }
 
 #[tokio::test(start_paused = true)]

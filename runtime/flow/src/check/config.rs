@@ -16,7 +16,9 @@ use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
 use redflow_contract::node::DEFAULT_STRATEGY;
 use redflow_contract::node::{self, AgentBindingConfig, StopCondition, ToolConfig};
-use redflow_contract::secret::{REDACTED, is_secret_name, redact_property};
+use redflow_contract::secret::{
+    REDACTED, is_secret_name, is_secret_value, is_secret_variable, redact_property,
+};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -180,13 +182,20 @@ impl Checker<'_> {
             let reference = text.and_then(whole_reference);
             // A process secret is resolved only when the node is built, in a property that may hold one.
             let holds_secrets = violation.pointer.rsplit('/').next().is_some_and(is_secret_name);
-            if secrets == SecretReferences::Keep && holds_secrets && reference.is_some_and(is_secret_name) {
+            if secrets == SecretReferences::Keep
+                && holds_secrets
+                && reference.is_some_and(|name| self.is_process_secret(name))
+            {
                 continue;
             }
             valid = false;
             self.config_invalid(ix, violation, reference.map(unset_variable_help));
         }
         valid
+    }
+
+    fn is_process_secret(&self, name: &str) -> bool {
+        is_secret_variable(name, (self.options.env)(name).as_deref())
     }
 
     pub(super) fn config_invalid(&mut self, ix: NodeIx, violation: Violation, help: Option<String>) {
@@ -407,7 +416,9 @@ fn secret_pointers(props: &Map<String, Value>) -> impl Iterator<Item = String> {
     let outer = props.iter().map(|(name, value)| ("", name, value));
     let inner = options.into_iter().flatten().map(|(name, value)| ("/options", name, value));
     outer.chain(inner).filter_map(|(place, name, value)| {
-        if name == "credentials" || redact_property(name, value) != REDACTED {
+        let is_secret =
+            redact_property(name, value) == REDACTED || value.as_str().is_some_and(is_secret_value);
+        if name == "credentials" || !is_secret {
             return None;
         }
         let mut pointer = place.to_owned();

@@ -11,7 +11,7 @@ use crate::resolved::NodeIx;
 use redflow_contract::code::DiagnosticCode;
 use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
-use redflow_contract::json::{JsonLimits, parse_strict, size_of};
+use redflow_contract::json::{JsonLimits, parse_exact, read_typed, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node::{EffectClass, OnUnknown, ToolConfig};
 use serde_json::Value;
@@ -47,7 +47,7 @@ fn is_unset(schema: &Value) -> bool {
 
 /// Reads a property as its type; none if it is absent or wrong. The schema has already reported a wrong one.
 fn typed<T: for<'de> serde::Deserialize<'de>>(value: &Value, key: &str) -> Option<T> {
-    value.get(key).and_then(|value| serde_json::from_value(value.clone()).ok())
+    value.get(key).and_then(|value| read_typed(value.clone()).ok())
 }
 
 impl Checker<'_> {
@@ -133,7 +133,7 @@ impl Checker<'_> {
             Some(Value::String(text)) => {
                 let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
                 Some(
-                    parse_strict(text.as_bytes(), limits)
+                    parse_exact(text.as_bytes(), limits)
                         .ok()
                         .filter(Value::is_object)
                         .ok_or("it is not a JSON object"),
@@ -179,7 +179,9 @@ impl Checker<'_> {
         config: &AgentConfig,
         bound: &Bindings,
     ) -> Result<(), LimitExceeded> {
-        let mut names: HashMap<String, NodeIx> = HashMap::new();
+        let mut names: HashSet<String> = HashSet::new();
+        // A model confuses names that differ only in case, so they are the same name here.
+        let mut without_case: HashMap<String, NodeIx> = HashMap::new();
         let mut open: HashSet<String> = HashSet::new();
         for tool in bound.tools.iter().copied() {
             // A data node that never returns is probably not meant as a tool, so its name and schema do not
@@ -195,18 +197,20 @@ impl Checker<'_> {
             if info.name.len() > LONGEST_NAME {
                 continue;
             }
-            if let Some(first) = names.insert(info.name.clone(), tool) {
-                self.duplicate_name(agent, first, tool, &info.name);
+            names.insert(info.name.clone());
+            if let Some(first) = without_case.insert(info.name.to_ascii_lowercase(), tool) {
+                let name = self.tool_info(first)?.name.clone();
+                self.duplicate_name(agent, (first, &name), (tool, &info.name));
             }
         }
         let Some(allowed_tools) = &config.allowed_tools else { return Ok(()) };
         let allowed: HashSet<&str> = allowed_tools.iter().map(|(_, name)| name.as_str()).collect();
         let mut connected: Vec<&str> =
-            names.keys().map(String::as_str).filter(|name| !name.is_empty()).collect();
+            names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
         connected.sort_unstable();
         connected.truncate(LISTED_TOOLS);
         for (place, name) in allowed_tools {
-            if !names.contains_key(name) && !open.contains(name) {
+            if !names.contains(name) && !open.contains(name) {
                 self.not_connected(agent, *place, name, &connected);
             }
         }
@@ -255,7 +259,12 @@ impl Checker<'_> {
         });
     }
 
-    fn duplicate_name(&mut self, agent: NodeIx, first: NodeIx, second: NodeIx, name: &str) {
+    fn duplicate_name(
+        &mut self,
+        agent: NodeIx,
+        (first, first_name): (NodeIx, &str),
+        (second, name): (NodeIx, &str),
+    ) {
         let has_ports = self.flow.nodes[agent].kind.binds_by_ports();
         let (a, b) = (self.flow.summary(first).id, self.flow.summary(second).id);
         self.diagnostics.push(DiagnosticCode::ToolNameDuplicate, agent, Some(second), || Diagnostic {
@@ -263,7 +272,11 @@ impl Checker<'_> {
             found: Some(name.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::ToolNameDuplicate,
-                format!("the tools `{a}` and `{b}` are both called `{name}`"),
+                if first_name == name {
+                    format!("the tools `{a}` and `{b}` are both called `{name}`")
+                } else {
+                    format!("the tools `{a}` (`{first_name}`) and `{b}` (`{name}`) differ only in case")
+                },
                 "Set another `toolName` on one of them.".to_owned(),
             )
         });

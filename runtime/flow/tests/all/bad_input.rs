@@ -30,10 +30,11 @@ fn codes(text: &[u8], limits: FlowLimits) -> Vec<String> {
 #[test]
 fn rejects_files_that_are_not_flows() {
     let default = FlowLimits::default();
-    let rows: [(&str, &[&str]); 12] = [
+    let rows: [(&str, &[&str]); 13] = [
         ("", &["FLOW_NOT_JSON"]),
         ("flows: []", &["FLOW_NOT_JSON"]),
         ("[] []", &["FLOW_NOT_JSON"]),
+        (r#"[{"id": "a", "type": "debug", "n": 123456789012345678901}]"#, &["FLOW_NOT_JSON"]),
         ("42", &["FLOW_SHAPE_UNKNOWN "]),
         ("{}", &["FLOW_SHAPE_UNKNOWN "]),
         (r#"{"flows":{}}"#, &["FLOW_SHAPE_UNKNOWN "]),

@@ -12,7 +12,10 @@ fn with_config(extra: Value) -> Value {
 
 #[test]
 fn checks_agent_core_against_its_schema() {
-    let rows: [(Value, &[&str]); 16] = [
+    let rows: [(Value, &[&str]); 19] = [
+        (json!({"timeout": 1e308}), &["CONFIG_INVALID a /timeout"]),
+        (json!({"timeout": 9_007_199_254_740_992_u64}), &["CONFIG_INVALID a /timeout"]),
+        (json!({"timeout": 9_007_199_254_740_991_u64}), &[]),
         (json!({"strategy": "plan"}), &["CONFIG_INVALID a /strategy"]),
         (json!({"maxIterations": 0}), &["CONFIG_INVALID a /maxIterations"]),
         (json!({"maxIterations": 21}), &["CONFIG_INVALID a /maxIterations"]),
@@ -36,6 +39,19 @@ fn checks_agent_core_against_its_schema() {
     for (extra, expected) in rows {
         check(with_config(extra), expected);
     }
+}
+
+#[test]
+fn tool_names_that_differ_only_in_case_are_duplicates() {
+    let mut flow = good(json!([["m"], ["c", "e"], [], ["d"]]), vec![]);
+    flow[1] = with(flow[1].clone(), json!({"allowedTools": ["calc", "CALC"]}));
+    flow[3] = with(flow[3].clone(), json!({"toolName": "calc"}));
+    let second = with(node("e", "calculator-tool", json!([[]])), json!({"toolName": "CALC"}));
+    flow.as_array_mut().unwrap().push(second);
+    check(flow.clone(), &["TOOL_NAME_DUPLICATE a:1 -> e"]);
+    let report = report(&flow, Profile::Strict);
+    let message = "the tools `c` (`calc`) and `e` (`CALC`) differ only in case";
+    assert_eq!(report.diagnostics[0].message, message);
 }
 
 #[test]
@@ -260,8 +276,9 @@ fn checks_models_and_their_options() {
 
 #[test]
 fn reports_a_secret_in_the_file_without_quoting_it() {
-    let rows: [(Value, &[&str]); 6] = [
+    let rows: [(Value, &[&str]); 7] = [
         (json!({"apiKey": "sk-verysecret"}), &["SECRET_IN_FLOW m /apiKey"]),
+        (json!({"note": "see postgres://ada:s3cret@db/app"}), &["SECRET_IN_FLOW m /note"]),
         (json!({"options": {"apiKey": "sk-verysecret"}}), &["SECRET_IN_FLOW m /options/apiKey"]),
         (json!({"apiKey": "${KEY}"}), &[]),
         (json!({"apiKey": ""}), &[]),

@@ -88,10 +88,41 @@ fn resolves_a_process_secret_only_in_a_secret_property() {
     assert!(!json!(ordinary).to_string().contains("sk-secret"));
 }
 
+/// A variable is secret by its name, or by the form of its value.
+const SECRET_VARIABLES: [&str; 5] =
+    ["SERVICE_API_KEY", "GITHUB_PAT", "SECRET_KEY_BASE", "DATABASE_URL", "PLACE"];
+
+#[test]
+fn a_secret_by_its_value_is_resolved_only_in_credentials_and_secret_properties() {
+    for name in SECRET_VARIABLES {
+        let reference = json!(format!("${{{name}}}"));
+        let value = json!(crate::kit::process_env(name).unwrap());
+        let props = json!({
+            "replies": [reference], "url": reference, "apiKey": reference,
+            "credentials": {"url": reference, "options": [{"text": reference}]}, "open": "${REDIS_URL}",
+        });
+        let expected = json!({
+            "replies": [reference], "url": reference, "apiKey": value,
+            "credentials": {"url": value, "options": [{"text": value}]}, "open": "redis://cache.example",
+        });
+        let checked = checked(&json!([with(model("m", json!([])), props.clone())]));
+        let resolved =
+            checked.flow.resolved_props(0, &crate::kit::process_env, ProcessSecrets::InSecretProperties);
+        let alone = redflow_flow::resolve_process_env(props.as_object().unwrap(), &crate::kit::process_env);
+        for (key, expected) in expected.as_object().unwrap() {
+            assert_eq!((&resolved[key], &alone[key]), (expected, expected), "{name} in {key}");
+        }
+        let hidden = checked.flow.resolved_props(0, &crate::kit::process_env, ProcessSecrets::Hidden);
+        assert!(!json!(hidden).to_string().contains("sk-secret"), "{name}");
+    }
+}
+
 #[test]
 fn process_secrets_never_enter_prompts_or_plans() {
-    let flow = flow(json!({}), json!({"description": "${SERVICE_API_KEY}"}), json!([]));
-    assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID c /description"]);
+    for name in SECRET_VARIABLES {
+        let flow = flow(json!({}), json!({"description": format!("${{{name}}}")}), json!([]));
+        assert_eq!(lines(&flow, Profile::Strict), ["CONFIG_INVALID c /description"], "{name}");
+    }
     // In other properties the reference stays unresolved.
     let checked = checked(&self::flow(json!({"apiKey": "sk-plain"}), json!({}), json!([])));
     let Verdict::Ready(ready) = &checked.agents[0].verdict else { panic!("{:#?}", checked.report) };

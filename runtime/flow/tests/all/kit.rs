@@ -28,6 +28,9 @@ pub(crate) fn process_env(name: &str) -> Option<String> {
     match name {
         "TOOL_NAME" => Some("sums".to_owned()),
         "SERVICE_API_KEY" => Some("sk-secret".to_owned()),
+        "GITHUB_PAT" | "SECRET_KEY_BASE" => Some("sk-secret".to_owned()),
+        "DATABASE_URL" | "PLACE" => Some("postgres://ada:sk-secret@db.example/app".to_owned()),
+        "REDIS_URL" => Some("redis://cache.example".to_owned()),
         _ => None,
     }
 }

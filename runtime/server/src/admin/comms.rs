@@ -12,7 +12,7 @@ use axum::extract::{Extension, State};
 use redflow_access::{AuthMethod, Caller};
 use redflow_contract::api::{ApiError, ProblemCode, Scope};
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::{JsonLimits, parse_exact};
 use redflow_contract::stream::COMMS_PROTOCOL;
 use redflow_ports::Measurement;
 use serde_json::Value;
@@ -195,7 +195,7 @@ impl EditorSocket {
 
     fn parse(&self, text: &str) -> Option<EditorRequest> {
         let limits = JsonLimits { max_bytes: self.peer.app.settings.max_message_bytes, max_depth: MAX_DEPTH };
-        let Ok(Value::Object(mut message)) = parse_strict(text.as_bytes(), limits) else { return None };
+        let Ok(Value::Object(mut message)) = parse_exact(text.as_bytes(), limits) else { return None };
         match (message.remove("auth"), message.remove("subscribe")) {
             (Some(Value::String(token)), _) => Some(EditorRequest::Auth(token)),
             (None, Some(Value::String(pattern))) => Some(EditorRequest::Subscribe(pattern)),

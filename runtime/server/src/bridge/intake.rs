@@ -16,7 +16,7 @@ use redflow_contract::id::{CallId, InstanceId, NodeId, NodeSummary, RunId};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
 use redflow_contract::node::{EffectClass, FORMER_AGENT_TYPE};
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
-use redflow_engine::{RunEnd, RunReport, StartError, StartOrder, StartOutcome};
+use redflow_engine::{RunEnd, RunReport, StartError, StartKey, StartOrder, StartOutcome};
 use redflow_ports::{AgentMessage, RunFilter, RunRecord, StoreError, ToolOutcome};
 use redflow_strategies::recorded_result;
 use std::sync::Arc;
@@ -33,9 +33,8 @@ const MAX_CHECK_DELAY: Duration = Duration::from_secs(2);
 /// Waiting runs whose calls are queried.
 const MAX_QUERIED: usize = 1_000;
 
-/// The idempotency key of a start. It contains a line feed, so no key from HTTP can equal it.
-fn start_key(instance: &InstanceId, start: &str) -> String {
-    format!("bridge\n{instance}\n{start}")
+fn start_key(instance: &InstanceId, start: &str) -> StartKey {
+    StartKey::Bridge { instance: instance.clone(), start: start.to_owned() }
 }
 
 /// One receiver for each reply to a start. It gives whether the reply has arrived at Node-RED.
@@ -82,7 +81,7 @@ impl Instance {
 
     /// Cancels the run of a start.
     pub(super) async fn cancel(&self, start: &str, reason: String) {
-        let cause = format!("api:{}", start_key(&self.id, start));
+        let cause = start_key(&self.id, start).cause();
         if let Ok(Some(run)) = self.store.find_by_cause(&cause).await {
             // Fails if the run has ended, which is no problem.
             let _ = self.engine.cancel(run, reason).await;
@@ -219,6 +218,7 @@ fn start_error(error: &StartError) -> (ProblemCode, String) {
         StartError::NotConnected(_) | StartError::NotStartable(_) => {
             ProblemCode::Api(ApiCode::NodeNotStartable)
         }
+        StartError::KeyReused(_) => ProblemCode::Api(ApiCode::IdempotencyKeyReused),
         StartError::Stopping => ProblemCode::Api(ApiCode::Stopping),
         StartError::Store(error) => ProblemCode::Store(error.code),
     };

@@ -17,7 +17,7 @@ use redflow_contract::api::ApiError;
 use redflow_contract::bridge::{BRIDGE_PROTOCOL, BridgeLimits, BridgeMessage, BridgeRequest, ToolReply};
 use redflow_contract::code::ApiCode;
 use redflow_contract::id::{CallId, InstanceId, NodeId, RunId};
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::{JsonLimits, parse_exact, read_object};
 use redflow_contract::limits::RunLimits;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -292,8 +292,8 @@ fn seq_of(request: &BridgeRequest) -> Option<u64> {
 
 fn parse_request(text: &str, app: &App) -> Result<BridgeRequest, ApiError> {
     let limits = JsonLimits { max_bytes: app.settings.max_bridge_bytes, max_depth: MAX_DEPTH };
-    let value = parse_strict(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
-    serde_json::from_value(value).map_err(|_| {
+    let value = parse_exact(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
+    read_object(value).map_err(|_| {
         invalid("A message does not match the protocol. See BridgeRequest in @redflow/bindings.")
     })
 }

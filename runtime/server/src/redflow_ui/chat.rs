@@ -15,7 +15,7 @@ use redflow_contract::chat::{ChatHistory, ChatItem, ChatSend, ChatSent, ChatSpea
 use redflow_contract::code::ApiCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::id::NodeId;
-use redflow_engine::StartOrder;
+use redflow_engine::{StartKey, StartOrder};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -75,10 +75,10 @@ pub(crate) async fn clear(State(app): State<Arc<App>>, Path(id): Path, body: Bod
     Ok(json(200, &ChatSent { success: true, message, agent_core_id: None }))
 }
 
-fn start_key(node: &NodeId, item: &str, message: &str) -> String {
+fn start_key(node: &NodeId, item: &str, message: &str) -> StartKey {
     let parts = [node.as_str(), item, message];
     let text: Vec<String> = parts.iter().map(|part| format!("{}:{part}", part.len())).collect();
-    format!("chat:{}", Digest::of(text.concat().as_bytes()).to_hex())
+    StartKey::Chat(Digest::of(text.concat().as_bytes()))
 }
 
 /// The id of an active chat node.

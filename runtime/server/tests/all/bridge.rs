@@ -629,6 +629,16 @@ async fn closes_the_socket_after_an_invalid_message() {
         ),
         (json!({"type": "ack", "seq": 9}).to_string(), "MESSAGE_INVALID"),
         (json!({"type": "ack", "seq": 0, "more": 1}).to_string(), "MESSAGE_INVALID"),
+        (json!(["ack", 0]).to_string(), "MESSAGE_INVALID"),
+        (
+            json!({"type": "tool_result", "seq": 1, "run": "r", "call": "c", "reply": ["returned", 1]}).to_string(),
+            "MESSAGE_INVALID",
+        ),
+        (
+            r#"{"type":"start","seq":1,"start":"s","node":"agent","message":{"payload":123456789012345678901}}"#
+                .to_owned(),
+            "MESSAGE_INVALID",
+        ),
         (deep, "MESSAGE_INVALID"),
         (big, "MESSAGE_TOO_LARGE"),
     ];

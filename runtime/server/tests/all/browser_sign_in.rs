@@ -22,6 +22,11 @@ async fn a_code_signs_in_one_browser_once() {
     let sidecar = TestSidecar::start(plain_flow()).await;
     let page = sidecar.request("GET", "/").send().await;
     assert!(String::from_utf8_lossy(&page.body).contains("not signed in"));
+    // A program that only looks at the link does not spend the code.
+    for _ in 0..3 {
+        let answer = sidecar.request("HEAD", &sidecar.sign_in).send().await;
+        assert_eq!((answer.status, answer.header("set-cookie")), (200, None));
+    }
     let cookie = sign_in(&sidecar, &sidecar.sign_in).await;
     sidecar.request("GET", &sidecar.sign_in).send().await.refused(401, "SIGN_IN_REFUSED");
     for wrong in ["/sign-in", "/sign-in?code=", "/sign-in?code=guess"] {

@@ -196,9 +196,10 @@ async fn closes_the_socket_after_an_invalid_message_with_a_code() {
     let mut settings = Setup::default();
     settings.settings.max_message_bytes = 2000;
     let sidecar = settings.start(Some(plain_flow())).await;
-    let cases: [(Message, ApiCode); 9] = [
+    let cases: [(Message, ApiCode); 10] = [
         (Message::text("no json"), ApiCode::MessageInvalid),
         (Message::text("[]"), ApiCode::MessageInvalid),
+        (Message::text(r#"["ping","1"]"#), ApiCode::MessageInvalid),
         (Message::text(r#"{"type":"deploy"}"#), ApiCode::MessageInvalid),
         (Message::text(r#"{"type":"ping","id":"1","id":"2"}"#), ApiCode::MessageInvalid),
         (Message::text(r#"{"type":"ping","id":"1","more":1}"#), ApiCode::MessageInvalid),

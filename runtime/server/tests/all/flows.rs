@@ -56,6 +56,24 @@ async fn a_deploy_must_name_its_base_revision() {
     assert_eq!(forced["revision"], Value::from(before));
 }
 
+/// Other programs write the keys of a node in another order.
+#[tokio::test]
+async fn the_order_of_keys_does_not_change_the_revision() {
+    fn reversed(value: Value) -> Value {
+        match value {
+            Value::Object(map) => map.into_iter().rev().map(|(key, value)| (key, reversed(value))).collect(),
+            Value::Array(items) => items.into_iter().map(reversed).collect(),
+            other => other,
+        }
+    }
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let before = sidecar.revision().await;
+    let other = reversed(plain_flow());
+    assert_ne!(other.to_string(), plain_flow().to_string());
+    let after = sidecar.post("/api/deployment", json!({"flows": other, "revision": before})).await.ok(200);
+    assert_eq!(after["revision"], Value::from(before));
+}
+
 #[tokio::test]
 async fn one_of_concurrent_deploys_wins() {
     let sidecar = TestSidecar::start(plain_flow()).await;

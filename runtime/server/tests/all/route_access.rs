@@ -81,7 +81,13 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
                 wrong("application/json", r#"{"a":1,"a":2}"#).await.refused(400, "BODY_INVALID");
                 if route.body != Some(ANY_BODY) {
                     wrong("application/json", r#"{"no such key":1}"#).await.refused(400, "BODY_INVALID");
+                    // A list is no object, even if it has the values of the keys in their order.
+                    for list in ["[]", "[[],null,true]", r#"["n","p",true]"#, r#"["call",[true,1]]"#] {
+                        wrong("application/json", list).await.refused(400, "BODY_INVALID");
+                    }
                 }
+                let large = r#"{"flows":[],"rev":123456789012345678901234567890}"#;
+                wrong("application/json", large).await.refused(400, "BODY_INVALID");
                 wrong("application/json", &"[".repeat(200)).await.refused(400, "BODY_INVALID");
                 let packed = request(&here).token(TOKEN).json(json!({})).header("content-encoding", "gzip");
                 packed.send().await.refused(415, "CONTENT_TYPE_REFUSED");
@@ -92,6 +98,43 @@ async fn no_route_opens_to_a_wrong_token_host_or_page() {
     }
     // The sidecar still serves.
     assert_eq!(sidecar.get("/health").await.ok(200)["live"], true);
+}
+
+/// People paste a token or a code into the wrong place. It must not come back in an error, which may be logged.
+#[tokio::test]
+async fn no_error_repeats_a_token() {
+    let sidecar = TestSidecar::start(plain_flow()).await;
+    let code = sidecar.sign_in.split_once('=').unwrap().1.to_owned();
+    let secrets = [
+        "rf_AbCdEf0123456789-AbCdEf0123456789_AbCdEf01234".to_owned(),
+        "sk-proj-AbCdEf0123456789".to_owned(),
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345".to_owned(),
+        code,
+    ];
+    for secret in &secrets {
+        let mut requests = vec![
+            sidecar.request("GET", "/health").header("host", &format!("{secret}.example")),
+            sidecar.request("GET", "/health").header("host", &secret.to_ascii_lowercase()),
+            sidecar.request("GET", "/health").header("origin", &format!("https://{secret}.example")),
+            sidecar.request("GET", "/health").header("origin", &format!("https://me:{secret}@host.example")),
+            sidecar.request("GET", &format!("/api/runs?{secret}=1")).token(TOKEN),
+            sidecar.request("GET", &format!("/api/runs?status={secret}")).token(TOKEN),
+            sidecar.request("GET", &format!("/sign-in?{secret}")),
+            sidecar.request("GET", &format!("/{secret}")).token(TOKEN),
+        ];
+        for route in ROUTES.iter().filter(|route| !is_socket(route) && route.path.contains('{')) {
+            let path = route.path.replace("{id}", secret).replace("{code}", secret).replace("{key}", secret);
+            let request = sidecar.request(route.method.as_str(), &path).token(TOKEN);
+            let body = if route.path.contains("chat") { json!({"message": "m"}) } else { json!({}) };
+            requests.push(if route.body.is_some() { request.json(body) } else { request });
+        }
+        for request in requests {
+            let answer = request.send().await;
+            let text = format!("{}\n{}", answer.head, String::from_utf8_lossy(&answer.body));
+            let quotes = text.to_ascii_lowercase().contains(&secret.to_ascii_lowercase());
+            assert!(!quotes || answer.status < 400, "{text}");
+        }
+    }
 }
 
 #[tokio::test]

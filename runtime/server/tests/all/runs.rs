@@ -63,6 +63,11 @@ async fn the_same_key_starts_one_run_even_after_a_restart() {
     );
     assert_eq!(waited["runs"][0]["result"]["payload"], "42");
     assert_eq!(sidecar.get("/api/runs").await.ok(200)["runs"].as_array().unwrap().len(), 2);
+    let request = sidecar.request("POST", "/api/runs").token(TOKEN).header("idempotency-key", "order 7");
+    let other = request.json(json!({"node": "agent", "payload": "s3cret?"})).send().await;
+    other.refused(409, "IDEMPOTENCY_KEY_REUSED");
+    let message = other.json()["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("`payload`") && !message.contains("s3cret"), "{message}");
     for key in ["", &"k".repeat(201), "\u{e9}"] {
         start(&sidecar, key).await.refused(400, "REQUEST_INVALID");
     }

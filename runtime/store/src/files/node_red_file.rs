@@ -15,7 +15,7 @@ use redflow_contract::Message;
 use redflow_contract::api::ProblemCode;
 use redflow_contract::code::{ApiCode, StoreCode};
 use redflow_contract::id::NodeId;
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::{JsonLimits, parse_exact};
 use redflow_contract::secret::PASSWORD_MASK;
 use redflow_ports::{Credentials, FileStoreError, StoreError};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ fn invalid(reason: &str) -> FileStoreError {
 /// Parses a JSON object. The parser's error is left out, because it may quote a value.
 fn parse(bytes: &[u8]) -> Option<Message> {
     let limits = JsonLimits { max_bytes: MAX_NODE_RED_BYTES, max_depth: MAX_DEPTH };
-    match parse_strict(bytes, limits) {
+    match parse_exact(bytes, limits) {
         Ok(Value::Object(map)) => Some(map),
         _ => None,
     }

@@ -136,7 +136,7 @@ impl SealedFile {
         self.unreadable("its key is no key")
     }
 
-    /// Reads a file that no other user may read; none if it does not exist.
+    /// Reads a file that is ours and that no other user may read; none if it does not exist.
     fn read_private(
         &self,
         path: &Path,
@@ -161,6 +161,9 @@ impl SealedFile {
             Err(ReadError::System(error)) => return Err(error::file_unreadable(path, &error)),
         };
         let bytes = Zeroizing::new(content.bytes);
+        if let Some(remedy) = foreign_owner_remedy(&content.metadata, path) {
+            return Err(error::secret_file_unsafe(path, "belongs to another user", &remedy));
+        }
         if is_open_to_others(&content.metadata) {
             let remedy = format!("run `chmod 600 {}`", path.display());
             return Err(error::secret_file_unsafe(path, "can be read or changed by others", &remedy));
@@ -197,6 +200,19 @@ impl Sealed {
 fn is_open_to_others(metadata: &Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     metadata.permissions().mode() & 0o077 != 0
+}
+
+/// How to mend a file of another user, who could change it at any time; none if the file is ours.
+#[cfg(unix)]
+fn foreign_owner_remedy(metadata: &Metadata, path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let remedy = || format!("run `chown $(id -u) {}` as root, or start as its owner", path.display());
+    (metadata.uid() != rustix::process::geteuid().as_raw()).then(remedy)
+}
+
+#[cfg(not(unix))]
+fn foreign_owner_remedy(_metadata: &Metadata, _path: &Path) -> Option<String> {
+    None
 }
 
 /// On other systems the permissions of the directory decide.

@@ -286,6 +286,27 @@ fn secrets_that_others_can_reach_are_refused() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn secrets_of_another_user_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let flows = flow_file(dir.path());
+    flows.save(&flow("one")).unwrap();
+    for file in [credentials(dir.path()), key(dir.path())] {
+        let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&file).unwrap());
+        let remedy = format!("belongs to another user: run `chown $(id -u) {}`", file.display());
+        // Only root can change the owner of a file.
+        if std::os::unix::fs::chown(&file, Some(owner + 12_345), None).is_err() {
+            assert_ne!(owner, 0);
+            return;
+        }
+        refused(flows.load(), UNSAFE, &remedy);
+        refused(flows.save(&flow("two")), UNSAFE, &remedy);
+        std::os::unix::fs::chown(&file, Some(owner), None).unwrap();
+        assert_flow(flows.load().unwrap(), &flow("one"));
+    }
+}
+
 /// Replaces the bytes of a file while `check` runs.
 fn with_changed_file(file: &Path, bytes: &[u8], check: impl FnOnce()) {
     let before = std::fs::read(file).unwrap();

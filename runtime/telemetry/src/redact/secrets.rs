@@ -2,27 +2,15 @@
 
 use super::pattern::compile;
 use super::replacer::Replacer;
-use redflow_contract::secret::REDACTED;
+use redflow_contract::secret::{KEY_PREFIXES, REDACTED};
 use regex::Regex;
 use std::borrow::Cow;
 
 /// `Bearer` or `Basic` and the value after it.
 const SCHEME: &str = r"(?i-u)\b(?:bearer|basic)[ \t]{1,4}[A-Z0-9._~+/=-]{8,}";
 
-/// Keys with a known prefix.
-const KEYS: &str = concat!(
-    r"(?-u)\b(?:sk-[A-Za-z0-9_-]{8,}",
-    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{8,}",
-    r"|(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    r"|gh[pousr]_[A-Za-z0-9]{20,}",
-    r"|github_pat_[A-Za-z0-9_]{20,}",
-    r"|glpat-[A-Za-z0-9_-]{16,}",
-    r"|xox[abeoprs]-[A-Za-z0-9-]{10,}",
-    r"|AIza[0-9A-Za-z_-]{30,}",
-    r"|hf_[A-Za-z0-9]{20,}",
-    r"|eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?",
-    r")",
-);
+/// A JSON Web Token.
+const JWT: &str = r"eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?";
 
 /// The longest title of a private key.
 const MAX_TITLE: usize = 60;
@@ -34,7 +22,9 @@ pub(super) struct KeyPatterns {
 
 impl KeyPatterns {
     pub(super) fn new() -> Result<Self, String> {
-        Ok(Self { scheme: compile(SCHEME)?, keys: compile(KEYS)? })
+        let keys = KEY_PREFIXES.map(|(prefix, least)| format!("{prefix}[A-Za-z0-9_-]{{{least},}}"));
+        let keys = format!(r"(?-u)\b(?:{}|{JWT})", keys.join("|"));
+        Ok(Self { scheme: compile(SCHEME)?, keys: compile(&keys)? })
     }
 
     pub(super) fn redact_schemes<'a>(&self, text: &'a str) -> Cow<'a, str> {

@@ -1,0 +1,185 @@
+//! The shapes of values that are secret whatever their name is.
+
+use super::REDACTED;
+use std::borrow::Cow;
+
+/// The prefixes of keys and tokens with a known form, and the least number of characters after them. Those are
+/// letters, digits, `-` and `_`.
+pub const KEY_PREFIXES: [(&str, usize); 27] = [
+    ("sk-", 8),
+    ("sk_live_", 8),
+    ("sk_test_", 8),
+    ("rk_live_", 8),
+    ("rk_test_", 8),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghu_", 20),
+    ("ghs_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("xoxa-", 10),
+    ("xoxb-", 10),
+    ("xoxe-", 10),
+    ("xoxo-", 10),
+    ("xoxp-", 10),
+    ("xoxr-", 10),
+    ("xoxs-", 10),
+    ("AIza", 30),
+    ("hf_", 20),
+    ("npm_", 20),
+    ("rf_", 20),
+    ("shpat_", 20),
+    ("dop_v1_", 20),
+];
+
+/// A shorter word, or one whose parts are all shorter, can be an ordinary name.
+const RANDOM_WORD: usize = 24;
+const RANDOM_PART: usize = 12;
+
+/// Whether a text holds a secret by its form: a key with a known prefix, a JSON Web Token, a private key, or an
+/// address with a password.
+#[must_use]
+pub fn is_secret_value(text: &str) -> bool {
+    (text.contains("-----BEGIN ") && text.contains("PRIVATE KEY"))
+        || has_url_password(text)
+        || text.split(|c| !is_word_character(c)).any(is_key)
+}
+
+/// Replaces what can be a secret in a text that a client sent, so that an error may quote the text. That also
+/// covers long random words, such as codes and sessions, which have no form.
+#[must_use]
+pub fn mask_secrets(text: &str) -> Cow<'_, str> {
+    if is_secret_value(text) {
+        return Cow::Borrowed(REDACTED);
+    }
+    let words = || text.split(|c: char| !is_word_character(c) || c == '.');
+    if !words().any(is_random) {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = text.to_owned();
+    for word in words().filter(|word| is_random(word)) {
+        masked = masked.replace(word, REDACTED);
+    }
+    Cow::Owned(masked)
+}
+
+fn is_word_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+fn is_key(word: &str) -> bool {
+    // A token can follow another word, as in `token.rf_…`. Hosts are written in small letters.
+    let parts = word.split('.').any(|part| {
+        KEY_PREFIXES.iter().any(|(prefix, least)| {
+            let start = part.get(..prefix.len());
+            start.is_some_and(|start| start == *prefix || start == prefix.to_ascii_lowercase())
+                && part.len() - prefix.len() >= *least
+        })
+    });
+    parts || is_json_web_token(word)
+}
+
+fn is_json_web_token(word: &str) -> bool {
+    let mut parts = word.split('.');
+    parts.next().is_some_and(|head| head.starts_with("eyJ") && head.len() >= 8)
+        && parts.next().is_some_and(|body| body.len() >= 5)
+}
+
+/// Whether an address such as `postgres://user:password@host` is part of the text.
+fn has_url_password(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'`<>\\".contains(c)).unwrap_or(rest.len());
+        let user = rest[..end].rsplit_once('@').map(|(user, _)| user);
+        user.and_then(|user| user.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
+    })
+}
+
+/// Whether a word looks random: long, with letters and digits mixed in one part. Ids in the form of a UUID are
+/// no secrets.
+fn is_random(word: &str) -> bool {
+    let is_mixed = |part: &str| {
+        part.len() >= RANDOM_PART
+            && part.bytes().any(|byte| byte.is_ascii_digit())
+            && part.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
+    word.len() >= RANDOM_WORD && !is_uuid(word) && word.split(['-', '_']).any(is_mixed)
+}
+
+fn is_uuid(word: &str) -> bool {
+    let lengths =
+        word.split('-').map(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(part.len()));
+    lengths.eq([8, 4, 4, 4, 12].map(Some))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_secret_value, mask_secrets};
+
+    const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl";
+
+    #[test]
+    fn values_that_are_secrets_by_their_form() {
+        for secret in [
+            "postgres://app:s3cret@db.example/app",
+            "redis://:s3cret@localhost:6379/0",
+            "amqp://a:b@c",
+            "see https://bob:p@ss@host/path",
+            "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+            "github_pat_11ABCDEFG0123456789_abcdefgh",
+            "sk-ant-api03-AbC_dEf-0123456789",
+            "key=sk_live_abcdefgh",
+            "AKIAIOSFODNN7EXAMPLE",
+            "xoxb-123456789012-abcdefGHIJ",
+            "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----",
+            JWT,
+            &format!("Bearer {JWT}"),
+            "rf_AbCdEf0123456789AbCdEf0123456789AbCdEf01234",
+        ] {
+            assert!(is_secret_value(secret), "{secret}");
+        }
+        for open in [
+            "",
+            "postgres://db.example/app",
+            "https://api.example:8443/v1",
+            "https://bob@host/",
+            "https://bob:@host/",
+            "mailto:a@b",
+            "a://b c:d@e",
+            "task-force, sk-1, desk-lamp-with-a-long-name",
+            "eyJ is no token",
+            "-----BEGIN CERTIFICATE-----",
+            "gpt-5.1-mini",
+            "rf_short",
+        ] {
+            assert!(!is_secret_value(open), "{open}");
+        }
+    }
+
+    #[test]
+    fn errors_quote_names_and_no_tokens() {
+        for kept in [
+            "evil.example:8443",
+            "agent",
+            "0190c8a4-7b1e-7cc3-98c4-dc0c0c07398f",
+            "f6f2187d.f17ca8",
+            "2bd5a0e5c1f4b6a7",
+            "a-very-long-name-of-a-node-with-the-number-12",
+            "http://localhost:5173",
+        ] {
+            assert_eq!(mask_secrets(kept), kept);
+        }
+        for (token, masked) in [
+            ("rf_AbCdEf0123456789AbCdEf0123456789AbCdEf01234", "[redacted]"),
+            ("rf_abcdef0123456789abcdef0123456789.evil.example", "[redacted]"),
+            ("https://user:s3cret@evil.example", "[redacted]"),
+            // A one-time code, and a session.
+            ("x/qT7hJmK2vBnR4tYwZxC8dF5gH1jL9pQs:1", "x/[redacted]:1"),
+            ("AbCdEfGh1234IjKlMn-oPqRsTuVwXyZ5678_AbCdEfGhIj9", "[redacted]"),
+        ] {
+            assert_eq!(mask_secrets(token), masked);
+        }
+    }
+}
