@@ -6,7 +6,7 @@
 use redflow_contract::action::ModelAction;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::{ModelAnswer, ModelFinish};
-use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::json::{JsonLimits, JsonProblem, parse_exact, parse_strict};
 use redflow_contract::limits::RunLimits;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::RunError;
@@ -102,20 +102,21 @@ fn check(rules: ActionRules<'_>, answer: &ModelAnswer) -> Result<ValidAnswer, Ru
         }
         ModelFinish::Stop | ModelFinish::ToolCalls => {}
     }
-    let raw = read_object(&answer.text, rules.limits)?;
+    let raw = read_object(rules.version, &answer.text, rules.limits)?;
     let action = read_action(rules, &raw, answer.text.len())?;
     Ok(ValidAnswer { action, raw: Value::Object(raw) })
 }
 
-/// Reads exactly one JSON object.
-fn read_object(text: &str, limits: &RunLimits) -> Result<Map<String, Value>, RuleViolation> {
+/// Reads exactly one JSON object. Since version 2 no integer in it may change.
+fn read_object(version: u32, text: &str, limits: &RunLimits) -> Result<Map<String, Value>, RuleViolation> {
     let violation =
         |rule, message: String| RuleViolation::of_answer(RunErrorCode::InvalidJson, Some(rule), message);
     let limits = JsonLimits {
         max_bytes: usize::try_from(limits.max_answer_bytes).unwrap_or(usize::MAX),
         max_depth: usize::try_from(limits.max_answer_depth).unwrap_or(usize::MAX),
     };
-    match parse_strict(text.as_bytes(), limits) {
+    let parse = if version == 1 { parse_strict } else { parse_exact };
+    match parse(text.as_bytes(), limits) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(violation("type", "The answer is JSON, but not an object.".to_owned())),
         Err(JsonProblem::TooLarge { bytes, limit }) => {
@@ -126,6 +127,11 @@ fn read_object(text: &str, limits: &RunLimits) -> Result<Map<String, Value>, Rul
         }
         Err(JsonProblem::NotJson { .. }) if text.trim().is_empty() => {
             Err(violation("json", "The answer is empty.".to_owned()))
+        }
+        Err(JsonProblem::NotJson { line, column, .. }) if parse_strict(text.as_bytes(), limits).is_ok() => {
+            let message =
+                format!("An integer in the answer has too many digits, at line {line}, column {column}.");
+            Err(violation("integer", message))
         }
         Err(JsonProblem::NotJson { line, column, .. }) => Err(violation(
             "json",

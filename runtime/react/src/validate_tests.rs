@@ -321,3 +321,19 @@ fn bounds_the_work_of_checking_an_input_since_version_2() {
     assert_eq!(check(1), (code, "/input/text".to_owned(), "pattern".to_owned()));
     assert_eq!(check(2), (code, "/input".to_owned(), "work".to_owned()));
 }
+
+#[test]
+fn refuses_an_integer_that_would_change_since_version_2() {
+    let schema = json!({"properties": {"a": {"type": "integer"}}});
+    let text = r#"{"action":"tool","tool":"t","input":{"a":123456789012345678901},"confidence":1}"#;
+    let answer = ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() };
+    let check = |version| {
+        let agent =
+            CompiledAgent::compile_version(spec(&[("t", "", Some(schema.clone()))]), version).unwrap();
+        validate_answer(agent.action_rules(), &answer, 1)
+    };
+    assert!(check(1).is_ok());
+    let error = check(2).unwrap_err();
+    assert_eq!((error.code.as_str(), error.rule.as_deref()), ("INVALID_JSON", Some("integer")));
+    assert!(error.message.contains("line 1, column 42"), "{}", error.message);
+}
