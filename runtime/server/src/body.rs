@@ -7,17 +7,17 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
 use futures::StreamExt as _;
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, JsonProblem, parse_strict};
+use redflow_contract::json::{JsonLimits, JsonProblem, count_values, parse_strict};
 use serde::de::DeserializeOwned;
 
-/// A larger body needs a slot and is parsed on another thread.
-const LARGE: usize = 256 * 1024;
+/// A larger body needs a slot. A larger body or message is parsed on another thread.
+pub(crate) const LARGE: usize = 256 * 1024;
 
 /// Levels of nesting around a flow.
 const LEVELS_AROUND_FLOW: usize = 2;
 
 /// Bytes around a message.
-const BYTES_AROUND_MESSAGE: usize = 64 * 1024;
+pub(crate) const BYTES_AROUND_MESSAGE: usize = 64 * 1024;
 
 /// Reads a body that holds a flow. The caller holds the slot until it is done with the flow.
 pub(crate) async fn read_flow<T: DeserializeOwned + Send + 'static>(
@@ -69,22 +69,6 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     };
     let value = if slot.is_none() { read()? } else { app.run_blocking(read).await?? };
     Ok((value, slot))
-}
-
-/// Counts the values of a JSON text without parsing it, because a parsed value takes far more memory than its
-/// text.
-fn count_values(text: &[u8]) -> usize {
-    let (mut values, mut in_string, mut escaped) = (0, false, false);
-    for &byte in text {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b',' | b'[' | b'{' if !in_string => values += 1,
-            _ => {}
-        }
-    }
-    values
 }
 
 /// Refuses a body where the route has none. An empty object counts as none.

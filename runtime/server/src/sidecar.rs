@@ -9,6 +9,7 @@ use crate::bridge::engine_parts::EngineParts;
 use crate::bridge::{Bridge, run_requests};
 use crate::deploy;
 use crate::hub::{EngineObserver, Hub};
+use crate::loop_delay::measure_loop_delay;
 use crate::redflow_ui::frames::Frames;
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::refused_origins::RefusedOrigins;
@@ -116,6 +117,7 @@ impl Sidecar {
         let background = vec![
             tokio::spawn(notice_writer::write_notices(Arc::clone(&app), newest)),
             tokio::spawn(run_requests::handle_requests(Arc::clone(&app))),
+            tokio::spawn(measure_loop_delay(Arc::clone(&app.meter))),
         ];
         let sidecar = Self { app, background };
         deploy::log_deployed(&sidecar.app, &sidecar.app.active_flow());
