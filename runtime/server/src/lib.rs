@@ -33,6 +33,7 @@ mod settings;
 mod sidecar;
 mod start_failure;
 mod starts;
+mod watchdog;
 mod work_slots;
 
 pub use settings::{Parts, Settings};

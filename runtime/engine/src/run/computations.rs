@@ -4,6 +4,7 @@
 //! once. A watchdog reads from its own thread which computations go on, to notice one that never ends.
 
 use redflow_contract::id::RunId;
+use redflow_ports::failpoint;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -34,6 +35,7 @@ impl Computations {
     /// Computes a step of a run.
     pub(crate) fn step<T>(&self, run: &RunId, work: impl FnOnce() -> T) -> T {
         let _active = self.begin(run);
+        failpoint("step.compute");
         work()
     }
 

@@ -18,7 +18,7 @@ use engine_parts::EngineParts;
 use instance::Instance;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
-use redflow_contract::id::InstanceId;
+use redflow_contract::id::{InstanceId, RunId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -78,6 +78,16 @@ impl Bridge {
         let instance = Arc::new(Instance::new(id.clone(), &self.engine_parts));
         instances.insert(id.clone(), Arc::clone(&instance));
         Ok(instance)
+    }
+
+    /// The computations that go on now, each with its instance and its number there.
+    pub(crate) fn computations(&self) -> Vec<((InstanceId, u64), RunId)> {
+        let of = |instance: Arc<Instance>| {
+            let id = instance.id.clone();
+            let number = move |(number, run)| ((id.clone(), number), run);
+            instance.engine.computations().into_iter().map(number).collect::<Vec<_>>()
+        };
+        self.all().into_iter().flat_map(of).collect()
     }
 
     fn all(&self) -> Vec<Arc<Instance>> {
