@@ -35,8 +35,8 @@ impl Watchdog {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let Some(computations) = computations(&app) else { return };
                 for (run, hung) in detector.check(computations) {
-                    report(&run, hung);
                     store.mark_hung(&run, hung);
+                    report(&run, hung);
                 }
             }
         };

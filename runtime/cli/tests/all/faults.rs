@@ -3,7 +3,7 @@
 use crate::kit::{Folder, code_of, final_answer, flow, flow_with};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
@@ -92,6 +92,11 @@ fn a_run_that_hung_a_sidecar_is_not_resumed_by_the_next_one() {
     )
     .unwrap();
     find_line(&mut stderr, "RUN_HUNG");
+    // The note is written a moment after the log.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !folder.run_ok(["runs"]).contains("RUN_HUNG") {
+        assert!(std::time::Instant::now() < end, "the note is never written");
+    }
     hanging.0.kill().unwrap();
     hanging.0.wait().unwrap();
     let listed = folder.run_ok(["runs"]);
