@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 const TOKEN: &str = "a-token-for-a-busy-sidecar";
@@ -84,26 +84,18 @@ fn a_busy_sidecar_answers_and_stops() {
     let large = large_flow().to_string();
     let message =
         json!({"node": "a", "payload": (0..300_000).collect::<Vec<u32>>(), "wait": true}).to_string();
-    let done = AtomicBool::new(false);
     let worst = std::thread::scope(|scope| {
-        let prober = scope.spawn(|| {
+        // Dropping `stop` ends the prober, also when an assertion fails.
+        let (stop, stopped) = channel::<()>();
+        let prober = scope.spawn(move || {
             let mut worst = Duration::ZERO;
-            while !done.load(Ordering::Relaxed) {
+            while stopped.recv_timeout(Duration::from_millis(10)) == Err(RecvTimeoutError::Timeout) {
                 let began = Instant::now();
                 assert_eq!(request(address, "GET", "/health", "").0, 200);
                 worst = worst.max(began.elapsed());
-                std::thread::sleep(Duration::from_millis(10));
             }
             worst
         });
-        // Ends the prober also when an assertion fails.
-        struct Done<'a>(&'a AtomicBool);
-        impl Drop for Done<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Relaxed);
-            }
-        }
-        let ended = Done(&done);
         let steps: [(&str, &str, &str, u16); 8] = [
             ("POST", "/api/runs", &message, 200),
             ("POST", "/api/flows/check", &format!("{{\"flows\":{large}}}"), 200),
@@ -126,7 +118,7 @@ fn a_busy_sidecar_answers_and_stops() {
         let (_, metrics) = request(address, "GET", "/metrics", "");
         let delay = metrics.lines().find(|line| line.starts_with("redflow_loop_delay_seconds ")).unwrap();
         eprintln!("{delay}");
-        drop(ended);
+        drop(stop);
         prober.join().unwrap()
     });
     eprintln!("the slowest answer of /health took {worst:?}");
