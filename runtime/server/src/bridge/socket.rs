@@ -9,7 +9,7 @@ use super::session::{Batch, JoinedSocket, MAX_DELAY};
 use crate::app::App;
 use crate::body::{BYTES_AROUND_MESSAGE, LARGE};
 use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid, parse_message, too_large};
-use crate::response::ApiResult;
+use crate::response::{ApiResult, Problem};
 use crate::settings::Settings;
 use axum::extract::ws::{Utf8Bytes, WebSocket};
 use axum::extract::{Extension, State};
@@ -22,7 +22,7 @@ use redflow_contract::id::{CallId, InstanceId, NodeId, RunId};
 use redflow_contract::json::JsonLimits;
 use redflow_contract::limits::RunLimits;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// Starts and cancels of one socket that are under way before it is read again.
@@ -44,14 +44,20 @@ pub(crate) async fn open(
 ) -> ApiResult {
     let max_bytes = app.settings.max_bridge_bytes;
     let upgrade = peer::upgrade_with_limit(&app, request, max_bytes)?.protocols([BRIDGE_PROTOCOL]);
-    Ok(upgrade.on_upgrade(move |socket| serve(app, caller, socket)))
+    let handshake = app.bridge.begin_handshake().ok_or_else(|| {
+        let text = "Too many sockets have not sent `hello` yet. Try again.";
+        Problem::new(ApiCode::TooManyConnections, text)
+    })?;
+    Ok(upgrade.on_upgrade(move |socket| serve(app, caller, socket, handshake)))
 }
 
-async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket) {
+async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, handshake: OwnedSemaphorePermit) {
     let max_bytes = app.settings.max_bridge_bytes;
     let _open = app.bridge.count_socket();
     let mut peer = Peer::node_red(app, caller, socket, max_bytes);
-    let reason = match receive_hello(&mut peer).await {
+    let hello = receive_hello(&mut peer).await;
+    drop(handshake);
+    let reason = match hello {
         Ok((instance, JoinedSocket { socket, epoch, received })) => {
             let mut bridge_socket = BridgeSocket {
                 peer,

@@ -607,6 +607,20 @@ async fn refuses_connections_with_a_reason() {
 }
 
 #[tokio::test]
+async fn limits_the_sockets_without_hello() {
+    let mut setup = Setup::default();
+    setup.settings.max_instances = 2;
+    let sidecar = setup.start(None).await;
+    let (first, second) = (open(&sidecar, TOKEN).await, open(&sidecar, TOKEN).await);
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str())];
+    let try_open = || Socket::try_open_at(sidecar.addr, "/bridge", &headers);
+    try_open().await.err().unwrap().refused(503, "TOO_MANY_CONNECTIONS");
+    drop((first, second));
+    eventually("there is room again", || async { try_open().await.ok().map(drop) }).await;
+}
+
+#[tokio::test]
 async fn limits_messages_as_it_limits_bodies() {
     let mut setup = Setup::default();
     setup.settings.max_body_keys = 100_000;
