@@ -77,7 +77,7 @@ export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDEN
 /**
  * Why an operation on stored runs or on the data directory failed.
  */
-export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_CORRUPT" | "DATA_NEWER" | "DATA_UNUSABLE" | "RUN_UNKNOWN" | "RUN_OVER" | "RUN_NOT_WAITING" | "RUN_BLOCKED" | "RESULT_INVALID";
+export type StoreCode = "DATA_LOCKED" | "DATA_READ_ONLY" | "DATA_FULL" | "DATA_CORRUPT" | "DATA_NEWER" | "DATA_UNUSABLE" | "RUN_UNKNOWN" | "RUN_OVER" | "RUN_NOT_WAITING" | "RUN_BLOCKED" | "RUN_HUNG" | "RESULT_INVALID";
 
 /**
  * Why the sidecar refused a request over HTTP or a socket, or did not start.
@@ -1367,7 +1367,11 @@ delivered: boolean,
 /**
  * The file of its flow, to find the flow when the run is resumed; absent if the flow came from no file.
  */
-source?: string, };
+source?: string, 
+/**
+ * Whether a computation of the run held its process, so that no start resumes it. See `RUN_HUNG`.
+ */
+hung?: boolean, };
 
 /**
  * The status of a run.

@@ -405,6 +405,7 @@ export function subjectOf(code: StoreCode): "directory" | "run" | "result" {
     case "RUN_OVER":
     case "RUN_NOT_WAITING":
     case "RUN_BLOCKED":
+    case "RUN_HUNG":
       return "run";
     case "RESULT_INVALID":
       return "result";

@@ -180,6 +180,7 @@ codes! {
         RunOver "RUN_OVER" Retry::Never, "The run is over already.";
         RunNotWaiting "RUN_NOT_WAITING" Retry::Never, "The run does not wait for the outcome of that call.";
         RunBlocked "RUN_BLOCKED" Retry::Never, "The run cannot go on with this flow and this environment.";
+        RunHung "RUN_HUNG" Retry::Never, "The run held its process, so it is not resumed by itself.";
         ResultInvalid "RESULT_INVALID" Retry::Never, "The result given for a call cannot be used.";
     } class Retry
 }

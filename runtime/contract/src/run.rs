@@ -40,6 +40,10 @@ pub struct RunSummary {
     /// The file of its flow, to find the flow when the run is resumed; absent if the flow came from no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Whether a computation of the run held its process, so that no start resumes it. See `RUN_HUNG`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<bool>"))]
+    pub hung: bool,
 }
 
 /// The status of a run.
@@ -196,6 +200,7 @@ mod tests {
             ended_at: None,
             delivered: false,
             source: Some("flows.json".to_owned()),
+            hung: false,
         };
         let expected = json!({
             "runId": "0197", "agent": {"instance": "local", "nodeId": "agent"}, "name": "Counting",

@@ -6,11 +6,12 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, parse_exact, read_typed};
+use redflow_contract::json::{JsonLimits, count_values, parse_exact, read_typed};
 use redflow_contract::limits::FlowLimits;
 use reqwest::{Client, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
@@ -27,6 +28,9 @@ const MAX_QUOTED_CHARS: usize = 200;
 
 /// The nesting that a response adds around the flow.
 const RESPONSE_DEPTH: usize = 2;
+
+/// Object keys and list elements of a response.
+const MAX_RESPONSE_VALUES: usize = 2_000_000;
 
 const API_VERSION: HeaderName = HeaderName::from_static("node-red-api-version");
 const DEPLOYMENT_TYPE: HeaderName = HeaderName::from_static("node-red-deployment-type");
@@ -107,7 +111,9 @@ impl NodeRed {
     pub async fn flows(&self) -> Result<DeployedFlow, ApiError> {
         let request = self.request(Method::GET, "/flows")?.header(API_VERSION, "v2");
         let body = self.send(request).await?;
-        let deployed: DeployedFlow = self.parse(&body)?;
+        // A flow can be large, so it is parsed on another thread.
+        let parsed = tokio::task::spawn_blocking(move || parse_response(&body)).await;
+        let deployed: DeployedFlow = parsed.ok().flatten().ok_or_else(|| self.unknown_response())?;
         if !deployed.flows.is_array() {
             return Err(self.not_node_red("its flow is not a list of nodes"));
         }
@@ -136,7 +142,8 @@ impl NodeRed {
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         let body = self.send(request).await?;
-        Ok(self.parse::<Deployed>(&body)?.rev)
+        let deployed: Deployed = parse_response(&body).ok_or_else(|| self.unknown_response())?;
+        Ok(deployed.rev)
     }
 
     /// The version of Node-RED. None if it cannot be read.
@@ -149,7 +156,7 @@ impl NodeRed {
     /// Whether Node-RED requires a login. One without logins refuses a token at `/comms`.
     pub(crate) async fn requires_login(&self) -> Result<bool, ApiError> {
         let body = self.send(self.request(Method::GET, "/auth/login")?).await?;
-        let login: Value = self.parse(&body)?;
+        let login: Value = parse_response(&body).ok_or_else(|| self.unknown_response())?;
         Ok(login.as_object().is_some_and(|login| !login.is_empty()))
     }
 
@@ -202,11 +209,8 @@ impl NodeRed {
         Ok(bytes)
     }
 
-    fn parse<T: for<'a> Deserialize<'a>>(&self, body: &[u8]) -> Result<T, ApiError> {
-        let depth = FlowLimits::default().max_depth + RESPONSE_DEPTH;
-        let value = parse_exact(body, JsonLimits { max_bytes: MAX_RESPONSE_BYTES, max_depth: depth }).ok();
-        let parsed = value.and_then(|value| read_typed(value).ok());
-        parsed.ok_or_else(|| self.not_node_red("its response is not one of Node-RED"))
+    fn unknown_response(&self) -> ApiError {
+        self.not_node_red("its response is not one of Node-RED")
     }
 
     pub(crate) fn unreachable(&self, why: &str) -> ApiError {
@@ -281,4 +285,14 @@ pub(crate) fn explain(error: &reqwest::Error) -> &'static str {
     } else {
         "the connection was lost before the response ended"
     }
+}
+
+/// Parses a response; none if it is not JSON, too large, or of another shape.
+fn parse_response<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    if count_values(body) > MAX_RESPONSE_VALUES {
+        return None;
+    }
+    let max_depth = FlowLimits::default().max_depth + RESPONSE_DEPTH;
+    let value = parse_exact(body, JsonLimits { max_bytes: MAX_RESPONSE_BYTES, max_depth }).ok()?;
+    read_typed(value).ok()
 }

@@ -117,6 +117,11 @@ pub enum Measurement<'a> {
         /// The code if the sidecar closed it; else empty.
         code: &'a str,
     },
+    /// How late the thread was that everything waits on.
+    LoopDelay {
+        /// The worst delay of the last minute.
+        worst: Duration,
+    },
     /// Events were sent to an event socket.
     EventsSent {
         /// The number of events.

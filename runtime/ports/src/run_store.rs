@@ -67,6 +67,12 @@ pub trait RunStore: Send + Sync {
     /// Marks the result of a run as delivered. Returns before the mark is on the disk.
     fn mark_delivered(&self, run: &RunId);
 
+    /// Notes whether a computation of an unfinished run holds this process. The note outlives the process;
+    /// the first step of a resumed run removes it. A store in memory needs no note.
+    fn mark_hung(&self, run: &RunId, hung: bool) {
+        let _ = (run, hung);
+    }
+
     /// Waits for requests of other processes. Each request is given once per process.
     fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>>;
 

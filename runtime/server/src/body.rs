@@ -3,26 +3,56 @@
 use crate::app::App;
 use crate::response::{Problem, printable};
 use crate::work_slots::BodySlot;
-use axum::body::{Body, HttpBody as _};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
+use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use futures::StreamExt as _;
+use redflow_access::Caller;
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, JsonProblem, LIST_FOR_OBJECT, parse_exact, read_typed};
+use redflow_contract::json::{
+    JsonLimits, JsonProblem, LIST_FOR_OBJECT, count_values, parse_exact, read_typed,
+};
 use serde::de::DeserializeOwned;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
-/// A larger body needs a slot and is parsed on another thread.
-const LARGE: usize = 256 * 1024;
+/// A larger body needs a slot. A larger body or message is parsed on another thread.
+pub(crate) const LARGE: usize = 256 * 1024;
 
 /// Levels of nesting around a flow.
 const LEVELS_AROUND_FLOW: usize = 2;
 
 /// Bytes around a message.
-const BYTES_AROUND_MESSAGE: usize = 64 * 1024;
+pub(crate) const BYTES_AROUND_MESSAGE: usize = 64 * 1024;
+
+/// Bytes a second. A slower body gives its slot up if others wait for one.
+const MIN_RATE: f64 = 128.0 * 1024.0;
+
+/// How often the rate of a body is checked.
+const RATE_CHECK: Duration = Duration::from_secs(1);
+
+/// The body of a request, and the name of the caller that sends it.
+pub(crate) struct RequestBody {
+    caller: Arc<str>,
+    body: Body,
+}
+
+impl<S: Sync> FromRequest<S> for RequestBody {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
+        // The guard has set the caller.
+        let caller = request.extensions().get().map_or_else(Caller::anonymous, Caller::clone);
+        Ok(Self { caller: caller.name, body: request.into_body() })
+    }
+}
 
 /// Reads a body that holds a flow. The caller holds the slot until it is done with the flow.
 pub(crate) async fn read_flow<T: DeserializeOwned + Send + 'static>(
     headers: &HeaderMap,
-    body: Body,
+    body: RequestBody,
     app: &App,
 ) -> Result<(T, BodySlot), Problem> {
     read(headers, body, app, app.settings.max_body_bytes).await
@@ -31,7 +61,7 @@ pub(crate) async fn read_flow<T: DeserializeOwned + Send + 'static>(
 /// Reads a body that holds no more than a message.
 pub(crate) async fn read_message<T: DeserializeOwned + Send + 'static>(
     headers: &HeaderMap,
-    body: Body,
+    body: RequestBody,
     app: &App,
 ) -> Result<T, Problem> {
     let message = usize::try_from(app.settings.run_limits.max_message_bytes).unwrap_or(usize::MAX);
@@ -42,7 +72,7 @@ pub(crate) async fn read_message<T: DeserializeOwned + Send + 'static>(
 /// Reads a body of limited size. The caller holds the slot until it is done with the content.
 pub(crate) async fn read_limited<T: DeserializeOwned + Send + 'static>(
     headers: &HeaderMap,
-    body: Body,
+    body: RequestBody,
     app: &App,
     max_bytes: usize,
 ) -> Result<(T, BodySlot), Problem> {
@@ -51,7 +81,7 @@ pub(crate) async fn read_limited<T: DeserializeOwned + Send + 'static>(
 
 async fn read<T: DeserializeOwned + Send + 'static>(
     headers: &HeaderMap,
-    body: Body,
+    body: RequestBody,
     app: &App,
     max_bytes: usize,
 ) -> Result<(T, BodySlot), Problem> {
@@ -71,24 +101,8 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     Ok((value, slot))
 }
 
-/// Counts the values of a JSON text without parsing it, because a parsed value takes far more memory than its
-/// text.
-fn count_values(text: &[u8]) -> usize {
-    let (mut values, mut in_string, mut escaped) = (0, false, false);
-    for &byte in text {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b',' | b'[' | b'{' if !in_string => values += 1,
-            _ => {}
-        }
-    }
-    values
-}
-
 /// Refuses a body where the route has none. An empty object counts as none.
-pub(crate) async fn expect_none(body: Body, app: &App) -> Result<(), Problem> {
+pub(crate) async fn expect_none(body: RequestBody, app: &App) -> Result<(), Problem> {
     let (bytes, _) = collect(body, app, LARGE).await?;
     if bytes.iter().all(u8::is_ascii_whitespace) || bytes == b"{}" {
         return Ok(());
@@ -96,19 +110,20 @@ pub(crate) async fn expect_none(body: Body, app: &App) -> Result<(), Problem> {
     Err(Problem::new(ApiCode::BodyInvalid, "This route takes no body."))
 }
 
-async fn collect(body: Body, app: &App, max_bytes: usize) -> Result<(Vec<u8>, BodySlot), Problem> {
+async fn collect(body: RequestBody, app: &App, max_bytes: usize) -> Result<(Vec<u8>, BodySlot), Problem> {
     let too_large = || {
         let text = format!("The body has more than {max_bytes} bytes, the limit of this route.");
         Problem::new(ApiCode::BodyTooLarge, text)
     };
+    let RequestBody { caller, body } = body;
     // The header announces it, so no byte is read.
     if body.size_hint().lower() > max_bytes as u64 {
         return Err(too_large());
     }
     let read = async {
-        let (mut bytes, mut slot) = (Vec::new(), None);
+        let (mut bytes, mut slot, mut rate) = (Vec::new(), None, None);
         let mut pieces = body.into_data_stream();
-        while let Some(piece) = pieces.next().await {
+        while let Some(piece) = next_piece(&mut pieces, rate.as_mut(), app).await? {
             let piece = piece.map_err(|_| {
                 Problem::new(
                     ApiCode::RequestInvalid,
@@ -119,7 +134,11 @@ async fn collect(body: Body, app: &App, max_bytes: usize) -> Result<(Vec<u8>, Bo
                 return Err(too_large());
             }
             if slot.is_none() && bytes.len() + piece.len() > LARGE {
-                slot = app.work_slots.large_body().await;
+                slot = app.work_slots.large_body(&caller).await;
+                rate = Some(ArrivalRate::new());
+            }
+            if let Some(rate) = &mut rate {
+                rate.bytes += piece.len();
             }
             bytes.extend_from_slice(&piece);
         }
@@ -131,6 +150,46 @@ async fn collect(body: Body, app: &App, max_bytes: usize) -> Result<(Vec<u8>, Bo
             "The body did not arrive in time, or too many large bodies arrived at once. Send it again.",
         ))
     })
+}
+
+/// How fast a body arrives since the last check.
+struct ArrivalRate {
+    since: Instant,
+    bytes: usize,
+    is_slow: bool,
+}
+
+impl ArrivalRate {
+    fn new() -> Self {
+        Self { since: Instant::now(), bytes: 0, is_slow: false }
+    }
+
+    fn is_slow(&mut self) -> bool {
+        let elapsed = self.since.elapsed();
+        if elapsed >= RATE_CHECK {
+            let is_slow = (self.bytes as f64) < elapsed.as_secs_f64() * MIN_RATE;
+            *self = Self { is_slow, ..Self::new() };
+        }
+        self.is_slow
+    }
+}
+
+/// The next piece of a body. A slow body that has a slot gives way when others wait for one.
+async fn next_piece(
+    pieces: &mut BodyDataStream,
+    rate: Option<&mut ArrivalRate>,
+    app: &App,
+) -> Result<Option<Result<Bytes, axum::Error>>, Problem> {
+    let Some(rate) = rate else { return Ok(pieces.next().await) };
+    loop {
+        if rate.is_slow() && app.work_slots.has_waiting_bodies() {
+            let text = "The body arrived too slowly while others waited. Send it again.";
+            return Err(Problem::new(ApiCode::RequestTimeout, text));
+        }
+        if let Ok(piece) = tokio::time::timeout(RATE_CHECK, pieces.next()).await {
+            return Ok(piece);
+        }
+    }
 }
 
 /// Parses strict JSON. Errors give the place and quote no value, because it may be a secret.

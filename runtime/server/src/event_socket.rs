@@ -5,15 +5,16 @@
 use crate::app::App;
 use crate::cursor::{cursor, events_gone, position};
 use crate::hub::{DeltaFrame, DeltaSubscription};
-use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid};
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid, parse_message};
 use crate::response::ApiResult;
+use crate::settings::Settings;
 use axum::extract::ws::{Utf8Bytes, WebSocket};
 use axum::extract::{Extension, State};
 use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::id::RunId;
-use redflow_contract::json::{JsonLimits, parse_exact, read_object};
+use redflow_contract::json::{JsonLimits, read_object};
 use redflow_contract::stream::{EVENTS_PROTOCOL, EventsMessage, EventsRequest};
 use redflow_ports::{LoggedEvent, Measurement};
 use std::collections::HashSet;
@@ -120,7 +121,7 @@ impl EventSocket {
     }
 
     async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
-        match parse_request(text, self.peer.app.settings.max_message_bytes)? {
+        match parse_request(text, &self.peer.app.settings)? {
             EventsRequest::Ping { id } => self.send(&EventsMessage::Pong { id }).await,
             EventsRequest::Subscribe { after, runs, deltas } => {
                 self.subscribe(after.as_deref(), runs, deltas)
@@ -218,9 +219,9 @@ fn frame(log: &str, LoggedEvent { position, json, .. }: &LoggedEvent) -> Utf8Byt
     format!(r#"{{"type":"event","cursor":"{cursor}","event":{json}}}"#).into()
 }
 
-fn parse_request(text: &str, max_bytes: usize) -> Result<EventsRequest, ApiError> {
-    let limits = JsonLimits { max_bytes, max_depth: MAX_DEPTH };
-    let value = parse_exact(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
+fn parse_request(text: &str, settings: &Settings) -> Result<EventsRequest, ApiError> {
+    let limits = JsonLimits { max_bytes: settings.max_message_bytes, max_depth: MAX_DEPTH };
+    let value = parse_message(text, limits, settings.max_body_keys)?;
     read_object(value)
         .map_err(|_| invalid("A message must be `subscribe` or `ping`. See EventsRequest in /openapi.json."))
 }

@@ -1,11 +1,10 @@
 //! `/api/flows` and `/api/deployment`: reads, checks and deploys flows.
 
 use crate::app::App;
-use crate::body;
+use crate::body::{self, LARGE, RequestBody};
 use crate::deploy;
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, json, printable, raw};
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -15,8 +14,12 @@ use redflow_flow::RawFlow;
 use serde_json::Value;
 use std::sync::Arc;
 
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
-    json(200, &*app.active_flow().list)
+pub(crate) async fn list(State(app): State<Arc<App>>) -> ApiResult {
+    let active = app.active_flow();
+    if active.nodes.len() > LARGE {
+        return app.run_blocking(move || json(200, &*active.list)).await;
+    }
+    Ok(json(200, &*active.list))
 }
 
 /// The whole flow. Its JSON text is stored ready, so that a request need not write it again.
@@ -50,7 +53,7 @@ pub(crate) async fn check_tab(app: State<Arc<App>>) -> ApiResult {
     one(app, Path("check".to_owned())).await
 }
 
-pub(crate) async fn check(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+pub(crate) async fn check(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
     let (request, _slot) = body::read_flow(&headers, body, &app).await?;
     let CheckRequest { flows, profile } = request;
     let (flow_builder, profile) = (app.flow_builder.clone(), profile.unwrap_or(app.settings.profile));
@@ -65,7 +68,11 @@ pub(crate) async fn check(State(app): State<Arc<App>>, headers: HeaderMap, body:
     .await
 }
 
-pub(crate) async fn deploy_flow(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+pub(crate) async fn deploy_flow(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> ApiResult {
     let (request, slot): (DeployRequest, _) = body::read_flow(&headers, body, &app).await?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());

@@ -19,6 +19,7 @@ mod flows;
 mod guard;
 mod hub;
 mod info;
+mod loop_delay;
 mod pages;
 mod peer;
 mod redflow_ui;
@@ -32,6 +33,7 @@ mod settings;
 mod sidecar;
 mod start_failure;
 mod starts;
+mod watchdog;
 mod work_slots;
 
 pub use settings::{Parts, Settings};

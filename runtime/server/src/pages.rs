@@ -1,7 +1,7 @@
 //! The home page, and the sign-in of browsers: a one-time code becomes a session cookie.
 
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::request::{query_pairs, unknown_parameter};
 use crate::response::{ApiResult, json, raw, redirect};
 use axum::body::Body;
@@ -17,7 +17,7 @@ const HTML: &str = "text/html; charset=utf-8";
 pub(crate) async fn sign_in_codes(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    body: Body,
+    body: RequestBody,
 ) -> ApiResult {
     body::expect_none(body, &app).await?;
     Ok(json(200, &app.access.sign_in_code(&caller, app.clock.now())?))
@@ -43,7 +43,11 @@ pub(crate) async fn sign_in(
     Ok(with_cookie(cookie))
 }
 
-pub(crate) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+pub(crate) async fn sign_out(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> ApiResult {
     body::expect_none(body, &app).await?;
     Ok(with_cookie(app.access.sign_out(&headers)))
 }

@@ -10,7 +10,9 @@ use futures::{SinkExt as _, StreamExt as _};
 use redflow_access::{Caller, RateBucket};
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::ApiCode;
+use redflow_contract::json::{JsonLimits, count_values, parse_exact};
 use redflow_ports::Measurement;
+use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -240,8 +242,7 @@ impl Peer {
     fn read_error(&self, error: &axum::Error) -> CloseReason {
         let text = error.to_string();
         if text.contains("too long") || text.contains("too big") {
-            let text = format!("A message may have {} bytes at most.", self.max_message_bytes);
-            return ApiError::new(ApiCode::MessageTooLarge, text).into();
+            return too_large("A message", self.max_message_bytes).into();
         }
         if text.contains("UTF-8") || text.contains("utf-8") {
             return invalid("A message is not UTF-8 text.").into();
@@ -326,6 +327,23 @@ async fn send_in_time(
         Ok(Err(_)) => Err(CloseReason::PeerGone),
         Err(_) => Err(too_slow().into()),
     }
+}
+
+/// Parses a message as strict JSON. It has the same limit on values as the body of a request.
+///
+/// # Errors
+/// When the message is too large or is not JSON.
+pub(crate) fn parse_message(text: &str, limits: JsonLimits, max_values: usize) -> Result<Value, ApiError> {
+    if count_values(text.as_bytes()) > max_values {
+        let text = format!("A message may have {max_values} object keys and list elements at most.");
+        return Err(ApiError::new(ApiCode::MessageTooLarge, text));
+    }
+    parse_exact(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))
+}
+
+/// The error for a message with too many bytes.
+pub(crate) fn too_large(what: &str, max_bytes: usize) -> ApiError {
+    ApiError::new(ApiCode::MessageTooLarge, format!("{what} may have {max_bytes} bytes at most."))
 }
 
 /// The error for a message that the protocol does not have.

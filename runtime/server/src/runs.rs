@@ -1,11 +1,10 @@
 //! `/api/runs`: lists, shows, cancels, resolves and replays runs.
 
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::bridge::run_requests::engine_of;
 use crate::request::{Path, invalid, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, printable, raw};
-use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use redflow_contract::api::{CancelRequest, ResolveRequest, RunList};
@@ -80,7 +79,7 @@ pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> Api
     }
 }
 
-pub(crate) async fn replay(State(app): State<Arc<App>>, Path(run): Path, body: Body) -> ApiResult {
+pub(crate) async fn replay(State(app): State<Arc<App>>, Path(run): Path, body: RequestBody) -> ApiResult {
     body::expect_none(body, &app).await?;
     let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
     if let Some(problem) = problem {
@@ -94,7 +93,7 @@ pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Path(run): Path,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> ApiResult {
     let CancelRequest { reason } = body::read_message(&headers, body, &app).await?;
     let reason = reason.unwrap_or_else(|| "by request".to_owned());
@@ -113,7 +112,7 @@ pub(crate) async fn resolve(
     State(app): State<Arc<App>>,
     Path(run): Path,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> ApiResult {
     let ResolveRequest { call_id, result } = body::read_message(&headers, body, &app).await?;
     let run = RunId::from(run);

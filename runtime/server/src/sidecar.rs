@@ -9,6 +9,7 @@ use crate::bridge::engine_parts::EngineParts;
 use crate::bridge::{Bridge, run_requests};
 use crate::deploy;
 use crate::hub::{EngineObserver, Hub};
+use crate::loop_delay::measure_loop_delay;
 use crate::redflow_ui::frames::Frames;
 use crate::redflow_ui::stored_items::StoredItems;
 use crate::refused_origins::RefusedOrigins;
@@ -16,6 +17,7 @@ use crate::response::Problem;
 use crate::routes;
 use crate::settings::{Parts, Settings};
 use crate::start_failure::StartFailure;
+use crate::watchdog::Watchdog;
 use crate::work_slots::WorkSlots;
 use redflow_access::AccessControl;
 use redflow_contract::api::ApiError;
@@ -34,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Sidecar {
     app: Arc<App>,
     background: Vec<JoinHandle<()>>,
+    watchdog: Watchdog,
 }
 
 impl Sidecar {
@@ -77,7 +80,7 @@ impl Sidecar {
             strategies: redflow_strategies::strategies().clone(),
             clock: Arc::clone(&clock),
             events: Arc::new(observer),
-            store,
+            store: Arc::clone(&store),
             adapters,
             instance: InstanceId::local(),
             source,
@@ -116,8 +119,10 @@ impl Sidecar {
         let background = vec![
             tokio::spawn(notice_writer::write_notices(Arc::clone(&app), newest)),
             tokio::spawn(run_requests::handle_requests(Arc::clone(&app))),
+            tokio::spawn(measure_loop_delay(Arc::clone(&app.meter))),
         ];
-        let sidecar = Self { app, background };
+        let watchdog = Watchdog::start(&app, store);
+        let sidecar = Self { app, background, watchdog };
         deploy::log_deployed(&sidecar.app, &sidecar.app.active_flow());
         sidecar.recover();
         Ok(sidecar)
@@ -155,7 +160,7 @@ impl Sidecar {
     /// Serves requests until `stop` is cancelled. Then sockets are closed, and runs finish their current
     /// effect.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let Self { app, background } = self;
+        let Self { app, background, watchdog } = self;
         let router = routes::router(&app);
         let (closing, drain) = (app.stop.clone(), app.settings.drain_timeout);
         // Both at once: a client that waits for a run gets its response when the run has stopped.
@@ -167,6 +172,8 @@ impl Sidecar {
         let serving = redflow_access::listen::serve(listener, router, &app.settings.access, closing, drain);
         tokio::join!(serving, stop_runs);
         background.iter().for_each(JoinHandle::abort);
+        // It holds the store, which is closed when nothing holds it.
+        drop(watchdog);
     }
 
     /// Resumes interrupted runs in the background, then begins the schedules of inject nodes.

@@ -1,11 +1,10 @@
 //! `POST /api/runs`: starts runs. A run in the response is already stored.
 
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::request::invalid;
 use crate::response::{ApiResult, Problem, json};
 use crate::runs::find_run;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use redflow_contract::api::{StartAnswer, StartRequest, StartedRun};
@@ -20,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// Bytes of an idempotency key.
 const MAX_KEY: usize = 200;
 
-pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+pub(crate) async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
     let key = idempotency_key(&headers)?;
     let StartRequest { node, payload, wait } = body::read_message(&headers, body, &app).await?;
     if app.stop.is_cancelled() {

@@ -201,6 +201,10 @@ impl RunStore for Store {
         self.send_background(BackgroundWrite::Delivered(run.clone()));
     }
 
+    fn mark_hung(&self, run: &RunId, hung: bool) {
+        self.send_background(BackgroundWrite::Hung { run: run.clone(), hung });
+    }
+
     fn requests(&self) -> BoxFuture<'_, Vec<PendingRequest>> {
         Box::pin(async move {
             loop {

@@ -50,6 +50,11 @@ pub(crate) enum Command {
 pub(crate) enum BackgroundWrite {
     /// The result of this run is delivered.
     Delivered(RunId),
+    /// A computation of this run holds the process, or does no longer.
+    Hung {
+        run: RunId,
+        hung: bool,
+    },
     /// The answer to a request of another process.
     Answer {
         request: i64,
@@ -70,7 +75,7 @@ impl BackgroundWrite {
         match self {
             Self::FlowEvent(event) => event.give_up(),
             Self::ChatItem(item) => item.give_up(),
-            Self::Delivered(_) | Self::Answer { .. } => {}
+            Self::Delivered(_) | Self::Hung { .. } | Self::Answer { .. } => {}
         }
     }
 }

@@ -23,12 +23,15 @@ pub(crate) enum Metric {
     Sockets,
     SocketsClosed,
     EventsSent,
+    LoopDelay,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum MetricKind {
     /// Goes up and down.
     Gauge,
+    /// The last recorded value.
+    Last,
     /// Goes up, in whole steps.
     Counter,
     /// Goes up, by any amount.
@@ -65,6 +68,7 @@ impl Metric {
         Self::Sockets,
         Self::SocketsClosed,
         Self::EventsSent,
+        Self::LoopDelay,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -86,7 +90,7 @@ impl Metric {
 
     /// The name, the kind, the labels and the help text.
     fn definition(self) -> (&'static str, MetricKind, &'static [&'static str], &'static str) {
-        use MetricKind::{Counter, Gauge, Histogram, Sum};
+        use MetricKind::{Counter, Gauge, Histogram, Last, Sum};
         match self {
             Self::RunsActive => ("redflow_runs_active", Gauge, &[], "Runs that are active now"),
             Self::Runs => ("redflow_runs_total", Counter, &["agent", "outcome", "code"], "Runs that ended"),
@@ -172,6 +176,12 @@ impl Metric {
                 "Event sockets that were closed, with the code if the sidecar closed them",
             ),
             Self::EventsSent => ("redflow_events_sent_total", Counter, &[], "Events sent to sockets"),
+            Self::LoopDelay => (
+                "redflow_loop_delay_seconds",
+                Last,
+                &[],
+                "Worst delay of the thread that everything waits on, in the last minute",
+            ),
         }
     }
 

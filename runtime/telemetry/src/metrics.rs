@@ -68,6 +68,14 @@ impl Metrics {
         });
     }
 
+    fn set(&self, metric: Metric, to: f64) {
+        self.update(metric, &[], |value| {
+            if let Value::Last(gauge) = value {
+                gauge.set(to);
+            }
+        });
+    }
+
     fn count(&self, metric: Metric, labels: &[&str], by: u64) {
         self.update(metric, labels, |value| {
             if let Value::Counter(counter) = value {
@@ -167,6 +175,7 @@ impl Meter for Metrics {
                 self.change_gauge(Metric::Sockets, -1);
                 self.count(Metric::SocketsClosed, &[code], 1);
             }
+            Measurement::LoopDelay { worst } => self.set(Metric::LoopDelay, worst.as_secs_f64()),
             Measurement::EventsSent { events } => self.count(Metric::EventsSent, &[], events),
         }
     }

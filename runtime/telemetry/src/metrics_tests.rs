@@ -58,6 +58,7 @@ fn all_measurements() -> Metrics {
         Measurement::SocketOpened,
         Measurement::SocketClosed { code: "STOPPING" },
         Measurement::EventsSent { events: 7 },
+        Measurement::LoopDelay { worst: Duration::from_millis(1_500) },
     ] {
         metrics.record(measurement);
     }
@@ -122,6 +123,7 @@ fn every_measurement_is_rendered() {
     let (_, samples) = parse(&text);
     for expected in [
         "redflow_runs_active 1",
+        "redflow_loop_delay_seconds 1.5",
         r#"redflow_runs_total{agent="a",outcome="completed",code=""} 1"#,
         r#"redflow_runs_total{agent="a",outcome="stopped",code=""} 1"#,
         r#"redflow_runs_total{agent="a",outcome="failed",code="TIMEOUT"} 1"#,
@@ -167,7 +169,7 @@ fn all_metrics_and_no_others_are_described() {
             .iter()
             .map(|metric| {
                 let kind = match metric.kind() {
-                    MetricKind::Gauge => "gauge",
+                    MetricKind::Gauge | MetricKind::Last => "gauge",
                     MetricKind::Counter | MetricKind::Sum => "counter",
                     MetricKind::Histogram(_) => "histogram",
                 };

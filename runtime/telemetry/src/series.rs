@@ -31,6 +31,7 @@ const OTHER: &str = "other";
 #[derive(Debug)]
 pub(crate) enum Value {
     Gauge(Gauge),
+    Last(Gauge<f64, AtomicU64>),
     Counter(Counter),
     Sum(Counter<f64, AtomicU64>),
     Histogram(Histogram),
@@ -40,6 +41,7 @@ impl Value {
     fn new(kind: MetricKind) -> Self {
         match kind {
             MetricKind::Gauge => Self::Gauge(Gauge::default()),
+            MetricKind::Last => Self::Last(Gauge::default()),
             MetricKind::Counter => Self::Counter(Counter::default()),
             MetricKind::Sum => Self::Sum(Counter::default()),
             MetricKind::Histogram(buckets) => Self::Histogram(Histogram::new(buckets.iter().copied())),
@@ -124,7 +126,7 @@ impl Series {
     /// Writes all label sets, sorted, so that two scrapes differ only in the counts.
     pub(crate) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let kind = match self.metric.kind() {
-            MetricKind::Gauge => MetricType::Gauge,
+            MetricKind::Gauge | MetricKind::Last => MetricType::Gauge,
             MetricKind::Counter | MetricKind::Sum => MetricType::Counter,
             MetricKind::Histogram(_) => MetricType::Histogram,
         };
@@ -148,6 +150,7 @@ impl Series {
 fn encode_value(value: &Value, encoder: prometheus_client::encoding::MetricEncoder<'_>) -> std::fmt::Result {
     match value {
         Value::Gauge(gauge) => gauge.encode(encoder),
+        Value::Last(gauge) => gauge.encode(encoder),
         Value::Counter(counter) => counter.encode(encoder),
         Value::Sum(counter) => counter.encode(encoder),
         Value::Histogram(histogram) => histogram.encode(encoder),

@@ -1,9 +1,9 @@
 //! Parts of the build for fault tests. Run with `--features faults`.
 
-use crate::kit::{Folder, final_answer, flow, flow_with};
+use crate::kit::{Folder, code_of, final_answer, flow, flow_with};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
@@ -58,4 +58,62 @@ fn the_clock_can_be_shifted() {
     let output = folder.redflow(["run", "flow.json"]).env("REDFLOW_CLOCK_OFFSET_MS", offset).run();
     assert_eq!(output.code, 0, "{output:#?}");
     assert!(folder.run_ok(["runs", "prune", "--older-than", "30d"]).starts_with("1 run removed"));
+}
+
+/// Reads lines up to one with this text.
+fn find_line(lines: &mut impl BufRead, text: &str) -> String {
+    let mut line = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "no line has `{text}`");
+    }
+    line
+}
+
+/// A step that never ends holds the only thread of the sidecar.
+#[cfg(unix)]
+#[test]
+fn a_run_that_hung_a_sidecar_is_not_resumed_by_the_next_one() {
+    let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
+    let args = ["serve", "--flows", "flow.json", "--listen", "127.0.0.1:0"];
+    let serve = || folder.redflow(args).env("REDFLOW_TOKEN", "a-token-of-a-hanging-sidecar");
+    // The first step begins the run, the second one takes the answer of the model.
+    let mut hanging = serve().env("REDFLOW_FAILPOINT", "step.compute=2").spawn();
+    let mut stderr = BufReader::new(hanging.0.stderr.take().unwrap());
+    let line = find_line(&mut stderr, "listening on http://");
+    let address = line.split("http://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let body = json!({"node": "a", "payload": "x"}).to_string();
+    let mut stream = std::net::TcpStream::connect(&address).unwrap();
+    write!(
+        stream,
+        "POST /api/runs HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer a-token-of-a-hanging-sidecar\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    find_line(&mut stderr, "RUN_HUNG");
+    // The note is written a moment after the log.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !folder.run_ok(["runs"]).contains("RUN_HUNG") {
+        assert!(std::time::Instant::now() < end, "the note is never written");
+    }
+    hanging.0.kill().unwrap();
+    hanging.0.wait().unwrap();
+    let listed = folder.run_ok(["runs"]);
+    assert!(listed.contains("interrupted") && listed.contains("RUN_HUNG"), "{listed}");
+
+    let mut next = serve().spawn();
+    find_line(&mut BufReader::new(next.0.stderr.take().unwrap()), "RUN_HUNG");
+    let id = next.0.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(code_of(next.0.wait().unwrap()), 0);
+    assert!(folder.run_ok(["runs"]).contains("RUN_HUNG"));
+    let all = folder.redflow(["run", "--resume", "all"]).run();
+    assert!(all.stderr.contains("RUN_HUNG"), "{all:#?}");
+    // A person decides to try it again.
+    let run = folder.only_run();
+    let resumed = folder.redflow(["run", "--resume", &run]).run();
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
+    let listed = folder.run_ok(["runs"]);
+    assert!(listed.contains("completed") && !listed.contains("RUN_HUNG"), "{listed}");
 }

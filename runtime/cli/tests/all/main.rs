@@ -8,6 +8,8 @@
 )]
 
 mod answers;
+#[cfg(unix)]
+mod busy_sidecar;
 mod cascade;
 mod check;
 mod config;

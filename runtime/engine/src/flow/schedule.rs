@@ -4,8 +4,8 @@
 //! which node is due. Times that were missed, because the computer slept or its clock was changed, are
 //! skipped.
 
-use croner::Cron;
 use croner::parser::{CronParser, Year};
+use croner::{Cron, Weekday};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use redflow_contract::Millis;
@@ -104,11 +104,10 @@ impl Schedule {
         if text.is_empty() {
             return None;
         }
-        // A crontab matches again and again or never, so the search may begin at any time.
-        let problem = match next_cron_time(text, 0, &TimeZone::UTC) {
-            Ok(Some(_)) => return Some(Repeat::Crontab(text.to_owned())),
-            Ok(None) => "`crontab` names a time that never comes",
-            Err(()) => "`crontab` is not a cron expression of 5 or 6 fields",
+        let problem = match parse_crontab(text) {
+            Some(cron) if has_date(&cron) => return Some(Repeat::Crontab(text.to_owned())),
+            Some(_) => "`crontab` names a time that never comes",
+            None => "`crontab` is not a cron expression of 5 or 6 fields",
         };
         self.problems.push(problem.to_owned());
         None
@@ -141,6 +140,32 @@ enum Wait {
     },
 }
 
+/// What is new after the schedules were replaced.
+#[derive(Default)]
+pub(crate) struct NewSchedules {
+    pub(crate) problems: Vec<(NodeId, String)>,
+    /// The nodes that wait for the first time of a crontab. To find the times of many takes long.
+    pub(crate) crontabs: Vec<(NodeId, Schedule)>,
+}
+
+impl NewSchedules {
+    /// Finds the first time of each crontab.
+    pub(crate) fn first_times(crontabs: Vec<(NodeId, Schedule)>, now: Now) -> Vec<FirstTime> {
+        let first = |(node, schedule): (NodeId, Schedule)| {
+            let wait = schedule.first_wait(now);
+            FirstTime { node, schedule, wait }
+        };
+        crontabs.into_iter().map(first).collect()
+    }
+}
+
+/// The first time at which a crontab fires.
+pub(crate) struct FirstTime {
+    node: NodeId,
+    schedule: Schedule,
+    wait: Option<(Wait, Instant)>,
+}
+
 /// The current time: monotonic for waiting, and of the system clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Now {
@@ -154,23 +179,37 @@ impl Timers {
     }
 
     /// Replaces the schedules by those of another flow. A node with the same schedule keeps its timer.
-    /// Returns the new problems.
-    pub(crate) fn replace(&mut self, schedules: &[(NodeId, Schedule)], now: Now) -> Vec<(NodeId, String)> {
+    pub(crate) fn replace(&mut self, schedules: &[(NodeId, Schedule)], now: Now) -> NewSchedules {
+        let mut new = NewSchedules::default();
         if !self.has_begun {
-            return Vec::new();
+            return new;
         }
         let mut old = std::mem::take(&mut self.timers);
         self.queue.clear();
-        let mut problems = Vec::new();
         for (node, schedule) in schedules {
             let timer = old.remove(node).filter(|timer| timer.schedule == *schedule).unwrap_or_else(|| {
-                problems.extend(schedule.problems.iter().map(|problem| (node.clone(), problem.clone())));
+                new.problems.extend(schedule.problems.iter().map(|problem| (node.clone(), problem.clone())));
+                if schedule.begins_with_crontab() {
+                    new.crontabs.push((node.clone(), schedule.clone()));
+                    return Timer { schedule: schedule.clone(), wait: None };
+                }
                 Timer { schedule: schedule.clone(), wait: schedule.first_wait(now) }
             });
             self.queue.extend(timer.wait.map(|(_, due)| (due, node.clone())));
             self.timers.insert(node.clone(), timer);
         }
-        problems
+        new
+    }
+
+    /// Sets the timers of crontabs that wait for their first time, unless they have changed since.
+    pub(crate) fn set(&mut self, first_times: Vec<FirstTime>) {
+        for FirstTime { node, schedule, wait } in first_times {
+            let Some(timer) = self.timers.get_mut(&node) else { continue };
+            if timer.wait.is_none() && timer.schedule == schedule {
+                timer.wait = wait;
+                self.queue.extend(wait.map(|(_, due)| (due, node)));
+            }
+        }
     }
 
     pub(crate) fn is_armed(&self) -> bool {
@@ -201,6 +240,10 @@ impl Timers {
 }
 
 impl Schedule {
+    fn begins_with_crontab(&self) -> bool {
+        self.once.is_none() && matches!(self.then, Some(Repeat::Crontab(_)))
+    }
+
     fn first_wait(&self, now: Now) -> Option<(Wait, Instant)> {
         match self.once {
             Some(delay) => Some((Wait::Once, now.instant + delay)),
@@ -252,11 +295,39 @@ fn next_cron_time(text: &str, after: i64, zone: &TimeZone) -> Result<Option<i64>
         let found = cron.find_next_occurrence(&after, false).ok();
         Ok(found.map(|time| time.timestamp().as_millisecond()))
     };
-    // The engine is one task, so a panic in the cron library must not end it.
     catch_unwind(AssertUnwindSafe(find)).unwrap_or(Err(()))
 }
 
+/// Whether a crontab names a date that exists. Looks at every date on every weekday, so it searches no years.
+fn has_date(cron: &Cron) -> bool {
+    const WEEKDAYS: [Weekday; 7] = [
+        Weekday::Sunday,
+        Weekday::Monday,
+        Weekday::Tuesday,
+        Weekday::Wednesday,
+        Weekday::Thursday,
+        Weekday::Friday,
+        Weekday::Saturday,
+    ];
+    let months = cron.pattern.months.values();
+    // In years with and without a leap day; a day that a month does not have is an error.
+    [2000, 2001].into_iter().any(|year| {
+        months.iter().any(|month| {
+            (1..=31).any(|day| {
+                let is_match =
+                    |weekday| cron.pattern.day_match(year, u32::from(*month), day, weekday).unwrap_or(false);
+                WEEKDAYS.into_iter().any(is_match)
+            })
+        })
+    })
+}
+
 fn parse_crontab(text: &str) -> Option<Cron> {
+    // A panic in the cron library must end neither the engine nor a deploy.
+    catch_unwind(|| parse_fields(text)).ok().flatten()
+}
+
+fn parse_fields(text: &str) -> Option<Cron> {
     if text.len() > MAX_CRONTAB_BYTES {
         return None;
     }

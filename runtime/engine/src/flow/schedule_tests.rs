@@ -1,4 +1,4 @@
-use super::{CLOCK_CHECK, Now, Repeat, Schedule, Timers, next_cron_time};
+use super::{CLOCK_CHECK, NewSchedules, Now, Repeat, Schedule, Timers, next_cron_time};
 use jiff::Zoned;
 use jiff::civil::{DateTime, date};
 use jiff::tz::TimeZone;
@@ -88,6 +88,50 @@ fn reports_unusable_properties_and_uses_the_others() {
     assert_eq!((both.once, both.problems.len()), (Some(Duration::from_millis(100)), 1));
 }
 
+#[test]
+fn knows_which_dates_exist() {
+    let rows = [
+        ("0 0 29 2 *", true),
+        ("0 0 30 2 *", false),
+        ("0 0 31 2,4,6,9,11 *", false),
+        ("0 0 31 1,2 *", true),
+        // The library joins a date and a weekday by `or`, and after a `+` by `and`.
+        ("0 0 30 2 MON", true),
+        ("0 0 30 2 +MON", false),
+        ("0 0 29 2 +MON", true),
+        ("0 0 29 2 +MON#5", true),
+        ("0 0 29 2 +MON#4", false),
+        ("0 0 L 2 *", true),
+        ("0 0 LW * *", true),
+        ("0 0 31W 4 *", false),
+        // Only in a year without a leap day.
+        ("0 0 22 2 +MONL", true),
+        ("0 0 21 2 +MONL", false),
+    ];
+    for (text, comes) in rows {
+        let schedule = read(&json!({"crontab": text})).unwrap();
+        assert_eq!(schedule.problems.is_empty(), comes, "{text}");
+        let found = next_cron_time(text, 0, &TimeZone::UTC).unwrap();
+        assert_eq!(found.is_some(), comes, "the library agrees on {text}");
+    }
+    // 29 February is a Monday every 28 years.
+    let after = date(2026, 1, 1).to_zoned(TimeZone::UTC).unwrap().timestamp().as_millisecond();
+    let found = next_cron_time("0 0 29 2 +MON", after, &TimeZone::UTC).unwrap().unwrap();
+    assert_eq!(found, "2044-02-29T00:00:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond());
+}
+
+#[test]
+fn reads_thousands_of_crontabs_that_never_come() {
+    let began = std::time::Instant::now();
+    for minute in 0..60 {
+        for hour in 0..24 {
+            let crontab = format!("{minute} {hour} 31 2,4,6,9,11 *");
+            assert_eq!(read(&json!({"crontab": crontab})).unwrap().problems.len(), 1);
+        }
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "a search for years would take minutes");
+}
+
 /// A time zone with daylight saving time.
 fn vienna() -> TimeZone {
     TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
@@ -132,7 +176,9 @@ impl TimerTest {
         let now = Now { instant: Instant::now(), wall: START };
         let mut test = Self { timers: Timers::default(), now, started: now.instant };
         test.timers.begin();
-        assert_eq!(test.timers.replace(&[("i".into(), read(props).unwrap())], now), []);
+        let new = test.timers.replace(&[("i".into(), read(props).unwrap())], now);
+        assert_eq!(new.problems, []);
+        test.timers.set(NewSchedules::first_times(new.crontabs, now));
         test
     }
 
@@ -248,10 +294,10 @@ fn reports_each_problem_once() {
     let bad = |text: &str| [(NodeId::from("i"), read(&json!({"crontab": text})).unwrap())];
     let now = Now { instant: Instant::now(), wall: START };
     let mut timers = Timers::default();
-    assert_eq!(timers.replace(&bad("x"), now).len(), 0, "the schedules have not begun");
+    assert_eq!(timers.replace(&bad("x"), now).problems.len(), 0, "the schedules have not begun");
     timers.begin();
-    assert_eq!(timers.replace(&bad("x"), now).len(), 1);
-    assert_eq!(timers.replace(&bad("x"), now).len(), 0);
-    assert_eq!(timers.replace(&bad("0 0 30 2 *"), now).len(), 1);
+    assert_eq!(timers.replace(&bad("x"), now).problems.len(), 1);
+    assert_eq!(timers.replace(&bad("x"), now).problems.len(), 0);
+    assert_eq!(timers.replace(&bad("0 0 30 2 *"), now).problems.len(), 1);
     assert!(!timers.is_armed());
 }

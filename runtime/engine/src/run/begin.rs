@@ -59,7 +59,8 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
     let fact = Fact::RunStarted { at, run_id: run, session, message: incoming, spec };
     let mut recorder = Recorder::new(Arc::clone(&agent.compiled)).observed(ports.observes_runs());
     let classify = |call: &_| agent.effect_class(call);
-    let step = match recorder.start(&agent.plan, ParentRun::default(), fact, &classify) {
+    let start = || recorder.start(&agent.plan, ParentRun::default(), fact, &classify);
+    let step = match context.computations.step(&context.run, start) {
         Ok(step) => step,
         Err(error) => return Err(RunExit::NotStored(cannot_continue(&error), message)),
     };

@@ -3,6 +3,7 @@
 //! Owns the order that makes a run crash-proof. The intent is stored before an effect happens, and its
 //! outcome before anything follows from it. The machine makes all decisions of the agent.
 
+use super::computations::Computations;
 use super::control::{Activity, CASCADE_CANCELLED, Control, StopReason, wait_for_slot, wait_for_stop};
 use super::effects::{EffectContext, FactBatch, OwnedContext, call_not_made, perform};
 use super::exit::{RunExit, cannot_continue};
@@ -18,7 +19,7 @@ use redflow_contract::fact::Fact;
 use redflow_contract::id::RunId;
 use redflow_contract::node::EffectClass;
 use redflow_contract::run::RunState;
-use redflow_machine::{Recorder, Status, Step};
+use redflow_machine::{Recorder, Status, Step, StepError};
 use redflow_ports::{Batch, Durability, Journal, StoreError, failpoint};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,7 @@ pub(crate) struct RunContext {
     pub(crate) cancel: CancellationToken,
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
     pub(crate) observer: FlowObserver,
+    pub(crate) computations: Arc<Computations>,
 }
 
 /// A run that is driven.
@@ -53,6 +55,7 @@ pub(crate) struct RunDriver {
     pub(super) cancel: CancellationToken,
     outgoing: mpsc::Sender<Outgoing>,
     observer: FlowObserver,
+    computations: Arc<Computations>,
 }
 
 /// How long a run has worked. Waits for a person, a slot or a process do not count.
@@ -80,9 +83,21 @@ impl RunDriver {
         journal: Box<dyn Journal>,
         active_ms: u64,
     ) -> Self {
-        let RunContext { run, ports, control, cancel, outgoing, observer } = context;
+        let RunContext { run, ports, control, cancel, outgoing, observer, computations } = context;
         let active = ActiveTime { before: Duration::from_millis(active_ms), since: None };
-        Self { run, agent, ports, recorder, journal, active, control, cancel, outgoing, observer }
+        Self {
+            run,
+            agent,
+            ports,
+            recorder,
+            journal,
+            active,
+            control,
+            cancel,
+            outgoing,
+            observer,
+            computations,
+        }
     }
 
     pub(crate) fn agent(&self) -> &BuiltAgent {
@@ -97,9 +112,13 @@ impl RunDriver {
         answered: Option<EffectClass>,
     ) -> Result<Vec<Effect>, StoreError> {
         let stage = Stage::from_fact(&fact, answered);
-        let agent = &self.agent;
-        let step = self.recorder.step(fact, &|call| agent.effect_class(call));
+        let step = self.compute_step(fact);
         self.store_step(step.map_err(|error| cannot_continue(&error))?, stage).await
+    }
+
+    fn compute_step(&mut self, fact: Fact) -> Result<Step, StepError> {
+        let Self { run, agent, recorder, computations, .. } = self;
+        computations.step(run, || recorder.step(fact, &|call| agent.effect_class(call)))
     }
 
     /// Stores a step as safely as its effects need, then reports its events.
@@ -326,8 +345,7 @@ impl RunDriver {
         let mut refusal = None;
         while let Some((fact, answered)) = facts.pop_front() {
             let fact_stage = Stage::from_fact(&fact, answered);
-            let agent = &self.agent;
-            match self.recorder.step(fact, &|call| agent.effect_class(call)) {
+            match self.compute_step(fact) {
                 Ok(mut step) => {
                     stage = stage.max(fact_stage);
                     all.lines.append(&mut step.lines);

@@ -175,12 +175,19 @@ enum OpenedRun {
 async fn open(
     context: RunContext,
     flow: Option<&Arc<BuiltFlow>>,
-    rebuilt: &RebuiltAgents,
+    rebuilt: &Arc<RebuiltAgents>,
 ) -> Result<(NodeSummary, OpenedRun), StoreError> {
     let Some(stored) = context.ports.store.load(&context.run).await? else {
         return Err(StoreError::new(StoreCode::RunUnknown, "there is no such run"));
     };
-    let replayed = replay_journal(&stored, flow, rebuilt, &context.ports.strategies);
+    let (own_flow, rebuilt) = (flow.cloned(), Arc::clone(rebuilt));
+    let strategies = context.ports.strategies.clone();
+    let replay = move || {
+        let replayed = replay_journal(&stored, own_flow.as_ref(), &rebuilt, &strategies);
+        (replayed, StoredRun { journal: Vec::new(), ..stored })
+    };
+    let replayed = context.computations.replay(&context.run, replay).await;
+    let (replayed, stored) = replayed.ok_or_else(|| cannot_continue(&"its replay crashed"))?;
     let ResumedRun { recorder, plan, open, mut unanswerable } = replayed?;
     let agent = plan.agent.node.clone();
     let is_over = matches!(recorder.machine().status(), Status::Finished(_));

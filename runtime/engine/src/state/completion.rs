@@ -1,5 +1,6 @@
 //! Work of the engine task that has ended, with its outcome.
 
+use crate::flow::schedule::FirstTime;
 use crate::origin::{Origin, StartAck, StartedRuns};
 use crate::report::RunReport;
 use crate::run::exit::RunExit;
@@ -37,6 +38,7 @@ pub(crate) enum Completion {
     MemoryCleared(Box<MemoryClear>),
     HostDelivered(Box<HostDelivery>),
     UnfinishedRunsLoaded(Result<Vec<RunSummary>, StoreError>, RecoveryPurpose),
+    FirstTimesFound(Vec<FirstTime>),
     /// The time that a shutdown gives to effects is over.
     DrainTimeElapsed,
 }

@@ -13,6 +13,7 @@ use crate::flow::schedule::Timers;
 use crate::origin::{Origin, ResultsInFlight};
 use crate::ports::{EngineLimits, Ports};
 use crate::report::RunReport;
+use crate::run::computations::Computations;
 use crate::run::control::Control;
 use crate::run::outgoing::Outgoing;
 use crate::run::rebuild::RebuiltAgents;
@@ -37,6 +38,7 @@ pub(crate) struct EngineState {
     pub(crate) slots: Slots,
     pub(crate) flow: Option<Arc<BuiltFlow>>,
     pub(crate) rebuilt: Arc<RebuiltAgents>,
+    pub(crate) computations: Arc<Computations>,
     pub(crate) queue: VecDeque<Delivery>,
     /// The futures of runs, store lookups and host deliveries.
     pub(crate) work: FuturesUnordered<BoxFuture<'static, Completion>>,
@@ -103,6 +105,7 @@ impl EngineState {
             slots: Slots::new(limits),
             flow: flow.map(Arc::new),
             rebuilt: Arc::default(),
+            computations: Computations::new(),
             queue: VecDeque::new(),
             work: FuturesUnordered::new(),
             live_runs: HashMap::new(),

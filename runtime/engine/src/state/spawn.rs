@@ -71,6 +71,7 @@ impl EngineState {
             cancel: cascade.cancel.clone(),
             outgoing: self.outgoing.clone(),
             observer: cascade.observer.clone(),
+            computations: Arc::clone(&self.computations),
         };
         let live = LiveRun {
             agent,

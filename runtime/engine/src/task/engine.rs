@@ -6,6 +6,7 @@ use crate::flow::BuiltFlow;
 use crate::origin::StartedRuns;
 use crate::ports::{EngineLimits, Ports};
 use crate::report::RunReport;
+use crate::run::computations::Computations;
 use crate::start::{Start, StartError, StartOrder, StartOutcome};
 use crate::state::EngineState;
 use crate::state::completion::{PendingStart, Reply};
@@ -13,6 +14,7 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::id::{CallId, RunId};
 use redflow_contract::run::RunRequest;
 use redflow_ports::StoreError;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -29,6 +31,7 @@ const MAX_WAITING_COMMANDS: usize = 256;
 pub struct Engine {
     commands: mpsc::Sender<Command>,
     task: JoinHandle<()>,
+    computations: Arc<Computations>,
 }
 
 impl Engine {
@@ -39,7 +42,16 @@ impl Engine {
         let (commands, received_commands) = mpsc::channel(MAX_WAITING_COMMANDS);
         let (outgoing, received_outgoing) = mpsc::channel(MAX_WAITING_OUTGOING);
         let state = EngineState::new(flow, ports, limits, outgoing);
-        Self { commands, task: tokio::spawn(state.run_loop(received_commands, received_outgoing)) }
+        let computations = Arc::clone(&state.computations);
+        let task = tokio::spawn(state.run_loop(received_commands, received_outgoing));
+        Self { commands, task, computations }
+    }
+
+    /// The runs that compute now: a step of their machine, or a replay of their journal. Each computation has
+    /// a number of its own. A watchdog can call this while the engine's thread is busy.
+    #[must_use]
+    pub fn computations(&self) -> Vec<(u64, RunId)> {
+        self.computations.active()
     }
 
     /// Starts a node and waits until nothing of the cascade moves any more. The reports come in the order in

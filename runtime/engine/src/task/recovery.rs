@@ -3,6 +3,7 @@
 use crate::run::resume::ResumeIntent;
 use crate::state::EngineState;
 use crate::state::completion::{Completion, RecoveryPurpose, RecoveryResult, Reply};
+use redflow_contract::code::StoreCode;
 use redflow_contract::id::{NodeId, RunId};
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_ports::StoreError;
@@ -60,7 +61,7 @@ impl EngineState {
 
     /// What to do with an unfinished run; none to leave it alone.
     fn intent_for(&mut self, run: RunSummary, scope: Scope) -> Option<(RunId, NodeId, ResumeIntent)> {
-        let RunSummary { run_id, agent, status, source, .. } = run;
+        let RunSummary { run_id, agent, status, source, hung, .. } = run;
         // A data directory may hold runs of other flows, for example of `redflow run`.
         if agent.instance != self.ports.instance || source.as_deref() != self.ports.source.as_deref() {
             return None;
@@ -85,6 +86,15 @@ impl EngineState {
             _ if is_orphan => ResumeIntent::Remove,
             // It waits for a person's answer and needs no driver.
             RunStatus::Waiting => return None,
+            _ if hung && scope == Scope::AllRuns => {
+                let (run, code) = (run_id.as_str(), StoreCode::RunHung.as_str());
+                tracing::error!(
+                    run,
+                    code,
+                    "a run held the process before and is not resumed; resume it by hand or cancel it"
+                );
+                return None;
+            }
             _ if scope == Scope::AllRuns => ResumeIntent::Continue,
             _ => return None,
         };

@@ -61,7 +61,9 @@ impl EngineState {
         for live in self.live_runs.values_mut().filter(|live| !live.resumed && is_removed(&live.agent)) {
             live.cancel_orphan();
         }
-        self.flow = Some(Arc::new(flow));
+        let before = self.flow.replace(Arc::new(flow));
+        // To free a large flow takes long.
+        tokio::task::spawn_blocking(move || drop(before));
         self.set_timers();
         self.load_unfinished_runs(RecoveryPurpose::CancelRemoved);
     }

@@ -146,6 +146,7 @@ impl EngineState {
                 self.pending -= 1;
                 self.handle_unfinished_runs(runs, purpose);
             }
+            Completion::FirstTimesFound(times) => self.timers.set(times),
             Completion::DrainTimeElapsed => self.suspend_live_runs(&Control::SuspendNow),
         }
     }

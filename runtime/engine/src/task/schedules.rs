@@ -1,10 +1,11 @@
 //! Fires inject nodes by their schedules.
 
-use crate::flow::schedule::Now;
+use crate::flow::schedule::{NewSchedules, Now};
 use crate::origin::Origin;
 use crate::report::error_outside_run;
 use crate::start::Start;
 use crate::state::EngineState;
+use crate::state::completion::Completion;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::event::FlowEvent;
 use redflow_contract::id::NodeId;
@@ -21,7 +22,15 @@ impl EngineState {
     /// be fired by hand.
     pub(super) fn set_timers(&mut self) {
         let Some(flow) = self.flow.clone() else { return };
-        for (id, problem) in self.timers.replace(&flow.schedules, self.now()) {
+        let now = self.now();
+        let NewSchedules { problems, crontabs } = self.timers.replace(&flow.schedules, now);
+        if !crontabs.is_empty() {
+            self.work.push(Box::pin(async move {
+                let find = move || NewSchedules::first_times(crontabs, now);
+                Completion::FirstTimesFound(tokio::task::spawn_blocking(find).await.unwrap_or_default())
+            }));
+        }
+        for (id, problem) in problems {
             tracing::warn!(node = id.as_str(), problem, "the schedule of an inject node cannot be used");
             let message = format!("the schedule of the node cannot be used: {problem}");
             let node = self.agent_summary(&id);

@@ -199,6 +199,7 @@ impl TestRun {
             ended_at: if let RunState::Finished { at, .. } = state { Some(*at) } else { None },
             delivered: self.delivered,
             source: self.new.source.as_deref().map(str::to_owned),
+            hung: false,
         };
         if let RunState::Waiting(calls) = state {
             summary.set_questions(calls.clone());

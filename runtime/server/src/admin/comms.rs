@@ -5,14 +5,14 @@
 
 use crate::admin::editor_notices::heartbeat;
 use crate::app::App;
-use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, too_slow};
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, parse_message, too_slow};
 use crate::response::ApiResult;
 use axum::extract::ws::{Utf8Bytes, WebSocket};
 use axum::extract::{Extension, State};
 use redflow_access::{AuthMethod, Caller};
 use redflow_contract::api::{ApiError, ProblemCode, Scope};
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, parse_exact};
+use redflow_contract::json::JsonLimits;
 use redflow_contract::stream::COMMS_PROTOCOL;
 use redflow_ports::Measurement;
 use serde_json::Value;
@@ -194,8 +194,10 @@ impl EditorSocket {
     }
 
     fn parse(&self, text: &str) -> Option<EditorRequest> {
-        let limits = JsonLimits { max_bytes: self.peer.app.settings.max_message_bytes, max_depth: MAX_DEPTH };
-        let Ok(Value::Object(mut message)) = parse_exact(text.as_bytes(), limits) else { return None };
+        let settings = &self.peer.app.settings;
+        let limits = JsonLimits { max_bytes: settings.max_message_bytes, max_depth: MAX_DEPTH };
+        let parsed = parse_message(text, limits, settings.max_body_keys);
+        let Ok(Value::Object(mut message)) = parsed else { return None };
         match (message.remove("auth"), message.remove("subscribe")) {
             (Some(Value::String(token)), _) => Some(EditorRequest::Auth(token)),
             (None, Some(Value::String(pattern))) => Some(EditorRequest::Subscribe(pattern)),

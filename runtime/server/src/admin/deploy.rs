@@ -3,11 +3,10 @@
 use super::error::{AdminError, AdminResult};
 use crate::active_flow::ActiveFlow;
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::deploy::{self, Tolerance, revision_conflict};
 use crate::response::{Problem, json, raw};
 use crate::work_slots::BodySlot;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -79,13 +78,19 @@ pub(crate) async fn flows(State(app): State<Arc<App>>, headers: HeaderMap) -> Ad
     Ok(raw(200, "application/json", text))
 }
 
-pub(crate) async fn deploy(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> AdminResult {
+pub(crate) async fn deploy(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> AdminResult {
     let version = Version::from_headers(&headers)?;
     let active = match Source::from_headers(&headers)? {
         Source::Store => reload(app).await?,
         Source::Body => {
             let (document, slot) = body::read_flow(&headers, body, &app).await?;
-            let DeployBody { flow, revision } = DeployBody::parse(version, document)?;
+            // This copies the flow.
+            let parse = move || DeployBody::parse(version, document);
+            let DeployBody { flow, revision } = app.run_blocking(parse).await??;
             let make = move |before: &ActiveFlow, limits: &FlowLimits| {
                 if revision.is_some_and(|revision| revision != before.revision()) {
                     return Err(revision_conflict(before));

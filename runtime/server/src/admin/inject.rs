@@ -1,11 +1,10 @@
 //! `POST /inject/{id}`: fires an inject node.
 
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, printable, raw};
 use crate::starts::start_problem;
-use axum::body::Body;
 use axum::extract::State;
 use redflow_contract::code::ApiCode;
 use redflow_engine::StartOrder;
@@ -14,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Responds when the runs are stored. A refused agent is no failure of this request, because the node did
 /// fire; the error leaves the agent as its result.
-pub(crate) async fn inject(State(app): State<Arc<App>>, Path(id): Path, body: Body) -> ApiResult {
+pub(crate) async fn inject(State(app): State<Arc<App>>, Path(id): Path, body: RequestBody) -> ApiResult {
     body::expect_none(body, &app).await?;
     if app.stop.is_cancelled() {
         return Err(Problem::stopping());

@@ -21,6 +21,9 @@ const MAX_REFUSED: usize = 100;
 /// Events that are read from the log at once.
 const PAGE: usize = 256;
 
+/// Bytes of an event after which others get their turn.
+const MAX_IN_A_ROW: usize = 16 * 1024;
+
 /// How long to wait after a failed read of the log.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
@@ -71,6 +74,9 @@ pub(crate) async fn write_notices(app: Arc<App>, after: u64) {
         };
         for event in events {
             last = event.position;
+            if event.json.len() > MAX_IN_A_ROW {
+                tokio::task::yield_now().await;
+            }
             match serde_json::from_str(&event.json) {
                 Ok(StreamEvent::Run { event }) => writer.run_event(&event),
                 Ok(StreamEvent::Flow { at, event }) => writer.flow_event(at, &event).await,

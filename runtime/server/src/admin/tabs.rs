@@ -7,11 +7,10 @@ use super::deploy::{change, invalid};
 use super::error::AdminResult;
 use crate::active_flow::ActiveFlow;
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::request::Path;
 use crate::response::{Problem, json, printable};
-use crate::work_slots::BodySlot;
-use axum::body::Body;
+use crate::work_slots::{BodySlot, drop_elsewhere};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -42,16 +41,16 @@ pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path) -> AdminRes
     Ok(response.await.and_then(|response: Result<Response, Problem>| response)?)
 }
 
-pub(crate) async fn add(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> AdminResult {
+pub(crate) async fn add(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> AdminResult {
     let (sent, slot) = read_tab(&app, &headers, body).await?;
-    if !sent.contains_key("nodes") {
-        return Err(invalid("A flow must have `nodes`, an array.").into());
-    }
     let clock = Arc::clone(&app.clock);
     // Ignores the id in the body, as Node-RED does, because a tab may already have it.
     let id = clock.message_id();
     let tab_id = id.clone();
     change(app, slot, move |before, limits| {
+        if !sent.contains_key("nodes") {
+            return Err(invalid("A flow must have `nodes`, an array."));
+        }
         let mut nodes = parse_nodes(before)?;
         let new = tab_nodes(&tab_id, sent, &nodes, &*clock)?;
         nodes.extend(new);
@@ -65,7 +64,7 @@ pub(crate) async fn put(
     State(app): State<Arc<App>>,
     Path(id): Path,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> AdminResult {
     let (sent, slot) = read_tab(&app, &headers, body).await?;
     let (clock, tab_id) = (Arc::clone(&app.clock), id.clone());
@@ -99,7 +98,7 @@ pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path,
-    body: Body,
+    body: RequestBody,
 ) -> AdminResult {
     body::expect_none(body, &app).await?;
     if id == GLOBAL {
@@ -121,11 +120,14 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn read_tab(app: &App, headers: &HeaderMap, body: Body) -> Result<(Node, BodySlot), Problem> {
+async fn read_tab(app: &App, headers: &HeaderMap, body: RequestBody) -> Result<(Node, BodySlot), Problem> {
     let (document, slot) = body::read_flow(headers, body, app).await?;
     match document {
         Value::Object(sent) => Ok((sent, slot)),
-        _ => Err(invalid("The body must be an object: `{label, nodes}`.")),
+        other => {
+            drop_elsewhere(other);
+            Err(invalid("The body must be an object: `{label, nodes}`."))
+        }
     }
 }
 

@@ -18,11 +18,11 @@ use engine_parts::EngineParts;
 use instance::Instance;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
-use redflow_contract::id::InstanceId;
+use redflow_contract::id::{InstanceId, RunId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 /// How long a Node-RED that stops together with its sidecar may take to disconnect.
@@ -39,12 +39,15 @@ pub(crate) struct Bridge {
     /// How many sockets are open.
     sockets: watch::Sender<usize>,
     instances: Mutex<BTreeMap<InstanceId, Arc<Instance>>>,
+    /// Sockets without `hello`. Each may hold a message of the largest size until that is refused.
+    handshakes: Arc<Semaphore>,
 }
 
 impl Bridge {
     pub(crate) fn new(engine_parts: EngineParts) -> Self {
         let (stopped, sockets) = (CancellationToken::new(), watch::Sender::new(0));
-        Self { engine_parts, stopped, sockets, instances: Mutex::default() }
+        let handshakes = Arc::new(Semaphore::new(engine_parts.flow_builder.settings.max_instances));
+        Self { engine_parts, stopped, sockets, instances: Mutex::default(), handshakes }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<InstanceId, Arc<Instance>>> {
@@ -80,6 +83,16 @@ impl Bridge {
         Ok(instance)
     }
 
+    /// The computations that go on now, each with its instance and its number there.
+    pub(crate) fn computations(&self) -> Vec<((InstanceId, u64), RunId)> {
+        let of = |instance: Arc<Instance>| {
+            let id = instance.id.clone();
+            let number = move |(number, run)| ((id.clone(), number), run);
+            instance.engine.computations().into_iter().map(number).collect::<Vec<_>>()
+        };
+        self.all().into_iter().flat_map(of).collect()
+    }
+
     fn all(&self) -> Vec<Arc<Instance>> {
         self.lock().values().cloned().collect()
     }
@@ -87,6 +100,11 @@ impl Bridge {
     /// Whether an instance is still known. It may have been removed in favour of another one.
     fn is_registered(&self, instance: &Arc<Instance>) -> bool {
         self.lock().get(&instance.id).is_some_and(|known| Arc::ptr_eq(known, instance))
+    }
+
+    /// A permit for a socket to say `hello`; none if as many sockets as there may be Node-REDs have not yet.
+    fn begin_handshake(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.handshakes).try_acquire_owned().ok()
     }
 
     /// Counts an open socket until the guard is dropped.

@@ -7,9 +7,11 @@ use super::instance::Instance;
 use super::outbox::Kind;
 use super::session::{Batch, JoinedSocket, MAX_DELAY};
 use crate::app::App;
-use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid};
-use crate::response::ApiResult;
-use axum::extract::ws::WebSocket;
+use crate::body::{BYTES_AROUND_MESSAGE, LARGE};
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, invalid, parse_message, too_large};
+use crate::response::{ApiResult, Problem};
+use crate::settings::Settings;
+use axum::extract::ws::{Utf8Bytes, WebSocket};
 use axum::extract::{Extension, State};
 use redflow_access::Caller;
 use redflow_contract::Message;
@@ -17,10 +19,10 @@ use redflow_contract::api::ApiError;
 use redflow_contract::bridge::{BRIDGE_PROTOCOL, BridgeLimits, BridgeMessage, BridgeRequest, ToolReply};
 use redflow_contract::code::ApiCode;
 use redflow_contract::id::{CallId, InstanceId, NodeId, RunId};
-use redflow_contract::json::{JsonLimits, parse_exact, read_object};
+use redflow_contract::json::{JsonLimits, read_object};
 use redflow_contract::limits::RunLimits;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// Starts and cancels of one socket that are under way before it is read again.
@@ -42,14 +44,20 @@ pub(crate) async fn open(
 ) -> ApiResult {
     let max_bytes = app.settings.max_bridge_bytes;
     let upgrade = peer::upgrade_with_limit(&app, request, max_bytes)?.protocols([BRIDGE_PROTOCOL]);
-    Ok(upgrade.on_upgrade(move |socket| serve(app, caller, socket)))
+    let handshake = app.bridge.begin_handshake().ok_or_else(|| {
+        let text = "Too many sockets have not sent `hello` yet. Try again.";
+        Problem::new(ApiCode::TooManyConnections, text)
+    })?;
+    Ok(upgrade.on_upgrade(move |socket| serve(app, caller, socket, handshake)))
 }
 
-async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket) {
+async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, handshake: OwnedSemaphorePermit) {
     let max_bytes = app.settings.max_bridge_bytes;
     let _open = app.bridge.count_socket();
     let mut peer = Peer::node_red(app, caller, socket, max_bytes);
-    let reason = match receive_hello(&mut peer).await {
+    let hello = receive_hello(&mut peer).await;
+    drop(handshake);
+    let reason = match hello {
         Ok((instance, JoinedSocket { socket, epoch, received })) => {
             let mut bridge_socket = BridgeSocket {
                 peer,
@@ -87,7 +95,7 @@ async fn receive_hello(peer: &mut Peer) -> Result<(Arc<Instance>, JoinedSocket),
     let text = tokio::time::timeout(timeout, text).await;
     let text = text.map_err(|_| invalid("`hello` did not arrive in time."))??;
     let BridgeRequest::Hello { protocol, instance, boot, node_red, bridge, session, received } =
-        parse_request(&text, &peer.app)?
+        parse_hello(&text, &peer.app.settings)?
     else {
         return Err(invalid("The first message must be `hello`.").into());
     };
@@ -187,7 +195,7 @@ impl BridgeSocket {
         tokio::select! {
             biased;
             event = self.peer.next_event(IdleTimer::paused_if(sent)) => match self.peer.handle(event).await? {
-                Some(text) => self.handle(&text).await,
+                Some(text) => self.handle(text).await,
                 None => Ok(()),
             },
             // The next step checks whether the client is idle.
@@ -197,8 +205,16 @@ impl BridgeSocket {
         }
     }
 
-    async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
-        let request = parse_request(text, &self.peer.app)?;
+    async fn handle(&mut self, text: Utf8Bytes) -> Result<(), CloseReason> {
+        let app = &self.peer.app;
+        let request = if text.len() > LARGE {
+            let settings = Arc::clone(&app.settings);
+            app.run_blocking(move || parse_request(&text, &settings))
+                .await
+                .map_err(|problem| *problem.0)??
+        } else {
+            parse_request(&text, &app.settings)?
+        };
         let session = &self.instance.session;
         if let Some(seq) = seq_of(&request)
             && !session.receive(self.socket, seq)?
@@ -290,10 +306,25 @@ fn seq_of(request: &BridgeRequest) -> Option<u64> {
     }
 }
 
-fn parse_request(text: &str, app: &App) -> Result<BridgeRequest, ApiError> {
-    let limits = JsonLimits { max_bytes: app.settings.max_bridge_bytes, max_depth: MAX_DEPTH };
-    let value = parse_exact(text.as_bytes(), limits).map_err(|_| invalid("A message is not valid JSON."))?;
-    read_object(value).map_err(|_| {
+/// Parses the first message. A client that has not said who it is may send as little as on other sockets.
+fn parse_hello(text: &str, settings: &Settings) -> Result<BridgeRequest, ApiError> {
+    if text.len() > settings.max_message_bytes {
+        return Err(too_large("The first message", settings.max_message_bytes));
+    }
+    parse_request(text, settings)
+}
+
+fn parse_request(text: &str, settings: &Settings) -> Result<BridgeRequest, ApiError> {
+    let limits = JsonLimits { max_bytes: settings.max_bridge_bytes, max_depth: MAX_DEPTH };
+    let value = parse_message(text, limits, settings.max_body_keys)?;
+    let request = read_object(value).map_err(|_| {
         invalid("A message does not match the protocol. See BridgeRequest in @redflow/bindings.")
-    })
+    })?;
+    // Only a flow may be larger than a message of a run.
+    let message = usize::try_from(settings.run_limits.max_message_bytes).unwrap_or(usize::MAX);
+    let max_bytes = message.saturating_add(BYTES_AROUND_MESSAGE);
+    if !matches!(request, BridgeRequest::Flows { .. }) && text.len() > max_bytes {
+        return Err(too_large("A message other than `flows`", max_bytes));
+    }
+    Ok(request)
 }

@@ -6,9 +6,8 @@
 
 use crate::active_flow::FlowBuilder;
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::response::{ApiResult, json};
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -83,7 +82,7 @@ struct TestFailure {
     error: String,
 }
 
-pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+pub(crate) async fn test(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
     let (connection, _) = body::read_limited(&headers, body, &app, MAX_BODY_BYTES).await?;
     let Some(_slot) = app.work_slots.connection_test() else {
         let error = "Too many connections are being tested. Try again later.".to_owned();

@@ -4,11 +4,10 @@
 //! the flow. Both are stored before a client can read them here.
 
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, json, printable};
 use crate::starts::start_problem;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use redflow_contract::chat::{ChatHistory, ChatItem, ChatSend, ChatSent, ChatSpeaker, MAX_CHAT_BYTES};
@@ -26,7 +25,7 @@ pub(crate) async fn send(
     State(app): State<Arc<App>>,
     Path(id): Path,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> ApiResult {
     let ChatSend { message, chat_message } = body::read_message(&headers, body, &app).await?;
     if app.stop.is_cancelled() {
@@ -67,7 +66,7 @@ pub(crate) async fn history(State(app): State<Arc<App>>, Path(id): Path) -> ApiR
     Ok(json(200, &ChatHistory { node_id, history, count }))
 }
 
-pub(crate) async fn clear(State(app): State<Arc<App>>, Path(id): Path, body: Body) -> ApiResult {
+pub(crate) async fn clear(State(app): State<Arc<App>>, Path(id): Path, body: RequestBody) -> ApiResult {
     body::expect_none(body, &app).await?;
     let node_id = chat_node(&app, id)?;
     app.chats.clear(&node_id).await?;

@@ -5,13 +5,13 @@
 use super::frames::{FrameObserver, to_text};
 use crate::app::App;
 use crate::deploy::refusals;
-use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, too_slow};
+use crate::peer::{self, CloseReason, IdleTimer, Peer, UpgradeRequest, parse_message, too_slow};
 use crate::response::{ApiResult, Problem};
 use axum::extract::{Extension, State};
 use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::ApiCode;
-use redflow_contract::json::{JsonLimits, parse_strict};
+use redflow_contract::json::JsonLimits;
 use redflow_contract::observability::ObservabilityEvent;
 use std::sync::Arc;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -103,8 +103,10 @@ impl ObservabilitySocket {
 
     /// Answers a ping and ignores other messages.
     async fn handle(&mut self, text: &str) -> Result<(), CloseReason> {
-        let limits = JsonLimits { max_bytes: self.peer.app.settings.max_message_bytes, max_depth: MAX_DEPTH };
-        let is_ping = parse_strict(text.as_bytes(), limits).is_ok_and(|message| message["type"] == "ping");
+        let settings = &self.peer.app.settings;
+        let limits = JsonLimits { max_bytes: settings.max_message_bytes, max_depth: MAX_DEPTH };
+        let parsed = parse_message(text, limits, settings.max_body_keys);
+        let is_ping = parsed.is_ok_and(|message| message["type"] == "ping");
         if is_ping { self.send(&ObservabilityEvent::Pong { ts: self.now() }).await } else { Ok(()) }
     }
 

@@ -6,12 +6,11 @@ use super::masking::{mask_item, restore_masked};
 use super::stored_items::{Items, merge_credentials, node_items, stored_credentials};
 use crate::active_flow::{ActiveFlow, FlowBuilder, PreparedFlow};
 use crate::app::App;
-use crate::body;
+use crate::body::{self, RequestBody};
 use crate::deploy::{replace_active, report_changed_agents};
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, json, printable, raw};
 use crate::work_slots::BodySlot;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use redflow_contract::code::ApiCode;
@@ -43,11 +42,14 @@ pub(crate) async fn all(State(app): State<Arc<App>>) -> ApiResult {
 
 pub(crate) async fn item(State(app): State<Arc<App>>, Path(key): Path) -> ApiResult {
     let items = app.flow_builder.stored_items.items();
-    let value = items.get(&key).filter(|_| !is_encrypted_key(&key)).ok_or_else(|| unknown_key(&key))?;
-    Ok(json(200, &json!({"key": key, "value": mask_item(&key, value)})))
+    app.run_blocking(move || {
+        let value = items.get(&key).filter(|_| !is_encrypted_key(&key)).ok_or_else(|| unknown_key(&key))?;
+        Ok(json(200, &json!({"key": key, "value": mask_item(&key, value)})))
+    })
+    .await?
 }
 
-pub(crate) async fn put(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> ApiResult {
+pub(crate) async fn put(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
     let (sent, slot) = body::read_limited::<Message>(&headers, body, &app, MAX_BODY_BYTES).await?;
     let updated: Vec<String> = sent.keys().cloned().collect();
     let change = move |items: &mut Items| {
@@ -63,7 +65,7 @@ pub(crate) async fn put(State(app): State<Arc<App>>, headers: HeaderMap, body: B
     Ok(json(200, &json!({"success": true, "updated": updated})))
 }
 
-pub(crate) async fn delete(State(app): State<Arc<App>>, Path(key): Path, body: Body) -> ApiResult {
+pub(crate) async fn delete(State(app): State<Arc<App>>, Path(key): Path, body: RequestBody) -> ApiResult {
     body::expect_none(body, &app).await?;
     let deleted = key.clone();
     let change = move |items: &mut Items| items.remove(&key).map(drop).ok_or_else(|| unknown_key(&key));

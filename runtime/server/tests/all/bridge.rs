@@ -607,6 +607,49 @@ async fn refuses_connections_with_a_reason() {
 }
 
 #[tokio::test]
+async fn limits_the_sockets_without_hello() {
+    let mut setup = Setup::default();
+    setup.settings.max_instances = 2;
+    let sidecar = setup.start(None).await;
+    let (first, second) = (open(&sidecar, TOKEN).await, open(&sidecar, TOKEN).await);
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str())];
+    let try_open = || Socket::try_open_at(sidecar.addr, "/bridge", &headers);
+    try_open().await.err().unwrap().refused(503, "TOO_MANY_CONNECTIONS");
+    drop((first, second));
+    eventually("there is room again", || async { try_open().await.ok().map(drop) }).await;
+}
+
+#[tokio::test]
+async fn limits_messages_as_it_limits_bodies() {
+    let mut setup = Setup::default();
+    setup.settings.max_body_keys = 100_000;
+    setup.settings.run_limits.max_message_bytes = 1_000_000;
+    let sidecar = setup.start(None).await;
+    // Before `hello` only a small message is parsed.
+    let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));
+    assert_eq!(close_code(&sidecar, &zeros(40_000)).await, "MESSAGE_TOO_LARGE");
+    assert_eq!(close_code(&sidecar, &zeros(23_000_000)).await, "MESSAGE_TOO_LARGE");
+    // After it, values are counted before they are parsed, and only a flow may be larger than a message.
+    let start = |payload: &str| {
+        format!(r#"{{"type":"start","seq":1,"start":"s","node":"agent","message":{{"payload":{payload}}}}}"#)
+    };
+    let long = format!("\"{}\"", "x".repeat(1_200_000));
+    for (nr, text) in [start(&zeros(150_000)), start(&zeros(1_000_000)), start(&long)].into_iter().enumerate()
+    {
+        let mut node_red = NodeRed::new(&sidecar, "home", &format!("b{nr}")).await;
+        node_red.socket.send(Message::text(text)).await;
+        let message = receive(&mut node_red.socket).await.unwrap();
+        assert_eq!((&message["type"], &message["code"]), (&json!("closing"), &json!("MESSAGE_TOO_LARGE")));
+        drop(node_red);
+    }
+    let mut node_red = NodeRed::new(&sidecar, "home", "last").await;
+    let deployed =
+        node_red.deploy(json!([{"id": "n", "type": "comment", "info": "x".repeat(2_000_000)}])).await;
+    assert_eq!(deployed["report"]["ok"], true);
+}
+
+#[tokio::test]
 async fn closes_the_socket_after_an_invalid_message() {
     let mut setup = Setup::default();
     setup.settings.max_bridge_bytes = 10_000;

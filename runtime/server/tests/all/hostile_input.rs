@@ -1,8 +1,9 @@
 //! Hostile input: none of it stops the sidecar.
 
 use crate::client::{PATIENCE, Request, Socket, raw, reply};
-use crate::kit::{Setup, TOKEN, TestSidecar, plain_flow};
+use crate::kit::{Setup, TOKEN, TestSidecar, plain_flow, token};
 use pretty_assertions::assert_eq;
+use redflow_contract::api::Scope;
 use redflow_contract::stream::{EventsMessage, EventsRequest};
 use serde_json::json;
 use std::time::Duration;
@@ -64,6 +65,68 @@ async fn reads_more_large_bodies_than_there_are_slots() {
     for answer in futures::future::join_all((0..12).map(check)).await {
         answer.ok(200);
     }
+}
+
+/// Begins a large check with a token, and never ends it. It has a slot if it sends more than the buffers of
+/// the system hold.
+async fn begin_slow_check(sidecar: &TestSidecar, token: &str, bytes: usize) -> TcpStream {
+    let request = sidecar.request("POST", "/api/flows/check").token(token);
+    let head = request.header("content-type", "application/json").header("content-length", "40000000").text();
+    let mut stream = TcpStream::connect(sidecar.addr).await.unwrap();
+    stream.write_all(&head).await.unwrap();
+    timeout(PATIENCE, stream.write_all(&b" ".repeat(bytes))).await.unwrap().unwrap();
+    stream
+}
+
+/// More than the buffers of a connection hold.
+const MANY_BYTES: usize = 24_000_000;
+
+#[tokio::test]
+async fn slow_bodies_of_one_token_keep_no_deploy_out() {
+    let setup = Setup::default();
+    let reader = token(setup.dir.path(), "reader", &[Scope::Read], 1);
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let mut slow = Vec::new();
+    for bytes in [MANY_BYTES, MANY_BYTES, 300_000, 300_000, 300_000, 300_000] {
+        slow.push(begin_slow_check(&sidecar, &reader, bytes).await);
+    }
+    deploy_large_flow(&sidecar).await;
+    // Nobody waited for their slots, so they are still open.
+    for stream in &mut slow {
+        let read = timeout(Duration::from_millis(10), stream.read_u8()).await;
+        assert!(read.is_err(), "{read:?}");
+    }
+}
+
+#[tokio::test]
+async fn slow_bodies_give_way_when_others_wait() {
+    let setup = Setup::default();
+    let readers = ["one", "two"].map(|name| token(setup.dir.path(), name, &[Scope::Read], 1));
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let mut slow = Vec::new();
+    for reader in readers.iter().cycle().take(4) {
+        slow.push(begin_slow_check(&sidecar, reader, MANY_BYTES).await);
+    }
+    deploy_large_flow(&sidecar).await;
+    let answers = slow.iter_mut().map(|stream| async {
+        let mut answer = Vec::new();
+        let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
+        answer
+    });
+    let answers = futures::future::join_all(answers).await;
+    let ended: Vec<_> = answers.iter().filter(|answer| !answer.is_empty()).collect();
+    assert!(!ended.is_empty());
+    for answer in ended {
+        reply(answer).refused(408, "REQUEST_TIMEOUT");
+    }
+}
+
+/// Deploys a flow that needs a slot.
+async fn deploy_large_flow(sidecar: &TestSidecar) {
+    let mut flows = plain_flow();
+    let comment = json!({"id": "big", "type": "comment", "info": "x".repeat(400_000)});
+    flows.as_array_mut().unwrap().push(comment);
+    sidecar.post("/api/deployment", json!({"flows": flows, "force": true})).await.ok(200);
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod credentials;
 mod event_socket;
 mod flows;
 mod hostile_input;
+mod hung_runs;
 mod kit;
 mod log_secrets;
 mod observability;

@@ -148,6 +148,7 @@ impl Runs {
             started_at: run.started_at,
             ended_at: None,
             delivered: false,
+            hung: false,
             source: run.source.map(|source| (*source).to_owned()),
         };
         let run = Box::new(Run {

@@ -55,6 +55,7 @@ impl RunRow {
                 values.add_problem(&format!("its {column} is below zero"));
             }
         }
+        let driver = values.optional("driver", RowReader::number)?;
         let summary = RunSummary {
             run_id: RunId::from(values.id(number)?),
             agent: NodeRef {
@@ -70,11 +71,13 @@ impl RunRow {
             ended_at: ended_at.and_then(|time| u64::try_from(time).ok()),
             delivered: values.required("delivered", RowReader::number)? != 0,
             source: values.optional("source", RowReader::text)?,
+            hung: ended_at.is_none() && driver.is_some_and(|driver| driver < 0),
         };
         Ok(Self {
             number,
             plan: values.optional("plan", RowReader::number)?,
-            driver: values.optional("driver", RowReader::number)?,
+            // It is negative if the run held that process.
+            driver: driver.map(i64::saturating_abs),
             head: Digest::parse_hex(&head),
             summary,
             started_at,

@@ -350,6 +350,12 @@ impl RunTables {
                 .connection
                 .prepare_cached("UPDATE runs SET delivered = 1 WHERE run_id = ?1")?
                 .execute([run.as_str()]),
+            // The number of the driver is negative while the run holds it. Other processes overwrite it when
+            // they take over the run.
+            BackgroundWrite::Hung { run, hung } => self
+                .connection
+                .prepare_cached("UPDATE runs SET driver = ?2 * abs(driver) WHERE run_id = ?1")?
+                .execute(params![run.as_str(), if *hung { -1 } else { 1 }]),
             BackgroundWrite::Answer { request, refused } => self
                 .connection
                 .prepare_cached("UPDATE requests SET answered = 1, refused = ?2 WHERE id = ?1")?

@@ -256,6 +256,9 @@ impl Selector<'_> {
         if let Some(why) = belongs_to_node_red(run) {
             return Some(why);
         }
+        if run.hung {
+            return Some(format!("{}: it held its process; resume it alone", StoreCode::RunHung));
+        }
         let flow = self.flow?;
         match &run.source {
             Some(source) if flow.source.as_deref() != Some(source) => {

@@ -9,6 +9,7 @@ use crate::terminal::{print_json, print_note, print_text};
 use crate::text::printable_line;
 use crate::times::{format_duration, format_time};
 use owo_colors::{OwoColorize, Style};
+use redflow_contract::code::StoreCode;
 use redflow_contract::id::NodeId;
 use redflow_contract::run::{RunStatus, RunSummary};
 use redflow_ports::RunFilter;
@@ -81,6 +82,7 @@ fn format_details(run: &RunSummary) -> String {
     }
     words.extend(run.ended_at.map(|ended| format_duration(ended.saturating_sub(run.started_at))));
     words.extend(run.code.map(|code| code.to_string()));
+    words.extend(run.hung.then(|| StoreCode::RunHung.to_string()));
     if run.status.is_over() && !run.delivered {
         words.push("not delivered".to_owned());
     }

@@ -16,6 +16,7 @@ use crate::text::{format_payload, printable, printable_line};
 use crate::timeline::EventFormatter;
 use crate::times::{format_duration, format_time};
 use owo_colors::OwoColorize;
+use redflow_contract::code::StoreCode;
 use redflow_contract::event::RunEvent;
 use redflow_contract::id::RunId;
 use redflow_contract::replay::RunDetail;
@@ -141,6 +142,10 @@ fn format_head(run: &RunSummary, hints: Hints<'_>) -> String {
     if let Some(ended) = run.ended_at {
         let duration = format_duration(ended.saturating_sub(run.started_at));
         rows.push(("ended", format!("{}, after {duration}", format_time(ended))));
+    }
+    if run.hung {
+        let explanation = "it held its process, so no start resumes it";
+        rows.push(("problem", format!("{}: {explanation}", StoreCode::RunHung)));
     }
     match run.status {
         RunStatus::Completed | RunStatus::Stopped | RunStatus::Failed if run.delivered => {
