@@ -453,6 +453,13 @@ mod tests {
     }
 
     #[test]
+    fn counts_values_without_parsing() {
+        for (text, values) in [("1", 0), ("[0,0,0]", 3), (r#"{"a,[{\"":[],"b":"x"}"#, 3), ("[[[", 3)] {
+            assert_eq!(super::count_values(text.as_bytes()), values, "{text}");
+        }
+    }
+
+    #[test]
     fn reports_every_duplicate_key() {
         let text = r#"{"a":1,"b":[{"x/y":1,"x/y":2}],"a":{"k":0,"k":0}}"#;
         let pointers = ["/b/0/x~1y", "/a/k", "/a"].map(str::to_owned).to_vec();
