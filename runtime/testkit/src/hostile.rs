@@ -70,8 +70,11 @@ pub fn inputs() -> Vec<(&'static str, Value, Value)> {
     let of_text = |schema: Value| json!({"properties": {"a": schema}});
     let lists: Value = (0..30_000).map(|number| json!([number])).collect();
     // All these lists have the same hash.
-    let shapes = |depth: usize| (0..depth).fold(json!([]), |inner, _| json!([inner]));
-    let equal_hashes: Value = (0..60).flat_map(|_| (0..100).map(shapes)).collect();
+    let shape = |width: usize, depth: usize| {
+        (0..depth).fold(json!(vec![json!([]); width]), |inner, _| json!([inner]))
+    };
+    let equal_hashes: Value =
+        (0..60).flat_map(|width| (0..40).map(move |depth| shape(width, depth))).collect();
     vec![
         (
             "a long text for a pattern",

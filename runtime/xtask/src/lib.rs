@@ -83,7 +83,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "faults",
-        options: "[--quick|--long]",
+        options: "[--quick|--long] [SUITE…]",
         about: "provoke crashes, kills, full disks and dead peers, and count the results (RELIABILITY.md)",
         run: faults::run,
     },

@@ -53,19 +53,24 @@ struct Effort {
     concurrent: usize,
 }
 
-/// Causes all faults, or with `--quick` those of every test run.
+/// Causes all faults, or with `--quick` those of every test run, or only those of named suites.
 ///
 /// # Errors
 /// If a promise does not hold, or a fault cannot be caused.
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
-    let [quick, long] = switches(args, ["--quick", "--long"])?;
+    let (options, names): (Vec<String>, Vec<String>) =
+        args.iter().cloned().partition(|arg| arg.starts_with('-'));
+    let [quick, long] = switches(&options, ["--quick", "--long"])?;
+    if let Some(unknown) = names.iter().find(|name| !SUITES.contains(&name.as_str())) {
+        return Err(Failure::Usage(format!("unknown suite `{unknown}`; there are {}", SUITES.join(", "))));
+    }
     let effort = match (quick, long) {
         (true, true) => return Err(Failure::Usage("use --quick or --long, not both".to_owned())),
         (true, false) => QUICK,
         (false, false) => Effort { kills: 50, sidecar_kills: 40, seeds: 1_000, concurrent: 10_000 },
         (false, true) => Effort { kills: 500, sidecar_kills: 400, seeds: 20_000, concurrent: 10_000 },
     };
-    cause_faults(root, effort)?;
+    cause_faults(root, effort, &names)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,11 +82,11 @@ const QUICK: Effort = Effort { kills: 8, sidecar_kills: 12, seeds: 0, concurrent
 /// # Errors
 /// If a promise does not hold, or a fault cannot be caused.
 pub(crate) fn quick(root: &Path) -> Result<(), String> {
-    cause_faults(root, QUICK)
+    cause_faults(root, QUICK, &[])
 }
 
-fn cause_faults(root: &Path, effort: Effort) -> Result<(), String> {
-    let rows = run_suites(root, effort)?;
+fn cause_faults(root: &Path, effort: Effort, names: &[String]) -> Result<(), String> {
+    let rows = run_suites(root, effort, names)?;
     println!("\n{}", table(&rows));
     let failed: Vec<&String> = rows.iter().flat_map(|row| &row.failures).collect();
     for failure in &failed {
@@ -90,7 +95,11 @@ fn cause_faults(root: &Path, effort: Effort) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("{} promises did not hold", failed.len())) }
 }
 
-fn run_suites(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
+/// The suites that can be run alone.
+const SUITES: [&str; 9] =
+    ["matrix", "kills", "sidecar", "hostile", "peers", "disk", "file-system", "clock", "processes"];
+
+fn run_suites(root: &Path, effort: Effort, names: &[String]) -> Result<Vec<Row>, String> {
     let rig = Rig::build(root)?;
     let mut rows = Vec::new();
     let mut report = |row: Row, began: Instant| {
@@ -99,17 +108,21 @@ fn run_suites(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
         rows.push(row);
     };
     type Suite<'a> = &'a dyn Fn(&Rig) -> Result<Option<Row>, String>;
-    let suites: [Suite<'_>; 8] = [
+    let suites: [Suite<'_>; 9] = [
         &|rig| matrix::run(rig).map(Some),
         &|rig| kills::run(rig, effort.kills).map(Some),
         &|rig| sidecar::run(rig, effort.sidecar_kills).map(Some),
+        &|rig| sidecar::hostile::run(rig).map(Some),
         &|rig| environment::dead_peers(rig).map(Some),
         &|rig| environment::full_disk(rig).map(Some),
         &|rig| environment::small_file_system(rig),
         &|rig| environment::jumping_clock(rig).map(Some),
         &|rig| environment::two_processes(rig).map(Some),
     ];
-    for suite in suites {
+    for (name, suite) in SUITES.into_iter().zip(suites) {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
         let began = Instant::now();
         match suite(&rig)? {
             Some(row) => report(row, began),
@@ -117,6 +130,9 @@ fn run_suites(root: &Path, effort: Effort) -> Result<Vec<Row>, String> {
                 eprintln!("skipped: to mount a small file system needs root and tmpfs")
             }
         }
+    }
+    if !names.is_empty() {
+        return Ok(rows);
     }
     // Only the build with failpoints has the witness and the shifted clock, so their tests run here.
     process::check(process::cargo(

@@ -3,6 +3,7 @@
 
 mod checks;
 mod client;
+pub(super) mod hostile;
 mod load;
 mod readers;
 

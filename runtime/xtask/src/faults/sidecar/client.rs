@@ -2,10 +2,12 @@
 //!
 //! Half a response is an error: a sidecar that is killed leaves such responses behind.
 
+use redflow_contract::bridge::BRIDGE_PROTOCOL;
+use redflow_contract::stream::{COMMS_PROTOCOL, EVENTS_PROTOCOL};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::http::{HeaderMap, HeaderValue};
 use tungstenite::{Error, HandshakeError, Message, WebSocket};
@@ -19,6 +21,9 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a socket waits for a message.
 const RECEIVE_LIMIT: Duration = Duration::from_millis(50);
+
+/// How long a socket may say nothing after a hostile message.
+const SILENCE: Duration = Duration::from_millis(200);
 
 /// A whole response.
 #[derive(Debug)]
@@ -53,6 +58,47 @@ impl Client {
         self.post_with(path, &[], body)
     }
 
+    /// Reads a text that is no JSON.
+    pub(super) fn get_text(&self, path: &str) -> Result<String, String> {
+        let response = self.agent.get(self.url(path)).header("authorization", bearer()).call();
+        let response = response.and_then(|mut response| response.body_mut().read_to_string());
+        response.map_err(|error| error.to_string())
+    }
+
+    /// Posts any text as JSON.
+    pub(super) fn post_text(&self, path: &str, body: &str) -> Result<Response, String> {
+        let request = self.agent.post(self.url(path)).header("authorization", bearer());
+        read(request.content_type("application/json").send(body))
+    }
+
+    /// Sends a text as the first message of a socket. Returns the code with which the sidecar closes it, or a word for
+    /// another end.
+    pub(super) fn first_frame(&self, path: &str, text: &str) -> Result<String, String> {
+        let protocol = match path {
+            "/bridge" => BRIDGE_PROTOCOL,
+            "/comms" => COMMS_PROTOCOL,
+            _ => EVENTS_PROTOCOL,
+        };
+        let Ok(EventSocket(mut socket)) = self.open(path, protocol) else {
+            return Err(format!("{path} was not opened"));
+        };
+        // The sidecar may close the socket before it has read all.
+        let _ = socket.send(Message::text(text));
+        let end = Instant::now() + SILENCE;
+        while Instant::now() < end {
+            match socket.read() {
+                Ok(Message::Close(frame)) => {
+                    return Ok(frame.map_or_else(|| "closed".to_owned(), |frame| frame.reason.to_string()));
+                }
+                Err(Error::Io(error))
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(_) => return Ok("closed".to_owned()),
+                Ok(_) => {}
+            }
+        }
+        Ok("ignored".to_owned())
+    }
+
     /// Starts a node with an idempotency key.
     pub(super) fn start(&self, key: &str, node: &str) -> Result<Response, String> {
         self.post_with("/api/runs", &[("idempotency-key", key)], &json!({"node": node, "payload": key}))
@@ -72,12 +118,16 @@ impl Client {
 
     /// Opens the WebSocket of events.
     pub(super) fn open_events(&self) -> Result<EventSocket, ConnectError> {
+        self.open("/events", EVENTS_PROTOCOL)
+    }
+
+    fn open(&self, path: &str, protocol: &'static str) -> Result<EventSocket, ConnectError> {
         let unreachable = |error: std::io::Error| ConnectError::Unreachable(error.to_string());
         let refused = |error: Error| ConnectError::Refused(error.to_string());
         let stream = TcpStream::connect(self.address).map_err(unreachable)?;
         stream.set_read_timeout(Some(REQUEST_LIMIT)).map_err(unreachable)?;
-        let mut request = format!("ws://{}/events", self.address).into_client_request().map_err(refused)?;
-        set_headers(request.headers_mut());
+        let mut request = format!("ws://{}{path}", self.address).into_client_request().map_err(refused)?;
+        set_headers(request.headers_mut(), protocol);
         let socket = match tungstenite::client(request, stream) {
             Ok((socket, _)) => socket,
             Err(HandshakeError::Failure(error @ Error::Http(_))) => return Err(refused(error)),
@@ -93,11 +143,11 @@ fn bearer() -> String {
     format!("Bearer {TOKEN}")
 }
 
-fn set_headers(headers: &mut HeaderMap) {
+fn set_headers(headers: &mut HeaderMap, protocol: &'static str) {
     if let Ok(bearer) = HeaderValue::try_from(bearer()) {
         headers.insert("authorization", bearer);
     }
-    headers.insert("sec-websocket-protocol", HeaderValue::from_static("redflow.events.v1"));
+    headers.insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
 }
 
 fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Response, String> {
