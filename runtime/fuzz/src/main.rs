@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command writes to a terminal")]
 
 use redflow_fuzz::{Limits, Target, fuzz, in_process, of_sidecar};
+use std::env::consts::EXE_SUFFIX;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,7 +71,9 @@ fn run(args: &Args) -> Result<(), String> {
     if args.targets.is_empty()
         || args.targets.iter().any(|name| targets.iter().all(|known| known.name() != name))
     {
-        targets.extend(of_sidecar(&redflow_testkit::redflow_binary()?)?);
+        // `cargo xtask fuzz` has built it beside this program.
+        let fuzzer = std::env::current_exe().map_err(|error| error.to_string())?;
+        targets.extend(of_sidecar(&fuzzer.with_file_name(format!("redflow{EXE_SUFFIX}")))?);
     }
     for name in &args.targets {
         if targets.iter().all(|target| target.name() != name) {

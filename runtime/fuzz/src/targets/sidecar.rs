@@ -66,11 +66,12 @@ impl Sidecar {
         let mut command = Command::new(binary);
         remove_settings(&mut command);
         command.arg("serve").arg("--flows").arg(file("flow.json")).arg("--config").arg(file("redflow.toml"));
-        command.arg("--data-dir").arg(file("data")).args(["--listen", "127.0.0.1:0"]);
+        command.arg("--data").arg(file("data")).args(["--listen", "127.0.0.1:0"]);
         command.env("REDFLOW_TOKEN", TOKEN).env("REDFLOW_LOG", "error");
         let mut process = LoggedProcess::start(command)?;
         let address = process.wait_for_address(START_LIMIT)?;
-        let config = Agent::config_builder().http_status_as_error(false).proxy(None);
+        // The sidecar closes a connection after some errors, so none is kept.
+        let config = Agent::config_builder().http_status_as_error(false).max_idle_connections(0).proxy(None);
         let agent = config.timeout_global(Some(REQUEST_LIMIT)).build().into();
         Ok(Self { address, agent, process, _folder: folder })
     }
