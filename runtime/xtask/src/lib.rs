@@ -83,7 +83,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "faults",
-        options: "[--quick|--long] [SUITE…]",
+        options: "[--quick|--long] [--release] [SUITE…]",
         about: "provoke crashes, kills, full disks and dead peers, and count the results (RELIABILITY.md)",
         run: faults::run,
     },
@@ -124,7 +124,7 @@ pub fn run(args: &[String]) -> Result<ExitCode, Failure> {
 pub fn usage() -> String {
     let mut out = String::from("Usage: cargo xtask COMMAND\n\n");
     for Command { name, options, about, .. } in COMMANDS {
-        let _ = writeln!(out, "  {:<26}{about}", format!("{name} {options}"));
+        let _ = writeln!(out, "  {:<40}{about}", format!("{name} {options}"));
     }
     out.pop();
     out

@@ -35,6 +35,9 @@ pub const KEY_PREFIXES: [(&str, usize); 27] = [
     ("dop_v1_", 20),
 ];
 
+/// No key, token or address with a password is shorter.
+const SHORTEST: usize = 8;
+
 /// A shorter word, or one whose parts are all shorter, can be an ordinary name.
 const RANDOM_WORD: usize = 24;
 const RANDOM_PART: usize = 12;
@@ -43,9 +46,10 @@ const RANDOM_PART: usize = 12;
 /// address with a password.
 #[must_use]
 pub fn is_secret_value(text: &str) -> bool {
-    (text.contains("-----BEGIN ") && text.contains("PRIVATE KEY"))
-        || has_url_password(text)
-        || text.split(|c| !is_word_character(c)).any(is_key)
+    text.len() >= SHORTEST
+        && ((text.contains("-----BEGIN ") && text.contains("PRIVATE KEY"))
+            || has_url_password(text)
+            || text.split(|c| !is_word_character(c)).any(is_key))
 }
 
 /// Replaces what can be a secret in a text that a client sent, so that an error may quote the text. That also
@@ -72,14 +76,15 @@ fn is_word_character(c: char) -> bool {
 
 fn is_key(word: &str) -> bool {
     // A token can follow another word, as in `token.rf_…`. Hosts are written in small letters.
-    let parts = word.split('.').any(|part| {
-        KEY_PREFIXES.iter().any(|(prefix, least)| {
-            let start = part.get(..prefix.len());
-            start.is_some_and(|start| start == *prefix || start == prefix.to_ascii_lowercase())
-                && part.len() - prefix.len() >= *least
-        })
-    });
-    parts || is_json_web_token(word)
+    let has_prefix = |part: &str, (prefix, least): (&str, usize)| {
+        part.len() >= prefix.len() + least
+            && part.get(..prefix.len()).is_some_and(|start| {
+                start == prefix || start.bytes().eq(prefix.bytes().map(|byte| byte.to_ascii_lowercase()))
+            })
+    };
+    word.len() >= SHORTEST
+        && (word.split('.').any(|part| KEY_PREFIXES.into_iter().any(|prefix| has_prefix(part, prefix)))
+            || is_json_web_token(word))
 }
 
 fn is_json_web_token(word: &str) -> bool {

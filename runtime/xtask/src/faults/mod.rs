@@ -16,7 +16,7 @@ mod sidecar;
 mod witness;
 
 use crate::{Failure, process, switches};
-use rig::Rig;
+use rig::{Build, Rig};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -60,7 +60,7 @@ struct Effort {
 pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
     let (options, names): (Vec<String>, Vec<String>) =
         args.iter().cloned().partition(|arg| arg.starts_with('-'));
-    let [quick, long] = switches(&options, ["--quick", "--long"])?;
+    let [quick, long, release] = switches(&options, ["--quick", "--long", "--release"])?;
     if let Some(unknown) = names.iter().find(|name| !SUITES.contains(&name.as_str())) {
         return Err(Failure::Usage(format!("unknown suite `{unknown}`; there are {}", SUITES.join(", "))));
     }
@@ -70,7 +70,8 @@ pub fn run(root: &Path, args: &[String]) -> Result<ExitCode, Failure> {
         (false, false) => Effort { kills: 50, sidecar_kills: 40, seeds: 1_000, concurrent: 10_000 },
         (false, true) => Effort { kills: 500, sidecar_kills: 400, seeds: 20_000, concurrent: 10_000 },
     };
-    cause_faults(root, effort, &names)?;
+    let build = if release { Build::Release } else { Build::Debug };
+    cause_faults(root, effort, build, &names)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -82,11 +83,11 @@ const QUICK: Effort = Effort { kills: 8, sidecar_kills: 12, seeds: 0, concurrent
 /// # Errors
 /// If a promise does not hold, or a fault cannot be caused.
 pub(crate) fn quick(root: &Path) -> Result<(), String> {
-    cause_faults(root, QUICK, &[])
+    cause_faults(root, QUICK, Build::Debug, &[])
 }
 
-fn cause_faults(root: &Path, effort: Effort, names: &[String]) -> Result<(), String> {
-    let rows = run_suites(root, effort, names)?;
+fn cause_faults(root: &Path, effort: Effort, build: Build, names: &[String]) -> Result<(), String> {
+    let rows = run_suites(root, effort, build, names)?;
     println!("\n{}", table(&rows));
     let failed: Vec<&String> = rows.iter().flat_map(|row| &row.failures).collect();
     for failure in &failed {
@@ -99,8 +100,8 @@ fn cause_faults(root: &Path, effort: Effort, names: &[String]) -> Result<(), Str
 const SUITES: [&str; 9] =
     ["matrix", "kills", "sidecar", "hostile", "peers", "disk", "file-system", "clock", "processes"];
 
-fn run_suites(root: &Path, effort: Effort, names: &[String]) -> Result<Vec<Row>, String> {
-    let rig = Rig::build(root)?;
+fn run_suites(root: &Path, effort: Effort, build: Build, names: &[String]) -> Result<Vec<Row>, String> {
+    let rig = Rig::build(root, build)?;
     let mut rows = Vec::new();
     let mut report = |row: Row, began: Instant| {
         let verdict = if row.failures.is_empty() { "ok" } else { "FAILED" };

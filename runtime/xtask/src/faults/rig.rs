@@ -8,6 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// How the binary is built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Build {
+    /// As the tests build it.
+    Debug,
+    /// As users get it, to see real times.
+    Release,
+}
+
 /// A process that takes longer hangs.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
@@ -19,7 +28,7 @@ pub(super) struct Rig {
 
 impl Rig {
     /// Builds the binary and an empty work folder.
-    pub(super) fn build(root: &Path) -> Result<Self, String> {
+    pub(super) fn build(root: &Path, profile: Build) -> Result<Self, String> {
         let metadata =
             process::read(process::cargo(root, ["metadata", "--no-deps", "--format-version", "1"]))?;
         let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
@@ -33,6 +42,9 @@ impl Rig {
                 ["build", "--quiet", "--workspace", "--exclude", "redflow-bench", "--bins"],
             );
             command.args(features);
+            if profile == Build::Release {
+                command.arg("--release");
+            }
             process::check(command)
         };
         build(&["--features", "redflow-cli/faults"])?;
@@ -40,7 +52,8 @@ impl Rig {
         let binary = target.join("faults").join(&name);
         let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
         std::fs::create_dir_all(target.join("faults")).map_err(failed)?;
-        std::fs::copy(target.join("debug").join(&name), &binary).map_err(failed)?;
+        let folder = if profile == Build::Release { "release" } else { "debug" };
+        std::fs::copy(target.join(folder).join(&name), &binary).map_err(failed)?;
         // Tests find the binary without failpoints in its usual place again.
         build(&[])?;
         let work = target.join("faults/work");
