@@ -5,14 +5,8 @@
 //! Owns the limits and the count. Never validates, and never quotes the schema. Refuses an unusual schema
 //! rather than letting a dangerous one through, because the author of a tool can write it more simply.
 
-use crate::graph::{Part, SchemaGraph};
-use crate::work::{STEPS_OF_COMPARISON, Violations, Visit};
-
-/// The most schemas that a validator may visit when it follows every reference.
-pub const MAX_SCHEMAS: usize = 10_000;
-
-/// The deepest nesting of schemas, with references followed.
-pub const MAX_NESTING: usize = 100;
+use crate::graph::{MAX_NESTING, MAX_SCHEMAS, Part, SchemaGraph, SchemaRules};
+use crate::work::{STEPS_OF_COMPARISON, STEPS_OF_COPY, Violations, Visit};
 
 /// How often a schema may refer back to itself, in different parts of a value.
 pub const MAX_RETURNS: usize = 100;
@@ -22,22 +16,44 @@ pub const MAX_RETURNS: usize = 100;
 pub const MAX_NESTING_OF_RETURNS: usize = 8;
 
 /// The most instructions of all patterns of a schema, with repetitions written out.
-pub const MAX_PROGRAMS: u64 = 250_000;
+pub const MAX_PROGRAMS: u64 = 200_000;
+
+/// The most work of validating with a schema.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SchemaCost {
+    /// The steps for each byte of a value.
+    per_byte: u64,
+    /// The violations of each part of a value. Each can copy the whole value.
+    violations: u64,
+}
+
+impl SchemaCost {
+    /// The steps for a value of this many bytes.
+    pub(crate) fn steps(self, bytes: usize) -> u64 {
+        let bytes = bytes as u64;
+        let copies = self.violations.saturating_mul(STEPS_OF_COPY).saturating_mul(bytes);
+        self.per_byte.saturating_add(copies).saturating_mul(bytes)
+    }
+}
 
 /// Checks that the work of compiling is bounded, and that of validating by the size of the value. Returns the
-/// most steps of validating for each byte of a value; none if they grow faster than the value.
+/// most work of validating; none if it grows faster than the square of the value.
 ///
 /// Follows every local reference, as a validator does. A schema may refer back to itself only in parts of the
 /// value that cannot be the same. Twice in one part would double the work with every level.
 ///
 /// # Errors
 /// A phrase that names the limit that was passed.
-pub(crate) fn check_cost(graph: &SchemaGraph) -> Result<Option<u64>, &'static str> {
-    if graph.programs() > MAX_PROGRAMS {
+pub(crate) fn check_cost(
+    graph: &SchemaGraph,
+    rules: SchemaRules,
+) -> Result<Option<SchemaCost>, &'static str> {
+    if rules == SchemaRules::Current && graph.programs() > MAX_PROGRAMS {
         return Err("its patterns repeat too much");
     }
     let mut counter = CostCounter {
         graph,
+        rules,
         visited: 0,
         path: Vec::new(),
         keys: Vec::new(),
@@ -45,6 +61,7 @@ pub(crate) fn check_cost(graph: &SchemaGraph) -> Result<Option<u64>, &'static st
         part_start: 0,
         longest: 0,
         per_byte: 0,
+        violations: 0,
     };
     if !graph.nodes.is_empty() {
         counter.visit(0, Visit::first(Violations::All))?;
@@ -56,8 +73,8 @@ pub(crate) fn check_cost(graph: &SchemaGraph) -> Result<Option<u64>, &'static st
     if returns && graph.nodes.iter().any(|node| node.looks_again) {
         return Err("it names itself beside `unevaluated…`");
     }
-    let grows_faster = returns || graph.nodes.iter().any(|node| node.is_unique);
-    Ok((!grows_faster).then_some(counter.per_byte))
+    let grows_faster = returns || graph.nodes.iter().any(|node| node.is_unique || node.is_pattern);
+    Ok((!grows_faster).then_some(SchemaCost { per_byte: counter.per_byte, violations: counter.violations }))
 }
 
 fn overlaps(one: &Part, other: &Part) -> bool {
@@ -69,6 +86,7 @@ fn overlaps(one: &Part, other: &Part) -> bool {
 
 struct CostCounter<'a> {
     graph: &'a SchemaGraph,
+    rules: SchemaRules,
     visited: usize,
     /// The schemas around the current one, each with the number of parts around it.
     path: Vec<(usize, usize)>,
@@ -81,11 +99,14 @@ struct CostCounter<'a> {
     /// The most nested schemas that apply to one value.
     longest: usize,
     per_byte: u64,
+    /// The most violations of one value.
+    violations: u64,
 }
 
 impl<'a> CostCounter<'a> {
     fn visit(&mut self, index: usize, visit: Visit) -> Result<(), &'static str> {
-        self.visited = self.visited.saturating_add(usize::try_from(visit.looks).unwrap_or(usize::MAX));
+        let looks = if self.rules == SchemaRules::Current { visit.looks } else { 1 };
+        self.visited = self.visited.saturating_add(usize::try_from(looks).unwrap_or(usize::MAX));
         if self.visited > MAX_SCHEMAS {
             return Err("it applies too many schemas to one value");
         }
@@ -120,8 +141,9 @@ impl<'a> CostCounter<'a> {
         let node = &self.graph.nodes[index];
         let options = node.options_size.saturating_mul(STEPS_OF_COMPARISON);
         let repeated = node.most_steps_per_byte().saturating_add(options).saturating_mul(visit.times());
-        let steps = visit.steps_of_checks(node.checks).saturating_add(repeated);
+        let steps = visit.steps_of_checks(node).saturating_add(repeated);
         self.per_byte = self.per_byte.saturating_add(steps);
+        self.violations = self.violations.saturating_add(node.checks.saturating_mul(visit.times()));
     }
 
     fn refer_back(&mut self, index: usize, depth: usize) -> Result<(), &'static str> {
@@ -140,11 +162,12 @@ impl<'a> CostCounter<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::graph::SchemaGraph;
+    use crate::graph::{SchemaGraph, SchemaRules};
     use serde_json::{Value, json};
 
     fn check_cost(schema: &Value) -> Result<(), &'static str> {
-        super::check_cost(&SchemaGraph::read(schema)?).map(drop)
+        let rules = SchemaRules::Current;
+        super::check_cost(&SchemaGraph::read(schema, rules)?, rules).map(drop)
     }
 
     #[test]
@@ -164,12 +187,22 @@ mod tests {
             json!({"anyOf": [{"properties": {"and": {"items": {"$ref": "#"}}}}, {"properties": {"or": {"items": {"$ref": "#"}}}}]}),
             json!({"$defs": {"a b": {}}, "$ref": "#/$defs/a%20b"}),
             json!({"properties": {"a": {}}, "unevaluatedProperties": false}),
+            chain(90),
+            json!({"properties": {"$id": {"type": "string"}, "id": {"type": "string"}}}),
+            json!({"$id": "http://example.com/tool", "$schema": "https://json-schema.org/draft/2020-12/schema"}),
             // A property with the name `$ref` is not a reference.
             json!({"properties": {"$ref": {"type": "string"}}}),
         ];
         for schema in rows {
             assert_eq!(check_cost(&schema), Ok(()), "{schema}");
         }
+    }
+
+    fn chain(length: usize) -> Value {
+        let next = |n: usize| (format!("a{n}"), json!({"$ref": format!("#/$defs/a{}", n + 1)}));
+        let mut definitions: serde_json::Map<_, _> = (0..length).map(next).collect();
+        definitions.insert(format!("a{length}"), json!({}));
+        json!({"$ref": "#/$defs/a0", "$defs": definitions})
     }
 
     #[test]
@@ -180,7 +213,7 @@ mod tests {
             doubling["$defs"][format!("a{n}")] = json!({"allOf": [next, next]});
         }
         doubling["$defs"]["a40"] = json!({"type": "object"});
-        // The same with escapes. The validator decodes them all, so a decoy must not stand in for the target.
+        // The same with escapes. The validator decodes them all, so this must not read the other definition.
         let mut escaped = doubling.clone();
         for n in 0..40 {
             let next = json!({"$ref": format!("#/$defs/%61{}", n + 1)});
@@ -193,7 +226,7 @@ mod tests {
         // Each level is compiled three times for the level above.
         let again = |inner| json!({"unevaluatedProperties": false, "allOf": [inner]});
         let unevaluated = (0..12).fold(json!({}), |inner, _| again(inner));
-        let patterns: serde_json::Map<_, _> = (0..40)
+        let patterns: serde_json::Map<_, _> = (0..100)
             .map(|n| (format!("p{n}"), json!({"pattern": format!("({n}[a-z]{{90}}){{30}}")})))
             .collect();
         let rows = [
@@ -218,9 +251,20 @@ mod tests {
             json!({"$schema": "http://json-schema.org/draft-04/schema#",
                    "properties": {"a": {"id": "http://b", "$ref": "#"}}}),
             json!({"$ref": "#/%FF"}),
+            // The validator reads these references otherwise.
+            json!({"$ref": "#/$defs/~~1a", "$defs": {"~/a": {}, "~~1a": {"allOf": [{"$ref": "#"}]}}}),
+            json!({"$ref": "#/$defs/x/a", "$defs": {"x": {"$id": "http://e/", "a": {}}}}),
+            json!({"$ref": "#/$defs/x/a", "$defs": {"x": {"$schema": "http://json-schema.org/draft-04/schema#", "a": {}}}}),
+            json!({"$ref": "#%2Fdefinitions%2Fa", "definitions": {"a": {}}}),
+            json!({"$ref": "#a", "$defs": {"a": {"$anchor": "a"}}}),
+            // A long chain of references is no nesting of the text.
+            chain(30_000),
+            json!({"pattern": "\\d".repeat(9_000)}),
+            json!({"pattern": "\\p{L}".repeat(4_000)}),
+            json!({"properties": {"a": {"allOf": vec![json!({}); 12_000]}}}),
         ];
         for schema in rows {
-            assert!(check_cost(&schema).is_err(), "{schema}");
+            assert!(check_cost(&schema).is_err(), "{schema:.200}");
         }
     }
 }

@@ -13,17 +13,30 @@ pub(crate) struct SchemaGraph {
     pub(crate) nodes: Vec<SchemaNode>,
 }
 
+/// Which limits a schema must keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaRules {
+    /// Those of machine version 1, for runs that were recorded with it.
+    Version1,
+    /// All.
+    Current,
+}
+
 /// What validating one value with one schema does.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaNode {
-    /// Comparisons that do not depend on the value.
+    /// Comparisons that do not depend on the value. Each applied schema is one too.
     pub(crate) checks: u64,
+    /// The bytes of the schema that a violation copies.
+    pub(crate) copied: u64,
     /// The values of `enum` and `const`.
     pub(crate) options: u64,
     /// Their size. See [`size_of`].
     pub(crate) options_size: u64,
-    /// The work for each byte of a text.
+    /// The steps for each byte of a text.
     steps_per_byte: u64,
+    /// Whether the text must be a pattern. That takes a step for each pair of bytes.
+    pub(crate) is_pattern: bool,
     pattern: Option<PatternCost>,
     pub(crate) is_unique: bool,
     /// Whether `unevaluated…` looks again at what the schemas for the same value did.
@@ -82,7 +95,9 @@ impl SchemaNode {
     /// The steps of checking a text of this many bytes.
     pub(crate) fn steps_of_text(&self, bytes: usize) -> u64 {
         let pattern = self.pattern.map_or(0, |pattern| pattern.steps(bytes));
-        self.steps_per_byte.saturating_mul(bytes as u64).saturating_add(pattern)
+        let bytes = bytes as u64;
+        let pairs = if self.is_pattern { bytes.saturating_mul(bytes) } else { 0 };
+        self.steps_per_byte.saturating_mul(bytes).saturating_add(pattern).saturating_add(pairs)
     }
 
     /// The most steps for each byte of a text, and for each byte of the names of properties.
@@ -100,10 +115,23 @@ impl SchemaGraph {
     /// Reads a schema.
     ///
     /// # Errors
-    /// A phrase that says which reference cannot be followed.
-    pub(crate) fn read(schema: &Value) -> Result<Self, &'static str> {
-        let mut reader =
-            GraphReader { root: schema, known: HashMap::new(), graph: Self { nodes: Vec::new() } };
+    /// A phrase that says which reference cannot be followed, or which limit was passed.
+    pub(crate) fn read(schema: &Value, rules: SchemaRules) -> Result<Self, &'static str> {
+        let root = schema.as_object();
+        let draft = root.and_then(|root| root.get("$schema")).and_then(Value::as_str).unwrap_or_default();
+        let id = if draft.contains("draft-03") || draft.contains("draft-04") { "id" } else { "$id" };
+        if rules == SchemaRules::Current {
+            root.into_iter().flat_map(Map::values).try_for_each(|part| check_part(part, id))?;
+        }
+        let mut reader = GraphReader {
+            root: schema,
+            known: HashMap::new(),
+            graph: Self { nodes: Vec::new() },
+            depth: 0,
+            rules,
+            patterns: 0,
+            translations: 0,
+        };
         reader.read_schema(schema)?;
         Ok(reader.graph)
     }
@@ -122,16 +150,54 @@ impl SchemaGraph {
     }
 }
 
+/// The most schemas that a validator may visit when it follows every reference.
+pub const MAX_SCHEMAS: usize = 10_000;
+
+/// The deepest nesting of schemas, with references followed.
+pub const MAX_NESTING: usize = 100;
+
+/// The most bytes of all patterns of a schema.
+pub const MAX_PATTERN_BYTES: usize = 16 * 1024;
+
+/// The most work of translating all patterns of a schema. Each escape takes another pass.
+const MAX_TRANSLATIONS: usize = 2_000_000;
+
+/// Refuses what lets the validator read references otherwise: an id or a draft of a part.
+fn check_part(part: &Value, id: &str) -> Result<(), &'static str> {
+    match part {
+        Value::Array(items) => items.iter().try_for_each(|item| check_part(item, id)),
+        Value::Object(map) => {
+            if [id, "$id", "$schema"].iter().any(|name| map.get(*name).is_some_and(Value::is_string)) {
+                return Err("a part of it has an `$id` or a `$schema` of its own");
+            }
+            map.values().try_for_each(|item| check_part(item, id))
+        }
+        _ => Ok(()),
+    }
+}
+
 struct GraphReader<'a> {
     root: &'a Value,
     /// The schemas that were read, by their address.
     known: HashMap<*const Value, usize>,
     graph: SchemaGraph,
+    /// How many schemas are around the current one.
+    depth: usize,
+    rules: SchemaRules,
+    /// The bytes of the patterns so far, and the work of translating them.
+    patterns: usize,
+    translations: usize,
 }
 
 impl<'a> GraphReader<'a> {
     /// Reads a schema once; none for `true` and for what is no schema.
     fn read_schema(&mut self, schema: &'a Value) -> Result<Option<usize>, &'static str> {
+        if self.depth >= MAX_NESTING {
+            return Err("its schemas are nested too deep");
+        }
+        if self.graph.nodes.len() >= MAX_SCHEMAS {
+            return Err("it applies too many schemas to one value");
+        }
         if *schema == Value::Bool(false) {
             self.graph.nodes.push(SchemaNode { checks: 1, ..SchemaNode::default() });
             return Ok(Some(self.graph.nodes.len() - 1));
@@ -143,10 +209,12 @@ impl<'a> GraphReader<'a> {
         let index = self.graph.nodes.len();
         self.known.insert(schema, index);
         self.graph.nodes.push(SchemaNode::default());
-        let mut node = SchemaNode::default();
+        let mut node = SchemaNode { checks: 1, ..SchemaNode::default() };
+        self.depth += 1;
         for (keyword, value) in map {
-            self.read_keyword(&mut node, keyword, value, index == 0)?;
+            self.read_keyword(&mut node, keyword, value)?;
         }
+        self.depth -= 1;
         self.graph.nodes[index] = node;
         Ok(Some(index))
     }
@@ -156,7 +224,6 @@ impl<'a> GraphReader<'a> {
         node: &mut SchemaNode,
         keyword: &str,
         value: &'a Value,
-        is_root: bool,
     ) -> Result<(), &'static str> {
         use Part::{AnyItem, AnyProperty, Names, Whole};
         use Role::{Alternative, Condition, Required};
@@ -167,12 +234,12 @@ impl<'a> GraphReader<'a> {
                 self.add(node, Whole, Required, target)?;
             }
             "$dynamicRef" | "$recursiveRef" => return Err("it uses a reference whose target can change"),
-            // With an id of its own, references inside the part would lead elsewhere.
-            "$id" if !is_root => return Err("a part of it has an `$id` of its own"),
-            "id" if !is_root && self.has_old_ids() => return Err("a part of it has an `id` of its own"),
             "allOf" => self.add_all(node, Whole, Required, value)?,
             "anyOf" | "oneOf" | "if" | "then" | "else" => self.add_all(node, Whole, Alternative, value)?,
-            "not" => self.add_all(node, Whole, Condition, value)?,
+            "not" => {
+                node.copied += size_of(value);
+                self.add_all(node, Whole, Condition, value)?;
+            }
             "dependentSchemas" | "dependencies" => {
                 for value in properties(value).map(|(_, value)| value) {
                     node.checks += value.as_array().map_or(1, |names| names.len() as u64);
@@ -192,7 +259,7 @@ impl<'a> GraphReader<'a> {
             }
             "patternProperties" => {
                 for (pattern, value) in properties(value) {
-                    if let Some(cost) = PatternCost::read(pattern) {
+                    if let Some(cost) = self.read_pattern(pattern)? {
                         self.add(node, Part::Matching(cost), Required, value)?;
                     }
                 }
@@ -225,7 +292,13 @@ impl<'a> GraphReader<'a> {
                 node.options += options.len() as u64;
                 node.options_size += options.iter().map(size_of).sum::<u64>();
             }
-            "pattern" => node.pattern = value.as_str().and_then(PatternCost::read),
+            "pattern" => {
+                if let Some(pattern) = value.as_str() {
+                    node.pattern = self.read_pattern(pattern)?;
+                    node.copied += node.pattern.map_or(0, |pattern| pattern.bytes);
+                }
+            }
+            "format" if value == "regex" => node.is_pattern = true,
             "uniqueItems" => node.is_unique = true,
             "minLength" | "maxLength" => node.steps_per_byte += 1,
             "format" | "contentEncoding" | "contentMediaType" => node.steps_per_byte += STEPS_OF_FORMAT,
@@ -234,16 +307,30 @@ impl<'a> GraphReader<'a> {
         Ok(())
     }
 
-    /// The target of a reference. The validator decodes all percent-escapes.
-    fn find(&self, reference: &Value) -> Option<&'a Value> {
-        let pointer = reference.as_str()?.strip_prefix('#')?;
-        self.root.pointer(&percent_decode_str(pointer).decode_utf8().ok()?)
+    fn read_pattern(&mut self, pattern: &str) -> Result<Option<PatternCost>, &'static str> {
+        let escapes = pattern.bytes().filter(|byte| *byte == b'\\').count();
+        self.patterns += pattern.len();
+        self.translations += pattern.len() * (escapes + 1);
+        let is_long = self.patterns > MAX_PATTERN_BYTES || self.translations > MAX_TRANSLATIONS;
+        if is_long && self.rules == SchemaRules::Current {
+            return Err("its patterns are too long");
+        }
+        Ok(PatternCost::read(pattern))
     }
 
-    /// Whether the draft of the schema writes `$id` as `id`.
-    fn has_old_ids(&self) -> bool {
-        let draft = self.root.get("$schema").and_then(Value::as_str).unwrap_or_default();
-        draft.contains("draft-03") || draft.contains("draft-04")
+    /// The target of a reference: a JSON Pointer. The validator decodes all percent-escapes, takes other texts for
+    /// names, and leaves a `~` alone that is no escape.
+    fn find(&self, reference: &Value) -> Option<&'a Value> {
+        let pointer = reference.as_str()?.strip_prefix('#')?;
+        if !pointer.is_empty() && !pointer.starts_with('/') {
+            return None;
+        }
+        let pointer = percent_decode_str(pointer).decode_utf8().ok()?;
+        let mut escapes = pointer.split('~').skip(1);
+        if escapes.any(|rest| !rest.starts_with(['0', '1'])) {
+            return None;
+        }
+        self.root.pointer(&pointer)
     }
 
     fn add(
@@ -253,6 +340,7 @@ impl<'a> GraphReader<'a> {
         role: Role,
         schema: &'a Value,
     ) -> Result<(), &'static str> {
+        node.checks += 1;
         if let Some(to) = self.read_schema(schema)? {
             node.edges.push(Edge { to, part, role });
         }

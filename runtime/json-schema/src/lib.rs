@@ -8,11 +8,13 @@ mod graph;
 mod pattern;
 mod work;
 
-pub use cost::{MAX_NESTING, MAX_NESTING_OF_RETURNS, MAX_PROGRAMS, MAX_RETURNS, MAX_SCHEMAS};
+pub use cost::{MAX_NESTING_OF_RETURNS, MAX_PROGRAMS, MAX_RETURNS};
+pub use graph::{MAX_NESTING, MAX_PATTERN_BYTES, MAX_SCHEMAS, SchemaRules};
 pub use jsonschema::error::{TypeKind, ValidationErrorKind};
 pub use jsonschema::{JsonType, ValidationError};
 pub use work::{MAX_WORK, TooMuchWork, Violations};
 
+use cost::SchemaCost;
 use graph::SchemaGraph;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -56,7 +58,7 @@ impl Schema {
 pub struct UntrustedSchema {
     schema: Schema,
     graph: SchemaGraph,
-    steps_per_byte: Option<u64>,
+    cost: Option<SchemaCost>,
 }
 
 /// Why a schema from a stranger cannot be used.
@@ -73,11 +75,11 @@ impl UntrustedSchema {
     ///
     /// # Errors
     /// When it costs too much or is not valid.
-    pub fn compile(schema: &Value) -> Result<Self, SchemaProblem> {
-        let graph = SchemaGraph::read(schema).map_err(SchemaProblem::Cost)?;
-        let steps_per_byte = cost::check_cost(&graph).map_err(SchemaProblem::Cost)?;
+    pub fn compile(schema: &Value, rules: SchemaRules) -> Result<Self, SchemaProblem> {
+        let graph = SchemaGraph::read(schema, rules).map_err(SchemaProblem::Cost)?;
+        let cost = cost::check_cost(&graph, rules).map_err(SchemaProblem::Cost)?;
         let schema = Schema::compile(schema).map_err(SchemaProblem::Invalid)?;
-        Ok(Self { schema, graph, steps_per_byte })
+        Ok(Self { schema, graph, cost })
     }
 
     /// The schema, to validate a value that has at most these bytes as JSON text.
@@ -90,8 +92,7 @@ impl UntrustedSchema {
         bytes: usize,
         violations: Violations,
     ) -> Result<&Schema, TooMuchWork> {
-        let bound = self.steps_per_byte.map(|steps| steps.saturating_mul(bytes as u64));
-        if bound.is_none_or(|bound| bound > MAX_WORK) {
+        if self.cost.is_none_or(|cost| cost.steps(bytes) > MAX_WORK) {
             work::check_work(&self.graph, value, violations)?;
         }
         Ok(&self.schema)

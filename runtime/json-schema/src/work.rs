@@ -6,7 +6,8 @@
 use crate::graph::{Edge, Part, Role, SchemaGraph, SchemaNode, size_of};
 use serde_json::Value;
 
-/// The most steps of one validation.
+/// The most steps of one validation. What a machine of version 2 refuses depends on this number and on those
+/// below and in `pattern.rs`. A change of any needs another version.
 pub const MAX_WORK: u64 = 50_000_000;
 
 /// The steps of one check.
@@ -18,12 +19,18 @@ pub(crate) const STEPS_OF_COMPARISON: u64 = 4;
 /// The steps of recording a violation.
 const STEPS_OF_VIOLATION: u64 = 400;
 
+/// The steps of copying one value or byte of text.
+pub(crate) const STEPS_OF_COPY: u64 = 4;
+
 /// How often the validator compiles and visits the schemas beside `unevaluated…`, because it looks at them
 /// again.
 const LOOKS: u64 = 3;
 
 /// Arrays up to this length are searched for equal items pair by pair.
 const PAIRWISE_ITEMS: usize = 15;
+
+/// The bytes of an index in a path.
+const INDEX_BYTES: usize = 6;
 
 /// Which violations of a value the caller asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,31 +45,58 @@ pub enum Violations {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMuchWork;
 
+/// What the validator keeps of a violation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Records {
+    Nothing,
+    /// The path to the value.
+    Paths,
+    /// The path and a copy of the value.
+    Copies,
+}
+
 /// How often the validator visits a schema with one value.
 #[derive(Clone, Copy)]
 pub(crate) struct Visit {
     /// Because of `unevaluated…`.
     pub(crate) looks: u64,
+    /// How many looks each further schema for the same value adds, below `unevaluated…`.
+    further_looks: u64,
     /// To find whether the value is valid, and then to find violations.
     passes: u64,
-    /// Whether it records violations.
-    records: bool,
+    records: Records,
+    /// The bytes of the path to the value.
+    path: u64,
 }
 
 impl Visit {
     pub(crate) fn first(violations: Violations) -> Self {
-        Self { looks: 1, passes: 2, records: violations == Violations::All }
+        let records = if violations == Violations::All { Records::Paths } else { Records::Nothing };
+        Self { looks: 1, further_looks: 0, passes: 2, records, path: 0 }
     }
 
     /// The visit of a schema that a node applies.
     pub(crate) fn of_edge(self, node: &SchemaNode, edge: &Edge) -> Self {
-        let looks = if node.looks_again { self.looks.saturating_mul(LOOKS) } else { self.looks };
+        let (looks, mut further_looks) = if node.looks_again {
+            let looks = self.looks.saturating_mul(LOOKS);
+            (looks, looks)
+        } else {
+            (self.looks.saturating_add(self.further_looks), self.further_looks)
+        };
+        if edge.part != Part::Whole {
+            further_looks = 0;
+        }
         let (passes, records) = match edge.role {
             Role::Required => (self.passes, self.records),
-            Role::Condition => (self.passes + 1, false),
-            Role::Alternative => (self.passes + 1, true),
+            Role::Condition => (self.passes + 1, Records::Nothing),
+            Role::Alternative => (self.passes + 1, Records::Copies),
         };
-        Self { looks, passes, records }
+        Self { looks, further_looks, passes, records, path: self.path }
+    }
+
+    /// The visit of a part of the value.
+    fn of_part(self, name_bytes: usize) -> Self {
+        Self { path: self.path.saturating_add(name_bytes as u64 + 1), ..self }
     }
 
     /// How often each check is made.
@@ -70,10 +104,14 @@ impl Visit {
         self.looks.saturating_mul(self.passes)
     }
 
-    /// The steps of checks that do not depend on the value.
-    pub(crate) fn steps_of_checks(self, checks: u64) -> u64 {
-        let violation = if self.records { STEPS_OF_VIOLATION } else { 0 };
-        checks.saturating_mul(STEPS_OF_CHECK.saturating_mul(self.times()).saturating_add(violation))
+    /// The steps of checks, without copies of the value.
+    pub(crate) fn steps_of_checks(self, node: &SchemaNode) -> u64 {
+        let check = STEPS_OF_CHECK.saturating_mul(self.times());
+        let violation = match self.records {
+            Records::Nothing => 0,
+            Records::Paths | Records::Copies => STEPS_OF_VIOLATION + self.path.saturating_add(node.copied),
+        };
+        node.checks.saturating_mul(check.saturating_add(violation))
     }
 }
 
@@ -102,7 +140,11 @@ impl WorkCounter<'_> {
         let graph = self.graph;
         let node = &graph.nodes[index];
         let times = visit.times();
-        self.add(visit.steps_of_checks(node.checks))?;
+        self.add(visit.steps_of_checks(node))?;
+        if visit.records == Records::Copies {
+            let copy = size_of(value).saturating_mul(STEPS_OF_COPY).saturating_mul(visit.passes);
+            self.add(node.checks.saturating_mul(copy))?;
+        }
         if node.options > 0 {
             let size = size_of(value);
             let compared = node.options_size.min(node.options.saturating_mul(size));
@@ -128,23 +170,23 @@ impl WorkCounter<'_> {
         match (&edge.part, value) {
             (Part::Whole, value) => self.visit(to, value, visit),
             (Part::Property(name), Value::Object(map)) => {
-                map.get(name).map_or(Ok(()), |item| self.visit(to, item, visit))
+                map.get(name).map_or(Ok(()), |item| self.visit(to, item, visit.of_part(name.len())))
             }
             (Part::Matching(pattern), Value::Object(map)) => map.iter().try_for_each(|(key, item)| {
                 self.add(pattern.steps(key.len()).saturating_mul(visit.times()))?;
-                self.visit(to, item, visit)
+                self.visit(to, item, visit.of_part(key.len()))
             }),
             (Part::AnyProperty, Value::Object(map)) => {
-                map.values().try_for_each(|item| self.visit(to, item, visit))
+                map.iter().try_for_each(|(key, item)| self.visit(to, item, visit.of_part(key.len())))
             }
             (Part::Names, Value::Object(map)) => {
                 map.keys().try_for_each(|key| self.visit(to, &Value::String(key.clone()), visit))
             }
             (Part::Item(index), Value::Array(items)) => {
-                items.get(*index).map_or(Ok(()), |item| self.visit(to, item, visit))
+                items.get(*index).map_or(Ok(()), |item| self.visit(to, item, visit.of_part(INDEX_BYTES)))
             }
             (Part::AnyItem, Value::Array(items)) => {
-                items.iter().try_for_each(|item| self.visit(to, item, visit))
+                items.iter().try_for_each(|item| self.visit(to, item, visit.of_part(INDEX_BYTES)))
             }
             _ => Ok(()),
         }

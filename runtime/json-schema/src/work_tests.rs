@@ -1,10 +1,10 @@
 //! The bound of a validation's work, with hostile and with ordinary schemas and values.
 
-use super::{SchemaProblem, TooMuchWork, UntrustedSchema, Violations};
+use super::{SchemaProblem, SchemaRules, TooMuchWork, UntrustedSchema, Violations};
 use serde_json::{Map, Value, json};
 
 fn bounded(schema: &Value, value: &Value) -> Result<bool, TooMuchWork> {
-    let compiled = UntrustedSchema::compile(schema);
+    let compiled = UntrustedSchema::compile(schema, SchemaRules::Current);
     let schema = compiled.unwrap_or_else(|problem| panic!("{problem:.200?}"));
     let bytes = value.to_string().len();
     let violations = if bytes <= 32 * 1024 { Violations::All } else { Violations::First };
@@ -61,6 +61,29 @@ fn refuses_work_that_grows_too_much() {
             json!({"anyOf": [{"items": {"$ref": "#"}}, {"type": "string", "enum": lists}]}),
             (0..100).fold(json!(vec![1; 10_000]), |inner, _| json!([inner])),
         ),
+        ("empty schemas", json!({"items": {"allOf": vec![json!({}); 9_990]}}), json!(vec![0; 400_000])),
+        (
+            "empty items",
+            json!({"items": {"prefixItems": vec![json!({}); 900]}}),
+            json!(vec![json!(vec![0; 900]); 900]),
+        ),
+        ("copies", json!({"anyOf": vec![json!({"type": "string"}); 3_000]}), json!(vec![0; 400_000])),
+        (
+            "long paths",
+            json!({"anyOf": [{"additionalProperties": {"items": {"type": "string"}}}]}),
+            json!({"k".repeat(600_000): vec![0; 100_000]}),
+        ),
+        (
+            "a pattern as a value",
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "format": "regex"}),
+            json!((0..60_000).map(|n| format!("(?<a{n}>)")).collect::<String>()),
+        ),
+        (
+            "looks at each level",
+            json!({"unevaluatedProperties": false, "allOf": [
+                (0..40).fold(json!({"if": {"enum": lists}}), |inner, _| json!({"allOf": [inner]}))]}),
+            object(3_000),
+        ),
         (
             "encoding",
             json!({"$schema": "http://json-schema.org/draft-07/schema#",
@@ -101,6 +124,18 @@ fn ordinary_work_is_done() {
         (json!({"items": {"type": "integer", "minimum": 0}}), json!(vec![1; 400_000])),
         (json!({"additionalProperties": {"type": "integer"}}), object(50_000)),
         (tree, (0..40).fold(json!({}), |inner, _| json!({"name": "a", "children": [inner, {}]}))),
+        // Patterns that many tools have.
+        (json!({"pattern": "^.{1,4000}$"}), json!("text ".repeat(700))),
+        (json!({"pattern": "^https?://.{1,2000}$"}), json!(format!("https://{}", "a".repeat(1_500)))),
+        (
+            json!({"items": {"pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"}}),
+            json!(vec!["0197a7c2-5c1e-7d3a-9b61-3f0f5a1c2d4e"; 5_000]),
+        ),
+        (
+            json!({"properties": {"first": {"pattern": "^\\p{L}{1,60}$"}, "last": {"pattern": "^\\p{L}{1,60}$"}}}),
+            json!({"first": "Ada", "last": "Lovelace"}),
+        ),
+        (json!({"anyOf": [{"type": "string"}, {"items": {"type": "integer"}}]}), json!(vec![1; 10_000])),
         (json!({}), json!({"a": [1]})),
         (json!(true), json!(1)),
     ];
@@ -112,7 +147,17 @@ fn ordinary_work_is_done() {
 
 #[test]
 fn tells_cost_from_form() {
-    let problem = |schema| UntrustedSchema::compile(&schema).unwrap_err();
+    let problem = |schema| UntrustedSchema::compile(&schema, SchemaRules::Current).unwrap_err();
     assert!(matches!(problem(json!({"pattern": "(([a-z]{99}){99}){99}"})), SchemaProblem::Cost(_)));
     assert!(matches!(problem(json!({"type": 5})), SchemaProblem::Invalid(_)));
+}
+
+#[test]
+fn schemas_of_recorded_runs_keep_their_limits() {
+    let patterns = json!({"allOf": vec![json!({"pattern": "([a-z]{90}){330}"}); 8]});
+    let with_id = json!({"$defs": {"a": {"$id": "http://a/"}}});
+    for schema in [patterns, with_id] {
+        assert!(UntrustedSchema::compile(&schema, SchemaRules::Current).is_err(), "{schema}");
+        assert!(UntrustedSchema::compile(&schema, SchemaRules::Version1).is_ok(), "{schema}");
+    }
 }

@@ -5,16 +5,19 @@
 use crate::strategy::CompileError;
 use crate::text::{display_pointer, preview};
 use redflow_contract::plan::ToolSpec;
-use redflow_json_schema::{SchemaProblem, UntrustedSchema};
+use redflow_json_schema::{SchemaProblem, SchemaRules, UntrustedSchema};
 use serde_json::Value;
 
 /// Compiles the input schemas of tools, in their order; none for a tool that takes any object.
 ///
 /// # Errors
 /// The first tool whose schema cannot be used.
-pub fn compile_tool_schemas(tools: &[ToolSpec]) -> Result<Vec<Option<UntrustedSchema>>, CompileError> {
+pub fn compile_tool_schemas(
+    tools: &[ToolSpec],
+    rules: SchemaRules,
+) -> Result<Vec<Option<UntrustedSchema>>, CompileError> {
     let compile = |tool: &ToolSpec| {
-        let schema = tool.input_schema.as_ref().map(compile_schema).transpose();
+        let schema = tool.input_schema.as_ref().map(|schema| compile_schema(schema, rules)).transpose();
         schema.map_err(|reason| CompileError::InputSchema { tool: tool.name.clone(), reason })
     };
     tools.iter().map(compile).collect()
@@ -25,8 +28,8 @@ pub fn compile_tool_schemas(tools: &[ToolSpec]) -> Result<Vec<Option<UntrustedSc
 ///
 /// # Errors
 /// A phrase that tells why the schema cannot be used.
-pub fn compile_schema(schema: &Value) -> Result<UntrustedSchema, String> {
-    UntrustedSchema::compile(schema).map_err(|problem| match problem {
+pub fn compile_schema(schema: &Value, rules: SchemaRules) -> Result<UntrustedSchema, String> {
+    UntrustedSchema::compile(schema, rules).map_err(|problem| match problem {
         SchemaProblem::Cost(reason) => reason.to_owned(),
         SchemaProblem::Invalid(error) => {
             let text = error.to_string();

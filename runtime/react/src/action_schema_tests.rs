@@ -1,6 +1,7 @@
 use super::{action_schema, fit};
 use crate::compile::tests::spec;
 use pretty_assertions::assert_eq;
+use redflow_json_schema::SchemaRules;
 use redflow_machine::compile_schema;
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ fn a_tool_in_the_subset_has_an_action_schema() {
             "additionalProperties": false,
         })
     );
-    let compiled = compile_schema(&found).unwrap();
+    let compiled = compile_schema(&found, SchemaRules::Current).unwrap();
     let valid = compiled.unbounded();
     let action = json!({"action": "tool", "tool": "calculator", "input": {"expression": "2+2"}, "confidence": 1, "message": null});
     assert!(valid.is_valid(&action));

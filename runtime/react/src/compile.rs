@@ -9,7 +9,7 @@ use crate::validate::ActionRules;
 use redflow_contract::answer_kind::{AnswerKind, SchemaText};
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_json_schema::UntrustedSchema;
+use redflow_json_schema::{SchemaRules, UntrustedSchema};
 use redflow_machine::{CompileError, compile_tool_schemas};
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ impl CompiledAgent {
     /// # Errors
     /// The first tool whose schema cannot be used.
     pub fn compile_version(spec: Arc<AgentSpec>, version: u32) -> Result<Arc<Self>, CompileError> {
-        let input_schemas = compile_tool_schemas(&spec.tools)?;
+        let rules = if version == 1 { SchemaRules::Version1 } else { SchemaRules::Current };
+        let input_schemas = compile_tool_schemas(&spec.tools, rules)?;
         let prefix = prompt_prefix(&spec.tools);
         let answer_kind = answer_kind(&spec.tools);
         Ok(Arc::new(Self { spec, prefix, input_schemas, answer_kind, version }))

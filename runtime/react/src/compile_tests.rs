@@ -4,6 +4,7 @@ use redflow_contract::limits::RunLimits;
 use redflow_contract::node::OnUnknown;
 use redflow_contract::plan::{AgentSpec, ToolSpec};
 use redflow_contract::transcript::ChatRole;
+use redflow_json_schema::SchemaRules;
 use redflow_machine::{CompileError, compile_schema};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -89,14 +90,16 @@ fn refuses_schemas_that_fetch_block_or_are_invalid() {
         (json!({"$schema": "https://example.com/none"}), "Unknown meta-schema"),
         (json!("text"), "\"text\""),
     ] {
-        let reason = compile_schema(&schema).err();
+        let reason = compile_schema(&schema, SchemaRules::Current).err();
         assert!(reason.as_ref().is_some_and(|text| text.starts_with(place)), "{schema}: {reason:?}");
     }
 }
 
 #[test]
 fn a_schema_may_refer_to_itself_in_a_part_of_the_value() {
-    let compiled = compile_schema(&json!({"properties": {"a": {"$ref": "#"}}, "type": "object"})).unwrap();
+    let compiled =
+        compile_schema(&json!({"properties": {"a": {"$ref": "#"}}, "type": "object"}), SchemaRules::Current)
+            .unwrap();
     let validator = compiled.unbounded();
     assert!(validator.is_valid(&json!({"a": {"a": {}}})));
     assert!(!validator.is_valid(&json!({"a": {"a": 1}})));
@@ -117,7 +120,10 @@ fn the_deepest_schemas_fit_on_a_stack() {
         for part in [json!({"$ref": "#"}), json!({"type": "string"})] {
             let core = json!({"type": "object", "properties": {"a": part}});
             let nested = |depth| (0..depth).fold(core.clone(), |schema, _| link(schema));
-            let deepest = (0..80).rev().find_map(|depth| compile_schema(&nested(depth)).ok()).unwrap();
+            let deepest = (0..80)
+                .rev()
+                .find_map(|depth| compile_schema(&nested(depth), SchemaRules::Current).ok())
+                .unwrap();
             let deepest = deepest.unbounded();
             assert_eq!(deepest.violations(&answer).count() == 0, deepest.is_valid(&answer));
         }

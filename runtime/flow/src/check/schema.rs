@@ -1,7 +1,8 @@
 //! JSON Schemas of a check: compiles each once, and describes violations in our own words.
 
 use redflow_json_schema::{
-    JsonType, Schema, SchemaProblem, TypeKind, UntrustedSchema, ValidationError, ValidationErrorKind,
+    JsonType, Schema, SchemaProblem, SchemaRules, TypeKind, UntrustedSchema, ValidationError,
+    ValidationErrorKind,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -52,7 +53,7 @@ impl SchemaStore {
 }
 
 fn compile(schema: &Value) -> Result<(), String> {
-    UntrustedSchema::compile(schema).map(drop).map_err(|problem| match problem {
+    UntrustedSchema::compile(schema, SchemaRules::Current).map(drop).map_err(|problem| match problem {
         SchemaProblem::Cost(reason) => reason.to_owned(),
         SchemaProblem::Invalid(error) => format!("it is not valid at `{}`", error.schema_path().as_str()),
     })

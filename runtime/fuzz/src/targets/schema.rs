@@ -1,7 +1,7 @@
 //! Schemas of tools, and inputs for them.
 
 use super::{Outcome, Target};
-use redflow_json_schema::{SchemaProblem, UntrustedSchema, Violations};
+use redflow_json_schema::{SchemaProblem, SchemaRules, UntrustedSchema, Violations};
 use redflow_testkit::hostile;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ impl Target for ToolSchema {
             return Ok("-".to_owned());
         };
         let [schema, value] = pair.as_slice() else { return Ok("-".to_owned()) };
-        let schema = match UntrustedSchema::compile(schema) {
+        let schema = match UntrustedSchema::compile(schema, SchemaRules::Current) {
             Ok(schema) => schema,
             Err(SchemaProblem::Cost(reason)) => return Ok(reason.to_owned()),
             Err(SchemaProblem::Invalid(error)) => return Ok(error.kind().keyword().to_owned()),
