@@ -136,7 +136,8 @@ fn hash(input: &[u8]) -> usize {
     input.iter().fold(7, |hash: usize, byte| hash.wrapping_mul(31).wrapping_add(usize::from(*byte)))
 }
 
-/// The bodies of all routes that read one. The input decides to which it goes.
+/// The bodies of all routes that read one. An input names the route in `to`. Any other text goes to a route that
+/// it decides by its bytes.
 struct Bodies {
     sidecar: Arc<Sidecar>,
 }
@@ -147,22 +148,34 @@ impl Target for Bodies {
     }
 
     fn seeds(&self) -> Vec<Vec<u8>> {
-        let flows = hostile::flows().into_iter().map(|case| case.value).collect::<Vec<_>>();
-        let wrapped = flows.iter().map(|flow| json!({"flows": flow, "rev": "1"}));
+        let to = |to: &str, body: Value| json!({"to": to, "body": body});
+        let flows = hostile::flows().into_iter().flat_map(|case| {
+            let (flows, deploy) = (json!({"flows": case.value}), json!({"flows": case.value, "force": true}));
+            [to("/flows", case.value), to("/api/flows/check", flows), to("/api/deployment", deploy)]
+        });
+        let result = json!({"success": true, "output": 1});
         let others = [
-            json!({"node": "hostile-agent", "payload": {"a": 1}, "wait": true}),
-            json!({"call": "c", "outcome": "done", "result": 1}),
-            json!({"scope": "read"}),
-            json!({"id": "t", "label": "x", "nodes": [{"id": "n", "type": "debug", "wires": []}]}),
+            to("/api/runs", json!({"node": "hostile-agent", "payload": {"a": 1}, "wait": true})),
+            to("/api/runs/{id}/cancel", json!({"reason": "r"})),
+            to("/api/runs/{id}/resolve", json!({"callId": "c", "result": result})),
+            to(
+                "/flow",
+                json!({"id": "t", "label": "x", "nodes": [{"id": "n", "type": "debug", "wires": []}]}),
+            ),
         ];
-        let values = flows.iter().cloned().chain(wrapped).chain(others).map(|value| value.to_string());
+        let values = flows.chain(others).map(|value| value.to_string());
         let texts = hostile::texts(20_000).into_iter().map(|(_, text)| text);
         values.chain(texts).filter(|text| text.len() < 64 * 1024).map(String::into_bytes).collect()
     }
 
     fn run(&self, input: &[u8]) -> Outcome {
         let routes: Vec<&Route> = ROUTES.iter().filter(|route| route.body.is_some()).collect();
-        let outcome = self.sidecar.send(routes[hash(input) % routes.len()], input)?;
+        let named = serde_json::from_slice::<Value>(input).ok();
+        let route = named.as_ref().and_then(|named| routes.iter().find(|route| named["to"] == route.path));
+        let outcome = match (route, &named) {
+            (Some(route), Some(named)) => self.sidecar.send(route, named["body"].to_string().as_bytes())?,
+            _ => self.sidecar.send(routes[hash(input) % routes.len()], input)?,
+        };
         self.sidecar.check_health()?;
         Ok(outcome)
     }
@@ -189,8 +202,10 @@ impl Target for Frames {
             json!({"type": "flows", "seq": 1, "revision": "r", "flows": hostile::agent_flow(&json!({}), &json!([{"action": "final"}]))}),
             json!({"type": "start", "seq": 1, "start": "s", "node": "hostile-agent", "message": {"payload": 1}}),
             json!({"type": "cancel", "seq": 2, "start": "s", "reason": "r"}),
-            json!({"type": "tool_result", "seq": 3, "run": "r", "call": "c", "reply": {"ok": true, "output": 1}}),
-            json!({"type": "subscribe", "after": "x", "runs": ["r"], "kinds": ["run_started"]}),
+            json!({"type": "tool_result", "seq": 3, "run": "r", "call": "c",
+                   "reply": {"type": "returned", "output": {"a": 1}}}),
+            json!({"type": "subscribe", "after": "0", "runs": ["r"], "deltas": true}),
+            json!({"type": "ping", "id": "i"}),
             json!({"auth": TOKEN}),
             json!({"subscribe": "debug"}),
         ];

@@ -4,14 +4,14 @@
 use super::client::{Client, Response};
 use super::load::{Starts, start_runs};
 use super::readers::Signals;
-use super::{CONFIG, Sidecar, free_port, join, wait_for_all_runs};
+use super::{CONFIG, Sidecar, all_runs, free_port, join, wait_for_all_runs};
 use crate::faults::Row;
 use crate::faults::flows::many_agents;
 use crate::faults::rig::{Rig, TIME_LIMIT};
 use crate::faults::witness::Behaviour;
 use redflow_testkit::{LoggedProcess, hostile};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ const STARTERS: u64 = 2;
 
 /// The pause between two requests for health.
 const BETWEEN_CHECKS: Duration = Duration::from_millis(20);
+
+/// After so many requests for health the metrics are read.
+const CHECKS_PER_DELAY: usize = 50;
 
 /// A sidecar that answers later is not healthy.
 const HEALTH_LIMIT: Duration = Duration::from_secs(1);
@@ -73,18 +76,24 @@ pub(in crate::faults) fn run(rig: &Rig) -> Result<Row, String> {
         row.failures.push(failure.clone());
     }
     row.cases = answers.sent;
-    let delay = loop_delay(&client)?;
+    // Every acknowledged run is stored.
+    let stored: BTreeSet<String> =
+        all_runs(&client)?.iter().filter_map(|run| Some(run["runId"].as_str()?.to_owned())).collect();
+    let acknowledged = || starts.iter().flat_map(|starts: &Starts| &starts.acknowledged);
+    let lost = acknowledged().filter(|start| !stored.contains(&start.run)).count();
+    row.check(lost == 0, || format!("{lost} acknowledged runs are not stored"));
     let memory = peak_memory(&process);
     row.failures.extend(super::errors_in(&process.stderr()));
     let stopped = stop(process)?;
     rig.replay_all(&folder)?;
-    let runs: usize = starts.iter().map(|starts: &Starts| starts.acknowledged.len()).sum();
     row.figures = format!(
-        "{} codes; {runs} runs beside, 0 lost; /health asked {} times, worst {} ms; worst delay of the loop in the last \
-         minute {delay}; {memory} at most; stopped in {} ms",
+        "{} codes; {} runs beside, {lost} lost; /health asked {} times, worst {} ms; worst delay of the loop {:.0} ms; \
+         {memory} at most; stopped in {} ms",
         answers.codes.len(),
+        acknowledged().count(),
         health.checks,
         health.worst.as_millis(),
+        health.worst_delay * 1000.0,
         stopped.as_millis(),
     );
     Ok(row)
@@ -94,6 +103,8 @@ pub(in crate::faults) fn run(rig: &Rig) -> Result<Row, String> {
 struct Health {
     checks: usize,
     worst: Duration,
+    /// The worst delay of the sidecar's loop, in seconds.
+    worst_delay: f64,
     failures: Vec<String>,
 }
 
@@ -106,6 +117,13 @@ fn watch_health(client: &Client, signals: &Signals) -> Health {
         (health.checks, health.worst) = (health.checks + 1, health.worst.max(time));
         if time > HEALTH_LIMIT || !matches!(response, Ok(Response { status: 200, .. })) {
             health.failures.push(format!("/health took {} ms: {response:?}", time.as_millis()));
+        }
+        // The metric forgets after a minute at most.
+        if health.checks % CHECKS_PER_DELAY == 0 {
+            match loop_delay(client) {
+                Ok(delay) => health.worst_delay = health.worst_delay.max(delay),
+                Err(failure) => health.failures.push(failure),
+            }
         }
         std::thread::sleep(BETWEEN_CHECKS);
     }
@@ -157,10 +175,15 @@ fn send_everything(client: &Client) -> Result<Answers, String> {
     for (_, text) in hostile::texts(LARGEST).into_iter().take(1) {
         send_frame(client, &mut answers, "/bridge", &text)?;
     }
+    let schemas: Vec<&str> = hostile::schemas().iter().map(|case| case.name).collect();
     for case in hostile::flows() {
         let flows = beside_agents(case.value);
         let deploy = json!({"flows": flows, "force": true});
-        answers.check(case.name, client.post("/api/flows/check", &json!({"flows": flows})));
+        let report = client.post("/api/flows/check", &json!({"flows": flows}));
+        if schemas.contains(&case.name) && !has_code(&report, "CONFIG_INVALID") {
+            answers.failures.push(format!("the schema is not refused: {}", case.name));
+        }
+        answers.check(case.name, report);
         answers.check(case.name, client.post("/api/deployment", &deploy));
     }
     for (name, schema, input) in hostile::inputs() {
@@ -183,9 +206,23 @@ fn send_everything(client: &Client) -> Result<Answers, String> {
     Ok(answers)
 }
 
+fn has_code(report: &Result<Response, String>, code: &str) -> bool {
+    let diagnostics = report.as_ref().ok().and_then(|response| response.body["diagnostics"].as_array());
+    diagnostics.into_iter().flatten().any(|diagnostic| diagnostic["code"] == code)
+}
+
 /// Sends a text as the first frame of a socket.
 fn send_frame(client: &Client, answers: &mut Answers, socket: &str, text: &str) -> Result<(), String> {
     let code = client.first_frame(socket, text)?;
+    // The editor's socket ignores what it does not know, as Node-RED does.
+    let is_expected = match code.as_str() {
+        "MESSAGE_INVALID" | "MESSAGE_TOO_LARGE" => true,
+        "ignored" => socket == "/comms",
+        _ => false,
+    };
+    if !is_expected {
+        answers.failures.push(format!("{socket} did not refuse a frame of {} bytes: {code}", text.len()));
+    }
     answers.count(&code);
     Ok(())
 }
@@ -197,13 +234,11 @@ fn beside_agents(hostile: Value) -> Value {
     Value::Array(nodes)
 }
 
-fn loop_delay(client: &Client) -> Result<String, String> {
+fn loop_delay(client: &Client) -> Result<f64, String> {
     let metrics = client.get_text("/metrics")?;
     let delay = metrics.lines().find_map(|line| line.strip_prefix("redflow_loop_delay_seconds "));
     let delay = delay.and_then(|delay| delay.parse::<f64>().ok());
-    delay
-        .map(|delay| format!("{:.0} ms", delay * 1000.0))
-        .ok_or_else(|| "no redflow_loop_delay_seconds".to_owned())
+    delay.ok_or_else(|| "no redflow_loop_delay_seconds".to_owned())
 }
 
 /// The most memory that a process has used, where the system tells.
