@@ -173,7 +173,7 @@ fn inject(number: usize, more: Value) -> Value {
 }
 
 fn tool(id: &str, name: &str, schema: &Value) -> Value {
-    json!({"id": id, "type": "calculator-tool", "z": "t", "x": 1, "y": 1, "wires": [], "toolName": name,
+    json!({"id": id, "type": "tool.witness", "z": "t", "x": 1, "y": 1, "wires": [], "toolName": name,
            "description": "calculates", "inputSchema": schema})
 }
 
@@ -182,7 +182,8 @@ fn done() -> Value {
     json!([{"action": "final", "message": "done"}])
 }
 
-/// A flow with an agent, a model that gives these replies, and a tool with this schema.
+/// A flow with an agent, a model that gives these replies, and a tool with this schema. Only a build with failpoints
+/// can run the tool.
 #[must_use]
 pub fn agent_flow(schema: &Value, replies: &Value) -> Value {
     json!([

@@ -162,7 +162,7 @@ impl Checker<'_> {
                 let violation = Violation {
                     pointer: "/inputSchema".to_owned(),
                     rule: "schema".to_owned(),
-                    expected: "a valid JSON Schema without outside references".to_owned(),
+                    expected: "a JSON Schema that refers only to itself and is quick to check".to_owned(),
                     found: format!("none: {what}"),
                 };
                 self.config_invalid(ix, violation, None);
