@@ -46,6 +46,9 @@ pub enum AuthMethod {
 pub struct Caller {
     /// The name of the token. For a browser also its number.
     pub name: Arc<str>,
+    /// The name of the token alone: the same for all browsers that signed in with it. Without a token, the name of
+    /// the caller.
+    pub token_name: Arc<str>,
     /// Empty for an anonymous caller.
     pub scopes: Arc<[Scope]>,
     /// How it proved its identity.
@@ -68,6 +71,7 @@ impl Caller {
     pub fn anonymous() -> Self {
         Self {
             name: "nobody".into(),
+            token_name: "nobody".into(),
             scopes: Arc::new([]),
             auth_method: AuthMethod::Anonymous,
             token: None,
@@ -79,6 +83,7 @@ impl Caller {
         let scopes = Arc::new([Scope::Read, Scope::Run, Scope::Deploy]);
         Self {
             name: REDFLOW_UI_NAME.into(),
+            token_name: REDFLOW_UI_NAME.into(),
             scopes,
             auth_method: AuthMethod::RedflowUi,
             token: None,
@@ -88,7 +93,8 @@ impl Caller {
 
     fn with_token(token: AcceptedToken, auth_method: AuthMethod) -> Self {
         Self {
-            name: token.name,
+            name: Arc::clone(&token.name),
+            token_name: token.name,
             scopes: token.scopes,
             auth_method,
             token: Some(token.fingerprint),

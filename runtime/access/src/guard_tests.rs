@@ -232,8 +232,8 @@ fn a_browser_has_the_rights_of_its_token_until_it_signs_out() {
     assert_eq!((&*caller.name, &*caller.scopes), ("main, browser 1", [Scope::Admin].as_slice()));
     let several = format!("theme=dark; {second}; other=1");
     let caller = fixture.authenticate_at(0, &Method::GET, &[HOME, ("cookie", &several)]).unwrap();
-    assert_eq!(&*caller.name, "main, browser 2");
-    // Planted cookies of the same name, of any number and content, do no harm.
+    assert_eq!((&*caller.name, &*caller.token_name), ("main, browser 2", "main"));
+    // Foreign cookies of the same name, of any number and content, do no harm.
     let session = first.split_once('=').unwrap().1;
     let other = "A".repeat(session.len());
     for junk in [
@@ -244,15 +244,14 @@ fn a_browser_has_the_rights_of_its_token_until_it_signs_out() {
         "\"",
         &format!("redflow_session={other}"),
     ] {
-        let planted = vec![junk; 100].join("; ");
-        for cookies in [format!("{planted}; {first}"), format!("{first}; {planted}")] {
+        let foreign = vec![junk; 100].join("; ");
+        for cookies in [format!("{foreign}; {first}"), format!("{first}; {foreign}")] {
             let caller = fixture.authenticate(&Method::GET, &[HOME, ("cookie", &cookies)]);
             assert_eq!(caller, Ok(AuthMethod::Cookie), "{junk}");
         }
     }
-    // A planted cookie of the same name does no harm.
-    let planted = format!("redflow_session=planted; {first}");
-    assert_eq!(fixture.authenticate(&Method::GET, &[HOME, ("cookie", &planted)]), Ok(AuthMethod::Cookie));
+    let foreign = format!("redflow_session=foreign; {first}");
+    assert_eq!(fixture.authenticate(&Method::GET, &[HOME, ("cookie", &foreign)]), Ok(AuthMethod::Cookie));
 
     let headers: HeaderMap = [(http::header::COOKIE, first.parse().unwrap())].into_iter().collect();
     let clear = fixture.access.sign_out(&headers);

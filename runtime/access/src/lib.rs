@@ -69,6 +69,6 @@ mod tests {
         assert_eq!(printable_excerpt(b"evil.example"), "evil.example");
         assert_eq!(printable_excerpt(b"a\r\n\x1b[31m\xff b"), "a???[31m? b");
         assert_eq!(printable_excerpt(&[b'x'; 65]), format!("{}…", "x".repeat(64)));
-        assert_eq!(printable_excerpt(b"rf_0123456789abcdefABCDEF_-.evil.example"), "[redacted]");
+        assert_eq!(printable_excerpt(b"rf_0123456789abcdefABCDEF_-.evil.example"), "[redacted].evil.example");
     }
 }

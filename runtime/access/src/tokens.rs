@@ -8,8 +8,10 @@ use crate::{lock, secret_file};
 use redflow_contract::Millis;
 use redflow_contract::api::{ApiError, Scope};
 use redflow_contract::code::ApiCode;
+use redflow_contract::secret::REDACTED;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -19,6 +21,8 @@ pub const MAIN: &str = "main";
 pub const MAX_TOKEN_BYTES: usize = 512;
 /// The shortest token that a user may choose.
 pub const MIN_TOKEN_BYTES: usize = 16;
+/// The shortest start of the main token that is masked. Shorter ones occur in ordinary text.
+const MIN_MASKED_BYTES: usize = 12;
 /// The most tokens besides the main one.
 pub const MAX_TOKENS: usize = 256;
 /// The longest name of a token, in ASCII letters, digits, `-`, `.` and `_`.
@@ -79,6 +83,7 @@ struct TokenCache {
     checked_at: Millis,
     stamps: [Option<secret_file::Stamp>; 2],
     main: Option<AcceptedToken>,
+    main_text: Option<SecretString>,
     further: Vec<AcceptedToken>,
 }
 
@@ -99,7 +104,8 @@ impl Tokens {
         let stamps = read_stamps(data);
         let main = if chosen.is_some() { main } else { read_main(data)? };
         let further = read_list(data)?.iter().filter_map(accept).collect();
-        let cache = TokenCache { checked_at: 0, stamps, main: main.as_ref().map(accept_main), further };
+        let accepted = main.as_ref().map(accept_main);
+        let cache = TokenCache { checked_at: 0, stamps, main: accepted, main_text: main, further };
         let main = chosen.map_or_else(|| MainToken::File(data.to_owned()), MainToken::Fixed);
         Ok(Self { main, data: Some(data.to_owned()), cache: Mutex::new(cache) })
     }
@@ -111,7 +117,8 @@ impl Tokens {
     pub fn ephemeral(chosen: Option<SecretString>) -> Result<Self, ApiError> {
         let token = chosen.map_or_else(|| make_secret::<32>("rf_"), Ok)?;
         let main = Some(accept_main(check_chosen(&token)?));
-        let cache = TokenCache { checked_at: 0, stamps: [None, None], main, further: Vec::new() };
+        let main_text = Some(token.clone());
+        let cache = TokenCache { checked_at: 0, stamps: [None, None], main, main_text, further: Vec::new() };
         Ok(Self { main: MainToken::Fixed(token), data: None, cache: Mutex::new(cache) })
     }
 
@@ -148,6 +155,27 @@ impl Tokens {
         tokens.fold(None, newest)
     }
 
+    /// Replaces the main token in a text, in any case and also if the text was cut in it. A person can choose that
+    /// token, so it can look like ordinary words. The others are known by their form.
+    #[must_use]
+    pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let cache = lock(&self.cache);
+        let token = cache.main_text.as_ref().map_or(&b""[..], |token| token.expose_secret().as_bytes());
+        let (mut masked, mut rest) = (String::new(), text);
+        let find = |text: &str| {
+            let same_bytes = |at: usize| {
+                let pairs = text.as_bytes()[at..].iter().zip(token);
+                pairs.take_while(|(one, other)| one.eq_ignore_ascii_case(other)).count()
+            };
+            (0..text.len()).map(|at| (at, same_bytes(at))).find(|(_, length)| *length >= MIN_MASKED_BYTES)
+        };
+        while let Some((at, length)) = find(rest) {
+            masked.extend([&rest[..at], REDACTED]);
+            rest = &rest[at + length..];
+        }
+        if masked.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(masked + rest) }
+    }
+
     /// The main token. None while its file is unsafe or missing.
     pub(crate) fn accepted_main(&self) -> Option<AcceptedToken> {
         lock(&self.cache).main.clone()
@@ -166,10 +194,10 @@ impl TokenCache {
         if matches!(main, MainToken::File(_)) && stamps[0] != self.stamps[0] {
             let missing = || malformed_main(&main_path(data), "is missing");
             let read = read_main(data).and_then(|token| token.ok_or_else(missing));
-            self.main = match read {
+            self.main_text = match read {
                 Ok(token) => {
                     tracing::info!("the main token has changed");
-                    Some(accept_main(&token))
+                    Some(token)
                 }
                 Err(error) => {
                     tracing::error!(
@@ -180,6 +208,7 @@ impl TokenCache {
                     None
                 }
             };
+            self.main = self.main_text.as_ref().map(accept_main);
         }
         if stamps[1] != self.stamps[1] {
             let read = read_list(data).map(|list| list.iter().filter_map(accept).collect::<Vec<_>>());

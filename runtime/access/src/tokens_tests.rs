@@ -353,3 +353,26 @@ fn a_half_written_file_of_a_crash_is_replaced() {
     assert_eq!(token.expose_secret().len(), 46);
     assert!(!data.path().join("token.new").exists());
 }
+
+#[test]
+fn the_main_token_is_masked_in_texts() {
+    let chosen = || Some("Correct-Horse-Battery".to_owned().into());
+    let data = folder();
+    write(&data.path().join("token"), b"correct-horse-battery\n");
+    let all = [
+        Tokens::ephemeral(chosen()).unwrap(),
+        Tokens::open(folder().path(), chosen()).unwrap(),
+        Tokens::open(data.path(), None).unwrap(),
+    ];
+    for tokens in all {
+        for (text, masked) in [
+            ("no `é` token", "no `é` token"),
+            ("correct-hors", "[redacted]"),
+            ("correct-hor", "correct-hor"),
+            ("`ACorrect-Horse-Battery.example`", "`A[redacted].example`"),
+            ("correct-correct-horse-batteryé CORRECT-HORSE-BAT", "correct-[redacted]é [redacted]"),
+        ] {
+            assert_eq!(tokens.mask(text), masked);
+        }
+    }
+}

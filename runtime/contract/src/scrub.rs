@@ -1,6 +1,7 @@
 //! Removes known secrets from results, answers and recalled turns before they become facts.
 
 mod encodings;
+mod search;
 mod stream;
 
 pub use stream::ScrubStream;
@@ -9,16 +10,13 @@ use crate::fact::{ModelAnswer, ToolResult};
 use crate::run_error::Failure;
 use crate::secret::{REDACTED, is_connection_setting, is_secret_name};
 use crate::transcript::ChatMessage;
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use search::Search;
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 /// The most bytes that an escape writes for one byte of a secret, as in `\u0061`.
 const LONGEST_ESCAPE: usize = 6;
-
-/// Forms of more bytes in all are searched for one after another.
-const MAX_SEARCH_BYTES: usize = 1024 * 1024;
 
 /// A shorter value would occur in ordinary text, so it is not scrubbed.
 const SHORTEST: usize = 8;
@@ -30,7 +28,7 @@ pub struct Scrubber {
     /// Every form of the secrets that needs no decoding.
     forms: Vec<String>,
     /// Finds the forms. Made for the first text.
-    search: OnceLock<Option<AhoCorasick>>,
+    search: OnceLock<Search>,
 }
 
 impl std::fmt::Debug for Scrubber {
@@ -91,12 +89,14 @@ impl Scrubber {
 
     /// Where a text holds secrets, in order and without overlaps.
     fn find(&self, text: &str) -> Vec<Range<usize>> {
-        let search = self.search.get_or_init(|| build_search(&self.forms));
-        encodings::search_decoded(text, |bytes| match search {
-            Some(search) => search.find_overlapping_iter(bytes).map(|found| found.range()).collect(),
-            // The secrets are too long for one search.
-            None => self.forms.iter().flat_map(|form| find_all(bytes, form.as_bytes())).collect(),
-        })
+        let search = self.search();
+        let mut found = search.find(text.as_bytes());
+        encodings::decode_all(text, |decoded| found.extend(decoded.ranges(search.find(&decoded.bytes))));
+        encodings::merge(found)
+    }
+
+    fn search(&self) -> &Search {
+        self.search.get_or_init(|| Search::new(&self.forms))
     }
 
     /// The last place at or before `end` where a text can be cut without leaving a part of a secret. Looks no
@@ -179,18 +179,6 @@ impl Scrubber {
 /// The last character boundary at or before a position.
 fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
-/// A search for all forms at once; none if it would take too much memory.
-fn build_search(forms: &[String]) -> Option<AhoCorasick> {
-    let bytes: usize = forms.iter().map(String::len).sum();
-    let builder = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(forms);
-    (bytes <= MAX_SEARCH_BYTES).then(builder)?.ok()
-}
-
-fn find_all<'a>(text: &'a [u8], form: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
-    let windows = text.windows(form.len().max(1)).enumerate();
-    windows.filter(move |(_, window)| *window == form).map(move |(at, _)| at..at + form.len())
 }
 
 #[cfg(test)]

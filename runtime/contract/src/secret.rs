@@ -59,7 +59,7 @@ const SECRET_PAIRS: [(&str, &str); 5] =
     [("connection", "string"), ("conn", "string"), ("connection", "str"), ("conn", "str"), ("key", "base")];
 
 /// Words before `URL` or `URI` in the name of an environment variable that holds an address with a password.
-const ADDRESSES_WITH_PASSWORD: [&str; 16] = [
+const ADDRESSES_WITH_PASSWORD: [&str; 15] = [
     "database",
     "db",
     "postgres",
@@ -75,7 +75,6 @@ const ADDRESSES_WITH_PASSWORD: [&str; 16] = [
     "broker",
     "smtp",
     "sentry",
-    "webhook",
 ];
 
 /// Words before `key` that make it public.
@@ -179,11 +178,29 @@ pub fn is_secret_name(name: &str) -> bool {
 #[must_use]
 pub fn is_secret_variable(name: &str, value: Option<&str>) -> bool {
     let words = words(name);
-    let is_address = matches!(words.as_slice(), [.., kind, last]
-        if matches!(last.as_str(), "url" | "uri") && ADDRESSES_WITH_PASSWORD.contains(&kind.as_str()));
-    // Without a user and parameters an address holds no password.
-    let is_plain = |value: &str| value.contains("://") && !value.contains(['@', '?', ';']);
-    (is_address && !value.is_some_and(is_plain)) || is_secret_name(name) || value.is_some_and(is_secret_value)
+    let mut last_words = words.iter().rev().map(String::as_str);
+    let last = last_words.next().unwrap_or_default();
+    let is_url = matches!(last, "url" | "uri" | "urls" | "uris");
+    let kind = if is_url { last_words.next().unwrap_or_default() } else { last };
+    let is_address = is_url && ADDRESSES_WITH_PASSWORD.contains(&kind);
+    // The path of a webhook is its secret.
+    let is_webhook =
+        matches!(kind, "webhook" | "webhooks") && value.is_none_or(|value| value.contains("://"));
+    is_webhook
+        || (is_address && value.is_none_or(has_password))
+        || is_secret_name(name)
+        || value.is_some_and(is_secret_value)
+}
+
+/// Whether an address can hold a password: it has a user, or the parameters of a connection string, or a secret
+/// parameter.
+fn has_password(address: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let names = address.match_indices('=').map(|(at, _)| {
+        let before = &address[..at];
+        &before[before.trim_end_matches(is_name).len()..]
+    });
+    address.contains(['@', ';']) || names.into_iter().any(is_secret_parameter)
 }
 
 /// Whether a name in free text holds a secret. `before` is the word before the name, so that `api key: …`

@@ -32,9 +32,33 @@ fn variables_are_secret_by_name_or_value() {
     for name in secret.split_whitespace() {
         assert!(is_secret_variable(name, None), "{name}");
     }
-    assert!(is_secret_variable("DATABASE_URL", Some("Server=db;Password=s3cret")));
-    assert!(is_secret_variable("DATABASE_URL", Some("mysql://db/app?password=s3cret")));
-    assert!(!is_secret_variable("REDIS_URL", Some("redis://cache.example:6379/0")));
+    for (name, value) in [
+        ("DATABASE_URL", "Server=db;Password=s3cret"),
+        ("DATABASE_URL", "host=db.example user=app password=s3cret"),
+        ("DATABASE_URL", "mysql://db/app?password=s3cret"),
+        ("DATABASE_URL", "libsql://db.example?tls=0&authToken=s3cret"),
+        ("DATABASE_URL", "jdbc:oracle:thin:scott/tiger@db"),
+        ("BROKER_URL", "ada:s3cret@mqtt.local:1883"),
+        // The path is the secret.
+        ("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T0/B0/XXXX"),
+        ("DISCORD_WEBHOOK", "https://discord.com/api/webhooks/1/XXXX"),
+        ("WEBHOOK_URIS", "https://hooks.example/a https://hooks.example/b"),
+    ] {
+        assert!(is_secret_variable(name, Some(value)), "{name}={value}");
+    }
+    for (name, value) in [
+        ("REDIS_URL", "redis://cache.example:6379/0"),
+        ("BROKER_URL", "mqtt.local:1883"),
+        ("DATABASE_URL", "sqlite:./dev.db"),
+        ("DATABASE_URL", "host=db.example user=app"),
+        ("MONGODB_URI", "mongodb://localhost/app?retryWrites=true&authSource=admin"),
+        ("WEBHOOK", "true"),
+        ("VOICE", "sk-SK-LukasNeural"),
+        ("TOPIC", "home/rf_temperature_sensor_livingroom"),
+        ("SETTING", "npm_config_registry_mirror_url"),
+    ] {
+        assert!(!is_secret_variable(name, Some(value)), "{name}={value}");
+    }
     for name in ["BASE_URL", "OPENAI_BASE_URL", "HOME", "URL", "MODEL_URL", "TOWN", "DATABASE"] {
         assert!(!is_secret_variable(name, Some("https://host.example/v1")), "{name}");
         assert!(is_secret_variable(name, Some("https://ada:s3cret@host.example/v1")), "{name}");

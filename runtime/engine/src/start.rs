@@ -83,7 +83,10 @@ impl StartKey {
         match self {
             // Runs are stored with these causes. So only a key that looks like the cause of another kind has
             // another form.
-            Self::Caller(key) if key.starts_with("chat:") || key.contains('\n') => {
+            Self::Caller(key)
+                if key.contains('\n')
+                    || key.strip_prefix("chat:").is_some_and(|hex| Digest::parse_hex(hex).is_some()) =>
+            {
                 format!("api:caller\n{key}")
             }
             Self::Caller(key) => format!("api:{key}"),
@@ -98,8 +101,8 @@ impl StartKey {
 pub(crate) struct EarlierRun {
     pub(crate) run: RunId,
     pub(crate) agent: NodeId,
-    /// The payload of the message that began it.
-    pub(crate) payload: Option<Value>,
+    /// The payload of the message that began it, if it had one. None if its journal is not readable.
+    pub(crate) payload: Option<Option<Value>>,
 }
 
 /// What a caller asked for under its key. The same key must always ask for the same.
@@ -116,10 +119,12 @@ impl CallerRequest {
         is_caller.then(|| Self { node: order.node.clone(), payload: order.payload.clone() })
     }
 
-    /// Compares the request with the run that an earlier start with the same key began.
+    /// Compares the request with the run that an earlier start with the same key began, as far as that run is
+    /// readable.
     pub(crate) fn check(&self, earlier: &EarlierRun) -> Result<(), StartError> {
         let node = self.node.as_ref().is_some_and(|node| *node != earlier.agent).then_some("`node`");
-        let payload = (self.payload != earlier.payload).then_some("`payload`");
+        let is_other = earlier.payload.as_ref().is_some_and(|payload| self.payload != *payload);
+        let payload = is_other.then_some("`payload`");
         let different: Vec<&str> = node.into_iter().chain(payload).collect();
         if different.is_empty() { Ok(()) } else { Err(StartError::KeyReused(different.join(" and "))) }
     }

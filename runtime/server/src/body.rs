@@ -33,7 +33,7 @@ const MIN_RATE: f64 = 128.0 * 1024.0;
 /// How often the rate of a body is checked.
 const RATE_CHECK: Duration = Duration::from_secs(1);
 
-/// The body of a request, and the name of the caller that sends it.
+/// The body of a request, and the name of the token of the caller that sends it.
 pub(crate) struct RequestBody {
     caller: Arc<str>,
     body: Body,
@@ -45,7 +45,7 @@ impl<S: Sync> FromRequest<S> for RequestBody {
     async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
         // The guard has set the caller.
         let caller = request.extensions().get().map_or_else(Caller::anonymous, Caller::clone);
-        Ok(Self { caller: caller.name, body: request.into_body() })
+        Ok(Self { caller: caller.token_name, body: request.into_body() })
     }
 }
 

@@ -8,10 +8,11 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use redflow_access::{AuthMethod, Caller, Origins};
-use redflow_contract::api::{ProblemCode, Scope};
+use redflow_contract::api::{ApiError, ProblemCode, Scope};
 use redflow_contract::code::ApiCode;
 use redflow_contract::route::{ROUTES, Route};
 use redflow_ports::Measurement;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,11 +33,18 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         Err(problem) => {
             let ui = app.settings.access.redflow_ui.as_deref();
             if let Some(ui) = ui.filter(|_| problem.0.code == ProblemCode::Api(ApiCode::OriginRefused)) {
-                app.refused_origins.log(request.headers(), &Origins::origin(ui).unwrap_or_default());
+                let admitted = Origins::origin(ui).unwrap_or_default();
+                app.refused_origins.log(request.headers(), &admitted, app.access.tokens());
             }
             problem.into_response()
         }
     };
+    // The client may have sent the token in the wrong place, and the error quotes that place.
+    if let Some(error) = response.extensions_mut().remove::<Arc<ApiError>>()
+        && let Cow::Owned(message) = app.access.tokens().mask(&error.message)
+    {
+        response = Problem::from(ApiError { message, ..ApiError::clone(&error) }).into_response();
+    }
     let (route, status) = (path.as_deref().unwrap_or_default(), response.status().as_u16());
     app.meter.record(Measurement::RequestAnswered { route, status, took: began.elapsed() });
     tracing::debug!(%method, route, status, "answered a request");

@@ -2,6 +2,7 @@
 
 use crate::response::printable;
 use axum::http::{HeaderMap, header};
+use redflow_access::Tokens;
 use redflow_contract::code::ApiCode;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -18,9 +19,10 @@ pub(crate) struct RefusedOrigins {
 
 impl RefusedOrigins {
     /// Logs the origins of a refused request that are new.
-    pub(crate) fn log(&self, headers: &HeaderMap, admitted: &str) {
+    pub(crate) fn log(&self, headers: &HeaderMap, admitted: &str, tokens: &Tokens) {
         for origin in headers.get_all(header::ORIGIN) {
             let origin = printable(&String::from_utf8_lossy(origin.as_bytes()));
+            let origin = tokens.mask(&origin).into_owned();
             // The Redflow UI itself is refused at routes that are not for it. That is no wrong address.
             let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
             if origin != admitted && logged.len() < MAX_LOGGED && logged.insert(origin.clone()) {

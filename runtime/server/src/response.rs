@@ -9,6 +9,7 @@ use redflow_contract::diagnostic::CheckReport;
 use redflow_contract::secret::mask_secrets;
 use redflow_ports::{FileStoreError, StoreError};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Characters of a text from outside that are searched for secrets.
 const MAX_SEARCHED: usize = 4_000;
@@ -64,9 +65,11 @@ impl From<FileStoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self(error) = self;
+        let error: Arc<ApiError> = self.0.into();
         let status = error.code.status();
         let mut response = json(status, &*error);
+        // The guard looks for tokens in its text.
+        response.extensions_mut().insert(error);
         let headers = response.headers_mut();
         match status {
             401 => drop(headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),

@@ -29,38 +29,54 @@ pub(super) fn forms(secret: &str) -> Vec<String> {
 }
 
 /// A text with its escapes decoded.
-struct Decoded {
-    bytes: Vec<u8>,
+pub(super) struct Decoded {
+    pub(super) bytes: Vec<u8>,
     /// For every byte and for the end, the position in the original text.
-    positions: Vec<usize>,
+    pub(super) positions: Vec<usize>,
+    /// The number of bytes before an escape that the text does not complete.
+    complete: usize,
 }
 
-/// Searches a text as it is and with its escapes decoded, also a URL in a JSON string in a URL. Gives the ranges
-/// of the text that `search` finds, in order and without overlaps.
-pub(super) fn search_decoded(text: &str, search: impl Fn(&[u8]) -> Vec<Range<usize>>) -> Vec<Range<usize>> {
-    let mut found = search(text.as_bytes());
+impl Decoded {
+    /// The bytes that stay the same when more text follows.
+    pub(super) fn complete_bytes(&self) -> &[u8] {
+        &self.bytes[..self.complete]
+    }
+
+    /// Ranges of the decoded bytes as ranges of the original text.
+    pub(super) fn ranges(&self, found: Vec<Range<usize>>) -> impl Iterator<Item = Range<usize>> {
+        found.into_iter().map(|range| self.positions[range.start]..self.positions[range.end])
+    }
+}
+
+/// Decodes the escapes of a text, also of a URL in a JSON string in a URL, and visits each result. Gives the
+/// position of the first escape that the text does not complete; without one, the end of the text.
+pub(super) fn decode_all(text: &str, mut visit: impl FnMut(&Decoded)) -> usize {
+    let mut complete = text.len();
     for first in [Escapes::Json, Escapes::Percent] {
         let mut level: Option<Decoded> = None;
         for escapes in [first, first.other(), first, first.other()] {
-            let decoded = level.as_ref().map(|level| (&*level.bytes, Some(&*level.positions)));
-            let (bytes, positions) = decoded.unwrap_or((text.as_bytes(), None));
-            match bytes.contains(&escapes.mark()) {
-                true => {}
-                // The other order begins with the other escapes.
-                false if level.is_none() => break,
-                false => continue,
+            let bytes = level.as_ref().map_or(text.as_bytes(), |level| &level.bytes);
+            if bytes.contains(&escapes.mark()) {
+                let next = decode(bytes, level.as_ref(), escapes);
+                // An escape is longer than its character.
+                if next.bytes.len() < bytes.len() || next.complete < bytes.len() {
+                    complete = complete.min(next.positions[next.complete]);
+                    visit(&next);
+                    level = Some(next);
+                }
             }
-            let next = decode(bytes, positions, escapes);
-            let ranges = search(&next.bytes).into_iter();
-            found.extend(ranges.map(|range| next.positions[range.start]..next.positions[range.end]));
-            level = Some(next);
+            // The other order begins with the other escapes.
+            if level.is_none() {
+                break;
+            }
         }
     }
-    merge(found)
+    complete
 }
 
 /// Joins ranges that overlap.
-fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+pub(super) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::new();
     for range in ranges {
@@ -96,6 +112,22 @@ impl Escapes {
         }
     }
 
+    /// Whether a text, which starts with the mark, can become an escape when more text follows.
+    fn is_incomplete(self, text: &[u8]) -> bool {
+        let is_start = |text: &[u8], form: &[u8]| {
+            let is_same =
+                |(byte, kind): (&u8, &u8)| byte == kind || (*kind == b'0' && byte.is_ascii_hexdigit());
+            text.len() < form.len() && text.iter().zip(form).all(is_same)
+        };
+        match (self, text) {
+            (Self::Percent, _) => is_start(text, b"%00"),
+            (Self::Json, [_, b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'b' | b'A'..=b'B', ..]) => {
+                is_start(text, br"\u0000\u0000")
+            }
+            (Self::Json, _) => is_start(text, br"\u0000"),
+        }
+    }
+
     /// Decodes the escape at the start of a text. Gives its length; none if it is no escape.
     fn decode(self, text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         match self {
@@ -108,22 +140,28 @@ impl Escapes {
     }
 }
 
-fn decode(text: &[u8], positions: Option<&[usize]>, escapes: Escapes) -> Decoded {
-    let position = |at: usize| positions.map_or(at, |positions| positions[at]);
-    let mut decoded = Decoded { bytes: Vec::with_capacity(text.len()), positions: Vec::new() };
-    let mut at = 0;
+/// Decodes the escapes of one kind. `level` has the positions of the text, if it was decoded before.
+fn decode(text: &[u8], level: Option<&Decoded>, escapes: Escapes) -> Decoded {
+    let position = |at: usize| level.map_or(at, |level| level.positions[at]);
+    let end = level.map_or(text.len(), |level| level.complete);
+    let (mut bytes, mut positions) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
+    let (mut at, mut complete) = (0, None);
     while let Some(&byte) = text.get(at) {
-        let escape =
-            if byte == escapes.mark() { escapes.decode(&text[at..], &mut decoded.bytes) } else { None };
+        let is_mark = byte == escapes.mark();
+        if complete.is_none() && (at >= end || (is_mark && escapes.is_incomplete(&text[at..end]))) {
+            complete = Some(bytes.len());
+        }
+        let escape = if is_mark { escapes.decode(&text[at..], &mut bytes) } else { None };
         let length = escape.unwrap_or_else(|| {
-            decoded.bytes.push(byte);
+            bytes.push(byte);
             1
         });
-        decoded.positions.resize(decoded.bytes.len(), position(at));
+        positions.resize(bytes.len(), position(at));
         at += length;
     }
-    decoded.positions.push(position(at));
-    decoded
+    positions.push(position(at));
+    let complete = complete.unwrap_or(bytes.len());
+    Decoded { bytes, positions, complete }
 }
 
 /// A character beyond 16 bits takes two `\u`.

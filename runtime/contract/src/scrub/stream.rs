@@ -2,25 +2,32 @@
 //!
 //! Owns the held text: everything that can still become a secret. Never gives it out, even at the end.
 
-use super::Scrubber;
+use super::{Scrubber, encodings, floor_char_boundary};
 use crate::secret::REDACTED;
 
-/// Scrubs one text. Holds at most as many characters as the longest secret has, each in its longest JSON
-/// form.
+/// Bytes of a piece that are searched at once.
+const MAX_SEARCHED: usize = 16 * 1024;
+
+/// Bytes that are held. A text that needs more gives out nothing else.
+const MAX_HELD: usize = 16 * 1024;
+
+/// Scrubs one text. Holds the end of the text from where a secret can begin.
 #[derive(Clone)]
 pub struct ScrubStream<'a> {
     scrubber: &'a Scrubber,
     held: String,
-    /// The number of bytes at the start of `held` that belong to a secret already found.
+    /// The number of bytes at the start of `held` that belong to a secret already replaced.
     covered: usize,
+    /// Whether more text had to be held than allowed.
+    is_closed: bool,
 }
 
 impl Scrubber {
-    /// Starts to scrub a text that arrives in pieces. Finds a secret wherever the text is cut, also in base64,
-    /// and also if its characters are escaped.
+    /// Starts to scrub a text that arrives in pieces. Finds the same secrets as [`Scrubber::text`], wherever the
+    /// text is cut.
     #[must_use]
     pub fn stream(&self) -> ScrubStream<'_> {
-        ScrubStream { scrubber: self, held: String::new(), covered: 0 }
+        ScrubStream { scrubber: self, held: String::new(), covered: 0, is_closed: false }
     }
 }
 
@@ -30,114 +37,60 @@ impl ScrubStream<'_> {
         if self.scrubber.secrets.is_empty() {
             return piece.to_owned();
         }
-        self.held.push_str(piece);
-        let mut safe = String::new();
-        let mut done = 0;
-        for (at, character) in self.held.char_indices() {
-            let Some(found) = self.secret_at(at) else { break };
-            done = at + character.len_utf8();
-            if at < self.covered {
-                // Another secret can start inside the first one and end after it.
-                self.covered = self.covered.max(at + found);
-            } else if found > 0 {
-                safe.push_str(REDACTED);
-                self.covered = at + found;
-            } else {
-                safe.push(character);
-            }
+        let (mut safe, mut rest) = (String::new(), piece);
+        while !rest.is_empty() && !self.is_closed {
+            let (part, after) = rest.split_at(floor_char_boundary(rest, MAX_SEARCHED));
+            self.held.push_str(part);
+            self.give_out(&mut safe);
+            rest = after;
         }
-        self.held.drain(..done);
-        self.covered = self.covered.saturating_sub(done);
         safe
     }
 
-    /// The length in bytes of the secret that starts here; 0 if none does, none if more text is needed.
-    fn secret_at(&self, at: usize) -> Option<usize> {
-        let mut longest = 0;
-        for form in &self.scrubber.forms {
-            match compare(&self.held[at..], form) {
-                Comparison::Different => {}
-                Comparison::Equal(bytes) => longest = longest.max(bytes),
-                Comparison::NeedsMore => return None,
+    /// Moves the safe start of the held text to `safe`.
+    fn give_out(&mut self, safe: &mut String) {
+        let search = self.scrubber.search();
+        let text = self.held.as_bytes();
+        let mut found = search.find(text);
+        let mut cut = search.find_start(text).unwrap_or(text.len());
+        let mut escapes = Vec::new();
+        let complete = encodings::decode_all(&self.held, |decoded| {
+            let bytes = decoded.complete_bytes();
+            found.extend(decoded.ranges(search.find(bytes)));
+            cut = cut.min(search.find_start(bytes).map_or(cut, |at| decoded.positions[at]));
+            escapes.push(decoded.positions.clone());
+        });
+        // The next search decodes from the cut on, so the cut must not be inside an escape.
+        cut = cut.min(complete);
+        let before = |positions: &Vec<usize>, cut: usize| {
+            positions[..positions.partition_point(|at| *at <= cut)].last().copied().unwrap_or(0)
+        };
+        while let Some(lower) = escapes.iter().map(|positions| before(positions, cut)).find(|at| *at < cut) {
+            cut = lower;
+        }
+
+        let is_covered = self.covered > 0;
+        found.extend(is_covered.then_some(0..self.covered));
+        let mut shown = 0;
+        self.covered = 0;
+        for (index, range) in encodings::merge(found).into_iter().enumerate() {
+            let is_replaced = is_covered && index == 0;
+            if range.start >= cut && !is_replaced {
+                break;
             }
+            safe.push_str(&self.held[shown..range.start]);
+            safe.push_str(if is_replaced { "" } else { REDACTED });
+            shown = range.end.min(cut);
+            // Another secret can start inside this one and end after it.
+            self.covered = range.end.saturating_sub(cut);
         }
-        Some(longest)
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Comparison {
-    Different,
-    /// The text starts with the secret, which takes this many bytes.
-    Equal(usize),
-    /// The text ends before the secret does.
-    NeedsMore,
-}
-
-/// Compares the start of a text with a secret, plain or with characters escaped as in JSON or in a URL.
-fn compare(text: &str, secret: &str) -> Comparison {
-    // A fast answer for nearly every position of nearly every text.
-    if !text.starts_with(['\\', '%']) && text.chars().next() != secret.chars().next() {
-        return Comparison::Different;
-    }
-    // A backslash can stand for itself or start an escape, so several positions can match.
-    let (mut places, mut needs_more) = (vec![0], false);
-    for character in secret.chars() {
-        let (mut next, forms) = (Vec::new(), escaped_forms(character));
-        for place in places {
-            for form in &forms {
-                match starts_with_form(&text[place..], form) {
-                    Some(true) => next.push(place + form.len()),
-                    Some(false) => {}
-                    None => needs_more = true,
-                }
-            }
-        }
-        next.sort_unstable();
-        next.dedup();
-        places = next;
-        if places.is_empty() {
-            break;
+        safe.push_str(&self.held[shown..cut]);
+        self.held.drain(..cut);
+        if self.held.len() > MAX_HELD {
+            self.held = String::new();
+            self.is_closed = true;
         }
     }
-    match places.pop() {
-        _ if needs_more => Comparison::NeedsMore,
-        Some(bytes) => Comparison::Equal(bytes),
-        None => Comparison::Different,
-    }
-}
-
-/// The forms that a character can have in a JSON string and in a URL, with hexadecimal digits in small letters.
-fn escaped_forms(character: char) -> Vec<String> {
-    let short = match character {
-        '"' | '\\' | '/' => Some(character),
-        '\u{8}' => Some('b'),
-        '\u{c}' => Some('f'),
-        '\n' => Some('n'),
-        '\r' => Some('r'),
-        '\t' => Some('t'),
-        _ => None,
-    };
-    let numbers: String =
-        character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect();
-    let short = short.map(|letter| format!("\\{letter}"));
-    let percent: String =
-        character.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02x}")).collect();
-    [character.to_string(), numbers, percent].into_iter().chain(short).collect()
-}
-
-/// Whether a text starts with a form; none if the text ends too early to tell.
-fn starts_with_form(text: &str, form: &str) -> Option<bool> {
-    // Hexadecimal digits of an escape may be capital letters.
-    let same = |one: u8, other: u8| {
-        if form.starts_with("\\u") || form.starts_with('%') {
-            one.eq_ignore_ascii_case(&other)
-        } else {
-            one == other
-        }
-    };
-    let equal = text.bytes().zip(form.bytes()).all(|(one, other)| same(one, other));
-    if equal && text.len() < form.len() { None } else { Some(equal) }
 }
 
 #[cfg(test)]
@@ -208,6 +161,100 @@ mod tests {
         check(&["geheim-\u{1f511}-x"], r"geheim-\uD83D\udd11-x!", "[redacted]!");
         // Text without a secret stays unchanged.
         check(&secrets, r#"{"m":"\u0041 \\ \" \/ \n"}"#, r#"{"m":"\u0041 \\ \" \/ \n"}"#);
+    }
+
+    #[test]
+    fn finds_every_encoding_that_a_whole_text_is_searched_for() {
+        let secret = "sk~ü?very/\\ key";
+        let percent = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02x}")).collect() };
+        let unicode =
+            |text: &str| -> String { text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect() };
+        for written in [
+            percent(&percent(secret)),
+            unicode(&unicode("sk~ü?v")).to_string() + &secret["sk~ü?v".len()..],
+            percent(&unicode(secret)),
+            unicode(&percent(secret)),
+            serde_json::to_string(&unicode(secret)).unwrap().replace('"', ""),
+        ] {
+            let text = format!("a %41 {written} \\n z.");
+            let mut whole = text.clone();
+            let scrubber = scrubber(&[secret]);
+            scrubber.text(&mut whole);
+            assert_eq!(whole, "a %41 [redacted] \\n z.", "{written}");
+            for size in [1, 2, 3, 5, 7, 50, 1_000] {
+                assert_eq!(scrub_in_pieces(&scrubber, &text, size), whole, "{size} of {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_in_pieces_has_the_result_of_the_whole_text() {
+        const PARTS: [&str; 16] = [
+            "%",
+            "25",
+            "\\",
+            "u00",
+            "5c",
+            "73",
+            "s",
+            "k-very",
+            "sk-verysecre",
+            "t",
+            "6",
+            "\\u0073",
+            "%73",
+            "%5Cu00",
+            "\\ud83d",
+            "ü",
+        ];
+        let scrubber = scrubber(&["sk-verysecret", "ssssssss", "tttt%\\%tsk-", "\\\\\\\\%%%%"]);
+        let mut state = 1_u64;
+        let mut random = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % bound
+        };
+        for _ in 0..3_000 {
+            let (count, repeated) = (random(20), random(16));
+            let part = |choice: usize| PARTS[if choice < 16 { choice } else { repeated }];
+            // The end completes every escape.
+            let text: String = (0..count).map(|_| part(random(32))).chain(["............"]).collect();
+            let mut whole = text.clone();
+            scrubber.text(&mut whole);
+            for size in [1, 2, 3, 7] {
+                assert_eq!(scrub_in_pieces(&scrubber, &text, size), whole, "{size} of {text}");
+            }
+        }
+    }
+
+    /// Every character could begin an escaped secret.
+    #[test]
+    fn a_long_text_of_escapes_does_not_hold_the_thread() {
+        let secrets: Vec<String> = (0..100).map(|n| format!("{n}-a-secret-of-the-flow")).collect();
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        let scrubber = scrubber(&secrets);
+        for (text, rest) in [("%", 1), ("\\", 1), ("%2", 2), ("%5c", 3), ("\\u0025", 6)] {
+            let text = text.repeat(4 * 1024 * 1024 / text.len());
+            let mut stream = scrubber.stream();
+            let start = std::time::Instant::now();
+            let safe = stream.push(&text);
+            assert!(start.elapsed().as_secs() < 60);
+            assert!(text.len() - safe.len() <= rest * 4, "{}", text.len() - safe.len());
+            assert!(text.starts_with(&safe));
+        }
+    }
+
+    #[test]
+    fn holds_a_bounded_part_of_a_long_secret() {
+        let long: String = (0..300_000).map(|n| format!("{n:x}-")).collect();
+        let scrubber = scrubber(&[&long, "sk-verysecret"]);
+        let mut stream = scrubber.stream();
+        assert_eq!(stream.push(&format!("a sk-verysecret {}", &long[..10_000])), "a [redacted] ");
+        assert_eq!(stream.push("no. "), long[..10_000].to_owned() + "no. ");
+        for piece in long.as_bytes().chunks(1_000).take(100) {
+            assert_eq!(stream.push(std::str::from_utf8(piece).unwrap()), "");
+            assert!(stream.held.len() <= super::MAX_HELD);
+        }
+        assert_eq!(stream.push("the end"), "", "the whole text follows later");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::REDACTED;
 use std::borrow::Cow;
 
 /// The prefixes of keys and tokens with a known form, and the least number of characters after them. Those are
-/// letters, digits, `-` and `_`.
+/// letters, digits, `-` and `_`. Logs hide all such words, [`is_secret_value`] leaves out ordinary names.
 pub const KEY_PREFIXES: [(&str, usize); 27] = [
     ("sk-", 8),
     ("sk_live_", 8),
@@ -37,6 +37,9 @@ pub const KEY_PREFIXES: [(&str, usize); 27] = [
 
 /// No key, token or address with a password is shorter.
 const SHORTEST: usize = 8;
+
+/// The lengths of one-time codes and of sessions.
+const CODE_LENGTHS: [usize; 2] = [32, 43];
 
 /// A shorter word, or one whose parts are all shorter, can be an ordinary name.
 const RANDOM_WORD: usize = 24;
@@ -75,16 +78,34 @@ fn is_word_character(c: char) -> bool {
 }
 
 fn is_key(word: &str) -> bool {
-    // A token can follow another word, as in `token.rf_…`. Hosts are written in small letters.
     let has_prefix = |part: &str, (prefix, least): (&str, usize)| {
         part.len() >= prefix.len() + least
             && part.get(..prefix.len()).is_some_and(|start| {
                 start == prefix || start.bytes().eq(prefix.bytes().map(|byte| byte.to_ascii_lowercase()))
             })
+            && !is_name(prefix, &part[prefix.len()..])
     };
+    // A token can follow another word, as in `token.rf_…`. Hosts are written in small letters.
     word.len() >= SHORTEST
         && (word.split('.').any(|part| KEY_PREFIXES.into_iter().any(|prefix| has_prefix(part, prefix)))
             || is_json_web_token(word))
+}
+
+/// Whether a word with the prefix of a key is an ordinary name, by what follows the prefix.
+fn is_name(prefix: &str, rest: &str) -> bool {
+    match prefix {
+        // `sk-SK` is the Slovak language, as in the names of voices.
+        "sk-" => {
+            rest.len() < 16
+                || !rest.bytes().any(|byte| byte.is_ascii_digit())
+                || rest.get(..3).is_some_and(|region| region.eq_ignore_ascii_case("SK-"))
+        }
+        // These keys have letters and digits only.
+        "hf_" | "npm_" => rest.len() < 30 || rest.contains(['-', '_']),
+        // The tokens of the sidecar have 43 characters.
+        "rf_" => rest.len() < 40,
+        _ => false,
+    }
 }
 
 fn is_json_web_token(word: &str) -> bool {
@@ -102,15 +123,16 @@ fn has_url_password(text: &str) -> bool {
     })
 }
 
-/// Whether a word looks random: long, with letters and digits mixed in one part. Ids in the form of a UUID are
-/// no secrets.
+/// Whether a word looks random: as long as a code or a session, or long, with letters and digits mixed in one
+/// part. Ids in the form of a UUID are no secrets.
 fn is_random(word: &str) -> bool {
     let is_mixed = |part: &str| {
         part.len() >= RANDOM_PART
             && part.bytes().any(|byte| byte.is_ascii_digit())
             && part.bytes().any(|byte| byte.is_ascii_alphabetic())
     };
-    word.len() >= RANDOM_WORD && !is_uuid(word) && word.split(['-', '_']).any(is_mixed)
+    CODE_LENGTHS.contains(&word.len())
+        || (word.len() >= RANDOM_WORD && !is_uuid(word) && word.split(['-', '_']).any(is_mixed))
 }
 
 fn is_uuid(word: &str) -> bool {
@@ -142,6 +164,9 @@ mod tests {
             JWT,
             &format!("Bearer {JWT}"),
             "rf_AbCdEf0123456789AbCdEf0123456789AbCdEf01234",
+            // Tokens of Hugging Face have letters only.
+            "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh",
+            "npm_AbCdEf0123456789AbCdEf0123456789AbCd",
         ] {
             assert!(is_secret_value(secret), "{secret}");
         }
@@ -158,6 +183,12 @@ mod tests {
             "-----BEGIN CERTIFICATE-----",
             "gpt-5.1-mini",
             "rf_short",
+            "sk-SK-LukasNeural",
+            "sk-SK-Chirp3-HD-Achernar",
+            "sk-learn-pipeline-of-models",
+            "home/rf_temperature_sensor_livingroom",
+            "npm_config_registry_mirror_url_for_all_of_us",
+            "hf_hub_download_of_all_the_models_2",
         ] {
             assert!(!is_secret_value(open), "{open}");
         }
@@ -178,11 +209,15 @@ mod tests {
         }
         for (token, masked) in [
             ("rf_AbCdEf0123456789AbCdEf0123456789AbCdEf01234", "[redacted]"),
-            ("rf_abcdef0123456789abcdef0123456789.evil.example", "[redacted]"),
+            ("rf_abcdef0123456789abcdef0123456789.evil.example", "[redacted].evil.example"),
             ("https://user:s3cret@evil.example", "[redacted]"),
             // A one-time code, and a session.
             ("x/qT7hJmK2vBnR4tYwZxC8dF5gH1jL9pQs:1", "x/[redacted]:1"),
             ("AbCdEfGh1234IjKlMn-oPqRsTuVwXyZ5678_AbCdEfGhIj9", "[redacted]"),
+            // A code and a session without a digit, or with many short parts.
+            ("/qThJmKaBnRtYwZxCdFgHjLpQsqThJmKa/x", "/[redacted]/x"),
+            ("a-b_c-d_e-f_g-h_i-j_k-l_m-n_o-pq.evil", "[redacted].evil"),
+            ("AbC-dEf_GhI-jKl_MnO-pQr_StU-vWx_YzA-bCd_EfG", "[redacted]"),
         ] {
             assert_eq!(mask_secrets(token), masked);
         }

@@ -47,15 +47,15 @@ pub(crate) async fn find_earlier_run(
     }))
 }
 
-/// The payload in the first fact of a journal.
-fn first_payload(journal: &[u8]) -> Option<Value> {
+/// The payload in the first fact of a journal, if it has one. None if that fact is not readable.
+fn first_payload(journal: &[u8]) -> Option<Option<Value>> {
     // The header and the plan come first.
     let line = journal.split(|&byte| byte == b'\n').nth(2)?;
     let JournalRecord::Fact { fact } = serde_json::from_slice::<JournalLine>(line).ok()?.record else {
         return None;
     };
     let Fact::RunStarted { mut message, .. } = *fact else { return None };
-    message.swap_remove("payload")
+    Some(message.swap_remove("payload"))
 }
 
 /// The error of a machine that cannot continue. That is a fault of the engine, and the journal stays as it

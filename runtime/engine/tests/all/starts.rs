@@ -325,6 +325,17 @@ async fn a_key_with_another_request_is_refused() {
     assert_eq!(test.store.runs().len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_key_finds_a_damaged_run() {
+    let test = EngineTest::new(&slow_cascade());
+    let keyed = |node: &'static str| test.start(order(Some(node), Some(json!(1)), Some("k")));
+    assert_eq!(runs(&keyed("a").await.unwrap()), ["run-1 a agent-core"]);
+    test.store.damage_first_fact("run-1");
+    // Its payload is not readable, so only the node is compared.
+    assert_eq!(runs(&keyed("a").await.unwrap()), ["run-1 a agent-core"]);
+    assert_eq!(keyed("b").await.unwrap_err(), StartError::KeyReused("`node`".to_owned()));
+}
+
 #[test]
 fn keys_of_different_kinds_are_separate() {
     let digest = Digest::of(b"chat");
@@ -333,15 +344,18 @@ fn keys_of_different_kinds_are_separate() {
     // Stored runs keep these causes.
     let causes = others.map(|key| key.cause());
     assert_eq!(causes, [format!("api:chat:{}", digest.to_hex()), "api:bridge\nhome\ns".to_owned()]);
-    assert_eq!(StartKey::Caller("order 7".to_owned()).cause(), "api:order 7");
+    for key in ["order 7", "chat:7", "chat:", &format!("chat:{}x", digest.to_hex()), &"f".repeat(64)] {
+        assert_eq!(StartKey::Caller(key.to_owned()).cause(), format!("api:{key}"));
+    }
     for cause in &causes {
         // The caller chooses exactly what another kind would use.
         for key in [cause.as_str(), &cause["api:".len()..], &cause["api:chat:".len()..]] {
             assert!(!causes.contains(&StartKey::Caller(key.to_owned()).cause()), "{key}");
         }
     }
-    let twice = StartKey::Caller("caller\nchat:x".to_owned()).cause();
-    assert_ne!(StartKey::Caller("chat:x".to_owned()).cause(), twice);
+    let chat = format!("chat:{}", digest.to_hex());
+    let twice = StartKey::Caller(format!("caller\n{chat}")).cause();
+    assert_ne!(StartKey::Caller(chat).cause(), twice);
 }
 
 #[tokio::test(start_paused = true)]

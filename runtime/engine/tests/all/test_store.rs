@@ -142,6 +142,15 @@ impl TestStore {
         *line = line.replacen("effect", "Effect", 1);
     }
 
+    /// Cuts the line with the first fact of a run.
+    pub(crate) fn damage_first_fact(&self, run: &str) {
+        let mut runs = self.runs.lock().unwrap();
+        let stored = runs.iter_mut().find(|stored| stored.new.run_id.as_str() == run).unwrap();
+        let mut lines = stored.batches.iter_mut().flat_map(|batch| &mut batch.lines);
+        // The header and the plan come first.
+        lines.nth(2).unwrap().truncate(20);
+    }
+
     /// The answers to requests of other processes.
     pub(crate) fn answers(&self) -> Vec<(i64, Option<StoreCode>)> {
         self.answers.lock().unwrap().clone()

@@ -1,10 +1,14 @@
 //! Browsers: sign in with a one-time code, sign out, and act only from the own page.
 
 use crate::client::Socket;
-use crate::kit::{TOKEN, TestSidecar, plain_flow};
+use crate::kit::{Setup, TOKEN, TestSidecar, plain_flow, token};
 use pretty_assertions::assert_eq;
+use redflow_contract::api::Scope;
 use redflow_contract::stream::{EventsMessage, EventsRequest};
 use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 /// Signs in and gives the cookie as a browser sends it back.
 async fn sign_in(sidecar: &TestSidecar, path: &str) -> String {
@@ -114,4 +118,34 @@ async fn an_admin_token_makes_further_codes() {
     let sidecar = TestSidecar::start(plain_flow()).await;
     let code = sidecar.request("POST", "/api/sign-in-codes").token(TOKEN).send().await.ok(200);
     sign_in(&sidecar, code["path"].as_str().unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_browsers_of_one_token_share_its_places_for_large_bodies() {
+    let setup = Setup::default();
+    let other = token(setup.dir.path(), "other", &[Scope::Deploy], 1);
+    let sidecar = setup.start(Some(plain_flow())).await;
+    let code = sidecar.request("POST", "/api/sign-in-codes").token(TOKEN).send().await.ok(200);
+    let first = sign_in(&sidecar, &sidecar.sign_in).await;
+    let second = sign_in(&sidecar, code["path"].as_str().unwrap()).await;
+    let mut slow = Vec::new();
+    for cookie in [&first, &first, &second, &second] {
+        // Each is large, and never ends.
+        let request = sidecar.request("POST", "/api/flows/check").header("cookie", cookie);
+        let request = request.header("origin", &format!("http://{}", sidecar.addr));
+        let request = request.header("content-type", "application/json").header("content-length", "9000000");
+        let mut stream = TcpStream::connect(sidecar.addr).await.unwrap();
+        stream.write_all(&request.text()).await.unwrap();
+        stream.write_all(&b" ".repeat(300_000)).await.unwrap();
+        slow.push(stream);
+    }
+    // The sidecar has read them.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let large = json!({"flows": [{"id": "n", "type": "x".repeat(400_000)}]});
+    sidecar.request("POST", "/api/flows/check").token(&other).json(large).send().await.ok(200);
+    // No other caller waited for a place, so all are still open.
+    for stream in &mut slow {
+        let read = tokio::time::timeout(Duration::from_millis(10), stream.read_u8()).await;
+        assert!(read.is_err(), "{read:?}");
+    }
 }
