@@ -54,18 +54,21 @@ pub(crate) async fn check_tab(app: State<Arc<App>>) -> ApiResult {
 }
 
 pub(crate) async fn check(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
-    let (request, _slot) = body::read_flow(&headers, body, &app).await?;
+    let (request, slot) = body::read_flow(&headers, body, &app).await?;
     let CheckRequest { flows, profile } = request;
     let (flow_builder, profile) = (app.flow_builder.clone(), profile.unwrap_or(app.settings.profile));
-    app.run_blocking(move || {
+    let check = move || {
         let raw = RawFlow::from_value(flows, &flow_builder.settings.flow_limits);
         let report = match raw.and_then(|raw| flow_builder.check(raw, profile)) {
             Ok(checked) => checked.report,
             Err(report) => report,
         };
         json(200, &report)
-    })
-    .await
+    };
+    match slot {
+        Some(slot) => Ok(slot.run_blocking(check).await?.0),
+        None => app.run_blocking(check).await,
+    }
 }
 
 pub(crate) async fn deploy_flow(

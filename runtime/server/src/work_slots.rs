@@ -21,9 +21,21 @@ pub(crate) struct LargeBody {
     _of_all: OwnedSemaphorePermit,
 }
 
+impl LargeBody {
+    /// Works on the body on another thread. The slot of the body is also the slot of this work.
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(T, Self), Problem> {
+        run_with_slot(self, work).await
+    }
+}
+
 /// The slots for each kind of expensive work.
 pub(crate) struct WorkSlots {
-    computations: Semaphore,
+    computations: Arc<Semaphore>,
+    /// Apart from other computations: a caller that only reads can take all of those.
+    deploys: Arc<Semaphore>,
     large_bodies: Arc<Semaphore>,
     /// The slots of each caller that has large bodies now.
     of_callers: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
@@ -34,14 +46,14 @@ pub(crate) struct WorkSlots {
 
 impl WorkSlots {
     pub(crate) fn new() -> Arc<Self> {
-        let slots = || Semaphore::new(SLOTS);
-        let large_bodies = Arc::new(slots());
+        let slots = || Arc::new(Semaphore::new(SLOTS));
         Arc::new(Self {
             computations: slots(),
-            large_bodies,
+            deploys: slots(),
+            large_bodies: slots(),
             of_callers: Mutex::default(),
             waiting_bodies: AtomicUsize::new(0),
-            connection_tests: slots(),
+            connection_tests: Semaphore::new(SLOTS),
         })
     }
 
@@ -50,8 +62,17 @@ impl WorkSlots {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let _slot = self.computations.acquire().await;
-        tokio::task::spawn_blocking(work).await.map_err(|_| Problem::internal())
+        let slot = Arc::clone(&self.computations).acquire_owned().await;
+        Ok(run_with_slot(slot, work).await?.0)
+    }
+
+    /// Runs a part of a deploy on another thread, also while all slots for computations are taken.
+    pub(crate) async fn run_deploy<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let slot = Arc::clone(&self.deploys).acquire_owned().await;
+        Ok(run_with_slot(slot, work).await?.0)
     }
 
     /// Waits for a slot to read a large body of a caller.
@@ -84,6 +105,25 @@ impl WorkSlots {
     }
 }
 
+/// Works on the content of a body: of a large one on another thread, of a small one in place.
+pub(crate) async fn work_on_body<T: Send + 'static>(
+    slot: BodySlot,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(T, BodySlot), Problem> {
+    let Some(slot) = slot else { return Ok((work(), None)) };
+    let (result, slot) = slot.run_blocking(work).await?;
+    Ok((result, Some(slot)))
+}
+
+/// Runs work on another thread. The thread holds the slot, because the work goes on when a client disconnects
+/// and this future is dropped.
+async fn run_with_slot<S: Send + 'static, T: Send + 'static>(
+    slot: S,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(T, S), Problem> {
+    tokio::task::spawn_blocking(move || (work(), slot)).await.map_err(|_| Problem::internal())
+}
+
 /// Frees a value on another thread, because to free a large one takes long.
 pub(crate) fn drop_elsewhere<T: Send + 'static>(value: T) {
     tokio::task::spawn_blocking(move || drop(value));
@@ -102,5 +142,82 @@ impl<'a> WaitingBody<'a> {
 impl Drop for WaitingBody<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SLOTS, WorkSlots};
+    use crate::response::Problem;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+
+    /// Work that ends when its gate is dropped, and says when it begins.
+    fn gated(gate: Receiver<()>) -> (impl FnOnce() + Send, oneshot::Receiver<()>) {
+        let (begins, began) = oneshot::channel();
+        let work = move || {
+            begins.send(()).unwrap();
+            let _ = gate.recv_timeout(Duration::from_secs(20));
+        };
+        (work, began)
+    }
+
+    /// Drops the request when its work has begun, as a client does that disconnects.
+    async fn disconnect<T>(request: impl Future<Output = Result<T, Problem>>, began: oneshot::Receiver<()>) {
+        let mut request = pin!(request);
+        tokio::select! {
+            _ = &mut request => panic!("the gate is shut"),
+            began = began => began.unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_computation_of_a_dropped_request_holds_its_slot_until_it_ends() {
+        let slots = WorkSlots::new();
+        let mut gates = Vec::new();
+        for taken in 1..=SLOTS {
+            let (gate, shut) = channel();
+            let (work, began) = gated(shut);
+            disconnect(slots.run_blocking(work), began).await;
+            gates.push(gate);
+            assert_eq!(slots.computations.available_permits(), SLOTS - taken);
+        }
+        gates.pop();
+        slots.run_blocking(|| ()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_large_body_of_a_dropped_request_holds_its_slot_until_its_work_ends() {
+        let slots = WorkSlots::new();
+        let caller = Arc::from("reader");
+        let mut gates = Vec::new();
+        for taken in 1..=2 {
+            let (gate, shut) = channel();
+            let (work, began) = gated(shut);
+            let body = slots.large_body(&caller).await.unwrap();
+            disconnect(body.run_blocking(work), began).await;
+            gates.push(gate);
+            assert_eq!(slots.large_bodies.available_permits(), SLOTS - taken);
+        }
+        gates.pop();
+        slots.large_body(&caller).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn computations_keep_no_deploy_out() {
+        let slots = WorkSlots::new();
+        let mut gates = Vec::new();
+        for _ in 0..SLOTS {
+            let (gate, shut) = channel();
+            let (work, began) = gated(shut);
+            disconnect(slots.run_blocking(work), began).await;
+            gates.push(gate);
+        }
+        let body = slots.large_body(&Arc::from("owner")).await.unwrap();
+        body.run_blocking(|| ()).await.unwrap();
+        slots.run_deploy(|| ()).await.unwrap();
     }
 }
