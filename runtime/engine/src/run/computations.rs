@@ -1,7 +1,7 @@
 //! The computations of runs: steps of their machines, and replays of their journals.
 //!
-//! A step runs in the engine's task. A replay can take long, so it runs on another thread, and few run at
-//! once. A journal is loaded when its replay may begin. A watchdog reads from its own thread which
+//! A step runs in the engine's task. A replay can take long, and so can the first step of a large message:
+//! they run on other threads, a few at once. A journal is loaded when its replay may begin. A watchdog reads from its own thread which
 //! computations go on, to notice one that never ends.
 
 use super::exit::cannot_continue;
@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Replays at once.
 const MAX_REPLAYS: usize = 2;
+
+/// Long steps at once.
+const MAX_LONG_STEPS: usize = 2;
 
 /// A computation of a run that goes on.
 #[derive(Debug, Clone)]
@@ -28,7 +31,7 @@ pub struct Computation {
 /// What a run computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComputationKind {
-    /// A step of its machine, in the engine's task.
+    /// A step of its machine.
     Step,
     /// A replay of its journal, on another thread.
     Replay,
@@ -37,8 +40,9 @@ pub enum ComputationKind {
 pub(crate) struct Computations {
     active: Mutex<ActiveComputations>,
     replays: Arc<Semaphore>,
-    /// Cancelled when no run waits for its replay any more.
-    replays_given_up: CancellationToken,
+    long_steps: Arc<Semaphore>,
+    /// Cancelled when no run waits for another thread any more.
+    given_up: CancellationToken,
 }
 
 /// The permission to load a journal and replay it.
@@ -52,8 +56,12 @@ struct ActiveComputations {
 
 impl Computations {
     pub(crate) fn new() -> Arc<Self> {
-        let replays = Arc::new(Semaphore::new(MAX_REPLAYS));
-        Arc::new(Self { active: Mutex::default(), replays, replays_given_up: CancellationToken::new() })
+        Arc::new(Self {
+            active: Mutex::default(),
+            replays: Arc::new(Semaphore::new(MAX_REPLAYS)),
+            long_steps: Arc::new(Semaphore::new(MAX_LONG_STEPS)),
+            given_up: CancellationToken::new(),
+        })
     }
 
     /// The computations that go on now.
@@ -64,6 +72,19 @@ impl Computations {
     /// Computes a step of a run.
     pub(crate) fn step<T>(&self, run: &RunId, work: impl FnOnce() -> T) -> T {
         self.compute(run, ComputationKind::Step, work)
+    }
+
+    /// Computes a step of a run on another thread. Fails as [`Self::replay`] does.
+    pub(crate) async fn long_step<T: Send + 'static>(
+        self: &Arc<Self>,
+        run: &RunId,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Option<StoreError>> {
+        let slot = tokio::select! {
+            slot = Arc::clone(&self.long_steps).acquire_owned() => slot.map_err(|_| None)?,
+            () = self.given_up.cancelled() => return Err(None),
+        };
+        self.compute_elsewhere(run, ComputationKind::Step, slot, work).await
     }
 
     /// Waits until a run may be loaded and replayed; none when the engine stops.
@@ -78,18 +99,28 @@ impl Computations {
         slot: ReplaySlot,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Option<StoreError>> {
+        self.compute_elsewhere(run, ComputationKind::Replay, slot, work).await
+    }
+
+    async fn compute_elsewhere<T: Send + 'static>(
+        self: &Arc<Self>,
+        run: &RunId,
+        kind: ComputationKind,
+        slot: OwnedSemaphorePermit,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Option<StoreError>> {
         let (own, run) = (Arc::clone(self), run.clone());
-        let replay = move || {
-            // The thread holds the slot, because a replay goes on when no run waits for it.
+        let compute = move || {
+            // The thread holds the slot, because it goes on when no run waits for it.
             let _slot = slot;
-            own.compute(&run, ComputationKind::Replay, work)
+            own.compute(&run, kind, work)
         };
         tokio::select! {
             biased;
-            replayed = tokio::task::spawn_blocking(replay) => {
-                replayed.map_err(|_| Some(cannot_continue(&"its replay crashed")))
+            computed = tokio::task::spawn_blocking(compute) => {
+                computed.map_err(|_| Some(cannot_continue(&"its computation crashed")))
             }
-            () = self.replays_given_up.cancelled() => Err(None),
+            () = self.given_up.cancelled() => Err(None),
         }
     }
 
@@ -98,9 +129,9 @@ impl Computations {
         self.replays.close();
     }
 
-    /// Waits for no replay any more. A thread cannot be ended, so those that have begun go on.
-    pub(crate) fn give_up_replays(&self) {
-        self.replays_given_up.cancel();
+    /// Waits for no other thread any more. A thread cannot be ended, so those that have begun go on.
+    pub(crate) fn give_up(&self) {
+        self.given_up.cancel();
     }
 
     fn compute<T>(&self, run: &RunId, kind: ComputationKind, work: impl FnOnce() -> T) -> T {

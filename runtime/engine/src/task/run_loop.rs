@@ -149,7 +149,7 @@ impl EngineState {
             Completion::FirstTimesFound(times) => self.timers.set(times),
             Completion::DrainTimeElapsed => {
                 self.suspend_live_runs(&Control::SuspendNow);
-                self.computations.give_up_replays();
+                self.computations.give_up();
             }
         }
     }
