@@ -41,6 +41,8 @@ pub(crate) struct Computations {
     active: Mutex<ActiveComputations>,
     replays: Arc<Semaphore>,
     long_steps: Arc<Semaphore>,
+    /// Cancelled when the engine stops: only requests still wait for a slot.
+    stopping: CancellationToken,
     /// Cancelled when no run waits for another thread any more.
     given_up: CancellationToken,
 }
@@ -60,6 +62,7 @@ impl Computations {
             active: Mutex::default(),
             replays: Arc::new(Semaphore::new(MAX_REPLAYS)),
             long_steps: Arc::new(Semaphore::new(MAX_LONG_STEPS)),
+            stopping: CancellationToken::new(),
             given_up: CancellationToken::new(),
         })
     }
@@ -87,9 +90,15 @@ impl Computations {
         self.compute_elsewhere(run, ComputationKind::Step, slot, work).await
     }
 
-    /// Waits until a run may be loaded and replayed; none when the engine stops.
-    pub(crate) async fn replay_slot(&self) -> Option<ReplaySlot> {
-        Arc::clone(&self.replays).acquire_owned().await.ok()
+    /// Waits until a run may be loaded and replayed; none when the engine stops. A request, which somebody
+    /// waits for, has the whole drain time.
+    pub(crate) async fn replay_slot(&self, is_request: bool) -> Option<ReplaySlot> {
+        let stop = if is_request { &self.given_up } else { &self.stopping };
+        tokio::select! {
+            biased;
+            slot = Arc::clone(&self.replays).acquire_owned() => slot.ok(),
+            () = stop.cancelled() => None,
+        }
     }
 
     /// Replays a run on another thread. Fails without an error when the engine stops and waits no longer.
@@ -124,9 +133,9 @@ impl Computations {
         }
     }
 
-    /// Begins no replay any more.
-    pub(crate) fn stop_replays(&self) {
-        self.replays.close();
+    /// Lets no run wait for a slot any more, except for requests.
+    pub(crate) fn stop(&self) {
+        self.stopping.cancel();
     }
 
     /// Waits for no other thread any more. A thread cannot be ended, so those that have begun go on.
@@ -177,7 +186,7 @@ mod tests {
         let mut gates = Vec::new();
         for taken in 1..=MAX_REPLAYS {
             let (gate, shut) = channel::<()>();
-            let slot = computations.replay_slot().await.unwrap();
+            let slot = computations.replay_slot(false).await.unwrap();
             let replay = async {
                 let work = move || shut.recv_timeout(Duration::from_secs(20));
                 computations.replay(&"run".into(), slot, work).await
@@ -196,6 +205,6 @@ mod tests {
         assert_eq!(computations.replays.available_permits(), 0);
         assert!(computations.active().iter().all(|active| active.kind == ComputationKind::Replay));
         gates.pop();
-        assert!(computations.replay_slot().await.is_some());
+        assert!(computations.replay_slot(false).await.is_some());
     }
 }

@@ -68,13 +68,14 @@ pub(crate) async fn resume_run(
         ResumeIntent::Remove => (None, ResumeIntent::Cancel(AGENT_REMOVED.to_owned())),
         intent => (None, intent),
     };
+    let is_request = reply.is_some();
     let answer = |result| {
         if let Some(reply) = reply {
             // The caller may have stopped waiting.
             let _ = reply.send(result);
         }
     };
-    let (agent, opened) = match open(context, flow.as_ref(), &rebuilt).await {
+    let (agent, opened) = match open(context, flow.as_ref(), &rebuilt, is_request).await {
         Ok(opened) => opened,
         Err(error) => {
             answer(Err(error.clone().unwrap_or_else(engine_stopped)));
@@ -177,9 +178,10 @@ async fn open(
     context: RunContext,
     flow: Option<&Arc<BuiltFlow>>,
     rebuilt: &Arc<RebuiltAgents>,
+    is_request: bool,
 ) -> Result<(NodeSummary, OpenedRun), Option<StoreError>> {
     // Before the journal is loaded: ten thousand runs can wait here.
-    let slot = context.computations.replay_slot().await.ok_or(None)?;
+    let slot = context.computations.replay_slot(is_request).await.ok_or(None)?;
     let Some(stored) = context.ports.store.load(&context.run).await? else {
         return Err(Some(StoreError::new(StoreCode::RunUnknown, "there is no such run")));
     };

@@ -93,7 +93,7 @@ impl EngineState {
                 self.shutdown_reply = Some(reply);
                 self.timers = Timers::default();
                 self.suspend_live_runs(&Control::Suspend);
-                self.computations.stop_replays();
+                self.computations.stop();
                 self.work.push(Box::pin(async move {
                     tokio::time::sleep(drain).await;
                     Completion::DrainTimeElapsed
