@@ -36,5 +36,6 @@ pub use flow::agent::BuiltAgent;
 pub use flow::build::build_flow;
 pub use ports::{EngineLimits, Ports};
 pub use report::{RunEnd, RunReport};
+pub use run::computations::{Computation, ComputationKind};
 pub use start::{Start, StartError, StartKey, StartOrder, StartOutcome};
 pub use task::engine::Engine;

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::response::{Problem, printable};
-use crate::work_slots::BodySlot;
+use crate::work_slots::{BodySlot, work_on_body};
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
@@ -97,8 +97,8 @@ async fn read<T: DeserializeOwned + Send + 'static>(
         }
         parse(&bytes, limits)
     };
-    let value = if slot.is_none() { read()? } else { app.run_blocking(read).await?? };
-    Ok((value, slot))
+    let (value, slot) = work_on_body(slot, read).await?;
+    Ok((value?, slot))
 }
 
 /// Refuses a body where the route has none. An empty object counts as none.

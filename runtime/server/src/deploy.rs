@@ -60,9 +60,9 @@ where
             Tolerance::Strict | Tolerance::RefuseAgents => Ok(prepared),
         }
     };
-    let PreparedFlow { active, built, stored } = app.run_blocking(prepare).await??;
+    let PreparedFlow { active, built, stored } = app.work_slots.run_deploy(prepare).await??;
     let flow_store = Arc::clone(&app.flow_store);
-    app.run_blocking(move || flow_store.save(&stored)).await??;
+    app.work_slots.run_deploy(move || flow_store.save(&stored)).await??;
     Ok(activate(app, active, built).await)
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn load_stored(
         flow_builder.prepare(raw, &credentials).map_err(StartFailure::Flow)
     };
     let failed = |Problem(error): Problem| StartFailure::Api(*error);
-    work_slots.run_blocking(prepare).await.map_err(failed)?
+    work_slots.run_deploy(prepare).await.map_err(failed)?
 }
 
 async fn activate(app: &App, active: ActiveFlow, built: BuiltFlow) -> ActiveFlow {

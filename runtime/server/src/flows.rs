@@ -5,9 +5,10 @@ use crate::body::{self, LARGE, RequestBody};
 use crate::deploy;
 use crate::request::Path;
 use crate::response::{ApiResult, Problem, json, printable, raw};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use redflow_access::Caller;
 use redflow_contract::api::{CheckRequest, DeployRequest, Deployment};
 use redflow_contract::code::ApiCode;
 use redflow_flow::RawFlow;
@@ -53,19 +54,28 @@ pub(crate) async fn check_tab(app: State<Arc<App>>) -> ApiResult {
     one(app, Path("check".to_owned())).await
 }
 
-pub(crate) async fn check(State(app): State<Arc<App>>, headers: HeaderMap, body: RequestBody) -> ApiResult {
-    let (request, _slot) = body::read_flow(&headers, body, &app).await?;
+pub(crate) async fn check(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: RequestBody,
+) -> ApiResult {
+    let (request, slot) = body::read_flow(&headers, body, &app).await?;
     let CheckRequest { flows, profile } = request;
     let (flow_builder, profile) = (app.flow_builder.clone(), profile.unwrap_or(app.settings.profile));
-    app.run_blocking(move || {
+    let check = move || {
         let raw = RawFlow::from_value(flows, &flow_builder.settings.flow_limits);
         let report = match raw.and_then(|raw| flow_builder.check(raw, profile)) {
             Ok(checked) => checked.report,
             Err(report) => report,
         };
         json(200, &report)
-    })
-    .await
+    };
+    let slot = match slot {
+        Some(slot) => slot,
+        None => app.work_slots.computation(&caller.name).await?,
+    };
+    Ok(slot.run_blocking(check).await?.0)
 }
 
 pub(crate) async fn deploy_flow(

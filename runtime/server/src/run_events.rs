@@ -36,11 +36,13 @@ pub(crate) async fn events(
 ) -> ApiResult {
     let run = RunId::from(run);
     let last_seen = last_seen_seq(query.as_deref(), &headers)?;
+    let slot = app.work_slots.computation(&caller.name).await?;
     // Taken before the journal is read, so that the log has all events which the journal lacks.
     let position = app.hub.log.bounds().newest;
     let record = find_run(&app, &run).await?;
     let is_over = record.summary.status.is_over() || record.problem.is_some();
-    let events = app.run_blocking(move || redflow_strategies::replay_events(&record.journal).0).await?;
+    let replay = move || redflow_strategies::replay_events(&record.journal).0;
+    let (events, _) = slot.run_blocking(replay).await?;
     let events: Vec<RunEvent> = events.into_iter().filter(|event| event.seq > last_seen).collect();
     if !wants_stream(&headers) {
         return Ok(json(200, &events));

@@ -5,8 +5,9 @@ use crate::body::{self, RequestBody};
 use crate::bridge::run_requests::engine_of;
 use crate::request::{Path, invalid, query_pairs, unknown_parameter};
 use crate::response::{ApiResult, Problem, json, printable, raw};
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::http::HeaderMap;
+use redflow_access::Caller;
 use redflow_contract::api::{CancelRequest, ResolveRequest, RunList};
 use redflow_contract::code::StoreCode;
 use redflow_contract::id::{InstanceId, NodeId, RunId};
@@ -64,10 +65,16 @@ pub(crate) async fn find_run(app: &App, run: &RunId) -> Result<RunRecord, Proble
     })
 }
 
-pub(crate) async fn one(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {
+pub(crate) async fn one(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path,
+) -> ApiResult {
+    let slot = app.work_slots.computation(&caller.name).await?;
     let RunRecord { summary, journal, problem } = find_run(&app, &RunId::from(run)).await?;
     let problem = problem.map(|StoreError { code, message }| StoreProblem { code, message });
-    app.run_blocking(move || json(200, &redflow_strategies::run_detail(summary, &journal, problem))).await
+    let detail = move || json(200, &redflow_strategies::run_detail(summary, &journal, problem));
+    Ok(slot.run_blocking(detail).await?.0)
 }
 
 pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> ApiResult {
@@ -79,13 +86,19 @@ pub(crate) async fn journal(State(app): State<Arc<App>>, Path(run): Path) -> Api
     }
 }
 
-pub(crate) async fn replay(State(app): State<Arc<App>>, Path(run): Path, body: RequestBody) -> ApiResult {
+pub(crate) async fn replay(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path,
+    body: RequestBody,
+) -> ApiResult {
     body::expect_none(body, &app).await?;
+    let slot = app.work_slots.computation(&caller.name).await?;
     let RunRecord { journal, problem, .. } = find_run(&app, &RunId::from(run)).await?;
     if let Some(problem) = problem {
         return Err(problem.into());
     }
-    let report = app.run_blocking(move || redflow_strategies::replay(&journal)).await?;
+    let (report, _) = slot.run_blocking(move || redflow_strategies::replay(&journal)).await?;
     Ok(json(200, &report))
 }
 

@@ -9,24 +9,36 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 /// Pieces of work of one kind that may be under way at once.
 const SLOTS: usize = 4;
 
-/// Large bodies of one caller at once. The other slots stay free for other callers.
+/// Pieces of work of one kind and one caller at once. The other slots stay free for other callers.
 const SLOTS_OF_CALLER: usize = 2;
 
 /// Held while a large body arrives and while its content is worked on. A small body needs none.
-pub(crate) type BodySlot = Option<LargeBody>;
+pub(crate) type BodySlot = Option<WorkSlot>;
 
-/// A large body: it counts for its caller and for all callers.
-pub(crate) struct LargeBody {
+/// Held by a piece of work. It counts for its caller and for all callers.
+pub(crate) struct WorkSlot {
     _of_caller: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
+impl WorkSlot {
+    /// Works on another thread, so that other requests go on meanwhile.
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(T, Self), Problem> {
+        run_with_slot(self, work).await
+    }
+}
+
 /// The slots for each kind of expensive work.
 pub(crate) struct WorkSlots {
-    computations: Semaphore,
+    computations: Arc<Semaphore>,
+    computations_of_callers: CallerSlots,
+    /// Apart from other computations: a caller that only reads can take all of those.
+    deploys: Arc<Semaphore>,
     large_bodies: Arc<Semaphore>,
-    /// The slots of each caller that has large bodies now.
-    of_callers: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+    large_bodies_of_callers: CallerSlots,
     /// Large bodies that wait for a slot of all callers.
     waiting_bodies: AtomicUsize,
     connection_tests: Semaphore,
@@ -34,14 +46,15 @@ pub(crate) struct WorkSlots {
 
 impl WorkSlots {
     pub(crate) fn new() -> Arc<Self> {
-        let slots = || Semaphore::new(SLOTS);
-        let large_bodies = Arc::new(slots());
+        let slots = || Arc::new(Semaphore::new(SLOTS));
         Arc::new(Self {
             computations: slots(),
-            large_bodies,
-            of_callers: Mutex::default(),
+            computations_of_callers: CallerSlots::default(),
+            deploys: slots(),
+            large_bodies: slots(),
+            large_bodies_of_callers: CallerSlots::default(),
             waiting_bodies: AtomicUsize::new(0),
-            connection_tests: slots(),
+            connection_tests: Semaphore::new(SLOTS),
         })
     }
 
@@ -50,16 +63,33 @@ impl WorkSlots {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let _slot = self.computations.acquire().await;
-        tokio::task::spawn_blocking(work).await.map_err(|_| Problem::internal())
+        let slot = Arc::clone(&self.computations).acquire_owned().await;
+        Ok(run_with_slot(slot, work).await?.0)
+    }
+
+    /// Waits for a slot for a long computation that a caller asks for. What it needs is loaded afterwards.
+    pub(crate) async fn computation(&self, caller: &Arc<str>) -> Result<WorkSlot, Problem> {
+        let closed = |_| Problem::internal();
+        let of_caller = self.computations_of_callers.of(caller).acquire_owned().await.map_err(closed)?;
+        let of_all = Arc::clone(&self.computations).acquire_owned().await.map_err(closed)?;
+        Ok(WorkSlot { _of_caller: of_caller, _of_all: of_all })
+    }
+
+    /// Runs a part of a deploy on another thread, also while all slots for computations are taken.
+    pub(crate) async fn run_deploy<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let slot = Arc::clone(&self.deploys).acquire_owned().await;
+        Ok(run_with_slot(slot, work).await?.0)
     }
 
     /// Waits for a slot to read a large body of a caller.
     pub(crate) async fn large_body(&self, caller: &Arc<str>) -> BodySlot {
-        let of_caller = self.slots_of(caller).acquire_owned().await.ok()?;
+        let of_caller = self.large_bodies_of_callers.of(caller).acquire_owned().await.ok()?;
         let _waiting = WaitingBody::new(&self.waiting_bodies);
         let of_all = Arc::clone(&self.large_bodies).acquire_owned().await.ok()?;
-        Some(LargeBody { _of_caller: of_caller, _of_all: of_all })
+        Some(WorkSlot { _of_caller: of_caller, _of_all: of_all })
     }
 
     /// Whether a large body waits because other callers have all slots.
@@ -67,21 +97,46 @@ impl WorkSlots {
         self.waiting_bodies.load(Ordering::Relaxed) > 0
     }
 
-    fn slots_of(&self, caller: &Arc<str>) -> Arc<Semaphore> {
-        let mut of_callers = self.of_callers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slots) = of_callers.get(caller).and_then(Weak::upgrade) {
-            return slots;
-        }
-        of_callers.retain(|_, slots| slots.strong_count() > 0);
-        let slots = Arc::new(Semaphore::new(SLOTS_OF_CALLER));
-        of_callers.insert(Arc::clone(caller), Arc::downgrade(&slots));
-        slots
-    }
-
     /// A slot to test a connection to a model provider, or none while all are taken.
     pub(crate) fn connection_test(&self) -> Option<SemaphorePermit<'_>> {
         self.connection_tests.try_acquire().ok()
     }
+}
+
+/// The slots of each caller that has work of one kind now.
+#[derive(Default)]
+struct CallerSlots(Mutex<HashMap<Arc<str>, Weak<Semaphore>>>);
+
+impl CallerSlots {
+    fn of(&self, caller: &Arc<str>) -> Arc<Semaphore> {
+        let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slots) = callers.get(caller).and_then(Weak::upgrade) {
+            return slots;
+        }
+        callers.retain(|_, slots| slots.strong_count() > 0);
+        let slots = Arc::new(Semaphore::new(SLOTS_OF_CALLER));
+        callers.insert(Arc::clone(caller), Arc::downgrade(&slots));
+        slots
+    }
+}
+
+/// Works on the content of a body: of a large one on another thread, of a small one in place.
+pub(crate) async fn work_on_body<T: Send + 'static>(
+    slot: BodySlot,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(T, BodySlot), Problem> {
+    let Some(slot) = slot else { return Ok((work(), None)) };
+    let (result, slot) = slot.run_blocking(work).await?;
+    Ok((result, Some(slot)))
+}
+
+/// Runs work on another thread. The thread holds the slot, because the work goes on when a client disconnects
+/// and this future is dropped.
+async fn run_with_slot<S: Send + 'static, T: Send + 'static>(
+    slot: S,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(T, S), Problem> {
+    tokio::task::spawn_blocking(move || (work(), slot)).await.map_err(|_| Problem::internal())
 }
 
 /// Frees a value on another thread, because to free a large one takes long.
@@ -102,5 +157,99 @@ impl<'a> WaitingBody<'a> {
 impl Drop for WaitingBody<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SLOTS, SLOTS_OF_CALLER, WorkSlots};
+    use crate::response::Problem;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+
+    /// Work that ends when its gate is dropped, and says when it begins.
+    fn gated(gate: Receiver<()>) -> (impl FnOnce() + Send, oneshot::Receiver<()>) {
+        let (begins, began) = oneshot::channel();
+        let work = move || {
+            begins.send(()).unwrap();
+            let _ = gate.recv_timeout(Duration::from_secs(20));
+        };
+        (work, began)
+    }
+
+    /// Drops the request when its work has begun, as a client does that disconnects.
+    async fn disconnect<T>(request: impl Future<Output = Result<T, Problem>>, began: oneshot::Receiver<()>) {
+        let mut request = pin!(request);
+        tokio::select! {
+            _ = &mut request => panic!("the gate is shut"),
+            began = began => began.unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_computation_of_a_dropped_request_holds_its_slot_until_it_ends() {
+        let slots = WorkSlots::new();
+        let mut gates = Vec::new();
+        for taken in 1..=SLOTS {
+            let (gate, shut) = channel();
+            let (work, began) = gated(shut);
+            disconnect(slots.run_blocking(work), began).await;
+            gates.push(gate);
+            assert_eq!(slots.computations.available_permits(), SLOTS - taken);
+        }
+        gates.pop();
+        slots.run_blocking(|| ()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_large_body_of_a_dropped_request_holds_its_slot_until_its_work_ends() {
+        let slots = WorkSlots::new();
+        let caller = Arc::from("reader");
+        let mut gates = Vec::new();
+        for taken in 1..=SLOTS_OF_CALLER {
+            let (gate, shut) = channel();
+            let (work, began) = gated(shut);
+            let body = slots.large_body(&caller).await.unwrap();
+            disconnect(body.run_blocking(work), began).await;
+            gates.push(gate);
+            assert_eq!(slots.large_bodies.available_permits(), SLOTS - taken);
+        }
+        gates.pop();
+        slots.large_body(&caller).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn computations_of_one_caller_leave_slots_for_others() {
+        let slots = WorkSlots::new();
+        let (reader, owner) = (Arc::from("reader"), Arc::from("owner"));
+        let mut gates = Vec::new();
+        for _ in 0..SLOTS_OF_CALLER {
+            let (gate, shut) = channel();
+            let (work, began) = gated(shut);
+            disconnect(slots.computation(&reader).await.unwrap().run_blocking(work), began).await;
+            gates.push(gate);
+        }
+        assert_eq!(slots.computations_of_callers.of(&reader).available_permits(), 0);
+        slots.computation(&owner).await.unwrap().run_blocking(|| ()).await.unwrap();
+        gates.pop();
+        slots.computation(&reader).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn computations_keep_no_deploy_out() {
+        let slots = WorkSlots::new();
+        let mut gates = Vec::new();
+        for _ in 0..SLOTS {
+            let (gate, shut) = channel();
+            let (work, began) = gated(shut);
+            disconnect(slots.run_blocking(work), began).await;
+            gates.push(gate);
+        }
+        let body = slots.large_body(&Arc::from("owner")).await.unwrap();
+        body.run_blocking(|| ()).await.unwrap();
+        slots.run_deploy(|| ()).await.unwrap();
     }
 }

@@ -107,8 +107,8 @@ impl<'a> LocalRuns<'a> {
             }
         };
         // The shutdown runs at the same time, so that the engine stores the request but does not drive the
-        // run.
-        let (done, ()) = tokio::join!(biased; act, engine.shutdown(Duration::ZERO));
+        // run. The replay before it may take its time.
+        let (done, ()) = tokio::join!(biased; act, engine.shutdown(Duration::MAX));
         done.map(|()| Actor::ThisProcess).map_err(from_store)
     }
 

@@ -4,7 +4,7 @@ use crate::kit::{Folder, code_of, final_answer, flow, flow_with};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
 /// Receives one call and sends this answer.
@@ -70,27 +70,70 @@ fn find_line(lines: &mut impl BufRead, text: &str) -> String {
     line
 }
 
+/// Starts a run of the agent `a`. Gives the connection, because the sidecar may hang before it answers.
+#[cfg(unix)]
+fn start_run(stderr: &mut impl BufRead) -> TcpStream {
+    let line = find_line(stderr, "listening on http://");
+    let address = line.split("http://").nth(1).unwrap().split(' ').next().unwrap();
+    let body = json!({"node": "a", "payload": "x"}).to_string();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /api/runs HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    stream
+}
+
+#[cfg(unix)]
+const TOKEN: &str = "a-token-of-a-hanging-sidecar";
+
+#[cfg(unix)]
+const SERVE: [&str; 5] = ["serve", "--flows", "flow.json", "--listen", "127.0.0.1:0"];
+
+#[cfg(unix)]
+fn send_sigterm(process: &std::process::Child) {
+    let id = process.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+}
+
+/// A replay that never ends holds a thread of its own.
+#[cfg(unix)]
+#[test]
+fn a_sidecar_stops_while_a_replay_hangs() {
+    let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
+    folder.write("redflow.toml", "[server]\ndrain_ms = 100\n");
+    let args = || SERVE.into_iter().chain(["--config", "redflow.toml"]);
+    let serve = || folder.redflow(args()).env("REDFLOW_TOKEN", TOKEN);
+    let mut killed = serve().env("REDFLOW_FAILPOINT", "step.compute=2").spawn();
+    let mut stderr = BufReader::new(killed.0.stderr.take().unwrap());
+    let _client = start_run(&mut stderr);
+    find_line(&mut stderr, "FAILPOINT");
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+
+    let mut hanging = serve().env("REDFLOW_FAILPOINT", "step.compute").spawn();
+    find_line(&mut BufReader::new(hanging.0.stderr.take().unwrap()), "FAILPOINT");
+    send_sigterm(&hanging.0);
+    assert_eq!(code_of(hanging.0.wait().unwrap()), 0);
+    let listed = folder.run_ok(["runs"]);
+    assert!(listed.contains("interrupted") && !listed.contains("RUN_HUNG"), "{listed}");
+    let resumed = folder.redflow(["run", "--resume", "all"]).run();
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
+}
+
 /// A step that never ends holds the only thread of the sidecar.
 #[cfg(unix)]
 #[test]
 fn a_run_that_hung_a_sidecar_is_not_resumed_by_the_next_one() {
     let folder = Folder::with_flow(&flow(final_answer("hi"), vec![]));
-    let args = ["serve", "--flows", "flow.json", "--listen", "127.0.0.1:0"];
-    let serve = || folder.redflow(args).env("REDFLOW_TOKEN", "a-token-of-a-hanging-sidecar");
+    let serve = || folder.redflow(SERVE).env("REDFLOW_TOKEN", TOKEN);
     // The first step begins the run, the second one takes the answer of the model.
     let mut hanging = serve().env("REDFLOW_FAILPOINT", "step.compute=2").spawn();
     let mut stderr = BufReader::new(hanging.0.stderr.take().unwrap());
-    let line = find_line(&mut stderr, "listening on http://");
-    let address = line.split("http://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    let body = json!({"node": "a", "payload": "x"}).to_string();
-    let mut stream = std::net::TcpStream::connect(&address).unwrap();
-    write!(
-        stream,
-        "POST /api/runs HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer a-token-of-a-hanging-sidecar\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
+    let _client = start_run(&mut stderr);
     find_line(&mut stderr, "RUN_HUNG");
     // The note is written a moment after the log.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
@@ -104,8 +147,7 @@ fn a_run_that_hung_a_sidecar_is_not_resumed_by_the_next_one() {
 
     let mut next = serve().spawn();
     find_line(&mut BufReader::new(next.0.stderr.take().unwrap()), "RUN_HUNG");
-    let id = next.0.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    send_sigterm(&next.0);
     assert_eq!(code_of(next.0.wait().unwrap()), 0);
     assert!(folder.run_ok(["runs"]).contains("RUN_HUNG"));
     let all = folder.redflow(["run", "--resume", "all"]).run();

@@ -50,14 +50,17 @@ impl EngineState {
         if let Some(session) = session.as_ref().filter(|_| only_clears_memory(agent, &message)) {
             return self.clear_memory(agent, session.clone(), message, origin);
         }
-        let ticket = match message_problem(&message, &spec.limits) {
-            Some(error) => Err(error),
-            // A resent message was accepted before.
-            None if origin.is_resent() => Ok(self.slots.unlimited_ticket(id)),
-            None => self.slots.ticket(id).ok_or_else(|| queue_full(&self.limits)),
-        };
-        let ticket = match ticket {
-            Ok(ticket) => ticket,
+        let accepted = message_bytes(&message, &spec.limits).and_then(|bytes| {
+            let ticket = if origin.is_resent() {
+                // It was accepted before.
+                self.slots.unlimited_ticket(id)
+            } else {
+                self.slots.ticket(id).ok_or_else(|| queue_full(&self.limits))?
+            };
+            Ok((bytes, ticket))
+        });
+        let (bytes, ticket) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 self.refuse(flow, ix, error, agent.tool_names(), &message, &origin);
                 return origin.acknowledge(&*self.ports.store);
@@ -66,7 +69,7 @@ impl EngineState {
         let run = self.ports.clock.run_id();
         let report = origin.cascade.add_run(run.clone());
         let agent = Arc::clone(agent);
-        self.spawn_run(run, report, RunInput { agent, session, message, cause, origin, ticket });
+        self.spawn_run(run, report, RunInput { agent, session, message, bytes, cause, origin, ticket });
     }
 
     /// Answers a message whose run the store did not take.
@@ -130,18 +133,18 @@ fn queue_full(limits: &EngineLimits) -> RunError {
     error_outside_run(RunErrorCode::QueueFull, text)
 }
 
-/// Why no run may begin with this message: its journal could not be read back.
-fn message_problem(message: &Message, limits: &RunLimits) -> Option<RunError> {
+/// The bytes of a message, or why no run may begin with it: its journal could not be read back.
+fn message_bytes(message: &Message, limits: &RunLimits) -> Result<usize, RunError> {
     let (most, levels) = (to_usize(limits.max_message_bytes), to_usize(limits.max_value_depth));
     let (rule, text) = if !message.values().all(|value| nests_within(value, levels)) {
         ("maxValueDepth", format!("the message nests deeper than {levels} levels"))
     } else {
         let bytes = serde_json::to_string(message).map_or(usize::MAX, |text| text.len());
         if bytes <= most {
-            return None;
+            return Ok(bytes);
         }
         ("maxMessageBytes", format!("the message has {bytes} bytes; the limit is {most}"))
     };
     let error = error_outside_run(RunErrorCode::ContextLength, text);
-    Some(RunError { rule: Some(rule.to_owned()), ..error })
+    Err(RunError { rule: Some(rule.to_owned()), ..error })
 }

@@ -1,5 +1,6 @@
 //! Begins a run: stores its first step.
 
+use super::control::engine_stopped;
 use super::drive::{RunContext, RunDriver};
 use super::exit::{RunExit, cannot_continue, find_earlier_run};
 use super::slots::Ticket;
@@ -13,11 +14,16 @@ use redflow_machine::{ParentRun, Recorder};
 use redflow_ports::NewRun;
 use std::sync::Arc;
 
+/// A run with a larger message begins on another thread.
+const LARGE: usize = 256 * 1024;
+
 /// A message that begins a run, with the agent and the turn it got.
 pub(crate) struct RunInput {
     pub(crate) agent: Arc<BuiltAgent>,
     pub(crate) session: Option<String>,
     pub(crate) message: Arc<Message>,
+    /// The bytes of the message as JSON.
+    pub(crate) bytes: usize,
     pub(crate) cause: Option<Cause>,
     pub(crate) origin: Origin,
     pub(crate) ticket: Ticket,
@@ -29,7 +35,7 @@ pub(crate) type BeginResult = Result<(Box<RunDriver>, Vec<Effect>, Ticket), RunE
 /// Begins a run. The caller drives it after this has returned, so that a waiting run does not hold what only
 /// its begin needs.
 pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
-    let RunInput { agent, session, message, cause, origin, ticket } = input;
+    let RunInput { agent, session, message, bytes, cause, origin, ticket } = input;
     let ports = &context.ports;
     if let Some(cause) = cause.as_ref().filter(|cause| cause.resent) {
         match ports.store.find_by_cause(&cause.key).await {
@@ -54,15 +60,23 @@ pub(crate) async fn begin(context: RunContext, input: RunInput) -> BeginResult {
         source: ports.source.clone(),
         plan: agent.plan.clone(),
     });
-    // The fact gets a copy: a run that cannot be stored gives the message back.
-    let incoming = (*message).clone();
-    let fact = Fact::RunStarted { at, run_id: run, session, message: incoming, spec };
     let mut recorder = Recorder::new(Arc::clone(&agent.compiled)).observed(ports.observes_runs());
-    let classify = |call: &_| agent.effect_class(call);
-    let start = || recorder.start(&agent.plan, ParentRun::default(), fact, &classify);
-    let step = match context.computations.step(&context.run, start) {
-        Ok(step) => step,
-        Err(error) => return Err(RunExit::NotStored(cannot_continue(&error), message)),
+    let (own_agent, incoming) = (Arc::clone(&agent), Arc::clone(&message));
+    let start = move || {
+        // The fact gets a copy: a run that cannot be stored gives the message back.
+        let fact = Fact::RunStarted { at, run_id: run, session, message: (*incoming).clone(), spec };
+        let classify = |call: &_| own_agent.effect_class(call);
+        let step = recorder.start(&own_agent.plan, ParentRun::default(), fact, &classify);
+        step.map(|step| (recorder, step)).map_err(|error| Some(cannot_continue(&error)))
+    };
+    let started = if bytes > LARGE {
+        context.computations.long_step(&context.run, start).await.flatten()
+    } else {
+        context.computations.step(&context.run, start)
+    };
+    let (recorder, step) = match started {
+        Ok(started) => started,
+        Err(error) => return Err(RunExit::NotStored(error.unwrap_or_else(engine_stopped), message)),
     };
     let mut driver = RunDriver::new(context, agent, recorder, journal, 0);
     match driver.store_step(step, Stage::Start).await {

@@ -1,6 +1,8 @@
 //! Commands to a run that is driven, and the waits that they end.
 
 use super::slots::{Slot, Ticket};
+use redflow_contract::code::StoreCode;
+use redflow_ports::StoreError;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -73,4 +75,9 @@ pub(super) async fn wait_for_stop(
         () = cancel.cancelled() => StopReason::Cancel(CASCADE_CANCELLED.to_owned()),
         stop = command => stop,
     }
+}
+
+/// The answer to a request that a stopping engine does not take.
+pub(crate) fn engine_stopped() -> StoreError {
+    StoreError::new(StoreCode::RunBlocked, "the engine has stopped")
 }

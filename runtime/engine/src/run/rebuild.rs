@@ -52,12 +52,13 @@ impl RebuiltAgents {
         if let Some(same) = of_flow.filter(is_same) {
             return Ok(Arc::clone(same));
         }
-        let mut cached = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(same) = cached.iter().find(is_same) {
+        let cached = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = cached().iter().find(is_same) {
             return Ok(Arc::clone(same));
         }
+        // Without the lock, so that a long compilation holds no other replay.
         let compiled = strategies.compile_version(spec, version)?;
-        cache(&mut cached, Arc::clone(&compiled));
+        cache(&mut cached(), Arc::clone(&compiled));
         Ok(compiled)
     }
 

@@ -3,7 +3,7 @@
 //! Owns the rules of recovery. A run continues where its journal ends. A call that may be repeated is made
 //! again with the same key. A call that may not be repeated leaves the run waiting for a person's answer.
 
-use super::control::{Activity, StopReason, wait_for_slot, wait_for_stop};
+use super::control::{Activity, StopReason, engine_stopped, wait_for_slot, wait_for_stop};
 use super::drive::{RunContext, RunDriver};
 use super::effects::{FactBatch, recover_outcome};
 use super::exit::{RunExit, already_over, cannot_continue};
@@ -68,17 +68,18 @@ pub(crate) async fn resume_run(
         ResumeIntent::Remove => (None, ResumeIntent::Cancel(AGENT_REMOVED.to_owned())),
         intent => (None, intent),
     };
+    let is_request = reply.is_some();
     let answer = |result| {
         if let Some(reply) = reply {
             // The caller may have stopped waiting.
             let _ = reply.send(result);
         }
     };
-    let (agent, opened) = match open(context, flow.as_ref(), &rebuilt).await {
+    let (agent, opened) = match open(context, flow.as_ref(), &rebuilt, is_request).await {
         Ok(opened) => opened,
         Err(error) => {
-            answer(Err(error.clone()));
-            return (None, RunExit::Suspended(Some(error)));
+            answer(Err(error.clone().unwrap_or_else(engine_stopped)));
+            return (None, RunExit::Suspended(error));
         }
     };
     let (mut driver, mut effects, plan, interrupted) = match opened {
@@ -172,13 +173,17 @@ enum OpenedRun {
     },
 }
 
+/// Loads and replays a run. Fails without an error when the engine stops; then the run stays as it was.
 async fn open(
     context: RunContext,
     flow: Option<&Arc<BuiltFlow>>,
     rebuilt: &Arc<RebuiltAgents>,
-) -> Result<(NodeSummary, OpenedRun), StoreError> {
+    is_request: bool,
+) -> Result<(NodeSummary, OpenedRun), Option<StoreError>> {
+    // Before the journal is loaded: ten thousand runs can wait here.
+    let slot = context.computations.replay_slot(is_request).await.ok_or(None)?;
     let Some(stored) = context.ports.store.load(&context.run).await? else {
-        return Err(StoreError::new(StoreCode::RunUnknown, "there is no such run"));
+        return Err(Some(StoreError::new(StoreCode::RunUnknown, "there is no such run")));
     };
     let (own_flow, rebuilt) = (flow.cloned(), Arc::clone(rebuilt));
     let strategies = context.ports.strategies.clone();
@@ -186,13 +191,12 @@ async fn open(
         let replayed = replay_journal(&stored, own_flow.as_ref(), &rebuilt, &strategies);
         (replayed, StoredRun { journal: Vec::new(), ..stored })
     };
-    let replayed = context.computations.replay(&context.run, replay).await;
-    let (replayed, stored) = replayed.ok_or_else(|| cannot_continue(&"its replay crashed"))?;
+    let (replayed, stored) = context.computations.replay(&context.run, slot, replay).await?;
     let ResumedRun { recorder, plan, open, mut unanswerable } = replayed?;
     let agent = plan.agent.node.clone();
     let is_over = matches!(recorder.machine().status(), Status::Finished(_));
     if is_over && stored.summary.delivered {
-        return Err(already_over());
+        return Err(Some(already_over()));
     }
     let bare = RebuiltAgents::without_services(&plan, recorder.agent())?;
     let journal = if is_over { Box::new(FinishedJournal) } else { context.ports.store.reopen(&stored) };
@@ -203,7 +207,7 @@ async fn open(
     driver.emit(&mut unanswerable).await;
     if is_over {
         let Some(Effect::Finish { id, ending, message }) = finish else {
-            return Err(cannot_continue(&"the run is over and has no result"));
+            return Err(Some(cannot_continue(&"the run is over and has no result")));
         };
         let exit = RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: true };
         return Ok((agent, OpenedRun::Finished(exit)));

@@ -1,12 +1,12 @@
 //! The handle of an engine: each method sends a command to the engine task and waits for the answer.
 
 use super::command::Command;
-use super::requests::engine_stopped;
 use crate::flow::BuiltFlow;
 use crate::origin::StartedRuns;
 use crate::ports::{EngineLimits, Ports};
 use crate::report::RunReport;
-use crate::run::computations::Computations;
+use crate::run::computations::{Computation, Computations};
+use crate::run::control::engine_stopped;
 use crate::start::{Start, StartError, StartOrder, StartOutcome};
 use crate::state::EngineState;
 use crate::state::completion::{PendingStart, Reply};
@@ -47,10 +47,9 @@ impl Engine {
         Self { commands, task, computations }
     }
 
-    /// The runs that compute now: a step of their machine, or a replay of their journal. Each computation has
-    /// a number of its own. A watchdog can call this while the engine's thread is busy.
+    /// The computations of runs that go on now. A watchdog can call this while the engine's thread is busy.
     #[must_use]
-    pub fn computations(&self) -> Vec<(u64, RunId)> {
+    pub fn computations(&self) -> Vec<Computation> {
         self.computations.active()
     }
 
@@ -126,7 +125,7 @@ impl Engine {
     }
 
     /// Stops the engine. Runs finish their current effect, for at most the time of `drain`. Returns when the
-    /// last run has stopped; the engine takes no commands afterwards.
+    /// last run has stopped; a replay that takes longer leaves its run as it was. The engine takes no commands afterwards.
     pub async fn shutdown(&self, drain: Duration) {
         self.send(|reply| Command::Shutdown { drain, reply }).await;
     }

@@ -1,8 +1,8 @@
 //! What leaves a run: model responses and tool calls while it works, and its result at the end.
 
-use super::requests::engine_stopped;
 use crate::origin::{Emission, EmissionKind, Origin};
 use crate::report::RunEnd;
+use crate::run::control::engine_stopped;
 use crate::run::exit::RunExit;
 use crate::run::outgoing::{ModelResponse, Outgoing};
 use crate::run::resume::AGENT_REMOVED;

@@ -83,18 +83,21 @@ impl EngineState {
                 self.ports.store.mark_delivered(&run_id);
                 return None;
             }
+            // Before the next, because a cancel would replay it as well.
+            _ if hung => {
+                let (run, code) = (run_id.as_str(), StoreCode::RunHung.as_str());
+                if scope == Scope::AllRuns {
+                    tracing::error!(
+                        run,
+                        code,
+                        "a run held the process before and is not resumed; resume it by hand or cancel it"
+                    );
+                }
+                return None;
+            }
             _ if is_orphan => ResumeIntent::Remove,
             // It waits for a person's answer and needs no driver.
             RunStatus::Waiting => return None,
-            _ if hung && scope == Scope::AllRuns => {
-                let (run, code) = (run_id.as_str(), StoreCode::RunHung.as_str());
-                tracing::error!(
-                    run,
-                    code,
-                    "a run held the process before and is not resumed; resume it by hand or cancel it"
-                );
-                return None;
-            }
             _ if scope == Scope::AllRuns => ResumeIntent::Continue,
             _ => return None,
         };

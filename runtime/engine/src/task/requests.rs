@@ -68,7 +68,3 @@ impl EngineState {
         self.load_unfinished_runs(RecoveryPurpose::CancelRemoved);
     }
 }
-
-pub(super) fn engine_stopped() -> StoreError {
-    StoreError::new(StoreCode::RunBlocked, "the engine has stopped")
-}

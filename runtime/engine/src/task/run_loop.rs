@@ -1,10 +1,9 @@
 //! The loop of the engine task: deliveries first, then completed work, commands and timers.
 
 use super::command::Command;
-use super::requests::engine_stopped;
 use crate::flow::schedule::Timers;
 use crate::origin::Origin;
-use crate::run::control::Control;
+use crate::run::control::{Control, engine_stopped};
 use crate::run::exit::RunExit;
 use crate::run::outgoing::Outgoing;
 use crate::state::EngineState;
@@ -94,6 +93,7 @@ impl EngineState {
                 self.shutdown_reply = Some(reply);
                 self.timers = Timers::default();
                 self.suspend_live_runs(&Control::Suspend);
+                self.computations.stop();
                 self.work.push(Box::pin(async move {
                     tokio::time::sleep(drain).await;
                     Completion::DrainTimeElapsed
@@ -147,7 +147,10 @@ impl EngineState {
                 self.handle_unfinished_runs(runs, purpose);
             }
             Completion::FirstTimesFound(times) => self.timers.set(times),
-            Completion::DrainTimeElapsed => self.suspend_live_runs(&Control::SuspendNow),
+            Completion::DrainTimeElapsed => {
+                self.suspend_live_runs(&Control::SuspendNow);
+                self.computations.give_up();
+            }
         }
     }
 

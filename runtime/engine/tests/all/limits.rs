@@ -1,8 +1,8 @@
 //! Values that are too large or too deep for a journal are refused.
 
 use crate::kit::{
-    Setup, agent_with_tool, catch, debug, ends, final_answer, inject, model, nested, node, only_message,
-    tool_call, tool_double, with,
+    EngineTest, Setup, agent, agent_with_tool, calculator, catch, debug, ends, final_answer, inject, model,
+    nested, node, only_message, tool_call, tool_double, with,
 };
 use pretty_assertions::assert_eq;
 use redflow_contract::limits::RunLimits;
@@ -135,4 +135,29 @@ async fn recalls_the_last_turns_of_a_long_conversation() {
     assert_eq!(ends(&test.fire().await), ["run-1 a completed"]);
     let line = &test.recorder.flow_lines()[0];
     assert!(line.contains("yyyy") && line.contains("last") && !line.contains("xxxx"), "{line}");
+}
+
+/// Whether the engine's thread was free at a moment while a run computed.
+async fn computes_elsewhere(payload: Value) -> bool {
+    let flow =
+        json!([inject(&["a"]), agent("a", "m", &[]), model("m", json!([final_answer("hi")])), calculator()]);
+    let test = EngineTest::new(&flow);
+    let mut run = std::pin::pin!(test.send(payload));
+    let mut was_seen = false;
+    loop {
+        tokio::select! {
+            biased;
+            reports = &mut run => {
+                assert_eq!(ends(&reports), ["run-1 a completed"]);
+                return was_seen;
+            }
+            () = tokio::task::yield_now() => was_seen |= !test.engine.computations().is_empty(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_with_a_large_message_begins_on_another_thread() {
+    assert!(computes_elsewhere(json!(vec![0; 200_000])).await);
+    assert!(!computes_elsewhere(json!("small")).await);
 }

@@ -28,6 +28,7 @@ mod queues;
 mod recorder;
 mod recovery;
 mod refusals;
+mod replays;
 mod requests;
 mod run_events;
 mod schedules;

@@ -4,12 +4,14 @@ use crate::kit::{
     Buffered, EngineTest, agent, agent_with_tool, build, calculator, debug, ends, final_answer, inject,
     model, model_double, tool_call, tool_double, with,
 };
+use crate::test_store::StorePort;
 use pretty_assertions::assert_eq;
 use redflow_contract::code::StoreCode;
 use redflow_contract::fact::ToolResult;
 use redflow_contract::run::{RunRequest, RunStatus};
-use redflow_ports::StoreError;
+use redflow_ports::{RunStore as _, StoreError};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -171,6 +173,20 @@ async fn a_deploy_cancels_only_runs_of_removed_agents() {
     let journal = test.store.journal(&"run-3".into());
     assert!(journal.contains("its agent was removed from the flow"), "{journal}");
     assert!(test.store.runs().iter().all(|(run, ..)| run.status.is_over() && run.delivered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_a_removed_agent_that_hung_is_left_alone() {
+    let store = EngineTest::new(&three_agents()).crash_after(1, Buffered::Survives).await;
+    for run in ["run-2", "run-3"] {
+        StorePort(Arc::clone(&store)).mark_hung(&run.into(), true);
+    }
+    let before = store.loads();
+    let test = EngineTest::restart(&only_agent_a(), &store);
+    assert_eq!(ends(&test.recover().await), ["run-1 a completed"]);
+    test.engine.deploy(build(&only_agent_a())).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(store.loads(), before + 1, "only the first run is replayed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,12 +16,10 @@ use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
 use redflow_contract::transcript::Transcript;
-use redflow_engine::{Engine, EngineLimits, Ports};
-use redflow_machine::{Agent, CompileError, FeedError, Machine, Question, Status, Strategies, Strategy};
+use redflow_machine::{Agent, CompileError, FeedError, Machine, Question, Status, Strategy};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -179,7 +177,7 @@ impl Machine for FanOutMachine {
 }
 
 /// Four tools, two of which must not be called twice, and a model.
-fn flow(loses_every: u64) -> Value {
+pub(crate) fn flow(loses_every: u64) -> Value {
     let classes = ["read", "idempotent", "at_most_once", "at_most_once"];
     let ids: Vec<String> = (0..classes.len()).map(|number| format!("t{number}")).collect();
     let wires = json!([["m"], ids, [], [], []]);
@@ -196,7 +194,7 @@ fn flow(loses_every: u64) -> Value {
     Value::Array(nodes)
 }
 
-fn setup(fault: Fault) -> Setup {
+pub(crate) fn setup(fault: Fault) -> Setup {
     Setup { fault, strategy: Some(Arc::new(FanOutStrategy)), ..Setup::default() }
 }
 
@@ -271,58 +269,6 @@ async fn a_shutdown_asks_no_question() {
         let twice = made.iter().find(|(key, count)| key.starts_with("at_most_once") && **count > 1);
         assert_eq!(twice, None, "grace {grace}");
     }
-}
-
-/// A strategy that compiles nothing before the test lets it.
-#[derive(Debug)]
-struct GatedStrategy(Mutex<Receiver<()>>);
-
-impl Strategy for GatedStrategy {
-    fn name(&self) -> &'static str {
-        FanOutStrategy.name()
-    }
-
-    fn versions(&self) -> std::ops::RangeInclusive<u32> {
-        FanOutStrategy.versions()
-    }
-
-    fn compile(&self, spec: &Arc<AgentSpec>, version: u32) -> Result<Arc<dyn Agent>, CompileError> {
-        let opened = self.0.lock().unwrap().recv_timeout(Duration::from_secs(20));
-        opened.map_err(|_| CompileError::UnknownStrategy("the replay holds the engine".to_owned()))?;
-        FanOutStrategy.compile(spec, version)
-    }
-
-    fn contradiction(&self, plan: &AgentPlan, spec: &AgentSpec) -> Option<&'static str> {
-        FanOutStrategy.contradiction(plan, spec)
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_long_replay_does_not_hold_the_engine() {
-    new_call_counts();
-    let store = TestStore::new(Fault::None);
-    let test = setup(Fault::None).restart(&flow(1_000), &store);
-    let stop = async {
-        sleep(Duration::from_millis(5)).await;
-        test.engine.shutdown(Duration::ZERO).await;
-    };
-    tokio::join!(test.fire_unchecked(), stop);
-    let (gate, opened) = channel();
-    let strategies = Strategies::new([Arc::new(GatedStrategy(Mutex::new(opened))) as _]);
-    let ports = Ports { strategies, ..test.ports() };
-    let engine = Engine::new(None, ports, EngineLimits::default());
-    let meanwhile = async {
-        while engine.computations().is_empty() {
-            tokio::task::yield_now().await;
-        }
-        // The engine takes a command while it replays.
-        engine.begin_schedules().await;
-        assert_eq!(engine.computations().len(), 1);
-        gate.send(()).unwrap();
-    };
-    let (reports, ()) = tokio::join!(engine.resume(vec!["run-1".into()], &test.cancel), meanwhile);
-    assert_eq!(ends(&reports), ["run-1 a waiting run-1:4 t2 1, waiting run-1:5 t3 1"]);
-    assert!(engine.computations().is_empty());
 }
 
 /// Recovers, answers all questions, and waits until the run is over. Gives the number of questions.

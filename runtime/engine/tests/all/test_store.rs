@@ -37,6 +37,7 @@ struct TestRun {
     new: NewRun,
     batches: Vec<Batch>,
     delivered: bool,
+    hung: bool,
     /// Only the journal that was opened last may write.
     epoch: usize,
 }
@@ -52,6 +53,8 @@ pub(crate) struct TestStore {
     /// Whether the process of `HangBefore` or `HangAfter` has hung.
     has_hung: AtomicBool,
     keeps_events: AtomicBool,
+    /// How many journals were read.
+    loads: AtomicU32,
     /// The highest number of a run, also of runs that a crash lost.
     last_run_number: AtomicU32,
     recorder: Mutex<Option<Arc<EventRecorder>>>,
@@ -68,6 +71,7 @@ impl TestStore {
             fault,
             has_hung: AtomicBool::new(false),
             keeps_events: AtomicBool::new(false),
+            loads: AtomicU32::new(0),
             last_run_number: AtomicU32::new(0),
             recorder: Mutex::default(),
         })
@@ -77,6 +81,10 @@ impl TestStore {
         if self.fault == place && !self.has_hung.swap(true, Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
+    }
+
+    pub(crate) fn loads(&self) -> u32 {
+        self.loads.load(Ordering::Relaxed)
     }
 
     pub(crate) fn last_run_number(&self) -> u32 {
@@ -208,7 +216,7 @@ impl TestRun {
             ended_at: if let RunState::Finished { at, .. } = state { Some(*at) } else { None },
             delivered: self.delivered,
             source: self.new.source.as_deref().map(str::to_owned),
-            hung: false,
+            hung: self.hung,
         };
         if let RunState::Waiting(calls) = state {
             summary.set_questions(calls.clone());
@@ -249,6 +257,7 @@ impl RunStore for StorePort {
     }
 
     fn load<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {
+        self.0.loads.fetch_add(1, Ordering::Relaxed);
         let runs = self.0.runs.lock().unwrap();
         let found = self.0.index(run).map(|index| {
             let run = &runs[index];
@@ -281,6 +290,12 @@ impl RunStore for StorePort {
     fn mark_delivered(&self, run: &RunId) {
         if let Some(index) = self.0.index(run) {
             self.0.runs.lock().unwrap()[index].delivered = true;
+        }
+    }
+
+    fn mark_hung(&self, run: &RunId, hung: bool) {
+        if let Some(index) = self.0.index(run) {
+            self.0.runs.lock().unwrap()[index].hung = hung;
         }
     }
 
@@ -327,7 +342,7 @@ impl Journal for TestJournal {
                     assert!(!is_duplicate, "{cause:?} begins two runs");
                     self.index = runs.len();
                     self.store.indexes.lock().unwrap().insert(new.run_id.clone(), self.index);
-                    runs.push(TestRun { new, batches: Vec::new(), delivered: false, epoch: 0 });
+                    runs.push(TestRun { new, batches: Vec::new(), delivered: false, hung: false, epoch: 0 });
                 }
                 let run = &mut runs[self.index];
                 assert_eq!(run.epoch, self.epoch, "{} is written by two", run.new.run_id);

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::body::{self, RequestBody};
 use crate::deploy::{self, Tolerance, revision_conflict};
 use crate::response::{Problem, json, raw};
-use crate::work_slots::BodySlot;
+use crate::work_slots::{BodySlot, work_on_body};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -90,7 +90,8 @@ pub(crate) async fn deploy(
             let (document, slot) = body::read_flow(&headers, body, &app).await?;
             // This copies the flow.
             let parse = move || DeployBody::parse(version, document);
-            let DeployBody { flow, revision } = app.run_blocking(parse).await??;
+            let (parsed, slot) = work_on_body(slot, parse).await?;
+            let DeployBody { flow, revision } = parsed?;
             let make = move |before: &ActiveFlow, limits: &FlowLimits| {
                 if revision.is_some_and(|revision| revision != before.revision()) {
                     return Err(revision_conflict(before));

@@ -132,7 +132,7 @@ impl Instance {
                 .map_err(Problem::flow_refused)?;
             flow_builder.prepare(raw, &to_credentials(credentials)).map_err(Problem::flow_refused)
         };
-        let prepared = self.work_slots.run_blocking(prepare).await.and_then(|prepared| prepared);
+        let prepared = self.work_slots.run_deploy(prepare).await.and_then(|prepared| prepared);
         let PreparedFlow { active, built, .. } = match prepared {
             Ok(prepared) => prepared,
             Err(problem) => {

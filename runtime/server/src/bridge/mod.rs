@@ -18,7 +18,8 @@ use engine_parts::EngineParts;
 use instance::Instance;
 use redflow_contract::api::ApiError;
 use redflow_contract::code::ApiCode;
-use redflow_contract::id::{InstanceId, RunId};
+use redflow_contract::id::InstanceId;
+use redflow_engine::Computation;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -83,12 +84,11 @@ impl Bridge {
         Ok(instance)
     }
 
-    /// The computations that go on now, each with its instance and its number there.
-    pub(crate) fn computations(&self) -> Vec<((InstanceId, u64), RunId)> {
+    /// The computations that go on now, each with its instance.
+    pub(crate) fn computations(&self) -> Vec<(InstanceId, Computation)> {
         let of = |instance: Arc<Instance>| {
             let id = instance.id.clone();
-            let number = move |(number, run)| ((id.clone(), number), run);
-            instance.engine.computations().into_iter().map(number).collect::<Vec<_>>()
+            instance.engine.computations().into_iter().map(move |computation| (id.clone(), computation))
         };
         self.all().into_iter().flat_map(of).collect()
     }

@@ -209,7 +209,9 @@ impl BridgeSocket {
         let app = &self.peer.app;
         let request = if text.len() > LARGE {
             let settings = Arc::clone(&app.settings);
-            app.run_blocking(move || parse_request(&text, &settings))
+            // It may hold a flow.
+            app.work_slots
+                .run_deploy(move || parse_request(&text, &settings))
                 .await
                 .map_err(|problem| *problem.0)??
         } else {

@@ -104,7 +104,7 @@ where
         flow_builder.stored_items.replace(items)?;
         rebuild_flow(&flow_builder, &active_flow, &before)
     };
-    if let Some(PreparedFlow { active, built, .. }) = app.run_blocking(work).await?? {
+    if let Some(PreparedFlow { active, built, .. }) = app.work_slots.run_deploy(work).await?? {
         let before = replace_active(app, active.clone(), built).await;
         report_changed_agents(app, &before, &active);
     }
