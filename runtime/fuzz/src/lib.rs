@@ -10,4 +10,4 @@ mod run;
 mod targets;
 
 pub use run::{Finding, Limits, fuzz, run_case, run_cases};
-pub use targets::{Outcome, Target, in_process, of_sidecar};
+pub use targets::{Outcome, RunningSidecar, Target, in_process, of_sidecar};

@@ -65,6 +65,7 @@ fn read_args(args: impl Iterator<Item = String>) -> Result<Option<Args>, String>
 
 fn run(args: &Args) -> Result<(), String> {
     let mut targets = in_process();
+    let mut sidecar = None;
     let is_wanted = |target: &Arc<dyn Target>| {
         args.targets.is_empty() || args.targets.iter().any(|name| name == target.name())
     };
@@ -73,7 +74,9 @@ fn run(args: &Args) -> Result<(), String> {
     {
         // `cargo xtask fuzz` has built it beside this program.
         let fuzzer = std::env::current_exe().map_err(|error| error.to_string())?;
-        targets.extend(of_sidecar(&fuzzer.with_file_name(format!("redflow{EXE_SUFFIX}")))?);
+        let (of_sidecar, running) = of_sidecar(&fuzzer.with_file_name(format!("redflow{EXE_SUFFIX}")))?;
+        targets.extend(of_sidecar);
+        sidecar = Some(running);
     }
     for name in &args.targets {
         if targets.iter().all(|target| target.name() != name) {
@@ -95,5 +98,6 @@ fn run(args: &Args) -> Result<(), String> {
             }
         }
     }
+    drop(sidecar);
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::response::ApiResult;
 use crate::settings::Settings;
 use axum::extract::ws::{Utf8Bytes, WebSocket};
 use axum::extract::{Extension, State};
+use futures::FutureExt as _;
 use redflow_access::Caller;
 use redflow_contract::api::{ApiError, ProblemCode};
 use redflow_contract::code::RunErrorCode;
@@ -171,6 +172,8 @@ impl EventSocket {
             return Err(events_gone().into());
         }
         let last = last.position;
+        // The deltas of an answer were made before its event was stored, so they are sent first.
+        self.send_waiting_deltas().await?;
         self.send_logged(events).await?;
         if let Some(subscription) = &mut self.subscription {
             subscription.position = last;
@@ -199,6 +202,15 @@ impl EventSocket {
         (subscription.caught_up, subscription.skipped) = (true, 0);
         let cursor = cursor(self.peer.app.hub.log.id(), subscription.position);
         self.send(&EventsMessage::CaughtUp { cursor }).await
+    }
+
+    async fn send_waiting_deltas(&mut self) -> Result<(), CloseReason> {
+        for _ in 0..PAGE {
+            let deltas = self.subscription.as_mut().and_then(|subscription| subscription.deltas.as_mut());
+            let Some(delta) = deltas.and_then(|deltas| deltas.next().now_or_never()) else { break };
+            self.send_delta(delta).await?;
+        }
+        Ok(())
     }
 
     async fn send_delta(&mut self, delta: DeltaFrame) -> Result<(), CloseReason> {

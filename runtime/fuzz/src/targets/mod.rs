@@ -38,10 +38,13 @@ pub fn in_process() -> Vec<Arc<dyn Target>> {
     ]
 }
 
-/// The targets of a real sidecar: the bodies of its HTTP API, and the frames of its sockets.
+pub use sidecar::RunningSidecar;
+
+/// The targets of a real sidecar: the bodies of its HTTP API, and the frames of its sockets. They work as long as the
+/// sidecar is not dropped.
 ///
 /// # Errors
 /// If the sidecar cannot be started.
-pub fn of_sidecar(binary: &Path) -> Result<Vec<Arc<dyn Target>>, String> {
+pub fn of_sidecar(binary: &Path) -> Result<(Vec<Arc<dyn Target>>, RunningSidecar), String> {
     sidecar::targets(binary)
 }

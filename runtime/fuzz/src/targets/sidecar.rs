@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 use tungstenite::client::IntoClientRequest as _;
@@ -33,26 +33,40 @@ const RECEIVE_LIMIT: Duration = Duration::from_millis(20);
 /// No limits that would refuse the inputs before they are read.
 const CONFIG: &str = "[server]\nrate_per_second = 1000000\nrate_burst = 1000000\n";
 
-pub(super) fn targets(binary: &Path) -> Result<Vec<Arc<dyn Target>>, String> {
+/// Stops the sidecar of the targets when it is dropped. A target that hangs keeps its sidecar for ever.
+pub struct RunningSidecar(SharedProcess);
+
+impl Drop for RunningSidecar {
+    fn drop(&mut self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// The process; none after it was stopped.
+type SharedProcess = Arc<Mutex<Option<LoggedProcess>>>;
+
+pub(super) fn targets(binary: &Path) -> Result<(Vec<Arc<dyn Target>>, RunningSidecar), String> {
     let sidecar = Arc::new(Sidecar::start(binary)?);
+    let running = RunningSidecar(Arc::clone(&sidecar.process));
     let socket = |name, path, protocol, greeting| -> Arc<dyn Target> {
         Arc::new(Frames { sidecar: Arc::clone(&sidecar), name, path, protocol, greeting })
     };
     let hello = json!({"type": "hello", "protocol": BRIDGE_PROTOCOL, "instance": "fuzzer", "boot": "1",
         "nodeRed": "4.1.0", "bridge": "0.1.0", "received": 0});
-    Ok(vec![
+    let targets = vec![
         Arc::new(Bodies { sidecar: Arc::clone(&sidecar) }),
         socket("bridge", "/bridge", BRIDGE_PROTOCOL, Some(hello)),
         socket("events", "/events", EVENTS_PROTOCOL, None),
         socket("comms", "/comms", COMMS_PROTOCOL, None),
-    ])
+    ];
+    Ok((targets, running))
 }
 
 /// A sidecar that runs as long as its targets.
 struct Sidecar {
     address: SocketAddr,
     agent: Agent,
-    process: LoggedProcess,
+    process: SharedProcess,
     _folder: TempDir,
 }
 
@@ -73,7 +87,7 @@ impl Sidecar {
         // The sidecar closes a connection after some errors, so none is kept.
         let config = Agent::config_builder().http_status_as_error(false).max_idle_connections(0).proxy(None);
         let agent = config.timeout_global(Some(REQUEST_LIMIT)).build().into();
-        Ok(Self { address, agent, process, _folder: folder })
+        Ok(Self { address, agent, process: Arc::new(Mutex::new(Some(process))), _folder: folder })
     }
 
     fn send(&self, route: &Route, body: &[u8]) -> Outcome {
@@ -107,7 +121,11 @@ impl Sidecar {
         let response = self.agent.get(url).config().timeout_global(Some(HEALTH_LIMIT)).build().call();
         match response {
             Ok(response) if response.status() == 200 => Ok(()),
-            other => Err(format!("not healthy: {other:?}; log: {}", last_lines(&self.process.stderr()))),
+            other => {
+                let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+                let log = process.as_ref().map(LoggedProcess::stderr).unwrap_or_default();
+                Err(format!("not healthy: {other:?}; log: {}", last_lines(&log)))
+            }
         }
     }
 
