@@ -27,7 +27,7 @@ const LEVELS_AROUND_FLOW: usize = 2;
 /// Bytes around a message.
 pub(crate) const BYTES_AROUND_MESSAGE: usize = 64 * 1024;
 
-/// Bytes a second. A slower body gives its slot up if others wait for one.
+/// Bytes a second. A slower body gives its slot up if other callers wait for one.
 const MIN_RATE: f64 = 128.0 * 1024.0;
 
 /// How often the rate of a body is checked.
@@ -174,7 +174,7 @@ impl ArrivalRate {
     }
 }
 
-/// The next piece of a body. A slow body that has a slot gives way when others wait for one.
+/// The next piece of a body. A slow body that has a slot gives way when other callers wait for one.
 async fn next_piece(
     pieces: &mut BodyDataStream,
     rate: Option<&mut ArrivalRate>,
@@ -183,7 +183,7 @@ async fn next_piece(
     let Some(rate) = rate else { return Ok(pieces.next().await) };
     loop {
         if rate.is_slow() && app.work_slots.has_waiting_bodies() {
-            let text = "The body arrived too slowly while others waited. Send it again.";
+            let text = "The body arrived too slowly while other callers waited. Send it again.";
             return Err(Problem::new(ApiCode::RequestTimeout, text));
         }
         if let Ok(piece) = tokio::time::timeout(RATE_CHECK, pieces.next()).await {

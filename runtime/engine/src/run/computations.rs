@@ -1,8 +1,8 @@
 //! The computations of runs: steps of their machines, and replays of their journals.
 //!
 //! A step runs in the engine's task. A replay can take long, and so can the first step of a large message:
-//! they run on other threads, a few at once. A journal is loaded when its replay may begin. A watchdog reads from its own thread which
-//! computations go on, to notice one that never ends.
+//! they run on other threads, a few at once. A journal is loaded when its replay may begin. A watchdog reads
+//! from its own thread which computations go on, to notice one that never ends.
 
 use super::exit::cannot_continue;
 use redflow_contract::id::RunId;

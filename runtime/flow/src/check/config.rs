@@ -1,6 +1,7 @@
 //! Checks the properties of nodes against the schemas of their types, and reads the settings of agents.
 
 use super::Checker;
+use super::config_texts::{config_problem, is_agent_core, unset_variable_help};
 use super::schema::{Violation, display_value, kind_of};
 use crate::env::{EnvResolver, ProcessSecrets, whole_reference};
 use crate::graph::LimitExceeded;
@@ -14,8 +15,7 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
-use redflow_contract::node::DEFAULT_STRATEGY;
-use redflow_contract::node::{self, AgentBindingConfig, StopCondition, ToolConfig};
+use redflow_contract::node::{AgentBindingConfig, StopCondition, ToolConfig};
 use redflow_contract::secret::{
     REDACTED, is_secret_name, is_secret_value, is_secret_variable, redact_property,
 };
@@ -402,14 +402,6 @@ impl Checker<'_> {
     }
 }
 
-/// The help for a reference to an unset variable.
-fn unset_variable_help(name: &str) -> String {
-    let name: String = name.chars().take(80).collect();
-    format!(
-        "Set the variable `{name}` on the tab, group or subflow, with its type; a process variable is always text."
-    )
-}
-
 /// JSON pointers to the properties and options that contain a secret in plain text.
 fn secret_pointers(props: &Map<String, Value>) -> impl Iterator<Item = String> {
     let options = props.get("options").and_then(Value::as_object);
@@ -429,55 +421,6 @@ fn secret_pointers(props: &Map<String, Value>) -> impl Iterator<Item = String> {
 
 fn is_structure(type_name: &str) -> bool {
     STRUCTURE_TYPES.contains(&type_name)
-}
-
-/// Makes a diagnostic of a violation, without the node.
-fn config_problem(
-    type_name: &str,
-    violation: Violation,
-    help: Option<String>,
-    profile: Profile,
-) -> Diagnostic {
-    let Violation { pointer, rule, expected, found } = violation;
-    let name = pointer.trim_start_matches('/').replace('/', ".");
-    let message = match (pointer.as_str(), rule.as_str()) {
-        (_, "required") => format!("`{name}` is missing"),
-        ("/allowedTools", "minItems") => "the agent may call no tool: `allowedTools` is empty".to_owned(),
-        _ => format!("`{name}` must be {expected}, and is {found} (rule `{rule}`)"),
-    };
-    let help = help.unwrap_or_else(|| config_help(type_name, &pointer, &rule, &expected, profile));
-    Diagnostic {
-        pointer: Some(pointer),
-        expected: Some(expected),
-        found: Some(found),
-        ..Diagnostic::new(DiagnosticCode::ConfigInvalid, message, help)
-    }
-}
-
-fn is_agent_core(type_name: &str) -> bool {
-    node::find(type_name).strategy == Some(DEFAULT_STRATEGY)
-}
-
-fn config_help(type_name: &str, pointer: &str, rule: &str, expected: &str, profile: Profile) -> String {
-    if pointer.starts_with("/stopConditions/") && pointer.ends_with("/type") {
-        return "Use `final_answer`, `confidence_threshold` or `iteration_limit`.".to_owned();
-    }
-    let lenient = is_agent_core(type_name)
-        && profile == Profile::Strict
-        && matches!(pointer, "/strategy" | "/maxIterations" | "/allowedTools")
-        && matches!(rule, "required" | "minItems");
-    let name = pointer.trim_start_matches('/').replace('/', ".");
-    let mut help = match (pointer, rule) {
-        ("/allowedTools", _) => {
-            "Allow at least one: tick it in the agent's tab Tools, or name it in `allowedTools`.".to_owned()
-        }
-        (_, "required") => format!("Add `{name}` to the node."),
-        _ => format!("Set `{name}` to {expected}."),
-    };
-    if lenient {
-        help.push_str(" For flows as Redflow writes them, use the profile `redflow`.");
-    }
-    help
 }
 
 /// Reads a whole number up to 2^53, also if it is written as 5.0.

@@ -3,6 +3,7 @@
 mod bindings;
 mod collector;
 mod config;
+mod config_texts;
 mod flow_tools;
 mod schema;
 mod spec;
