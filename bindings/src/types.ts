@@ -72,7 +72,7 @@ export type DiagnosticCode = "FLOW_UNREADABLE" | "FLOW_NOT_JSON" | "FLOW_TOO_LAR
 /**
  * Why a run ended without an answer.
  */
-export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
+export type RunErrorCode = "INVALID_JSON" | "INVALID_ACTION" | "INVALID_CONFIDENCE" | "TOOL_NOT_ALLOWED" | "TOOL_INPUT_INVALID" | "MODEL_REFUSED" | "MODEL_TRUNCATED" | "ITERATION_OVERFLOW" | "CONFIG_INVALID" | "EDGE_REJECTED" | "NEEDS_NODE_RED" | "MODEL_ERROR" | "MODEL_NOT_FOUND" | "INVALID_CREDENTIALS" | "RATE_LIMIT" | "QUOTA_EXCEEDED" | "CONTEXT_LENGTH" | "PROVIDER_UNAVAILABLE" | "TIMEOUT" | "CANCELLED" | "BUDGET_EXCEEDED" | "QUEUE_FULL" | "TOOL_ERROR" | "TOOL_OUTCOME_UNKNOWN" | "APPROVAL_REJECTED" | "APPROVAL_EXPIRED" | "MEMORY_ERROR" | "OUTPUT_NOT_JSON" | "OUTPUT_INVALID" | "RUNTIME_UNREACHABLE" | "JOURNAL_FAILED" | "INTERNAL";
 
 /**
  * Why an operation on stored runs or on the data directory failed.
@@ -547,6 +547,103 @@ confidence: number | null,
 message: string | null, };
 
 /**
+ * The answer of a run, and what the run did for it.
+ */
+export type FullOutput = { 
+/**
+ * The answer: text, or a value if it had to be JSON; null if the run failed.
+ */
+response: JsonValue, 
+/**
+ * The number of model calls of the loop.
+ */
+iterations: number, 
+/**
+ * The names of the tools that were called, each once, in the order of their first calls.
+ */
+toolsUsed: Array<string>, 
+/**
+ * What the run did.
+ */
+metadata: RunMetadata, };
+
+/**
+ * What a run did.
+ */
+export type RunMetadata = { 
+/**
+ * The number of model calls of the loop.
+ */
+iterations: number, 
+/**
+ * The tool calls, in the order of the model's requests.
+ */
+toolCalls: Array<ToolCallRecord>, 
+/**
+ * The tokens that models read and wrote.
+ */
+totalTokens: number, 
+/**
+ * The cost, in the currency of the models' prices; 0 if no model has a price.
+ */
+totalCost: number, 
+/**
+ * The time from start to end, in milliseconds.
+ */
+duration: number, 
+/**
+ * How the run ended.
+ */
+finishReason: FinishReason, };
+
+/**
+ * One tool call and its result.
+ */
+export type ToolCallRecord = { 
+/**
+ * The name of the tool, as the model gave it.
+ */
+toolName: string, 
+/**
+ * The input: an object, or the model's text if that is not JSON.
+ */
+arguments: JsonValue, 
+/**
+ * The result.
+ */
+result: ToolCallResult, 
+/**
+ * When the call began.
+ */
+timestamp: number, 
+/**
+ * How long it took, in milliseconds.
+ */
+duration: number, };
+
+/**
+ * The result of a tool call.
+ */
+export type ToolCallResult = { 
+/**
+ * Whether the call succeeded.
+ */
+success: boolean, 
+/**
+ * The output; absent if the call failed.
+ */
+data?: JsonValue, 
+/**
+ * Why the call failed; absent if it succeeded.
+ */
+error?: string, };
+
+/**
+ * How a run ended.
+ */
+export type FinishReason = "completed" | "max_iterations" | "error";
+
+/**
  * The role of a node for an agent. The set may grow.
  */
 export type Role = "agent" | "model" | "memory" | "tool" | "chat" | "data";
@@ -626,6 +723,79 @@ export type EffectClass = "read" | "idempotent" | "at_most_once";
  * What happens to a run if the outcome of its call is unknown.
  */
 export type OnUnknown = "wait" | "fail";
+
+/**
+ * Whether a model may call tools.
+ */
+export type ToolChoice = "auto" | "required" | "none";
+
+/**
+ * What the payload of an AI Agent's result is.
+ */
+export type OutputFormat = "text" | "json" | "full";
+
+/**
+ * What a run may spend. Without a number there is no limit.
+ */
+export type Budget = { 
+/**
+ * The most tokens that models read and write.
+ */
+tokens?: number, 
+/**
+ * The highest cost, in the currency of the models' prices.
+ */
+cost?: number, 
+/**
+ * The most model calls.
+ */
+modelCalls?: number, 
+/**
+ * The most tool calls.
+ */
+toolCalls?: number, };
+
+/**
+ * A number of a budget.
+ */
+export type BudgetKind = "tokens" | "cost" | "modelCalls" | "toolCalls";
+
+/**
+ * What a run has used.
+ */
+export type RunTally = { 
+/**
+ * The iterations that were started.
+ */
+iterations: number, 
+/**
+ * The calls of models, those that failed over included.
+ */
+modelCalls: number, 
+/**
+ * The calls of tools.
+ */
+toolCalls: number, 
+/**
+ * Tokens that models read.
+ */
+inputTokens: number, 
+/**
+ * Tokens that models wrote.
+ */
+outputTokens: number, 
+/**
+ * The part of `inputTokens` that came from providers' caches.
+ */
+cachedTokens: number, 
+/**
+ * The cost, in the currency of the models' prices; absent if no model has a price.
+ */
+cost?: number, 
+/**
+ * Whether tokens of a provider that reports none were estimated.
+ */
+estimated?: boolean, };
 
 /**
  * Texts at which a model stops: a list, or text with commas.
@@ -816,6 +986,10 @@ agent: PlanNode,
  */
 model: PlanNode, 
 /**
+ * The models that are called if the first one fails, in their order.
+ */
+fallbackModels?: Array<PlanNode>, 
+/**
  * The memory that it binds; null if none.
  */
 memory: PlanNode | null, 
@@ -858,6 +1032,14 @@ name: string,
  */
 strategy?: string, 
 /**
+ * The settings of an AI Agent; absent for Agent Core.
+ */
+converse?: ConverseSpec, 
+/**
+ * What a run may spend; absent if there is no limit.
+ */
+budget?: Budget, 
+/**
  * The most model calls of a run.
  */
 maxIterations: number, 
@@ -889,6 +1071,35 @@ modelResponseWired: boolean,
  * The limits of a run.
  */
 limits: RunLimits, };
+
+/**
+ * The settings of an AI Agent.
+ */
+export type ConverseSpec = { 
+/**
+ * What the model is told first in every call.
+ */
+systemPrompt: string, 
+/**
+ * The template of the user's message; empty for the payload.
+ */
+userMessage: string, 
+/**
+ * Whether the model may call tools.
+ */
+toolChoice: ToolChoice, 
+/**
+ * What the payload of the result is.
+ */
+outputFormat: OutputFormat, 
+/**
+ * JSON Schema of the answer; absent if any answer is valid.
+ */
+outputSchema?: JsonValue, 
+/**
+ * The most tool calls at the same time.
+ */
+parallelTools: number, };
 
 /**
  * A tool as the model knows it.
@@ -1106,7 +1317,27 @@ effect: EffectId,
 /**
  * The outcome.
  */
-result: ToolResult, } | { "type": "cancel_requested", 
+result: ToolResult, } | { "type": "budget_reached", 
+/**
+ * When the fact became known.
+ */
+at: number, 
+/**
+ * The effect that it answers.
+ */
+effect: EffectId, 
+/**
+ * The number of the budget that was reached.
+ */
+budget: BudgetKind, 
+/**
+ * The limit.
+ */
+limit: number, 
+/**
+ * What the run has spent.
+ */
+spent: number, } | { "type": "cancel_requested", 
 /**
  * When the fact became known.
  */
@@ -1151,7 +1382,24 @@ model?: string,
 /**
  * The provider's id of the request, for its support.
  */
-requestId?: string, };
+requestId?: string, 
+/**
+ * The models that failed before this one answered, in the order of the calls.
+ */
+fellOver?: Array<FailedModel>, };
+
+/**
+ * A model that failed, so that the next fallback model was called.
+ */
+export type FailedModel = { 
+/**
+ * The model.
+ */
+model: string, 
+/**
+ * Why it failed.
+ */
+code: RunErrorCode, };
 
 /**
  * How an answer ended.
@@ -1569,9 +1817,13 @@ iteration: number,
  */
 action: ActionKind, 
 /**
- * The name of the tool; absent for a final answer.
+ * The name of the tool; absent for a final answer, and if there are several.
  */
 tool?: string, 
+/**
+ * The names of the tools, if the answer calls several.
+ */
+tools?: Array<string>, 
 /**
  * The confidence of the model; absent if it gave none.
  */
@@ -1587,7 +1839,43 @@ usage?: Usage,
 /**
  * The start of the answer; only with `debug: true`.
  */
-preview?: string, } | { "type": "tool_called", 
+preview?: string, } | { "type": "model_fell_over", 
+/**
+ * The iteration of the run, from 1.
+ */
+iteration: number, 
+/**
+ * The model that failed.
+ */
+model: string, 
+/**
+ * Why it failed.
+ */
+code: RunErrorCode, } | { "type": "budget_low", 
+/**
+ * The number of the budget.
+ */
+budget: BudgetKind, 
+/**
+ * The limit.
+ */
+limit: number, 
+/**
+ * What the run has spent.
+ */
+spent: number, } | { "type": "budget_reached", 
+/**
+ * The number of the budget.
+ */
+budget: BudgetKind, 
+/**
+ * The limit.
+ */
+limit: number, 
+/**
+ * What the run has spent.
+ */
+spent: number, } | { "type": "tool_called", 
 /**
  * The iteration of the run, from 1.
  */
@@ -3208,7 +3496,52 @@ sessionId?: string,
 /**
  * The longest time of one run in milliseconds, without the time it waits for a person.
  */
-timeout?: number, };
+timeout?: number, 
+/**
+ * The ids of the models that are called in this order if the bound model is overloaded, unreachable or used up.
+ */
+fallbackModels?: Array<string>, 
+/**
+ * What one run may spend: `tokens`, `cost`, `modelCalls`, `toolCalls`. At a limit the run fails with `BUDGET_EXCEEDED`.
+ */
+budget?: Budget, };
+
+/**
+ * The properties of an AI Agent. Those of every agent come in addition.
+ */
+export type AiAgentConfig = { 
+/**
+ * What the model is told first, in every call: who it is and how it shall answer.
+ */
+systemPrompt?: string, 
+/**
+ * What the model shall answer. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for the payload.
+ */
+userMessage?: string, 
+/**
+ * How often the agent may call the model, 1 to 100. Without an answer by then the run fails with `ITERATION_OVERFLOW`.
+ */
+maxIterations?: number, 
+/**
+ * Whether the model calls tools. `required` holds until the first result of a tool.
+ */
+toolChoice?: ToolChoice, 
+/**
+ * What the payload of the result is. With `json` an answer that is not JSON goes back to the model twice, then the run fails with `OUTPUT_NOT_JSON`.
+ */
+outputFormat?: OutputFormat, 
+/**
+ * A JSON Schema of the answer. An answer that does not fit goes back to the model twice, then the run fails with `OUTPUT_INVALID`.
+ */
+outputSchema?: string | { [key: string]: JsonValue }, 
+/**
+ * How many tool calls of one answer run at the same time, 1 to 64.
+ */
+parallelTools?: number, 
+/**
+ * Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in `envelope`.
+ */
+debug?: boolean, };
 
 /**
  * The properties of `scripted-model`, which answers from a list.
@@ -3995,6 +4328,7 @@ export const CATALOGUE = [
       "stream"
     ],
     "schemas": [
+      "node.ai-agent",
       "node.agent-binding"
     ],
     "tool": null,

@@ -268,6 +268,7 @@ fn format_event(event: &RunEvent) -> Option<String> {
             iteration,
             action,
             tool,
+            tools,
             confidence,
             duration_ms,
             usage,
@@ -277,10 +278,22 @@ fn format_event(event: &RunEvent) -> Option<String> {
                 ActionKind::Tool => "tool",
                 ActionKind::Final => "final",
             };
-            let tool = printable_line(tool.as_deref().unwrap_or(""), 24);
+            let tool = match tool {
+                Some(tool) => printable_line(tool, 24),
+                None => printable_line(&tools.join(", "), 60),
+            };
             let confidence = confidence.map_or(String::new(), |value| format!("confidence {value:.2}"));
             let line = format!("{iteration:>4} {action:<6} {tool:<24} {confidence:<16} {duration_ms:>6} ms");
             format!("{}{}{}", line.trim_end(), format_usage(usage.as_ref()), preview(text))
+        }
+        RunEventKind::ModelFellOver { iteration, model, code } => {
+            format!("{iteration:>4} {} {} failed: {code}", "model".yellow(), printable_line(model, 60))
+        }
+        RunEventKind::BudgetLow { budget, limit, spent } => {
+            format!("     {}      {}: {spent} of {limit} used", "budget".yellow(), budget.as_str())
+        }
+        RunEventKind::BudgetReached { budget, limit, spent } => {
+            format!("     {}      {}: used up, {spent} of {limit}", "budget".red(), budget.as_str())
         }
         RunEventKind::ToolReturned { tool, success, error, duration_ms, preview: text, .. } => {
             let outcome = if *success { "ok".green().to_string() } else { "failed".red().to_string() };

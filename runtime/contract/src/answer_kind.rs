@@ -1,5 +1,8 @@
 //! The form that a model's answer must have.
 
+pub use crate::node::ToolChoice;
+use crate::plan::ToolSpec;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -12,20 +15,57 @@ pub enum AnswerKind {
         /// fit.
         schema: Option<SchemaText>,
     },
-    /// Text, or native calls of the request's tools. The adapter keeps reasoning, to send it back.
-    Reply(ToolChoice),
+    /// Text, or native calls of tools. The adapter keeps reasoning, to send it back.
+    Reply(Reply),
 }
 
-/// Whether a model may call tools natively.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ToolChoice {
-    /// The model decides.
+/// What a model may answer with: text, and native calls of these tools.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reply {
+    /// The tools that the model may call. They are sent even if it must not call one, because the
+    /// conversation may have calls of them.
+    pub tools: Arc<[ToolSpec]>,
+    /// Whether the model may call tools. Has no effect without tools.
+    pub choice: ToolChoice,
+    /// The format of the text.
+    pub format: ReplyFormat,
+}
+
+/// The format of the text of a reply.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ReplyFormat {
+    /// Any text.
     #[default]
-    Auto,
-    /// The model must call a tool.
-    Required,
-    /// The model must not call a tool.
-    None,
+    Text,
+    /// JSON.
+    Json,
+    /// JSON by a schema in the subset that every provider takes.
+    Schema(SchemaText),
+}
+
+impl AnswerKind {
+    /// Whether the answer is an action of Agent Core.
+    #[must_use]
+    pub fn is_action(&self) -> bool {
+        matches!(self, Self::Action { .. })
+    }
+}
+
+/// Serialises what the digest of a model call covers: all of a reply that the spec does not decide.
+impl Serialize for AnswerKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let Self::Reply(reply) = self else { return serializer.serialize_none() };
+        let mut out = serializer.serialize_struct("Reply", 2)?;
+        out.serialize_field("choice", &reply.choice)?;
+        let format = match reply.format {
+            ReplyFormat::Text => "text",
+            ReplyFormat::Json => "json",
+            ReplyFormat::Schema(_) => "schema",
+        };
+        out.serialize_field("format", format)?;
+        out.end()
+    }
 }
 
 /// A JSON Schema as text. Copies share the text.

@@ -161,6 +161,7 @@ codes! {
         ApprovalExpired "APPROVAL_EXPIRED" Retry::Later, "No person approved the call in time.";
         MemoryError "MEMORY_ERROR" Retry::Later, "The conversation memory failed.";
         OutputNotJson "OUTPUT_NOT_JSON" Retry::Never, "The answer was to be JSON and is not.";
+        OutputInvalid "OUTPUT_INVALID" Retry::Never, "The answer breaks the agent's `outputSchema`.";
         RuntimeUnreachable "RUNTIME_UNREACHABLE" Retry::Later, "Node-RED could not reach the sidecar in time, so no run began.";
         JournalFailed "JOURNAL_FAILED" Retry::Later, "The run could not begin because its journal cannot be written.";
         Internal "INTERNAL" Retry::Never, "Redflow Runtime itself failed.";

@@ -3,8 +3,8 @@
 
 use crate::{
     action, api, attached, bridge, catalogue, chat, code, diagnostic, digest, edge, effect, envelope, event,
-    fact, flow, id, journal, limits, model_test, node, observability, plan, replay, run, run_error, stream,
-    transcript,
+    fact, flow, full_output, id, journal, limits, model_test, node, observability, plan, replay, run,
+    run_error, stream, tally, transcript,
 };
 use node::declaration::{JsonShape, Kind, Property, PropertySet, Whole};
 use node::source::{schema, typescript as declaration};
@@ -69,6 +69,11 @@ pub fn typescript() -> String {
         envelope::AgentResult,
         envelope::AgentOutput,
         envelope::ModelResponseResult,
+        full_output::FullOutput,
+        full_output::RunMetadata,
+        full_output::ToolCallRecord,
+        full_output::ToolCallResult,
+        full_output::FinishReason,
         edge::Role,
         edge::PortKind,
         edge::EdgeKind,
@@ -78,6 +83,11 @@ pub fn typescript() -> String {
         node::StopCondition,
         node::EffectClass,
         node::OnUnknown,
+        node::ToolChoice,
+        node::OutputFormat,
+        node::Budget,
+        node::BudgetKind,
+        tally::RunTally,
         node::StopSequences,
         node::OpenaiApi,
         node::StructuredOutput,
@@ -92,6 +102,7 @@ pub fn typescript() -> String {
         plan::AgentPlan,
         plan::PlanNode,
         plan::AgentSpec,
+        plan::ConverseSpec,
         plan::ToolSpec,
         transcript::ChatRole,
         transcript::ChatMessage,
@@ -99,6 +110,7 @@ pub fn typescript() -> String {
         transcript::OpaqueParts,
         fact::Fact,
         fact::ModelAnswer,
+        fact::FailedModel,
         fact::ModelFinish,
         fact::Usage,
         fact::ToolResult,
@@ -208,6 +220,7 @@ pub fn schemas() -> Vec<GeneratedFile> {
         whole::<envelope::AgentOutput>("agent-output"),
         whole::<envelope::AgentResult>("agent-result"),
         whole::<envelope::ModelResponseResult>("model-response-result"),
+        whole::<full_output::FullOutput>("full-output"),
         whole::<run_error::RunError>("run-error"),
         whole::<diagnostic::CheckReport>("check-report"),
         whole::<event::RunEvent>("run-event"),

@@ -30,7 +30,7 @@ pub enum Effect {
         /// The session key of the conversation.
         session: String,
     },
-    /// Ask the model for one action.
+    /// Ask the model for an answer.
     CallModel {
         /// Answered by `model_answered` or `model_failed`.
         id: EffectId,
@@ -41,9 +41,14 @@ pub enum Effect {
         /// The agent that calls, with its tools. The first fact contains it, so it is not part of the digest.
         #[serde(skip)]
         spec: Arc<AgentSpec>,
-        /// The form the answer must have. It follows from the spec, so it is not part of the digest either.
-        #[serde(skip)]
+        /// The form the answer must have. An action follows from the spec, so it is not part of the digest
+        /// either.
+        #[serde(rename = "ask", skip_serializing_if = "AnswerKind::is_action")]
         answer_kind: AnswerKind,
+        /// The model to call first: 0 for the agent's own, else its n-th fallback model, because those before
+        /// have failed in this run.
+        #[serde(skip_serializing_if = "is_zero")]
+        first_model: u32,
     },
     /// Call one tool.
     CallTool {
@@ -81,6 +86,10 @@ pub enum Effect {
         #[serde(skip)]
         message: Message,
     },
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// One tool call.

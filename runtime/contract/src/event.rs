@@ -3,9 +3,11 @@
 use crate::Millis;
 use crate::action::ActionKind;
 use crate::chat::ChatItem;
+use crate::code::RunErrorCode;
 use crate::envelope::StopReason;
 use crate::fact::Usage;
 use crate::id::{CallId, InstanceId, NodeRef, NodeSummary, RunId};
+use crate::node::BudgetKind;
 use crate::run_error::{Failure, MessageError, RunError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,16 +65,20 @@ pub enum RunEventKind {
         #[cfg_attr(feature = "codegen", ts(optional))]
         preview: Option<String>,
     },
-    /// The model answered with a valid action.
+    /// The model answered: with a valid action of Agent Core, with tool calls, or with text.
     ModelAnswered {
         /// The iteration of the run, from 1.
         iteration: u32,
         /// The kind of the action.
         action: ActionKind,
-        /// The name of the tool; absent for a final answer.
+        /// The name of the tool; absent for a final answer, and if there are several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         tool: Option<String>,
+        /// The names of the tools, if the answer calls several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<String>>", optional))]
+        tools: Vec<String>,
         /// The confidence of the model; absent if it gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
@@ -87,6 +93,33 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "codegen", ts(optional))]
         preview: Option<String>,
+    },
+    /// A model failed, so the next fallback model was called.
+    ModelFellOver {
+        /// The iteration of the run, from 1.
+        iteration: u32,
+        /// The model that failed.
+        model: String,
+        /// Why it failed.
+        code: RunErrorCode,
+    },
+    /// The run has spent 80 % of its budget.
+    BudgetLow {
+        /// The number of the budget.
+        budget: BudgetKind,
+        /// The limit.
+        limit: f64,
+        /// What the run has spent.
+        spent: f64,
+    },
+    /// A call was not made, because the budget is used up. The run ends.
+    BudgetReached {
+        /// The number of the budget.
+        budget: BudgetKind,
+        /// The limit.
+        limit: f64,
+        /// What the run has spent.
+        spent: f64,
     },
     /// The run calls a tool.
     ToolCalled {

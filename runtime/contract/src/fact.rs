@@ -1,7 +1,9 @@
 //! Facts: the recorded inputs of a machine. Time, ids, recalled turns, answers and results reach the machine
 //! only through facts.
 
+use crate::code::RunErrorCode;
 use crate::id::{EffectId, RunId};
+use crate::node::BudgetKind;
 use crate::plan::AgentSpec;
 use crate::run_error::Failure;
 use crate::transcript::{ChatMessage, OpaqueParts, RequestedCall};
@@ -106,6 +108,19 @@ pub enum Fact {
         /// The outcome.
         result: ToolResult,
     },
+    /// A model or tool call was not made, because the budget is used up.
+    BudgetReached {
+        /// When the fact became known.
+        at: Millis,
+        /// The effect that it answers.
+        effect: EffectId,
+        /// The number of the budget that was reached.
+        budget: BudgetKind,
+        /// The limit.
+        limit: f64,
+        /// What the run has spent.
+        spent: f64,
+    },
     /// The run shall end.
     CancelRequested {
         /// When the fact became known.
@@ -135,6 +150,7 @@ impl Fact {
             | Self::ToolReturned { at, .. }
             | Self::ToolOutcomeUnknown { at, .. }
             | Self::OutcomeResolved { at, .. }
+            | Self::BudgetReached { at, .. }
             | Self::CancelRequested { at, .. }
             | Self::DeadlineReached { at } => *at,
         }
@@ -152,7 +168,8 @@ impl Fact {
             | Self::ModelFailed { effect, .. }
             | Self::ToolReturned { effect, .. }
             | Self::ToolOutcomeUnknown { effect, .. }
-            | Self::OutcomeResolved { effect, .. } => Some(*effect),
+            | Self::OutcomeResolved { effect, .. }
+            | Self::BudgetReached { effect, .. } => Some(*effect),
             Self::RunStarted { .. } | Self::CancelRequested { .. } | Self::DeadlineReached { .. } => None,
         }
     }
@@ -171,6 +188,7 @@ impl Fact {
             Self::ToolReturned { .. } => "tool_returned",
             Self::ToolOutcomeUnknown { .. } => "tool_outcome_unknown",
             Self::OutcomeResolved { .. } => "outcome_resolved",
+            Self::BudgetReached { .. } => "budget_reached",
             Self::CancelRequested { .. } => "cancel_requested",
             Self::DeadlineReached { .. } => "deadline_reached",
         }
@@ -202,6 +220,21 @@ pub struct ModelAnswer {
     /// The provider's id of the request, for its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// The models that failed before this one answered, in the order of the calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<FailedModel>>", optional))]
+    pub fell_over: Vec<FailedModel>,
+}
+
+/// A model that failed, so that the next fallback model was called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FailedModel {
+    /// The model.
+    pub model: String,
+    /// Why it failed.
+    pub code: RunErrorCode,
 }
 
 /// How an answer ended.

@@ -140,8 +140,15 @@ mod tests {
 
     fn any_plan() -> impl Strategy<Value = AgentPlan> {
         let memory = prop::option::of(any_node());
-        (any_node(), any_node(), memory, prop::collection::vec(any_node(), 0..3))
-            .prop_map(|(agent, model, memory, tools)| AgentPlan { agent, model, memory, tools })
+        (any_node(), any_node(), memory, prop::collection::vec(any_node(), 0..3)).prop_map(
+            |(agent, model, memory, tools)| AgentPlan {
+                agent,
+                model,
+                fallback_models: Vec::new(),
+                memory,
+                tools,
+            },
+        )
     }
 
     proptest! {

@@ -51,6 +51,7 @@ pub mod envelope;
 pub mod event;
 pub mod fact;
 pub mod flow;
+pub mod full_output;
 pub mod id;
 pub mod journal;
 pub mod json;
@@ -69,6 +70,7 @@ pub mod schemas;
 pub mod scrub;
 pub mod secret;
 pub mod stream;
+pub mod tally;
 pub mod transcript;
 
 /// A Node-RED message: one JSON object.

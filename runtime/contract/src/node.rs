@@ -26,7 +26,10 @@ pub mod source;
 mod tools;
 mod values;
 
-pub use agents::{AgentBindingConfig, DEFAULT_STRATEGY};
+pub use agents::{
+    AgentBindingConfig, AiAgentConfig, CONVERSE_STRATEGY, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS,
+    DEFAULT_STRATEGY, DEFAULT_SYSTEM_PROMPT,
+};
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
 pub use model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};
 pub use models::{
@@ -37,7 +40,7 @@ pub use node_red::{
     InjectProperty, LinkConfig, SubflowConfig, SubflowPort, SubflowWire, TabConfig,
 };
 pub use tools::ToolConfig;
-pub use values::{EffectClass, OnUnknown, StopCondition};
+pub use values::{Budget, BudgetKind, EffectClass, OnUnknown, OutputFormat, StopCondition, ToolChoice};
 
 use declaration::{NodeDeclaration, PropertySet};
 

@@ -5,7 +5,7 @@ use crate::Message;
 use crate::digest::Digest;
 use crate::id::{NodeId, NodeRef, NodeSummary};
 use crate::limits::RunLimits;
-use crate::node::{EffectClass, OnUnknown, StopCondition};
+use crate::node::{Budget, EffectClass, OnUnknown, OutputFormat, StopCondition, ToolChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -19,6 +19,10 @@ pub struct AgentPlan {
     pub agent: PlanNode,
     /// The model that it binds.
     pub model: PlanNode,
+    /// The models that are called if the first one fails, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "codegen", ts(as = "Option<Vec<PlanNode>>", optional))]
+    pub fallback_models: Vec<PlanNode>,
     /// The memory that it binds; null if none.
     pub memory: Option<PlanNode>,
     /// The tools that it binds, in the order of their wires.
@@ -53,6 +57,14 @@ pub struct AgentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "codegen", ts(optional))]
     pub strategy: Option<String>,
+    /// The settings of an AI Agent; absent for Agent Core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub converse: Option<ConverseSpec>,
+    /// What a run may spend; absent if there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub budget: Option<Budget>,
     /// The most model calls of a run.
     pub max_iterations: u32,
     /// The tools that the model may call, in the order of the prompt.
@@ -69,6 +81,27 @@ pub struct AgentSpec {
     pub model_response_wired: bool,
     /// The limits of a run.
     pub limits: RunLimits,
+}
+
+/// The settings of an AI Agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConverseSpec {
+    /// What the model is told first in every call.
+    pub system_prompt: String,
+    /// The template of the user's message; empty for the payload.
+    pub user_message: String,
+    /// Whether the model may call tools.
+    pub tool_choice: ToolChoice,
+    /// What the payload of the result is.
+    pub output_format: OutputFormat,
+    /// JSON Schema of the answer; absent if any answer is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "codegen", ts(optional))]
+    pub output_schema: Option<Value>,
+    /// The most tool calls at the same time.
+    pub parallel_tools: u32,
 }
 
 /// A tool as the model knows it.

@@ -4,6 +4,7 @@ use crate::status::{FeedError, Status};
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
+use redflow_contract::tally::RunTally;
 use std::fmt::Debug;
 
 /// Decides what a run does next. It is a pure function of its facts: no clock, no random number, no I/O. So a
@@ -13,7 +14,7 @@ use std::fmt::Debug;
 ///
 /// ```
 /// use redflow_contract::effect::{Effect, Ending};
-/// use redflow_contract::{event::RunEvent, fact::Fact, id::EffectId};
+/// use redflow_contract::{event::RunEvent, fact::Fact, id::EffectId, tally::RunTally};
 /// use redflow_machine::{FeedError, Machine, Status};
 ///
 /// /// Ends every run with the message that started it.
@@ -29,7 +30,7 @@ use std::fmt::Debug;
 ///     }
 ///     fn poll(&mut self) -> Option<Effect> { self.0.take() }
 ///     fn status(&self) -> Status { self.1.map_or(Status::New, Status::Finished) }
-///     fn iteration(&self) -> u32 { 0 }
+///     fn tally(&self) -> RunTally { RunTally::default() }
 ///     fn set_observed(&mut self, _observed: bool) {}
 ///     fn take_events(&mut self) -> Vec<RunEvent> { Vec::new() }
 /// }
@@ -53,8 +54,8 @@ pub trait Machine: Debug + Send {
     /// The current status.
     fn status(&self) -> Status;
 
-    /// The iteration, from 1; 0 before the first.
-    fn iteration(&self) -> u32;
+    /// What the run has used so far. The effects that were emitted last are counted.
+    fn tally(&self) -> RunTally;
 
     /// Sets whether the machine makes events for [`Machine::take_events`]. The default is no.
     fn set_observed(&mut self, observed: bool);

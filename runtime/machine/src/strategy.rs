@@ -32,7 +32,7 @@ pub trait Agent: Debug + Send + Sync {
 /// #     fn feed(&mut self, _: Fact) -> Result<(), FeedError> { Err(FeedError::NotStarted) }
 /// #     fn poll(&mut self) -> Option<Effect> { None }
 /// #     fn status(&self) -> Status { Status::New }
-/// #     fn iteration(&self) -> u32 { 0 }
+/// #     fn tally(&self) -> redflow_contract::tally::RunTally { Default::default() }
 /// #     fn set_observed(&mut self, _: bool) {}
 /// #     fn take_events(&mut self) -> Vec<RunEvent> { Vec::new() }
 /// # }

@@ -69,6 +69,7 @@ fn decodes_a_whole_answer() {
         reasoning: opaque("anthropic-messages", &thinking_blocks()),
         model: Some("claude-sonnet-5-20260901".to_owned()),
         request_id: None,
+        fell_over: Vec::new(),
     };
     assert_eq!(decode(&body).unwrap(), expected);
     let without_reasoning = wire().decode(body.to_string().as_bytes(), Discard).unwrap();
@@ -283,6 +284,7 @@ fn streamed_answer(thinking: &str, text: &str, arguments: &str) -> ModelAnswer {
         reasoning: opaque("anthropic-messages", &[part]),
         model: Some("claude-sonnet-5".to_owned()),
         request_id: None,
+        fell_over: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::ModelSettings;
 use crate::price::{Price, Prices};
-use crate::recording::{Node, Recording};
+use crate::recording::{Node, Recording, reply};
 use crate::samples;
 use pretty_assertions::assert_eq;
 use redflow_contract::fact::{ModelFinish, Usage};
@@ -273,15 +273,15 @@ fn actions_use_the_strictest_available_json_output() {
 fn json_mode_applies_to_replies_only() {
     let schema = schema();
     let node = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": true}));
-    assert_eq!(json_kind(&node.request_for(&AnswerKind::Reply(ToolChoice::Auto)).body), "mode");
+    assert_eq!(json_kind(&node.request_for(&reply(ToolChoice::Auto)).body), "mode");
     assert_eq!(
         json_kind(&node.request_for(&AnswerKind::Action { schema: Some(schema.into()) }).body),
         "schema"
     );
     let off = Node::new("openai-model", json!({"model": "gpt-4o", "jsonMode": false}));
-    assert_eq!(json_kind(&off.request_for(&AnswerKind::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(json_kind(&off.request_for(&reply(ToolChoice::Auto)).body), "");
     let unable = Node::new("openai-model", json!({"model": "gpt-4", "jsonMode": true}));
-    assert_eq!(json_kind(&unable.request_for(&AnswerKind::Reply(ToolChoice::Auto)).body), "");
+    assert_eq!(json_kind(&unable.request_for(&reply(ToolChoice::Auto)).body), "");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn only_requests_for_replies_have_native_tools() {
         let mut node = Node::new(type_name, props);
         node.tools = samples::two_tools();
         for (choice, name) in [Auto, Required, None].into_iter().zip(names) {
-            let body = node.request_for(&AnswerKind::Reply(choice)).body;
+            let body = node.request_for(&reply(choice)).body;
             assert_eq!(body["tools"].as_array().unwrap().len(), 2, "{type_name}");
             assert_eq!(body.pointer(pointer), Some(&json!(name)), "{type_name}");
         }
@@ -309,12 +309,12 @@ fn only_requests_for_replies_have_native_tools() {
     let mut node = Node::new("ollama-model", json!({}));
     node.tools = samples::two_tools();
     for (choice, has_tools) in [(Auto, true), (Required, true), (None, false)] {
-        assert_eq!(node.request_for(&AnswerKind::Reply(choice)).body.get("tools").is_some(), has_tools);
+        assert_eq!(node.request_for(&reply(choice)).body.get("tools").is_some(), has_tools);
     }
     // A model without tool support gets no tools.
     let mut node = Node::new("openai-model", json!({"capabilities": {"tools": false}}));
     node.tools = samples::two_tools();
-    let body = node.request_for(&AnswerKind::Reply(Required)).body;
+    let body = node.request_for(&reply(Required)).body;
     assert_eq!((body.get("tools"), body.get("tool_choice")), (Option::None, Option::None));
 }
 
@@ -365,7 +365,7 @@ fn a_call_costs_what_the_table_says() {
         ("ollama-model", json!({"model": "llama3.2"}), None),
     ] {
         let settings = ModelSettings { prices: prices(), ..ModelSettings::default() };
-        let want = AnswerKind::Reply(ToolChoice::None);
+        let want = reply(ToolChoice::None);
         let answer = Node::new(type_name, props).call(&want, &Recording::new([]), settings).unwrap();
         assert_eq!((answer.text.as_str(), answer.finish), ("hi", ModelFinish::Stop));
         let usage: Usage = answer.usage.unwrap();

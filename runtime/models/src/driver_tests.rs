@@ -1,18 +1,18 @@
 use super::{MAX_ERROR_BYTES, MAX_RESPONSE_BYTES};
 use crate::ModelSettings;
-use crate::recording::{Node, Recording, Reply, RetryLog};
+use crate::recording::{Node, Recording, Reply, RetryLog, reply};
 use crate::transport::TransportError;
 use bytes::Bytes;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{AnswerKind, DeltaObserver, Meter, ToolChoice};
+use redflow_ports::{DeltaObserver, Meter, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
 fn call(props: Value, recording: &Arc<Recording>) -> Result<ModelAnswer, Failure> {
     let node = Node::new("openai-model", props);
-    node.call(&AnswerKind::Reply(ToolChoice::None), recording, ModelSettings::default())
+    node.call(&reply(ToolChoice::None), recording, ModelSettings::default())
 }
 
 fn overloaded(headers: &[(&'static str, &str)]) -> Reply {
@@ -70,7 +70,7 @@ fn each_retry_is_counted() {
     let recording =
         Recording::new([overloaded(&[]), Reply::new(429, &[], ""), Reply::Error(TransportError::Refused)]);
     let node = Node::new("openai-model", json!({"maxRetries": 3}));
-    node.call(&AnswerKind::Reply(ToolChoice::None), &recording, settings).unwrap();
+    node.call(&reply(ToolChoice::None), &recording, settings).unwrap();
     let counted = meter.0.lock().unwrap().clone();
     assert_eq!(counted, ["openai PROVIDER_UNAVAILABLE", "openai RATE_LIMIT", "openai PROVIDER_UNAVAILABLE"]);
 }
@@ -173,7 +173,7 @@ fn a_key_in_an_error_of_the_provider_is_redacted() {
             let stream = [("content-type", "text/event-stream")];
             let plain = Recording::new([Reply::new(401, &[], &error)]);
             let streamed = Recording::new(vec![Reply::new(200, &stream, &event); 3]);
-            let answer_kind = || AnswerKind::Reply(ToolChoice::None);
+            let answer_kind = || reply(ToolChoice::None);
             let node = Node::new(type_name, props.clone());
             let first = node.call(&answer_kind(), &plain, ModelSettings::default()).unwrap_err();
             assert!(first.message.contains("[redacted]"), "{}", first.message);
@@ -291,7 +291,7 @@ fn the_observer_receives_text_as_it_arrives_and_no_reasoning() {
         for size in [1, 7, stream.len()] {
             let node = Node::new(type_name, props.clone());
             let (deltas, recording) = (DeltaLog::default(), Recording::new([streamed(&stream, size)]));
-            let answer_kind = AnswerKind::Reply(ToolChoice::Auto);
+            let answer_kind = reply(ToolChoice::Auto);
             let answer = node
                 .call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas))
                 .unwrap();
@@ -315,7 +315,7 @@ fn each_attempt_starts_its_text_again() {
     ];
     let (deltas, recording) = (DeltaLog::default(), Recording::new(script));
     let node = Node::new("openai-model", json!({"stream": true, "maxRetries": 3}));
-    let answer_kind = AnswerKind::Reply(ToolChoice::None);
+    let answer_kind = reply(ToolChoice::None);
     let answer =
         node.call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
     assert_eq!(answer.text, "Well");
@@ -329,7 +329,7 @@ fn an_answer_without_a_stream_gives_no_deltas() {
         // Also if the server ignores the request for a stream.
         let (deltas, recording) = (DeltaLog::default(), Recording::new([]));
         let node = Node::new("openai-model", json!({"stream": stream}));
-        let answer_kind = AnswerKind::Reply(ToolChoice::None);
+        let answer_kind = reply(ToolChoice::None);
         node.call_observed(&answer_kind, &recording, ModelSettings::default(), Some(&deltas)).unwrap();
         assert_eq!(deltas.0.into_inner().unwrap(), []);
     }

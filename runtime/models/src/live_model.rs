@@ -6,7 +6,7 @@ use crate::wire::{AnswerFormat, ChatRequest, Reasoning};
 use redflow_contract::fact::ModelAnswer;
 use redflow_contract::node::StructuredOutput;
 use redflow_contract::run_error::Failure;
-use redflow_ports::{AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ToolChoice};
+use redflow_ports::{AnswerKind, BoxFuture, ChatModel, ModelInfo, ModelRequest, ReplyFormat, ToolChoice};
 use std::sync::Arc;
 
 pub(crate) struct LiveModel {
@@ -42,7 +42,16 @@ impl RequestOptions {
             (AnswerKind::Action { .. }, StructuredOutput::JsonSchema) if self.json_object => {
                 AnswerFormat::JsonObject
             }
-            (AnswerKind::Reply(_), _) if self.json_mode => AnswerFormat::JsonObject,
+            (AnswerKind::Reply(reply), structured) => match (&reply.format, structured) {
+                (ReplyFormat::Schema(schema), StructuredOutput::JsonSchema) => {
+                    AnswerFormat::JsonSchema(schema.raw())
+                }
+                (ReplyFormat::Schema(_) | ReplyFormat::Json, _) if self.json_object => {
+                    AnswerFormat::JsonObject
+                }
+                _ if self.json_mode => AnswerFormat::JsonObject,
+                _ => AnswerFormat::Text,
+            },
             _ => AnswerFormat::Text,
         }
     }
@@ -56,9 +65,11 @@ impl ChatModel for LiveModel {
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
         Box::pin(async move {
             let (tools, tool_choice, reasoning) = match request.answer_kind {
-                AnswerKind::Reply(choice) if self.options.tools => (request.tools, *choice, Reasoning::Keep),
-                AnswerKind::Reply(_) => (Default::default(), ToolChoice::None, Reasoning::Keep),
-                AnswerKind::Action { .. } => (Default::default(), ToolChoice::None, Reasoning::Discard),
+                AnswerKind::Reply(reply) if self.options.tools => {
+                    (&*reply.tools, reply.choice, Reasoning::Keep)
+                }
+                AnswerKind::Reply(_) => (&[][..], ToolChoice::None, Reasoning::Keep),
+                AnswerKind::Action { .. } => (&[][..], ToolChoice::None, Reasoning::Discard),
             };
             let chat = ChatRequest {
                 messages: request.transcript.segments(),

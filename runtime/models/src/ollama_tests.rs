@@ -166,6 +166,7 @@ fn decodes_a_whole_answer() {
         reasoning: opaque("ollama-chat", &[json!({"thinking": "Hm."})]),
         model: Some("qwen3".to_owned()),
         request_id: None,
+        fell_over: Vec::new(),
     };
     assert_eq!(decode(&body), Ok(expected.clone()));
     let without_reasoning = wire().decode(body.to_string().as_bytes(), Discard);
@@ -299,6 +300,7 @@ fn streamed_answer(thinking: &str, text: &str) -> ModelAnswer {
         reasoning: opaque("ollama-chat", &parts).filter(|_| !thinking.is_empty()),
         model: Some("qwen3".to_owned()),
         request_id: None,
+        fell_over: Vec::new(),
     }
 }
 

@@ -394,6 +394,7 @@ impl Assembler {
                 .then(|| OpaqueParts { wire: NAME.to_owned(), parts: parts() }),
             model: self.model,
             request_id: None,
+            fell_over: Vec::new(),
         })
     }
 }

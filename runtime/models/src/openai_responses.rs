@@ -255,6 +255,7 @@ impl Response<'_> {
             reasoning: (!parts.is_empty()).then(|| OpaqueParts { wire: NAME.to_owned(), parts }),
             model: model_name(self.model),
             request_id: None,
+            fell_over: Vec::new(),
         })
     }
 }

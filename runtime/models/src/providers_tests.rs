@@ -1,6 +1,6 @@
 use super::{ANTHROPIC_MODEL, OLLAMA_MODEL, OPENAI_MODEL};
 use crate::ModelSettings;
-use crate::recording::{Node, Recording, Reply};
+use crate::recording::{Node, Recording, Reply, reply};
 use pretty_assertions::assert_eq;
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::node::{
@@ -36,7 +36,7 @@ fn spellings(flat: Value) -> [Value; 3] {
 
 /// The timeout in milliseconds and the number of attempts, which no request shows.
 fn timeout_and_attempts(type_name: &'static str, props: &Value) -> (u128, usize) {
-    let answer_kind = || AnswerKind::Reply(ToolChoice::None);
+    let answer_kind = || reply(ToolChoice::None);
     let slow = Recording::new([Reply::Hang]);
     let failure = Node::new(type_name, props.clone()).call(&answer_kind(), &slow, ModelSettings::default());
     let failure = failure.unwrap_err();

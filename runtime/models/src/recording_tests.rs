@@ -222,13 +222,14 @@ impl Node {
         let mut transcript = Transcript::default();
         transcript.push(Arc::new(samples::system("Answer in JSON.")));
         transcript.push(Arc::new(samples::user("What is 2+2?")));
-        let tools = &self.tools;
-        let request = ModelRequest {
-            tools,
-            answer_kind,
-            delta_observer: deltas,
-            ..ModelRequest::for_text(&transcript)
+        let answer_kind = &match answer_kind {
+            AnswerKind::Reply(reply) => {
+                AnswerKind::Reply(redflow_ports::Reply { tools: self.tools.clone().into(), ..reply.clone() })
+            }
+            action => action.clone(),
         };
+        let request =
+            ModelRequest { answer_kind, delta_observer: deltas, ..ModelRequest::for_text(&transcript) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(model.call(request))
     }
@@ -242,6 +243,11 @@ impl Node {
 
     /// The request of a call for a reply without tools.
     pub(crate) fn request(&self) -> RecordedRequest {
-        self.request_for(&AnswerKind::Reply(ToolChoice::None))
+        self.request_for(&reply(ToolChoice::None))
     }
+}
+
+/// A reply with the tools of the node.
+pub(crate) fn reply(choice: ToolChoice) -> AnswerKind {
+    AnswerKind::Reply(redflow_ports::Reply { choice, ..Default::default() })
 }

@@ -1,11 +1,11 @@
 //! Chat models: one call, and what a caller can ask for.
 
 use crate::future::BoxFuture;
-use redflow_contract::answer_kind::{AnswerKind, ToolChoice};
+use redflow_contract::answer_kind::{AnswerKind, Reply};
 use redflow_contract::fact::ModelAnswer;
-use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::Transcript;
+use std::sync::LazyLock;
 
 /// A chat model. Dropping the future of a call cancels the call down to the socket.
 ///
@@ -54,10 +54,12 @@ pub struct ModelRequest<'a> {
     pub iteration: u32,
     /// The conversation to send.
     pub transcript: &'a Transcript,
-    /// The tools that the model may call natively.
-    pub tools: &'a [ToolSpec],
-    /// The form the answer must have.
+    /// The form the answer must have, and the tools that the model may call natively.
     pub answer_kind: &'a AnswerKind,
+    /// The model to call first, if there are fallback models: 0 for the agent's own.
+    pub first_model: u32,
+    /// Whether a call with a passing failure is made again. If not, a fallback model is called instead.
+    pub retry: bool,
     /// Receives the answer piece by piece; none if no client has asked for deltas.
     pub delta_observer: Option<&'a dyn DeltaObserver>,
 }
@@ -66,8 +68,9 @@ impl<'a> ModelRequest<'a> {
     /// Asks for text, without tools and outside a run.
     #[must_use]
     pub fn for_text(transcript: &'a Transcript) -> Self {
-        let answer_kind = &AnswerKind::Reply(ToolChoice::None);
-        Self { iteration: 1, transcript, tools: &[], answer_kind, delta_observer: None }
+        static TEXT: LazyLock<AnswerKind> = LazyLock::new(|| AnswerKind::Reply(Reply::default()));
+        let (answer_kind, delta_observer) = (&*TEXT, None);
+        Self { iteration: 1, transcript, answer_kind, first_model: 0, retry: true, delta_observer }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::run::{FirstFact, Run};
 use redflow_contract::effect::Effect;
 use redflow_contract::event::RunEvent;
 use redflow_contract::fact::Fact;
+use redflow_contract::tally::RunTally;
 use redflow_machine::{FeedError, Machine, Status};
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ impl Machine for ReactMachine {
         self.run.as_ref().map_or(Status::New, Run::status)
     }
 
-    fn iteration(&self) -> u32 {
-        self.run.as_ref().map_or(0, Run::iteration)
+    fn tally(&self) -> RunTally {
+        self.run.as_ref().map(Run::tally).unwrap_or_default()
     }
 }

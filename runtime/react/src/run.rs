@@ -17,11 +17,12 @@ use redflow_contract::id::{CallId, EffectId, RunId};
 use redflow_contract::node::OnUnknown;
 use redflow_contract::run::WaitingCall;
 use redflow_contract::run_error::RunError;
+use redflow_contract::tally::{RunTally, Spent};
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_contract::{Message, Millis};
 use redflow_machine::output::{new_envelope, render_prompt, requests_memory_clear, to_text};
 use redflow_machine::text::truncate_reason;
-use redflow_machine::{EventBuffer, FeedError, Question, Status};
+use redflow_machine::{EventBuffer, FeedError, Question, Spending, Status};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,6 +48,9 @@ pub(crate) struct Run {
     transcript: Transcript,
     /// The number of segments in the last model call.
     sent_segments: usize,
+    spending: Spending,
+    /// The number of fallback models that must not be called any more, because they have failed.
+    first_model: u32,
     /// The message of the last valid action.
     last_message: Option<String>,
     envelope: AgentEnvelope,
@@ -108,6 +112,8 @@ impl Run {
             input: Arc::new(ChatMessage::new(ChatRole::User, to_text(&input))),
             transcript: agent.prefix().clone(),
             sent_segments: 0,
+            spending: Spending::default(),
+            first_model: 0,
             last_message: None,
             envelope: new_envelope(run_id, at, input, tools),
             agent,
@@ -157,6 +163,12 @@ impl Run {
             (Phase::CallingModel, Fact::ModelFailed { at, error, .. }) => {
                 let error = self.error(error.code, error.message);
                 self.fail(at, EnvelopeAction::Error, &error);
+            }
+            (
+                phase @ (Phase::CallingModel | Phase::CallingTool(_)),
+                Fact::BudgetReached { at, budget, limit, spent, .. },
+            ) => {
+                self.on_budget_reached(at, phase, Spent { budget, limit, spent });
             }
             (Phase::CallingTool(call), Fact::ToolReturned { at, result, .. })
             | (Phase::Parked(call), Fact::OutcomeResolved { at, result, .. }) => {
@@ -214,8 +226,12 @@ impl Run {
         self.events.take()
     }
 
-    pub(crate) fn iteration(&self) -> u32 {
+    fn iteration(&self) -> u32 {
         self.envelope.state.iteration
+    }
+
+    pub(crate) fn tally(&self) -> RunTally {
+        self.spending.tally()
     }
 
     pub(crate) fn status(&self) -> Status {

@@ -59,6 +59,9 @@ pub(crate) fn status_of(event: &RunEventKind) -> Option<AgentStatus> {
         | RunEventKind::MemoryCleared {}
         | RunEventKind::MemoryFailed { .. }
         | RunEventKind::ModelAnswered { .. }
+        | RunEventKind::ModelFellOver { .. }
+        | RunEventKind::BudgetLow { .. }
+        | RunEventKind::BudgetReached { .. }
         | RunEventKind::ToolReturned { .. } => return None,
     };
     Some(AgentStatus { phase, text: shorten(text) })

@@ -2,14 +2,28 @@
 
 use super::config::config;
 use super::declaration::{
-    Initial, Kind, LINE, NodeDeclaration, Palette, Presence, Property, PropertySet, between, choice, from,
-    sets, text,
+    Initial, JsonShape, Kind, LINE, NodeDeclaration, Palette, Presence, Property, PropertySet, between,
+    choice, from, sets, text,
 };
+use super::values::{Budget, OutputFormat, ToolChoice};
 use crate::edge::{PortKind, Role};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The strategy of an agent whose spec and journal name none: Agent Core's.
 pub const DEFAULT_STRATEGY: &str = "react";
+
+/// The strategy of an AI Agent.
+pub const CONVERSE_STRATEGY: &str = "converse";
+
+/// The system prompt of an AI Agent that gives none.
+pub const DEFAULT_SYSTEM_PROMPT: &str = "You are a helpful AI assistant.";
+
+/// The most iterations of an AI Agent that gives none.
+pub const DEFAULT_MAX_ITERATIONS: u32 = 10;
+
+/// The most tool calls at the same time of an AI Agent that gives none.
+pub const DEFAULT_PARALLEL_TOOLS: u32 = 8;
 
 const MODEL: Property = Property::new("model", LINE, "", "The id of the bound model.")
     .label("boundModel", "The bound model")
@@ -33,6 +47,23 @@ const TIMEOUT: Property = Property::new(
 .default(Initial::Number(300_000))
 .presence(Presence::NotBlank);
 
+const FALLBACK_MODELS: Property = Property::new(
+    "fallbackModels",
+    Kind::NodeIds,
+    "Fallback models",
+    "The ids of the models that are called in this order if the bound model is overloaded, unreachable or used up.",
+)
+.default(Initial::Json("[]"))
+.more();
+const BUDGET: Property = Property::new(
+    "budget",
+    Kind::Json { shape: JsonShape::Object, height: Some(80) },
+    "Budget (JSON)",
+    "What one run may spend: `tokens`, `cost`, `modelCalls`, `toolCalls`. At a limit the run fails with \
+     `BUDGET_EXCEEDED`.",
+)
+.more();
+
 config! {
     /// The properties that every agent may have in addition to its own schema.
     AgentBindingConfig = "node.agent-binding" {
@@ -41,6 +72,8 @@ config! {
         tools: Vec<String> = TOOLS,
         session_id: String = SESSION,
         timeout: u64 = TIMEOUT,
+        fallback_models: Vec<String> = FALLBACK_MODELS,
+        budget: Budget = BUDGET,
     }
 }
 
@@ -125,6 +158,8 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
             MODEL,
             MEMORY,
             TOOLS,
+            FALLBACK_MODELS.kept(),
+            BUDGET.kept(),
         ]],
         named_by: None,
         input: Some(text("message", "message: each one starts a run")),
@@ -137,7 +172,125 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
         ],
     });
 
-/// The agent of another palette.
+const SYSTEM_PROMPT: Property = Property::new(
+    "systemPrompt",
+    Kind::Block,
+    "System prompt",
+    "What the model is told first, in every call: who it is and how it shall answer.",
+)
+.default(Initial::Text(DEFAULT_SYSTEM_PROMPT));
+const USER_MESSAGE: Property = Property::new(
+    "userMessage",
+    Kind::Block,
+    "User message",
+    "What the model shall answer. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for \
+     the payload.",
+)
+.hint("thePayload", "the payload");
+const AI_MAX_ITERATIONS: Property = Property::new(
+    "maxIterations",
+    between(1, 100),
+    "Max iterations",
+    "How often the agent may call the model, 1 to 100. Without an answer by then the run fails with \
+     `ITERATION_OVERFLOW`.",
+)
+.default(Initial::Number(DEFAULT_MAX_ITERATIONS))
+.presence(Presence::NotBlank);
+const TOOL_CHOICE: Property = Property::new(
+    "toolChoice",
+    Kind::Choice {
+        choices: &[
+            choice("auto", "The model decides"),
+            choice("required", "The model must call a tool first"),
+            choice("none", "The model calls no tool"),
+        ],
+    },
+    "Tool choice",
+    "Whether the model calls tools. `required` holds until the first result of a tool.",
+)
+.default(Initial::Text("auto"))
+.presence(Presence::NotBlank);
+const OUTPUT_FORMAT: Property = Property::new(
+    "outputFormat",
+    Kind::Choice {
+        choices: &[
+            choice("text", "Text: the answer"),
+            choice("json", "JSON: the answer as a value"),
+            choice("full", "Full: the answer with calls, tokens, cost and time"),
+        ],
+    },
+    "Output format",
+    "What the payload of the result is. With `json` an answer that is not JSON goes back to the model twice, then \
+     the run fails with `OUTPUT_NOT_JSON`.",
+)
+.default(Initial::Text("text"))
+.presence(Presence::NotBlank);
+const OUTPUT_SCHEMA: Property = Property::new(
+    "outputSchema",
+    Kind::Json { shape: JsonShape::Object, height: Some(120) },
+    "Output (JSON Schema)",
+    "A JSON Schema of the answer. An answer that does not fit goes back to the model twice, then the run fails with \
+     `OUTPUT_INVALID`.",
+)
+.more();
+const PARALLEL_TOOLS: Property = Property::new(
+    "parallelTools",
+    between(1, 64),
+    "Parallel tools",
+    "How many tool calls of one answer run at the same time, 1 to 64.",
+)
+.default(Initial::Number(DEFAULT_PARALLEL_TOOLS))
+.presence(Presence::NotBlank)
+.more();
+
+config! {
+    /// The properties of an AI Agent. Those of every agent come in addition.
+    AiAgentConfig = "node.ai-agent" {
+        system_prompt: String = SYSTEM_PROMPT,
+        user_message: String = USER_MESSAGE,
+        max_iterations: u32 = AI_MAX_ITERATIONS,
+        tool_choice: ToolChoice = TOOL_CHOICE,
+        output_format: OutputFormat = OUTPUT_FORMAT,
+        #[cfg_attr(feature = "codegen", schemars(with = "Option<super::tools::ObjectOrText>"), ts(type = "string | { [key: string]: JsonValue }", optional))]
+        output_schema: Value = OUTPUT_SCHEMA,
+        parallel_tools: u32 = PARALLEL_TOOLS,
+        debug: bool = DEBUG,
+    }
+}
+
 pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
+    .native()
+    .strategy(CONVERSE_STRATEGY)
     .role(Role::Agent, &[PortKind::Result, PortKind::Stream])
-    .reads(sets![AgentBindingConfig::SET]);
+    .reads(sets![AiAgentConfig::SET, AgentBindingConfig::SET])
+    .palette(Palette {
+        label: "ai agent",
+        summary: "An agent with a system prompt, a user message and tools that the model calls itself, several at the \
+                  same time. The Redflow sidecar runs it and records every step, so that a run survives a restart.",
+        color: "#e58a6b",
+        icon: "redflow-agent.svg",
+        properties: &[&[
+            RUNTIME,
+            SYSTEM_PROMPT,
+            USER_MESSAGE,
+            TOOL_CHOICE,
+            OUTPUT_FORMAT,
+            OUTPUT_SCHEMA,
+            AI_MAX_ITERATIONS,
+            TIMEOUT,
+            SESSION,
+            PARALLEL_TOOLS,
+            FALLBACK_MODELS,
+            BUDGET,
+            DEBUG,
+            MODEL,
+            MEMORY,
+            TOOLS,
+        ]],
+        named_by: None,
+        input: Some(text("message", "message: each one starts a run")),
+        outputs: &[
+            text("runResult", "result: the message at the end of the run"),
+            text("stream", "stream: the text while the model writes it"),
+        ],
+    });

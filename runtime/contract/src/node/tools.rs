@@ -93,12 +93,12 @@ config! {
     }
 }
 
-/// Stands for `inputSchema` in the generated schema.
+/// Stands for `inputSchema` and `outputSchema` in the generated schemas.
 #[cfg(feature = "codegen")]
 #[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code)]
-enum ObjectOrText {
+pub(super) enum ObjectOrText {
     /// A JSON Schema.
     Object(serde_json::Map<String, Value>),
     /// A JSON Schema as text; empty for none.

@@ -311,7 +311,7 @@ impl RunDriver {
                 Effect::Finish { id, ending, message } => {
                     let (spec, took) = (self.agent.compiled.spec(), self.active.total());
                     end_span(&Span::current(), ending);
-                    let iterations = self.recorder.machine().iteration();
+                    let iterations = self.recorder.machine().tally().iterations;
                     record_run_end(&*self.ports.meter, spec, ending, iterations, took);
                     let message = Arc::new(message);
                     return Some(RunExit::Finished { effect: id, ending, message, resent: false });

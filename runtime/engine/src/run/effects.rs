@@ -160,13 +160,20 @@ async fn call_service(effect: &Effect, context: EffectContext<'_>) -> Fact {
     let now = || ports.clock.now();
     let id = effect.id();
     match effect {
-        Effect::CallModel { iteration, transcript, spec, answer_kind, .. } => {
+        Effect::CallModel { iteration, transcript, spec, answer_kind, first_model, .. } => {
             // Boxed, because nearly every run waits for its answer without an observer of deltas.
             let observer = || Box::new(ScrubbedDeltas::new(run, *iteration, agent, ports));
             let observer = ports.events.watches_deltas().then(observer);
             let deltas = observer.as_deref().map(|observer| observer as &dyn DeltaObserver);
-            let (iteration, tools) = (*iteration, &*spec.tools);
-            let request = ModelRequest { iteration, transcript, tools, answer_kind, delta_observer: deltas };
+            let (iteration, first_model, retry) = (*iteration, *first_model, true);
+            let request = ModelRequest {
+                iteration,
+                transcript,
+                answer_kind,
+                first_model,
+                retry,
+                delta_observer: deltas,
+            };
             match agent.model.call(request).await {
                 Ok(answer) => {
                     Fact::ModelAnswered { at: now(), effect: id, answer: cut_answer(answer, &spec.limits) }

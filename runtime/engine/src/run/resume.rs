@@ -286,7 +286,8 @@ impl RunDriver {
         }
         // With `onUnknown: fail` the run ends here.
         if let Some(Effect::Finish { id, ending, message }) = finish {
-            let (spec, iterations) = (self.recorder.agent().spec(), self.recorder.machine().iteration());
+            let (spec, iterations) =
+                (self.recorder.agent().spec(), self.recorder.machine().tally().iterations);
             record_run_end(&*self.ports.meter, spec, ending, iterations, Duration::ZERO);
             return Err(RunExit::Finished { effect: id, ending, message: Arc::new(message), resent: false });
         }

@@ -6,7 +6,7 @@ use crate::kit::{Setup, agent, ends, final_answer, inject, model, node, only_mes
 use crate::test_store::{Fault, TestStore};
 use pretty_assertions::assert_eq;
 use redflow_contract::Message;
-use redflow_contract::answer_kind::{AnswerKind, ToolChoice};
+use redflow_contract::answer_kind::{AnswerKind, Reply};
 use redflow_contract::code::RunErrorCode;
 use redflow_contract::digest::Digest;
 use redflow_contract::effect::{Effect, Ending, ToolCall};
@@ -81,9 +81,16 @@ struct FanOutMachine {
 
 impl FanOutMachine {
     fn open_all(&mut self, run_id: &RunId) {
-        let (transcript, answer_kind) = (Transcript::default(), AnswerKind::Reply(ToolChoice::None));
+        let (transcript, answer_kind) = (Transcript::default(), AnswerKind::Reply(Reply::default()));
         let (id, spec) = (EffectId(1), Arc::clone(&self.spec));
-        self.effects.push_back(Effect::CallModel { id, iteration: 1, transcript, spec, answer_kind });
+        self.effects.push_back(Effect::CallModel {
+            id,
+            iteration: 1,
+            transcript,
+            spec,
+            answer_kind,
+            first_model: 0,
+        });
         self.open.insert(id, None);
         for (id, tool) in (2..).map(EffectId).zip(&self.spec.tools) {
             let call = ToolCall {
@@ -165,8 +172,8 @@ impl Machine for FanOutMachine {
         }
     }
 
-    fn iteration(&self) -> u32 {
-        1
+    fn tally(&self) -> redflow_contract::tally::RunTally {
+        redflow_contract::tally::RunTally { iterations: 1, ..Default::default() }
     }
 
     fn set_observed(&mut self, _: bool) {}

@@ -156,6 +156,8 @@ impl Checker<'_> {
             type_name: summary.type_name,
             name: summary.name,
             strategy: strategy.filter(|name| *name != DEFAULT_STRATEGY).map(str::to_owned),
+            converse: None,
+            budget: None,
             max_iterations: core.max_iterations,
             tools,
             stop_conditions: core.stop_conditions,
@@ -172,6 +174,7 @@ impl Checker<'_> {
         let plan = AgentPlan {
             agent: self.plan_node(ix)?,
             model: self.plan_node(model)?,
+            fallback_models: Vec::new(),
             memory: memory.map(|memory| self.plan_node(memory)).transpose()?,
             tools: planned,
         };

@@ -11,6 +11,8 @@ use redflow_contract::envelope::{AgentResult, CallOutcome, EnvelopeAction, StopR
 use redflow_contract::event::RunEventKind;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::run_error::RunError;
+use redflow_contract::tally::Spent;
+use redflow_machine::budget_exceeded;
 use redflow_machine::output::{build_message, failure_event, new_event, to_value};
 use serde_json::Value;
 
@@ -19,6 +21,19 @@ impl Run {
         self.add_envelope_event(new_event(self.iteration(), EnvelopeAction::Completed, at));
         let payload = self.final_payload();
         self.finish(at, Ending::Completed, StopReason::FinalAnswer, payload, None);
+    }
+
+    /// Ends the run instead of the call that its budget no longer allows.
+    pub(super) fn on_budget_reached(&mut self, at: Millis, phase: Phase, reached: Spent) {
+        let Spent { budget, limit, spent } = reached;
+        self.events.emit(at, || RunEventKind::BudgetReached { budget, limit, spent });
+        if let Phase::CallingTool(call) = phase {
+            let error = "The call was not made, because the budget of the run is used up.".to_owned();
+            let item = self.history_item(at, call, error);
+            self.envelope.tools.history.push(item);
+        }
+        let error = budget_exceeded(budget, limit, spent, self.iteration());
+        self.fail(at, EnvelopeAction::Error, &error);
     }
 
     pub(super) fn interrupt(&mut self, at: Millis, phase: Phase, code: RunErrorCode, message: String) {
@@ -35,18 +50,23 @@ impl Run {
 
     /// Adds a call to the history whose outcome will never be known.
     pub(super) fn record_unknown_outcome(&mut self, at: Millis, call: OpenCall, reason: String) {
-        let item = ToolHistoryItem {
+        let item = self.history_item(at, call, reason);
+        self.envelope.tools.history.push(ToolHistoryItem { outcome: Some(CallOutcome::Unknown), ..item });
+    }
+
+    /// The history of a call without a result.
+    fn history_item(&self, at: Millis, call: OpenCall, error: String) -> ToolHistoryItem {
+        ToolHistoryItem {
             iteration: self.iteration(),
             tool: call.tool,
             input: call.input,
             output: Value::Null,
             success: false,
-            error: Some(reason),
-            outcome: Some(CallOutcome::Unknown),
+            error: Some(error),
+            outcome: None,
             duration_ms: self.elapsed_ms(at),
             call_id: call.id,
-        };
-        self.envelope.tools.history.push(item);
+        }
     }
 
     pub(super) fn fail(&mut self, at: Millis, action: EnvelopeAction, error: &RunError) {

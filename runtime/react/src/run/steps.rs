@@ -46,6 +46,8 @@ impl Run {
 
     fn call_model(&mut self, at: Millis) {
         self.envelope.state.iteration += 1;
+        self.spending.start_iteration();
+        self.spending.report_low(at, self.agent.spec().budget.as_ref(), &mut self.events);
         let iteration = self.iteration();
         self.sent_segments = self.transcript.segments().len();
         // The input in the first iteration, the tool's result in every other. The model knows the rest of the
@@ -62,6 +64,7 @@ impl Run {
             transcript: self.transcript.clone(),
             spec: Arc::clone(self.agent.spec()),
             answer_kind: self.agent.answer_kind().clone(),
+            first_model: self.first_model,
         });
     }
 
@@ -72,6 +75,13 @@ impl Run {
             duration_ms: Some(duration_ms),
             ..new_event(iteration, EnvelopeAction::ModelResponse, at)
         };
+        for failed in &answer.fell_over {
+            let (model, code) = (failed.model.clone(), failed.code);
+            self.events.emit(at, || RunEventKind::ModelFellOver { iteration, model, code });
+            self.first_model += 1;
+        }
+        self.spending.add_answer(&answer, &self.transcript, self.sent_segments);
+        self.spending.report_low(at, self.agent.spec().budget.as_ref(), &mut self.events);
         let answer_preview = self.agent.spec().debug.then(|| preview(&answer.text));
         let ValidAnswer { action, raw } = match validate_answer(self.agent.action_rules(), &answer, iteration)
         {
@@ -86,6 +96,7 @@ impl Run {
             iteration,
             action: action.kind(),
             tool: action.tool().map(str::to_owned),
+            tools: Vec::new(),
             confidence: action.confidence(),
             duration_ms,
             usage: answer.usage,
@@ -154,6 +165,8 @@ impl Run {
             agent: agent.spec().agent.node_id.clone(),
             declared: spec.effect,
         };
+        self.spending.add_tool_call();
+        self.spending.report_low(at, agent.spec().budget.as_ref(), &mut self.events);
         let input_preview = agent.spec().debug.then(|| preview_value(&Value::Object(input.clone())));
         self.add_envelope_event(EnvelopeEvent {
             tool: Some(tool.clone()),

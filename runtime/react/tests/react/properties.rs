@@ -148,7 +148,7 @@ fn check_effects(scripted: &ScriptedRun, max_iterations: u32) -> Result<(), Test
         }
     }
     prop_assert!(iteration <= max_iterations);
-    prop_assert_eq!(scripted.recorder.machine().iteration(), iteration);
+    prop_assert_eq!(scripted.recorder.machine().tally().iterations, iteration);
     Ok(())
 }
 
@@ -171,7 +171,7 @@ proptest! {
                 _ => next.fact(at, scripted.open()),
             };
             let over = matches!(scripted.status(), Status::Finished(_));
-            let (before, iteration) = (format!("{:?}", scripted.recorder), scripted.recorder.machine().iteration());
+            let (before, iteration) = (format!("{:?}", scripted.recorder), scripted.recorder.machine().tally().iterations);
             let lines = scripted.lines.len();
             match scripted.feed(fact) {
                 Ok(()) => prop_assert!(!over && scripted.lines.len() > lines),
@@ -181,7 +181,7 @@ proptest! {
                 }
                 Err(StepError::Encode(error)) => return Err(TestCaseError::fail(error.to_string())),
             }
-            prop_assert!(scripted.recorder.machine().iteration() >= iteration);
+            prop_assert!(scripted.recorder.machine().tally().iterations >= iteration);
         }
         check_effects(&scripted, max)?;
         prop_assert_eq!(replay(&scripted.journal()).equal, matches!(scripted.status(), Status::Finished(_)));

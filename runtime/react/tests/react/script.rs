@@ -132,6 +132,8 @@ pub(crate) fn spec() -> AgentSpec {
         type_name: "agent-core".to_owned(),
         name: "Counting".to_owned(),
         strategy: None,
+        converse: None,
+        budget: None,
         max_iterations: 3,
         tools: vec![
             tool("calculator", "Calculates.", Some(schema), Some(EffectClass::Read), OnUnknown::Wait),
@@ -154,6 +156,7 @@ pub(crate) fn with(change: impl FnOnce(&mut AgentSpec)) -> AgentSpec {
 
 /// The plan that fits this spec.
 pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
+        fallback_models: Vec::new(),
     let node = |id: &str, kind: &str, name: &str, config: Value| PlanNode {
         node: NodeSummary { id: id.into(), type_name: kind.to_owned(), name: name.to_owned() },
         config: config.as_object().cloned().unwrap_or_default(),
