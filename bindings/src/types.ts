@@ -2224,6 +2224,37 @@ attempt: number,
 text: string, };
 
 /**
+ * `msg.stream` of a message that leaves an agent's stream port. Such messages are never stored: a missed one is
+ * lost, and the result has the whole answer.
+ */
+export type StreamPart = { 
+/**
+ * What the payload is.
+ */
+type: StreamPartKind, 
+/**
+ * The run that sends it.
+ */
+runId: RunId, 
+/**
+ * The iteration of the run, from 1.
+ */
+iteration: number, 
+/**
+ * The attempt of the model call, from 1. A higher one begins the text of the iteration again.
+ */
+attempt: number, 
+/**
+ * The number of the message in its run, from 1, without gaps unless one was lost.
+ */
+seq: number, };
+
+/**
+ * What the payload of a message from a stream port is.
+ */
+export type StreamPartKind = "text" | "tool" | "end";
+
+/**
  * A message from a reader to the sidecar.
  */
 export type EventsRequest = { "type": "subscribe", 
@@ -3194,7 +3225,23 @@ last: boolean,
 /**
  * The message. If the run failed, it has an `error`, which Catch nodes receive too.
  */
-message: { [key in string]: JsonValue }, } | { "type": "start_failed", 
+message: { [key in string]: JsonValue }, } | { "type": "stream", 
+/**
+ * The agent that sends it.
+ */
+node: NodeId, 
+/**
+ * The output port of the agent, from 0.
+ */
+port: number, 
+/**
+ * The start that the run belongs to.
+ */
+start?: string, 
+/**
+ * The message: `payload`, and `stream` with the run and the place in it.
+ */
+message: { [key: string]: JsonValue }, } | { "type": "start_failed", 
 /**
  * The number of this message.
  */

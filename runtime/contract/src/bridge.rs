@@ -197,6 +197,21 @@ pub enum BridgeMessage {
         /// The message. If the run failed, it has an `error`, which Catch nodes receive too.
         message: Message,
     },
+    /// A message leaves an agent's stream port. It has no number and is not acknowledged: a lost one is not sent
+    /// again.
+    Stream {
+        /// The agent that sends it.
+        node: NodeId,
+        /// The output port of the agent, from 0.
+        port: u32,
+        /// The start that the run belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "codegen", ts(optional))]
+        start: Option<String>,
+        /// The message: `payload`, and `stream` with the run and the place in it.
+        #[cfg_attr(feature = "codegen", ts(type = "{ [key: string]: JsonValue }"))]
+        message: Message,
+    },
     /// A start began no run.
     StartFailed {
         /// The number of this message.

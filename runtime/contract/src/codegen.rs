@@ -138,6 +138,8 @@ pub fn typescript() -> String {
         replay::StoreProblem,
         stream::StreamEvent,
         stream::ModelDelta,
+        stream::StreamPart,
+        stream::StreamPartKind,
         stream::EventsRequest,
         stream::EventsMessage,
         observability::ObservabilityEvent,

@@ -56,6 +56,38 @@ pub struct ModelDelta {
     pub text: String,
 }
 
+/// `msg.stream` of a message that leaves an agent's stream port. Such messages are never stored: a missed one is
+/// lost, and the result has the whole answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StreamPart {
+    /// What the payload is.
+    #[serde(rename = "type")]
+    pub kind: StreamPartKind,
+    /// The run that sends it.
+    pub run_id: RunId,
+    /// The iteration of the run, from 1.
+    pub iteration: u32,
+    /// The attempt of the model call, from 1. A higher one begins the text of the iteration again.
+    pub attempt: u32,
+    /// The number of the message in its run, from 1, without gaps unless one was lost.
+    pub seq: u32,
+}
+
+/// What the payload of a message from a stream port is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StreamPartKind {
+    /// The next piece of the model's text.
+    Text,
+    /// The name of a tool that is called.
+    Tool,
+    /// Empty: the run has ended.
+    End,
+}
+
 /// A message from a reader to the sidecar.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "codegen", derive(ts_rs::TS, schemars::JsonSchema))]

@@ -25,6 +25,8 @@ pub(crate) fn spec(tools: &[(&str, &str, Option<Value>)]) -> Arc<AgentSpec> {
         type_name: "agent-core".to_owned(),
         name: String::new(),
         strategy: None,
+        converse: None,
+        budget: None,
         max_iterations: 5,
         tools: tools.collect(),
         stop_conditions: Vec::new(),

@@ -94,6 +94,10 @@ pub struct ReadyAgent {
     pub plan: Arc<AgentPlan>,
     /// The index of the model in the flow.
     pub model: NodeIx,
+    /// The indexes of the fallback models, in their order.
+    pub fallback_models: Vec<NodeIx>,
+    /// Whether the stream port has a wire.
+    pub stream_wired: bool,
     /// The index of the memory in the flow; none if it binds none.
     pub memory: Option<NodeIx>,
     /// The tools that the model may call.

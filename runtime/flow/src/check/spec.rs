@@ -182,6 +182,8 @@ impl Checker<'_> {
             spec: Arc::new(spec),
             plan: Arc::new(plan),
             model,
+            fallback_models: Vec::new(),
+            stream_wired: false,
             memory,
             tools: ready_tools,
             session_id: config.session_id,

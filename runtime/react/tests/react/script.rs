@@ -156,7 +156,6 @@ pub(crate) fn with(change: impl FnOnce(&mut AgentSpec)) -> AgentSpec {
 
 /// The plan that fits this spec.
 pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
-        fallback_models: Vec::new(),
     let node = |id: &str, kind: &str, name: &str, config: Value| PlanNode {
         node: NodeSummary { id: id.into(), type_name: kind.to_owned(), name: name.to_owned() },
         config: config.as_object().cloned().unwrap_or_default(),
@@ -173,6 +172,7 @@ pub(crate) fn plan(spec: &AgentSpec) -> AgentPlan {
     AgentPlan {
         agent: node("agent", "agent-core", &spec.name, config),
         model: node("model", "openai-model", "", json!({"model": "gpt", "baseUrl": "${URL}"})),
+        fallback_models: Vec::new(),
         memory: spec.memory.then(|| node("memory", "buffer-memory", "", json!({}))),
         tools: tools
             .map(|tool| node(tool.node.as_str(), "tool", "", json!({"toolName": tool.name})))
