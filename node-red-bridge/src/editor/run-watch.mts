@@ -6,7 +6,7 @@ import type { RunEvent, RunId, RunList, RunStatus, RunSummary } from "@redflow/b
 import type { AgentError, AgentErrors, Problem, RuntimeList } from "../admin-api.js";
 import { RequestError, type RunsQuery, adminApi } from "./admin-client.mjs";
 import { isAgent } from "./flow.mjs";
-import { type RunTimeline, applyEvents, emptyTimeline, waitingCall } from "./timeline.mjs";
+import { type RunTimeline, applyEvents, emptyTimeline, isWaiting } from "./timeline.mjs";
 
 /** The shortest time between two requests of a watch. */
 const MIN_GAP_MS = 300;
@@ -98,7 +98,7 @@ export function watchRun(selection: RunSelection, listener: (update: RunUpdate) 
   const timeline = emptyTimeline();
   const request = async (): Promise<boolean> => {
     applyEvents(timeline, await env.events(selection.runtime, selection.run, timeline.seq));
-    return timeline.end === undefined && waitingCall(timeline) === undefined;
+    return timeline.end === undefined && !isWaiting(timeline);
   };
   const notify = (problem?: Problem): void => listener(problem === undefined ? { timeline } : { timeline, problem });
   const isFinal = (): boolean => timeline.end !== undefined;
