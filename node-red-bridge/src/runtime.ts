@@ -287,6 +287,8 @@ export class Runtime {
     switch (message.type) {
       case "send":
         return this.runs.output(message);
+      case "stream":
+        return this.runs.stream(message);
       case "tool_call":
         return this.tools.call(message, waitedMs);
       case "start_failed":
