@@ -25,13 +25,25 @@ pub const DEFAULT_MAX_ITERATIONS: u32 = 10;
 /// The most tool calls at the same time of an AI Agent that gives none.
 pub const DEFAULT_PARALLEL_TOOLS: u32 = 8;
 
-const MODEL: Property = Property::new("model", LINE, "", "The id of the bound model.")
-    .label("boundModel", "The bound model")
-    .kept();
-const MEMORY: Property = Property::new("memory", LINE, "", "The id of the bound memory.")
-    .label("boundMemory", "The bound memory")
-    .kept();
-const TOOLS: Property = Property::new("tools", Kind::NodeIds, "", "The ids of the bound tools.").kept();
+const MODEL: Property = Property::new(
+    "model",
+    Kind::Service { role: Role::Model },
+    "Model",
+    "The id of the model, if no wire binds one.",
+);
+const MEMORY: Property = Property::new(
+    "memory",
+    Kind::Service { role: Role::Memory },
+    "Memory",
+    "The id of the memory, if no wire binds one.",
+);
+const TOOLS: Property = Property::new(
+    "tools",
+    Kind::Services { role: Role::Tool },
+    "Tools",
+    "The ids of tools, in addition to those that wires bind.",
+)
+.default(Initial::Json("[]"));
 const SESSION: Property = Property::new(
     "sessionId",
     LINE,
@@ -49,7 +61,7 @@ const TIMEOUT: Property = Property::new(
 
 const FALLBACK_MODELS: Property = Property::new(
     "fallbackModels",
-    Kind::NodeIds,
+    Kind::Services { role: Role::Model },
     "Fallback models",
     "The ids of the models that are called in this order if the bound model is overloaded, unreachable or used up.",
 )
@@ -155,9 +167,9 @@ pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core
             DEBUG,
             STOP_CONDITIONS,
             ALLOWED_TOOLS,
-            MODEL,
-            MEMORY,
-            TOOLS,
+            MODEL.kept(),
+            MEMORY.kept(),
+            TOOLS.kept(),
             FALLBACK_MODELS.kept(),
             BUDGET.kept(),
         ]],
@@ -271,6 +283,8 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
         icon: "redflow-agent.svg",
         properties: &[&[
             RUNTIME,
+            MODEL,
+            MEMORY,
             SYSTEM_PROMPT,
             USER_MESSAGE,
             TOOL_CHOICE,
@@ -283,8 +297,6 @@ pub(super) const AI_AGENT: NodeDeclaration = NodeDeclaration::data("ai-agent")
             FALLBACK_MODELS,
             BUDGET,
             DEBUG,
-            MODEL,
-            MEMORY,
             TOOLS,
         ]],
         named_by: None,
