@@ -3,7 +3,8 @@
 use super::WRITTEN;
 use crate::edge::{PortKind, Role};
 use crate::node::declaration::{
-    Choice, Initial, JsonShape, Kind, NodeDeclaration, NodeType, Palette, Place, Presence, Property, SecretRule, Whole,
+    Choice, Initial, JsonShape, Kind, NodeDeclaration, NodeType, Palette, Place, Presence, Property,
+    SecretRule, Whole,
 };
 use crate::node::{CONFIG_NODES, EffectClass, NODES};
 use serde::{Serialize, Serializer};
