@@ -3,6 +3,7 @@
 //! A run is a future. The task sees only its exit and the messages it sends.
 
 pub(crate) mod begin;
+mod budget;
 pub(crate) mod computations;
 pub(crate) mod control;
 pub(crate) mod drive;

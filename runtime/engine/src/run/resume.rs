@@ -214,10 +214,12 @@ async fn open(
     }
     let mut interrupted = Vec::new();
     let mut effects = Vec::new();
+    // The process may have stopped before it stored that the budget is used up. Such a call was never made.
+    let refused = driver.refused_calls(open.iter().map(|open| &open.effect));
     for OpenEffect { effect, class } in open {
         match effect {
             Effect::CallTool { id, call }
-                if !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent)) =>
+                if !refused.contains_key(&id) && !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent)) =>
             {
                 interrupted.push(InterruptedCall { effect: id, call, class });
             }

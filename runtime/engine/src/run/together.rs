@@ -91,12 +91,18 @@ impl RunDriver {
         }
     }
 
-    /// Starts effects. Gives the facts of calls that are not made because the engine stops.
+    /// Starts effects. Gives the facts of calls that are not made, because the budget is used up or the engine
+    /// stops.
     fn start(&self, effects: Vec<Effect>, in_flight: &mut InFlight) -> FactBatch {
         let mut facts = FactBatch::new();
         let suspend = self.requested_suspend();
+        let mut refused = self.refused_calls(effects.iter());
         for effect in effects {
             let class = self.class_of(&effect);
+            if let Some(fact) = refused.remove(&effect.id()) {
+                facts.push_back((fact, class));
+                continue;
+            }
             let is_at_most_once = class == Some(EffectClass::AtMostOnce);
             match suspend {
                 // The call was certainly not made. Without this fact a person would have to answer that.

@@ -10,7 +10,7 @@ use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::id::NodeRef;
 use redflow_contract::node;
-use redflow_contract::node::DEFAULT_STRATEGY;
+use redflow_contract::node::{Budget, DEFAULT_STRATEGY};
 use redflow_contract::plan::{AgentPlan, AgentSpec, PlanNode, ToolSpec};
 use redflow_contract::run_error::RunError;
 use redflow_contract::secret::redact_property;
@@ -157,7 +157,7 @@ impl Checker<'_> {
             name: summary.name,
             strategy: strategy.filter(|name| *name != DEFAULT_STRATEGY).map(str::to_owned),
             converse: None,
-            budget: None,
+            budget: Budget::default().lower(self.options.run_budget),
             max_iterations: core.max_iterations,
             tools,
             stop_conditions: core.stop_conditions,
