@@ -96,6 +96,7 @@ impl ModelBuilder {
         wire: Box<dyn Wire>,
     ) -> Result<Arc<dyn ChatModel>, BuildError> {
         let capabilities = self.capabilities;
+        let price = find_price(&context.settings.prices, &self.model);
         let info = ModelInfo {
             provider: self.provider,
             model: self.model.clone(),
@@ -104,6 +105,7 @@ impl ModelBuilder {
             streaming: capabilities.streaming,
             context_window: capabilities.context_window,
             max_output: capabilities.max_output,
+            priced: price.is_some(),
         };
         if self.stream && !capabilities.streaming {
             return Err(
@@ -130,7 +132,6 @@ impl ModelBuilder {
             max_retries: self.max_retries.unwrap_or(MAX_RETRIES),
         };
         let driver = context.driver().map_err(|why| config.error(why))?;
-        let price = find_price(&context.settings.prices, &self.model);
         Ok(Arc::new(LiveModel { info, driver, target, options, price }))
     }
 }

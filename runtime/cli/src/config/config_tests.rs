@@ -154,8 +154,7 @@ fn every_key_of_the_file_is_read() {
     let limits = settings.limits;
     assert_eq!((limits.max_active, limits.max_active_per_agent, limits.max_queued), (1, 2, 0));
     assert_eq!((limits.max_queued_per_agent, limits.max_runs, limits.max_deliveries), (4, 5, 6));
-    let budget =
-        Budget { tokens: Some(1000), cost: Some(0.5), model_calls: Some(3), tool_calls: Some(0) };
+    let budget = Budget { tokens: Some(1000), cost: Some(0.5), model_calls: Some(3), tool_calls: Some(0) };
     assert_eq!(settings.run_budget, budget);
     assert_eq!(settings.http.connect_timeout.as_millis(), 5);
     assert_eq!(settings.http.proxy.as_ref().and_then(url::Url::port), Some(3128));

@@ -6,7 +6,7 @@ use redflow_contract::node::EffectClass;
 use redflow_contract::plan::EncodedPlan;
 use redflow_contract::scrub::Scrubber;
 use redflow_machine::Agent;
-use redflow_ports::{ChatModel, Memory, Tool};
+use redflow_ports::{ChatModel, Memory, ModelInfo, Tool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -14,7 +14,10 @@ use std::sync::Arc;
 pub struct BuiltAgent {
     pub(crate) compiled: Arc<dyn Agent>,
     pub(crate) plan: EncodedPlan,
+    /// The model, joined with the fallback models.
     pub(crate) model: Arc<dyn ChatModel>,
+    /// The fallback models, in their order.
+    pub(crate) fallback_models: Vec<ModelInfo>,
     pub(crate) model_node: NodeSummary,
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// In the order of the spec's tools.
@@ -49,6 +52,12 @@ impl BuiltAgent {
             type_name: spec.type_name.clone(),
             name: spec.name.clone(),
         }
+    }
+
+    /// The n-th model: 0 is the agent's own, then the fallback models follow.
+    pub(crate) fn model_info(&self, index: usize) -> &ModelInfo {
+        let fallback = index.checked_sub(1).and_then(|index| self.fallback_models.get(index));
+        fallback.unwrap_or_else(|| self.model.info())
     }
 
     pub(crate) fn tool_names(&self) -> Vec<String> {

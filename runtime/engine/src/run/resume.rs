@@ -219,7 +219,8 @@ async fn open(
     for OpenEffect { effect, class } in open {
         match effect {
             Effect::CallTool { id, call }
-                if !refused.contains_key(&id) && !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent)) =>
+                if !refused.contains_key(&id)
+                    && !matches!(class, Some(EffectClass::Read | EffectClass::Idempotent)) =>
             {
                 interrupted.push(InterruptedCall { effect: id, call, class });
             }

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and helpers that take owned values read best"
 )]
 
+mod budgets;
 mod building;
 mod cascades;
 mod catching;

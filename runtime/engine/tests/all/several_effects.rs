@@ -15,6 +15,7 @@ use redflow_contract::fact::{Fact, ToolResult};
 use redflow_contract::id::{EffectId, RunId};
 use redflow_contract::plan::{AgentPlan, AgentSpec};
 use redflow_contract::run::{RunStatus, RunSummary, WaitingCall};
+use redflow_contract::tally::RunTally;
 use redflow_contract::transcript::Transcript;
 use redflow_engine::{RunEnd, RunReport};
 use redflow_machine::{Agent, CompileError, FeedError, Machine, Question, Status, Strategy};
@@ -98,6 +99,7 @@ impl Agent for FanOut {
             open: BTreeMap::new(),
             questions: Vec::new(),
             results: BTreeMap::new(),
+            refused_calls: 0,
             ending: None,
         })
     }
@@ -111,6 +113,7 @@ struct FanOutMachine {
     open: BTreeMap<EffectId, Option<ToolCall>>,
     questions: Vec<Question>,
     results: BTreeMap<EffectId, Value>,
+    refused_calls: u32,
     ending: Option<Ending>,
 }
 
@@ -186,6 +189,10 @@ impl Machine for FanOutMachine {
                     (Fact::ToolReturned { result, .. }, Some(_)) => {
                         self.results.insert(effect, json!(result));
                     }
+                    (Fact::BudgetReached { .. }, Some(_)) => {
+                        self.refused_calls += 1;
+                        self.results.insert(effect, json!("refused"));
+                    }
                     (Fact::ToolOutcomeUnknown { at, .. }, Some(call)) => {
                         let ToolCall { call_id, tool, iteration, input, .. } = call;
                         let call = WaitingCall { call_id, tool, iteration, asked_at: at, input };
@@ -215,8 +222,9 @@ impl Machine for FanOutMachine {
         }
     }
 
-    fn tally(&self) -> redflow_contract::tally::RunTally {
-        redflow_contract::tally::RunTally { iterations: 1, ..Default::default() }
+    fn tally(&self) -> RunTally {
+        let tool_calls = u32::try_from(self.spec.tools.len()).unwrap() - self.refused_calls;
+        RunTally { iterations: 1, tool_calls, ..RunTally::default() }
     }
 
     fn set_observed(&mut self, _: bool) {}
@@ -402,7 +410,7 @@ async fn a_shutdown_asks_no_question() {
 }
 
 /// Recovers, answers all questions, and waits until the run is over. Gives the number of questions.
-async fn finish(setup: &Setup, flow: &Value, store: &Arc<TestStore>) -> usize {
+pub(crate) async fn finish(setup: &Setup, flow: &Value, store: &Arc<TestStore>) -> usize {
     let test = setup.restart(flow, store);
     test.recover().await;
     let mut questions = 0;
@@ -427,7 +435,7 @@ async fn finish(setup: &Setup, flow: &Value, store: &Arc<TestStore>) -> usize {
 
 /// Checks a run that was killed and finished: no dangerous call twice, one question for each call whose
 /// outcome is unknown, and a journal that replays.
-fn check_finished(
+pub(crate) fn check_finished(
     test: &str,
     store: &TestStore,
     counts: &std::collections::HashMap<String, u32>,
