@@ -8,7 +8,7 @@ use redflow_contract::fact::{ModelAnswer, ModelFinish};
 use redflow_contract::id::NodeSummary;
 use redflow_contract::plan::AgentSpec;
 use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
-use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, ToolChoice};
+use redflow_ports::{AnswerKind, ChatModel, ModelRequest, NodeConfig, Reply};
 use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -51,9 +51,8 @@ fn fixtures() -> Vec<Value> {
 }
 
 async fn ask(model: &dyn ChatModel, transcript: &Transcript, spec: &AgentSpec) -> ModelAnswer {
-    let answer_kind = &AnswerKind::Reply(ToolChoice::Auto);
-    let tools = &spec.tools;
-    model.call(ModelRequest { tools, answer_kind, ..ModelRequest::for_text(transcript) }).await.unwrap()
+    let answer_kind = &AnswerKind::Reply(Reply { tools: spec.tools.clone().into(), ..Reply::default() });
+    model.call(ModelRequest { answer_kind, ..ModelRequest::for_text(transcript) }).await.unwrap()
 }
 
 /// Two calls, their results, and the answer. Gives the first answer and the requests.

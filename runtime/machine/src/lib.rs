@@ -15,6 +15,7 @@ mod journal_reader;
 mod machine;
 mod open_effects;
 pub mod output;
+pub mod plan_check;
 mod replay;
 mod spending;
 mod status;
