@@ -5,7 +5,7 @@
 use crate::event_stream::StreamFormat;
 use crate::lenient::parse_object;
 use crate::openai::{
-    IterList, MAX_CALLS, Text, UsageFields, arguments_text, embedded_error, model_name, normalize_calls,
+    IterList, MAX_CALLS, Text, UsageFields, arguments_text, check_calls, embedded_error, model_name,
     parse_error, serialize_some, serialize_tool, tool_choice_name, unknown_error, valid_or_none,
 };
 use crate::wire::{AnswerAssembler, AnswerFormat, ChatRequest, ProviderError, Reasoning, Wire, WireError};
@@ -376,7 +376,7 @@ impl Assembler {
         if !self.has_choice {
             return Err(WireError::Malformed("it has no choices"));
         }
-        let tool_calls = normalize_calls(self.calls.into_iter().map(|(_, call)| call).collect())?;
+        let tool_calls = check_calls(self.calls.into_iter().map(|(_, call)| call).collect())?;
         let finish = match self.finish_reason.as_deref() {
             _ if self.refused => ModelFinish::Refused,
             Some("content_filter") => ModelFinish::Refused,
