@@ -29,6 +29,8 @@ pub struct BuiltAgent {
     pub(crate) session_id: Option<String>,
     pub(crate) memory_session_id: Option<Arc<str>>,
     pub(crate) tab: String,
+    /// Whether its stream port has a wire.
+    pub(crate) stream_wired: bool,
 }
 
 /// The receiver of a tool's calls.

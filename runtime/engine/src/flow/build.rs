@@ -167,6 +167,7 @@ impl FlowBuilder<'_> {
             session_id: ready.session_id.clone(),
             memory_session_id,
             tab: session_scope(&ready.spec.agent.instance, flow.tab_of(ix)),
+            stream_wired: ready.stream_wired,
         })
     }
 

@@ -12,9 +12,11 @@ use super::measure::{ActiveRun, end_span, record_run_end, run_span};
 use super::outgoing::{ModelResponse, Outgoing};
 use super::slots::{Slot, Ticket};
 use super::stage::Stage;
+use super::stream::RunStream;
 use crate::flow::agent::BuiltAgent;
 use crate::observe::FlowObserver;
 use crate::ports::Ports;
+use redflow_contract::Message;
 use redflow_contract::effect::Effect;
 use redflow_contract::fact::Fact;
 use redflow_contract::id::{EffectId, RunId};
@@ -59,6 +61,8 @@ pub(crate) struct RunDriver {
     outgoing: mpsc::Sender<Outgoing>,
     observer: FlowObserver,
     computations: Arc<Computations>,
+    /// The way to the stream port; none if the port has no wire.
+    stream: Option<Arc<RunStream>>,
 }
 
 /// How long a run has worked. Waits for a person, a slot or a process do not count.
@@ -100,6 +104,17 @@ impl RunDriver {
             outgoing,
             observer,
             computations,
+            stream: None,
+        }
+    }
+
+    /// Opens the way to the stream port, if that has a wire. `incoming` is the message that begins the run; none
+    /// if the run is resumed.
+    pub(super) fn open_stream(&mut self, incoming: Option<&Message>) {
+        if self.agent.stream_wired {
+            let agent = self.agent.compiled.spec().agent.node_id.clone();
+            let stream = RunStream::new(self.run.clone(), agent, incoming, self.outgoing.clone());
+            self.stream = Some(Arc::new(stream));
         }
     }
 
@@ -202,8 +217,10 @@ impl RunDriver {
                     if class.is_some() {
                         failpoint("act.before");
                     }
-                    let Self { run, agent, ports, observer, outgoing, control, cancel, .. } = &mut *self;
-                    let context = EffectContext { run, agent, ports, observer, outgoing };
+                    let Self { run, agent, ports, observer, outgoing, stream, control, cancel, .. } =
+                        &mut *self;
+                    let stream = stream.as_deref();
+                    let context = EffectContext { run, agent, ports, observer, outgoing, stream };
                     let fact = tokio::select! {
                         biased;
                         stop = wait_for_stop(control, cancel, Activity::Performing) => match stop {
@@ -334,6 +351,9 @@ impl RunDriver {
                     end_span(&Span::current(), ending);
                     let iterations = self.recorder.machine().tally().iterations;
                     record_run_end(&*self.ports.meter, spec, ending, iterations, took);
+                    if let Some(stream) = &self.stream {
+                        stream.end(iterations).await;
+                    }
                     let message = Arc::new(message);
                     return Some(RunExit::Finished { effect: id, ending, message, resent: false });
                 }
@@ -355,6 +375,7 @@ impl RunDriver {
             ports: Arc::clone(&self.ports),
             observer: self.observer.clone(),
             outgoing: self.outgoing.clone(),
+            stream: self.stream.clone(),
         }
     }
 

@@ -17,4 +17,5 @@ pub(crate) mod session_key;
 pub(crate) mod size;
 pub(crate) mod slots;
 mod stage;
+pub(crate) mod stream;
 mod together;

@@ -109,6 +109,7 @@ impl RebuiltAgents {
             session_id: None,
             memory_session_id: None,
             tab: String::new(),
+            stream_wired: false,
         }))
     }
 }
@@ -186,6 +187,10 @@ fn build_agent(
         session_id: None,
         memory_session_id: None,
         tab: String::new(),
+        // Only the current flow has wires.
+        stream_wired: flow
+            .and_then(|flow| flow.agent(&plan.agent.node.id))
+            .is_some_and(|agent| agent.stream_wired),
     })
 }
 

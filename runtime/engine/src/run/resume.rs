@@ -129,6 +129,7 @@ pub(crate) async fn resume_run(
             _ => match rebuilt.build(flow.as_ref(), &plan, driver.recorder.agent(), &driver.ports) {
                 Ok(built) => {
                     driver.agent = built;
+                    driver.open_stream(None);
                     let exit = match slot {
                         Some(slot) => driver.work(effects, slot).await,
                         None => driver.wait_and_work(effects, slots.unlimited_ticket(&agent.id)).await,

@@ -223,16 +223,18 @@ impl ChatModel for ModelDouble {
 }
 
 /// `model.streaming`: the scripted model, which streams its answer in `pieces`: a list of them for each
-/// attempt.
+/// attempt. Each piece takes `pieceMs`.
 struct StreamingModel {
     attempts: Vec<Vec<String>>,
+    piece_ms: u64,
     scripted: Arc<dyn ChatModel>,
 }
 
 impl StreamingModel {
     fn build(config: NodeConfig<'_>) -> Result<Self, BuildError> {
         let attempts = serde_json::from_value(config.props["pieces"].clone()).unwrap();
-        Ok(Self { attempts, scripted: ScriptedModel::build(config)? })
+        let piece_ms = config.props.get("pieceMs").and_then(Value::as_u64).unwrap_or(0);
+        Ok(Self { attempts, piece_ms, scripted: ScriptedModel::build(config)? })
     }
 }
 
@@ -242,10 +244,17 @@ impl ChatModel for StreamingModel {
     }
 
     fn call<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelAnswer, Failure>> {
-        for (attempt, pieces) in (1..).zip(&self.attempts) {
-            pieces.iter().for_each(|piece| request.delta_observer.unwrap().text(attempt, piece));
-        }
-        self.scripted.call(ModelRequest { delta_observer: None, ..request })
+        Box::pin(async move {
+            for (attempt, pieces) in (1..).zip(&self.attempts) {
+                for piece in pieces {
+                    request.delta_observer.unwrap().text(attempt, piece);
+                    if self.piece_ms > 0 {
+                        sleep(Duration::from_millis(self.piece_ms)).await;
+                    }
+                }
+            }
+            self.scripted.call(ModelRequest { delta_observer: None, ..request }).await
+        })
     }
 }
 

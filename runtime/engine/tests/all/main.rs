@@ -38,5 +38,6 @@ mod several_effects;
 mod simulation;
 mod starts;
 mod stopping;
+mod stream;
 mod test_store;
 mod tools;
