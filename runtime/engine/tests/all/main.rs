@@ -17,6 +17,7 @@ mod deltas;
 mod deploys;
 mod doubles;
 mod end_to_end;
+mod fallback_models;
 mod flow_steps;
 mod flow_tools;
 mod guarantees;
