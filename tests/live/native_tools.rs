@@ -15,7 +15,7 @@ use redflow_testkit::HttpRequest;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-fn model(props: &Value) -> Arc<dyn ChatModel> {
+pub(crate) fn model(props: &Value) -> Arc<dyn ChatModel> {
     let type_name = props["type"].as_str().unwrap();
     let node = NodeSummary { id: "m".into(), type_name: type_name.to_owned(), name: String::new() };
     let config =
