@@ -28,7 +28,7 @@ mod values;
 
 pub use agents::{
     AgentBindingConfig, AiAgentConfig, CONVERSE_STRATEGY, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS,
-    DEFAULT_STRATEGY, DEFAULT_SYSTEM_PROMPT,
+    DEFAULT_STRATEGY, DEFAULT_SYSTEM_PROMPT, FINAL_ANSWER,
 };
 pub use memories::{BufferMemoryConfig, MemoryConfig, RedisMemoryConfig, WindowMemoryConfig};
 pub use model_values::{CapabilityConfig, OpenaiApi, ReasoningEffort, StopSequences, StructuredOutput};

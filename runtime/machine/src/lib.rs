@@ -6,6 +6,8 @@
 //! The engine feeds one fact, polls until there are no more effects, does those effects, and feeds their
 //! results as facts. A strategy decides; see [`Machine`].
 
+mod agent_machine;
+mod call_key;
 mod detail;
 mod event_buffer;
 mod journal;
@@ -13,13 +15,18 @@ mod journal_reader;
 mod machine;
 mod open_effects;
 pub mod output;
+pub mod plan_check;
 mod replay;
 mod spending;
 mod status;
 mod strategy;
+pub mod template;
 pub mod text;
 mod tool_schema;
+pub mod violation;
 
+pub use agent_machine::{AgentMachine, FirstFact, StartRun};
+pub use call_key::call_key;
 pub use detail::{is_unfinished, recorded_result, run_detail};
 pub use event_buffer::EventBuffer;
 pub use journal::{Classify, JournalWriter, ParentRun, Recorder, Step, StepError};

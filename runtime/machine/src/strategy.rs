@@ -97,6 +97,9 @@ pub enum CompileError {
         /// Why the schema cannot be used.
         reason: String,
     },
+    /// The schema of the agent's answer cannot be used.
+    #[error("the `outputSchema` cannot be used: {0}")]
+    OutputSchema(String),
     /// This build does not have the strategy of the agent.
     #[error("this build does not know the strategy `{0}`")]
     UnknownStrategy(String),

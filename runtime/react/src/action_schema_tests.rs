@@ -1,4 +1,4 @@
-use super::{action_schema, fit};
+use super::action_schema;
 use crate::compile::tests::spec;
 use pretty_assertions::assert_eq;
 use redflow_json_schema::SchemaRules;
@@ -61,43 +61,4 @@ fn one_tool_outside_the_subset_means_no_schema() {
         ])
         .is_none()
     );
-}
-
-#[test]
-fn converts_only_schemas_of_the_subset() {
-    let explained = json!({"type": "string", "description": "d", "title": "t", "enum": ["a"]});
-    let mut deep = json!({"type": "string"});
-    for _ in 0..8 {
-        deep = json!({"type": "array", "items": deep});
-    }
-    for good in [
-        explained,
-        json!({"type": "integer"}),
-        json!({"type": "null"}),
-        json!({"type": "boolean", "const": true}),
-        json!({"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "null"}]}}),
-        deep.clone(),
-    ] {
-        assert_eq!(fit(&good, 0), Some(good.clone()), "{good}");
-    }
-    for bad in [
-        json!(true),
-        json!({}),
-        json!({"type": ["string", "null"]}),
-        json!({"type": "string", "pattern": "a"}),
-        json!({"type": "number", "minimum": 1}),
-        json!({"type": "array"}),
-        json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
-        json!({"$ref": "#/$defs/a"}),
-        json!({"anyOf": [{"type": "string"}, {"type": "number", "minimum": 1}]}),
-        json!({"anyOf": [{"type": "string"}], "default": "a"}),
-        json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": []}),
-        json!({"type": "object", "properties": {}, "required": ["a"]}),
-        json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        json!({"type": "object"}),
-        json!({"type": "object", "properties": {}, "additionalProperties": true}),
-        json!({"type": "array", "items": deep}),
-    ] {
-        assert_eq!(fit(&bad, 0), None, "{bad}");
-    }
 }

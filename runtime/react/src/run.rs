@@ -22,14 +22,14 @@ use redflow_contract::transcript::{ChatMessage, ChatRole, Transcript};
 use redflow_contract::{Message, Millis};
 use redflow_machine::output::{new_envelope, render_prompt, requests_memory_clear, to_text};
 use redflow_machine::text::truncate_reason;
-use redflow_machine::{EventBuffer, FeedError, Question, Spending, Status};
+use redflow_machine::{EventBuffer, FeedError, FirstFact, Machine, Question, Spending, Status};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The state of a run.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub struct Run {
     agent: Arc<CompiledAgent>,
     events: EventBuffer,
     phase: Phase,
@@ -80,14 +80,6 @@ struct OpenCall {
     on_unknown: OnUnknown,
 }
 
-/// The content of the first fact, without the spec.
-pub(crate) struct FirstFact {
-    pub(crate) at: Millis,
-    pub(crate) run_id: RunId,
-    pub(crate) session: Option<String>,
-    pub(crate) message: Message,
-}
-
 impl Run {
     pub(crate) fn start(agent: Arc<CompiledAgent>, observed: bool, first: FirstFact) -> Self {
         let FirstFact { at, run_id, session, mut message } = first;
@@ -136,7 +128,62 @@ impl Run {
         run
     }
 
-    pub(crate) fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
+    fn iteration(&self) -> u32 {
+        self.envelope.state.iteration
+    }
+
+    fn run_id(&self) -> &RunId {
+        &self.envelope.observability.trace_id
+    }
+
+    fn next_id(&mut self) -> EffectId {
+        self.last_effect += 1;
+        EffectId(self.last_effect)
+    }
+
+    /// Enters a phase that waits for the answer to a new effect, and returns the number of the effect.
+    fn wait_in(&mut self, phase: Phase, at: Millis) -> EffectId {
+        self.phase = phase;
+        self.opened_at = at;
+        self.next_id()
+    }
+
+    fn elapsed_ms(&self, at: Millis) -> u64 {
+        at.saturating_sub(self.opened_at)
+    }
+
+    fn push(&mut self, role: ChatRole, content: String) {
+        self.transcript.push(Arc::new(ChatMessage::new(role, content)));
+    }
+
+    fn add_envelope_event(&mut self, event: EnvelopeEvent) {
+        self.envelope.observability.events.push(event);
+    }
+
+    fn error(&self, code: RunErrorCode, message: String) -> RunError {
+        RunError { code, message, pointer: None, rule: None, iteration: self.iteration() }
+    }
+
+    fn last_response(&self) -> Value {
+        self.envelope.model.as_ref().and_then(|model| model.last_response.clone()).unwrap_or_default()
+    }
+
+    /// The message of the final action; the whole action if it has none.
+    fn final_payload(&self) -> Value {
+        self.last_message.clone().map_or_else(|| self.last_response(), Value::String)
+    }
+
+    /// Adds the prompt to the envelope, only if a message is built and only with `debug: true`.
+    fn add_prompt(&mut self) {
+        if self.agent.spec().debug && self.sent_segments > 0 {
+            let prompt = render_prompt(&self.transcript.segments()[..self.sent_segments]);
+            self.envelope.model.get_or_insert_default().last_prompt = Some(prompt);
+        }
+    }
+}
+
+impl Machine for Run {
+    fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
         if !self.effects.is_empty() {
             return Err(FeedError::Undrained);
         }
@@ -209,7 +256,7 @@ impl Run {
         Ok(())
     }
 
-    pub(crate) fn poll(&mut self) -> Option<Effect> {
+    fn poll(&mut self) -> Option<Effect> {
         let effect = self.effects.pop_front();
         // Frees the memory of the queue while the run waits.
         if self.effects.is_empty() {
@@ -218,23 +265,19 @@ impl Run {
         effect
     }
 
-    pub(crate) fn set_observed(&mut self, observed: bool) {
+    fn set_observed(&mut self, observed: bool) {
         self.events.set_observed(observed);
     }
 
-    pub(crate) fn take_events(&mut self) -> Vec<RunEvent> {
+    fn take_events(&mut self) -> Vec<RunEvent> {
         self.events.take()
     }
 
-    fn iteration(&self) -> u32 {
-        self.envelope.state.iteration
-    }
-
-    pub(crate) fn tally(&self) -> RunTally {
+    fn tally(&self) -> RunTally {
         self.spending.tally()
     }
 
-    pub(crate) fn status(&self) -> Status {
+    fn status(&self) -> Status {
         match &self.phase {
             Phase::Parked(call) => {
                 let call = WaitingCall {
@@ -248,55 +291,6 @@ impl Run {
             }
             Phase::Finished(ending) => Status::Finished(*ending),
             _ => Status::Running,
-        }
-    }
-
-    fn run_id(&self) -> &RunId {
-        &self.envelope.observability.trace_id
-    }
-
-    fn next_id(&mut self) -> EffectId {
-        self.last_effect += 1;
-        EffectId(self.last_effect)
-    }
-
-    /// Enters a phase that waits for the answer to a new effect, and returns the number of the effect.
-    fn wait_in(&mut self, phase: Phase, at: Millis) -> EffectId {
-        self.phase = phase;
-        self.opened_at = at;
-        self.next_id()
-    }
-
-    fn elapsed_ms(&self, at: Millis) -> u64 {
-        at.saturating_sub(self.opened_at)
-    }
-
-    fn push(&mut self, role: ChatRole, content: String) {
-        self.transcript.push(Arc::new(ChatMessage::new(role, content)));
-    }
-
-    fn add_envelope_event(&mut self, event: EnvelopeEvent) {
-        self.envelope.observability.events.push(event);
-    }
-
-    fn error(&self, code: RunErrorCode, message: String) -> RunError {
-        RunError { code, message, pointer: None, rule: None, iteration: self.iteration() }
-    }
-
-    fn last_response(&self) -> Value {
-        self.envelope.model.as_ref().and_then(|model| model.last_response.clone()).unwrap_or_default()
-    }
-
-    /// The message of the final action; the whole action if it has none.
-    fn final_payload(&self) -> Value {
-        self.last_message.clone().map_or_else(|| self.last_response(), Value::String)
-    }
-
-    /// Adds the prompt to the envelope, only if a message is built and only with `debug: true`.
-    fn add_prompt(&mut self) {
-        if self.agent.spec().debug && self.sent_segments > 0 {
-            let prompt = render_prompt(&self.transcript.segments()[..self.sent_segments]);
-            self.envelope.model.get_or_insert_default().last_prompt = Some(prompt);
         }
     }
 }

@@ -10,17 +10,13 @@ use redflow_contract::json::{JsonLimits, JsonProblem, parse_exact, parse_strict}
 use redflow_contract::limits::RunLimits;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::RunError;
-use redflow_json_schema::{UntrustedSchema, ValidationError, ValidationErrorKind, Violations};
+use redflow_json_schema::UntrustedSchema;
 use redflow_machine::text::{display_pointer, pointer_to, quote};
+use redflow_machine::violation::{SchemaViolation, first_violation, violations_to_visit};
 use serde_json::{Map, Value};
 
 /// The keys of an action.
 const KEYS: [&str; 5] = ["action", "tool", "input", "confidence", "message"];
-
-/// Up to this length of an answer, all violations of a tool's schema are sorted by pointer and rule, and the
-/// first one is reported. So the report does not depend on the validator's order. A longer answer could have
-/// a million violations, so there the validator's own first one is reported.
-const SORTED_BYTES: usize = 32 * 1024;
 
 /// What an answer must follow.
 #[derive(Clone, Copy)]
@@ -233,7 +229,7 @@ fn check_input(
     answer_bytes: usize,
 ) -> Result<(), RuleViolation> {
     let code = RunErrorCode::ToolInputInvalid;
-    let violations = if answer_bytes <= SORTED_BYTES { Violations::All } else { Violations::First };
+    let violations = violations_to_visit(answer_bytes);
     let schema = if version == 1 {
         schema.unbounded()
     } else {
@@ -248,70 +244,11 @@ fn check_input(
     if schema.is_valid(input) {
         return Ok(());
     }
-    let first = match violations {
-        Violations::All => schema.violations(input).map(|error| locate(&error)).min(),
-        Violations::First => schema.first_violation(input).map(|error| locate(&error)),
-    };
-    // There is a first one, because the input is not valid.
-    let (pointer, (rule, complaint)) = first.unwrap_or_else(|| ("/input".to_owned(), OTHER_RULE));
+    let SchemaViolation { pointer, rule, complaint } = first_violation(schema, input, "/input", violations);
     let message =
         format!("The input for tool {} breaks the tool's schema: {pointer} {complaint}.", quote(tool));
     Err(RuleViolation { code, message, pointer: Some(pointer), rule: Some(rule) })
 }
-
-/// The pointer and the rule of a violation. The pointer names a missing or unexpected property itself.
-fn locate(error: &ValidationError<'_>) -> (String, Rule) {
-    let at = format!("/input{}", error.instance_path().as_str());
-    let pointer = match error.kind() {
-        ValidationErrorKind::Required { property: Value::String(key) } => pointer_to(&at, key),
-        ValidationErrorKind::AdditionalProperties { unexpected }
-        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            unexpected.iter().min().map_or_else(|| display_pointer(&at), |key| pointer_to(&at, key))
-        }
-        _ => display_pointer(&at),
-    };
-    let keyword = error.kind().keyword();
-    (pointer, RULES.into_iter().find(|(rule, _)| *rule == keyword).unwrap_or(OTHER_RULE))
-}
-
-/// The name of a rule, and the text for a value that breaks it.
-type Rule = (&'static str, &'static str);
-
-/// For a rule that a later validator may add.
-const OTHER_RULE: Rule = ("schema", "is not allowed by the schema");
-
-const RULES: [Rule; 30] = [
-    ("additionalItems", "has more items than the schema allows"),
-    ("additionalProperties", "is no property the schema knows"),
-    ("anyOf", "matches none of the schema's alternatives"),
-    ("const", "is not the one value the schema allows"),
-    ("contains", "lacks an item the schema asks for"),
-    ("contentEncoding", "is not encoded as the schema asks"),
-    ("contentMediaType", "is not of the media type the schema asks for"),
-    ("enum", "is none of the values the schema allows"),
-    ("exclusiveMaximum", "is too large"),
-    ("exclusiveMinimum", "is too small"),
-    ("falseSchema", "is not allowed by the schema"),
-    ("format", "does not have the format the schema asks for"),
-    ("maxItems", "has too many items"),
-    ("maxLength", "is too long"),
-    ("maxProperties", "has too many properties"),
-    ("maximum", "is too large"),
-    ("minItems", "has too few items"),
-    ("minLength", "is too short"),
-    ("minProperties", "has too few properties"),
-    ("minimum", "is too small"),
-    ("multipleOf", "is not a multiple of what the schema asks for"),
-    ("not", "is what the schema forbids"),
-    ("oneOf", "does not match exactly one of the schema's alternatives"),
-    ("pattern", "does not match the schema's pattern"),
-    ("propertyNames", "has a property with a name the schema forbids"),
-    ("required", "is missing"),
-    ("type", "has the wrong type"),
-    ("unevaluatedItems", "has more items than the schema allows"),
-    ("unevaluatedProperties", "is no property the schema knows"),
-    ("uniqueItems", "has the same item twice"),
-];
 
 #[cfg(test)]
 #[path = "validate_tests.rs"]

@@ -1,4 +1,4 @@
-use super::{RULES, ValidAnswer, validate_answer};
+use super::{ValidAnswer, validate_answer};
 use crate::compile::CompiledAgent;
 use crate::compile::tests::{expression_schema, spec};
 use pretty_assertions::assert_eq;
@@ -266,7 +266,8 @@ fn reports_the_first_violation_by_pointer_and_rule() {
     assert_eq!(first(json!({"b": 1})), pair("/input/b", "enum"));
     assert_eq!(first(json!({})), pair("/input/b", "required"));
     // Beyond the bound only the validator's own first is looked at; it is one of those.
-    let (pointer, _) = first(json!({"b": 1, "a": 1, "pad": "x".repeat(super::SORTED_BYTES)}));
+    let (pointer, _) =
+        first(json!({"b": 1, "a": 1, "pad": "x".repeat(redflow_machine::violation::SORTED_BYTES)}));
     assert!(["/input/a", "/input/b", "/input/z"].contains(&pointer.as_str()), "{pointer}");
 }
 
@@ -301,7 +302,8 @@ fn every_rule_has_a_text() {
         let answer = ModelAnswer { text, ..ModelAnswer::default() };
         let error = validate_answer(agent.action_rules(), &answer, 1).unwrap_err();
         assert_eq!(error.rule.as_deref(), Some(rule));
-        assert!(RULES.iter().any(|(known, words)| *known == rule && error.message.contains(words)), "{rule}");
+        let words = redflow_machine::violation::RULES.iter().find(|(known, _)| *known == rule).unwrap().1;
+        assert!(error.message.contains(words), "{rule}");
     }
 }
 

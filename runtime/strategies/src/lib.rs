@@ -7,12 +7,14 @@ use redflow_contract::fact::ToolResult;
 use redflow_contract::id::CallId;
 use redflow_contract::replay::{ReplayReport, RunDetail, StoreProblem};
 use redflow_contract::run::{RunStatus, RunSummary};
+use redflow_converse::Converse;
 use redflow_machine::{Difference, Journal, Strategies};
 pub use redflow_react::ActionTest;
 use redflow_react::React;
 use std::sync::{Arc, LazyLock};
 
-static STRATEGIES: LazyLock<Strategies> = LazyLock::new(|| Strategies::new([Arc::new(React) as _]));
+static STRATEGIES: LazyLock<Strategies> =
+    LazyLock::new(|| Strategies::new([Arc::new(React) as _, Arc::new(Converse) as _]));
 
 /// All strategies of this build.
 #[must_use]

@@ -19,6 +19,9 @@ pub const CONVERSE_STRATEGY: &str = "converse";
 /// The system prompt of an AI Agent that gives none.
 pub const DEFAULT_SYSTEM_PROMPT: &str = "You are a helpful AI assistant.";
 
+/// The tool that a model gives its answer with, if the answer has a schema and there are other tools too.
+pub const FINAL_ANSWER: &str = "final_answer";
+
 /// The most iterations of an AI Agent that gives none.
 pub const DEFAULT_MAX_ITERATIONS: u32 = 10;
 

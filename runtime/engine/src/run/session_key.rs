@@ -2,7 +2,7 @@
 
 use redflow_contract::Message;
 use redflow_contract::digest::Digest;
-use serde_json::Value;
+use redflow_machine::template::{render, text_of};
 
 /// Bytes of a session name; a longer one is replaced by its digest.
 const MAX_NAME_BYTES: usize = 256;
@@ -25,40 +25,6 @@ pub(crate) fn session_key(
     // The first colon separates the two, so the flow's part must not have one.
     let flow = flow.replace('%', "%25").replace(':', "%3A");
     format!("{flow}:{session}")
-}
-
-/// Replaces `{{msg.x}}` by a property of the message and `{{json.x}}` by one of its payload; a missing one is
-/// empty. One pass, so that text of the message is never expanded again.
-fn render(template: &str, message: &Message) -> String {
-    let mut out = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((name, tail)) = after.split_once("}}") else { break };
-        out.push_str(before);
-        if let Some(value) = look_up(name.trim(), message) {
-            out.push_str(&text_of(value));
-        }
-        rest = tail;
-    }
-    out + rest
-}
-
-fn look_up<'a>(name: &str, message: &'a Message) -> Option<&'a Value> {
-    let mut steps = name.split('.');
-    let start = match steps.next()? {
-        "json" => message.get("payload")?,
-        "msg" => message.get(steps.next()?)?,
-        _ => return None,
-    };
-    steps.try_fold(start, |value, key| value.get(key).or_else(|| value.get(key.parse::<usize>().ok()?)))
-}
-
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,10 @@ pub(super) struct Bindings {
     pub(super) models: Vec<NodeIx>,
     pub(super) memories: Vec<NodeIx>,
     pub(super) tools: Vec<NodeIx>,
+    /// The models that are called if the bound one fails, in their order.
+    pub(super) fallback_models: Vec<NodeIx>,
     pub(super) model_response_wired: bool,
+    pub(super) stream_wired: bool,
     known: HashSet<NodeIx>,
 }
 
@@ -44,14 +47,18 @@ impl Bindings {
 
     /// All bound services.
     pub(super) fn all(&self) -> impl Iterator<Item = NodeIx> {
-        self.models.iter().chain(&self.memories).chain(&self.tools).copied()
+        let models = self.models.iter().chain(&self.fallback_models);
+        models.chain(&self.memories).chain(&self.tools).copied()
     }
 }
 
 impl Checker<'_> {
     pub(super) fn check_bindings(&mut self, agent: NodeIx, config: &AgentConfig, edges: &Edges) -> Bindings {
-        let mut bound =
-            Bindings { model_response_wired: edges.model_response.contains(&agent), ..Bindings::default() };
+        let mut bound = Bindings {
+            model_response_wired: edges.model_response.contains(&agent),
+            stream_wired: edges.stream.contains(&agent),
+            ..Bindings::default()
+        };
         for BoundService { node, role, .. } in edges.bound.get(&agent).into_iter().flatten() {
             bound.add(*role, *node);
         }
@@ -72,12 +79,23 @@ impl Checker<'_> {
                 bound.add(role, node);
             }
         }
+        for (place, id) in config.fallback_models.iter().enumerate() {
+            let pointer = format!("/fallbackModels/{place}");
+            match self.find_by_property(agent, Role::Model, id, pointer.clone()) {
+                Some(node) if bound.known.insert(node) => bound.fallback_models.push(node),
+                Some(_) => self.duplicate_property(agent, id, pointer),
+                None => {}
+            }
+        }
         // A service wired to the agent's input is bound only if no other service of its role is. Else the
         // wire is a reply.
         let replies = edges.replies.get(&agent).map(Vec::as_slice).unwrap_or_default();
         for role in [Role::Model, Role::Memory, Role::Tool] {
             let binds = bound.by_role(role).is_empty();
             for reply in replies.iter().filter(|reply| reply.role == role) {
+                if bound.fallback_models.contains(&reply.node) {
+                    continue;
+                }
                 if binds {
                     bound.add(role, reply.node);
                 } else if !bound.known.contains(&reply.node) {
@@ -136,13 +154,18 @@ impl Checker<'_> {
     }
 
     fn duplicate_property(&mut self, agent: NodeIx, id: &str, pointer: String) {
+        let is_model = pointer.starts_with("/fallbackModels");
         self.diagnostics.push(DiagnosticCode::EdgeDuplicate, agent, None, || Diagnostic {
             pointer: Some(pointer),
             found: Some(id.to_owned()),
             ..Diagnostic::new(
                 DiagnosticCode::EdgeDuplicate,
-                format!("`tools` names `{id}` twice"),
-                "Name every tool once.".to_owned(),
+                if is_model {
+                    format!("`fallbackModels` names `{id}`, which the agent uses already")
+                } else {
+                    format!("`tools` names `{id}` twice")
+                },
+                if is_model { "Name every model once." } else { "Name every tool once." }.to_owned(),
             )
         });
     }

@@ -1,7 +1,7 @@
 //! Checks the properties of nodes against the schemas of their types, and reads the settings of agents.
 
 use super::Checker;
-use super::config_texts::{config_problem, is_agent_core, unset_variable_help};
+use super::config_texts::{config_problem, unset_variable_help};
 use super::schema::{Violation, display_value, kind_of};
 use crate::env::{EnvResolver, ProcessSecrets, whole_reference};
 use crate::graph::LimitExceeded;
@@ -15,7 +15,10 @@ use redflow_contract::flow::Profile;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::json::push_pointer;
 use redflow_contract::limits::DEFAULT_RUN_TIMEOUT_MS;
-use redflow_contract::node::{AgentBindingConfig, StopCondition, ToolConfig};
+use redflow_contract::node::{
+    self, AgentBindingConfig, Budget, CONVERSE_STRATEGY, DEFAULT_STRATEGY, StopCondition, ToolConfig,
+};
+use redflow_contract::plan::ConverseSpec;
 use redflow_contract::secret::{
     REDACTED, is_secret_name, is_secret_value, is_secret_variable, redact_property,
 };
@@ -38,8 +41,8 @@ pub(super) enum SecretReferences {
 /// The settings of an agent. Each is read separately, so that a wrong one does not affect the others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AgentConfig {
-    /// The settings of Agent Core; none if they are invalid, or for another type of agent.
-    pub(super) core: Option<CoreConfig>,
+    /// The settings of its type; none if they are invalid, or if this build cannot run the type.
+    pub(super) settings: Option<AgentSettings>,
     /// The tools that the model may call, each once, with its index in `allowedTools`; none if there is no
     /// list.
     pub(super) allowed_tools: Option<Vec<(usize, String)>>,
@@ -48,14 +51,18 @@ pub(super) struct AgentConfig {
     pub(super) tools: Vec<String>,
     pub(super) session_id: Option<String>,
     pub(super) timeout_ms: u64,
+    pub(super) fallback_models: Vec<String>,
+    pub(super) budget: Option<Budget>,
 }
 
-/// The settings in Agent Core's schema.
+/// The settings in the schema of an agent's type.
 #[derive(Debug, Clone)]
-pub(super) struct CoreConfig {
+pub(super) struct AgentSettings {
     pub(super) max_iterations: u32,
     pub(super) stop_conditions: Vec<StopCondition>,
     pub(super) debug: bool,
+    /// The settings of an AI Agent.
+    pub(super) converse: Option<ConverseSpec>,
 }
 
 impl Checker<'_> {
@@ -208,7 +215,11 @@ impl Checker<'_> {
 
     /// Resolves every `${NAME}` in an agent's properties, and checks and reads them.
     fn agent_config(&mut self, ix: NodeIx) -> Result<AgentConfig, LimitExceeded> {
-        let props = self.resolved(ix, &[], SecretReferences::Reject)?;
+        let mut props = self.resolved(ix, &[], SecretReferences::Reject)?;
+        let strategy = node::find(&self.flow.raw(ix).type_name).strategy;
+        if strategy == Some(CONVERSE_STRATEGY) {
+            props = self.ai_agent_props(ix, &props);
+        }
         let names = AgentBindingConfig::SET.names();
         let bindings: Map<String, Value> =
             names.filter_map(|key| Some((key.to_owned(), props.get(key)?.clone()))).collect();
@@ -218,18 +229,27 @@ impl Checker<'_> {
             let text = bindings.get(key).and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
         };
-        let tools = bindings.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let ids = |key: &str| -> Vec<String> {
+            let ids = bindings.get(key).and_then(Value::as_array).into_iter().flatten();
+            ids.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let budget =
+            bindings.get("budget").and_then(|budget| serde_json::from_value::<Budget>(budget.clone()).ok());
         let mut config = AgentConfig {
-            core: None,
+            settings: None,
             allowed_tools: None,
             model: text("model"),
             memory: text("memory"),
-            tools: tools.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            tools: ids("tools"),
             session_id: text("sessionId"),
             timeout_ms: bindings.get("timeout").and_then(whole_number).unwrap_or(DEFAULT_RUN_TIMEOUT_MS),
+            fallback_models: ids("fallbackModels"),
+            budget: budget.filter(|budget| *budget != Budget::default()),
         };
-        if is_agent_core(&self.flow.raw(ix).type_name) {
-            self.core_config(ix, props, &mut config);
+        match strategy {
+            Some(DEFAULT_STRATEGY) => self.core_config(ix, props, &mut config),
+            Some(CONVERSE_STRATEGY) => config.settings = self.ai_agent_settings(ix, &props),
+            _ => {}
         }
         Ok(config)
     }
@@ -321,7 +341,7 @@ impl Checker<'_> {
         if let (true, Some(max_iterations), Some(stop_conditions)) = (valid, max_iterations, stop_conditions)
         {
             let debug = config.get("debug").and_then(Value::as_bool).unwrap_or(false);
-            agent.core = Some(CoreConfig { max_iterations, stop_conditions, debug });
+            agent.settings = Some(AgentSettings { max_iterations, stop_conditions, debug, converse: None });
         }
     }
 

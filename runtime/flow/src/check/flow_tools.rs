@@ -47,7 +47,9 @@ impl Checker<'_> {
             let all = callers.len();
             let mut open = Vec::new();
             for agent in callers {
-                if !self.wire_search.reaches(tool, &|ix| ix == agent)? {
+                // The wire of a flow tool to an AI Agent binds it, so it is no way back.
+                let has_ports = flow.nodes[agent].kind.binds_by_ports();
+                if !has_ports || !self.wire_search.reaches(tool, &|ix| ix == agent)? {
                     open.push(agent);
                 }
             }
@@ -55,7 +57,8 @@ impl Checker<'_> {
                 self.never_returns(tool, Some(0), tool);
             } else {
                 for agent in open {
-                    self.never_returns(agent, Some(1), tool);
+                    let port = flow.nodes[agent].kind.binds_by_ports().then_some(1);
+                    self.never_returns(agent, port, tool);
                 }
             }
         }

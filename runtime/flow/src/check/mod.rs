@@ -1,5 +1,6 @@
 //! Checks a resolved flow: finds the agents with everything they bind, and every problem at once.
 
+mod ai_agent;
 mod bindings;
 mod collector;
 mod config;

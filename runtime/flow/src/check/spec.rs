@@ -126,15 +126,21 @@ impl Checker<'_> {
         config: AgentConfig,
         bound: &Bindings,
     ) -> Result<Option<ReadyAgent>, LimitExceeded> {
-        let (Some(core), Some(model)) = (config.core, bound.models.first().copied()) else { return Ok(None) };
+        let (Some(settings), Some(model)) = (config.settings, bound.models.first().copied()) else {
+            return Ok(None);
+        };
         let memory = bound.memories.first().copied();
         let mut by_name: HashMap<String, NodeIx> = HashMap::new();
         for tool in bound.tools.iter().copied() {
             by_name.insert(self.tool_info(tool)?.name.clone(), tool);
         }
         let (mut tools, mut ready_tools) = (Vec::new(), Vec::new());
-        for (_, name) in config.allowed_tools.unwrap_or_default() {
-            let Some(tool) = by_name.get(&name).copied() else { return Ok(None) };
+        let allowed: Vec<NodeIx> = match config.allowed_tools {
+            Some(names) => names.iter().filter_map(|(_, name)| by_name.get(name).copied()).collect(),
+            // An AI Agent may call every tool that it binds.
+            None => bound.tools.clone(),
+        };
+        for tool in allowed {
             let info = self.tool_info(tool)?;
             self.count_bytes(info.size)?;
             tools.push(ToolSpec {
@@ -146,7 +152,7 @@ impl Checker<'_> {
                 timeout_ms: info.timeout_ms,
                 on_unknown: info.on_unknown,
             });
-            ready_tools.push(ReadyTool { name, ix: tool });
+            ready_tools.push(ReadyTool { name: info.name.clone(), ix: tool });
         }
         let summary = self.flow.summary(ix);
         // Specs leave out the name of Agent Core's strategy, as the first journals do.
@@ -156,12 +162,12 @@ impl Checker<'_> {
             type_name: summary.type_name,
             name: summary.name,
             strategy: strategy.filter(|name| *name != DEFAULT_STRATEGY).map(str::to_owned),
-            converse: None,
-            budget: None,
-            max_iterations: core.max_iterations,
+            converse: settings.converse,
+            budget: config.budget,
+            max_iterations: settings.max_iterations,
             tools,
-            stop_conditions: core.stop_conditions,
-            debug: core.debug,
+            stop_conditions: settings.stop_conditions,
+            debug: settings.debug,
             timeout_ms: config.timeout_ms,
             memory: memory.is_some(),
             model_response_wired: bound.model_response_wired,
@@ -171,10 +177,13 @@ impl Checker<'_> {
         for tool in &bound.tools {
             planned.push(self.plan_node(*tool)?);
         }
+        let fallback_models = bound.fallback_models.clone();
+        let planned_models = fallback_models.iter().map(|model| self.plan_node(*model));
+        let planned_models = planned_models.collect::<Result<Vec<_>, _>>()?;
         let plan = AgentPlan {
             agent: self.plan_node(ix)?,
             model: self.plan_node(model)?,
-            fallback_models: Vec::new(),
+            fallback_models: planned_models,
             memory: memory.map(|memory| self.plan_node(memory)).transpose()?,
             tools: planned,
         };
@@ -182,8 +191,8 @@ impl Checker<'_> {
             spec: Arc::new(spec),
             plan: Arc::new(plan),
             model,
-            fallback_models: Vec::new(),
-            stream_wired: false,
+            fallback_models,
+            stream_wired: bound.stream_wired,
             memory,
             tools: ready_tools,
             session_id: config.session_id,

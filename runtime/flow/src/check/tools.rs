@@ -13,7 +13,7 @@ use redflow_contract::diagnostic::Diagnostic;
 use redflow_contract::edge::Role;
 use redflow_contract::json::{JsonLimits, parse_exact, read_typed, size_of};
 use redflow_contract::limits::DEFAULT_TOOL_TIMEOUT_MS;
-use redflow_contract::node::{EffectClass, OnUnknown, ToolConfig};
+use redflow_contract::node::{EffectClass, FINAL_ANSWER, OnUnknown, ToolConfig};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -187,7 +187,8 @@ impl Checker<'_> {
             // A data node that never returns is probably not meant as a tool, so its name and schema do not
             // matter.
             if self.flow.nodes[tool].kind.role == Role::Data && !self.returns(agent, tool)? {
-                self.never_returns(agent, Some(1), tool);
+                let port = self.flow.nodes[agent].kind.binds_by_ports().then_some(1);
+                self.never_returns(agent, port, tool);
                 let raw = self.flow.raw(tool);
                 open.extend(raw.text("toolName").or(raw.text("name")).map(str::to_owned));
                 continue;
@@ -203,6 +204,7 @@ impl Checker<'_> {
                 self.duplicate_name(agent, (first, &name), (tool, &info.name));
             }
         }
+        self.check_final_tool(agent, config, &without_case);
         let Some(allowed_tools) = &config.allowed_tools else { return Ok(()) };
         let allowed: HashSet<&str> = allowed_tools.iter().map(|(_, name)| name.as_str()).collect();
         let mut connected: Vec<&str> =
@@ -221,6 +223,21 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A model gives an answer with a schema by calling `final_answer`, so no other tool may have that name.
+    fn check_final_tool(&mut self, agent: NodeIx, config: &AgentConfig, tools: &HashMap<String, NodeIx>) {
+        let converse = config.settings.as_ref().and_then(|settings| settings.converse.as_ref());
+        let has_schema = converse.is_some_and(|converse| converse.output_schema.is_some());
+        let Some(tool) = tools.get(FINAL_ANSWER).copied().filter(|_| has_schema) else { return };
+        self.diagnostics.push(DiagnosticCode::ToolNameDuplicate, agent, Some(tool), || Diagnostic {
+            found: Some(FINAL_ANSWER.to_owned()),
+            ..Diagnostic::new(
+                DiagnosticCode::ToolNameDuplicate,
+                format!("a tool is called `{FINAL_ANSWER}`, the name of the tool that the model gives its answer with"),
+                "Set another `toolName` on it, or remove `outputSchema` from the agent.".to_owned(),
+            )
+        });
     }
 
     /// Whether the flow that starts at a data node reaches the agent or a return node.

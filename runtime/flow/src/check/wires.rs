@@ -18,6 +18,8 @@ pub(super) struct Edges {
     pub(super) replies: HashMap<NodeIx, Vec<BoundService>>,
     /// Agents with a wire on port 4.
     pub(super) model_response: HashSet<NodeIx>,
+    /// The agents whose stream port has a wire.
+    pub(super) stream: HashSet<NodeIx>,
 }
 
 /// A service that is wired to an agent.
@@ -167,9 +169,11 @@ impl Checker<'_> {
                         edges.replies.entry(target).or_default().push(service);
                     }
                     EdgeKind::Data => {
-                        if *kind == PortKind::ModelResponse {
-                            edges.model_response.insert(ix);
-                        }
+                        match kind {
+                            PortKind::ModelResponse => edges.model_response.insert(ix),
+                            PortKind::Stream => edges.stream.insert(ix),
+                            _ => false,
+                        };
                     }
                     EdgeKind::FlowTool => {}
                 }

@@ -7,18 +7,18 @@ use super::{OpenCall, Phase, Run};
 use crate::validate::{ValidAnswer, validate_answer};
 use redflow_contract::action::{ActionKind, ModelAction};
 use redflow_contract::code::RunErrorCode;
-use redflow_contract::digest::Digest;
 use redflow_contract::effect::{Effect, Ending, ToolCall};
 use redflow_contract::envelope::{
     EnvelopeAction, EnvelopeEvent, ModelResponseResult, StopReason, ToolHistoryItem,
 };
 use redflow_contract::event::RunEventKind;
 use redflow_contract::fact::{ModelAnswer, ToolResult};
-use redflow_contract::id::{CallId, RunId};
+use redflow_contract::id::CallId;
 use redflow_contract::node::{OnUnknown, StopCondition};
 use redflow_contract::run_error::Failure;
 use redflow_contract::transcript::{ChatMessage, ChatRole};
 use redflow_contract::{Message, Millis};
+use redflow_machine::call_key;
 use redflow_machine::output::{build_message, new_event, preview_value, to_text, to_value};
 use redflow_machine::text::{preview, quote, truncate_reason};
 use serde_json::{Value, json};
@@ -291,12 +291,4 @@ impl Run {
         let event = new_event(self.iteration(), EnvelopeAction::MemoryError, at);
         self.add_envelope_event(EnvelopeEvent { duration_ms, error: Some(error), ..event });
     }
-}
-
-/// The idempotency key: equal for the same run, iteration and call, and for no other.
-fn call_key(run_id: &RunId, iteration: u32, call_id: &CallId) -> Digest {
-    Digest::ZERO
-        .chain(b'r', run_id.as_str().as_bytes())
-        .chain(b'i', &iteration.to_be_bytes())
-        .chain(b'c', call_id.as_str().as_bytes())
 }

@@ -16,7 +16,13 @@ pub(crate) fn plan(name: &str) -> EncodedPlan {
         node: NodeSummary { id: id.into(), type_name: "t".into(), name: name.into() },
         config: serde_json::Map::new(),
     };
-    let plan = AgentPlan { agent: node("agent"), model: node("model"), memory: None, tools: Vec::new() };
+    let plan = AgentPlan {
+        agent: node("agent"),
+        model: node("model"),
+        fallback_models: Vec::new(),
+        memory: None,
+        tools: Vec::new(),
+    };
     EncodedPlan::new(&plan).unwrap()
 }
 

@@ -1,0 +1,21 @@
+//! AI Agent, the strategy `converse`.
+//!
+//! Owns the conversation with a model that calls tools natively: the groups of tool calls, the check of the final
+//! answer, and the message of the result. Everything here is a pure function of the facts: no clock, no random
+//! number, no I/O.
+
+mod compile;
+mod final_answer;
+mod group;
+mod plan_check;
+mod requested_call;
+mod run;
+mod strategy;
+mod text_call;
+
+pub use compile::CompiledAgent;
+pub use strategy::Converse;
+
+/// The version of the machine of new runs, which journals record. What a machine of one version does with given
+/// facts never changes.
+pub const MACHINE_VERSION: u32 = 1;

@@ -1,0 +1,261 @@
+//! What an answer of the model leads to: tool calls, the end of the loop, or a correction.
+
+use super::{MAX_CORRECTIONS, Phase, Run};
+use crate::final_answer::{FinalAnswer, answer_error, check_answer, correction};
+use crate::group::CallGroup;
+use crate::requested_call::ValueProblem;
+use crate::text_call::find_text_call;
+use redflow_contract::Millis;
+use redflow_contract::action::ActionKind;
+use redflow_contract::answer_kind::{AnswerKind, ToolChoice};
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::envelope::{EnvelopeAction, EnvelopeEvent};
+use redflow_contract::event::RunEventKind;
+use redflow_contract::fact::{ModelAnswer, ModelFinish, ToolResult};
+use redflow_contract::node::FINAL_ANSWER;
+use redflow_contract::run_error::RunError;
+use redflow_contract::transcript::{ChatMessage, ChatRole, OpaqueParts, RequestedCall};
+use redflow_machine::output::new_event;
+use redflow_machine::text::{preview, quote};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The most tool calls of one answer.
+const MAX_CALLS: usize = 128;
+
+impl Run {
+    pub(super) fn on_model_answered(&mut self, at: Millis, mut answer: ModelAnswer) {
+        let iteration = self.iteration();
+        let duration_ms = self.elapsed_ms(at);
+        for failed in &answer.fell_over {
+            let (model, code) = (failed.model.clone(), failed.code);
+            self.events.emit(at, || RunEventKind::ModelFellOver { iteration, model, code });
+            self.first_model += 1;
+        }
+        self.spending.add_answer(&answer, &self.transcript, self.sent_segments);
+        self.report_low_budget(at);
+        let answer_preview = self.agent.spec().debug.then(|| preview(&answer.text));
+        let event = EnvelopeEvent {
+            duration_ms: Some(duration_ms),
+            preview: answer_preview.clone(),
+            ..new_event(iteration, EnvelopeAction::ModelResponse, at)
+        };
+        if let Some(error) = self.answer_failure(&answer) {
+            self.add_envelope_event(event);
+            return self.fail(at, EnvelopeAction::Error, &error);
+        }
+        let calls = std::mem::take(&mut answer.tool_calls);
+        let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
+        let action = if calls.is_empty() { ActionKind::Final } else { ActionKind::Tool };
+        let tool = if let [only] = names.as_slice() { Some(only.clone()) } else { None };
+        self.events.emit(at, || RunEventKind::ModelAnswered {
+            iteration,
+            action,
+            tool: tool.clone(),
+            tools: if names.len() > 1 { names.clone() } else { Vec::new() },
+            confidence: None,
+            duration_ms,
+            usage: answer.usage,
+            preview: answer_preview,
+        });
+        self.add_envelope_event(EnvelopeEvent { tool, ..event });
+        self.envelope.state.last_action = Some(action);
+        if let Some(last) = names.last() {
+            self.envelope.state.last_tool = Some(last.clone());
+        }
+        self.envelope.model.get_or_insert_default().last_response = Some(Value::String(answer.text.clone()));
+        if calls.is_empty() {
+            self.on_text(at, answer.text, answer.reasoning);
+        } else {
+            self.on_calls(at, answer.text, answer.reasoning, calls);
+        }
+    }
+
+    /// Why an answer ends the run.
+    fn answer_failure(&self, answer: &ModelAnswer) -> Option<RunError> {
+        let (code, message) = match answer.finish {
+            ModelFinish::Refused => (RunErrorCode::ModelRefused, "The model refused to answer.".to_owned()),
+            ModelFinish::Truncated => {
+                let message = "The model's answer was cut off by a length limit before it ended.";
+                (RunErrorCode::ModelTruncated, message.to_owned())
+            }
+            ModelFinish::Stop | ModelFinish::ToolCalls => {
+                let arguments = answer.tool_calls.iter().map(|call| call.arguments.len());
+                let bytes = answer.text.len() + arguments.sum::<usize>();
+                let limit = usize::try_from(self.agent.spec().limits.max_answer_bytes).unwrap_or(usize::MAX);
+                if bytes <= limit {
+                    return None;
+                }
+                (RunErrorCode::ModelError, format!("The answer has {bytes} bytes; {limit} are allowed."))
+            }
+        };
+        Some(self.error(code, message))
+    }
+
+    fn asked_choice(&self) -> ToolChoice {
+        match self.agent.answer_kind(self.has_result) {
+            AnswerKind::Reply(reply) if !reply.tools.is_empty() => reply.choice,
+            _ => ToolChoice::None,
+        }
+    }
+
+    fn on_text(&mut self, at: Millis, text: String, reasoning: Option<OpaqueParts>) {
+        let choice = self.asked_choice();
+        let invalid = |run: &Self, message: &str| run.error(RunErrorCode::InvalidAction, message.to_owned());
+        if text.trim().is_empty() {
+            let error = self.error(RunErrorCode::ModelError, "The model gave an empty answer.".to_owned());
+            return self.correct(
+                at,
+                None,
+                "Your answer was empty. Answer, or call a tool.".to_owned(),
+                &error,
+            );
+        }
+        let agent = Arc::clone(&self.agent);
+        if choice != ToolChoice::None
+            && let Some(tool) = find_text_call(&agent, &text)
+        {
+            let tell = format!(
+                "You wrote a call of the tool {} as text, so it was not made. Call the tool natively, not in text.",
+                quote(tool)
+            );
+            let error = invalid(self, "The model wrote a tool call as text instead of calling the tool.");
+            return self.correct(at, Some((text, reasoning)), tell, &error);
+        }
+        if choice == ToolChoice::Required && !agent.has_final_tool() {
+            let error = invalid(self, "The model had to call a tool first, and did not.");
+            return self.correct(
+                at,
+                Some((text, reasoning)),
+                "Call a tool before you answer.".to_owned(),
+                &error,
+            );
+        }
+        match check_answer(&agent, &text) {
+            Ok(answer) => self.accept(at, answer),
+            Err(problem) => {
+                let tell = if agent.has_final_tool() {
+                    "Give your answer by calling the tool `final_answer`.".to_owned()
+                } else {
+                    correction(&problem, false)
+                };
+                let error = answer_error(&problem, self.iteration());
+                self.correct(at, Some((text, reasoning)), tell, &error);
+            }
+        }
+    }
+
+    fn accept(&mut self, at: Millis, answer: FinalAnswer) {
+        self.envelope.state.last_action = Some(ActionKind::Final);
+        self.envelope.state.completed = true;
+        self.append_memory(at, answer);
+    }
+
+    /// Whether the model may correct its answer once more.
+    fn may_correct(&mut self) -> bool {
+        self.corrections += 1;
+        self.corrections <= MAX_CORRECTIONS
+    }
+
+    /// Tells the model what is wrong with its answer; fails if that was told too often.
+    fn correct(
+        &mut self,
+        at: Millis,
+        said: Option<(String, Option<OpaqueParts>)>,
+        tell: String,
+        error: &RunError,
+    ) {
+        if !self.may_correct() {
+            return self.fail(at, EnvelopeAction::Error, error);
+        }
+        if let Some((text, reasoning)) = said {
+            let message = ChatMessage { reasoning, ..ChatMessage::new(ChatRole::Assistant, text) };
+            self.transcript.push(Arc::new(message));
+        }
+        self.transcript.push(Arc::new(ChatMessage::new(ChatRole::User, tell)));
+        self.call_model(at);
+    }
+
+    fn on_calls(
+        &mut self,
+        at: Millis,
+        text: String,
+        reasoning: Option<OpaqueParts>,
+        mut calls: Vec<RequestedCall>,
+    ) {
+        let count = calls.len();
+        if count > MAX_CALLS {
+            let tell = format!(
+                "You called {count} tools at once. At most {MAX_CALLS} are allowed, so none was called."
+            );
+            let message = format!("The model called {count} tools at once; {MAX_CALLS} are allowed.");
+            let error = self.error(RunErrorCode::InvalidAction, message);
+            return self.correct(at, None, tell, &error);
+        }
+        for (index, call) in calls.iter_mut().enumerate() {
+            call.id = self.unique_id(&call.id, index);
+        }
+        let agent = Arc::clone(&self.agent);
+        if agent.has_final_tool()
+            && let [call] = calls.as_slice()
+            && call.name == FINAL_ANSWER
+        {
+            match check_answer(&agent, &call.arguments) {
+                Ok(answer) => return self.accept(at, answer),
+                Err(problem) => return self.refuse_final_answer(at, text, reasoning, calls, &problem),
+            }
+        }
+        let message = ChatMessage {
+            tool_calls: calls.clone(),
+            reasoning,
+            ..ChatMessage::new(ChatRole::Assistant, text)
+        };
+        let message = Arc::new(message);
+        self.transcript.push(Arc::clone(&message));
+        self.turn.push(message);
+        let choice = self.asked_choice();
+        let mut group = CallGroup::default();
+        for (index, call) in calls.into_iter().enumerate() {
+            group.0.push(self.read_call(at, index, call, choice));
+        }
+        self.go_on(at, group);
+    }
+
+    /// The id of a call, unless another call of the conversation has it too: then one of our own. Providers refuse
+    /// a conversation with two equal ids.
+    fn unique_id(&mut self, id: &str, index: usize) -> String {
+        let mut unique = id.to_owned();
+        let mut suffix = 0;
+        while unique.is_empty() || self.used_ids.contains(&unique) {
+            suffix += 1;
+            unique = format!("call_{}_{}_{suffix}", self.iteration(), index + 1);
+        }
+        self.used_ids.insert(unique.clone());
+        unique
+    }
+
+    /// Tells the model what is wrong with the arguments of the finishing tool. They are no part of the turn.
+    fn refuse_final_answer(
+        &mut self,
+        at: Millis,
+        text: String,
+        reasoning: Option<OpaqueParts>,
+        calls: Vec<RequestedCall>,
+        problem: &ValueProblem,
+    ) {
+        if !self.may_correct() {
+            let error = answer_error(problem, self.iteration());
+            return self.fail(at, EnvelopeAction::Error, &error);
+        }
+        let id = calls.first().map(|call| call.id.clone());
+        let message =
+            ChatMessage { tool_calls: calls, reasoning, ..ChatMessage::new(ChatRole::Assistant, text) };
+        self.transcript.push(Arc::new(message));
+        let result = ToolResult::failed(correction(problem, true));
+        let content = serde_json::to_string(&result).unwrap_or_default();
+        let message = ChatMessage { tool_call_id: id, ..ChatMessage::new(ChatRole::Tool, content) };
+        self.transcript.push(Arc::new(message));
+        self.phase = Phase::Processing;
+        self.call_model(at);
+    }
+}

@@ -1,0 +1,324 @@
+//! The tool calls of one answer: which are made, and what happens to their results.
+
+use super::{Phase, Run};
+use crate::group::{CallEnd, CallGroup, CallState, GroupCall, RepeatedCall};
+use crate::requested_call::read_input;
+use redflow_contract::Millis;
+use redflow_contract::answer_kind::ToolChoice;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::{Effect, ToolCall};
+use redflow_contract::envelope::{CallOutcome, EnvelopeAction, EnvelopeEvent, ToolHistoryItem};
+use redflow_contract::event::RunEventKind;
+use redflow_contract::fact::{Fact, ToolResult};
+use redflow_contract::full_output::{ToolCallRecord, ToolCallResult};
+use redflow_contract::id::{CallId, EffectId};
+use redflow_contract::node::{FINAL_ANSWER, OnUnknown};
+use redflow_contract::tally::Spent;
+use redflow_contract::transcript::{ChatMessage, ChatRole, RequestedCall};
+use redflow_machine::output::{new_event, preview_value};
+use redflow_machine::text::{preview, quote, truncate_reason};
+use redflow_machine::{budget_exceeded, call_key};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How often the same call may be made in a row.
+const MAX_REPEATS: u32 = 2;
+
+const BUDGET_USED_UP: &str = "The call was not made, because the budget of the run is used up.";
+
+impl Run {
+    /// Reads a call of the model's answer. A call that cannot be made has its result at once.
+    pub(super) fn read_call(
+        &mut self,
+        at: Millis,
+        index: usize,
+        call: RequestedCall,
+        choice: ToolChoice,
+    ) -> GroupCall {
+        let agent = Arc::clone(&self.agent);
+        let iteration = self.iteration();
+        let input = if choice == ToolChoice::None {
+            Err("This agent must not call tools. Answer without them.".to_owned())
+        } else if agent.has_final_tool() && call.name == FINAL_ANSWER {
+            Err("Call `final_answer` alone, when all other calls have returned.".to_owned())
+        } else {
+            read_input(&agent, &call).and_then(|input| self.refuse_repetition(&call.name, input))
+        };
+        let (input, state) = match input {
+            Ok(input) => (input, CallState::Queued),
+            Err(reason) => (Default::default(), CallState::Done(CallEnd::not_made(reason, at))),
+        };
+        let tool = agent.tool(&call.name).map(|(tool, _)| tool);
+        let group_call = GroupCall {
+            id: CallId::from(format!("{}:{iteration}:{}", self.run_id(), index + 1)),
+            arguments: match serde_json::from_str(&call.arguments) {
+                Ok(arguments) => arguments,
+                Err(_) => Value::String(call.arguments),
+            },
+            provider_id: call.id,
+            tool: call.name,
+            input,
+            on_unknown: tool.map(|tool| tool.on_unknown).unwrap_or_default(),
+            state,
+        };
+        if let CallState::Done(CallEnd { result, .. }) = &group_call.state {
+            self.emit_called(at, &group_call);
+            self.emit_returned(at, &group_call, result, 0);
+        }
+        group_call
+    }
+
+    /// Refuses a call that was made with the same input twice in a row.
+    fn refuse_repetition(
+        &mut self,
+        tool: &str,
+        input: redflow_contract::Message,
+    ) -> Result<redflow_contract::Message, String> {
+        match &mut self.last_call {
+            Some(last) if last.tool == tool && last.input == input => {
+                last.times = last.times.saturating_add(1);
+                if last.times > MAX_REPEATS {
+                    return Err(format!(
+                        "You have called {} with this input {MAX_REPEATS} times in a row, so the call was not made \
+                         again. Use the result, or try something else.",
+                        quote(tool)
+                    ));
+                }
+            }
+            last => {
+                *last = Some(RepeatedCall { tool: tool.to_owned(), input: input.clone(), times: 1 });
+            }
+        }
+        Ok(input)
+    }
+
+    /// Makes the next calls. Once all have returned, appends their results and calls the model.
+    pub(super) fn go_on(&mut self, at: Millis, mut group: CallGroup) {
+        if self.ends_with.is_some() {
+            for call in group.0.iter_mut().filter(|call| matches!(call.state, CallState::Queued)) {
+                call.state = CallState::Done(CallEnd::not_made(BUDGET_USED_UP, at));
+            }
+            if group.count_open() > 0 {
+                self.phase = Phase::CallingTools(group);
+            } else if let Some(error) = self.ends_with.take() {
+                self.record_calls(at, group);
+                self.fail(at, EnvelopeAction::Error, &error);
+            }
+            return;
+        }
+        let most = usize::try_from(self.agent.settings().parallel_tools.max(1)).unwrap_or(usize::MAX);
+        let mut open = group.count_open();
+        while open < most
+            && let Some(index) = group.next_queued()
+        {
+            self.call_tool(at, &mut group.0[index]);
+            open += 1;
+        }
+        if group.is_done() { self.append_results(at, group) } else { self.phase = Phase::CallingTools(group) }
+    }
+
+    fn call_tool(&mut self, at: Millis, open: &mut GroupCall) {
+        let agent = Arc::clone(&self.agent);
+        let Some((spec, _)) = agent.tool(&open.tool) else {
+            // Cannot happen: only calls of known tools are queued.
+            open.state = CallState::Done(CallEnd::not_made("The tool vanished.", at));
+            return;
+        };
+        let iteration = self.iteration();
+        let call = ToolCall {
+            idempotency_key: call_key(self.run_id(), iteration, &open.id),
+            run_id: self.run_id().clone(),
+            iteration,
+            call_id: open.id.clone(),
+            tool: open.tool.clone(),
+            node: spec.node.clone(),
+            input: open.input.clone(),
+            timeout_ms: spec.timeout_ms,
+            agent: agent.spec().agent.node_id.clone(),
+            declared: spec.effect,
+        };
+        self.spending.add_tool_call();
+        self.report_low_budget(at);
+        self.emit_called(at, open);
+        let id = self.next_id();
+        open.state = CallState::Open { effect: id, at };
+        self.effects.push_back(Effect::CallTool { id, call });
+    }
+
+    fn emit_called(&mut self, at: Millis, call: &GroupCall) {
+        let iteration = self.iteration();
+        let input = self.agent.spec().debug.then(|| preview_value(&call.arguments));
+        self.add_envelope_event(EnvelopeEvent {
+            tool: Some(call.tool.clone()),
+            preview: input.clone(),
+            ..new_event(iteration, EnvelopeAction::ToolRequest, at)
+        });
+        self.events.emit(at, || RunEventKind::ToolCalled {
+            iteration,
+            tool: call.tool.clone(),
+            call_id: call.id.clone(),
+            preview: input,
+        });
+    }
+
+    fn emit_returned(&mut self, at: Millis, call: &GroupCall, result: &ToolResult, duration_ms: u64) {
+        let iteration = self.iteration();
+        let output = self.agent.spec().debug.then(|| match &result.error {
+            Some(error) => preview(error),
+            None => preview_value(result.output.as_ref().unwrap_or(&Value::Null)),
+        });
+        self.add_envelope_event(EnvelopeEvent {
+            tool: Some(call.tool.clone()),
+            duration_ms: Some(duration_ms),
+            preview: output.clone(),
+            ..new_event(iteration, EnvelopeAction::ToolResponse, at)
+        });
+        self.events.emit(at, || RunEventKind::ToolReturned {
+            iteration,
+            tool: call.tool.clone(),
+            call_id: call.id.clone(),
+            success: result.success,
+            error: result.error.clone(),
+            duration_ms,
+            preview: output,
+        });
+    }
+
+    /// Takes the result of a call, from its tool or from a person.
+    pub(super) fn on_tool_fact(&mut self, mut group: CallGroup, effect: EffectId, fact: Fact) {
+        let (Fact::ToolReturned { at, result, .. } | Fact::OutcomeResolved { at, result, .. }) = fact else {
+            self.phase = Phase::CallingTools(group);
+            return;
+        };
+        if let Some(index) = group.open_call(effect).or_else(|| group.asked_call(effect)) {
+            self.has_result = true;
+            self.end_call(at, &mut group.0[index], result);
+        }
+        self.go_on(at, group);
+    }
+
+    fn end_call(&mut self, at: Millis, call: &mut GroupCall, result: ToolResult) {
+        let began_at = match call.state {
+            CallState::Open { at, .. } | CallState::Asked { at, .. } => at,
+            CallState::Queued | CallState::Done(_) => at,
+        };
+        let duration_ms = at.saturating_sub(began_at);
+        // A failed call has no output, whatever its tool says.
+        let output = result.output.filter(|_| result.success);
+        let result = ToolResult { output, ..result };
+        self.emit_returned(at, call, &result, duration_ms);
+        call.state = CallState::Done(CallEnd { result, outcome: None, began_at, duration_ms });
+    }
+
+    pub(super) fn on_outcome_unknown(
+        &mut self,
+        at: Millis,
+        mut group: CallGroup,
+        effect: EffectId,
+        reason: &str,
+    ) {
+        let Some(index) = group.open_call(effect) else {
+            self.phase = Phase::CallingTools(group);
+            return;
+        };
+        let call = &mut group.0[index];
+        let began_at = if let CallState::Open { at, .. } = call.state { at } else { at };
+        match call.on_unknown {
+            OnUnknown::Wait => {
+                let iteration = self.iteration();
+                self.events.emit(at, || RunEventKind::WaitingForOutcome {
+                    iteration,
+                    tool: call.tool.clone(),
+                    call_id: call.id.clone(),
+                    reason: reason.to_owned(),
+                });
+                call.state = CallState::Asked { effect, at: began_at };
+                self.go_on(at, group);
+            }
+            OnUnknown::Fail => {
+                let reason = truncate_reason(reason);
+                let message =
+                    format!("Nobody knows whether the call of tool {} happened: {reason}", quote(&call.tool));
+                let duration_ms = at.saturating_sub(began_at);
+                let (result, outcome) = (ToolResult::failed(reason), Some(CallOutcome::Unknown));
+                call.state = CallState::Done(CallEnd { result, outcome, began_at, duration_ms });
+                let error = self.error(RunErrorCode::ToolOutcomeUnknown, message);
+                self.record_calls(at, group);
+                self.fail(at, EnvelopeAction::Error, &error);
+            }
+        }
+    }
+
+    /// Ends the run once the open calls have returned, because a call was not made.
+    pub(super) fn on_budget_reached(
+        &mut self,
+        at: Millis,
+        mut group: CallGroup,
+        effect: EffectId,
+        reached: Spent,
+    ) {
+        let Spent { budget, limit, spent } = reached;
+        if let Some(index) = group.open_call(effect) {
+            self.end_call(at, &mut group.0[index], ToolResult::failed(BUDGET_USED_UP));
+        }
+        if self.ends_with.is_none() {
+            self.events.emit(at, || RunEventKind::BudgetReached { budget, limit, spent });
+            self.ends_with = Some(budget_exceeded(budget, limit, spent, self.iteration()));
+        }
+        self.go_on(at, group);
+    }
+
+    fn append_results(&mut self, at: Millis, group: CallGroup) {
+        for call in &group.0 {
+            let CallState::Done(end) = &call.state else { continue };
+            // The model reads the result as JSON.
+            let content = serde_json::to_string(&end.result).unwrap_or_default();
+            let message = ChatMessage {
+                tool_call_id: Some(call.provider_id.clone()),
+                ..ChatMessage::new(ChatRole::Tool, content)
+            };
+            let message = Arc::new(message);
+            self.transcript.push(Arc::clone(&message));
+            self.turn.push(message);
+        }
+        self.record_calls(at, group);
+        self.call_model(at);
+    }
+
+    /// Adds the calls of a group to the history, in the order of the calls.
+    pub(super) fn record_calls(&mut self, at: Millis, group: CallGroup) {
+        let iteration = self.iteration();
+        for call in group.0 {
+            let end = match call.state {
+                CallState::Done(end) => end,
+                CallState::Queued => CallEnd::not_made("The run ended before this call was made.", at),
+                CallState::Open { at: began_at, .. } | CallState::Asked { at: began_at, .. } => CallEnd {
+                    result: ToolResult::failed("The run ended before the outcome of this call was known."),
+                    outcome: Some(CallOutcome::Unknown),
+                    began_at,
+                    duration_ms: at.saturating_sub(began_at),
+                },
+            };
+            let CallEnd { result: ToolResult { success, output, error }, outcome, began_at, duration_ms } =
+                end;
+            self.records.push(ToolCallRecord {
+                tool_name: call.tool.clone(),
+                arguments: call.arguments,
+                result: ToolCallResult { success, data: output.clone(), error: error.clone() },
+                timestamp: began_at,
+                duration: duration_ms,
+            });
+            self.envelope.tools.history.push(ToolHistoryItem {
+                iteration,
+                tool: call.tool,
+                input: call.input,
+                output: output.unwrap_or_default(),
+                success,
+                error,
+                outcome,
+                duration_ms,
+                call_id: call.id,
+            });
+        }
+    }
+}

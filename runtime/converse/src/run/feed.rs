@@ -1,0 +1,156 @@
+//! The run as a machine: which facts it takes in which phase.
+
+use super::{Phase, Run};
+use crate::group::CallState;
+use redflow_contract::code::RunErrorCode;
+use redflow_contract::effect::Effect;
+use redflow_contract::envelope::EnvelopeAction;
+use redflow_contract::event::{RunEvent, RunEventKind};
+use redflow_contract::fact::Fact;
+use redflow_contract::id::EffectId;
+use redflow_contract::run::WaitingCall;
+use redflow_contract::tally::{RunTally, Spent};
+use redflow_machine::text::truncate_reason;
+use redflow_machine::{FeedError, Machine, Question, Status, budget_exceeded};
+use std::collections::VecDeque;
+
+impl Machine for Run {
+    fn feed(&mut self, fact: Fact) -> Result<(), FeedError> {
+        if !self.effects.is_empty() {
+            return Err(FeedError::Undrained);
+        }
+        if matches!(self.phase, Phase::Finished(_)) {
+            return Err(FeedError::Finished);
+        }
+        if let Some(found) = fact.effect().filter(|found| !self.is_open(*found)) {
+            return Err(FeedError::NotOpen(found));
+        }
+        match (std::mem::take(&mut self.phase), fact) {
+            (Phase::Recalling, Fact::MemoryRecalled { at, turns, .. }) => self.on_memory_recalled(at, turns),
+            (Phase::Recalling, Fact::MemoryCleared { at, .. }) => {
+                self.events.emit(at, || RunEventKind::MemoryCleared {});
+                self.on_memory_recalled(at, Vec::new());
+            }
+            (Phase::Recalling, Fact::MemoryFailed { at, error, .. }) => {
+                self.on_memory_failed(at, error);
+                self.start_loop(at);
+            }
+            (Phase::CallingModel, Fact::ModelAnswered { at, answer, .. }) => {
+                self.on_model_answered(at, answer);
+            }
+            (Phase::CallingModel, Fact::ModelFailed { at, error, .. }) => {
+                let error = self.error(error.code, error.message);
+                self.fail(at, EnvelopeAction::Error, &error);
+            }
+            (Phase::CallingModel, Fact::BudgetReached { at, budget, limit, spent, .. }) => {
+                self.events.emit(at, || RunEventKind::BudgetReached { budget, limit, spent });
+                let error = budget_exceeded(budget, limit, spent, self.iteration());
+                self.fail(at, EnvelopeAction::Error, &error);
+            }
+            (Phase::CallingTools(group), fact @ Fact::ToolReturned { effect, .. })
+                if group.open_call(effect).is_some() =>
+            {
+                self.on_tool_fact(group, effect, fact);
+            }
+            (Phase::CallingTools(group), fact @ Fact::OutcomeResolved { effect, .. })
+                if group.asked_call(effect).is_some() =>
+            {
+                self.on_tool_fact(group, effect, fact);
+            }
+            (Phase::CallingTools(group), Fact::ToolOutcomeUnknown { at, effect, reason })
+                if group.open_call(effect).is_some() =>
+            {
+                self.on_outcome_unknown(at, group, effect, &reason);
+            }
+            (Phase::CallingTools(group), Fact::BudgetReached { at, effect, budget, limit, spent })
+                if group.open_call(effect).is_some() =>
+            {
+                self.on_budget_reached(at, group, effect, Spent { budget, limit, spent });
+            }
+            (Phase::Appending(answer), Fact::MemoryAppended { at, .. }) => self.complete(at, answer),
+            (Phase::Appending(answer), Fact::MemoryFailed { at, error, .. }) => {
+                self.on_memory_failed(at, error);
+                self.complete(at, answer);
+            }
+            // The answer counts, even if the memory did not store it in time.
+            (Phase::Appending(answer), Fact::CancelRequested { at, .. } | Fact::DeadlineReached { at }) => {
+                self.complete(at, answer);
+            }
+            (phase, Fact::CancelRequested { at, reason }) => {
+                let message = match reason.trim() {
+                    "" => "The run was cancelled.".to_owned(),
+                    reason => format!("The run was cancelled: {}", truncate_reason(reason)),
+                };
+                self.interrupt(at, phase, RunErrorCode::Cancelled, message);
+            }
+            (phase, Fact::DeadlineReached { at }) => {
+                let message = format!("The run did not end within its {} ms.", self.agent.spec().timeout_ms);
+                self.interrupt(at, phase, RunErrorCode::Timeout, message);
+            }
+            (phase, fact) => {
+                let state = phase.name();
+                self.phase = phase;
+                return Err(match fact {
+                    Fact::RunStarted { .. } => FeedError::AlreadyStarted,
+                    fact => FeedError::UnexpectedFact { fact: fact.name(), state },
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Effect> {
+        let effect = self.effects.pop_front();
+        // Frees the memory of the queue while the run waits.
+        if self.effects.is_empty() {
+            self.effects = VecDeque::new();
+        }
+        effect
+    }
+
+    fn set_observed(&mut self, observed: bool) {
+        self.events.set_observed(observed);
+    }
+
+    fn take_events(&mut self) -> Vec<RunEvent> {
+        self.events.take()
+    }
+
+    fn tally(&self) -> RunTally {
+        self.spending.tally()
+    }
+
+    fn status(&self) -> Status {
+        match &self.phase {
+            Phase::CallingTools(group) if group.waits() => {
+                let asked = group.0.iter().filter_map(|call| match call.state {
+                    CallState::Asked { effect, at } => Some((effect, at, call)),
+                    _ => None,
+                });
+                let question = |(effect, asked_at, call): (EffectId, _, &crate::group::GroupCall)| Question {
+                    effect,
+                    call: WaitingCall {
+                        call_id: call.id.clone(),
+                        tool: call.tool.clone(),
+                        iteration: self.iteration(),
+                        asked_at,
+                        input: call.input.clone(),
+                    },
+                };
+                Status::Waiting(asked.map(question).collect())
+            }
+            Phase::Finished(ending) => Status::Finished(*ending),
+            _ => Status::Running,
+        }
+    }
+}
+
+impl Run {
+    /// Whether an effect has no answer yet.
+    fn is_open(&self, id: EffectId) -> bool {
+        match &self.phase {
+            Phase::CallingTools(group) => group.open_call(id).or_else(|| group.asked_call(id)).is_some(),
+            _ => id == EffectId(self.last_effect),
+        }
+    }
+}

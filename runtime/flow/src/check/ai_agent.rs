@@ -1,0 +1,102 @@
+//! Reads the properties of an AI Agent.
+
+use super::Checker;
+use super::config::{AgentSettings, SecretReferences, whole_number};
+use super::schema::Violation;
+use crate::resolved::NodeIx;
+use redflow_contract::editor_values::without_blanks;
+use redflow_contract::json::{JsonLimits, parse_exact};
+use redflow_contract::node::{
+    AiAgentConfig, DEFAULT_MAX_ITERATIONS, DEFAULT_PARALLEL_TOOLS, DEFAULT_SYSTEM_PROMPT,
+};
+use redflow_contract::plan::ConverseSpec;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+impl Checker<'_> {
+    /// The properties of an AI Agent as its schemas have them: without blanks, with the properties in `options`,
+    /// and with JSON that was written as text as a value.
+    pub(super) fn ai_agent_props(&self, ix: NodeIx, props: &Map<String, Value>) -> Map<String, Value> {
+        // An empty prompt means that there is none. A missing one means the default.
+        let prompt = props.get("systemPrompt").filter(|prompt| prompt.is_string()).cloned();
+        let mut props = without_blanks(&self.flow.raw(ix).type_name, props);
+        props.extend(prompt.map(|prompt| ("systemPrompt".to_owned(), prompt)));
+        if let Some(Value::Object(options)) = props.remove("options") {
+            for (name, value) in options {
+                props.entry(name).or_insert(value);
+            }
+        }
+        for name in ["budget", "outputSchema"] {
+            let Some(Value::String(text)) = props.get(name) else { continue };
+            let limits = JsonLimits { max_bytes: self.options.limits.max_bytes, max_depth: 64 };
+            if let Ok(value @ Value::Object(_)) = parse_exact(text.as_bytes(), limits) {
+                props.insert(name.to_owned(), value);
+            }
+        }
+        props
+    }
+
+    /// Checks and reads the settings of an AI Agent.
+    pub(super) fn ai_agent_settings(
+        &mut self,
+        ix: NodeIx,
+        props: &Map<String, Value>,
+    ) -> Option<AgentSettings> {
+        let own = AiAgentConfig::SET.names();
+        let config: Map<String, Value> =
+            own.filter_map(|name| Some((name.to_owned(), props.get(name)?.clone()))).collect();
+        let config = Value::Object(config);
+        let valid = self.report_violations(ix, AiAgentConfig::SET.schema, &config, SecretReferences::Reject);
+        let output_schema = match config.get("outputSchema") {
+            None => None,
+            Some(schema) => Some(self.output_schema(ix, schema)?),
+        };
+        if !valid {
+            return None;
+        }
+        let text = |name: &str| config.get(name).and_then(Value::as_str).map(str::to_owned);
+        let number = |name: &str| {
+            config.get(name).and_then(whole_number).and_then(|number| u32::try_from(number).ok())
+        };
+        let converse = ConverseSpec {
+            system_prompt: text("systemPrompt").unwrap_or_else(|| DEFAULT_SYSTEM_PROMPT.to_owned()),
+            user_message: text("userMessage").unwrap_or_default(),
+            tool_choice: choice(&config, "toolChoice"),
+            output_format: choice(&config, "outputFormat"),
+            output_schema,
+            parallel_tools: number("parallelTools").unwrap_or(DEFAULT_PARALLEL_TOOLS),
+        };
+        Some(AgentSettings {
+            max_iterations: number("maxIterations").unwrap_or(DEFAULT_MAX_ITERATIONS),
+            stop_conditions: Vec::new(),
+            debug: config.get("debug").and_then(Value::as_bool).unwrap_or(false),
+            converse: Some(converse),
+        })
+    }
+
+    /// Checks the schema of the answer: a JSON Schema of an object.
+    fn output_schema(&mut self, ix: NodeIx, schema: &Value) -> Option<Value> {
+        let problem = if !schema.is_object() {
+            Some("it is not a JSON object".to_owned())
+        } else if schema.get("type").and_then(Value::as_str) != Some("object") {
+            Some("its `type` is not `object`".to_owned())
+        } else {
+            self.schemas.check_tool_schema(schema).err()
+        };
+        let Some(problem) = problem else { return Some(schema.clone()) };
+        let violation = Violation {
+            pointer: "/outputSchema".to_owned(),
+            rule: "schema".to_owned(),
+            expected: "a JSON Schema of an object that refers only to itself and is quick to check"
+                .to_owned(),
+            found: format!("none: {problem}"),
+        };
+        self.config_invalid(ix, violation, None);
+        None
+    }
+}
+
+/// The value of a choice; the default if it is missing.
+fn choice<T: DeserializeOwned + Default>(config: &Value, name: &str) -> T {
+    config.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
+}
