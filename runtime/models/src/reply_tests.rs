@@ -49,7 +49,7 @@ fn wires() -> [(Box<dyn Wire>, &'static str, Value); 4] {
 #[test]
 fn golden_bodies_of_two_turns_with_calls() {
     for (wire, name, part) in wires() {
-        two_turns(opaque(wire.name(), &[part])).check_golden(&*wire, name);
+        two_turns(opaque(wire.name(), &[part]).as_ref()).check_golden(&*wire, name);
     }
     let azure = OpenaiChat { max_tokens: Some(800), legacy_max_tokens: true, ..OpenaiChat::default() };
     two_turns(None).check_golden(&azure, "openai-chat-azure-dated-two-turns");
@@ -58,7 +58,7 @@ fn golden_bodies_of_two_turns_with_calls() {
 #[test]
 fn reasoning_goes_back_to_its_own_wire_and_to_no_other() {
     for (from, _, part) in wires() {
-        let with_reasoning = two_turns(opaque(from.name(), &[part]));
+        let with_reasoning = two_turns(opaque(from.name(), &[part]).as_ref());
         for (to, ..) in wires() {
             let (body, without) = (with_reasoning.body(&*to), two_turns(None).body(&*to));
             assert_eq!(body.to_string().contains(THOUGHT), from.name() == to.name(), "{body}");
@@ -67,7 +67,7 @@ fn reasoning_goes_back_to_its_own_wire_and_to_no_other() {
     }
     // OpenAI's own server refuses the reasoning of other servers with its API.
     let (chat, _, part) = &wires()[0];
-    let sample = two_turns(opaque(chat.name(), std::slice::from_ref(part)));
+    let sample = two_turns(opaque(chat.name(), std::slice::from_ref(part)).as_ref());
     let openai = OpenaiChat { refuses_reasoning: true, ..OpenaiChat::default() };
     assert!(!sample.body(&openai).to_string().contains(THOUGHT));
 }

@@ -191,12 +191,12 @@ pub(crate) fn tool_turn_with_reasoning(wire: &str, parts: &[Value]) -> Sample {
 
 /// Two turns of an AI Agent: text with two calls and reasoning, a failed and a good result, an answer, and the
 /// next message of the user.
-pub(crate) fn two_turns(reasoning: Option<OpaqueParts>) -> Sample {
+pub(crate) fn two_turns(reasoning: Option<&OpaqueParts>) -> Sample {
     let mut sample = Sample { reasoning: Reasoning::Keep, ..tool_turn() };
     for message in &mut sample.messages {
         let message = Arc::make_mut(message);
         if !message.tool_calls.is_empty() {
-            message.reasoning.clone_from(&reasoning);
+            message.reasoning = reasoning.cloned();
             // The other golden bodies have invalid arguments.
             message.tool_calls[1].arguments = "{}".to_owned();
         }
