@@ -24,6 +24,8 @@ mod providers;
 #[cfg(test)]
 #[path = "recording_tests.rs"]
 mod recording;
+#[cfg(test)]
+mod reply_tests;
 pub mod retry;
 pub mod retry_advice;
 #[cfg(test)]

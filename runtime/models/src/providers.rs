@@ -99,6 +99,7 @@ pub(crate) fn openai(config: NodeConfig<'_>, context: &ModelContext) -> BuildRes
             stop: build::stop_sequences(&config, settings.stop, 4)?,
             reasoning_effort,
             stream_usage: true,
+            refuses_reasoning: at_openai,
         }),
         OpenaiApi::Responses => {
             for (name, set) in [

@@ -9,7 +9,7 @@ use redflow_contract::fact::ModelAnswer;
 use redflow_contract::id::NodeSummary;
 use redflow_contract::plan::ToolSpec;
 use redflow_contract::run_error::Failure;
-use redflow_contract::transcript::Transcript;
+use redflow_contract::transcript::{ChatMessage, Transcript};
 use redflow_ports::{
     Adapters, AnswerKind, BoxFuture, BuildError, ChatModel, DeltaObserver, Measurement, Meter, ModelRequest,
     NodeConfig, ToolChoice,
@@ -170,12 +170,13 @@ pub(crate) fn block_on<T>(call: impl Future<Output = T>) -> T {
     runtime.unwrap().block_on(call)
 }
 
-/// A model node of a flow, and the tools of its agent.
+/// A model node of a flow, and what its agent sends.
 pub(crate) struct Node {
     type_name: &'static str,
     props: Value,
     env: Vec<(&'static str, &'static str)>,
     pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) messages: Vec<ChatMessage>,
     pub(crate) retry: bool,
 }
 
@@ -187,7 +188,8 @@ impl Node {
             ("ANTHROPIC_API_KEY", "ak-of-the-environment"),
             ("AZURE_OPENAI_API_KEY", "az-of-the-environment"),
         ];
-        Self { type_name, props, env, tools: Vec::new(), retry: true }
+        let messages = vec![samples::system("Answer in JSON."), samples::user("What is 2+2?")];
+        Self { type_name, props, env, tools: Vec::new(), messages, retry: true }
     }
 
     /// A node in an empty environment.
@@ -243,8 +245,9 @@ impl Node {
         let transport: Arc<dyn Transport> = Arc::<Recording>::clone(recording);
         let model = self.build(ModelSettings { transport: Some(transport), ..settings }).unwrap();
         let mut transcript = Transcript::default();
-        transcript.push(Arc::new(samples::system("Answer in JSON.")));
-        transcript.push(Arc::new(samples::user("What is 2+2?")));
+        for message in &self.messages {
+            transcript.push(Arc::new(message.clone()));
+        }
         let request = ModelRequest {
             answer_kind,
             retry: self.retry,
