@@ -145,9 +145,9 @@ class View implements RunsView {
     this.showNotes();
   }
 
-  private draw(run: RunId, { timeline, problem }: RunUpdate): void {
+  private draw(run: RunId, { timeline, live, problem }: RunUpdate): void {
     this.runProblem = problem;
-    this.timeline?.show(timeline, Date.now());
+    this.timeline?.show(timeline, Date.now(), live);
     this.drawWaitingHint(run, timeline);
     if (timeline.end !== undefined && timeline.debug && this.promptOf !== run) {
       this.promptOf = run;

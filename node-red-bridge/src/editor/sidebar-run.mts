@@ -75,10 +75,10 @@ export class RunPanel {
     this.root.remove();
   }
 
-  private show({ timeline, problem }: RunUpdate): void {
+  private show({ timeline, live, problem }: RunUpdate): void {
     this.problem.set(problem, () => problem && problemLine(problem));
     if (timeline.seq > 0) {
-      this.timeline.show(timeline, Date.now());
+      this.timeline.show(timeline, Date.now(), live);
     }
     this.draw(timeline);
     if (!this.isRequesting && isOutdated(this.run, timeline, this.requestedAt)) {

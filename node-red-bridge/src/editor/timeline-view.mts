@@ -1,6 +1,7 @@
 // Draws the timeline of a run and updates it in place: opened details stay open. Owns the elements below its host. Shows
 // untrusted text as text.
 
+import type { LiveText } from "../admin-api.js";
 import { MAX_ROW_CHARS, element, untrusted } from "./dom.mjs";
 import { KeyedList, CachedElement, type ListPart } from "./keyed-list.mjs";
 import { formatClock, formatDuration, formatTime, fillSentence } from "./formats.mjs";
@@ -13,8 +14,8 @@ import { activeCalls, confidences, unansweredReason } from "./timeline.mjs";
 const TICK_MS = 1_000;
 
 export interface TimelineView {
-  /** Draws the timeline at the time `now`, from which the clocks of the running calls continue. */
-  show(timeline: RunTimeline, now: number): void;
+  /** Draws the timeline, with the text that the model writes now, at the time `now`, from which the clocks of the running calls continue. */
+  show(timeline: RunTimeline, now: number, live?: LiveText): void;
   destroy(): void;
 }
 
@@ -42,7 +43,7 @@ class View implements TimelineView {
     host.append(this.root);
   }
 
-  show(timeline: RunTimeline, now: number): void {
+  show(timeline: RunTimeline, now: number, live?: LiveText): void {
     this.timeline = timeline;
     this.clockOffset = now - Date.now();
     this.last.set([timeline.last, timeline.end, wasResolvedLater(timeline)], () => lastLine(timeline));
@@ -54,7 +55,7 @@ class View implements TimelineView {
       n + remarksLeftOut === 0 ? undefined : hint("runs.timeline.leftOut", { n, remarks: remarksLeftOut }),
     );
     const unanswered = end && unansweredReason(end);
-    this.steps.show(steps.map((step) => ({ ...step, unanswered })));
+    this.steps.show(steps.map((step) => ({ ...step, unanswered, live: live?.iteration === step.iteration ? live : undefined })));
     this.end.set(end, () => end && endLines(end));
     this.hint.set(
       [debug || steps.length === 0, unknown],
@@ -98,8 +99,8 @@ function keyOf({ iteration }: ShownStep): string {
   return String(iteration);
 }
 
-/** A step with the reason why its open call has no answer, if the run has ended. */
-type ShownStep = Step & { unanswered: Unanswered | undefined };
+/** A step with the reason why its open call has no answer, if the run has ended, and the text that its model writes now. */
+type ShownStep = Step & { unanswered: Unanswered | undefined; live: LiveText | undefined };
 
 /** A tool call with the reason why it has no result, if the run has ended. */
 type ShownCall = ToolStep & { unanswered: Unanswered | undefined };
@@ -108,6 +109,7 @@ type ShownCall = ToolStep & { unanswered: Unanswered | undefined };
 class StepView implements ListPart<ShownStep> {
   readonly root: HTMLLIElement;
   private readonly model = new StepRow("model");
+  private readonly live = untrusted("pre", "", { class: "redflow-preview redflow-live" });
   private readonly failedModels = new CachedElement(element("div", { class: "redflow-failed-models" }));
   private readonly count = new CachedElement(element("div", { class: "redflow-hint" }));
   private readonly calls = new KeyedList<ShownCall>(element("div", { class: "redflow-calls" }), callKey, () => new CallView());
@@ -115,12 +117,14 @@ class StepView implements ListPart<ShownStep> {
   constructor({ iteration }: Step) {
     const label = text("runs.timeline.iteration", { iteration });
     const number = element("span", { class: "redflow-step-number", text: String(iteration), title: label });
-    const parts = [this.failedModels, this.model, this.count, this.calls].map(({ root }) => root);
-    const body = element("div", { class: "redflow-step-body" }, ...parts);
+    const calls = [this.count, this.calls].map(({ root }) => root);
+    const body = element("div", { class: "redflow-step-body" }, this.failedModels.root, this.model.root, this.live, ...calls);
     this.root = element("li", { class: "redflow-step", attributes: { "aria-label": label } }, number, body);
   }
 
-  show({ model, failedModels, tools, toolsLeftOut, unanswered }: ShownStep): void {
+  show({ model, failedModels, tools, toolsLeftOut, unanswered, live }: ShownStep): void {
+    this.live.hidden = live === undefined || model?.open !== true || unanswered !== undefined;
+    this.live.textContent = this.live.hidden ? "" : `${live?.isCut === true ? "…" : ""}${live?.text ?? ""}`;
     this.failedModels.set(failedModels, ...failedModels.map((failed) => () => failedModelLine(failed)));
     this.model.show({
       isActive: model?.open === true && unanswered === undefined,

@@ -33,13 +33,15 @@ const MODEL: Property = Property::new(
     Kind::Service { role: Role::Model },
     "Model",
     "The id of the model, if no wire binds one.",
-);
+)
+.icon("cube");
 const MEMORY: Property = Property::new(
     "memory",
     Kind::Service { role: Role::Memory },
     "Memory",
     "The id of the memory, if no wire binds one.",
-);
+)
+.icon("database");
 const TOOLS: Property = Property::new(
     "tools",
     Kind::Services { role: Role::Tool },
@@ -52,7 +54,9 @@ const SESSION: Property = Property::new(
     LINE,
     "Session",
     "The conversation. Takes precedence over `msg.sessionId` and the memory's own.",
-);
+)
+.hint("byMessage", "by the message")
+.icon("user");
 const TIMEOUT: Property = Property::new(
     "timeout",
     from(1),
@@ -60,7 +64,8 @@ const TIMEOUT: Property = Property::new(
     "The longest time of one run in milliseconds, without the time it waits for a person.",
 )
 .default(Initial::Number(300_000))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("clock-o");
 
 const FALLBACK_MODELS: Property = Property::new(
     "fallbackModels",
@@ -130,7 +135,8 @@ const DEBUG: Property = Property::new(
     "Debug",
     "Whether previews of prompts, answers and tool results are stored with the run, and the last prompt in \
      `envelope`.",
-);
+)
+.icon("bug");
 
 /// The schema of Agent Core is written by hand.
 const AGENT_CORE_SET: PropertySet = PropertySet {
@@ -145,7 +151,8 @@ const RUNTIME: Property = Property::new(
     Kind::ConfigNode { of: "redflow-runtime" },
     "Runtime",
     "The sidecar. May be empty if the flow has only one.",
-);
+)
+.icon("server");
 
 pub(super) const AGENT_CORE: NodeDeclaration = NodeDeclaration::data("agent-core")
     .native()
@@ -193,7 +200,8 @@ const SYSTEM_PROMPT: Property = Property::new(
     "System prompt",
     "What the model is told first, in every call: who it is and how it shall answer.",
 )
-.default(Initial::Text(DEFAULT_SYSTEM_PROMPT));
+.default(Initial::Text(DEFAULT_SYSTEM_PROMPT))
+.icon("commenting-o");
 const USER_MESSAGE: Property = Property::new(
     "userMessage",
     Kind::Block,
@@ -201,7 +209,8 @@ const USER_MESSAGE: Property = Property::new(
     "What the model shall answer. `{{json.x}}` is a property of the payload, `{{msg.x}}` one of the message. Empty for \
      the payload.",
 )
-.hint("thePayload", "the payload");
+.hint("thePayload", "the payload")
+.icon("comment-o");
 const AI_MAX_ITERATIONS: Property = Property::new(
     "maxIterations",
     between(1, 100),
@@ -210,7 +219,8 @@ const AI_MAX_ITERATIONS: Property = Property::new(
      `ITERATION_OVERFLOW`.",
 )
 .default(Initial::Number(DEFAULT_MAX_ITERATIONS))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("repeat");
 const TOOL_CHOICE: Property = Property::new(
     "toolChoice",
     Kind::Choice {
@@ -224,7 +234,8 @@ const TOOL_CHOICE: Property = Property::new(
     "Whether the model calls tools. `required` holds until the first result of a tool.",
 )
 .default(Initial::Text("auto"))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("wrench");
 const OUTPUT_FORMAT: Property = Property::new(
     "outputFormat",
     Kind::Choice {
@@ -239,7 +250,8 @@ const OUTPUT_FORMAT: Property = Property::new(
      the run fails with `OUTPUT_NOT_JSON`.",
 )
 .default(Initial::Text("text"))
-.presence(Presence::NotBlank);
+.presence(Presence::NotBlank)
+.icon("file-text-o");
 const OUTPUT_SCHEMA: Property = Property::new(
     "outputSchema",
     Kind::Json { shape: JsonShape::Object, height: Some(120) },
