@@ -2,13 +2,15 @@
 
 import assert from "node:assert/strict";
 
+import { eventually } from "../kit/wait.mjs";
 import { TABS } from "./agent-dialog.mjs";
 import { withRuntime } from "./dialogs.mjs";
+import { model } from "./flows.mjs";
 
 /** The example, with two more models that the agent may fall back to. */
 function flow(fixture) {
-  const model = (id, name, y) => ({ id, type: "scripted-model", z: "rf07-tab", name, replies: ["ok"], delayMs: 0, x: 600, y, wires: [[]] });
-  return [...withRuntime(fixture, "07-ai-agent"), model("spare1", "First spare", 40), model("spare2", "Second spare", 80)];
+  const spare = (id, name, y) => ({ id, type: "scripted-model", z: "rf07-tab", name, replies: ["ok"], delayMs: 0, x: 600, y, wires: [[]] });
+  return [...withRuntime(fixture, "07-ai-agent"), spare("spare1", "First spare", 40), spare("spare2", "Second spare", 80)];
 }
 
 export async function dialog(fixture, t) {
@@ -73,4 +75,25 @@ export async function parallelCalls(fixture, t) {
   const [first, second] = [await calls.nth(0).boundingBox(), await calls.nth(1).boundingBox()];
   assert.ok(first.y === second.y && first.x < second.x, "the calls stand side by side");
   await editor.screenshot("ai-agent-run");
+}
+
+export async function streamedText(fixture, t) {
+  const live = { ...model(fixture, "rf07-tab", 140, 100), wires: [["rf07-agent"]] };
+  const editor = await fixture.deployAndOpen(t, [...withRuntime(fixture, "07-ai-agent").filter(({ id }) => id !== "rf07-model"), live]);
+  const words = Array.from({ length: 2_000 }, (_, index) => `word${index}`);
+  fixture.model.setAnswers(words.join(" "));
+  fixture.model.hold();
+  await editor.press("rf07-ask");
+  const tray = await editor.open("rf07-agent");
+  await tray.getByRole("tab", { name: "Runtime / Debug" }).click();
+  const text = tray.locator(".redflow-live");
+  // The text is known from the moment in which the editor shows the run.
+  await eventually("the text appears word by word", async () => {
+    fixture.model.releaseSome(1);
+    return (await text.count()) === 1 && /word\d+ word\d+/.test(await text.innerText());
+  });
+  await editor.screenshot("ai-agent-live");
+  fixture.model.release();
+  await editor.waitForText(tray, /Answered/);
+  assert.equal(await text.isVisible(), false);
 }
